@@ -1,0 +1,220 @@
+import * as z from 'zod';
+
+/**
+ * What went wrong, as far as the caller has to tell cases apart (rules 11 and 12 of docs/truth.md):
+ * - `bad_request` (400 and other refusals of the request itself), `forbidden` (403), `not_found` (404), `conflict` (409):
+ *   asking again changes nothing.
+ * - `unauthorized`: 401 although the token had just been issued. `credentials_rejected`: the token endpoint itself refused.
+ *   Both mean that the credentials are no longer good.
+ * - `rate_limited` (429), `unavailable` (408, 502, 503, 504), `server_error` (any other 5xx), `timeout`, `network`: the
+ *   service or the way to it; by the time the caller sees one, the retries the contract allows are used up.
+ * - `malformed`: an answer that is not what the contract describes (HTML, not JSON, cut short, another shape, a redirect).
+ *   It proves nothing, neither presence nor absence.
+ */
+export type OrderingErrorKind =
+  | 'bad_request'
+  | 'unauthorized'
+  | 'credentials_rejected'
+  | 'forbidden'
+  | 'not_found'
+  | 'conflict'
+  | 'rate_limited'
+  | 'server_error'
+  | 'unavailable'
+  | 'timeout'
+  | 'network'
+  | 'malformed';
+
+interface OrderingErrorFields {
+  kind: OrderingErrorKind;
+  /** Method and path template, such as `GET /Jobs/{jobNumber}`: few values, so it can be grouped by. */
+  operation: string;
+  /** HTTP status, when there was an answer. */
+  status?: number | undefined;
+  /** How long the service asked to be left alone, in milliseconds. */
+  retryAfterMs?: number | undefined;
+  /** One cleaned line on the particulars. */
+  detail?: string | undefined;
+  /** The body ended before it was complete: the connection's fault more than the service's. */
+  cutShort?: boolean | undefined;
+  cause?: unknown;
+}
+
+/**
+ * The one error of the ordering service's client. Its message is one sentence fit for a log line and for an operator:
+ * no token, no secret, no payload. `cause` is the fault underneath, where there is one.
+ */
+export class OrderingError extends Error {
+  override readonly name = 'OrderingError';
+  readonly kind: OrderingErrorKind;
+  readonly operation: string;
+  readonly status: number | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly detail: string | undefined;
+  readonly cutShort: boolean;
+
+  constructor(fields: OrderingErrorFields) {
+    const status = fields.status === undefined ? '' : ` (${fields.status})`;
+    const detail = fields.detail ? `: ${fields.detail}` : '';
+    super(
+      `${fields.operation} failed, ${SENTENCES[fields.kind]}${status}${detail}`,
+      fields.cause === undefined ? undefined : { cause: fields.cause },
+    );
+    this.kind = fields.kind;
+    this.operation = fields.operation;
+    this.status = fields.status;
+    this.retryAfterMs = fields.retryAfterMs;
+    this.detail = fields.detail;
+    this.cutShort = fields.cutShort ?? false;
+  }
+}
+
+const SENTENCES: Record<OrderingErrorKind, string> = {
+  bad_request: 'the service refused the request',
+  unauthorized: 'a token that had just been issued was not accepted',
+  credentials_rejected: 'the token endpoint refused the credentials',
+  forbidden: 'these credentials may not do this',
+  not_found: 'there is no such record for this account',
+  conflict: 'the record is not in a state that allows it',
+  rate_limited: 'too many requests',
+  server_error: 'the service had an internal error',
+  unavailable: 'the service is not available',
+  timeout: 'no complete answer came in time',
+  network: 'the connection failed',
+  malformed: 'the answer is not what the contract describes',
+};
+
+/** What `errorFromResponse` needs besides the answer. */
+interface ResponseErrorOptions {
+  /** Epoch ms, against which a Retry-After date is read. Default: the clock. */
+  now?: number;
+  /** Texts that must not appear in the error, whatever the service echoes: token, secret. */
+  hide?: readonly string[];
+}
+
+/**
+ * Turns an answer with a failing status into the one error: a problem document with or without `errors`, a list of
+ * validation messages, an empty body and an HTML page all become one cleaned line in `detail` (rule 12). A redirect is
+ * `malformed`: the contract has none, and following one would carry credentials to an address nobody configured.
+ */
+export function errorFromResponse(
+  operation: string,
+  status: number,
+  headers: Headers,
+  bodyText: string,
+  options: ResponseErrorOptions = {},
+): OrderingError {
+  return new OrderingError({
+    kind: kindOfStatus(status),
+    operation,
+    status,
+    retryAfterMs: retryAfterMs(headers, options.now ?? Date.now()),
+    detail:
+      status < 400
+        ? 'an unexpected success or redirect status; check the configured address'
+        : detailOf(headers, bodyText, options.hide ?? []),
+  });
+}
+
+function kindOfStatus(status: number): OrderingErrorKind {
+  if (status < 400) return 'malformed';
+  switch (status) {
+    case 401:
+      return 'unauthorized';
+    case 403:
+      return 'forbidden';
+    case 404:
+      return 'not_found';
+    case 409:
+      return 'conflict';
+    case 429:
+      return 'rate_limited';
+    case 408:
+    case 502:
+    case 503:
+    case 504:
+      return 'unavailable';
+    default:
+      return status >= 500 ? 'server_error' : 'bad_request';
+  }
+}
+
+/** Whether the body is a page for people, which is never an answer of the service itself. */
+export function isHtml(headers: Headers, bodyText: string): boolean {
+  return (
+    /^\s*(text\/html|application\/xhtml)/i.test(headers.get('content-type') ?? '') || /^\s*</.test(bodyText)
+  );
+}
+
+const word = z.string().nullish().catch(null);
+const ErrorBody = z.object({
+  title: word,
+  detail: word,
+  errors: z
+    .record(z.string(), z.union([z.string().transform((message) => [message]), z.array(z.string())]))
+    .nullish()
+    .catch(null),
+  validationMessages: z
+    .array(z.object({ errorCode: z.union([z.string(), z.number()]).nullish().catch(null), message: word }))
+    .nullish()
+    .catch(null),
+});
+
+function detailOf(headers: Headers, bodyText: string, hide: readonly string[]): string {
+  if (bodyText.trim() === '') return 'the answer had no body';
+  if (isHtml(headers, bodyText)) return 'the answer was an HTML page';
+  const body = ErrorBody.safeParse(parseJson(bodyText)).data;
+  if (!body) return 'the answer was not a problem document';
+  const parts = [
+    body.detail || body.title,
+    ...Object.entries(body.errors ?? {}).map(([field, messages]) =>
+      [field, messages.join(' ')].filter(Boolean).join(': '),
+    ),
+    ...(body.validationMessages ?? []).map(({ errorCode, message }) =>
+      [message, errorCode ? `[${errorCode}]` : ''].filter(Boolean).join(' '),
+    ),
+  ];
+  return cleanLine(parts.filter(Boolean).join('; '), hide) || 'the answer gave no reason';
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const LONGEST_LINE = 300;
+
+/**
+ * Foreign text as one line of at most 300 characters, fit for a log: control and invisible characters become spaces, and
+ * what has to stay secret is blacked out, in the text's own form and as it looks when form-encoded.
+ */
+export function cleanLine(text: string, hide: readonly string[] = []): string {
+  let line = text;
+  for (const secret of hide) {
+    if (secret === '') continue;
+    for (const form of [secret, encodeURIComponent(secret)]) line = line.replaceAll(form, '[hidden]');
+  }
+  line = line
+    .replace(/\bBearer\s+[\w.~+/=-]{20,}/gi, '[hidden]')
+    .replace(/[\s\p{C}]+/gu, ' ')
+    .trim();
+  return line.length <= LONGEST_LINE
+    ? line
+    : `${line
+        .slice(0, LONGEST_LINE - 1)
+        .toWellFormed()
+        .trimEnd()}…`;
+}
+
+/** Retry-After as milliseconds from `now`: seconds or an HTTP date; a date gone by is 0, anything else says nothing. */
+function retryAfterMs(headers: Headers, now: number): number | undefined {
+  const value = headers.get('retry-after')?.trim() ?? '';
+  if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER);
+  // Date.parse also takes bare numbers and fragments for dates, so the shape is checked first.
+  if (!/^[a-z]{3,9}, .+ GMT$/i.test(value)) return undefined;
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? undefined : Math.max(0, at - now);
+}

@@ -1,0 +1,165 @@
+/**
+ * What the tracker reads of the ordering service's answers, and nothing else.
+ *
+ * How tolerant these shapes are:
+ * - **Missing and null are one thing: both come out as null.** An empty list stays an empty list. (Rule 6 of
+ *   docs/truth.md; `.nullable().default(null)` costs about half a microsecond a job more than letting `undefined`
+ *   through, a `.transform` would cost three times that.)
+ * - Only what identifies a record is required: job number, account id, user id, and the frame of a page. Everything
+ *   else may be missing, so that one absent flag cannot stop the tracking of a whole account.
+ * - Unknown fields are accepted and dropped. Names of statuses, origins and processes are plain strings, never
+ *   enumerations (rule 4). Dates stay the text that was sent: what they mean is decided where they are compared.
+ * - A value of the wrong type is a failure of the whole answer: guessing would be a claim nobody observed (rule 2).
+ */
+import * as z from 'zod';
+
+const said = <T extends z.ZodType>(type: T) => z.nullable(type).default(null);
+const text = said(z.string());
+const flag = said(z.boolean());
+const number = said(z.number());
+
+const Permissions = z.object({
+  /** Whether the job may still be amended; it locks once dispatched, closed, returned or cancelled. */
+  canEdit: flag,
+  /** Why not, in words; null while editable. */
+  lockedReason: text,
+});
+
+const Tracking = z.object({
+  trackingNumber: text,
+  /** Null when the carrier gives none; it may be filled in later. */
+  trackingLink: text,
+});
+
+/** One entry of the **list view**. Its status is `masterJobStatus`, which is never compared with a detail's `jobStatus`. */
+export const ActiveJob = z.object({
+  jobNumber: z.int(),
+  masterJobStatus: text,
+  permissions: said(Permissions),
+  originCode: text,
+  description: text,
+  orderNumber: text,
+  orderGroup: text,
+  /** Place in the group, from 1. */
+  orderGroupSequence: number,
+  mustDate: flag,
+  /** ISO 8601, with or without an offset. */
+  dateDue: text,
+  /** ISO 8601; set once the job is dispatched. */
+  dateOut: text,
+  /** Days against the due date: negative early, positive late. Drifts by itself, so it is never diffed (rule 6). */
+  shippedDaysToProcess: number,
+  tracking: said(z.array(Tracking)),
+});
+export type ActiveJob = z.infer<typeof ActiveJob>;
+
+/**
+ * One page of the list view. The frame is required as a whole, and `items: null` is malformed (rule 2); whether
+ * `pageNumber` and `pageSize` echo the request is for the crawl to judge, which knows what it asked.
+ */
+export const ActiveJobsPage = z.object({
+  items: z.array(ActiveJob),
+  /** Jobs on all pages. */
+  totalCount: z.int(),
+  /** From 1. */
+  pageNumber: z.int(),
+  pageSize: z.int(),
+  totalPages: z.int(),
+  hasNextPage: z.boolean(),
+});
+export type ActiveJobsPage = z.infer<typeof ActiveJobsPage>;
+
+const JobLine = z.object({
+  jobLineId: said(z.int()),
+  /** From the same set as the job statuses. */
+  jobLineStatus: text,
+  processCode: text,
+  assetSku: text,
+  garment: text,
+  description: text,
+  customerReference: text,
+  quantity: number,
+});
+
+/** The **detail view** of one job. Money and the owner's id are left out: nobody here may rely on them (rule 17). */
+export const JobDetail = z.object({
+  jobNumber: z.int(),
+  jobStatus: text,
+  permissions: said(Permissions),
+  isCancelable: flag,
+  description: text,
+  comments: text,
+  orderNumber: text,
+  orderGroup: text,
+  /** Place in the group, from 1. */
+  orderGroupSequence: number,
+  creator: text,
+  mustDate: flag,
+  /** ISO 8601, with or without an offset; without one it is local to `location.timezone`. */
+  dateDue: text,
+  /** When the job was created. */
+  dateIn: text,
+  /** When it was dispatched; null before. */
+  dateOut: text,
+  /** Words saying early, on time or late; for display only. */
+  shippedDateStatus: text,
+  /** Days against the due date: negative early, positive late. Drifts by itself, so it is never diffed (rule 6). */
+  shippedDaysToProcess: number,
+  /** Set once invoiced. */
+  invoiceNumber: text,
+  /** A link that expires: presence means something, the text of it does not (rule 6). */
+  invoiceFile: said(z.object({ uri: text, uriExpires: text })),
+  location: said(
+    z.object({
+      name: text,
+      /** IANA name. */
+      timezone: text,
+    }),
+  ),
+  lines: said(z.array(JobLine)),
+  /** The detail view's tracking entries. */
+  shippingAddresses: said(z.array(Tracking)),
+});
+export type JobDetail = z.infer<typeof JobDetail>;
+
+/** The account a credential belongs to. Its id is pinned at the baseline and compared with every new token (rule 9). */
+export const AccountProfile = z.object({
+  id: z.int(),
+  name: text,
+  currency: text,
+});
+export type AccountProfile = z.infer<typeof AccountProfile>;
+
+/** The user a credential acts as: where to write to, and what this person agreed to receive. */
+export const AccountUser = z.object({
+  id: z.int(),
+  firstName: text,
+  lastName: text,
+  emailAddress: text,
+  mobile: text,
+  phone: text,
+  active: flag,
+  /** Wants e-mails at all. */
+  receiveEmails: flag,
+  /** Wants a text message when an order is dispatched. */
+  textNotifyDispatch: flag,
+});
+export type AccountUser = z.infer<typeof AccountUser>;
+
+/** One entry of the status lookup. The set grows; a name not in it is still a status (rule 4). */
+export const JobStatus = z.object({ id: said(z.int()), name: text });
+export type JobStatus = z.infer<typeof JobStatus>;
+
+/** The lookup as it is answered: a plain list. */
+export const JobStatuses = z.array(JobStatus);
+
+/**
+ * The token endpoint's answer. The token's characters are checked because it travels in a header: a line break in it
+ * would otherwise surface as an error that quotes the whole token.
+ */
+export const TokenResponse = z.object({
+  access_token: z.string().regex(/^[\x21-\x7e]+$/, 'not a usable token'),
+  /** Seconds. */
+  expires_in: z.number().positive(),
+});
+export type TokenResponse = z.infer<typeof TokenResponse>;
