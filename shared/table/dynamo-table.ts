@@ -1,0 +1,346 @@
+/** The table on DynamoDB, or on a server that speaks its protocol. */
+import { setTimeout as sleepMs } from 'node:timers/promises';
+import {
+  ConditionalCheckFailedException,
+  type DynamoDBClient,
+  TransactionCanceledException,
+  TransactionInProgressException,
+} from '@aws-sdk/client-dynamodb';
+import {
+  BatchGetCommand,
+  DeleteCommand,
+  DynamoDBDocumentClient,
+  GetCommand,
+  PutCommand,
+  QueryCommand,
+  TransactWriteCommand,
+  UpdateCommand,
+} from '@aws-sdk/lib-dynamodb';
+import { schema } from './schema.ts';
+import {
+  type Clause,
+  type Item,
+  type Key,
+  keyOf,
+  type Table,
+  TableError,
+  type TransactOutcome,
+  type Value,
+  type Write,
+} from './table.ts';
+
+/** How often a conflict, a throttled action or an unprocessed key is tried before {@link TableError}. */
+const ATTEMPTS = 8;
+/** DynamoDB's limit on the keys of one BatchGetItem. */
+const BATCH_KEYS = 100;
+
+interface Options {
+  readonly tableName: string;
+  /** Waits before a retry; injected by tests. */
+  readonly sleep?: (ms: number) => Promise<unknown>;
+  readonly random?: () => number;
+}
+
+/** The capacity part of a DynamoDB answer. */
+interface Consumed {
+  readonly CapacityUnits?: number | undefined;
+}
+
+/**
+ * Makes the port over a DynamoDB client. The client's own retries cover single calls; what it does not retry (conflicts
+ * inside transactions, unprocessed keys) is retried here, a transaction with the same token.
+ */
+export function createDynamoTable(client: DynamoDBClient, options: Options): Table {
+  const document = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
+  const TableName = options.tableName;
+  const sleep = options.sleep ?? sleepMs;
+  const random = options.random ?? Math.random;
+  const consumed = { read: 0, write: 0 };
+
+  function count(kind: 'read' | 'write', capacity: Consumed | readonly Consumed[] | undefined): void {
+    for (const one of capacity === undefined ? [] : Array.isArray(capacity) ? capacity : [capacity]) {
+      consumed[kind] += one.CapacityUnits ?? 0;
+    }
+  }
+
+  async function attempt<T>(operation: string, call: () => Promise<T>): Promise<T> {
+    try {
+      return await call();
+    } catch (cause) {
+      if (cause instanceof TableError || cause instanceof ConditionalCheckFailedException) throw cause;
+      throw new TableError(operation, cause instanceof Error ? cause.message : String(cause), cause);
+    }
+  }
+
+  function backOff(tries: number): Promise<unknown> {
+    return sleep(Math.min(2000, 25 * 2 ** tries) * (0.5 + random() / 2));
+  }
+
+  return {
+    async get(key) {
+      return attempt('get', async () => {
+        const answer = await document.send(
+          new GetCommand({ TableName, Key: key, ConsistentRead: true, ReturnConsumedCapacity: 'TOTAL' }),
+        );
+        count('read', answer.ConsumedCapacity);
+        return answer.Item as Item | undefined;
+      });
+    },
+
+    async getMany(keys) {
+      return attempt('get many', async () => {
+        const items: Item[] = [];
+        for (let at = 0; at < keys.length; at += BATCH_KEYS) {
+          let left: Key[] = keys.slice(at, at + BATCH_KEYS).map(({ pk, sk }) => ({ pk, sk }));
+          for (let tries = 0; left.length > 0; tries += 1) {
+            if (tries === ATTEMPTS)
+              throw new TableError('get many', `${left.length} keys stayed unprocessed`);
+            if (tries > 0) await backOff(tries);
+            const answer = await document.send(
+              new BatchGetCommand({
+                RequestItems: { [TableName]: { Keys: left, ConsistentRead: true } },
+                ReturnConsumedCapacity: 'TOTAL',
+              }),
+            );
+            count('read', answer.ConsumedCapacity);
+            items.push(...((answer.Responses?.[TableName] ?? []) as Item[]));
+            left = (answer.UnprocessedKeys?.[TableName]?.Keys ?? []) as Key[];
+          }
+        }
+        return items;
+      });
+    },
+
+    async query(query) {
+      return attempt('query', async () => {
+        const index = query.index === undefined ? undefined : indexOf(query.index);
+        const names = { '#pk': index?.partitionKey ?? schema.partitionKey };
+        const values: Record<string, string> = { ':pk': query.pk };
+        const range = sortKeyRange(query, values);
+        if (query.to !== undefined && (query.from ?? query.after ?? '') > query.to) return [];
+        const items: Item[] = [];
+        let start: Record<string, unknown> | undefined;
+        do {
+          const answer = await document.send(
+            new QueryCommand({
+              TableName,
+              IndexName: query.index,
+              KeyConditionExpression: range === undefined ? '#pk = :pk' : `#pk = :pk AND ${range}`,
+              ExpressionAttributeNames:
+                range === undefined ? names : { ...names, '#sk': index?.sortKey ?? schema.sortKey },
+              ExpressionAttributeValues: values,
+              ConsistentRead: query.index === undefined,
+              ScanIndexForward: !query.descending,
+              ...(query.limit === undefined ? {} : { Limit: query.limit - items.length }),
+              ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+              ReturnConsumedCapacity: 'TOTAL',
+            }),
+          );
+          count('read', answer.ConsumedCapacity);
+          // BETWEEN is inclusive at both ends, so an exclusive lower bound is taken off here.
+          for (const item of (answer.Items ?? []) as Item[]) {
+            if (query.after === undefined || item[index?.sortKey ?? 'sk'] !== query.after) items.push(item);
+          }
+          start = answer.LastEvaluatedKey;
+        } while (start !== undefined && (query.limit === undefined || items.length < query.limit));
+        return items;
+      });
+    },
+
+    async write(write) {
+      return attempt('write', async () => {
+        try {
+          const item = await send(write);
+          return { done: true, item };
+        } catch (cause) {
+          if (!(cause instanceof ConditionalCheckFailedException)) throw cause;
+          // The stored item comes raw with the exception; reading it again is simpler than unmarshalling, and as fresh.
+          const answer = await document.send(
+            new GetCommand({
+              TableName,
+              Key: keyOf(write),
+              ConsistentRead: true,
+              ReturnConsumedCapacity: 'TOTAL',
+            }),
+          );
+          count('read', answer.ConsumedCapacity);
+          return { done: false, item: answer.Item as Item | undefined };
+        }
+      });
+    },
+
+    async transact(writes, token) {
+      return attempt('transact', async () => {
+        const command = new TransactWriteCommand({
+          ClientRequestToken: token,
+          TransactItems: writes.map(toTransactItem),
+          ReturnConsumedCapacity: 'TOTAL',
+        });
+        for (let tries = 0; ; tries += 1) {
+          try {
+            const answer = await document.send(command);
+            count('write', answer.ConsumedCapacity);
+            return { done: true };
+          } catch (cause) {
+            const outcome = cancelled(cause);
+            if (outcome) return outcome;
+            if (!isConflict(cause) || tries + 1 === ATTEMPTS) throw cause;
+            await backOff(tries);
+          }
+        }
+      });
+    },
+
+    units: () => ({ ...consumed }),
+  };
+
+  async function send(write: Exclude<Write, { check: Key }>): Promise<Item | undefined> {
+    if ('put' in write) {
+      const answer = await document.send(
+        new PutCommand({
+          TableName,
+          Item: write.put,
+          ...condition(write.when),
+          ReturnConsumedCapacity: 'TOTAL',
+        }),
+      );
+      count('write', answer.ConsumedCapacity);
+      return write.put;
+    }
+    if ('delete' in write) {
+      const answer = await document.send(
+        new DeleteCommand({
+          TableName,
+          Key: write.delete,
+          ...condition(write.when),
+          ReturnConsumedCapacity: 'TOTAL',
+        }),
+      );
+      count('write', answer.ConsumedCapacity);
+      return undefined;
+    }
+    const answer = await document.send(
+      new UpdateCommand({
+        TableName,
+        Key: write.update,
+        ...update(write.set, write.when),
+        ReturnValues: 'ALL_NEW',
+        ReturnConsumedCapacity: 'TOTAL',
+      }),
+    );
+    count('write', answer.ConsumedCapacity);
+    return answer.Attributes as Item | undefined;
+  }
+
+  function toTransactItem(write: Write) {
+    if ('put' in write) return { Put: { TableName, Item: write.put, ...condition(write.when) } };
+    if ('delete' in write) return { Delete: { TableName, Key: write.delete, ...condition(write.when) } };
+    if ('update' in write)
+      return { Update: { TableName, Key: write.update, ...update(write.set, write.when) } };
+    const { ConditionExpression = 'attribute_exists(pk)', ...rest } = condition(write.when);
+    return { ConditionCheck: { TableName, Key: write.check, ConditionExpression, ...rest } };
+  }
+}
+
+function indexOf(name: string): { partitionKey: string; sortKey: string } {
+  const index = Object.entries(schema.indexes).find(([known]) => known === name)?.[1];
+  if (!index) throw new TableError('query', `there is no index ${name}`);
+  return index;
+}
+
+function sortKeyRange(
+  query: { from?: string; after?: string; to?: string },
+  values: Record<string, string>,
+): string | undefined {
+  const low = query.from ?? query.after;
+  if (low !== undefined) values[':low'] = low;
+  if (query.to !== undefined) values[':high'] = query.to;
+  if (low !== undefined && query.to !== undefined) return '#sk BETWEEN :low AND :high';
+  if (query.to !== undefined) return '#sk <= :high';
+  if (query.after !== undefined) return '#sk > :low';
+  if (low !== undefined) return '#sk >= :low';
+  return undefined;
+}
+
+interface Expression {
+  ConditionExpression?: string;
+  ExpressionAttributeNames?: Record<string, string>;
+  ExpressionAttributeValues?: Record<string, Value>;
+}
+
+/** Clauses as a condition expression; every name and value is a placeholder. */
+function condition(clauses: readonly Clause[] | undefined): Expression {
+  if (!clauses || clauses.length === 0) return {};
+  const names: Record<string, string> = {};
+  const values: Record<string, Value> = {};
+  const texts = clauses.map((clause, at) => {
+    const name = `#c${at}`;
+    names[name] = clause[0];
+    const test = clause[1];
+    if (test === 'present') return `attribute_exists(${name})`;
+    if (test === 'absent') return `attribute_not_exists(${name})`;
+    const value = clause[2];
+    if (value !== undefined) values[`:c${at}`] = value;
+    const operator = test.replace('absent or ', '');
+    const comparison = `${name} ${operator} :c${at}`;
+    return test.startsWith('absent or ') ? `(attribute_not_exists(${name}) OR ${comparison})` : comparison;
+  });
+  return {
+    ConditionExpression: texts.join(' AND '),
+    ExpressionAttributeNames: names,
+    ...(Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: values }),
+  };
+}
+
+/** An update with its condition. An empty `set` is an update without an expression: it only makes sure the item is there. */
+function update(
+  set: { readonly [attribute: string]: Value | undefined },
+  when: readonly Clause[] | undefined,
+): Expression & { UpdateExpression: string } {
+  const guard = condition(when);
+  const names: Record<string, string> = { ...guard.ExpressionAttributeNames };
+  const values: Record<string, Value> = { ...guard.ExpressionAttributeValues };
+  const sets: string[] = [];
+  const removes: string[] = [];
+  Object.entries(set).forEach(([attribute, value], at) => {
+    names[`#s${at}`] = attribute;
+    if (value === undefined) {
+      removes.push(`#s${at}`);
+    } else {
+      values[`:s${at}`] = value;
+      sets.push(`#s${at} = :s${at}`);
+    }
+  });
+  const expression = [
+    sets.length > 0 ? `SET ${sets.join(', ')}` : '',
+    removes.length > 0 ? `REMOVE ${removes.join(', ')}` : '',
+  ];
+  return {
+    ...guard,
+    UpdateExpression: expression.join(' ').trim(),
+    ExpressionAttributeNames: names,
+    ...(Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: values }),
+  };
+}
+
+/** The outcome of a transaction cancelled because conditions did not hold; `undefined` for any other error. */
+function cancelled(cause: unknown): TransactOutcome | undefined {
+  if (!(cause instanceof TransactionCanceledException)) return undefined;
+  const failed = (cause.CancellationReasons ?? []).flatMap((reason, at) =>
+    reason.Code === 'ConditionalCheckFailed' ? [at] : [],
+  );
+  return failed.length > 0 ? { done: false, failed } : undefined;
+}
+
+/** What passes by itself and says nothing about who won: conflicts, throttling, a transaction still under way. */
+function isConflict(cause: unknown): boolean {
+  if (cause instanceof TransactionInProgressException) return true;
+  if (!(cause instanceof TransactionCanceledException)) return false;
+  const transient = new Set([
+    'TransactionConflict',
+    'ThrottlingError',
+    'ProvisionedThroughputExceeded',
+    'RequestLimitExceeded',
+  ]);
+  return (cause.CancellationReasons ?? []).some((reason) => transient.has(reason.Code ?? ''));
+}

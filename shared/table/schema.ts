@@ -1,0 +1,146 @@
+/**
+ * The key schema of the state table, as data: infra makes the table from it, adapters and tests use it, and nothing
+ * else spells a key. `docs/access-patterns.md` lists who reads what with which key.
+ */
+import { createHash } from 'node:crypto';
+import type { Key } from './table.ts';
+
+/** Names of keys, TTL attribute and indexes. Indexes are sparse and hold keys only. */
+export const schema = {
+  partitionKey: 'pk',
+  sortKey: 'sk',
+  /** Epoch seconds after which DynamoDB may delete the item; readers judge by `expiresAt` (epoch ms) where it matters. */
+  ttlAttribute: 'ttl',
+  indexes: {
+    /** What is due: polls (`POLLS#region#shard`) and cursors (`DRAINS#region#sink#shard`), by instant. */
+    due: { partitionKey: 'duePk', sortKey: 'dueSk' },
+    /** Jobs of an account in one status, by due day. */
+    jobsByStatus: { partitionKey: 'statusPk', sortKey: 'statusSk' },
+    /** Open, undispatched jobs of an account by due day: what is late, what is due on a day. */
+    jobsByDue: { partitionKey: 'openPk', sortKey: 'openSk' },
+    /** Jobs of an account by order number. */
+    jobsByOrder: { partitionKey: 'orderPk', sortKey: 'orderSk' },
+  },
+} as const;
+
+/** An account is known by its region and its id; ids are unique within a region (rule 17). */
+export interface AccountRef {
+  readonly region: string;
+  readonly account: string;
+}
+
+/** The pseudo-account whose log is the cell feed. */
+export const CELL_FEED = '_cell';
+
+/** Over how many partitions the index of due polls of one region is spread. */
+export const POLL_SHARDS = 8;
+/** Over how many partitions the due cursors of one sink are spread. */
+export const DRAIN_SHARDS = 2;
+/** Over how many partitions the wake marks of one region are spread. */
+export const WAKE_SHARDS = 4;
+
+/** The key of every kind of item. Texts sort by code unit, so numbers are padded. */
+export const keys = {
+  /** All accounts of a region stand in one partition, so that they can be listed. */
+  account: (ref: AccountRef): Key => ({ pk: `ACCOUNTS#${ref.region}`, sk: ref.account }),
+  status: (ref: AccountRef): Key => ({ pk: `STATUS#${path(ref)}`, sk: 'STATUS' }),
+  /** A prefix of its own, so that IAM (LeadingKeys) lets only polling read tokens. */
+  token: (ref: AccountRef): Key => ({ pk: `TOKEN#${path(ref)}`, sk: 'TOKEN' }),
+  /** Head and index shards share a partition and come back in one Query, Head first. */
+  head: (ref: AccountRef): Key => ({ pk: indexPk(ref), sk: 'HEAD' }),
+  shard: (ref: AccountRef, lowestJobNumber: number): Key => ({
+    pk: indexPk(ref),
+    sk: `SHARD#${pad(lowestJobNumber, 12)}`,
+  }),
+  snapshot: (ref: AccountRef, jobNumber: number): Key => ({ pk: snapshotPk(ref), sk: pad(jobNumber, 12) }),
+  event: (ref: AccountRef, sequence: number): Key => ({ pk: logPk(ref), sk: pad(sequence, 16) }),
+  wake: (ref: AccountRef): Key => ({
+    pk: wakePk(ref.region, shardOf(ref.account, WAKE_SHARDS)),
+    sk: ref.account,
+  }),
+  /** All sinks of a region stand in one partition, so that they can be listed. */
+  sink: (region: string, sink: string): Key => ({ pk: sinkPk(region), sk: sink }),
+  cursor: (region: string, sink: string, account: string): Key => ({
+    pk: `CURSORS#${region}#${sink}`,
+    sk: account,
+  }),
+} as const;
+
+/** Partition of the accounts of a region. */
+export const accountPk = (region: string): string => `ACCOUNTS#${region}`;
+/** Partition of an account's Head and index shards. */
+export const indexPk = (ref: AccountRef): string => `INDEX#${path(ref)}`;
+/** Partition of an account's snapshots. */
+export const snapshotPk = (ref: AccountRef): string => `JOBS#${path(ref)}`;
+/** Partition of an account's event log. */
+export const logPk = (ref: AccountRef): string => `LOG#${path(ref)}`;
+/** Partition of one shard of a region's wake marks. */
+export const wakePk = (region: string, shard: number): string => `WAKE#${region}#${shard}`;
+/** Partition of the sinks of a region. */
+export const sinkPk = (region: string): string => `SINKS#${region}`;
+
+/** Where an account's next poll stands in the `due` index. */
+export function pollDue(ref: AccountRef, dueAt: number): { duePk: string; dueSk: string } {
+  return {
+    duePk: pollDuePk(ref.region, shardOf(ref.account, POLL_SHARDS)),
+    dueSk: `${instantText(dueAt)}#${ref.account}`,
+  };
+}
+/** Partition of one shard of a region's due polls in the `due` index. */
+export const pollDuePk = (region: string, shard: number): string => `POLLS#${region}#${shard}`;
+
+/** Where a cursor with something to deliver stands in the `due` index. */
+export function drainDue(
+  region: string,
+  sink: string,
+  account: string,
+  dueAt: number,
+): { duePk: string; dueSk: string } {
+  return {
+    duePk: drainDuePk(region, sink, shardOf(account, DRAIN_SHARDS)),
+    dueSk: `${instantText(dueAt)}#${account}`,
+  };
+}
+/** Partition of one shard of a sink's due cursors in the `due` index. */
+export const drainDuePk = (region: string, sink: string, shard: number): string =>
+  `DRAINS#${region}#${sink}#${shard}`;
+
+/** Where a job stands in the three job indexes. An absent value keeps it out of that index. */
+export function jobPlaces(
+  ref: AccountRef,
+  job: {
+    jobNumber: number;
+    status: string | null;
+    dueDay: string | null;
+    open: boolean;
+    orderNumber: string | null;
+  },
+): Record<'statusPk' | 'statusSk' | 'openPk' | 'openSk' | 'orderPk' | 'orderSk', string | undefined> {
+  const tail = `${job.dueDay ?? '9999-12-31'}#${pad(job.jobNumber, 12)}`;
+  return {
+    statusPk: job.status === null || job.status === '' ? undefined : `${path(ref)}#${job.status}`,
+    statusSk: job.status === null || job.status === '' ? undefined : tail,
+    openPk: job.open ? path(ref) : undefined,
+    openSk: job.open ? tail : undefined,
+    orderPk: job.orderNumber ? path(ref) : undefined,
+    orderSk: job.orderNumber ? `${job.orderNumber.slice(0, 200)}#${pad(job.jobNumber, 12)}` : undefined,
+  };
+}
+
+/** An instant (epoch ms) as text that sorts by time. */
+export function instantText(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** A whole number as text of the given width that sorts by value. */
+export function pad(value: number, width: number): string {
+  return String(value).padStart(width, '0');
+}
+
+function path(ref: AccountRef): string {
+  return `${ref.region}#${ref.account}`;
+}
+
+function shardOf(text: string, shards: number): number {
+  return createHash('sha256').update(text).digest().readUInt32BE(0) % shards;
+}
