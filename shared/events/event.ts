@@ -1,0 +1,59 @@
+/** The envelope: a numbered event of an account's log as a CloudEvents 1.0 structured JSON document. */
+import { type AccountRef, pad } from '../table/schema.ts';
+import type { EventData, EventType } from './catalogue.ts';
+
+/** An event that has been decided but not yet numbered. `time` is epoch ms: when the answer came that shows it. */
+export type EventDraft = {
+  [T in EventType]: {
+    readonly type: T;
+    /** The job it is about; absent for events about the account. */
+    readonly jobNumber?: number;
+    readonly time: number;
+    readonly data: Omit<EventData<T>, 'account' | 'region'>;
+  };
+}[EventType];
+
+/** A CloudEvents 1.0 envelope with the `sequence` extension (20 digits, sorts as text). Key order is fixed. */
+export interface JobEvent {
+  readonly specversion: '1.0';
+  /** `<account>.<epoch>.<sequence>`; never reused. */
+  readonly id: string;
+  /** `/regions/<region>/accounts/<account>` */
+  readonly source: string;
+  readonly type: EventType;
+  /** `jobs/<jobNumber>`; absent for events about the account. */
+  readonly subject?: string;
+  readonly time: string;
+  readonly sequence: string;
+  readonly dataschema: string;
+  readonly datacontenttype: 'application/json';
+  readonly data: { readonly account: string; readonly region: string } & Record<string, unknown>;
+}
+
+/** Numbers a draft: the envelope of the event at `sequence` of the log of `ref` in `epoch`. */
+export function toEvent(
+  draft: EventDraft,
+  ref: AccountRef,
+  place: { epoch: string; sequence: number },
+  schemaBaseUrl: string,
+): JobEvent {
+  return {
+    specversion: '1.0',
+    id: `${ref.account}.${place.epoch}.${place.sequence}`,
+    source: `/regions/${ref.region}/accounts/${ref.account}`,
+    type: draft.type,
+    ...(draft.jobNumber === undefined ? {} : { subject: `jobs/${draft.jobNumber}` }),
+    time: new Date(draft.time).toISOString(),
+    sequence: pad(place.sequence, 20),
+    dataschema: `${schemaBaseUrl}/v1/event-types/${draft.type}/schema`,
+    datacontenttype: 'application/json',
+    data: { account: ref.account, region: ref.region, ...draft.data },
+  };
+}
+
+/** Whether a type matches one of the patterns: a type's name, or a beginning closed by a final `*` (`job.*`, `*`). */
+export function typeMatches(type: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) =>
+    pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern,
+  );
+}

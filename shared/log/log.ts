@@ -1,0 +1,293 @@
+/**
+ * The event log: one ordered, gapless sequence of events per account, written in the same transactions as the state
+ * that the events announce (a transactional outbox).
+ *
+ *   poll A   reads revision 7 ─────────── commits (7 → 8) ── commits (8 → 9)
+ *   poll B        reads revision 7 ──────────────── commits (7 → 8)? fenced: it drops what it saw
+ *
+ * The fence is `Status.revision`: everything a poll writes is conditional on the revision it has read, and raises it. So
+ * an older or overlapping poll can never speak after a newer one. The number of an event comes from `Head.sequence`, in
+ * the same transaction; a writer without a fence (`append`) raises only that, and a poll whose fence still holds
+ * renumbers.
+ */
+import { type EventDraft, type JobEvent, toEvent } from '../events/event.ts';
+import { type AccountRef, keys, logPk, pad } from '../table/schema.ts';
+import type { Item, Table, Value, Write } from '../table/table.ts';
+
+/** How often a commit renumbers when other writers append in between, before it gives up. */
+const RENUMBER_ATTEMPTS = 10;
+
+/** How many actions of a transaction {@link EventLog.commit} itself takes besides the events: fence, Head, wake mark. */
+export const COMMIT_OVERHEAD_ACTIONS = 3;
+
+/** Where an account's log stands. */
+export interface Head {
+  /** New when an account is created or a table restored, so that no event id is ever used twice. */
+  readonly epoch: string;
+  /** The number of the last event; 0 before the first. */
+  readonly sequence: number;
+  /** The rest of the Head item: what `commit` was asked to keep there. */
+  readonly attributes: { readonly [attribute: string]: Value | undefined };
+}
+
+/** An event as the log holds it. `json` is the whole envelope, the same bytes for every reader. */
+export interface LoggedEvent {
+  /** `<account>.<epoch>.<sequence>` */
+  readonly id: string;
+  readonly account: string;
+  readonly region: string;
+  readonly sequence: number;
+  readonly type: string;
+  /** Absent for events about the account. */
+  readonly jobNumber?: number;
+  /** Epoch ms of the observation. */
+  readonly time: number;
+  readonly json: string;
+}
+
+/** One transaction of a poll. */
+export interface CommitRequest {
+  /** The revision this poll holds. */
+  readonly revision: number;
+  /** The head as last known; a newer one is found by itself. */
+  readonly head: Head;
+  readonly events: readonly EventDraft[];
+  /** Snapshots, index shards, groups: what the events announce. */
+  readonly writes: readonly Write[];
+  /** Attributes of Head to set in the same transaction. */
+  readonly headAttributes?: { readonly [attribute: string]: Value | undefined };
+  /** Attributes of Status to set in the same transaction (a state changes together with the event that announces it). */
+  readonly statusAttributes?: { readonly [attribute: string]: Value | undefined };
+}
+
+/** What became of a commit. `fenced`: another poll has spoken since; nothing was written. */
+export type CommitOutcome =
+  | { readonly kind: 'committed'; readonly revision: number; readonly head: Head }
+  | { readonly kind: 'fenced' };
+
+/** A page of the log. */
+export type ReadOutcome =
+  | {
+      readonly kind: 'events';
+      readonly events: readonly LoggedEvent[];
+      readonly head: Head;
+    }
+  /** What was asked for is not in the log: beyond the head, or fallen out of retention. */
+  | { readonly kind: 'gone'; readonly head: Head; readonly earliest: number };
+
+/** The log of all accounts of a table. */
+export interface EventLog {
+  /** The head, or `undefined` for an account that was never registered. */
+  head(ref: AccountRef): Promise<Head | undefined>;
+  /** The write that starts a log: fails its condition when there is one already. */
+  start(ref: AccountRef, epoch: string): Write;
+  /** Writes one chunk of a poll, whole or not at all. Throws TableError when the table can't answer. */
+  commit(ref: AccountRef, request: CommitRequest): Promise<CommitOutcome>;
+  /** Appends without a fence (an operator's act), with other writes in the same transaction. */
+  append(
+    ref: AccountRef,
+    events: readonly EventDraft[],
+    writes?: readonly Write[],
+  ): Promise<{ kind: 'appended'; head: Head } | { kind: 'refused' }>;
+  /**
+   * Up to `limit` events after a sequence, contiguous: a hole ends the page, for an event may be written but not yet
+   * visible, and never would be skipped. `undefined` for an unknown account.
+   */
+  read(ref: AccountRef, after: number, limit: number): Promise<ReadOutcome | undefined>;
+  /** The lowest sequence still within retention; head + 1 when there is none. */
+  earliest(ref: AccountRef, head: Head): Promise<number>;
+}
+
+interface Options {
+  /** How long events stay readable. */
+  readonly retentionDays?: number;
+  readonly now: () => number;
+  readonly newId: () => string;
+  /** What `dataschema` starts with. */
+  readonly schemaBaseUrl: string;
+  /** Called after each transaction that added events: a hint to wake the sinks; the wake mark is the truth. */
+  readonly onCommitted?: (ref: AccountRef, sequence: number) => void;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Makes the log over a table. */
+export function createEventLog(table: Table, options: Options): EventLog {
+  const { now, newId, schemaBaseUrl, onCommitted } = options;
+  const retentionMs = (options.retentionDays ?? 90) * DAY_MS;
+
+  async function readHead(ref: AccountRef): Promise<Head | undefined> {
+    const item = await table.get(keys.head(ref));
+    return item && toHead(item);
+  }
+
+  /** Head, events and wake mark of one transaction. */
+  function grow(
+    ref: AccountRef,
+    head: Head,
+    events: readonly EventDraft[],
+    set: CommitRequest['headAttributes'],
+  ): Write[] {
+    if (events.length === 0 && set === undefined) return [];
+    const sequence = head.sequence + events.length;
+    const grown: Write[] = [
+      {
+        update: keys.head(ref),
+        set: { ...set, sequence },
+        when: [
+          ['sequence', '=', head.sequence],
+          ['epoch', '=', head.epoch],
+        ],
+      },
+    ];
+    if (events.length === 0) return grown;
+    const expiresAt = now() + retentionMs;
+    events.forEach((draft, at) => {
+      const place = { epoch: head.epoch, sequence: head.sequence + at + 1 };
+      const event = toEvent(draft, ref, place, schemaBaseUrl);
+      grown.push({
+        put: {
+          ...keys.event(ref, place.sequence),
+          id: event.id,
+          type: draft.type,
+          jobNumber: draft.jobNumber,
+          time: draft.time,
+          event: JSON.stringify(event),
+          expiresAt,
+          ttl: Math.ceil(expiresAt / 1000),
+        },
+        // A number is given once. Should Head ever be set back by hand, this refuses to overwrite what was said.
+        when: [['pk', 'absent']],
+      });
+    });
+    grown.push({ put: { ...keys.wake(ref), sequence } });
+    return grown;
+  }
+
+  return {
+    head: readHead,
+
+    start(ref, epoch) {
+      return { put: { ...keys.head(ref), epoch, sequence: 0 }, when: [['pk', 'absent']] };
+    },
+
+    async commit(ref, request) {
+      let head = request.head;
+      for (let attempt = 0; attempt < RENUMBER_ATTEMPTS; attempt += 1) {
+        const fence: Write = {
+          update: keys.status(ref),
+          set: { ...request.statusAttributes, revision: request.revision + 1 },
+          when: [['revision', '=', request.revision]],
+        };
+        const grown = grow(ref, head, request.events, request.headAttributes);
+        const outcome = await table.transact([fence, ...grown, ...request.writes], newId());
+        if (outcome.done) {
+          if (request.events.length > 0) onCommitted?.(ref, head.sequence + request.events.length);
+          return {
+            kind: 'committed',
+            revision: request.revision + 1,
+            head: {
+              epoch: head.epoch,
+              sequence: head.sequence + request.events.length,
+              attributes: { ...head.attributes, ...request.headAttributes },
+            },
+          };
+        }
+        if (outcome.failed.includes(0)) return { kind: 'fenced' };
+        const fresh = await readHead(ref);
+        if (!fresh) return { kind: 'fenced' };
+        head = fresh;
+      }
+      throw new Error(`The log of ${ref.account} kept moving while a poll tried to number its events.`);
+    },
+
+    async append(ref, events, writes = []) {
+      for (let attempt = 0; attempt < RENUMBER_ATTEMPTS; attempt += 1) {
+        const head = await readHead(ref);
+        if (!head) return { kind: 'refused' };
+        const grown = grow(ref, head, events, undefined);
+        const outcome = await table.transact([...grown, ...writes], newId());
+        if (outcome.done) {
+          onCommitted?.(ref, head.sequence + events.length);
+          return { kind: 'appended', head: { ...head, sequence: head.sequence + events.length } };
+        }
+        // A condition of the caller's own writes is the caller's answer; only the number is ours to retry.
+        if (outcome.failed.some((at) => at >= grown.length)) return { kind: 'refused' };
+      }
+      throw new Error(`The log of ${ref.account} kept moving while an event was appended.`);
+    },
+
+    async read(ref, after, limit) {
+      const head = await readHead(ref);
+      if (!head) return undefined;
+      if (after > head.sequence) return { kind: 'gone', head, earliest: await earliest(ref, head) };
+      if (after === head.sequence) return { kind: 'events', events: [], head };
+      const items = await table.query({ pk: logPk(ref), after: pad(after, 16), limit });
+      const events: LoggedEvent[] = [];
+      for (const item of items) {
+        const event = toLogged(item, ref);
+        // Expiry is monotonic, so an expired event can only stand at the beginning.
+        if (event.sequence !== after + events.length + 1 || Number(item.expiresAt) <= now()) break;
+        events.push(event);
+      }
+      if (events.length === 0) {
+        const first = await earliest(ref, head);
+        if (first > after + 1) return { kind: 'gone', head, earliest: first };
+      }
+      return { kind: 'events', events, head };
+    },
+
+    earliest,
+  };
+
+  /** By bisection: expiry is monotonic in the sequence, and TTL deletes at leisure, so the first item proves nothing. */
+  async function earliest(ref: AccountRef, head: Head): Promise<number> {
+    let low = 1;
+    let high = head.sequence + 1;
+    const [first] = await table.query({ pk: logPk(ref), limit: 1 });
+    if (!first) return high;
+    low = Number(first.sk);
+    if (Number(first.expiresAt) > now()) return low;
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      const item = await table.get(keys.event(ref, middle));
+      if (item && Number(item.expiresAt) > now()) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+/** A place in a log as clients carry it: `<epoch>.<sequence>`. */
+export function formatCursor(epoch: string, sequence: number): string {
+  return `${epoch}.${sequence}`;
+}
+
+/** Reads `<epoch>.<sequence>` or a bare sequence (then `epoch` is absent); `undefined` for anything else. */
+export function parseCursor(text: string): { epoch?: string; sequence: number } | undefined {
+  const match = /^(?:([0-9a-z]{1,32})\.)?(0|[1-9][0-9]{0,14})$/.exec(text);
+  if (!match) return undefined;
+  const sequence = Number(match[2]);
+  return match[1] === undefined ? { sequence } : { epoch: match[1], sequence };
+}
+
+/** The Head in an item read together with the index shards. */
+export function toHead(item: Item): Head {
+  const { pk: _pk, sk: _sk, epoch, sequence, ...attributes } = item;
+  return { epoch: String(epoch), sequence: Number(sequence), attributes };
+}
+
+function toLogged(item: Item, ref: AccountRef): LoggedEvent {
+  return {
+    id: String(item.id),
+    account: ref.account,
+    region: ref.region,
+    sequence: Number(item.sk),
+    type: String(item.type),
+    ...(typeof item.jobNumber === 'number' ? { jobNumber: item.jobNumber } : {}),
+    time: Number(item.time),
+    json: String(item.event),
+  };
+}
+
+export type { JobEvent };
