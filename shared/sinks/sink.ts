@@ -1,0 +1,142 @@
+/** A sink: somewhere events go. Its record, its cursors over the logs of the accounts it follows, and its port. */
+import { typeMatches } from '../events/event.ts';
+import type { EventLog, LoggedEvent } from '../log/log.ts';
+import { type AccountRef, drainDue, keys, sinkPk, WAKE_SHARDS, wakePk } from '../table/schema.ts';
+import type { Item, Table } from '../table/table.ts';
+
+/** The answer for one event. */
+export type DeliveryOutcome =
+  | { readonly kind: 'delivered' }
+  /** This event is refused, others may not be. */
+  | { readonly kind: 'rejected'; readonly reason: string }
+  /** The sink can take nothing now; `afterMs` when it said for how long. */
+  | { readonly kind: 'retry'; readonly reason: string; readonly afterMs?: number };
+
+/** What a kind of sink has to do; the drain engine owns everything else. */
+export interface SinkPort {
+  /** How many events it takes at once. They are of different lanes, so their order among each other does not matter. */
+  readonly maxBatch: number;
+  /** One outcome per event, in the order given. Never throws for what the receiver does. */
+  deliver(events: readonly LoggedEvent[]): Promise<readonly DeliveryOutcome[]>;
+}
+
+/** A sink as it is stored. Secrets stand elsewhere. */
+export interface SinkRecord {
+  readonly region: string;
+  readonly id: string;
+  readonly kind: 'webhook' | 'sns';
+  /** Where: a URL or a topic's ARN. */
+  readonly target: string;
+  /** Accounts it follows; empty for all. */
+  readonly accounts: readonly string[];
+  /** Types it wants, with a final `*` as a wildcard; empty for all. */
+  readonly types: readonly string[];
+  /** A paused sink keeps its cursors and gets nothing. */
+  readonly paused: boolean;
+}
+
+/** How a sink is doing: one state, whatever the number of accounts it follows. */
+export interface SinkHealth {
+  /** Failures since the last success. */
+  readonly failures: number;
+  /** Epoch ms until which the sink is left alone; 0 when it isn't. */
+  readonly waitUntil: number;
+  readonly problem: string | null;
+}
+
+/** Reads a sink's record and health. */
+export function toSink(item: Item): SinkRecord & { readonly health: SinkHealth } {
+  return {
+    region: item.pk.slice('SINKS#'.length),
+    id: item.sk,
+    kind: item.kind as SinkRecord['kind'],
+    target: String(item.target),
+    accounts: (item.accounts as readonly string[] | undefined) ?? [],
+    types: (item.types as readonly string[] | undefined) ?? [],
+    paused: item.paused === true,
+    health: {
+      failures: Number(item.failures ?? 0),
+      waitUntil: Number(item.waitUntil ?? 0),
+      problem: typeof item.problem === 'string' ? item.problem : null,
+    },
+  };
+}
+
+/** All sinks of a region. */
+export async function listSinks(
+  table: Table,
+  region: string,
+): Promise<(SinkRecord & { readonly health: SinkHealth })[]> {
+  return (await table.query({ pk: sinkPk(region) })).map(toSink);
+}
+
+/** Whether a sink follows an account. */
+export function follows(sink: SinkRecord, account: string): boolean {
+  return sink.accounts.length === 0 || sink.accounts.includes(account);
+}
+
+/** Whether a sink wants an event of an account it follows. */
+export function wants(sink: SinkRecord, event: LoggedEvent): boolean {
+  return sink.types.length === 0 || typeMatches(event.type, sink.types);
+}
+
+/**
+ * Stores a sink, or changes a known one: its cursors and health stay. A sink starts where the logs of the accounts it
+ * follows stand now; it gets accounts that are registered later from their beginning.
+ */
+export async function registerSink(
+  table: Table,
+  log: EventLog,
+  sink: SinkRecord,
+  accounts: readonly AccountRef[],
+): Promise<void> {
+  const { region, id, ...attributes } = sink;
+  // Cursors first: were the sink there without them, a wake-up would start it at the beginning.
+  for (const { account } of accounts) {
+    if (!follows(sink, account)) continue;
+    const head = await log.head({ region, account });
+    await table.write({
+      put: { ...keys.cursor(region, id, account), sink: id, position: head?.sequence ?? 0 },
+      when: [['pk', 'absent']],
+    });
+  }
+  await table.write({ update: keys.sink(region, id), set: attributes });
+}
+
+/**
+ * Marks the cursors of an account due, because its log grew, and names the sinks that can be drained now. Then the wake
+ * mark goes, unless the log grew on. May be called twice, late, or for nothing.
+ */
+export async function wakeSinks(
+  table: Table,
+  ref: AccountRef,
+  sequence: number,
+  now: number,
+): Promise<string[]> {
+  const sinks = (await listSinks(table, ref.region)).filter((sink) => follows(sink, ref.account));
+  await Promise.all(
+    sinks.map((sink) =>
+      table.write({
+        update: keys.cursor(ref.region, sink.id, ref.account),
+        set: { sink: sink.id, mark: sequence, ...drainDue(ref.region, sink.id, ref.account, now) },
+        when: [['mark', 'absent or <', sequence]],
+      }),
+    ),
+  );
+  await table.write({ delete: keys.wake(ref), when: [['sequence', 'absent or <=', sequence]] });
+  return sinks.filter((sink) => !sink.paused && sink.health.waitUntil <= now).map((sink) => sink.id);
+}
+
+/** The wake marks of a region that nobody has worked off yet, up to a limit per shard. */
+export async function leftoverWakes(
+  table: Table,
+  region: string,
+  limit: number,
+): Promise<{ readonly ref: AccountRef; readonly sequence: number }[]> {
+  const shards = await Promise.all(
+    Array.from({ length: WAKE_SHARDS }, (_, shard) => table.query({ pk: wakePk(region, shard), limit })),
+  );
+  return shards
+    .flat()
+    .map((item) => ({ ref: { region, account: item.sk }, sequence: Number(item.sequence) }));
+}
