@@ -10,12 +10,17 @@
  * the same transaction; a writer without a fence (`append`) raises only that, and a poll whose fence still holds
  * renumbers.
  */
+import { setTimeout as sleepMs } from 'node:timers/promises';
 import { type EventDraft, type JobEvent, toEvent } from '../events/event.ts';
-import { type AccountRef, keys, logPk, pad } from '../table/schema.ts';
+import { type AccountRef, keys, logPk } from '../table/schema.ts';
 import type { Item, Table, Value, Write } from '../table/table.ts';
 
-/** How often a commit renumbers when other writers append in between, before it gives up. */
-const RENUMBER_ATTEMPTS = 10;
+/**
+ * How often events are renumbered when other writers come in between, before it is given up. Of n writers at once one gets
+ * through each time, so this is also how many there may be; waits that grow keep them from meeting again.
+ */
+const RENUMBER_ATTEMPTS = 100;
+const MAX_RENUMBER_WAIT_MS = 200;
 
 /** How many actions of a transaction {@link EventLog.commit} itself takes besides the events: fence, Head, wake mark. */
 export const COMMIT_OVERHEAD_ACTIONS = 3;
@@ -26,7 +31,7 @@ export interface Head {
   readonly epoch: string;
   /** The number of the last event; 0 before the first. */
   readonly sequence: number;
-  /** The rest of the Head item: what `commit` was asked to keep there. */
+  /** The rest of the Head item: what `commit` was asked to keep there, and `eventsExpireAt` of the last event. */
   readonly attributes: { readonly [attribute: string]: Value | undefined };
 }
 
@@ -81,7 +86,10 @@ export interface EventLog {
   head(ref: AccountRef): Promise<Head | undefined>;
   /** The write that starts a log: fails its condition when there is one already. */
   start(ref: AccountRef, epoch: string): Write;
-  /** Writes one chunk of a poll, whole or not at all. Throws TableError when the table can't answer. */
+  /**
+   * Writes one chunk of a poll, whole or not at all. Throws TableError when the table can't answer, and an error when a
+   * condition of the request's own writes does not hold: what a poll writes is conditional on its fence alone.
+   */
   commit(ref: AccountRef, request: CommitRequest): Promise<CommitOutcome>;
   /** Appends without a fence (an operator's act), with other writes in the same transaction. */
   append(
@@ -91,7 +99,8 @@ export interface EventLog {
   ): Promise<{ kind: 'appended'; head: Head } | { kind: 'refused' }>;
   /**
    * Up to `limit` events after a sequence, contiguous: a hole ends the page, for an event may be written but not yet
-   * visible, and never would be skipped. `undefined` for an unknown account.
+   * visible, and never would be skipped. Nothing beyond the head is given, so whoever reads on is never beyond a later
+   * head. `undefined` for an unknown account.
    */
   read(ref: AccountRef, after: number, limit: number): Promise<ReadOutcome | undefined>;
   /** The lowest sequence still within retention; head + 1 when there is none. */
@@ -107,6 +116,9 @@ interface Options {
   readonly schemaBaseUrl: string;
   /** Called after each transaction that added events: a hint to wake the sinks; the wake mark is the truth. */
   readonly onCommitted?: (ref: AccountRef, sequence: number) => void;
+  /** Waits before events are renumbered; injected by tests. */
+  readonly sleep?: (ms: number) => Promise<unknown>;
+  readonly random?: () => number;
 }
 
 const DAY_MS = 86_400_000;
@@ -114,34 +126,42 @@ const DAY_MS = 86_400_000;
 /** Makes the log over a table. */
 export function createEventLog(table: Table, options: Options): EventLog {
   const { now, newId, schemaBaseUrl, onCommitted } = options;
+  const { sleep = sleepMs, random = Math.random } = options;
   const retentionMs = (options.retentionDays ?? 90) * DAY_MS;
+
+  function backOff(attempt: number): Promise<unknown> {
+    return sleep(Math.min(MAX_RENUMBER_WAIT_MS, 2 ** attempt) * random());
+  }
 
   async function readHead(ref: AccountRef): Promise<Head | undefined> {
     const item = await table.get(keys.head(ref));
     return item && toHead(item);
   }
 
-  /** Head, events and wake mark of one transaction. */
+  /** Head, events and wake mark of one transaction, and the head after it. */
   function grow(
     ref: AccountRef,
     head: Head,
     events: readonly EventDraft[],
     set: CommitRequest['headAttributes'],
-  ): Write[] {
-    if (events.length === 0 && set === undefined) return [];
+  ): { writes: readonly Write[]; head: Head } {
+    if (events.length === 0 && set === undefined) return { writes: [], head };
     const sequence = head.sequence + events.length;
+    // Not before the event before: a shorter retention, or a clock that is behind, must not open a gap in the log.
+    const expiresAt = Math.max(now() + retentionMs, Number(head.attributes.eventsExpireAt ?? 0));
+    const attributes = events.length === 0 ? set : { ...set, eventsExpireAt: expiresAt };
+    const after = { epoch: head.epoch, sequence, attributes: { ...head.attributes, ...attributes } };
     const grown: Write[] = [
       {
         update: keys.head(ref),
-        set: { ...set, sequence },
+        set: { ...attributes, sequence },
         when: [
           ['sequence', '=', head.sequence],
           ['epoch', '=', head.epoch],
         ],
       },
     ];
-    if (events.length === 0) return grown;
-    const expiresAt = now() + retentionMs;
+    if (events.length === 0) return { writes: grown, head: after };
     events.forEach((draft, at) => {
       const place = { epoch: head.epoch, sequence: head.sequence + at + 1 };
       const event = toEvent(draft, ref, place, schemaBaseUrl);
@@ -161,7 +181,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
       });
     });
     grown.push({ put: { ...keys.wake(ref), sequence } });
-    return grown;
+    return { writes: grown, head: after };
   }
 
   return {
@@ -180,20 +200,16 @@ export function createEventLog(table: Table, options: Options): EventLog {
           when: [['revision', '=', request.revision]],
         };
         const grown = grow(ref, head, request.events, request.headAttributes);
-        const outcome = await table.transact([fence, ...grown, ...request.writes], newId());
+        const outcome = await table.transact([fence, ...grown.writes, ...request.writes], newId());
         if (outcome.done) {
-          if (request.events.length > 0) onCommitted?.(ref, head.sequence + request.events.length);
-          return {
-            kind: 'committed',
-            revision: request.revision + 1,
-            head: {
-              epoch: head.epoch,
-              sequence: head.sequence + request.events.length,
-              attributes: { ...head.attributes, ...request.headAttributes },
-            },
-          };
+          if (request.events.length > 0) onCommitted?.(ref, grown.head.sequence);
+          return { kind: 'committed', revision: request.revision + 1, head: grown.head };
         }
         if (outcome.failed.includes(0)) return { kind: 'fenced' };
+        if (outcome.failed.some((at) => at > grown.writes.length)) {
+          throw new Error(`A condition in a commit to the log of ${ref.account} did not hold.`);
+        }
+        await backOff(attempt);
         const fresh = await readHead(ref);
         if (!fresh) return { kind: 'fenced' };
         head = fresh;
@@ -206,31 +222,35 @@ export function createEventLog(table: Table, options: Options): EventLog {
         const head = await readHead(ref);
         if (!head) return { kind: 'refused' };
         const grown = grow(ref, head, events, undefined);
-        const outcome = await table.transact([...grown, ...writes], newId());
+        const outcome = await table.transact([...grown.writes, ...writes], newId());
         if (outcome.done) {
-          onCommitted?.(ref, head.sequence + events.length);
-          return { kind: 'appended', head: { ...head, sequence: head.sequence + events.length } };
+          if (events.length > 0) onCommitted?.(ref, grown.head.sequence);
+          return { kind: 'appended', head: grown.head };
         }
         // A condition of the caller's own writes is the caller's answer; only the number is ours to retry.
-        if (outcome.failed.some((at) => at >= grown.length)) return { kind: 'refused' };
+        if (outcome.failed.some((at) => at >= grown.writes.length)) return { kind: 'refused' };
+        await backOff(attempt);
       }
       throw new Error(`The log of ${ref.account} kept moving while an event was appended.`);
     },
 
     async read(ref, after, limit) {
-      const head = await readHead(ref);
+      // Side by side, so that reading costs one round trip. Whichever is the older, only what both know is given.
+      const [head, items] = await Promise.all([
+        readHead(ref),
+        table.query({ pk: logPk(ref), after: keys.event(ref, after).sk, limit }),
+      ]);
       if (!head) return undefined;
       if (after > head.sequence) return { kind: 'gone', head, earliest: await earliest(ref, head) };
-      if (after === head.sequence) return { kind: 'events', events: [], head };
-      const items = await table.query({ pk: logPk(ref), after: pad(after, 16), limit });
       const events: LoggedEvent[] = [];
       for (const item of items) {
         const event = toLogged(item, ref);
+        const next = event.sequence === after + events.length + 1 && event.sequence <= head.sequence;
         // Expiry is monotonic, so an expired event can only stand at the beginning.
-        if (event.sequence !== after + events.length + 1 || Number(item.expiresAt) <= now()) break;
+        if (!next || Number(item.expiresAt) <= now()) break;
         events.push(event);
       }
-      if (events.length === 0) {
+      if (events.length === 0 && after < head.sequence) {
         const first = await earliest(ref, head);
         if (first > after + 1) return { kind: 'gone', head, earliest: first };
       }

@@ -4,6 +4,7 @@ import {
   ConditionalCheckFailedException,
   type DynamoDBClient,
   TransactionCanceledException,
+  TransactionConflictException,
   TransactionInProgressException,
 } from '@aws-sdk/client-dynamodb';
 import {
@@ -19,14 +20,17 @@ import {
 import { schema } from './schema.ts';
 import {
   type Clause,
+  compareText,
   type Item,
   type Key,
   keyOf,
+  type Query,
   type Table,
   TableError,
   type TransactOutcome,
   type Value,
   type Write,
+  type WriteOutcome,
 } from './table.ts';
 
 /** How often a conflict, a throttled action or an unprocessed key is tried before {@link TableError}. */
@@ -47,8 +51,9 @@ interface Consumed {
 }
 
 /**
- * Makes the port over a DynamoDB client. The client's own retries cover single calls; what it does not retry (conflicts
- * inside transactions, unprocessed keys) is retried here, a transaction with the same token.
+ * Makes the port over a DynamoDB client. The client's own retries cover throttled calls, time-outs and lost answers, and
+ * send the same call again, a transaction with the same token; give it two attempts at least and a time-out. What it does
+ * not retry (conflicts with transactions, unprocessed keys) is retried here.
  */
 export function createDynamoTable(client: DynamoDBClient, options: Options): Table {
   const document = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
@@ -90,8 +95,12 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
     async getMany(keys) {
       return attempt('get many', async () => {
         const items: Item[] = [];
-        for (let at = 0; at < keys.length; at += BATCH_KEYS) {
-          let left: Key[] = keys.slice(at, at + BATCH_KEYS).map(({ pk, sk }) => ({ pk, sk }));
+        // A key asked for twice is refused.
+        const wanted = [
+          ...new Map(keys.map(({ pk, sk }) => [JSON.stringify([pk, sk]), { pk, sk }])).values(),
+        ];
+        for (let at = 0; at < wanted.length; at += BATCH_KEYS) {
+          let left: Key[] = wanted.slice(at, at + BATCH_KEYS);
           for (let tries = 0; left.length > 0; tries += 1) {
             if (tries === ATTEMPTS)
               throw new TableError('get many', `${left.length} keys stayed unprocessed`);
@@ -117,7 +126,9 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
         const names = { '#pk': index?.partitionKey ?? schema.partitionKey };
         const values: Record<string, string> = { ':pk': query.pk };
         const range = sortKeyRange(query, values);
-        if (query.to !== undefined && (query.from ?? query.after ?? '') > query.to) return [];
+        // Refused by the server, though all it means is that there is nothing.
+        if (query.limit === 0 || query.to === '') return [];
+        if (query.to !== undefined && compareText(lowerBoundOf(query), query.to) > 0) return [];
         const items: Item[] = [];
         let start: Record<string, unknown> | undefined;
         do {
@@ -149,22 +160,16 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
 
     async write(write) {
       return attempt('write', async () => {
-        try {
-          const item = await send(write);
-          return { done: true, item };
-        } catch (cause) {
-          if (!(cause instanceof ConditionalCheckFailedException)) throw cause;
-          // The stored item comes raw with the exception; reading it again is simpler than unmarshalling, and as fresh.
-          const answer = await document.send(
-            new GetCommand({
-              TableName,
-              Key: keyOf(write),
-              ConsistentRead: true,
-              ReturnConsumedCapacity: 'TOTAL',
-            }),
-          );
-          count('read', answer.ConsumedCapacity);
-          return { done: false, item: answer.Item as Item | undefined };
+        for (let tries = 0; ; tries += 1) {
+          try {
+            const item = await send(write);
+            return { done: true, item };
+          } catch (cause) {
+            if (cause instanceof ConditionalCheckFailedException) return refused(write, cause);
+            // A transaction holds the item. The client does not retry that; nothing was written.
+            if (!(cause instanceof TransactionConflictException) || tries + 1 === ATTEMPTS) throw cause;
+            await backOff(tries);
+          }
         }
       });
     },
@@ -193,6 +198,20 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
 
     units: () => ({ ...consumed }),
   };
+
+  async function refused(
+    write: Exclude<Write, { check: Key }>,
+    cause: ConditionalCheckFailedException,
+  ): Promise<WriteOutcome> {
+    // The stored item comes raw with the exception; reading it again is simpler than unmarshalling, and as fresh.
+    const answer = await document.send(
+      new GetCommand({ TableName, Key: keyOf(write), ConsistentRead: true, ReturnConsumedCapacity: 'TOTAL' }),
+    );
+    count('read', answer.ConsumedCapacity);
+    const item = answer.Item as Item | undefined;
+    // Sent again after a lost answer, the condition may have failed on nothing but our own first write.
+    return { done: (cause.$metadata.attempts ?? 1) > 1 && standsAs(write, item), item };
+  }
 
   async function send(write: Exclude<Write, { check: Key }>): Promise<Item | undefined> {
     if ('put' in write) {
@@ -237,7 +256,9 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
     if ('delete' in write) return { Delete: { TableName, Key: write.delete, ...condition(write.when) } };
     if ('update' in write)
       return { Update: { TableName, Key: write.update, ...update(write.set, write.when) } };
-    const { ConditionExpression = 'attribute_exists(pk)', ...rest } = condition(write.when);
+    const { ConditionExpression = 'attribute_exists(pk) OR attribute_not_exists(pk)', ...rest } = condition(
+      write.when,
+    );
     return { ConditionCheck: { TableName, Key: write.check, ConditionExpression, ...rest } };
   }
 }
@@ -248,18 +269,37 @@ function indexOf(name: string): { partitionKey: string; sortKey: string } {
   return index;
 }
 
-function sortKeyRange(
-  query: { from?: string; after?: string; to?: string },
-  values: Record<string, string>,
-): string | undefined {
-  const low = query.from ?? query.after;
-  if (low !== undefined) values[':low'] = low;
+/** The lower bound of the sort key, exclusive or not; empty for none, for every sort key is above that. */
+function lowerBoundOf(query: Query): string {
+  return query.after ?? query.from ?? '';
+}
+
+function sortKeyRange(query: Query, values: Record<string, string>): string | undefined {
+  const low = lowerBoundOf(query);
+  if (low !== '') values[':low'] = low;
   if (query.to !== undefined) values[':high'] = query.to;
-  if (low !== undefined && query.to !== undefined) return '#sk BETWEEN :low AND :high';
+  if (low !== '' && query.to !== undefined) return '#sk BETWEEN :low AND :high';
   if (query.to !== undefined) return '#sk <= :high';
-  if (query.after !== undefined) return '#sk > :low';
-  if (low !== undefined) return '#sk >= :low';
-  return undefined;
+  if (low === '') return undefined;
+  return query.after === undefined ? '#sk >= :low' : '#sk > :low';
+}
+
+/** Whether an item stands as a write would have left it. */
+function standsAs(write: Write, item: Item | undefined): boolean {
+  if ('delete' in write || item === undefined) return 'delete' in write && item === undefined;
+  if ('check' in write) return false;
+  const left = Object.entries('put' in write ? write.put : write.set);
+  const known = 'put' in write ? left.filter(([, value]) => value !== undefined).length : undefined;
+  return (
+    left.length > 0 &&
+    left.every(([name, value]) => sameValue(item[name], value)) &&
+    (known === undefined || known === Object.keys(item).length)
+  );
+}
+
+function sameValue(a: Value | undefined, b: Value | undefined): boolean {
+  if (a instanceof Uint8Array && b instanceof Uint8Array) return Buffer.compare(a, b) === 0;
+  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 interface Expression {
@@ -296,7 +336,7 @@ function condition(clauses: readonly Clause[] | undefined): Expression {
 function update(
   set: { readonly [attribute: string]: Value | undefined },
   when: readonly Clause[] | undefined,
-): Expression & { UpdateExpression: string } {
+): Expression & { UpdateExpression: string | undefined } {
   const guard = condition(when);
   const names: Record<string, string> = { ...guard.ExpressionAttributeNames };
   const values: Record<string, Value> = { ...guard.ExpressionAttributeValues };
@@ -312,18 +352,22 @@ function update(
     }
   });
   const expression = [
-    sets.length > 0 ? `SET ${sets.join(', ')}` : '',
-    removes.length > 0 ? `REMOVE ${removes.join(', ')}` : '',
+    ...(sets.length > 0 ? [`SET ${sets.join(', ')}`] : []),
+    ...(removes.length > 0 ? [`REMOVE ${removes.join(', ')}`] : []),
   ];
   return {
     ...guard,
-    UpdateExpression: expression.join(' ').trim(),
-    ExpressionAttributeNames: names,
+    UpdateExpression: expression.length > 0 ? expression.join(' ') : undefined,
+    ...(Object.keys(names).length === 0 ? {} : { ExpressionAttributeNames: names }),
     ...(Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: values }),
   };
 }
 
-/** The outcome of a transaction cancelled because conditions did not hold; `undefined` for any other error. */
+/**
+ * The outcome of a transaction cancelled because conditions did not hold; `undefined` for any other error. Some may have
+ * failed while other positions were in conflict: a failed condition was judged on what is committed, so it is the answer,
+ * and to try again would only bring it later.
+ */
 function cancelled(cause: unknown): TransactOutcome | undefined {
   if (!(cause instanceof TransactionCanceledException)) return undefined;
   const failed = (cause.CancellationReasons ?? []).flatMap((reason, at) =>

@@ -1,7 +1,9 @@
 /** The table in this process's memory: for tests, benchmarks, and a demo on a platform without an embedded DynamoDB. */
+import { isDeepStrictEqual } from 'node:util';
 import { schema } from './schema.ts';
 import {
   type Clause,
+  compareText,
   type Item,
   type Key,
   keyOf,
@@ -23,7 +25,7 @@ export function createMemoryTable(): Table {
   const indexes = new Map(
     Object.entries(schema.indexes).map(([name, index]) => [name, { ...index, partitions: new Partitions() }]),
   );
-  const tokens = new Map<string, string>();
+  const tokens = new Map<string, readonly Write[]>();
 
   function store(key: Key, item: Item | undefined): void {
     const before = main.get(key.pk, key.sk);
@@ -44,20 +46,31 @@ export function createMemoryTable(): Table {
     const key = keyOf(write);
     const before = main.get(key.pk, key.sk);
     if ('check' in write) return before;
+    const changes = Object.entries(write.set);
+    const removesOnly = changes.length > 0 && changes.every(([, value]) => value === undefined);
+    if (!before && removesOnly) return undefined;
     const after: Record<string, Value | undefined> = { ...before, ...key };
-    for (const [name, value] of Object.entries(write.set)) {
+    for (const [name, value] of changes) {
       if (value === undefined) delete after[name];
       else after[name] = copyValue(value);
     }
     return after as Item;
   }
 
-  function perform(write: Write): Item | undefined {
+  /** What the write leaves; refuses, before anything is stored, what DynamoDB would refuse. */
+  function accepted(write: Write): Item | undefined {
     const item = applied(write);
     if (item && sizeOf(item) > MAX_ITEM_BYTES) {
       throw new TableError('write', `item ${item.pk} ${item.sk} is over ${MAX_ITEM_BYTES} bytes`);
     }
-    if (!('check' in write)) store(keyOf(write), item);
+    for (const { partitionKey, sortKey } of indexes.values()) {
+      for (const name of [partitionKey, sortKey]) {
+        const value = item?.[name];
+        if (value !== undefined && (typeof value !== 'string' || value === '')) {
+          throw new TableError('write', `${name} is a key of an index and must be a text that is not empty`);
+        }
+      }
+    }
     return item;
   }
 
@@ -73,7 +86,7 @@ export function createMemoryTable(): Table {
       return item && copy(item);
     },
     async getMany(keys) {
-      return keys.flatMap((key) => main.get(key.pk, key.sk) ?? []).map(copy);
+      return [...new Set(keys.flatMap((key) => main.get(key.pk, key.sk) ?? []))].map(copy);
     },
     async query(query) {
       const partitions = query.index === undefined ? main : indexes.get(query.index)?.partitions;
@@ -93,26 +106,38 @@ export function createMemoryTable(): Table {
         const item = main.get(key.pk, key.sk);
         return { done: false, item: item && copy(item) };
       }
-      const item = perform(write);
+      const item = accepted(write);
+      store(keyOf(write), item);
       return { done: true, item: item && copy(item) };
     },
     async transact(writes, token): Promise<TransactOutcome> {
-      const body = fingerprintOf(writes);
-      if (tokens.has(token)) {
-        if (tokens.get(token) !== body)
+      if (writes.length === 0 || writes.length > MAX_TRANSACTION_ACTIONS) {
+        throw new TableError(
+          'transact',
+          `${writes.length} actions are none, or over ${MAX_TRANSACTION_ACTIONS}`,
+        );
+      }
+      if (writes.some((write) => 'update' in write && Object.keys(write.set).length === 0)) {
+        throw new TableError('transact', 'an update sets nothing');
+      }
+      const known = tokens.get(token);
+      if (known) {
+        if (!isDeepStrictEqual(known, writes)) {
           throw new TableError('transact', 'a token was used for two transactions');
+        }
         return { done: true };
       }
-      if (writes.length > MAX_TRANSACTION_ACTIONS) {
-        throw new TableError('transact', `${writes.length} actions are over ${MAX_TRANSACTION_ACTIONS}`);
-      }
-      if (new Set(writes.map((write) => `${keyOf(write).pk}\n${keyOf(write).sk}`)).size < writes.length) {
+      const items = new Set(writes.map(keyOf).map(({ pk, sk }) => JSON.stringify([pk, sk])));
+      if (items.size < writes.length) {
         throw new TableError('transact', 'two actions on one item');
       }
       const failed = writes.flatMap((write, at) => (holds(write) ? [] : [at]));
       if (failed.length > 0) return { done: false, failed };
-      for (const write of writes) perform(write);
-      tokens.set(token, body);
+      const left = writes.map(accepted);
+      writes.forEach((write, at) => {
+        if (!('check' in write)) store(keyOf(write), left[at]);
+      });
+      tokens.set(token, writes);
       if (tokens.size > 1000) tokens.delete(tokens.keys().next().value ?? '');
       return { done: true };
     },
@@ -130,19 +155,20 @@ function clauseHolds(item: Item | undefined, clause: Clause): boolean {
   if (value === undefined) return false;
   if (actual === undefined) return test.startsWith('absent or ');
   if (typeof actual !== typeof value) return false;
-  const comparable = actual as string | number;
+  const order =
+    typeof actual === 'string' ? compareText(actual, String(value)) : Number(actual) - Number(value);
   switch (test) {
     case '=':
     case 'absent or =':
-      return comparable === value;
+      return order === 0;
     case '<':
     case 'absent or <':
-      return comparable < value;
+      return order < 0;
     case '<=':
     case 'absent or <=':
-      return comparable <= value;
+      return order <= 0;
     case '>':
-      return comparable > value;
+      return order > 0;
   }
 }
 
@@ -208,7 +234,7 @@ function lowerBound(sorted: readonly string[], text: string): number {
   let high = sorted.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((sorted[middle] ?? '') < text) low = middle + 1;
+    if (compareText(sorted[middle] ?? '', text) < 0) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -244,9 +270,4 @@ function copyValue<V extends Value>(value: V): V {
   if (value instanceof Uint8Array) return value.slice() as V;
   if (Array.isArray(value)) return [...value] as unknown as V;
   return value;
-}
-
-/** Enough to notice that a token is used for another transaction, which DynamoDB refuses. */
-function fingerprintOf(writes: readonly Write[]): string {
-  return writes.map((write) => `${Object.keys(write)[0]} ${keyOf(write).pk} ${keyOf(write).sk}`).join('\n');
 }

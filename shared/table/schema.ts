@@ -127,6 +127,37 @@ export function jobPlaces(
   };
 }
 
+/** A range of one of the job indexes. */
+export interface JobRange {
+  readonly index: 'jobsByStatus' | 'jobsByDue' | 'jobsByOrder';
+  readonly pk: string;
+  readonly from?: string;
+  readonly to?: string;
+}
+
+/** An account's jobs in one status, by due day. */
+export function jobsWithStatus(ref: AccountRef, status: string): JobRange {
+  return { index: 'jobsByStatus', pk: `${path(ref)}#${status}` };
+}
+/** An account's open, undispatched jobs due before a day (YYYY-MM-DD), by due day; not those without a due date. */
+export function jobsDueBefore(ref: AccountRef, day: string): JobRange {
+  // A key is the day with something behind it, so the bare day is below all keys of that day.
+  return { index: 'jobsByDue', pk: path(ref), to: day };
+}
+/**
+ * An account's jobs with an order number. It can hold others too: the key has only the first 200 characters, and an
+ * order number may itself contain the separator. Compare what comes back.
+ */
+export function jobsWithOrderNumber(ref: AccountRef, orderNumber: string): JobRange {
+  const beginning = `${orderNumber.slice(0, 200)}#`;
+  return {
+    index: 'jobsByOrder',
+    pk: path(ref),
+    from: `${beginning}${'0'.repeat(12)}`,
+    to: `${beginning}${'9'.repeat(12)}`,
+  };
+}
+
 /** An instant (epoch ms) as text that sorts by time. */
 export function instantText(ms: number): string {
   return new Date(ms).toISOString();

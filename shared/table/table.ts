@@ -19,7 +19,7 @@ export type Item = Key & { readonly [attribute: string]: Value | undefined };
 
 /**
  * One named clause of a condition; clauses are joined by AND. `absent or …` holds also when the attribute is missing.
- * Comparisons are of numbers, or of texts by code unit.
+ * Comparisons are of numbers, or of texts by {@link compareText}; a number and a text never compare.
  */
 export type Clause =
   | readonly [attribute: string, test: 'present' | 'absent']
@@ -33,19 +33,28 @@ export type Write =
   | { readonly put: Item; readonly when?: readonly Clause[] }
   | {
       readonly update: Key;
-      /** Attributes to set; `undefined` removes the attribute. */
+      /**
+       * Attributes to set; `undefined` removes the attribute. An item that is not there is made, except perhaps by an update
+       * that sets nothing: servers differ on it. In a transaction there must be something to set or remove.
+       */
       readonly set: { readonly [attribute: string]: Value | undefined };
       readonly when?: readonly Clause[];
     }
   | { readonly delete: Key; readonly when?: readonly Clause[] }
   | { readonly check: Key; readonly when: readonly Clause[] };
 
-/** What became of a single write: the item as it stands now, either way (absent after a delete). */
+/**
+ * What became of a single write: the item as it stands now, either way (absent after a delete). A write whose first answer
+ * was lost counts as done if the item stands as it would have left it, even if the condition no longer holds.
+ */
 export type WriteOutcome =
   | { readonly done: true; readonly item?: Item | undefined }
   | { readonly done: false; readonly item?: Item | undefined };
 
-/** What became of a transaction: written whole, or not at all with the positions whose condition did not hold. */
+/**
+ * What became of a transaction: written whole, or not at all with the positions whose condition did not hold. These are
+ * facts, but perhaps not all of them: a position in conflict with another transaction at that moment was not judged.
+ */
 export type TransactOutcome =
   | { readonly done: true }
   | { readonly done: false; readonly failed: readonly number[] };
@@ -57,7 +66,7 @@ export interface Query {
   readonly index?: string;
   /** Inclusive lower bound of the sort key. */
   readonly from?: string;
-  /** Exclusive lower bound of the sort key. */
+  /** Exclusive lower bound of the sort key; given both, it is the one that counts. */
   readonly after?: string;
   /** Inclusive upper bound of the sort key. */
   readonly to?: string;
@@ -76,7 +85,7 @@ export interface Units {
 export interface Table {
   /** One item, or `undefined`. */
   get(key: Key): Promise<Item | undefined>;
-  /** The items that exist among the keys, in no particular order; any number of keys. */
+  /** The items that exist among the keys, each once and in no particular order; any number of keys. */
   getMany(keys: readonly Key[]): Promise<Item[]>;
   /** A range in sort-key order; see {@link Query}. */
   query(query: Query): Promise<Item[]>;
@@ -107,6 +116,24 @@ export class TableError extends Error {
     super(`The table could not ${operation}: ${message}`, { cause });
     this.operation = operation;
   }
+}
+
+/**
+ * The order of texts in DynamoDB: by their UTF-8 bytes, which is by code point. The language's own comparison is by UTF-16
+ * code unit and puts characters beyond U+FFFF too early.
+ */
+export function compareText(a: string, b: string): number {
+  const common = Math.min(a.length, b.length);
+  for (let at = 0; at < common; at += 1) {
+    const difference = textRank(a.charCodeAt(at)) - textRank(b.charCodeAt(at));
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
+/** Surrogates stand for code points above all that one unit can hold. */
+function textRank(unit: number): number {
+  return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
 }
 
 /** The key a write is about. */

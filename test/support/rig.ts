@@ -1,0 +1,213 @@
+/** A tracker on a sandbox of the ordering service, with a clock that tests move. */
+import { randomUUID } from 'node:crypto';
+import { afterEach } from 'vitest';
+import type { FaultRule } from '../../local/sandbox/faults.ts';
+import type { RegionCode } from '../../local/sandbox/regions.ts';
+import { type Sandbox, startSandbox } from '../../local/sandbox/server.ts';
+import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world.ts';
+import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
+import type { JobEvent } from '../../shared/events/event.ts';
+import { createEventLog, type EventLog } from '../../shared/log/log.ts';
+import { createMemoryTable } from '../../shared/table/memory-table.ts';
+import { type AccountRef, indexPk, keys, snapshotPk } from '../../shared/table/schema.ts';
+import type { Item, Table, Write } from '../../shared/table/table.ts';
+import { type Account, registerAccount, type Status, toStatus } from '../../shared/tracking/accounts.ts';
+import { createConnector } from '../../shared/tracking/connect.ts';
+import { JobIndex } from '../../shared/tracking/job-index.ts';
+import { type PollDeps, type PollReport, pollAccount } from '../../shared/tracking/poll.ts';
+import { type Snapshot, toSnapshot } from '../../shared/tracking/snapshot.ts';
+import { DEFAULT_TRACKING, type TrackingSettings } from '../../shared/tracking/work.ts';
+
+/** When every rig begins. */
+export const START = Date.parse('2026-03-02T08:00:00Z');
+
+/** The sandbox, the tracker, and what a test does with them. */
+export interface Rig {
+  readonly world: World;
+  readonly sandbox: Sandbox;
+  readonly table: Table;
+  readonly log: EventLog;
+  readonly deps: PollDeps;
+  readonly ref: AccountRef;
+  /** The sandbox's account that the tracker follows. */
+  readonly upstream: SandboxAccount;
+  /** Epoch ms. */
+  now(): number;
+  /** Moves the clock on. */
+  pass(seconds: number): void;
+  /** Polls once, a poll interval after the last time. */
+  poll(): Promise<PollReport>;
+  /** The events since the last call, checked against the catalogue. */
+  fresh(): Promise<JobEvent[]>;
+  /** The types of the events of one poll, each with its job number where it has one. */
+  pollTypes(): Promise<string[]>;
+  status(): Promise<Status>;
+  snapshot(jobNumber: number): Promise<Snapshot | undefined>;
+  /** All snapshots, by job number. */
+  snapshots(): Promise<Snapshot[]>;
+  /** The index as it is stored. */
+  index(): Promise<JobIndex>;
+  fault(rule: FaultRule): void;
+}
+
+interface RigOptions {
+  readonly table?: Table;
+  readonly region?: RegionCode;
+  readonly settings?: Partial<TrackingSettings>;
+  readonly pollIntervalSeconds?: number;
+  readonly leavesListOnDispatch?: boolean;
+}
+
+const running: Sandbox[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((sandbox) => sandbox.stop()));
+});
+
+/** Starts one; it ends with the test. */
+export async function createRig(options: RigOptions = {}): Promise<Rig> {
+  let clock = START;
+  const now = (): number => clock;
+  const region = options.region ?? 'us';
+  const world = createWorld({ now, leavesListOnDispatch: options.leavesListOnDispatch ?? false });
+  const upstream = world.addAccount({ region, name: 'acme' });
+  const sandbox = await startSandbox({ world });
+  running.push(sandbox);
+  const table = options.table ?? createMemoryTable();
+  const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
+  const account: Account = {
+    region,
+    account: 'acme',
+    secretRef: 'acme',
+    pollIntervalSeconds: options.pollIntervalSeconds ?? 60,
+    paused: false,
+  };
+  const deps: PollDeps = {
+    table,
+    log,
+    now,
+    newId: randomUUID,
+    settings: { ...DEFAULT_TRACKING, ...options.settings },
+    connect: createConnector({
+      regions: {
+        [region]: { baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region), realm: region },
+      },
+      readSecret: async () => ({
+        clientId: upstream.clientId,
+        clientSecret: upstream.clientSecret,
+        version: upstream.clientSecret,
+      }),
+      now,
+      // Nothing here waits in real time: the pauses between retries pass at once.
+      timing: { sleep: async () => {}, random: () => 0 },
+    }),
+  };
+  await registerAccount(table, log, account, { now: clock, epoch: 'e1' });
+  let read = 0;
+
+  const rig: Rig = {
+    world,
+    sandbox,
+    table,
+    log,
+    deps,
+    ref: account,
+    upstream,
+    now,
+    pass(seconds) {
+      clock += seconds * 1000;
+    },
+    async poll() {
+      clock += account.pollIntervalSeconds * 1000;
+      return pollAccount(deps, account, clock + 600_000);
+    },
+    async fresh() {
+      const events: JobEvent[] = [];
+      for (;;) {
+        const page = await log.read(account, read, 500);
+        if (page?.kind !== 'events' || page.events.length === 0) return events;
+        for (const { json, sequence } of page.events) {
+          const event = JSON.parse(json) as JobEvent;
+          catalogue[event.type as EventType].data.parse(event.data);
+          events.push(event);
+          read = sequence;
+        }
+      }
+    },
+    async pollTypes() {
+      await rig.poll();
+      return (await rig.fresh()).map(({ type, subject }) => (subject ? `${type} ${subject.slice(5)}` : type));
+    },
+    async status() {
+      const item = await table.get(keys.status(account));
+      if (!item) throw new Error('The account has no status.');
+      return toStatus(item);
+    },
+    async snapshot(jobNumber) {
+      const item = await table.get(keys.snapshot(account, jobNumber));
+      return item && toSnapshot(item);
+    },
+    async snapshots() {
+      return (await table.query({ pk: snapshotPk(account) })).map(toSnapshot);
+    },
+    async index() {
+      const shards = (await table.query({ pk: indexPk(account) })).filter(({ sk }) => sk !== 'HEAD');
+      return JobIndex.decode(
+        shards.map(({ sk, packed }) => ({ lowest: Number(sk.slice(6)), packed: packed as Uint8Array })),
+      );
+    },
+    fault(rule) {
+      sandbox.faults.add(rule);
+    },
+  };
+  return rig;
+}
+
+/** One call of a table. */
+export interface TableCall {
+  readonly call: 'get' | 'getMany' | 'query' | 'write' | 'transact';
+  /** The partitions it is about, without what comes after the first `#`, such as `STATUS`. */
+  readonly of: readonly string[];
+}
+
+/** A table whose calls are noted, and which `before` and `after` may make fail by throwing, whenever they like. */
+export function watchedTable(
+  inner: Table,
+  hooks: { before?: (call: TableCall) => void; after?: (call: TableCall) => void } = {},
+): Table & { readonly calls: TableCall[] } {
+  const calls: TableCall[] = [];
+  async function watched<T>(
+    call: TableCall['call'],
+    pks: readonly string[],
+    act: () => Promise<T>,
+  ): Promise<T> {
+    const noted = { call, of: [...new Set(pks.map((pk) => pk.replace(/#.*/, '')))] };
+    calls.push(noted);
+    hooks.before?.(noted);
+    const result = await act();
+    hooks.after?.(noted);
+    return result;
+  }
+  const pkOf = (write: Write): string =>
+    ('put' in write
+      ? write.put
+      : 'update' in write
+        ? write.update
+        : 'delete' in write
+          ? write.delete
+          : write.check
+    ).pk;
+  return {
+    calls,
+    get: (key): Promise<Item | undefined> => watched('get', [key.pk], () => inner.get(key)),
+    getMany: (wanted) =>
+      watched(
+        'getMany',
+        wanted.map(({ pk }) => pk),
+        () => inner.getMany(wanted),
+      ),
+    query: (query) => watched('query', [query.pk], () => inner.query(query)),
+    write: (write) => watched('write', [pkOf(write)], () => inner.write(write)),
+    transact: (writes, token) => watched('transact', writes.map(pkOf), () => inner.transact(writes, token)),
+    units: () => inner.units(),
+  };
+}

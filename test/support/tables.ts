@@ -1,0 +1,159 @@
+/** Tables for tests: every suite about tables runs in memory and on a real server, one server process per test file. */
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe } from 'vitest';
+import { createStateTable, type EmbeddedDynamo, startDynamo } from '../../local/embedded.ts';
+import { createDynamoTable } from '../../shared/table/dynamo-table.ts';
+import { createMemoryTable } from '../../shared/table/memory-table.ts';
+import type { Table } from '../../shared/table/table.ts';
+
+/** The DynamoDB of a test file. */
+export interface TestDynamo extends EmbeddedDynamo {
+  /** Makes a state table with a name of its own and gives the name. */
+  freshTable(): Promise<string>;
+  /** The port over a state table of its own. */
+  makeTable(): Promise<Table>;
+}
+
+let started: Promise<TestDynamo> | undefined;
+afterAll(async () => (await started)?.stop());
+
+/** The DynamoDB of this test file, in memory; started by the first call, ended with the file. */
+export function startTestDynamo(): Promise<TestDynamo> {
+  started ??= (async () => {
+    const dynamo = await startDynamo();
+    const client = dynamo.client();
+    const freshTable = async (): Promise<string> => {
+      const name = `state-${randomUUID()}`;
+      await createStateTable(client, name);
+      return name;
+    };
+    const makeTable = async () => createDynamoTable(client, { tableName: await freshTable() });
+    return { ...dynamo, freshTable, makeTable };
+  })();
+  return started;
+}
+
+/** The implementations of the port. */
+export type TableKind = 'in memory' | 'on DynamoDB';
+
+/** Runs a suite against every implementation of the port. `makeTable` gives an empty table, as often as it is called. */
+export function eachTable(
+  name: string,
+  suite: (makeTable: () => Promise<Table>, kind: TableKind) => void,
+): void {
+  describe(`${name}, in memory`, () => suite(async () => createMemoryTable(), 'in memory'));
+  describe(`${name}, on DynamoDB`, () => {
+    beforeAll(async () => {
+      await startTestDynamo();
+    });
+    suite(async () => (await startTestDynamo()).makeTable(), 'on DynamoDB');
+  });
+}
+
+/** A call as it came over the wire. */
+export interface WireCall {
+  /** `PutItem`, `TransactWriteItems`, … */
+  readonly operation: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** What happens to one call on its way. */
+export type WireFault =
+  /** The server never sees it; this is the answer. */
+  | { readonly kind: 'answer'; readonly status: number; readonly body: Readonly<Record<string, unknown>> }
+  /** The server does it, the answer never comes back. */
+  | { readonly kind: 'lost answer' }
+  /** The server does something else than it was asked, and its answer is changed on the way back. */
+  | {
+      readonly kind: 'changed';
+      readonly call?: (body: Record<string, unknown>) => Record<string, unknown>;
+      readonly answer?: (body: Record<string, unknown>, call: WireCall) => Record<string, unknown>;
+    };
+
+/** A wire to the server on which calls can go wrong. */
+export interface FaultyWire {
+  readonly endpoint: string;
+  /** All calls so far, also those that went wrong. */
+  readonly calls: WireCall[];
+  /** The next calls of the operation go wrong, one fault each. */
+  fail(operation: string, ...faults: WireFault[]): void;
+  stop(): Promise<void>;
+}
+
+/** Puts a faulty wire in front of a server. Without faults it passes everything on. */
+export async function startFaultyWire(target: string): Promise<FaultyWire> {
+  const calls: WireCall[] = [];
+  const planned: { operation: string; fault: WireFault }[] = [];
+
+  async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const call: WireCall = {
+      operation: String(request.headers['x-amz-target']).split('.')[1] ?? '',
+      body: JSON.parse(await textOf(request)) as WireCall['body'],
+    };
+    calls.push(call);
+    const at = planned.findIndex(({ operation }) => operation === call.operation);
+    const fault = at < 0 ? undefined : planned.splice(at, 1)[0]?.fault;
+    if (fault?.kind === 'answer') return reply(response, fault.status, fault.body);
+    const changed = fault?.kind === 'changed' ? fault : undefined;
+    const answer = await fetch(target, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/x-amz-json-1.0',
+        'x-amz-target': String(request.headers['x-amz-target']),
+        authorization: String(request.headers.authorization),
+        'x-amz-date': String(request.headers['x-amz-date']),
+      },
+      body: JSON.stringify(changed?.call?.({ ...call.body }) ?? call.body),
+    });
+    const body = (await answer.json()) as Record<string, unknown>;
+    if (fault?.kind === 'lost answer') request.socket.destroy();
+    else reply(response, answer.status, changed?.answer?.(body, call) ?? body);
+  }
+
+  const server = createServer((request, response) => {
+    pass(request, response).catch(() => request.socket.destroy());
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    calls,
+    fail: (operation, ...faults) => planned.push(...faults.map((fault) => ({ operation, fault }))),
+    stop: () => close(server),
+  };
+}
+
+/** An error as DynamoDB answers it. */
+export function awsError(
+  name: string,
+  more: Readonly<Record<string, unknown>> = {},
+  status = 400,
+): WireFault {
+  const type = `com.amazonaws.dynamodb.v20120810#${name}`;
+  return { kind: 'answer', status, body: { __type: type, message: `${name} (injected)`, ...more } };
+}
+
+/** A cancelled transaction, with a reason for each of its actions. */
+export function cancelledFor(...codes: readonly string[]): WireFault {
+  return awsError('TransactionCanceledException', {
+    CancellationReasons: codes.map((Code) => (Code === 'None' ? { Code } : { Code, Message: Code })),
+  });
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function reply(response: ServerResponse, status: number, body: Readonly<Record<string, unknown>>): void {
+  response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(JSON.stringify(body));
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((done) => {
+    server.close(() => done());
+    server.closeAllConnections();
+  });
+}
