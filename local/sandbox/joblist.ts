@@ -1,0 +1,215 @@
+// An account's job list: kept sorted and serialized, so that a page of 20,000 jobs costs little more than its bytes.
+
+import { activeJobDto, daysFromDue } from './views.ts';
+import type { JobRecord } from './world.ts';
+
+/** Columns by which the active list can be sorted. */
+export const SORT_COLUMNS = [
+  'jobNumber',
+  'masterJobStatus',
+  'originCode',
+  'description',
+  'mustDate',
+  'dateDue',
+  'dateOut',
+  'shippedDaysToProcess',
+  'orderNumber',
+  'orderGroup',
+  'orderGroupSequence',
+] as const;
+
+/** A column of the active list. */
+type SortColumn = (typeof SORT_COLUMNS)[number];
+
+/** A question to the job list; `page` is 1-based. */
+export interface JobsQuery {
+  page: number;
+  pageSize: number;
+  excludeJobNumber?: number;
+  searchText?: string;
+  includeClosedJobs?: boolean;
+  sortColumn?: SortColumn;
+  sortDirection?: 'ascending' | 'descending';
+  orderGroup?: string;
+  customerUserId?: number;
+}
+
+/** A page of the job list: its entries as JSON text of an array, and how many there are on all pages. */
+export interface JobsPage {
+  itemsJson: string;
+  totalCount: number;
+}
+
+/** A listed job with what is remembered of it. */
+interface Row {
+  readonly job: JobRecord;
+  json: string | null;
+  /** The `shippedDaysToProcess` that `json` shows: it drifts with the clock, and with it the JSON. */
+  jsonDays: number | null;
+  searchable: string | null;
+}
+
+/** The jobs an account lists, active and closed. */
+export class JobList {
+  readonly #rows = new Map<number, Row>();
+  /** Both ascending by job number: the active list, and the same with closed jobs. */
+  readonly #active: Row[] = [];
+  readonly #withClosed: Row[] = [];
+  /** Results of filters and sorts, so that the pages of one search are cut from one list; valid for one version. */
+  readonly #selections = new Map<string, { version: number; rows: readonly Row[] }>();
+  #version = 0;
+
+  /** Puts a new or changed job where it belongs: the active list, among the closed ones, or nowhere. */
+  place(job: JobRecord, where: 'active' | 'closed' | 'nowhere'): void {
+    this.#version += 1;
+    const row = this.#rows.get(job.jobNumber) ?? { job, json: null, jsonDays: null, searchable: null };
+    row.json = null;
+    row.searchable = null;
+    setMember(this.#active, row, where === 'active');
+    setMember(this.#withClosed, row, where !== 'nowhere');
+    if (where === 'nowhere') this.#rows.delete(job.jobNumber);
+    else this.#rows.set(job.jobNumber, row);
+  }
+
+  /** The numbers of the active jobs, ascending. */
+  activeJobNumbers(): number[] {
+    return this.#active.map(({ job }) => job.jobNumber);
+  }
+
+  /** How many jobs are active. */
+  get activeCount(): number {
+    return this.#active.length;
+  }
+
+  /** Cuts a page at `now` (epoch ms). A page beyond the last is empty. The caller has checked the parameters. */
+  page(query: JobsQuery, now: number): JobsPage {
+    const rows = this.#select(query, now);
+    // Kept ascending, served newest first: read from the end.
+    const backwards = rows === this.#active || rows === this.#withClosed;
+    const from = (query.page - 1) * query.pageSize;
+    const to = Math.min(from + query.pageSize, rows.length);
+    let itemsJson = '[';
+    for (let index = from; index < to; index++) {
+      const row = rows[backwards ? rows.length - 1 - index : index];
+      if (row) itemsJson += (index === from ? '' : ',') + entryJson(row, now);
+    }
+    return { itemsJson: `${itemsJson}]`, totalCount: rows.length };
+  }
+
+  #select(query: JobsQuery, now: number): readonly Row[] {
+    const { excludeJobNumber, orderGroup, customerUserId } = query;
+    const base = query.includeClosedJobs ? this.#withClosed : this.#active;
+    const words = (query.searchText ?? '').toLowerCase().split(/\s+/).filter(Boolean);
+    const column = query.sortColumn ?? (orderGroup === undefined ? 'jobNumber' : 'orderGroupSequence');
+    const direction = query.sortDirection ?? (column === 'orderGroupSequence' ? 'ascending' : 'descending');
+    const filtered =
+      excludeJobNumber !== undefined ||
+      orderGroup !== undefined ||
+      customerUserId !== undefined ||
+      words.length > 0;
+    if (!filtered && column === 'jobNumber' && direction === 'descending') return base;
+
+    const key = JSON.stringify([
+      query.includeClosedJobs ?? false,
+      words,
+      column,
+      direction,
+      orderGroup,
+      customerUserId,
+      excludeJobNumber,
+    ]);
+    const known = this.#selections.get(key);
+    // The drifting column moves without a change of version.
+    if (known?.version === this.#version && column !== 'shippedDaysToProcess') return known.rows;
+
+    const rows = base.filter(
+      (row) =>
+        row.job.jobNumber !== excludeJobNumber &&
+        (orderGroup === undefined || row.job.orderGroup === orderGroup) &&
+        (customerUserId === undefined || row.job.userId === customerUserId) &&
+        words.every((word) => hasPrefix(searchable(row), word)),
+    );
+    const sign = direction === 'ascending' ? 1 : -1;
+    const value = ({ job }: Row) => sortValue(job, column, now);
+    rows.sort((a, b) => sign * compare(value(a), value(b)) || b.job.jobNumber - a.job.jobNumber);
+    if (this.#selections.size >= 16) this.#selections.clear();
+    this.#selections.set(key, { version: this.#version, rows });
+    return rows;
+  }
+}
+
+/** A list entry as JSON text, overrides included; `now` in epoch ms. */
+export function listEntryJson(job: JobRecord, now: number): string {
+  return JSON.stringify({ ...activeJobDto(job, now), ...job.listOverride });
+}
+
+function entryJson(row: Row, now: number): string {
+  const days = daysFromDue(row.job, now);
+  if (row.json === null || row.jsonDays !== days) {
+    row.json = listEntryJson(row.job, now);
+    row.jsonDays = days;
+  }
+  return row.json;
+}
+
+function setMember(list: Row[], row: Row, member: boolean): void {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((list[middle]?.job.jobNumber ?? 0) < row.job.jobNumber) low = middle + 1;
+    else high = middle;
+  }
+  const found = list[low]?.job.jobNumber === row.job.jobNumber;
+  if (member && !found) list.splice(low, 0, row);
+  if (!member && found) list.splice(low, 1);
+}
+
+/** The fields that searchText looks at, in lower case, each on a line of its own. */
+function searchable(row: Row): string {
+  const { job } = row;
+  row.searchable ??= [
+    '',
+    job.jobNumber,
+    job.orderNumber,
+    job.description,
+    job.client,
+    ...job.tags,
+    job.deliveryOption,
+    job.location?.name,
+    ...job.lines.flatMap((line) => [line.gang, line.assetSku, line.garment]),
+  ]
+    .join('\n')
+    .toLowerCase();
+  return row.searchable;
+}
+
+/** Whether a word of the text begins with `word`; blanks and punctuation alike end a word. */
+function hasPrefix(text: string, word: string): boolean {
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
+    if (!/[\p{L}\p{N}]/u.test(text.charAt(at - 1))) return true;
+  }
+  return false;
+}
+
+function sortValue(job: JobRecord, column: SortColumn, now: number): string | number | boolean | null {
+  switch (column) {
+    case 'shippedDaysToProcess':
+      return daysFromDue(job, now);
+    case 'dateDue':
+      return Number.isNaN(job.dueMs) ? null : job.dueMs;
+    case 'dateOut':
+      return Number.isNaN(job.outMs) ? null : job.outMs;
+    default: {
+      const value = job[column];
+      return typeof value === 'string' ? value.toLowerCase() : value;
+    }
+  }
+}
+
+function compare(a: string | number | boolean | null, b: string | number | boolean | null): number {
+  if (a === b) return 0;
+  if (a === null) return -1;
+  if (b === null) return 1;
+  return a < b ? -1 : 1;
+}
