@@ -1,0 +1,131 @@
+/** What a poll's result means for the account: its state, what is announced of it, and when it is polled next. Pure. */
+import type { EventDraft } from '../events/event.ts';
+import { OrderingError } from '../ordering/errors.ts';
+import type { Account, AccountState, Status } from './accounts.ts';
+
+/** How a poll ended, as far as the account is concerned. */
+export type PollResult =
+  /** Everything was seen and committed. `baselinedWith`: this poll completed the baseline, with so many open jobs. */
+  | { readonly kind: 'good'; readonly baselinedWith?: number }
+  /** Something could not be seen or committed. `accepted`: the service answered with these credentials all the same. */
+  | { readonly kind: 'failed'; readonly problem: unknown; readonly accepted: boolean }
+  /** The credentials belong to another account than the pinned one (rule 9). */
+  | { readonly kind: 'mismatch'; readonly expectedId: number; readonly actualId: number };
+
+/** The account's next state, with the events that belong into the same transaction. Times are epoch ms. */
+export interface Transition {
+  readonly state: AccountState;
+  readonly consecutiveFailures: number;
+  /** account.poll_failing was said, and its recovery was not. */
+  readonly alarmed: boolean;
+  /** Why the poll failed, in a sentence. */
+  readonly problem: string | undefined;
+  /** Null: not until an operator acts. */
+  readonly nextPollAt: number | null;
+  readonly events: readonly EventDraft[];
+}
+
+/** Polls are at most this far apart while they fail (rule 11), unless their interval is longer. */
+const MAX_BACK_OFF_SECONDS = 900;
+
+/** The kinds of faults that mean: these credentials are no longer good. */
+const REFUSALS: ReadonlySet<string> = new Set(['credentials_rejected', 'unauthorized']);
+
+/** Whether a fault means that the credentials are no longer good, so that nothing more should be asked with them. */
+export function isRefusal(problem: unknown): boolean {
+  return problem instanceof OrderingError && REFUSALS.has(problem.kind);
+}
+
+/** A fault in one sentence fit for an operator: the ordering client's errors never hold secrets or payloads. */
+export function sentence(problem: unknown): string {
+  return problem instanceof Error ? problem.message : 'The poll failed.';
+}
+
+/**
+ * The transition after a poll that began at `startedAt` and ends at `now`. Broken credentials are announced at once, other
+ * failures when `failuresBeforeAlarm` polls in a row failed; recovery from either is announced once it was seen.
+ */
+export function transition(
+  result: PollResult,
+  before: {
+    readonly status: Pick<Status, 'state' | 'consecutiveFailures' | 'alarmed'>;
+    readonly account: Pick<Account, 'pollIntervalSeconds'>;
+    readonly baselined: boolean;
+    readonly failuresBeforeAlarm: number;
+  },
+  startedAt: number,
+  now: number,
+): Transition {
+  const { status, account } = before;
+  const intervalMs = account.pollIntervalSeconds * 1000;
+  const wereRejected = status.state === 'credentials_rejected';
+  const events: EventDraft[] = [];
+  switch (result.kind) {
+    case 'good':
+      if (result.baselinedWith !== undefined) {
+        events.push({ type: 'account.baselined', time: now, data: { openJobs: result.baselinedWith } });
+      }
+      if (wereRejected) events.push({ type: 'account.credentials_accepted', time: now, data: {} });
+      if (status.alarmed) {
+        const data = { failedPolls: status.consecutiveFailures };
+        events.push({ type: 'account.poll_recovered', time: now, data });
+      }
+      return {
+        state: 'tracking',
+        consecutiveFailures: 0,
+        alarmed: false,
+        problem: undefined,
+        nextPollAt: startedAt + intervalMs,
+        events,
+      };
+    case 'mismatch': {
+      const { expectedId, actualId } = result;
+      events.push({ type: 'account.identity_mismatch', time: now, data: { expectedId, actualId } });
+      return {
+        state: 'identity_mismatch',
+        consecutiveFailures: status.consecutiveFailures + 1,
+        alarmed: status.alarmed,
+        problem: 'The credentials belong to another account.',
+        nextPollAt: null,
+        events,
+      };
+    }
+    case 'failed': {
+      const consecutiveFailures = status.consecutiveFailures + 1;
+      const problem = sentence(result.problem);
+      const backOffMs = Math.min(
+        intervalMs * 2 ** Math.min(consecutiveFailures - 1, 10),
+        Math.max(intervalMs, MAX_BACK_OFF_SECONDS * 1000),
+      );
+      const asked = result.problem instanceof OrderingError ? (result.problem.retryAfterMs ?? 0) : 0;
+      const refused = isRefusal(result.problem);
+      // Nothing but an answer proves that they are good again: a failure before it tells nothing of them.
+      const rejected = refused || (wereRejected && !result.accepted);
+      const alarmed = status.alarmed || (!rejected && consecutiveFailures >= before.failuresBeforeAlarm);
+      if (refused && !wereRejected) {
+        events.push({ type: 'account.credentials_rejected', time: now, data: { reason: problem } });
+      }
+      if (wereRejected && !rejected) {
+        events.push({ type: 'account.credentials_accepted', time: now, data: {} });
+      }
+      if (alarmed && !status.alarmed) {
+        const data = { consecutiveFailures, reason: problem };
+        events.push({ type: 'account.poll_failing', time: now, data });
+      }
+      return {
+        state: rejected
+          ? 'credentials_rejected'
+          : alarmed
+            ? 'failing'
+            : before.baselined
+              ? 'tracking'
+              : 'baselining',
+        consecutiveFailures,
+        alarmed,
+        problem,
+        nextPollAt: startedAt + Math.max(backOffMs, asked),
+        events,
+      };
+    }
+  }
+}

@@ -1,0 +1,179 @@
+/** What is kept of an account besides its jobs: how it is polled (Account) and how that goes (Status). */
+import type { EventLog } from '../log/log.ts';
+import {
+  type AccountRef,
+  accountPk,
+  instantText,
+  keys,
+  POLL_SHARDS,
+  pollDue,
+  pollDuePk,
+} from '../table/schema.ts';
+import type { Item, Table, Value } from '../table/table.ts';
+
+/** An account as it was registered. Its credentials stand elsewhere: `secretRef` says where. */
+export interface Account extends AccountRef {
+  /** Where the credentials are: a name that the host knows how to resolve. Never the secret itself. */
+  readonly secretRef: string;
+  readonly pollIntervalSeconds: number;
+  /** A paused account is not polled; its log and snapshots stay. */
+  readonly paused: boolean;
+}
+
+/** How tracking of an account stands, as an operator sees it. */
+export type AccountState =
+  | 'baselining'
+  | 'tracking'
+  | 'paused'
+  | 'failing'
+  | 'credentials_rejected'
+  | 'identity_mismatch'
+  | 'quarantined';
+
+/** How polling goes. Times are epoch ms; absent values are null. */
+export interface Status {
+  /** The fence: raised by everything a poll writes. */
+  readonly revision: number;
+  readonly state: AccountState;
+  readonly lastPollAt: number | null;
+  /** Everything that the service's list showed before this instant is in the log. */
+  readonly lastGoodCrawlStartedAt: number | null;
+  readonly consecutiveFailures: number;
+  /** account.poll_failing was said, and its recovery was not. */
+  readonly alarmed: boolean;
+  readonly openJobs: number | null;
+  readonly nextPollAt: number | null;
+  /** The poll that wrote last. */
+  readonly pollId: string | null;
+  /** When the account's identity was last compared with the pinned one (rule 9). */
+  readonly identityCheckedAt: number | null;
+  /** The newest closed jobs were last read at this time, down to the highest number known then (rule 8). */
+  readonly sweptAt: number | null;
+  readonly sweptThrough: number;
+  /** Why the last poll failed, in a sentence. */
+  readonly problem: string | null;
+}
+
+/** Reads an Account item. */
+export function toAccount(item: Item): Account {
+  return {
+    region: item.pk.slice('ACCOUNTS#'.length),
+    account: item.sk,
+    secretRef: String(item.secretRef),
+    pollIntervalSeconds: Number(item.pollIntervalSeconds),
+    paused: item.paused === true,
+  };
+}
+
+/** Reads a Status item. */
+export function toStatus(item: Item): Status {
+  const number = (value: Value | undefined): number | null => (typeof value === 'number' ? value : null);
+  const text = (value: Value | undefined): string | null => (typeof value === 'string' ? value : null);
+  return {
+    revision: Number(item.revision),
+    state: item.state as AccountState,
+    lastPollAt: number(item.lastPollAt),
+    lastGoodCrawlStartedAt: number(item.lastGoodCrawlStartedAt),
+    consecutiveFailures: number(item.consecutiveFailures) ?? 0,
+    alarmed: item.alarmed === true,
+    openJobs: number(item.openJobs),
+    nextPollAt: number(item.nextPollAt),
+    pollId: text(item.pollId),
+    identityCheckedAt: number(item.identityCheckedAt),
+    sweptAt: number(item.sweptAt),
+    sweptThrough: number(item.sweptThrough) ?? 0,
+    problem: text(item.problem),
+  };
+}
+
+/**
+ * Registers an account, due for its first poll at once, or changes how a known one is polled: history, epoch and state
+ * of a known account stay. Repeating it is harmless, also after it was cut off half way.
+ */
+export async function registerAccount(
+  table: Table,
+  log: EventLog,
+  account: Account,
+  options: { readonly now: number; readonly epoch: string },
+): Promise<void> {
+  const { region, account: id, ...attributes } = account;
+  await table.write({ update: keys.account({ region, account: id }), set: attributes });
+  const started = log.start(account, options.epoch);
+  if ('put' in started) await table.write(started);
+  const created = await table.write({
+    put: {
+      ...keys.status(account),
+      revision: 0,
+      state: 'baselining' satisfies AccountState,
+      ...(account.paused ? {} : schedule(account, options.now)),
+    },
+    when: [['pk', 'absent']],
+  });
+  if (created.done || !created.item) return;
+  // A known account: it is due as it was, unless it was paused meanwhile or is back from a pause.
+  const due = typeof created.item.duePk === 'string';
+  const stopped = created.item.state === 'identity_mismatch';
+  if (account.paused && due) {
+    await table.write({ update: keys.status(account), set: { duePk: undefined, dueSk: undefined } });
+  } else if (!account.paused && !due && !stopped) {
+    await table.write({ update: keys.status(account), set: schedule(account, options.now) });
+  }
+}
+
+/** Status attributes that put the next poll at an instant (epoch ms), or, with null, take the account off the schedule. */
+export function schedule(
+  ref: AccountRef,
+  nextPollAt: number | null,
+): { [attribute: string]: Value | undefined } {
+  if (nextPollAt === null) return { nextPollAt: undefined, duePk: undefined, dueSk: undefined };
+  return { nextPollAt, ...pollDue(ref, nextPollAt) };
+}
+
+/** Whether the account is known, with its record, in any of the regions; ids are looked up where they may be. */
+export async function findAccount(
+  table: Table,
+  regions: readonly string[],
+  account: string,
+): Promise<Account | undefined> {
+  const items = await table.getMany(regions.map((region) => keys.account({ region, account })));
+  return items[0] && toAccount(items[0]);
+}
+
+/** The accounts of a region, by id, up to a limit. */
+export async function listAccounts(table: Table, region: string, limit: number): Promise<Account[]> {
+  return (await table.query({ pk: accountPk(region), limit })).map(toAccount);
+}
+
+/**
+ * Takes the accounts of a region whose poll is due, up to `limit`: each is claimed for `claimSeconds` by moving its due
+ * time on, so that no other tick takes it, and so that it comes back by itself when its poll dies. A poll that ends sets
+ * the next due time itself.
+ */
+export async function claimDue(
+  table: Table,
+  region: string,
+  options: { readonly now: number; readonly limit: number; readonly claimSeconds: number },
+): Promise<AccountRef[]> {
+  const claimed: AccountRef[] = [];
+  const shards = await Promise.all(
+    Array.from({ length: POLL_SHARDS }, (_, shard) =>
+      table.query({
+        index: 'due',
+        pk: pollDuePk(region, shard),
+        to: `${instantText(options.now)}~`,
+        limit: options.limit,
+      }),
+    ),
+  );
+  const due = shards.flat().sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
+  for (const item of due.slice(0, options.limit)) {
+    const ref = { region, account: String(item.dueSk).split('#')[1] ?? '' };
+    const outcome = await table.write({
+      update: { pk: item.pk, sk: item.sk },
+      set: pollDue(ref, options.now + options.claimSeconds * 1000),
+      when: [['dueSk', '=', String(item.dueSk)]],
+    });
+    if (outcome.done) claimed.push(ref);
+  }
+  return claimed;
+}

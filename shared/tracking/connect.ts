@@ -1,0 +1,93 @@
+/** From an account's record to a client that speaks with its credentials. */
+import {
+  createOrderingClient,
+  type OrderingClient,
+  type OrderingClientOptions,
+  type RequestInfo,
+} from '../ordering/client.ts';
+import { createTokenSource, type TokenCache, type TokenSource } from '../ordering/tokens.ts';
+import { type AccountRef, keys } from '../table/schema.ts';
+import type { Table } from '../table/table.ts';
+import type { Account } from './accounts.ts';
+
+/** Where the ordering service of one region is. */
+export interface RegionSettings {
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly realm: string;
+}
+
+/** The credentials of one account. `version` changes with the secret, so that tokens are never kept across secrets. */
+export interface Credentials {
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly version: string;
+}
+
+interface Options {
+  readonly regions: Readonly<Record<string, RegionSettings>>;
+  /** Resolves an account's `secretRef`. Throws when it can't. */
+  readonly readSecret: (secretRef: string) => Promise<Credentials>;
+  /** Where tokens are shared between processes; absent: each process gets its own. */
+  readonly tokenCache?: (ref: AccountRef, version: string) => TokenCache;
+  readonly now: () => number;
+  readonly onRequest?: (info: RequestInfo) => void;
+  /** How the clients time what they do; their own defaults if absent. */
+  readonly timing?: Pick<OrderingClientOptions, 'timeoutMs' | 'maxRetryAfterMs' | 'sleep' | 'random'>;
+}
+
+/**
+ * Makes `connect` of a poll. Token sources are kept per account and version of its secret; a client is new for each poll,
+ * so that its counts are the poll's.
+ */
+export function createConnector(
+  options: Options,
+): (account: Account) => Promise<{ client: OrderingClient; tokens: TokenSource }> {
+  const sources = new Map<string, { version: string; tokens: TokenSource }>();
+  return async (account) => {
+    const region = options.regions[account.region];
+    if (!region) throw new Error(`The region ${account.region} is not configured.`);
+    const { clientId, clientSecret, version } = await options.readSecret(account.secretRef);
+    const name = `${account.region}/${account.account}`;
+    let source = sources.get(name);
+    if (source?.version !== version) {
+      const cache = options.tokenCache?.(account, version);
+      const tokens = createTokenSource({
+        authUrl: region.authUrl,
+        realm: region.realm,
+        clientId,
+        clientSecret,
+        now: options.now,
+        ...(cache === undefined ? {} : { cache }),
+      });
+      source = { version, tokens };
+      sources.set(name, source);
+    }
+    const client = createOrderingClient({
+      ...options.timing,
+      baseUrl: region.baseUrl,
+      tokens: source.tokens,
+      now: options.now,
+      onRequest: options.onRequest,
+    });
+    return { client, tokens: source.tokens };
+  };
+}
+
+/** A token kept in the table, under a partition of its own, for as long as its secret's version lasts. */
+export function tableTokenCache(table: Table, ref: AccountRef, version: string): TokenCache {
+  const key = keys.token(ref);
+  return {
+    async load() {
+      const item = await table.get(key);
+      if (item?.version !== version) return undefined;
+      return { value: String(item.value), expiresAt: Number(item.expiresAt) };
+    },
+    async save({ value, expiresAt }) {
+      await table.write({ put: { ...key, value, expiresAt, version, ttl: Math.ceil(expiresAt / 1000) } });
+    },
+    async clear() {
+      await table.write({ delete: key });
+    },
+  };
+}

@@ -1,0 +1,666 @@
+/**
+ * What a look at a job proves: snapshot × observation → snapshot and events. Pure; time comes in with the look.
+ *
+ * The two views are kept apart, for they can disagree for as long as they like without anything having happened (rule 4):
+ * - the **list** has the word on a listed job; each field is compared with what the list said before;
+ * - the **detail** has it on a job that left the list; each field is compared with what the detail said before;
+ * - across the views count only a dispatch date where none was known, and tracking where there was none;
+ * - what a view takes back of dispatch and tracking counts for a listed job when both views lack it. Until then it is
+ *   still believed: it stays in the snapshot, and so does the time at which the view last showed it.
+ *
+ * A change that one view announced must not be announced again when the word passes to the other. So the view without the
+ * word is moved along where it said the same before; where it did not, its next value is taken over silently (`unsure`).
+ *
+ * Evidence (rule 13): `since` is a time at which the view that shows the change was seen without it, or an earlier one.
+ */
+import type { Observed, TrackingEntry } from '../events/catalogue.ts';
+import type { EventDraft } from '../events/event.ts';
+import { readInstants } from './instants.ts';
+import { KEPT_DAYS, type SharedField, type Snapshot, summarize } from './snapshot.ts';
+import { type DetailView, type ListView, pairUp, SHARED_FIELDS, sameTime } from './views.ts';
+
+/** One answer of the ordering service: when it was asked for and when it was there (epoch ms), and what kind it was. */
+export interface Look {
+  readonly askedAt: number;
+  readonly answeredAt: number;
+  readonly view: Observed['view'];
+}
+
+/** A job as an entry of the active list. */
+export interface Sighting {
+  readonly view: ListView;
+  readonly look: Look;
+}
+
+/** What is known of the account when a look is judged. Times are epoch ms. */
+export interface Known {
+  /** When this poll began. */
+  readonly startedAt: number;
+  /** Start of the last complete crawl before this one; null before the first. */
+  readonly lastGoodCrawlStartedAt: number | null;
+  /** Start of the crawl that became the baseline; null while there is none: then nothing is announced (rule 5). */
+  readonly baselineStartedAt: number | null;
+}
+
+/** What follows from a look. */
+export interface Step {
+  readonly snapshot: Snapshot;
+  readonly events: readonly EventDraft[];
+  /** The status names the look showed, with its evidence. */
+  readonly shown: readonly { readonly status: string; readonly observed: Observed }[];
+}
+
+/** A job is in the list (rules 4, 5, 6): `before` is its snapshot, absent when it was never seen, and not an unproven one. */
+export function seenInList(
+  jobNumber: number,
+  before: Snapshot | undefined,
+  { view, look }: Sighting,
+  known: Known,
+): Step {
+  if (known.baselineStartedAt === null || !before) {
+    const first = firstSeen(jobNumber, view, look);
+    return announce(
+      known.baselineStartedAt === null
+        ? { ...first, announced: counted(view) }
+        : { ...first, unproven: look.askedAt, owed: { at: known.startedAt, tries: 0 } },
+      look,
+      null,
+      [],
+      [view.status],
+    );
+  }
+
+  const was = before.list;
+  const { view: next, silent } = withUnsaid(was, view);
+  // Until now the detail had the word.
+  const returns = before.settling !== null;
+  const base = was && returns ? withFields(was, next, before.unsure) : was;
+  const changes = base === null ? [] : listChanges(base, next);
+  const dispatch = dispatchShown(before.announced.dateOut, was?.dateOut ?? null, next.dateOut);
+  const tracking = trackingShown(before.announced.tracking, was?.tracking ?? [], next.tracking, []);
+  const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
+  const { believed, takenBack } = believe(was, next, announced);
+  const { view: detail, unsure } = moveAlong(before.detail, base ?? next, next, returns ? [] : before.unsure);
+  const news =
+    returns || dispatch.events.length > 0 || changes.some((change) => change.type === 'job.status_changed');
+
+  const { heldBack: _, ...rest } = before;
+  const snapshot: Snapshot = {
+    ...rest,
+    list: believed,
+    listAt: takenBack || silent ? sinceListed(before, known) : look.askedAt,
+    detail,
+    unsure,
+    announced,
+    ended: null,
+    departure: null,
+    settling: null,
+    owed:
+      news || takenBack || before.owed !== null
+        ? {
+            at: news || before.owed === null ? known.startedAt : before.owed.at,
+            tries: returns || before.owed === null ? 0 : before.owed.tries,
+          }
+        : null,
+    ...(takenBack || silent ? { heldBack: true } : {}),
+  };
+  return announce(
+    snapshot,
+    look,
+    sinceListed(before, known),
+    [
+      ...(before.ended === null ? [] : [{ type: 'job.reopened' as const, was: before.ended, changes: {} }]),
+      ...changes,
+      ...dispatch.events,
+      ...tracking.events,
+    ],
+    [view.status],
+  );
+}
+
+/**
+ * A job's own record was read. `listed` is how the list shows the job in the same poll; without it the job has left the
+ * list, and from here on the detail has the word. For a job seen for the first time this decides whether it is new
+ * (rule 5): created after the baseline, or only hidden until now. `open`: the list lacks what stays announced.
+ */
+export function seenInDetail(
+  before: Snapshot,
+  detail: DetailView,
+  listed: Sighting | undefined,
+  look: Look,
+  known: Known,
+): Step & { readonly open: boolean } {
+  const proof = before.unproven === null ? undefined : proveCreated(before, detail, look, known);
+  const start = proof === undefined ? before : proven(before, detail, proof);
+  const was = start.detail;
+  const sinceList = sinceListed(before, known);
+  const since = was === null ? sinceList : listed ? Math.min(start.detailAt, sinceList) : start.detailAt;
+
+  const { view, silent } = withUnsaid(was, detail);
+  const next: DetailView = {
+    ...view,
+    invoiceNumber: detail.invoiceNumber ?? was?.invoiceNumber ?? null,
+    timezone: detail.timezone ?? was?.timezone ?? null,
+    lines: detail.lines.map((line) => ({ ...line, status: line.status ?? statusOf(was, line.jobLineId) })),
+  };
+  const fields = listed ? heard(start, next) : spoken(start, next);
+  const first = proof?.created === true ? start.list : null;
+  const dispatch = dispatchInDetail(start, first, next, listed);
+  const tracking = trackingInDetail(start, first, next, listed);
+  const announced = { ...start.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
+  const { believed, takenBack } = believe(was, { ...next, ...fields.kept }, announced);
+  const list = fields.list && agreed(fields.list, announced);
+  const open =
+    listed !== undefined &&
+    ((announced.dateOut !== null && listed.view.dateOut === null) ||
+      pairUp(announced.tracking, listed.view.tracking).gone.length > 0);
+  // What the list took back is settled now, unless the detail still shows it.
+  const { heldBack, ...rest } = start;
+  const heldStill =
+    heldBack &&
+    (!listed ||
+      !list ||
+      withUnsaid(list, listed.view).silent ||
+      believe(list, listed.view, announced).takenBack);
+
+  const snapshot: Snapshot = {
+    ...rest,
+    list,
+    detail: believed,
+    detailAt: takenBack || silent || fields.keptBack ? start.detailAt : look.askedAt,
+    unsure: fields.unsure,
+    announced,
+    ...(listed
+      ? { owed: open ? { at: known.startedAt, tries: start.owed?.tries ?? 0 } : null }
+      : { departure: null, settling: start.settling ?? { since: known.startedAt, looks: 0 } }),
+    ...(heldStill ? { heldBack: true } : {}),
+  };
+  const invoiced: Said[] =
+    (was !== null || proof?.created) && (was?.invoiceNumber ?? null) === null && next.invoiceNumber !== null
+      ? [{ type: 'job.invoiced', changes: { invoiceNumber: { from: null, to: next.invoiceNumber } } }]
+      : [];
+  const step = announce(
+    // What an old job that was only hidden already is counts as announced, and so does that it is overdue.
+    proof?.created === false && isOverdue(snapshot, look) ? overdueSaid(snapshot) : snapshot,
+    look,
+    proof?.created ? proof.since : since,
+    [
+      ...(proof?.created
+        ? [{ type: 'job.created' as const, changes: {}, occurredAt: detail.dateIn }]
+        : [...fields.changes, ...lineChanges(was, next)]),
+      ...dispatch.events,
+      ...tracking.events,
+      ...invoiced,
+    ],
+    [detail.status, ...detail.lines.map((line) => line.status)],
+    was === null ? null : since,
+  );
+  return { ...step, open };
+}
+
+/**
+ * Takes a job on whose own record can't be read: it can't be proved new, so job.created is never said of it, but what
+ * the list shows of it from its first sighting on is.
+ */
+export function takenOn(before: Snapshot, shown: ListView | null): Snapshot {
+  const first = before.list ?? shown;
+  return { ...before, unproven: null, announced: first ? counted(first) : before.announced };
+}
+
+/** The events of a verdict about a job that left the list (rule 3), in the same form as all others. */
+export function announceEnding(
+  snapshot: Snapshot,
+  ending: NonNullable<Snapshot['ended']>,
+  look: Look,
+  since: number,
+  known: Known,
+): Step {
+  const after: Snapshot = {
+    ...snapshot,
+    ended: ending,
+    departure: null,
+    settling: { since: known.startedAt, looks: 0 },
+  };
+  switch (ending) {
+    case 'closed':
+      return announce(after, look, since, [{ type: 'job.closed', changes: {} }]);
+    case 'cancelled':
+      return announce(after, look, since, [
+        {
+          type: 'job.cancelled',
+          changes: {},
+          inferred: true,
+          jobStatus: snapshot.detail?.status ?? null,
+        },
+      ]);
+    case 'unavailable':
+      // Its record is gone, so it says nothing of a status.
+      return announce(after, look, since, [
+        { type: 'job.unavailable', changes: {}, inferred: true, jobStatus: null },
+      ]);
+  }
+}
+
+/**
+ * Whether a listed job is overdue and this was not said for its due date (rule 15): undispatched in a look that was asked
+ * for after the due instant.
+ */
+export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step {
+  const due = dueOf(snapshot);
+  if (due === undefined || !isOverdue(snapshot, look)) return { snapshot, events: [], shown: [] };
+  const after = overdueSaid(snapshot);
+  if (known.baselineStartedAt === null) return { snapshot: after, events: [], shown: [] };
+  // At the due instant it was not overdue yet, whenever the due date was set.
+  return announce(after, look, due.at, [
+    { type: 'job.overdue', changes: {}, dueAt: new Date(due.at).toISOString(), zone: due.zone },
+  ]);
+}
+
+/** When a listed job will be overdue (epoch ms), unless it is dispatched, has no due date, or that was said already. */
+export function dueOf(snapshot: Snapshot): { readonly at: number; readonly zone: string } | undefined {
+  const { list, announced } = snapshot;
+  const dateDue = list?.dateDue ?? null;
+  if (dateDue === null || announced.dateOut !== null || list?.dateOut) return undefined;
+  if (announced.overdueFor !== null && sameTime(announced.overdueFor, dateDue)) return undefined;
+  const reading = readInstants(dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
+  return reading && { at: reading.latest, zone: reading.zone };
+}
+
+/** When the job was last known to be as its list view says (epoch ms). */
+export function sinceListed(snapshot: Snapshot, known: Pick<Known, 'lastGoodCrawlStartedAt'>): number {
+  // A job that is simply listed was in the last complete crawl, and it showed the same.
+  const shown =
+    snapshot.departure === null &&
+    snapshot.settling === null &&
+    snapshot.unproven === null &&
+    !snapshot.heldBack;
+  return Math.max(snapshot.listAt, shown ? (known.lastGoodCrawlStartedAt ?? 0) : 0);
+}
+
+// What is said, before it has its evidence.
+
+type Said = EventDraft extends infer D
+  ? D extends { type: infer T; data: infer Data }
+    ? { readonly type: T } & Omit<Data, 'job' | 'observed'>
+    : never
+  : never;
+
+/** `statusSince`: since when the job was known without the status names, where that is another time than `since`. */
+function announce(
+  snapshot: Snapshot,
+  look: Look,
+  since: number | null,
+  said: readonly Said[],
+  statuses: readonly (string | null)[] = [],
+  statusSince = since,
+): Step {
+  const observedSince = (time: number | null): Observed => ({
+    at: new Date(look.answeredAt).toISOString(),
+    since: time === null || time === 0 ? null : new Date(time).toISOString(),
+    view: look.view,
+  });
+  const observed = observedSince(since);
+  const job = summarize(snapshot);
+  const events = said.map(
+    ({ type, ...rest }) =>
+      ({
+        type,
+        jobNumber: snapshot.jobNumber,
+        time: look.answeredAt,
+        data: { job, observed, ...rest },
+      }) as EventDraft,
+  );
+  const shown = statuses.flatMap((status) =>
+    status === null ? [] : [{ status, observed: observedSince(statusSince) }],
+  );
+  return { snapshot, events, shown };
+}
+
+/** A job seen in the list for the first time; nothing of it is announced. */
+function firstSeen(jobNumber: number, view: ListView, look: Look): Snapshot {
+  return {
+    jobNumber,
+    list: view,
+    listAt: look.askedAt,
+    detail: null,
+    detailAt: 0,
+    unsure: [],
+    unproven: null,
+    announced: { dateOut: null, tracking: [], overdueFor: null },
+    ended: null,
+    departure: null,
+    settling: null,
+    owed: null,
+  };
+}
+
+/** What a job was when it was taken over counts as announced. */
+function counted(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapshot['announced'] {
+  return { dateOut: view.dateOut, tracking: view.tracking, overdueFor: null };
+}
+
+// Who has the word
+
+type SharedValues = Pick<ListView, SharedField>;
+
+function same(field: SharedField, a: SharedValues, b: SharedValues): boolean {
+  if (field === 'dateDue') return sameTime(a.dateDue, b.dateDue);
+  const [one, other] = [a[field], b[field]];
+  // A flag that is missing from one side is not said, and no change.
+  if (field === 'canEdit' || field === 'mustDate') return one === null || other === null || one === other;
+  return one === other;
+}
+
+/**
+ * What a view does not say this time is no change: the last known status and flags stay. `silent`: there was something
+ * to say.
+ */
+function withUnsaid<V extends Pick<ListView, 'status' | 'canEdit' | 'mustDate'>>(
+  was: V | null,
+  view: V,
+): { view: V; silent: boolean } {
+  const merged = {
+    ...view,
+    status: view.status ?? was?.status ?? null,
+    canEdit: view.canEdit ?? was?.canEdit ?? null,
+    mustDate: view.mustDate ?? was?.mustDate ?? null,
+  };
+  const silent =
+    merged.status !== view.status || merged.canEdit !== view.canEdit || merged.mustDate !== view.mustDate;
+  return { view: merged, silent };
+}
+
+/** `view` with some fields as in `other`. */
+function withFields<V extends SharedValues>(view: V, other: SharedValues, fields: readonly SharedField[]): V {
+  return { ...view, ...Object.fromEntries(fields.map((field) => [field, other[field]])) };
+}
+
+/** The view with the word went from `was` to `next`: what becomes of the other one and of what can't be compared of it. */
+function moveAlong<V extends SharedValues>(
+  view: V | null,
+  was: SharedValues,
+  next: SharedValues,
+  unsure: readonly SharedField[],
+): { view: V | null; unsure: readonly SharedField[] } {
+  const moved = SHARED_FIELDS.filter((field) => !same(field, was, next));
+  if (view === null || moved.length === 0) return { view, unsure };
+  const along = moved.filter((field) => same(field, was, view) || same(field, next, view));
+  const lost = moved.filter((field) => !along.includes(field));
+  return {
+    view: withFields(view, next, along),
+    unsure: [...unsure.filter((field) => !moved.includes(field)), ...lost],
+  };
+}
+
+interface DetailFields {
+  readonly changes: readonly Said[];
+  readonly list: ListView | null;
+  /** Shared fields to store otherwise than the detail shows them now. */
+  readonly kept: Partial<SharedValues>;
+  readonly keptBack: boolean;
+  readonly unsure: readonly SharedField[];
+}
+
+/**
+ * The detail of a listed job: the list has the word on the shared fields. What the detail first said of them is kept, so
+ * that a change that only the detail showed before the job left the list is found then.
+ */
+function heard(before: Snapshot, next: DetailView): DetailFields {
+  const { list, detail } = before;
+  const comparable = detail === null ? [] : SHARED_FIELDS.filter((field) => !before.unsure.includes(field));
+  return {
+    changes: [],
+    list,
+    kept: detail === null ? {} : Object.fromEntries(comparable.map((field) => [field, detail[field]])),
+    keptBack: detail !== null && comparable.some((field) => !same(field, detail, next)),
+    unsure: SHARED_FIELDS.filter(
+      (field) => !comparable.includes(field) && !(list && same(field, list, next)),
+    ),
+  };
+}
+
+/** The detail of a job that left the list: it has the word. */
+function spoken(before: Snapshot, next: DetailView): DetailFields {
+  const { list, detail, settling } = before;
+  const had = settling !== null;
+  const base = detail === null || had ? detail : withFields(detail, next, before.unsure);
+  const { view, unsure } = moveAlong(list, base ?? next, next, had ? before.unsure : []);
+  return {
+    changes: base === null ? [] : sharedChanges(base, next),
+    list: view,
+    kept: {},
+    keptBack: false,
+    unsure,
+  };
+}
+
+// Fields
+
+function listChanges(was: ListView, next: ListView): Said[] {
+  const origin: Changes =
+    was.originCode === next.originCode ? {} : { originCode: { from: was.originCode, to: next.originCode } };
+  return sharedChanges(was, next, origin);
+}
+
+type Changes = Record<string, { from: unknown; to: unknown }>;
+
+/** The changes of what both views have; `more` is added to job.updated. */
+function sharedChanges<V extends SharedValues & { readonly status: string | null }>(
+  was: V,
+  next: V,
+  more: Changes = {},
+): Said[] {
+  const changed = (...fields: SharedField[]): Changes =>
+    Object.fromEntries(
+      fields
+        .filter((field) => !same(field, was, next))
+        .map((field) => [field, { from: was[field], to: next[field] }]),
+    );
+  const updated = {
+    ...changed('description', 'orderNumber', 'orderGroup', 'orderGroupSequence'),
+    ...more,
+  };
+  const due = changed('dateDue', 'mustDate');
+  const said: Said[] = [];
+  if (Object.keys(updated).length > 0) said.push({ type: 'job.updated', changes: updated });
+  if (Object.keys(due).length > 0) said.push({ type: 'job.due_date_changed', changes: due });
+  if (!same('canEdit', was, next)) {
+    const changes = { canEdit: { from: was.canEdit, to: next.canEdit } };
+    said.push({ type: next.canEdit ? 'job.unlocked' : 'job.locked', changes });
+  }
+  if (was.status !== next.status) {
+    said.push({ type: 'job.status_changed', changes: { status: { from: was.status, to: next.status } } });
+  }
+  return said;
+}
+
+function lineChanges(was: DetailView | null, next: DetailView): Said[] {
+  if (was === null) return [];
+  const before = new Map(was.lines.map((line) => [line.jobLineId, line.status]));
+  const lines = next.lines.flatMap(({ jobLineId, status }) => {
+    const from = before.get(jobLineId);
+    return from === undefined || from === status ? [] : [{ jobLineId, from, to: status }];
+  });
+  return lines.length === 0 ? [] : [{ type: 'job.line_status_changed', changes: {}, lines }];
+}
+
+function statusOf(detail: DetailView | null, jobLineId: number): string | null {
+  return detail?.lines.find((line) => line.jobLineId === jobLineId)?.status ?? null;
+}
+
+// Dispatch and tracking: what is announced of them, and the events that get it there.
+
+interface Dispatch {
+  readonly dateOut: string | null;
+  readonly events: readonly Said[];
+}
+
+interface Tracking {
+  readonly announced: readonly TrackingEntry[];
+  readonly events: readonly Said[];
+}
+
+/** What a view that shows a dispatch date (null: none) adds to what is announced; `was` is the same view before. */
+function dispatchShown(announced: string | null, was: string | null, next: string | null): Dispatch {
+  if (next === null) return { dateOut: announced, events: [] };
+  if (announced === null) {
+    const changes = { dateOut: { from: null, to: next } };
+    return { dateOut: next, events: [{ type: 'job.dispatched', changes, occurredAt: next }] };
+  }
+  // Corrected: said as a change of the date, not as another dispatch. The other view may have told it already.
+  if (was !== null && !sameTime(was, next) && !sameTime(announced, next)) {
+    const changes = { dateOut: { from: announced, to: next } };
+    return { dateOut: next, events: [{ type: 'job.updated', changes }] };
+  }
+  return { dateOut: announced, events: [] };
+}
+
+/** `first` is the list as it was first seen, of a job that is announced in this step. */
+function dispatchInDetail(
+  before: Snapshot,
+  first: ListView | null,
+  next: DetailView,
+  listed: Sighting | undefined,
+): Dispatch {
+  const was = before.detail?.dateOut ?? null;
+  const inList = dispatchShown(before.announced.dateOut, null, first?.dateOut ?? null);
+  const shown = dispatchShown(inList.dateOut, was, next.dateOut);
+  const events = [...inList.events, ...shown.events];
+  const { dateOut } = shown;
+  // Taken back: both views lack it; or, after the list, the one that showed it.
+  const lacking = next.dateOut === null && (listed ? listed.view.dateOut === null : was !== null);
+  if (dateOut === null || !lacking) return { dateOut, events };
+  const changes = { dateOut: { from: dateOut, to: null } };
+  return { dateOut: null, events: [...events, { type: 'job.dispatch_revoked', changes }] };
+}
+
+/**
+ * What a view adds to the announced tracking. `was` is the same view before; null, when there is none, compares nothing:
+ * then entries count only where nothing was announced. Entries in `passed` are no news although they are not announced.
+ */
+function trackingShown(
+  announced: readonly TrackingEntry[],
+  was: readonly TrackingEntry[] | null,
+  next: readonly TrackingEntry[],
+  passed: readonly TrackingEntry[],
+): Tracking {
+  if (next.length === 0 || (was === null && announced.length > 0)) return { announced, events: [] };
+  const { both, added: unknown } = pairUp(announced, next);
+  const added = pairUp(passed, unknown).added;
+  const own = new Map(pairUp(was ?? [], next).both.map(([from, to]) => [to, from]));
+  const updated = both.flatMap(([from, entry]) => {
+    const to = { number: entry.number ?? from.number, link: entry.link ?? from.link };
+    if (to.number === from.number && to.link === from.link) return [];
+    // What this view showed before is no news; a link other than the other view's is one only when this view moved.
+    const before = own.get(entry);
+    const moved = before
+      ? before.number !== entry.number || before.link !== entry.link
+      : from.link === null || from.link === to.link;
+    return moved ? [{ from, to }] : [];
+  });
+  const events: Said[] = [];
+  if (added.length > 0) events.push({ type: 'job.tracking_added', changes: {}, tracking: [...added] });
+  if (updated.length > 0) events.push({ type: 'job.tracking_updated', changes: {}, tracking: updated });
+  return {
+    announced: [
+      ...announced.map((entry) => updated.find(({ from }) => from === entry)?.to ?? entry),
+      ...added,
+    ],
+    events,
+  };
+}
+
+/** As with dispatch. */
+function trackingInDetail(
+  before: Snapshot,
+  first: ListView | null,
+  next: DetailView,
+  listed: Sighting | undefined,
+): Tracking {
+  const was = before.detail?.tracking ?? null;
+  const inList = trackingShown(before.announced.tracking, [], first?.tracking ?? [], []);
+  const shown = trackingShown(inList.announced, was, next.tracking, was ?? []);
+  const events = [...inList.events, ...shown.events];
+  const { announced } = shown;
+  const lacking = pairUp(announced, next.tracking).gone;
+  const removed = listed
+    ? pairUp(lacking, listed.view.tracking).gone
+    : pairUp(lacking, was ?? []).both.map(([entry]) => entry);
+  if (removed.length === 0) return { announced, events };
+  return {
+    announced: announced.filter((entry) => !removed.includes(entry)),
+    events: [...events, { type: 'job.tracking_removed', changes: {}, tracking: [...removed] }],
+  };
+}
+
+/** A view with what it no longer shows of the announced dispatch and tracking, as long as that stays announced. */
+function believe<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
+  was: Pick<ListView, 'dateOut' | 'tracking'> | null,
+  next: V,
+  announced: Snapshot['announced'],
+): { believed: V; takenBack: boolean } {
+  const dateOut = next.dateOut ?? (announced.dateOut === null ? null : (was?.dateOut ?? null));
+  const missing = pairUp(was?.tracking ?? [], next.tracking).gone;
+  const kept = pairUp(missing, announced.tracking).both.map(([entry]) => entry);
+  return {
+    believed: { ...next, dateOut, tracking: kept.length === 0 ? next.tracking : [...next.tracking, ...kept] },
+    takenBack: dateOut !== next.dateOut || kept.length > 0,
+  };
+}
+
+/** The list without what is no longer announced. */
+function agreed(list: ListView, announced: Snapshot['announced']): ListView {
+  return {
+    ...list,
+    dateOut: announced.dateOut === null ? null : list.dateOut,
+    tracking: pairUp(list.tracking, announced.tracking).both.map(([entry]) => entry),
+  };
+}
+
+// Overdue
+
+function isOverdue(snapshot: Snapshot, look: Look): boolean {
+  const due = dueOf(snapshot);
+  return due !== undefined && look.askedAt > due.at;
+}
+
+function overdueSaid(snapshot: Snapshot): Snapshot {
+  return {
+    ...snapshot,
+    announced: { ...snapshot.announced, overdueFor: snapshot.list?.dateDue ?? null },
+  };
+}
+
+// New or only hidden?
+
+interface Proof {
+  readonly created: boolean;
+  /** When the job can't have been there yet. */
+  readonly since: number | null;
+}
+
+/** Rule 5: a job without a history is new if it came in after the baseline, read in whatever zone makes that later. */
+function proveCreated(before: Snapshot, detail: DetailView, look: Look, known: Known): Proof {
+  const { baselineStartedAt, lastGoodCrawlStartedAt } = known;
+  const cameIn = detail.dateIn === null ? undefined : readInstants(detail.dateIn, detail.timezone);
+  if (cameIn === undefined || baselineStartedAt === null) return { created: false, since: null };
+  // What is older than snapshots are kept may have been known and forgotten.
+  const remembered = look.askedAt - KEPT_DAYS * 86_400_000;
+  const created = cameIn.latest >= Math.max(baselineStartedAt, remembered);
+  // A crawl that did not show it proves nothing, for it may have been hidden then. Its own word does.
+  const bounds = [lastGoodCrawlStartedAt, baselineStartedAt].filter(
+    (at) => at !== null && at <= cameIn.earliest && (before.list === null || at <= before.listAt),
+  );
+  return { created, since: bounds[0] ?? null };
+}
+
+/** An unproven job once its detail tells: what was announced of it before this look. */
+function proven(before: Snapshot, detail: DetailView, { created, since }: Proof): Snapshot {
+  const { list } = before;
+  return {
+    ...before,
+    unproven: null,
+    listAt: list === null ? (since ?? 0) : before.listAt,
+    announced: created ? before.announced : counted(list ?? detail),
+  };
+}

@@ -1,0 +1,76 @@
+/** When something was, from the dates and timestamps of the ordering service, which often lack an offset. */
+import { tzOffset } from '@date-fns/tz';
+
+const SHAPE = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d(?:\.\d+)?))?)?(Z|[+-]\d\d:?\d\d)?$/i;
+
+/** Where the day ends last: a time without a known zone is read here, so that it is never taken for earlier than it was. */
+const LATEST_ZONE = '-12:00';
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+/** From UTC+14, where a day begins first, to UTC−12. */
+const ZONES_SPAN_MS = 26 * 60 * MINUTE_MS;
+/** Years outside are how systems write "none" (0001, 9999); nothing is made there, and nothing is due. */
+const FIRST_YEAR = 1970;
+const LAST_YEAR = 2100;
+
+/** The instants (epoch ms) a timestamp can mean, both included, and the zone the latest of them was read in. */
+export interface Reading {
+  readonly earliest: number;
+  readonly latest: number;
+  readonly zone: string;
+}
+
+/**
+ * Reads a timestamp in its own offset, else in the given IANA zone, else anywhere, the latest then being that of UTC−12.
+ * A bare date can mean all of its day. With `midnightIsEndOfDay` (due dates, rule 15) a date, bare or with the time
+ * 00:00, is the end of that day. A local time that a change of clocks skips or repeats is read in every way it can be.
+ * `undefined` when the text is no date.
+ */
+export function readInstants(
+  text: string,
+  zone: string | null,
+  options: { readonly midnightIsEndOfDay?: boolean } = {},
+): Reading | undefined {
+  const match = SHAPE.exec(text.trim());
+  if (!match) return undefined;
+  const [, year, month, day, hour, minute = '00', second = '00', offset] = match;
+  const date = Date.UTC(Number(year), Number(month) - 1, Number(day));
+  // A month of 13 or a 30th of February would roll over into another date.
+  if (new Date(date).toISOString().slice(0, 10) !== `${year}-${month}-${day}`) return undefined;
+  if (Number(year) < FIRST_YEAR || Number(year) > LAST_YEAR) return undefined;
+  if (Number(hour ?? 0) > 23 || Number(minute) > 59 || Number(second) >= 61) return undefined;
+
+  const midnight = hour === undefined || (hour === '00' && minute === '00' && Number(second) === 0);
+  const endOfDay = midnight && options.midnightIsEndOfDay === true;
+  const seconds = (Number(hour ?? 0) * 60 + Number(minute)) * 60 + Number(second);
+  // Up to whole milliseconds, rid of what multiplying fractions leaves.
+  const time = date + Math.ceil(Number((seconds * 1000).toFixed(3)));
+  const last = endOfDay || hour === undefined ? date + DAY_MS : time;
+  const first = endOfDay ? last : time;
+
+  const said = offset ?? zone ?? '';
+  const latest = instantsIn(said, last);
+  if (latest.length > 0) {
+    return { earliest: Math.min(...instantsIn(said, first)), latest: Math.max(...latest), zone: said };
+  }
+  const atMost = Math.max(...instantsIn(LATEST_ZONE, last));
+  return { earliest: atMost - (last - first) - ZONES_SPAN_MS, latest: atMost, zone: LATEST_ZONE };
+}
+
+/** The instants at which clocks in a zone show a local time, given as if it were UTC; empty for an unknown zone. */
+function instantsIn(zone: string, local: number): number[] {
+  const fixed = /^([+-])(\d\d):?(\d\d)$/.exec(zone.toUpperCase() === 'Z' ? '+00:00' : zone);
+  if (fixed) {
+    const minutes = Number(fixed[2]) * 60 + Number(fixed[3]);
+    return [local - (fixed[1] === '-' ? -minutes : minutes) * MINUTE_MS];
+  }
+  // Clocks change at most once in two days, so the offsets before and after are all there are.
+  const instants = [local - DAY_MS, local + DAY_MS].map(
+    (around) => local - tzOffset(zone, new Date(around)) * MINUTE_MS,
+  );
+  if (instants.some(Number.isNaN)) return [];
+  const shown = instants.filter(
+    (instant) => instant + tzOffset(zone, new Date(instant)) * MINUTE_MS === local,
+  );
+  return shown.length > 0 ? shown : instants;
+}

@@ -1,0 +1,109 @@
+/** What the tracker remembers of one job: the two views as last seen, and what of them has been announced. */
+import type { JobSummary, TrackingEntry } from '../events/catalogue.ts';
+import { type AccountRef, jobPlaces, keys } from '../table/schema.ts';
+import type { Item, Write } from '../table/table.ts';
+import type { DetailView, ListView, SHARED_FIELDS } from './views.ts';
+
+/** A field that both views show. */
+export type SharedField = (typeof SHARED_FIELDS)[number];
+
+/** Why a job that is no longer listed ended, once that was announced. */
+export type Ending = 'closed' | 'cancelled' | 'unavailable';
+
+/**
+ * One job as it is stored. Times are epoch ms.
+ *
+ * One view has the word at a time: the list while the job is listed (and until it is proved that it left), from then on
+ * the detail, while it settles. What the other view shows is kept, so that nothing is said twice when the word passes on.
+ */
+export interface Snapshot {
+  readonly jobNumber: number;
+  /** The list view as far as it is believed (see diff.ts); null for a job that was never seen in the active list. */
+  readonly list: ListView | null;
+  /** The list showed all of `list` at this time or later: a change seen next happened after it. */
+  readonly listAt: number;
+  /** Some of `list` is believed without being shown: what it took back without the detail's agreement, or left unsaid. */
+  readonly heldBack?: true;
+  /** The detail view as far as it is believed; null before the first look. */
+  readonly detail: DetailView | null;
+  /** The detail showed all of `detail` at this time or later. */
+  readonly detailAt: number;
+  /** Shared fields of the view without the word whose value can't be compared when it gets the word: see diff.ts. */
+  readonly unsure: readonly SharedField[];
+  /**
+   * Set while it isn't known yet whether the job was created after the baseline (rule 5): when it was first seen. `list`
+   * stays as it was seen then until the detail tells; what moved meanwhile is said after job.created.
+   */
+  readonly unproven: number | null;
+  /** What the log says of dispatch and tracking, whichever view showed it. */
+  readonly announced: {
+    readonly dateOut: string | null;
+    readonly tracking: readonly TrackingEntry[];
+    /** The due date for which job.overdue was said (rule 15). */
+    readonly overdueFor: string | null;
+  };
+  readonly ended: Ending | null;
+  /** Set while the job is missing from the list and it is open why. */
+  readonly departure: {
+    /** How often it was looked into and the answers told nothing. */
+    readonly tries: number;
+    /** A negative verdict that waits for its confirmation, and the start of the crawl it was reached in. */
+    readonly suspected: { readonly as: 'cancelled' | 'unavailable'; readonly at: number } | null;
+  } | null;
+  /** Set once the job left the list: since when, and how often it was looked at since (rule 7). */
+  readonly settling: { readonly since: number; readonly looks: number } | null;
+  /** A look at the job is owed. Absent for a listed job that is as its detail says, and after the last settling look. */
+  readonly owed: {
+    /** From this time on. */
+    readonly at: number;
+    /** How many looks in a row stayed without an answer, or told of a listed job that its views still disagree. */
+    readonly tries: number;
+  } | null;
+}
+
+/** How long a snapshot outlives its index entry. */
+export const KEPT_DAYS = 180;
+
+/** The write that stores a snapshot. With `leavesIndexAt` (epoch ms) its time to live begins. */
+export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?: number): Write {
+  const job = summarize(snapshot);
+  const dueDay = job.dateDue === null ? null : (/^\d{4}-\d\d-\d\d/.exec(job.dateDue)?.[0] ?? null);
+  return {
+    put: {
+      ...keys.snapshot(ref, snapshot.jobNumber),
+      ...jobPlaces(ref, {
+        jobNumber: snapshot.jobNumber,
+        status: job.status,
+        dueDay,
+        open: snapshot.ended === null && snapshot.settling === null && job.dateOut === null,
+        orderNumber: job.orderNumber,
+      }),
+      snapshot: JSON.stringify(snapshot),
+      ...(leavesIndexAt === undefined ? {} : { ttl: Math.ceil(leavesIndexAt / 1000) + KEPT_DAYS * 86_400 }),
+    },
+  };
+}
+
+/** The snapshot in an item. */
+export function toSnapshot(item: Item): Snapshot {
+  return JSON.parse(String(item.snapshot)) as Snapshot;
+}
+
+/** The job as events and the API show it, in the words of the view that has the word. */
+export function summarize(snapshot: Snapshot): JobSummary {
+  const { list, detail, announced } = snapshot;
+  const view = snapshot.settling === null ? (list ?? detail) : (detail ?? list);
+  return {
+    jobNumber: snapshot.jobNumber,
+    status: view?.status ?? list?.status ?? null,
+    description: view?.description ?? null,
+    orderNumber: view?.orderNumber ?? null,
+    orderGroup: view?.orderGroup ?? null,
+    orderGroupSequence: view?.orderGroupSequence ?? null,
+    originCode: list?.originCode ?? null,
+    dateDue: view?.dateDue ?? null,
+    mustDate: view?.mustDate ?? null,
+    dateOut: announced.dateOut,
+    tracking: [...announced.tracking],
+  };
+}

@@ -1,0 +1,188 @@
+/**
+ * What is compared of a job: the list view and the detail view, each a whitelist in one canonical form.
+ *
+ * Equality (rule 6): missing, null, an empty text and an empty list are one; tracking is an unordered set keyed by number,
+ * else by link, and an entry with neither is nothing; timestamps with an offset are compared as instants, others as text.
+ * Whatever is not here (counters that drift, links that expire, fields unknown today) can never cause an event.
+ */
+import { hash } from 'node:crypto';
+import type { TrackingEntry } from '../events/catalogue.ts';
+import type { ActiveJob, JobDetail } from '../ordering/schemas.ts';
+
+/** Raised whenever the fields below, or how they are normalized, change. Stored with Head. */
+export const PROJECTION_VERSION = 1;
+
+/** One job as the list of active jobs shows it. `status` is its masterJobStatus. */
+export interface ListView {
+  readonly status: string | null;
+  readonly originCode: string | null;
+  readonly description: string | null;
+  readonly mustDate: boolean | null;
+  readonly dateDue: string | null;
+  readonly dateOut: string | null;
+  readonly orderNumber: string | null;
+  readonly orderGroup: string | null;
+  readonly orderGroupSequence: number | null;
+  readonly canEdit: boolean | null;
+  readonly tracking: readonly TrackingEntry[];
+}
+
+/** One job as its own record shows it. `status` is its jobStatus: never compared with the list's. */
+export interface DetailView {
+  readonly status: string | null;
+  readonly description: string | null;
+  readonly mustDate: boolean | null;
+  readonly dateDue: string | null;
+  readonly dateIn: string | null;
+  readonly dateOut: string | null;
+  readonly orderNumber: string | null;
+  readonly orderGroup: string | null;
+  readonly orderGroupSequence: number | null;
+  readonly canEdit: boolean | null;
+  readonly invoiceNumber: string | null;
+  /** IANA name of the location's zone. */
+  readonly timezone: string | null;
+  readonly lines: readonly { readonly jobLineId: number; readonly status: string | null }[];
+  readonly tracking: readonly TrackingEntry[];
+}
+
+/** The fields that both views show. Who is believed for them is decided in `diff.ts`. */
+export const SHARED_FIELDS = [
+  'description',
+  'orderNumber',
+  'orderGroup',
+  'orderGroupSequence',
+  'dateDue',
+  'mustDate',
+  'canEdit',
+] as const satisfies readonly (keyof ListView & keyof DetailView)[];
+
+/** The list view of an entry of the active-jobs list. */
+export function listView(job: ActiveJob): ListView {
+  return {
+    status: job.masterJobStatus || null,
+    originCode: job.originCode || null,
+    description: job.description || null,
+    mustDate: job.mustDate,
+    dateDue: job.dateDue || null,
+    dateOut: job.dateOut || null,
+    orderNumber: job.orderNumber || null,
+    orderGroup: job.orderGroup || null,
+    orderGroupSequence: job.orderGroupSequence,
+    canEdit: job.permissions?.canEdit ?? null,
+    tracking: trackingSet(job.tracking),
+  };
+}
+
+/** The detail view of a job's own record. */
+export function detailView(job: JobDetail): DetailView {
+  return {
+    status: job.jobStatus || null,
+    description: job.description || null,
+    mustDate: job.mustDate,
+    dateDue: job.dateDue || null,
+    dateIn: job.dateIn || null,
+    dateOut: job.dateOut || null,
+    orderNumber: job.orderNumber || null,
+    orderGroup: job.orderGroup || null,
+    orderGroupSequence: job.orderGroupSequence,
+    canEdit: job.permissions?.canEdit ?? null,
+    invoiceNumber: job.invoiceNumber || null,
+    timezone: job.location?.timezone || null,
+    lines: (job.lines ?? []).flatMap((line) =>
+      line.jobLineId === null ? [] : [{ jobLineId: line.jobLineId, status: line.jobLineStatus || null }],
+    ),
+    tracking: trackingSet(job.shippingAddresses),
+  };
+}
+
+const NONE: readonly TrackingEntry[] = [];
+
+function trackingSet(
+  entries: readonly { trackingNumber: string | null; trackingLink: string | null }[] | null,
+): readonly TrackingEntry[] {
+  if (entries === null || entries.length === 0) return NONE;
+  const byKey = new Map<string, TrackingEntry>();
+  for (const { trackingNumber: number, trackingLink: link } of entries) {
+    if (!number && !link) continue;
+    const entry = { number: number || null, link: link || null };
+    const known = byKey.get(trackingKey(entry));
+    // One number with several links: always the same one of them, in whatever order they come.
+    if (entry.link === null ? !known : !known?.link || entry.link < known.link) {
+      byKey.set(trackingKey(entry), entry);
+    }
+  }
+  // A set has no order; this one makes equal sets equal texts.
+  return [...byKey.values()].sort((a, b) => (trackingKey(a) < trackingKey(b) ? -1 : 1));
+}
+
+/** What makes two tracking entries the same parcel: the number, else the link. */
+function trackingKey(entry: TrackingEntry): string {
+  return entry.number === null ? `link ${entry.link}` : `number ${entry.number}`;
+}
+
+/**
+ * Which entries of two sets are the same parcels, one to one, and which are in one of them only. Where one set has no
+ * number (yet) for a parcel, the link tells.
+ */
+export function pairUp(
+  before: readonly TrackingEntry[],
+  after: readonly TrackingEntry[],
+): {
+  readonly both: readonly (readonly [TrackingEntry, TrackingEntry])[];
+  readonly gone: readonly TrackingEntry[];
+  readonly added: readonly TrackingEntry[];
+} {
+  const both: [TrackingEntry, TrackingEntry][] = [];
+  const byKey = new Map(after.map((entry) => [trackingKey(entry), entry]));
+  const take = (entry: TrackingEntry, other: TrackingEntry | undefined): boolean => {
+    if (!other) return false;
+    byKey.delete(trackingKey(other));
+    both.push([entry, other]);
+    return true;
+  };
+  const gone = before
+    .filter((entry) => !take(entry, byKey.get(trackingKey(entry))))
+    .filter((entry) => {
+      if (entry.link === null) return true;
+      const sameLink = [...byKey.values()].filter(({ link }) => link === entry.link);
+      return !take(
+        entry,
+        sameLink.find(({ number }) => (number === null) !== (entry.number === null)),
+      );
+    });
+  return { both, gone, added: [...byKey.values()] };
+}
+
+const WITH_OFFSET = /(?:Z|[+-]\d\d:?\d\d)$/i;
+
+/** A timestamp in the form it is compared in: with an offset the instant, otherwise the text as it stands. */
+export function comparableTime(text: string | null): string | number | null {
+  if (text === null || text === '') return null;
+  if (!WITH_OFFSET.test(text)) return text;
+  const instant = Date.parse(text);
+  return Number.isNaN(instant) ? text : instant;
+}
+
+/** Whether two timestamps of the service say the same. */
+export function sameTime(a: string | null, b: string | null): boolean {
+  return a === b || comparableTime(a) === comparableTime(b);
+}
+
+/** A 48-bit fingerprint of a list view: equal for equal views; two different ones agree once in 2.8e14. */
+export function fingerprint(view: ListView): number {
+  const canonical = JSON.stringify([
+    view.status,
+    view.originCode,
+    view.description,
+    view.mustDate,
+    comparableTime(view.dateDue),
+    comparableTime(view.dateOut),
+    view.orderNumber,
+    view.orderGroup,
+    view.orderGroupSequence,
+    view.canEdit,
+    view.tracking,
+  ]);
+  return Number.parseInt(hash('sha256', canonical).slice(0, 12), 16);
+}
