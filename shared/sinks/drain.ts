@@ -12,9 +12,9 @@
  * What is NOT guaranteed: that a holder that lost its lease stops at once; it can deliver again what its successor does.
  */
 import type { EventLog, LoggedEvent } from '../log/log.ts';
-import { DRAIN_SHARDS, drainDuePk, instantText, keys } from '../table/schema.ts';
+import { DRAIN_SHARDS, drainDuePk, keys } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
-import { type DeliveryOutcome, type SinkPort, type SinkRecord, toSink, wants } from './sink.ts';
+import { type DeliveryOutcome, follows, type SinkPort, type SinkRecord, toSink, wants } from './sink.ts';
 
 /** What a drain needs. */
 export interface DrainDeps {
@@ -29,6 +29,12 @@ export interface DrainDeps {
   readonly retrySeconds: readonly number[];
   /** The sink behind a record. Throws when it can't be made. */
   readonly open: (record: SinkRecord) => Promise<SinkPort>;
+  /**
+   * Asked when everything due is done: the accounts whose logs grew meanwhile, as soon as there are any, or `undefined`
+   * to end. With it a drain keeps its lease and its positions for a while, and what is committed in this process is on
+   * its way after one read. Absent (on Lambda, where waiting is paid for): it ends at once.
+   */
+  readonly linger?: () => Promise<readonly string[] | undefined>;
 }
 
 /** What one drain did: the wide log line. */
@@ -76,8 +82,8 @@ export async function drainSink(
   if (!lease) return { region, sink, outcome: 'busy', delivered: 0, skipped: 0, failed: 0 };
   const until = Math.min(deadline, lease.until - LEASE_TAIL_MS);
   const drain = new Drain(deps, toSink(lease.item), lease.token, until);
-  const report = await drain.run();
-  await releaseLease(deps, region, sink, lease.token, report);
+  const { report, failures } = await drain.run();
+  await releaseLease(deps, lease.token, report, failures);
   return report;
 }
 
@@ -109,17 +115,16 @@ async function takeLease(
 /** Gives the lease back together with what was learned of the sink's health. */
 async function releaseLease(
   deps: DrainDeps,
-  region: string,
-  sink: string,
   token: number,
-  report: DrainReport & { readonly failures: number },
+  report: DrainReport,
+  failures: number,
 ): Promise<void> {
   await deps.table.write({
-    update: keys.sink(region, sink),
+    update: keys.sink(report.region, report.sink),
     set: {
       leaseUntil: undefined,
       leaseOwner: undefined,
-      failures: report.failures,
+      failures,
       waitUntil: report.waitUntil,
       problem: report.problem,
     },
@@ -130,8 +135,8 @@ async function releaseLease(
 /** A run of events of one cursor that is being worked off. */
 interface Window {
   readonly account: string;
-  /** The cursor's mark when the window was read: a new one means that the log grew on. */
-  readonly mark: number;
+  /** The log's head when the window was read. A later mark on the cursor means that the log grew on. */
+  readonly head: number;
   readonly first: number;
   readonly done: boolean[];
   /** Events per lane, first to last; what is done or under way is taken out. */
@@ -148,7 +153,10 @@ class Drain {
   readonly #token: number;
   readonly #until: number;
   readonly #windows: Window[] = [];
-  readonly #cursors: { account: string; mark: number }[] = [];
+  /** Accounts whose cursor is to be worked off. */
+  readonly #cursors: string[] = [];
+  /** Where cursors stand that this drain has moved: nobody else moves them while it holds the lease. */
+  readonly #positions = new Map<string, number>();
   #turn = 0;
   #underWay = 0;
   #delivered = 0;
@@ -167,9 +175,9 @@ class Drain {
     this.#probing = sink.health.failures > 0;
   }
 
-  async run(): Promise<DrainReport & { readonly failures: number }> {
-    const { region, id } = this.#sink;
-    if (this.#sink.paused) return { ...this.#report('busy'), failures: this.#sink.health.failures };
+  async run(): Promise<{ readonly report: DrainReport; readonly failures: number }> {
+    const before = this.#sink.health.failures;
+    if (this.#sink.paused) return { report: this.#report('busy'), failures: before };
     let port: SinkPort;
     try {
       port = await this.#deps.open(this.#sink);
@@ -177,21 +185,34 @@ class Drain {
       this.#failure = { reason: cause instanceof Error ? cause.message : 'The sink could not be opened.' };
       return this.#stopped();
     }
-    this.#cursors.push(...(await this.#dueCursors(region, id)));
+    this.#cursors.push(...(await this.#dueCursors()));
+    do {
+      await this.#workOff(port);
+    } while (await this.#waitForMore());
+    while (this.#underWay > 0) await this.#somethingEnds();
+    await Promise.all(this.#windows.map((window) => this.#savePosition(window)));
+    if (this.#failure) return this.#stopped();
+    const rest = this.#cursors.length > 0 || this.#windows.length > 0;
+    return { report: this.#report(rest ? 'more' : 'drained'), failures: this.#probing ? before : 0 };
+  }
+
+  /** Until every cursor taken up is at its head, the sink fails, or time is over. */
+  async #workOff(port: SinkPort): Promise<void> {
     while (this.#mayGoOn() && (this.#cursors.length > 0 || this.#windows.length > 0 || this.#underWay > 0)) {
       await this.#openWindows();
       this.#send(port);
       if (this.#underWay > 0) await this.#somethingEnds();
       await this.#closeWindows();
     }
-    while (this.#underWay > 0) await this.#somethingEnds();
-    await Promise.all(this.#windows.map((window) => this.#savePosition(window)));
-    if (this.#failure) return this.#stopped();
-    const rest = this.#cursors.length > 0 || this.#windows.length > 0;
-    return {
-      ...this.#report(rest ? 'more' : 'drained'),
-      failures: this.#probing ? this.#sink.health.failures : 0,
-    };
+  }
+
+  /** Whether there is, or soon will be, more to do under this lease. */
+  async #waitForMore(): Promise<boolean> {
+    if (!this.#deps.linger || !this.#mayGoOn()) return false;
+    const accounts = await this.#deps.linger();
+    if (!accounts) return false;
+    this.#cursors.push(...accounts.filter((account) => follows(this.#sink, account)));
+    return this.#mayGoOn();
   }
 
   #report(outcome: DrainReport['outcome']): DrainReport {
@@ -206,7 +227,7 @@ class Drain {
   }
 
   /** The sink failed: when it is tried again. */
-  #stopped(): DrainReport & { readonly failures: number } {
+  #stopped(): { readonly report: DrainReport; readonly failures: number } {
     // A success before the failure begins the schedule anew.
     const failures = (this.#probing ? this.#sink.health.failures : 0) + 1;
     const schedule = this.#deps.retrySeconds;
@@ -214,10 +235,12 @@ class Drain {
     const jittered = scheduled * (1 - JITTER + 2 * JITTER * this.#deps.random());
     const asked = Math.min(this.#failure?.afterMs ?? 0, MAX_RETRY_AFTER_MS);
     return {
-      ...this.#report('waiting'),
       failures,
-      waitUntil: this.#deps.now() + Math.max(jittered, asked),
-      ...(this.#failure ? { problem: this.#failure.reason } : {}),
+      report: {
+        ...this.#report('waiting'),
+        waitUntil: this.#deps.now() + Math.max(jittered, asked),
+        ...(this.#failure ? { problem: this.#failure.reason } : {}),
+      },
     };
   }
 
@@ -225,14 +248,13 @@ class Drain {
     return this.#failure === undefined && this.#deps.now() < this.#until;
   }
 
-  /** The sink's due cursors, the one that waited longest first. */
-  async #dueCursors(region: string, sink: string): Promise<{ account: string; mark: number }[]> {
+  /** The accounts of the sink's due cursors, the one that waited longest first. */
+  async #dueCursors(): Promise<string[]> {
     const shards = await Promise.all(
       Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
         this.#deps.table.query({
           index: 'due',
-          pk: drainDuePk(region, sink, shard),
-          to: `${instantText(this.#deps.now() + 60_000)}~`,
+          pk: drainDuePk(this.#sink.region, this.#sink.id, shard),
           limit: DUE_CURSORS,
         }),
       ),
@@ -240,13 +262,13 @@ class Drain {
     return shards
       .flat()
       .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1))
-      .map((item) => ({ account: item.sk, mark: 0 }));
+      .map((item) => item.sk);
   }
 
   async #openWindows(): Promise<void> {
     const room = (this.#probing ? 1 : OPEN_WINDOWS) - this.#windows.length;
     const opened = await Promise.all(
-      this.#cursors.splice(0, Math.max(0, room)).map(({ account }) => this.#openWindow(account)),
+      this.#cursors.splice(0, Math.max(0, room)).map((account) => this.#openWindow(account)),
     );
     this.#windows.push(...opened.filter((window) => window !== undefined));
   }
@@ -255,9 +277,11 @@ class Drain {
   async #openWindow(account: string): Promise<Window | undefined> {
     const { table, log } = this.#deps;
     const { region, id } = this.#sink;
-    const cursor = await table.get(keys.cursor(region, id, account));
-    let position = Number(cursor?.position ?? 0);
-    const mark = Number(cursor?.mark ?? 0);
+    let position = this.#positions.get(account);
+    if (position === undefined) {
+      const cursor = await table.get(keys.cursor(region, id, account));
+      position = Number(cursor?.position ?? 0);
+    }
     let read = await log.read({ region, account }, position, WINDOW_EVENTS);
     if (read?.kind === 'gone') {
       // What fell out of retention can't be delivered any more; the sink goes on with what is left.
@@ -271,7 +295,7 @@ class Drain {
     if (events.length === 0 && !atHead) return undefined;
     const window: Window = {
       account,
-      mark,
+      head: head.sequence,
       first: position + 1,
       done: events.map((event) => !wants(this.#sink, event)),
       lanes: new Map(),
@@ -367,7 +391,7 @@ class Drain {
     await Promise.all(
       finished.map(async (window) => {
         const cleared = await this.#savePosition(window);
-        if (!cleared) this.#cursors.push({ account: window.account, mark: window.mark });
+        if (!cleared) this.#cursors.push(window.account);
       }),
     );
   }
@@ -380,11 +404,12 @@ class Drain {
     const position = window.first - 1 + (undone < 0 ? window.done.length : undone);
     const mine = ['fence', 'absent or <=', this.#token] as const;
     const key = keys.cursor(region, id, window.account);
+    this.#positions.set(window.account, position);
     if (undone < 0 && window.atHead) {
       const cleared = await table.write({
         update: key,
         set: { position, fence: this.#token, duePk: undefined, dueSk: undefined },
-        when: [mine, ['mark', 'absent or =', window.mark]],
+        when: [mine, ['mark', 'absent or <=', window.head]],
       });
       if (cleared.done) return true;
     }

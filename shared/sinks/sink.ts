@@ -1,7 +1,16 @@
 /** A sink: somewhere events go. Its record, its cursors over the logs of the accounts it follows, and its port. */
 import { typeMatches } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
-import { type AccountRef, drainDue, keys, sinkPk, WAKE_SHARDS, wakePk } from '../table/schema.ts';
+import {
+  type AccountRef,
+  DRAIN_SHARDS,
+  drainDue,
+  drainDuePk,
+  keys,
+  sinkPk,
+  WAKE_SHARDS,
+  wakePk,
+} from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 
 /** The answer for one event. */
@@ -125,6 +134,24 @@ export async function wakeSinks(
   );
   await table.write({ delete: keys.wake(ref), when: [['sequence', 'absent or <=', sequence]] });
   return sinks.filter((sink) => !sink.paused && sink.health.waitUntil <= now).map((sink) => sink.id);
+}
+
+/** The sinks of a region that can be drained now and have something due: after a wait, or when a wake-up was lost. */
+export async function dueSinks(table: Table, region: string, now: number): Promise<string[]> {
+  const ready = (await listSinks(table, region)).filter(
+    (sink) => !sink.paused && sink.health.waitUntil <= now,
+  );
+  const due = await Promise.all(
+    ready.map(async ({ id }) => {
+      const shards = await Promise.all(
+        Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
+          table.query({ index: 'due', pk: drainDuePk(region, id, shard), limit: 1 }),
+        ),
+      );
+      return shards.flat().length > 0;
+    }),
+  );
+  return ready.filter((_, at) => due[at]).map(({ id }) => id);
 }
 
 /** The wake marks of a region that nobody has worked off yet, up to a limit per shard. */

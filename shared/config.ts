@@ -1,0 +1,184 @@
+/** The configuration file of a self-hosted Jobwire: what it may hold, and one clear sentence when it doesn't. */
+import * as z from 'zod';
+import { refuseUrl } from './sinks/outbound.ts';
+
+/** The waits before the retries of a failing endpoint: the schedule of the Standard Webhooks specification. */
+export const DEFAULT_RETRY_SECONDS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
+
+const id = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit');
+const httpUrl = z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
+const seconds = z.number('must be a number of seconds').positive('must be more than 0');
+const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
+
+/** A webhook secret: `whsec_` and 24–64 bytes in base64. */
+const webhookSecret = z.string('must be text that begins with whsec_').refine((value) => {
+  const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(value)?.[1];
+  const bytes = encoded === undefined ? 0 : Buffer.from(encoded, 'base64').length;
+  return bytes >= 24 && bytes <= 64;
+}, 'must be "whsec_" and 24 to 64 random bytes in base64');
+
+const schema = z
+  .strictObject({
+    port: z
+      .int('must be a port number from 0 to 65535')
+      .min(0, 'must be a port number from 0 to 65535')
+      .max(65_535, 'must be a port number from 0 to 65535')
+      .default(4000),
+    /** Loopback unless told otherwise. */
+    host: text('a host name or address to listen on').default('127.0.0.1'),
+    dataDir: text('a folder').default('.jobwire'),
+    /** The bootstrap key of the HTTP API. */
+    apiKey: z.string('must be text').min(16, 'must be at least 16 characters').optional(),
+    /** An external DynamoDB (or a server that speaks its protocol) instead of the embedded one. */
+    dynamodbEndpoint: httpUrl.optional(),
+    regions: z
+      .record(
+        id,
+        z.strictObject({ baseUrl: httpUrl, authUrl: httpUrl, realm: text('the name of the realm') }),
+        'must map each region’s name to its baseUrl, authUrl and realm',
+      )
+      .refine((regions) => Object.keys(regions).length > 0, 'must name at least one region'),
+    accounts: z.array(
+      z.strictObject({
+        id,
+        region: z.string('must be the name of a region'),
+        clientId: text('the client id of the account’s credentials'),
+        clientSecret: text('the client secret of the account’s credentials'),
+        pollIntervalSeconds: seconds.min(1, 'must be at least 1').max(86_400, 'must be at most 86400').default(120),
+      }),
+      'must be a list of accounts',
+    ),
+    endpoints: z
+      .array(
+        z.strictObject({
+          id,
+          url: z.string('must be a URL'),
+          secret: webhookSecret,
+          /** Absent: all accounts. */
+          accounts: z.array(z.string()).min(1, 'must name at least one account').optional(),
+          /** Absent: all types. A final `*` stands for the rest of the name. */
+          types: z
+            .array(z.string().regex(/^[a-z_.]*\*?$/, 'must be an event type, or the beginning of one and a final *'))
+            .min(1, 'must name at least one type')
+            .optional(),
+        }),
+        'must be a list of endpoints',
+      )
+      .default([]),
+    webhooks: z
+      .strictObject({
+        allowPrivateNetworks: z.boolean('must be true or false').default(false),
+        retrySeconds: z.array(seconds).min(1, 'must hold at least one wait').default(DEFAULT_RETRY_SECONDS),
+      })
+      .prefault({}),
+    departures: z.strictObject({ confirmAfterSeconds: seconds.default(900) }).prefault({}),
+    settling: z
+      .strictObject({
+        scheduleSeconds: z
+          .array(seconds)
+          .min(1, 'must hold at least one gap')
+          .default([300, 1800, 7200, 21_600, 86_400]),
+        days: z.number('must be a number of days').positive('must be more than 0').default(7),
+      })
+      .prefault({}),
+  })
+  .superRefine((config, context) => {
+    const fail = (path: (string | number)[], message: string): void =>
+      context.addIssue({ code: 'custom', path, message });
+    const regions = Object.keys(config.regions);
+    const accounts = new Set<string>();
+    config.accounts.forEach((account, at) => {
+      if (!regions.includes(account.region)) {
+        fail(['accounts', at, 'region'], `must be one of the configured regions (${regions.join(', ')})`);
+      }
+      if (accounts.has(account.id)) fail(['accounts', at, 'id'], `must be unique, and "${account.id}" is there twice`);
+      accounts.add(account.id);
+    });
+    const endpoints = new Set<string>();
+    config.endpoints.forEach((endpoint, at) => {
+      if (endpoints.has(endpoint.id)) {
+        fail(['endpoints', at, 'id'], `must be unique, and "${endpoint.id}" is there twice`);
+      }
+      endpoints.add(endpoint.id);
+      const refusal = refuseUrl(endpoint.url, config.webhooks.allowPrivateNetworks);
+      if (refusal) {
+        const hint = config.webhooks.allowPrivateNetworks ? '' : ' (webhooks.allowPrivateNetworks opens this for local use)';
+        fail(['endpoints', at, 'url'], `is refused: ${refusal.replace(/\.$/, '')}${hint}`);
+      }
+      endpoint.accounts?.forEach((account, place) => {
+        if (!accounts.has(account)) {
+          fail(['endpoints', at, 'accounts', place], `must be the id of a configured account, and "${account}" is none`);
+        }
+      });
+    });
+  });
+
+/** A checked configuration with every default filled in. */
+export type Config = z.infer<typeof schema>;
+
+/** The configuration can't be used. The message is one sentence that names the field and says what would be right. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/**
+ * Checks a configuration as read from JSON. Text values `env:NAME` are taken from the environment first. Throws
+ * {@link ConfigError} for the first thing that is wrong; values are never quoted, for they may be secrets.
+ */
+export function parseConfig(raw: unknown, env: Readonly<Record<string, string | undefined>>): Config {
+  const result = schema.safeParse(fromEnvironment(raw, env, []), { reportInput: true });
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const more = result.error.issues.length - 1;
+  const rest = more === 0 ? '' : ` (${more} more after that)`;
+  throw new ConfigError(`${sentence(issue)}${rest}.`, { cause: result.error });
+}
+
+function sentence(issue: z.core.$ZodIssue | undefined): string {
+  if (!issue) return 'The configuration is not valid';
+  const where = pathText(issue.path);
+  if (issue.code === 'unrecognized_keys') {
+    const key = [...issue.path, issue.keys[0] ?? ''];
+    return `${pathText(key)} is not a setting that Jobwire knows`;
+  }
+  if (issue.code === 'invalid_key') return `${where} ${issue.issues[0]?.message ?? 'is not a valid name'}`;
+  const missing = issue.code === 'invalid_type' && issue.input === undefined;
+  const rule = issue.message.startsWith('Invalid input')
+    ? `must be ${issue.code === 'invalid_type' ? `of type ${issue.expected}` : 'valid'}`
+    : issue.message;
+  return `${where} ${missing ? `is missing; it ${rule}` : rule}`;
+}
+
+function pathText(path: readonly PropertyKey[]): string {
+  if (path.length === 0) return 'The configuration';
+  return path.reduce<string>((text, part) => {
+    if (typeof part === 'number') return `${text}[${part}]`;
+    return text === '' ? String(part) : `${text}.${String(part)}`;
+  }, '');
+}
+
+function fromEnvironment(
+  value: unknown,
+  env: Readonly<Record<string, string | undefined>>,
+  path: readonly (string | number)[],
+): unknown {
+  if (typeof value === 'string' && value.startsWith('env:')) {
+    const name = value.slice('env:'.length);
+    const found = env[name];
+    if (found === undefined || found === '') {
+      throw new ConfigError(
+        `${pathText(path)} is to be read from the environment variable ${name}, which is not set.`,
+      );
+    }
+    return found;
+  }
+  if (Array.isArray(value)) return value.map((entry, at) => fromEnvironment(entry, env, [...path, at]));
+  if (typeof value === 'object' && value !== null) {
+    return Object.fromEntries(
+      Object.entries(value).map(([key, entry]) => [key, fromEnvironment(entry, env, [...path, key])]),
+    );
+  }
+  return value;
+}

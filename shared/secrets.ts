@@ -1,0 +1,131 @@
+/** Secrets as AWS Secrets Manager keeps them: whose names are whose, and a small reader that remembers for a while. */
+import { GetSecretValueCommand, type SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import * as z from 'zod';
+import type { Credentials } from './tracking/connect.ts';
+
+/** Names of the secrets of one cell. IAM lets each function read only those below the name it needs. */
+export function secretNames(stage: string, region: string) {
+  const cell = `jobwire/${stage}/${region}`;
+  return {
+    /** The key of the HTTP API: plain text. */
+    apiKey: `${cell}/api-key`,
+    /** What the credentials of accounts begin with; an account's `secretRef` names one of them. */
+    accounts: `${cell}/accounts/`,
+    /** What the signing secrets of endpoints begin with. */
+    endpoints: `${cell}/endpoints/`,
+    /** The signing secrets of one endpoint: `{"secrets": ["whsec_…"]}`, two while one is being rotated out. */
+    endpoint: (sink: string) => `${cell}/endpoints/${sink}`,
+  } as const;
+}
+
+/** A secret could not be had. Neither the message nor the cause holds any of it. */
+export class SecretError extends Error {
+  override readonly name = 'SecretError';
+  readonly secretRef: string;
+
+  constructor(secretRef: string, reason: string, cause?: unknown) {
+    super(`The secret ${secretRef} ${reason}`, { cause });
+    this.secretRef = secretRef;
+  }
+}
+
+/** Reads secrets. Every method throws {@link SecretError}. */
+export interface SecretReader {
+  /**
+   * The credentials behind an account's `secretRef`: a secret's name or ARN, holding `{"clientId", "clientSecret"}`; or
+   * that and `#key`, for one secret that holds the credentials of many accounts by key (a secret costs by the month).
+   * The version is the whole secret's, so a change of one account's credentials renews the tokens of all in it.
+   */
+  readSecret(secretRef: string): Promise<Credentials>;
+  /** The signing secrets of an endpoint, the current one first. */
+  readSigningSecrets(secretId: string): Promise<readonly string[]>;
+  /** A secret that is plain text. */
+  readText(secretId: string): Promise<string>;
+}
+
+interface Options {
+  /** Epoch ms. */
+  readonly now: () => number;
+  /** How long a value is used without asking again: a changed secret is picked up this late at most. */
+  readonly maxAgeMs: number;
+}
+
+interface SecretValue {
+  readonly text: string;
+  readonly version: string;
+}
+
+const AccountSecret = z.object({ clientId: z.string().min(1), clientSecret: z.string().min(1) });
+const EndpointSecret = z.object({ secrets: z.array(z.string().startsWith('whsec_')).min(1).max(4) });
+
+/** Makes a reader. Calls for the same secret at the same time share one request; failures are not remembered. */
+export function createSecretReader(client: SecretsManagerClient, options: Options): SecretReader {
+  const { now, maxAgeMs } = options;
+  const held = new Map<string, { readonly readAt: number; readonly value: Promise<SecretValue> }>();
+
+  function read(secretId: string): Promise<SecretValue> {
+    const known = held.get(secretId);
+    if (known && now() < known.readAt + maxAgeMs) return known.value;
+    const value = request(client, secretId);
+    const entry = { readAt: now(), value };
+    held.set(secretId, entry);
+    value.catch(() => {
+      if (held.get(secretId) === entry) held.delete(secretId);
+    });
+    return value;
+  }
+
+  return {
+    async readSecret(secretRef) {
+      const at = secretRef.indexOf('#');
+      const secretId = at < 0 ? secretRef : secretRef.slice(0, at);
+      const { text, version } = await read(secretId);
+      const whole = readJson(secretRef, text);
+      const part = at < 0 ? whole : ownValue(whole, secretRef.slice(at + 1));
+      return { ...check(secretRef, part, AccountSecret), version };
+    },
+
+    async readSigningSecrets(secretId) {
+      const { text } = await read(secretId);
+      return check(secretId, readJson(secretId, text), EndpointSecret).secrets;
+    },
+
+    async readText(secretId) {
+      return (await read(secretId)).text;
+    },
+  };
+}
+
+async function request(client: SecretsManagerClient, secretId: string): Promise<SecretValue> {
+  let answer: { SecretString?: string | undefined; VersionId?: string | undefined };
+  try {
+    answer = await client.send(new GetSecretValueCommand({ SecretId: secretId }));
+  } catch (cause) {
+    const kind = cause instanceof Error ? cause.name : 'an unknown error';
+    throw new SecretError(secretId, `could not be read (${kind}).`, cause);
+  }
+  if (!answer.SecretString) throw new SecretError(secretId, 'holds no text.');
+  return { text: answer.SecretString, version: answer.VersionId ?? '' };
+}
+
+/** The parser's own error is left out: it quotes the text. */
+function readJson(secretRef: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new SecretError(secretRef, 'is not JSON.');
+  }
+}
+
+function ownValue(value: unknown, key: string): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+  return (value as Record<string, unknown>)[key];
+}
+
+function check<T>(secretRef: string, value: unknown, shape: z.ZodType<T>): T {
+  const result = shape.safeParse(value);
+  if (result.success) return result.data;
+  // Only where it is wrong: what is there may be the secret.
+  const where = result.error.issues[0]?.path.join('.') || 'its content';
+  throw new SecretError(secretRef, `is not as it should be: ${where} is missing or not valid.`);
+}
