@@ -1,0 +1,401 @@
+/**
+ * The HTTP API: feeds, jobs and status of accounts. One app for a Node server and for Lambda; it holds nothing between
+ * requests but those under way.
+ *
+ * What is registered before `requireKey` is open to everybody, what comes after needs the key.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { type Context, Hono, type MiddlewareHandler } from 'hono';
+import { methodNotAllowed } from 'hono/method-not-allowed';
+import { requestId } from 'hono/request-id';
+import { validator } from 'hono/validator';
+import * as z from 'zod';
+import { catalogue, dataSchemaOf, eventTypes } from '../events/catalogue.ts';
+import { typeMatches } from '../events/event.ts';
+import { type EventLog, formatCursor, parseCursor } from '../log/log.ts';
+import { keys } from '../table/schema.ts';
+import { type Table, TableError } from '../table/table.ts';
+import { type Account, findAccount, toStatus } from '../tracking/accounts.ts';
+import { type FeedPace, followAccount, type Gone, locateStream, readPage, toBody } from './feed.ts';
+import type { GrowthSignal } from './growth.ts';
+import { decodeJobsCursor, type JobFilter, listJobs, readJob } from './jobs.ts';
+import { decodePlaces, followMerged, locateMerged, type MergedDeps } from './merged-feed.ts';
+import { problem } from './problems.ts';
+
+/** What the API is made of. */
+export interface ApiDeps {
+  readonly table: Table;
+  readonly log: EventLog;
+  /** The regions this process serves: an account id is looked up in each. */
+  readonly regions: readonly string[];
+  /** What clients show as `Authorization: Bearer …`. */
+  readonly apiKey: string;
+  /** Epoch ms. */
+  readonly now: () => number;
+  /** Wakes long polls and streams when a log grows in this process. */
+  readonly growth?: GrowthSignal;
+  /** Called with every fault that became a 500 or 503, and with those that ended a stream. Ids only, no parameters. */
+  readonly onError?: (cause: unknown, request: { readonly requestId: string; readonly path: string }) => void;
+  /** How readers wait and how streams go; see {@link FeedPace}. */
+  readonly pace?: Partial<FeedPace>;
+}
+
+/** What handlers find in their context. Handlers of `/v1/accounts/:id/…` find `account` there too. */
+export interface ApiEnv {
+  Variables: { requestId: string; account: Account };
+}
+
+/** How often waiting readers look at the table: often where nothing wakes them. */
+const RECHECK_MS = 1_000;
+const HINTED_RECHECK_MS = 5_000;
+const HEARTBEAT_MS = 15_000;
+const STREAM_MS = 10 * 60_000;
+const RETRY_MS = 1_000;
+/** A client is asked to come back after this time when the table can't answer. */
+const RETRY_AFTER_SECONDS = 5;
+const MAX_WAIT_SECONDS = 25;
+const MAX_LIMIT = 500;
+const DEFAULT_LIMIT = 100;
+/** No id of an account is longer, and no key of the table may be much longer. */
+const MAX_ACCOUNT_ID = 200;
+
+/**
+ * Makes the app. Every answer has an `x-request-id`; whatever is not what was asked for is a problem document
+ * ({@link problem}). Throws when the key is empty.
+ */
+export function createApi(deps: ApiDeps): Hono<ApiEnv> {
+  if (deps.apiKey === '') throw new Error('The API key must not be empty.');
+  const { table, log, regions } = deps;
+  const feed: MergedDeps = {
+    table,
+    log,
+    regions,
+    growth: deps.growth,
+    now: deps.now,
+    pace: {
+      recheckMs: deps.growth ? HINTED_RECHECK_MS : RECHECK_MS,
+      heartbeatMs: HEARTBEAT_MS,
+      streamMs: STREAM_MS,
+      retryMs: RETRY_MS,
+      ...deps.pace,
+    },
+  };
+  const app = new Hono<ApiEnv>();
+
+  app.use(requestId());
+  app.use(async (c, next) => {
+    c.header('cache-control', 'no-store');
+    // Customers' texts are in the answers: nobody shall take them for anything but the data they are.
+    c.header('x-content-type-options', 'nosniff');
+    await next();
+  });
+  app.notFound((c) => problem(c, 'not-found', { detail: 'There is no such resource.' }));
+  app.onError((cause, c) => {
+    deps.onError?.(cause, about(c));
+    if (cause instanceof TableError) {
+      return problem(c, 'unavailable', {
+        detail: 'The store did not answer. Nothing is lost; ask again.',
+        headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
+      });
+    }
+    return problem(c, 'internal', { detail: 'The fault was recorded under the id of this request.' });
+  });
+
+  app.get('/healthz', (c) => c.json({ status: 'ok' }));
+
+  app.get('/v1/event-types', query(z.strictObject({})), (c) => {
+    c.header('cache-control', 'public, max-age=3600');
+    return c.json({
+      types: eventTypes.map((type) => ({
+        type,
+        when: catalogue[type].when,
+        schema: `/v1/event-types/${type}/schema`,
+      })),
+    });
+  });
+
+  app.get('/v1/event-types/:type/schema', query(z.strictObject({})), (c) => {
+    const found = dataSchemaOf(c.req.param('type'));
+    if (!found) return problem(c, 'not-found', { detail: 'There is no such event type.' });
+    return c.body(JSON.stringify(found), 200, {
+      'content-type': 'application/schema+json',
+      'cache-control': 'public, max-age=3600',
+    });
+  });
+
+  app.use('/v1/*', requireKey(deps.apiKey));
+  app.use(
+    methodNotAllowed({
+      app,
+      onMethodNotAllowed: (c, methods) =>
+        problem(c, 'method-not-allowed', {
+          detail: `Allowed here: ${methods.join(', ')}.`,
+          headers: { allow: methods.join(', ') },
+        }),
+    }),
+  );
+
+  /** Puts the account into the context, or answers 404. */
+  const account: MiddlewareHandler<ApiEnv, '/v1/accounts/:id/*'> = async (c, next) => {
+    const id = c.req.param('id');
+    const found = id.length > MAX_ACCOUNT_ID ? undefined : await findAccount(table, regions, id);
+    if (!found) return unknownAccount(c);
+    c.set('account', found);
+    return next();
+  };
+
+  app.get('/v1/accounts/:id/events', account, query(EventsQuery), async (c) => {
+    const { wait, ...asked } = c.req.valid('query');
+    const page = await readPage(feed, c.get('account'), { ...asked, waitMs: wait * 1000 }, c.req.raw.signal);
+    if (!page) return unknownAccount(c);
+    if (page.kind === 'gone') return cursorGone(c, page);
+    const rest = JSON.stringify({
+      next: page.next,
+      head: page.head,
+      observedThrough: instant(page.observedThrough),
+    });
+    // Spliced in as they are stored: whoever keeps or compares envelopes gets the same bytes on every way.
+    return c.body(`{"events":[${page.events.join(',')}],${rest.slice(1)}`, 200, {
+      'content-type': 'application/json',
+    });
+  });
+
+  app.get('/v1/accounts/:id/events/stream', account, query(StreamQuery), async (c) => {
+    const { after, types } = c.req.valid('query');
+    const given = resumeAt(c, after, parseCursor, CURSOR_RULE);
+    if (given instanceof Response) return given;
+    const ref = c.get('account');
+    const place = await locateStream(log, ref, given);
+    if (!place) return unknownAccount(c);
+    if ('kind' in place) return cursorGone(c, place);
+    return eventStream(c, (abort) => followAccount(feed, ref, place, types, abort));
+  });
+
+  app.get('/v1/events/stream', query(MergedStreamQuery), async (c) => {
+    const { after, types } = c.req.valid('query');
+    const given = resumeAt(c, after, decodePlaces, MERGED_CURSOR_RULE);
+    if (given instanceof Response) return given;
+    const start = await locateMerged(feed, given);
+    switch (start.kind) {
+      case 'gone':
+        return cursorGone(c, start);
+      case 'crowded':
+        return problem(c, 'too-many-accounts', {
+          detail: 'Follow the streams of single accounts (/v1/accounts/{id}/events/stream).',
+        });
+      case 'places':
+        return eventStream(c, (abort) => followMerged(feed, start.places, types, abort));
+    }
+  });
+
+  app.get('/v1/accounts/:id/status', account, query(z.strictObject({})), async (c) => {
+    const ref = c.get('account');
+    // Before the head: all that was seen before `observedThrough` is then in the log at or before it.
+    const item = await table.get(keys.status(ref));
+    const head = await log.head(ref);
+    if (!item || !head) return unknownAccount(c);
+    const status = toStatus(item);
+    return c.json({
+      state: ref.paused ? 'paused' : status.state,
+      lastPollAt: instant(status.lastPollAt),
+      observedThrough: instant(status.lastGoodCrawlStartedAt),
+      consecutiveFailures: status.consecutiveFailures,
+      openJobs: status.openJobs,
+      head: formatCursor(head.epoch, head.sequence),
+      problem: status.problem,
+    });
+  });
+
+  app.get('/v1/accounts/:id/jobs', account, query(JobsQuery), async (c) => {
+    const { after: cursor, limit, ...given } = c.req.valid('query');
+    const filter = toFilter(given);
+    if (cursor && JSON.stringify(cursor.filter) !== JSON.stringify(filter)) {
+      const detail = 'after must be the `next` of a page with the same filter.';
+      return problem(c, 'bad-parameter', { field: 'after', detail });
+    }
+    const page = await listJobs({ table, log }, c.get('account'), { filter, limit, cursor });
+    if (!page) return unknownAccount(c);
+    if (page.kind === 'gone') return cursorGone(c, page);
+    return c.json({ jobs: page.jobs, next: page.next, asOf: page.asOf });
+  });
+
+  app.get('/v1/accounts/:id/jobs/:jobNumber', account, query(z.strictObject({})), async (c) => {
+    const text = c.req.param('jobNumber');
+    if (!/^[1-9]\d{0,11}$/.test(text)) {
+      const detail = 'jobNumber must be a whole number from 1 to 999999999999.';
+      return problem(c, 'bad-parameter', { field: 'jobNumber', detail });
+    }
+    const found = await readJob({ table, log }, c.get('account'), Number(text));
+    return found ? c.json(found) : problem(c, 'not-found', { detail: 'There is no such job.' });
+  });
+
+  return app;
+
+  /** A stream as a response. What it is made from is opened when it is read, so a HEAD request costs nothing. */
+  function eventStream(c: Context<ApiEnv>, make: (abort: AbortSignal) => AsyncGenerator<string>): Response {
+    const request = about(c);
+    return c.body(
+      toBody(make, (cause) => deps.onError?.(cause, request)),
+      200,
+      {
+        'content-type': 'text/event-stream',
+        // Proxies that collect answers would hold the events back.
+        'x-accel-buffering': 'no',
+      },
+    );
+  }
+}
+
+/** Lets only those pass who know the key. Digests are compared, so neither content nor length shows in the time it takes. */
+function requireKey(apiKey: string): MiddlewareHandler<ApiEnv> {
+  const expected = digest(apiKey);
+  return async (c, next) => {
+    const shown = /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1];
+    if (shown !== undefined && timingSafeEqual(digest(shown), expected)) return next();
+    const error = shown === undefined ? '' : ', error="invalid_token"';
+    return problem(c, 'unauthorized', {
+      detail: 'Send the API key as `Authorization: Bearer <key>`.',
+      headers: { 'www-authenticate': `Bearer realm="jobwire"${error}` },
+    });
+  };
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+// Parameters. Each rule is the rest of a sentence that begins with the parameter's name.
+
+const CURSOR_RULE =
+  'must be a cursor (`<epoch>.<number>`) as found in `next`, in `head` or in the `id:` of a stream, or a bare number';
+const MERGED_CURSOR_RULE = 'must be an `id:` of this stream';
+
+const one = z.string('must be given once');
+
+const wholeNumber = (lowest: number, highest: number) =>
+  one
+    .refine(
+      (text) => /^\d{1,6}$/.test(text) && lowest <= Number(text) && Number(text) <= highest,
+      `must be a whole number from ${lowest} to ${highest}`,
+    )
+    .transform(Number);
+
+const textUpTo = (characters: number) =>
+  one.refine(
+    (text) => text.length > 0 && text.length <= characters,
+    `must be 1 to ${characters} characters long`,
+  );
+
+/** A cursor read by `decode`, which gives `undefined` for what is none. */
+const cursorOf = <T>(decode: (text: string) => T | undefined, rule: string) =>
+  one.transform((text, context): T => {
+    const decoded = decode(text);
+    if (decoded !== undefined) return decoded;
+    context.addIssue(rule);
+    return z.NEVER;
+  });
+
+/** A pattern that can't match anything is a slip of the pen, and would be a feed that stays silent forever. */
+const typePatterns = one.transform((text, context): string[] => {
+  const patterns = text.split(',');
+  const futile = patterns.find((pattern) => !eventTypes.some((type) => typeMatches(type, [pattern])));
+  if (futile === undefined) return [...new Set(patterns)];
+  context.addIssue(
+    `must be event types or beginnings of them closed by *, separated by commas; none matches ${JSON.stringify(futile.slice(0, 100))} (see /v1/event-types)`,
+  );
+  return z.NEVER;
+});
+
+const EventsQuery = z.strictObject({
+  after: cursorOf(parseCursor, CURSOR_RULE).optional(),
+  limit: wholeNumber(1, MAX_LIMIT).default(DEFAULT_LIMIT),
+  types: typePatterns.optional(),
+  wait: wholeNumber(0, MAX_WAIT_SECONDS).default(0),
+});
+
+const StreamQuery = z.strictObject({
+  after: cursorOf(parseCursor, CURSOR_RULE).optional(),
+  types: typePatterns.optional(),
+});
+
+const MergedStreamQuery = z.strictObject({
+  after: cursorOf(decodePlaces, MERGED_CURSOR_RULE).optional(),
+  types: typePatterns.optional(),
+});
+
+const JOB_FILTERS = ['status', 'orderNumber', 'dueBefore'] as const;
+
+const JobsQuery = z
+  .strictObject({
+    after: cursorOf(decodeJobsCursor, 'must be the `next` of a page of jobs').optional(),
+    limit: wholeNumber(1, MAX_LIMIT).default(DEFAULT_LIMIT),
+    status: textUpTo(200).optional(),
+    orderNumber: textUpTo(500).optional(),
+    dueBefore: one.pipe(z.iso.date('must be a day (YYYY-MM-DD)')).optional(),
+  })
+  .superRefine((given, context) => {
+    const [first, second] = JOB_FILTERS.filter((name) => given[name] !== undefined);
+    if (second === undefined) return;
+    context.addIssue({ code: 'custom', path: [second], message: `can't be combined with ${first}` });
+  });
+
+function toFilter(given: { status?: string; orderNumber?: string; dueBefore?: string }): JobFilter {
+  if (given.status !== undefined) return { by: 'status', status: given.status };
+  if (given.orderNumber !== undefined) return { by: 'orderNumber', orderNumber: given.orderNumber };
+  if (given.dueBefore !== undefined) return { by: 'dueBefore', day: given.dueBefore };
+  return { by: 'none' };
+}
+
+/** Reads the query by a strict schema; what does not fit is refused by the name of the parameter. */
+function query<T extends z.ZodObject>(schema: T) {
+  return validator('query', (value, c) => {
+    const parsed = schema.safeParse(value);
+    if (parsed.success) return parsed.data;
+    const [issue] = parsed.error.issues;
+    if (issue?.code === 'unrecognized_keys') {
+      const field = String(issue.keys[0]).slice(0, 100);
+      const known = Object.keys(schema.shape).join(', ') || 'none';
+      return problem(c, 'bad-parameter', {
+        field,
+        detail: `${field} is not a parameter here. There are: ${known}.`,
+      });
+    }
+    const field = String(issue?.path[0] ?? '');
+    return problem(c, 'bad-parameter', { field, detail: `${field} ${issue?.message ?? 'is not valid'}.` });
+  });
+}
+
+/** Where a stream begins: the browser's Last-Event-ID is newer than the `after` it was opened with. */
+function resumeAt<T>(
+  c: Context,
+  after: T | undefined,
+  decode: (text: string) => T | undefined,
+  rule: string,
+): T | undefined | Response {
+  const header = c.req.header('last-event-id');
+  if (header === undefined || header === '') return after;
+  const field = 'Last-Event-ID';
+  return decode(header) ?? problem(c, 'bad-parameter', { field, detail: `${field} ${rule}.` });
+}
+
+// Answers
+
+function unknownAccount(c: Context): Response {
+  return problem(c, 'not-found', { detail: 'There is no such account.' });
+}
+
+function cursorGone(c: Context, gone: Gone): Response {
+  return problem(c, 'cursor-gone', {
+    detail:
+      'The cursor is of another epoch, beyond the head, or older than what is kept. Go on from `earliest` (all there still is) or from `head` (what comes), and read the jobs anew if nothing may be missed.',
+    members: { earliest: gone.earliest, head: gone.head },
+  });
+}
+
+function about(c: Context<ApiEnv>): { requestId: string; path: string } {
+  return { requestId: c.get('requestId'), path: c.req.path };
+}
+
+function instant(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
