@@ -1,0 +1,32 @@
+/** What several functions build the same way from their environment. */
+import { randomUUID } from 'node:crypto';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { createEventLog, type EventLog } from '../shared/log/log.ts';
+import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import type { Table } from '../shared/table/table.ts';
+
+/** A dead connection must cost seconds, not the function's whole time; a call that timed out is retried. */
+export const REQUEST_TIMEOUTS = {
+  connectionTimeout: 2_000,
+  requestTimeout: 5_000,
+  throwOnRequestTimeout: true,
+};
+
+/** The cell's table. */
+export function createCellTable(env: { readonly JOBWIRE_TABLE: string }): Table {
+  const client = new DynamoDBClient({ requestHandler: REQUEST_TIMEOUTS });
+  return createDynamoTable(client, { tableName: env.JOBWIRE_TABLE });
+}
+
+/** The cell's event log. */
+export function createCellLog(
+  env: { readonly JOBWIRE_PUBLIC_URL: string; readonly JOBWIRE_RETENTION_DAYS: number },
+  table: Table,
+): EventLog {
+  return createEventLog(table, {
+    retentionDays: env.JOBWIRE_RETENTION_DAYS,
+    schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
+    now: Date.now,
+    newId: randomUUID,
+  });
+}

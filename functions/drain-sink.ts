@@ -1,0 +1,42 @@
+/** Lambda: drains sinks. */
+import { randomUUID } from 'node:crypto';
+import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import { SNSClient } from '@aws-sdk/client-sns';
+import middy from '@middy/core';
+import { DEFAULT_RETRY_SECONDS } from '../shared/config.ts';
+import { createSecretReader } from '../shared/secrets.ts';
+import { createCellLog, createCellTable, REQUEST_TIMEOUTS } from './clients.ts';
+import { DrainSinkEnv, readEnv } from './env.ts';
+import { createDrainSinkHandler, createSinkOpener } from './handlers/drain-sink.ts';
+import { createTelemetry } from './telemetry.ts';
+
+const env = readEnv(DrainSinkEnv, process.env);
+const table = createCellTable(env);
+const telemetry = createTelemetry('drain-sink', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+
+/** Invoked with messages of the drain queue. */
+export const handler = middy(
+  createDrainSinkHandler({
+    region: env.JOBWIRE_REGION,
+    draining: {
+      table,
+      log: createCellLog(env, table),
+      now: Date.now,
+      newId: randomUUID,
+      random: Math.random,
+      retrySeconds: DEFAULT_RETRY_SECONDS,
+      open: createSinkOpener({
+        stage: env.JOBWIRE_STAGE,
+        sns: new SNSClient({ requestHandler: REQUEST_TIMEOUTS }),
+        secrets: createSecretReader(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
+          now: Date.now,
+          maxAgeMs: 60_000,
+        }),
+        now: Date.now,
+      }),
+    },
+    telemetry,
+  }),
+)
+  .use(telemetry.logging)
+  .use(telemetry.counting);

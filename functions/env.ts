@@ -1,0 +1,78 @@
+/**
+ * What each function needs from its environment. These schemas are the one place where the variables are named: the
+ * functions read them, and infra can only set names that stand here, and checks that each function has all of its own.
+ */
+import * as z from 'zod';
+
+const text = z.string('must be text').min(1, 'must not be empty');
+const url = z.url('must be a URL');
+
+/** Which cell a function belongs to. */
+const cell = {
+  JOBWIRE_STAGE: text,
+  /** The API region the cell is for: us, nz, … */
+  JOBWIRE_REGION: text,
+  JOBWIRE_TABLE: text,
+};
+
+/** What it takes to write or read the cell's event log. */
+const log = {
+  /** What the events' `dataschema` starts with. */
+  JOBWIRE_PUBLIC_URL: url,
+  JOBWIRE_RETENTION_DAYS: z.coerce.number('must be a number of days').int().positive(),
+};
+
+/** Environment of the tick. */
+export const TickEnv = z.object({
+  ...cell,
+  ...log,
+  JOBWIRE_POLL_QUEUE_URL: url,
+  JOBWIRE_DRAIN_QUEUE_URL: url,
+  /** The topic that the cell's built-in sink publishes to. */
+  JOBWIRE_TOPIC_ARN: text,
+});
+
+/** Environment of pollAccount. */
+export const PollAccountEnv = z.object({
+  ...cell,
+  ...log,
+  JOBWIRE_UPSTREAM_BASE_URL: url,
+  JOBWIRE_UPSTREAM_AUTH_URL: url,
+  JOBWIRE_UPSTREAM_REALM: text,
+});
+
+/** Environment of wakeSinks. */
+export const WakeSinksEnv = z.object({ ...cell, JOBWIRE_DRAIN_QUEUE_URL: url });
+
+/** Environment of drainSink. */
+export const DrainSinkEnv = z.object({ ...cell, ...log });
+
+/** Environment of the HTTP API. */
+export const ApiEnv = z.object({ ...cell, ...log, JOBWIRE_API_KEY_SECRET: text });
+
+/** Every variable that some function reads. */
+export type EnvName = keyof (z.infer<typeof TickEnv> &
+  z.infer<typeof PollAccountEnv> &
+  z.infer<typeof DrainSinkEnv> &
+  z.infer<typeof ApiEnv>);
+
+/** The environment is not as a function needs it; the message is one sentence that names the variable. */
+export class EnvError extends Error {
+  override readonly name = 'EnvError';
+}
+
+/**
+ * Reads a function's environment. Throws {@link EnvError} about the first variable that is wrong; values are not quoted,
+ * for an environment may hold what is nobody's business.
+ */
+export function readEnv<T extends z.ZodObject>(
+  schema: T,
+  env: Readonly<Record<string, string | undefined>>,
+): z.infer<T> {
+  const result = schema.safeParse(env);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const name = String(issue?.path[0] ?? '');
+  const rule = env[name] === undefined ? 'is missing' : (issue?.message ?? 'is not valid');
+  throw new EnvError(`The environment variable ${name} ${rule}.`, { cause: result.error });
+}

@@ -1,0 +1,114 @@
+/** The tick: what has to happen each minute, whatever became of messages. */
+import type { Context } from 'aws-lambda';
+import pLimit from 'p-limit';
+import type * as z from 'zod';
+import type { EventLog } from '../../shared/log/log.ts';
+import { dueSinks, leftoverWakes, listSinks, registerSink, wakeSinks } from '../../shared/sinks/sink.ts';
+import type { Table } from '../../shared/table/table.ts';
+import { claimDue } from '../../shared/tracking/accounts.ts';
+import type { Telemetry } from '../telemetry.ts';
+import type { DrainMessage, PollMessage, Send } from './messages.ts';
+
+/** What the handler needs. */
+export interface TickDeps {
+  readonly region: string;
+  readonly table: Table;
+  readonly log: EventLog;
+  readonly topicArn: string;
+  readonly sendPolls: Send<z.infer<typeof PollMessage>>;
+  readonly sendDrains: Send<z.infer<typeof DrainMessage>>;
+  readonly telemetry: Pick<Telemetry, 'tick'>;
+  /** Epoch ms. */
+  readonly now: () => number;
+}
+
+/**
+ * How long an account stays claimed. Its poll is queued, run and over within that, or it never will be: the queue forgets
+ * a message after this time, so that a slow queue does not fill with polls that have been asked for again since.
+ */
+export const CLAIM_SECONDS = 300;
+
+/** The built-in sink of each cell: everything, to the cell's topic. */
+export const TOPIC_SINK = 'topic';
+
+/** Accounts claimed before they are queued: as many wait for their claim to run out when a tick dies in between. */
+const CLAIM_BATCH = 100;
+/** Wake marks taken up in one tick, per shard. */
+const WAKES_PER_SHARD = 100;
+const CALLS_AT_ONCE = 10;
+/** Milliseconds before the tick's time is up from which on no more accounts are claimed. */
+const TAIL_MS = 10_000;
+
+/**
+ * One tick of a cell: queues the polls that are due, works off wake marks that the stream has left behind, and asks for
+ * drains of sinks that have something due and nobody woken for them: after a wait, or after a message was lost.
+ */
+export function createTickHandler(deps: TickDeps) {
+  const { region, table, log, topicArn, sendPolls, sendDrains, telemetry, now } = deps;
+  return async (_event: unknown, context: Pick<Context, 'getRemainingTimeInMillis'>): Promise<void> => {
+    const startedAt = now();
+    const deadline = startedAt + context.getRemainingTimeInMillis() - TAIL_MS;
+    // Side by side, so that neither trouble with a sink nor very many accounts keep the other half waiting.
+    const [polls, drains] = await Promise.allSettled([queuePolls(deadline), queueDrains()]);
+    telemetry.tick({
+      claimed: polls.status === 'fulfilled' ? polls.value : 0,
+      ...(drains.status === 'fulfilled' ? drains.value : { wakes: 0, drains: 0 }),
+      ms: now() - startedAt,
+    });
+    for (const part of [polls, drains]) if (part.status === 'rejected') throw part.reason;
+  };
+
+  /** How many accounts were claimed and queued. Throws with the rest unclaimed: the next tick finds them. */
+  async function queuePolls(deadline: number): Promise<number> {
+    let claimed = 0;
+    do {
+      const due = await claimDue(table, region, {
+        now: now(),
+        limit: CLAIM_BATCH,
+        claimSeconds: CLAIM_SECONDS,
+      });
+      if (due.length === 0) break;
+      await sendPolls(due.map(({ account }) => ({ account })));
+      claimed += due.length;
+    } while (now() < deadline);
+    return claimed;
+  }
+
+  async function queueDrains(): Promise<{ wakes: number; drains: number }> {
+    await keepTopicSink(table, log, region, topicArn);
+    const { wakes, sinks } = await awaken(table, region, now());
+    await sendDrains(sinks.map((sink) => ({ sink })));
+    return { wakes, drains: sinks.length };
+  }
+}
+
+/** Marks what the stream left behind, and names the sinks that have something due. */
+async function awaken(
+  table: Table,
+  region: string,
+  now: number,
+): Promise<{ readonly wakes: number; readonly sinks: readonly string[] }> {
+  const limit = pLimit(CALLS_AT_ONCE);
+  const wakes = await leftoverWakes(table, region, WAKES_PER_SHARD);
+  const woken = await limit.map(wakes, ({ ref, sequence }) => wakeSinks(table, ref, sequence, now));
+  // The index may not show yet what was marked just now, so those are named as well.
+  const due = await dueSinks(table, region, now);
+  return { wakes: wakes.length, sinks: [...new Set([...woken.flat(), ...due])] };
+}
+
+/** Makes the built-in sink of a new cell, and points it to the topic again when that was replaced. */
+async function keepTopicSink(table: Table, log: EventLog, region: string, target: string): Promise<void> {
+  const known = (await listSinks(table, region)).find(({ id }) => id === TOPIC_SINK);
+  if (known?.target === target) return;
+  const { health: _, ...sink } = known ?? {
+    health: undefined,
+    region,
+    id: TOPIC_SINK,
+    kind: 'sns' as const,
+    accounts: [],
+    types: [],
+    paused: false,
+  };
+  // Without accounts no cursor is made: the topic gets every log from its beginning.
+  await registerSink(table, log, { ...sink, target }, []);
+}

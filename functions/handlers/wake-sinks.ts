@@ -1,0 +1,69 @@
+/** Works off new wake marks from the table's stream: marks the cursors due and asks for drains. */
+import type { DynamoDBBatchResponse } from 'aws-lambda';
+import pLimit from 'p-limit';
+import * as z from 'zod';
+import { wakeSinks } from '../../shared/sinks/sink.ts';
+import type { Table } from '../../shared/table/table.ts';
+import type { Telemetry } from '../telemetry.ts';
+import type { DrainMessage, Send } from './messages.ts';
+
+/** What the handler needs. */
+export interface WakeSinksDeps {
+  readonly region: string;
+  readonly table: Table;
+  readonly sendDrains: Send<z.infer<typeof DrainMessage>>;
+  readonly telemetry: Pick<Telemetry, 'fault'>;
+  /** Epoch ms. */
+  readonly now: () => number;
+}
+
+/** What is read of a stream record; the event source's filter lets only wake marks through. */
+const WakeEvent = z.object({
+  Records: z.array(
+    z.object({
+      dynamodb: z.object({
+        SequenceNumber: z.string(),
+        NewImage: z.object({
+          sk: z.object({ S: z.string() }),
+          sequence: z.object({ N: z.coerce.number().int() }),
+        }),
+      }),
+    }),
+  ),
+});
+
+/** Accounts whose cursors are marked at the same time. */
+const ACCOUNTS_AT_ONCE = 10;
+
+/**
+ * Handles a batch of the stream. Marks of the same account are one wake-up, a sink is asked for once. Records that come
+ * twice or late do nothing, for cursors and marks only move up. What fails is told by its sequence number, and when it
+ * fails for good the tick finds the mark, or the due cursor.
+ */
+export function createWakeSinksHandler(deps: WakeSinksDeps) {
+  const { region, table, sendDrains, telemetry, now } = deps;
+  return async (event: unknown): Promise<DynamoDBBatchResponse> => {
+    const latest = new Map<string, { sequence: number; records: string[] }>();
+    for (const { dynamodb } of WakeEvent.parse(event).Records) {
+      const account = dynamodb.NewImage.sk.S;
+      const before = latest.get(account);
+      latest.set(account, {
+        sequence: Math.max(before?.sequence ?? 0, dynamodb.NewImage.sequence.N),
+        records: [...(before?.records ?? []), dynamodb.SequenceNumber],
+      });
+    }
+    const sinks = new Set<string>();
+    const failed: string[] = [];
+    const limit = pLimit(ACCOUNTS_AT_ONCE);
+    await limit.map([...latest], async ([account, { sequence, records }]) => {
+      try {
+        for (const sink of await wakeSinks(table, { region, account }, sequence, now())) sinks.add(sink);
+      } catch (cause) {
+        telemetry.fault('The sinks of an account could not be woken.', cause, { account });
+        failed.push(...records);
+      }
+    });
+    await sendDrains([...sinks].map((sink) => ({ sink })));
+    return { batchItemFailures: failed.map((itemIdentifier) => ({ itemIdentifier })) };
+  };
+}

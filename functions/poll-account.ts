@@ -1,0 +1,48 @@
+/** Lambda: polls the accounts that the tick has claimed. */
+import { randomUUID } from 'node:crypto';
+import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import middy from '@middy/core';
+import { createSecretReader } from '../shared/secrets.ts';
+import { createConnector, tableTokenCache } from '../shared/tracking/connect.ts';
+import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
+import { createCellLog, createCellTable, REQUEST_TIMEOUTS } from './clients.ts';
+import { PollAccountEnv, readEnv } from './env.ts';
+import { createPollAccountHandler } from './handlers/poll-account.ts';
+import { createTelemetry } from './telemetry.ts';
+
+const env = readEnv(PollAccountEnv, process.env);
+const table = createCellTable(env);
+const telemetry = createTelemetry('poll-account', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+const secrets = createSecretReader(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
+  now: Date.now,
+  maxAgeMs: 300_000,
+});
+
+/** Invoked with messages of the poll queue. */
+export const handler = middy(
+  createPollAccountHandler({
+    region: env.JOBWIRE_REGION,
+    polling: {
+      table,
+      log: createCellLog(env, table),
+      settings: DEFAULT_TRACKING,
+      now: Date.now,
+      newId: randomUUID,
+      connect: createConnector({
+        regions: {
+          [env.JOBWIRE_REGION]: {
+            baseUrl: env.JOBWIRE_UPSTREAM_BASE_URL,
+            authUrl: env.JOBWIRE_UPSTREAM_AUTH_URL,
+            realm: env.JOBWIRE_UPSTREAM_REALM,
+          },
+        },
+        readSecret: secrets.readSecret,
+        tokenCache: (ref, version) => tableTokenCache(table, ref, version),
+        now: Date.now,
+      }),
+    },
+    telemetry,
+  }),
+)
+  .use(telemetry.logging)
+  .use(telemetry.counting);

@@ -1,0 +1,80 @@
+/**
+ * What functions tell the outside: one wide structured log line per poll and per drain, and a few metrics per cell.
+ * Metrics cost by the number of their dimensions' values, so accounts and sinks stand in the log lines only.
+ */
+import { Logger } from '@aws-lambda-powertools/logger';
+import { injectLambdaContext } from '@aws-lambda-powertools/logger/middleware';
+import { Metrics, MetricUnit } from '@aws-lambda-powertools/metrics';
+import { logMetrics } from '@aws-lambda-powertools/metrics/middleware';
+import type { DrainReport } from '../shared/sinks/drain.ts';
+import type { PollReport } from '../shared/tracking/poll.ts';
+
+/** What one tick did. */
+interface TickReport {
+  /** Accounts whose poll was handed on. */
+  readonly claimed: number;
+  /** Wake marks that the stream had left behind. */
+  readonly wakes: number;
+  /** Sinks with something to deliver that nobody seems to be at. */
+  readonly drains: number;
+  readonly ms: number;
+}
+
+/** How handlers report. */
+export interface Telemetry {
+  tick(report: TickReport): void;
+  poll(report: PollReport): void;
+  drain(report: DrainReport): void;
+  /** Something that should not have happened, with the ids of what it happened to. */
+  fault(message: string, cause: unknown, ids?: Readonly<Record<string, string | number>>): void;
+}
+
+/** Namespace of the metrics. */
+const NAMESPACE = 'Jobwire';
+
+/** Telemetry by log line and embedded metrics, and the middlewares that go with it. */
+export function createTelemetry(service: string, cell: { readonly stage: string; readonly region: string }) {
+  const name = `${cell.stage}-${cell.region}`;
+  const logger = new Logger({ serviceName: service, persistentKeys: { cell: name } });
+  const metrics = new Metrics({ namespace: NAMESPACE, serviceName: service });
+  // The cell alone: with the function as a second dimension there would be no figure for the cell to alarm on.
+  metrics.clearDefaultDimensions();
+  metrics.setDefaultDimensions({ cell: name });
+  const count = (metric: string, value: number) => metrics.addMetric(metric, MetricUnit.Count, value);
+
+  const telemetry: Telemetry = {
+    tick(report) {
+      logger.info('tick', { ...report });
+      count('Ticks', 1);
+      count('PollsQueued', report.claimed);
+    },
+    poll(report) {
+      logger[report.outcome === 'failed' ? 'warn' : 'info']('poll', { ...report });
+      count(POLL_METRICS[report.outcome], 1);
+      count('EventsCommitted', report.events);
+    },
+    drain(report) {
+      logger[report.outcome === 'waiting' ? 'warn' : 'info']('drain', { ...report });
+      count('Deliveries', report.delivered);
+      count('DeliveryFailures', report.failed);
+    },
+    fault(message, cause, ids = {}) {
+      logger.error(message, { ...ids, error: cause instanceof Error ? cause : new Error(String(cause)) });
+    },
+  };
+  return {
+    ...telemetry,
+    /** For a function whose log lines carry the request's id. */
+    logging: injectLambdaContext(logger),
+    /** For a function that counts: writes the metrics out after each invocation. */
+    counting: logMetrics(metrics),
+  };
+}
+
+const POLL_METRICS = {
+  complete: 'PollsComplete',
+  partial: 'PollsPartial',
+  failed: 'PollsFailed',
+  fenced: 'PollsFenced',
+  skipped: 'PollsSkipped',
+} as const satisfies Record<PollReport['outcome'], string>;

@@ -1,0 +1,29 @@
+/** Lambda: the tick, each minute. */
+import { SQSClient } from '@aws-sdk/client-sqs';
+import middy from '@middy/core';
+import { createCellLog, createCellTable, REQUEST_TIMEOUTS } from './clients.ts';
+import { readEnv, TickEnv } from './env.ts';
+import { createSend } from './handlers/messages.ts';
+import { createTickHandler } from './handlers/tick.ts';
+import { createTelemetry } from './telemetry.ts';
+
+const env = readEnv(TickEnv, process.env);
+const table = createCellTable(env);
+const sqs = new SQSClient({ requestHandler: REQUEST_TIMEOUTS });
+const telemetry = createTelemetry('tick', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+
+/** Invoked by the schedule. */
+export const handler = middy(
+  createTickHandler({
+    region: env.JOBWIRE_REGION,
+    table,
+    log: createCellLog(env, table),
+    topicArn: env.JOBWIRE_TOPIC_ARN,
+    sendPolls: createSend(sqs, env.JOBWIRE_POLL_QUEUE_URL),
+    sendDrains: createSend(sqs, env.JOBWIRE_DRAIN_QUEUE_URL),
+    telemetry,
+    now: Date.now,
+  }),
+)
+  .use(telemetry.logging)
+  .use(telemetry.counting);

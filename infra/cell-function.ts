@@ -1,0 +1,85 @@
+import { fileURLToPath } from 'node:url';
+import { Duration, RemovalPolicy } from 'aws-cdk-lib';
+import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Architecture, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda';
+import { LogLevel, NodejsFunction, OutputFormat } from 'aws-cdk-lib/aws-lambda-nodejs';
+import { LogGroup } from 'aws-cdk-lib/aws-logs';
+import type { Construct } from 'constructs';
+import type * as z from 'zod';
+import type { EnvName } from '../functions/env.ts';
+import type { Cell } from './cell-stack.ts';
+
+interface Props extends Cell {
+  /** Name of the entry file in `functions/`, without its extension. */
+  readonly entry: string;
+  /** The environment the entry file reads; synthesizing fails when part of it was not set. */
+  readonly env: z.ZodObject;
+  readonly description: string;
+  readonly timeout: Duration;
+  readonly memoryMb: number;
+  readonly reservedConcurrency?: number | undefined;
+  /** For functions that are invoked asynchronously: no retries, and no waiting. */
+  readonly invokedOnce?: boolean;
+}
+
+const ESBUILD_BANNER =
+  "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);";
+
+/** A function of a cell: bundled, with a role and a log group of its own. Its environment comes from what it is granted. */
+export class CellFunction extends NodejsFunction {
+  readonly #set = new Set<string>();
+
+  constructor(scope: Construct, id: string, props: Props) {
+    const { stage, region } = props;
+    // Apart, and not the role that CDK makes: that one comes with a managed policy for all log groups.
+    const logGroup = new LogGroup(scope, `${id}Logs`, {
+      retention: stage.logRetention,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    const role = new Role(scope, `${id}Role`, { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });
+    logGroup.grantWrite(role);
+    super(scope, id, {
+      entry: fileURLToPath(new URL(`../functions/${props.entry}.ts`, import.meta.url)),
+      handler: 'handler',
+      description: props.description,
+      runtime: Runtime.NODEJS_24_X,
+      architecture: Architecture.ARM_64,
+      timeout: props.timeout,
+      memorySize: props.memoryMb,
+      role,
+      logGroup,
+      tracing: Tracing.DISABLED,
+      ...(props.reservedConcurrency === undefined
+        ? {}
+        : { reservedConcurrentExecutions: props.reservedConcurrency }),
+      ...(props.invokedOnce ? { retryAttempts: 0, maxEventAge: Duration.minutes(1) } : {}),
+      bundling: {
+        logLevel: LogLevel.WARNING,
+        format: OutputFormat.ESM,
+        minify: true,
+        sourceMap: true,
+        sourcesContent: false,
+        // The SDK of the lockfile, tested together, rather than the one that the runtime happens to have.
+        bundleAwsSDK: true,
+        mainFields: ['module', 'main'],
+        // Some packages are CommonJS, and ask for Node's own modules by `require`.
+        banner: ESBUILD_BANNER,
+      },
+    });
+    this.addEnvironment('NODE_OPTIONS', '--enable-source-maps');
+    this.set('JOBWIRE_STAGE', stage.stage);
+    this.set('JOBWIRE_REGION', region);
+    this.node.addValidation({
+      validate: () =>
+        Object.keys(props.env.shape)
+          .filter((name) => !this.#set.has(name))
+          .map((name) => `${props.entry} needs ${name}, and nothing sets it.`),
+    });
+  }
+
+  /** Sets a variable that some function's environment names. */
+  set(name: EnvName, value: string): void {
+    this.#set.add(name);
+    this.addEnvironment(name, value);
+  }
+}

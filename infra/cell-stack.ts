@@ -1,0 +1,41 @@
+import { CfnOutput, Stack, Tags } from 'aws-cdk-lib';
+import type { Construct } from 'constructs';
+import { Api } from './api.ts';
+import { CellSecrets } from './cell-secrets.ts';
+import { Delivery } from './delivery.ts';
+import { Polling } from './polling.ts';
+import type { ApiRegion, CellSettings, StageSettings } from './settings.ts';
+import { StateTable } from './state-table.ts';
+
+/** Which cell of which stage something belongs to, with their settings. */
+export interface Cell {
+  readonly stage: StageSettings;
+  readonly region: ApiRegion;
+  readonly cell: CellSettings;
+}
+
+/** Everything for one API region of one stage. Cells share nothing. */
+export class CellStack extends Stack {
+  constructor(scope: Construct, id: string, props: Cell) {
+    const { stage, region, cell } = props;
+    super(scope, id, {
+      // No account: any may be deployed to, and synthesizing needs no credentials.
+      env: { region: cell.awsRegion },
+      description: `Jobwire, ${stage.stage}: job events of the API region ${region}`,
+      terminationProtection: stage.protected,
+    });
+    Tags.of(this).add('project', 'jobwire');
+    Tags.of(this).add('stage', stage.stage);
+    Tags.of(this).add('cell', region);
+
+    const table = new StateTable(this, 'State', props);
+    const secrets = new CellSecrets(this, 'Secrets', props);
+    const delivery = new Delivery(this, 'Delivery', { ...props, table, secrets });
+    new Polling(this, 'Polling', { ...props, table, secrets, delivery });
+    const api = new Api(this, 'Api', { ...props, table, secrets });
+
+    new CfnOutput(this, 'TableName', { value: table.name });
+    new CfnOutput(this, 'TopicArn', { value: delivery.topicArn });
+    new CfnOutput(this, 'ApiUrl', { value: api.url });
+  }
+}

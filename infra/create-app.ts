@@ -1,0 +1,20 @@
+import { App, type AppProps, Validations } from 'aws-cdk-lib';
+import { AwsSolutionsChecks } from 'cdk-nag';
+import { CellStack } from './cell-stack.ts';
+import { type ApiRegion, type CellSettings, type StageSettings, stages } from './settings.ts';
+
+/** Makes the app with one stack for each cell of each stage, checked against the AwsSolutions rules when it is synthesized. */
+export function createApp(props: AppProps = {}): App {
+  const app = new App(props);
+  for (const stage of stages) {
+    for (const [region, cell] of cellsOf(stage)) {
+      new CellStack(app, `jobwire-${stage.stage}-${region}`, { stage, region, cell });
+    }
+  }
+  Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
+  return app;
+}
+
+function cellsOf(stage: StageSettings): [ApiRegion, CellSettings][] {
+  return Object.entries(stage.cells) as [ApiRegion, CellSettings][];
+}

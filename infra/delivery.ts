@@ -1,0 +1,115 @@
+import { Duration } from 'aws-cdk-lib';
+import { FilterCriteria, FilterRule, StartingPosition } from 'aws-cdk-lib/aws-lambda';
+import { DynamoEventSource, SqsDlq } from 'aws-cdk-lib/aws-lambda-event-sources';
+import { FifoThroughputScope, Topic } from 'aws-cdk-lib/aws-sns';
+import { Construct } from 'constructs';
+import { DrainSinkEnv, WakeSinksEnv } from '../functions/env.ts';
+import { CellFunction } from './cell-function.ts';
+import type { CellSecrets } from './cell-secrets.ts';
+import type { Cell } from './cell-stack.ts';
+import type { StateTable } from './state-table.ts';
+import { DeadLetters, WorkQueue } from './work-queue.ts';
+
+/** Longer than the longest drain, which is as long as its lease lets it be, and the attempts under way then. */
+const DRAIN_TIMEOUT = Duration.seconds(120);
+
+interface Props extends Cell {
+  readonly table: StateTable;
+  readonly secrets: CellSecrets;
+}
+
+/** New wake marks wake sinks; drainSink takes the events behind their cursors to the topic and to endpoints. */
+export class Delivery extends Construct {
+  readonly topicArn: string;
+  /** Whoever finds a sink with something to deliver sends here. */
+  readonly drains: WorkQueue;
+
+  constructor(scope: Construct, id: string, props: Props) {
+    super(scope, id);
+    const { stage, region, table, secrets } = props;
+
+    const topic = new Topic(this, 'Events', {
+      fifo: true,
+      topicName: `jobwire-${stage.stage}-${region}-events.fifo`,
+      displayName: `Jobwire events, ${region}`,
+      // Event ids are unique by themselves; per group, a topic takes many more of them.
+      contentBasedDeduplication: false,
+      fifoThroughputScope: FifoThroughputScope.MESSAGE_GROUP,
+      enforceSSL: true,
+    });
+    this.topicArn = topic.topicArn;
+
+    const drainSink = new CellFunction(this, 'DrainSink', {
+      ...props,
+      entry: 'drain-sink',
+      env: DrainSinkEnv,
+      description: 'Delivers the events behind the due cursors of sinks',
+      timeout: DRAIN_TIMEOUT,
+      memoryMb: 512,
+    });
+    table.grantDraining(drainSink);
+    secrets.grantReadEndpoints(drainSink);
+    setLog(drainSink, props);
+    topic.grantPublish(drainSink);
+
+    this.drains = new WorkQueue(this, 'Drains', {
+      consumer: drainSink,
+      consumerTimeout: DRAIN_TIMEOUT,
+      batchSize: 5,
+      maxConcurrency: stage.drainConcurrency,
+      maxReceiveCount: 3,
+      // A message is only a hint; what is due stands in the table, and the tick finds it.
+      retention: Duration.hours(1),
+      deadMeans:
+        'A drain died three times: it threw, or ran out of time. The sink stays due and the tick goes on asking; see the log of drainSink for why.',
+      urlEnv: 'JOBWIRE_DRAIN_QUEUE_URL',
+    });
+
+    const wakeSinks = new CellFunction(this, 'WakeSinks', {
+      ...props,
+      entry: 'wake-sinks',
+      env: WakeSinksEnv,
+      description: 'Marks cursors due when a log has grown',
+      timeout: Duration.seconds(30),
+      memoryMb: 256,
+    });
+    table.grantWaking(wakeSinks);
+    this.drains.grantSend(wakeSinks);
+    const dead = new DeadLetters(
+      this,
+      'DeadWakes',
+      'Wake marks of the stream could not be worked off. The tick does it within a minute or two; see the log of wakeSinks for why.',
+    );
+    wakeSinks.addEventSource(
+      new DynamoEventSource(table.table, {
+        startingPosition: StartingPosition.TRIM_HORIZON,
+        batchSize: 100,
+        // Stream filters do not see the kind of a change. Only a put has a new image, so deleting a mark invokes nothing.
+        filters: [
+          FilterCriteria.filter({
+            dynamodb: {
+              NewImage: { pk: { S: table.wakePartitions() }, sequence: { N: FilterRule.exists() } },
+            },
+          }),
+        ],
+        // The tick finds marks that are left, so there is no use in holding up the newer ones for long.
+        retryAttempts: 3,
+        maxRecordAge: Duration.minutes(5),
+        bisectBatchOnError: true,
+        reportBatchItemFailures: true,
+        onFailure: new SqsDlq(dead.queue),
+      }),
+    );
+  }
+
+  /** Tells the tick where the cell's built-in sink publishes to. It needs no right to publish. */
+  nameTopic(fn: CellFunction): void {
+    fn.set('JOBWIRE_TOPIC_ARN', this.topicArn);
+  }
+}
+
+/** What whoever reads or writes the event log has to know besides the table. */
+export function setLog(fn: CellFunction, { stage, cell }: Cell): void {
+  fn.set('JOBWIRE_PUBLIC_URL', cell.publicUrl);
+  fn.set('JOBWIRE_RETENTION_DAYS', String(stage.eventRetentionDays));
+}

@@ -1,0 +1,130 @@
+/** What differs from stage to stage and from cell to cell, written out. Checked before anything is synthesized. */
+import { RetentionDays } from 'aws-cdk-lib/aws-logs';
+import * as z from 'zod';
+
+/** The API regions of the ordering service; there can be one cell for each. */
+const ApiRegion = z.enum(['us', 'nz', 'au', 'uk', 'eu']);
+
+const CellSettings = z.strictObject({
+  /** Where the cell stands, and with it all its data. */
+  awsRegion: z.enum(['us-east-1', 'ap-southeast-2', 'eu-west-2', 'eu-central-1']),
+  /** The ordering service in this API region. */
+  upstream: z.strictObject({
+    baseUrl: z.url({ protocol: /^https$/ }),
+    authUrl: z.url({ protocol: /^https$/ }),
+    realm: z.string().min(1),
+  }),
+  /** Where the cell's HTTP API is reached; events name their schema under it. */
+  publicUrl: z.url({ protocol: /^https$/ }),
+});
+
+const StageSettings = z.strictObject({
+  /** Part of names: of stacks, secrets and the topic. */
+  stage: z.string().regex(/^[a-z][a-z0-9]{1,15}$/),
+  /** Guards table and stack against deletion. */
+  protected: z.boolean(),
+  /** How long events stay in the logs of accounts. */
+  eventRetentionDays: z.int().min(7).max(365),
+  logRetention: z.enum(RetentionDays),
+  /** Invocations of pollAccount side by side; each polls up to ten accounts. */
+  pollConcurrency: z.int().min(2).max(1000),
+  /** Invocations of drainSink side by side; each drains up to five sinks. */
+  drainConcurrency: z.int().min(2).max(1000),
+  api: z.strictObject({
+    requestsPerSecond: z.int().positive(),
+    burst: z.int().positive(),
+    /**
+     * Long polls hold an invocation while they wait. The reserve caps them, so that they can't take what polling needs.
+     * It comes off the AWS account's limit, of which a new account has too little: then null, for no reserve and no cap.
+     */
+    reservedConcurrency: z.int().positive().nullable(),
+  }),
+  cells: z.partialRecord(ApiRegion, CellSettings),
+});
+
+/** An API region with a cell of its own. */
+export type ApiRegion = z.infer<typeof ApiRegion>;
+/** The settings of one cell. */
+export type CellSettings = z.infer<typeof CellSettings>;
+/** The settings of one stage. */
+export type StageSettings = z.infer<typeof StageSettings>;
+
+/** All stages. The addresses of the ordering service are placeholders until a deployment fills in its own. */
+export const stages: readonly StageSettings[] = z.array(StageSettings).parse([
+  {
+    stage: 'dev',
+    protected: false,
+    eventRetentionDays: 14,
+    logRetention: RetentionDays.ONE_WEEK,
+    pollConcurrency: 2,
+    drainConcurrency: 2,
+    api: { requestsPerSecond: 20, burst: 40, reservedConcurrency: null },
+    cells: {
+      us: {
+        awsRegion: 'us-east-1',
+        upstream: {
+          baseUrl: 'https://us.ordering-dev.example/api',
+          authUrl: 'https://auth-us.ordering-dev.example',
+          realm: 'us',
+        },
+        publicUrl: 'https://us.jobwire-dev.example',
+      },
+    },
+  },
+  {
+    stage: 'prod',
+    protected: true,
+    eventRetentionDays: 90,
+    logRetention: RetentionDays.THREE_MONTHS,
+    pollConcurrency: 50,
+    drainConcurrency: 50,
+    api: { requestsPerSecond: 100, burst: 200, reservedConcurrency: 100 },
+    cells: {
+      us: {
+        awsRegion: 'us-east-1',
+        upstream: {
+          baseUrl: 'https://us.ordering.example/api',
+          authUrl: 'https://auth-us.ordering.example',
+          realm: 'us',
+        },
+        publicUrl: 'https://us.jobwire.example',
+      },
+      nz: {
+        awsRegion: 'ap-southeast-2',
+        upstream: {
+          baseUrl: 'https://nz.ordering.example/api',
+          authUrl: 'https://auth-nz.ordering.example',
+          realm: 'nz',
+        },
+        publicUrl: 'https://nz.jobwire.example',
+      },
+      au: {
+        awsRegion: 'ap-southeast-2',
+        upstream: {
+          baseUrl: 'https://au.ordering.example/api',
+          authUrl: 'https://auth-au.ordering.example',
+          realm: 'au',
+        },
+        publicUrl: 'https://au.jobwire.example',
+      },
+      uk: {
+        awsRegion: 'eu-west-2',
+        upstream: {
+          baseUrl: 'https://uk.ordering.example/api',
+          authUrl: 'https://auth-uk.ordering.example',
+          realm: 'uk',
+        },
+        publicUrl: 'https://uk.jobwire.example',
+      },
+      eu: {
+        awsRegion: 'eu-central-1',
+        upstream: {
+          baseUrl: 'https://eu.ordering.example/api',
+          authUrl: 'https://auth-eu.ordering.example',
+          realm: 'eu',
+        },
+        publicUrl: 'https://eu.jobwire.example',
+      },
+    },
+  },
+]);

@@ -1,0 +1,165 @@
+import { RemovalPolicy } from 'aws-cdk-lib';
+import {
+  AttributeType,
+  Billing,
+  type ITableV2,
+  ProjectionType,
+  StreamViewType,
+  TableV2,
+} from 'aws-cdk-lib/aws-dynamodb';
+import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { Construct } from 'constructs';
+import {
+  accountPk,
+  indexPk,
+  keys,
+  logPk,
+  schema,
+  sinkPk,
+  snapshotPk,
+  WAKE_SHARDS,
+  wakePk,
+} from '../shared/table/schema.ts';
+import type { CellFunction } from './cell-function.ts';
+import type { Cell } from './cell-stack.ts';
+
+type IndexName = keyof typeof schema.indexes;
+type Action = 'GetItem' | 'BatchGetItem' | 'Query' | 'PutItem' | 'UpdateItem' | 'DeleteItem';
+
+/**
+ * The cell's state. Each grant names the actions, the partitions (IAM compares them with the leading keys of a call) and
+ * the indexes that one capability needs, and tells the function the table's name. Tokens stand in partitions of their
+ * own, which only `grantPolling` opens.
+ */
+export class StateTable extends Construct {
+  readonly name: string;
+  /** For the event source of the stream. */
+  readonly table: ITableV2;
+  readonly #cell: Cell;
+
+  constructor(scope: Construct, id: string, cell: Cell) {
+    super(scope, id);
+    const text = (name: string) => ({ name, type: AttributeType.STRING });
+    const table = new TableV2(this, 'Table', {
+      partitionKey: text(schema.partitionKey),
+      sortKey: text(schema.sortKey),
+      billing: Billing.onDemand(),
+      globalSecondaryIndexes: Object.entries(schema.indexes).map(([indexName, index]) => ({
+        indexName,
+        partitionKey: text(index.partitionKey),
+        sortKey: text(index.sortKey),
+        projectionType: ProjectionType.KEYS_ONLY,
+      })),
+      timeToLiveAttribute: schema.ttlAttribute,
+      pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
+      dynamoStream: StreamViewType.NEW_IMAGE,
+      deletionProtection: cell.stage.protected,
+      removalPolicy: RemovalPolicy.RETAIN,
+    });
+    this.table = table;
+    this.name = table.tableName;
+    this.#cell = cell;
+  }
+
+  /** The exact partitions of the wake marks. */
+  wakePartitions(): string[] {
+    return Array.from({ length: WAKE_SHARDS }, (_, shard) => wakePk(this.#cell.region, shard));
+  }
+
+  /** The tick: claims due accounts, works off wake marks, looks for due cursors, makes the built-in sink. */
+  grantTicking(fn: CellFunction): void {
+    const { status, cursors, sinks } = this.#partitions();
+    this.#allow(fn, ['Query'], [...this.wakePartitions(), sinks]);
+    this.#allow(fn, ['UpdateItem'], [status, cursors, sinks]);
+    // A write whose condition does not hold is read again.
+    this.#allow(fn, ['GetItem'], [...this.wakePartitions(), status, cursors]);
+    this.#allow(fn, ['DeleteItem'], this.wakePartitions());
+    this.#allowIndexes(fn, ['due']);
+    this.#name(fn);
+  }
+
+  /** Polls: the only ones to read and write tokens. */
+  grantPolling(fn: CellFunction): void {
+    const { accounts, status, tokens, index, snapshots, log } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [accounts, status, index, tokens]);
+    this.#allow(fn, ['Query'], [index]);
+    this.#allow(fn, ['BatchGetItem'], [snapshots]);
+    this.#allow(fn, ['PutItem'], [index, snapshots, log, tokens, ...this.wakePartitions()]);
+    this.#allow(fn, ['UpdateItem'], [status, index]);
+    // Shards that became empty, snapshots of jobs that turned out not to count, tokens that were refused.
+    this.#allow(fn, ['DeleteItem'], [index, snapshots, tokens]);
+    this.#name(fn);
+  }
+
+  /** Wakes sinks for marks of the stream. Reading the stream is granted by its event source. */
+  grantWaking(fn: CellFunction): void {
+    const { cursors, sinks } = this.#partitions();
+    this.#allow(fn, ['Query'], [sinks]);
+    this.#allow(fn, ['UpdateItem'], [cursors]);
+    this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cursors]);
+    this.#allow(fn, ['DeleteItem'], this.wakePartitions());
+    this.#name(fn);
+  }
+
+  /** Drains: reads logs, moves cursors, takes leases. */
+  grantDraining(fn: CellFunction): void {
+    const { index, log, cursors, sinks } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [index, log, cursors, sinks]);
+    this.#allow(fn, ['Query'], [log]);
+    this.#allow(fn, ['UpdateItem'], [cursors, sinks]);
+    this.#allowIndexes(fn, ['due']);
+    this.#name(fn);
+  }
+
+  /** The HTTP API: reads accounts, their logs and their jobs. */
+  grantReading(fn: CellFunction): void {
+    const { accounts, status, index, snapshots, log } = this.#partitions();
+    this.#allow(fn, ['GetItem', 'BatchGetItem', 'Query'], [accounts, status, index, snapshots, log]);
+    this.#allowIndexes(fn, ['jobsByStatus', 'jobsByDue', 'jobsByOrder']);
+    this.#name(fn);
+  }
+
+  /** What the leading keys of each kind of item look like, in the notation of `StringLike`. */
+  #partitions() {
+    const { region } = this.#cell;
+    const any = { region, account: '*' };
+    return {
+      accounts: accountPk(region),
+      status: keys.status(any).pk,
+      tokens: keys.token(any).pk,
+      index: indexPk(any),
+      snapshots: snapshotPk(any),
+      log: logPk(any),
+      sinks: sinkPk(region),
+      cursors: keys.cursor(region, '*', '*').pk,
+    };
+  }
+
+  #allow(fn: CellFunction, actions: readonly Action[], partitions: readonly string[]): void {
+    fn.addToRolePolicy(
+      new PolicyStatement({
+        actions: actions.map((action) => `dynamodb:${action}`),
+        resources: [this.table.tableArn],
+        conditions: {
+          'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [...partitions] },
+          // "For all values" holds for none as well.
+          Null: { 'dynamodb:LeadingKeys': 'false' },
+        },
+      }),
+    );
+  }
+
+  /** Indexes hold keys only, and no token has a place in any. */
+  #allowIndexes(fn: CellFunction, indexes: readonly IndexName[]): void {
+    fn.addToRolePolicy(
+      new PolicyStatement({
+        actions: ['dynamodb:Query'],
+        resources: indexes.map((index) => `${this.table.tableArn}/index/${index}`),
+      }),
+    );
+  }
+
+  #name(fn: CellFunction): void {
+    fn.set('JOBWIRE_TABLE', this.name);
+  }
+}

@@ -1,0 +1,84 @@
+import { Duration, Validations } from 'aws-cdk-lib';
+import { Alarm, ComparisonOperator, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
+import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
+import { Queue, QueueEncryption } from 'aws-cdk-lib/aws-sqs';
+import { Construct } from 'constructs';
+import type { EnvName } from '../functions/env.ts';
+import type { CellFunction } from './cell-function.ts';
+
+/** A queue that only keeps what could not be done, with an alarm on there being any. */
+export class DeadLetters extends Construct {
+  readonly queue: Queue;
+
+  /** `meaning` is what the alarm tells: what lies here, and what becomes of it. */
+  constructor(scope: Construct, id: string, meaning: string) {
+    super(scope, id);
+    this.queue = new Queue(this, 'Queue', {
+      encryption: QueueEncryption.SQS_MANAGED,
+      enforceSSL: true,
+      retentionPeriod: Duration.days(4),
+    });
+    Validations.of(this.queue).acknowledge({
+      id: 'AwsSolutions-SQS3',
+      reason:
+        'This queue is where failures end: of another queue, or of an event source, which the rule can’t see.',
+    });
+    new Alarm(this, 'Alarm', {
+      alarmDescription: meaning,
+      metric: this.queue.metricApproximateNumberOfMessagesVisible({ period: Duration.minutes(1) }),
+      threshold: 1,
+      evaluationPeriods: 1,
+      comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+      treatMissingData: TreatMissingData.NOT_BREACHING,
+    });
+  }
+}
+
+interface Props {
+  readonly consumer: CellFunction;
+  readonly consumerTimeout: Duration;
+  /** Messages of one invocation. */
+  readonly batchSize: number;
+  /** Invocations side by side. Not a reserve on the function: that would throttle, and good messages would be dead letters. */
+  readonly maxConcurrency: number;
+  /** How often a message is received before it is a dead letter. */
+  readonly maxReceiveCount: number;
+  readonly retention: Duration;
+  /** Of the alarm on dead letters. */
+  readonly deadMeans: string;
+  /** Where senders find the queue's URL. */
+  readonly urlEnv: EnvName;
+}
+
+/** A queue of work, its consumer, and what becomes of messages that fail. */
+export class WorkQueue extends Construct {
+  readonly #queue: Queue;
+  readonly #urlEnv: EnvName;
+
+  constructor(scope: Construct, id: string, props: Props) {
+    super(scope, id);
+    const dead = new DeadLetters(this, 'Dead', props.deadMeans);
+    this.#urlEnv = props.urlEnv;
+    this.#queue = new Queue(this, 'Queue', {
+      encryption: QueueEncryption.SQS_MANAGED,
+      enforceSSL: true,
+      retentionPeriod: props.retention,
+      // A message must not come back while its work may still be going on.
+      visibilityTimeout: props.consumerTimeout.plus(Duration.seconds(30)),
+      deadLetterQueue: { queue: dead.queue, maxReceiveCount: props.maxReceiveCount },
+    });
+    props.consumer.addEventSource(
+      new SqsEventSource(this.#queue, {
+        batchSize: props.batchSize,
+        maxConcurrency: props.maxConcurrency,
+        reportBatchItemFailures: true,
+      }),
+    );
+  }
+
+  /** May send, and knows where to. */
+  grantSend(fn: CellFunction): void {
+    this.#queue.grant(fn, 'sqs:SendMessage');
+    fn.set(this.#urlEnv, this.#queue.queueUrl);
+  }
+}

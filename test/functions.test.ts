@@ -1,0 +1,703 @@
+/** The Lambda handlers through their factories, on the in-memory table and the very use-cases that they run on AWS. */
+import { randomUUID } from 'node:crypto';
+import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import type { SNSClient } from '@aws-sdk/client-sns';
+import type { SQSClient } from '@aws-sdk/client-sqs';
+import type { APIGatewayProxyEvent, SQSEvent } from 'aws-lambda';
+import { expect, test, vi } from 'vitest';
+import {
+  ApiEnv,
+  DrainSinkEnv,
+  EnvError,
+  PollAccountEnv,
+  readEnv,
+  TickEnv,
+  WakeSinksEnv,
+} from '../functions/env.ts';
+import { createDrainSinkHandler, createSinkOpener } from '../functions/handlers/drain-sink.ts';
+import { createSend, QueueError } from '../functions/handlers/messages.ts';
+import { createPollAccountHandler } from '../functions/handlers/poll-account.ts';
+import { createRestProxyHandler } from '../functions/handlers/rest-proxy.ts';
+import { CLAIM_SECONDS, createTickHandler, TOPIC_SINK } from '../functions/handlers/tick.ts';
+import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
+import { createTelemetry, type Telemetry } from '../functions/telemetry.ts';
+import { createApi } from '../shared/api/app.ts';
+import { createEventLog, type LoggedEvent } from '../shared/log/log.ts';
+import { createSecretReader, SecretError } from '../shared/secrets.ts';
+import { listSinks, registerSink, type SinkRecord } from '../shared/sinks/sink.ts';
+import { createMemoryTable } from '../shared/table/memory-table.ts';
+import { keys } from '../shared/table/schema.ts';
+import type { Table } from '../shared/table/table.ts';
+import { registerAccount } from '../shared/tracking/accounts.ts';
+import { createRig, START } from './support/rig.ts';
+
+const TOPIC = 'arn:aws:sns:us-east-1:111122223333:jobwire-test-us-events.fifo';
+const context = { getRemainingTimeInMillis: () => 60_000 };
+
+// Environment
+
+const cell = { JOBWIRE_STAGE: 'test', JOBWIRE_REGION: 'us', JOBWIRE_TABLE: 'state' };
+const log = { JOBWIRE_PUBLIC_URL: 'https://us.jobwire.example', JOBWIRE_RETENTION_DAYS: '90' };
+const pollEnv = {
+  ...cell,
+  ...log,
+  JOBWIRE_UPSTREAM_BASE_URL: 'https://us.ordering.example/api',
+  JOBWIRE_UPSTREAM_AUTH_URL: 'https://auth-us.ordering.example',
+  JOBWIRE_UPSTREAM_REALM: 'us',
+};
+
+test.each([
+  ['tick', TickEnv],
+  ['pollAccount', PollAccountEnv],
+  ['wakeSinks', WakeSinksEnv],
+  ['drainSink', DrainSinkEnv],
+  ['api', ApiEnv],
+])('the environment of %s: whatever is missing is named in one sentence', (_, schema) => {
+  expect(() => readEnv(schema, {})).toThrow(/^The environment variable JOBWIRE_STAGE is missing\.$/);
+});
+
+test('an environment is read with its numbers, and a wrong value is named but not quoted', () => {
+  expect(readEnv(PollAccountEnv, pollEnv).JOBWIRE_RETENTION_DAYS).toBe(90);
+  expect(() => readEnv(PollAccountEnv, { ...pollEnv, JOBWIRE_RETENTION_DAYS: 's3cret' })).toThrow(
+    /^The environment variable JOBWIRE_RETENTION_DAYS must be a number of days\.$/,
+  );
+  expect(() => readEnv(PollAccountEnv, { ...pollEnv, JOBWIRE_TABLE: '' })).toThrow(EnvError);
+  expect(() => readEnv(PollAccountEnv, { ...pollEnv, JOBWIRE_UPSTREAM_BASE_URL: 's3cret' })).toThrow(
+    /^The environment variable JOBWIRE_UPSTREAM_BASE_URL must be a URL\.$/,
+  );
+});
+
+// Tick
+
+test('the tick claims what is due and queues it; a second one at once finds nothing', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a', 'b', 'c');
+  await cell.tick();
+  expect(cell.polls.map(({ account }) => account).sort()).toEqual(['a', 'b', 'c']);
+  await cell.tick();
+  expect(cell.polls).toHaveLength(3);
+  expect(cell.reports.tick.map(({ claimed }) => claimed)).toEqual([3, 0]);
+});
+
+test('more accounts than one claim takes are all queued in one tick', async () => {
+  const cell = await createCell();
+  const accounts = Array.from({ length: 250 }, (_, at) => `account-${at}`);
+  await cell.addAccounts(...accounts);
+  await cell.tick();
+  expect(new Set(cell.polls.map(({ account }) => account))).toEqual(new Set(accounts));
+  expect(cell.polls).toHaveLength(250);
+});
+
+test('a poll that was claimed and then lost comes back when its claim has run out, not before', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  cell.pollQueue.mockRejectedValueOnce(new Error('The queue took no messages.'));
+  await expect(cell.tick()).rejects.toThrow('The queue took no messages.');
+  cell.pass(CLAIM_SECONDS - 1);
+  await cell.tick();
+  expect(cell.polls).toEqual([]);
+  cell.pass(2);
+  await cell.tick();
+  expect(cell.polls).toEqual([{ account: 'a' }]);
+});
+
+test('trouble with sinks does not keep accounts from being polled', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  cell.drainQueue.mockRejectedValue(new Error('The queue took no messages.'));
+  await cell.grow('a');
+  await expect(cell.tick()).rejects.toThrow('The queue took no messages.');
+  expect(cell.polls).toEqual([{ account: 'a' }]);
+  expect(cell.reports.tick).toMatchObject([{ claimed: 1, wakes: 0, drains: 0 }]);
+});
+
+test('wake marks that the stream left behind are worked off by the tick', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  await cell.tick();
+  await cell.grow('a');
+  await cell.tick();
+  expect(cell.drains).toEqual([{ sink: TOPIC_SINK }]);
+  expect(await cell.table.get(keys.wake({ region: 'us', account: 'a' }))).toBeUndefined();
+});
+
+test('a drain whose message was lost is asked for again, a sink that waits only when its time has come', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  await cell.tick();
+  await cell.grow('a');
+  await cell.wake('a');
+  cell.drains.length = 0;
+  await cell.table.write({
+    update: keys.sink('us', TOPIC_SINK),
+    set: { failures: 1, waitUntil: cell.now() + 300_000 },
+  });
+  await cell.tick();
+  expect(cell.drains).toEqual([]);
+  cell.pass(301);
+  await cell.tick();
+  expect(cell.drains).toEqual([{ sink: TOPIC_SINK }]);
+});
+
+test('the tick makes the built-in sink of a new cell, and leaves alone what operators changed on it', async () => {
+  const cell = await createCell();
+  await cell.tick();
+  expect(await listSinks(cell.table, 'us')).toMatchObject([
+    { id: TOPIC_SINK, kind: 'sns', target: TOPIC, accounts: [], types: [], paused: false },
+  ]);
+  await cell.table.write({
+    update: keys.sink('us', TOPIC_SINK),
+    set: { paused: true, target: 'arn:of:a:topic:that:is:gone' },
+  });
+  await cell.tick();
+  expect(await listSinks(cell.table, 'us')).toMatchObject([{ id: TOPIC_SINK, target: TOPIC, paused: true }]);
+});
+
+// Waking
+
+test('a new wake mark makes the cursors due, asks once for each sink, and goes', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a', 'b');
+  await cell.tick();
+  await cell.addSink({ id: 'erp', accounts: ['a'] });
+  await cell.grow('a');
+  await cell.grow('b');
+  expect(await cell.wake('a', 'b', 'a')).toEqual({ batchItemFailures: [] });
+  expect(cell.drains.map(({ sink }) => sink).sort()).toEqual(['erp', TOPIC_SINK]);
+  for (const account of ['a', 'b']) {
+    expect(await cell.table.get(keys.wake({ region: 'us', account }))).toBeUndefined();
+    expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, account))).toMatchObject({ mark: 1 });
+  }
+  expect(await cell.table.get(keys.cursor('us', 'erp', 'b'))).toBeUndefined();
+});
+
+test('records of the stream may come twice, late and in any order: cursors only move up', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  await cell.tick();
+  await cell.grow('a');
+  await cell.grow('a');
+  await cell.wakeBy(['a', 2], ['a', 1]);
+  await cell.wakeBy(['a', 1]);
+  await cell.wakeBy(['a', 1]);
+  expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, 'a'))).toMatchObject({ mark: 2 });
+});
+
+test('an account that can’t be woken is told by its sequence numbers; the others are', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a', 'b');
+  await cell.tick();
+  cell.failWrites((key) => key.sk === 'b');
+  expect(await cell.wakeBy(['a', 1], ['b', 1], ['b', 2])).toEqual({
+    batchItemFailures: [{ itemIdentifier: 'b-1' }, { itemIdentifier: 'b-2' }],
+  });
+  expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, 'a'))).toMatchObject({ mark: 1 });
+  expect(cell.drains).toEqual([{ sink: TOPIC_SINK }]);
+  expect(cell.reports.fault).toMatchObject([{ ids: { account: 'b' } }]);
+});
+
+// Draining
+
+test('a drain takes a sink’s events to it in order; the same message again finds nothing to do', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  await cell.tick();
+  for (let n = 0; n < 5; n += 1) await cell.grow('a');
+  await cell.wakeBy(['a', 5]);
+  const message = sqsEvent({ sink: TOPIC_SINK });
+  expect(await cell.drain(message)).toEqual({ batchItemFailures: [] });
+  cell.pass(1);
+  expect(await cell.drain(message)).toEqual({ batchItemFailures: [] });
+  expect(cell.delivered.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5]);
+  expect(cell.reports.drain.at(0)).toMatchObject({ outcome: 'drained', delivered: 5 });
+});
+
+test('a message that comes twice in one batch is delivered once: the second finds the sink leased', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  await cell.tick();
+  await cell.grow('a');
+  await cell.wakeBy(['a', 1]);
+  await cell.drain(sqsEvent({ sink: TOPIC_SINK }, { sink: TOPIC_SINK }));
+  expect(cell.delivered).toHaveLength(1);
+  expect(cell.reports.drain.map(({ outcome }) => outcome)).toContain('busy');
+});
+
+test('an account that grows while its sink drains, so that its wake-up finds the sink busy, is drained right after', async () => {
+  const cell = await createCell({ ticking: true });
+  await cell.addAccounts('a', 'b');
+  await cell.tick();
+  await cell.grow('a');
+  await cell.wakeBy(['a', 1]);
+  cell.onDelivery(async () => {
+    await cell.grow('b');
+    await cell.wakeBy(['b', 1]);
+    await cell.drain(sqsEvent({ sink: TOPIC_SINK }));
+  });
+  await cell.drain(sqsEvent({ sink: TOPIC_SINK }));
+  expect(cell.delivered.map(({ account }) => account)).toEqual(['a', 'b']);
+  expect(cell.reports.drain.map(({ outcome, delivered }) => [outcome, delivered])).toEqual([
+    ['busy', 0],
+    ['drained', 1],
+    ['drained', 1],
+  ]);
+});
+
+test('a sink that fails is an outcome, not a failed message; its events wait', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  await cell.tick();
+  await cell.grow('a');
+  await cell.wakeBy(['a', 1]);
+  cell.onDelivery(() => {
+    throw new Error('The endpoint answered 503.');
+  });
+  expect(await cell.drain(sqsEvent({ sink: TOPIC_SINK }))).toEqual({ batchItemFailures: [] });
+  expect(cell.reports.drain).toMatchObject([
+    { outcome: 'waiting', failed: 1, problem: 'The endpoint answered 503.' },
+  ]);
+  expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, 'a'))).toHaveProperty('duePk');
+});
+
+test('an endpoint is opened with its own signing secrets; the topic needs none', async () => {
+  const asked: string[] = [];
+  const open = createSinkOpener({
+    stage: 'test',
+    sns: fake<SNSClient>(async () => ({})),
+    secrets: {
+      async readSigningSecrets(secretId) {
+        asked.push(secretId);
+        return [`whsec_${Buffer.alloc(24, 7).toString('base64')}`];
+      },
+    },
+    now: () => START,
+  });
+  const sink = { region: 'us', accounts: [], types: [], paused: false };
+  expect((await open({ ...sink, id: TOPIC_SINK, kind: 'sns', target: TOPIC })).maxBatch).toBe(10);
+  expect(asked).toEqual([]);
+  expect((await open({ ...sink, id: 'erp', kind: 'webhook', target: 'https://erp.example' })).maxBatch).toBe(
+    1,
+  );
+  expect(asked).toEqual(['jobwire/test/us/endpoints/erp']);
+});
+
+// Polling
+
+test('a poll message is one poll with one report', async () => {
+  const rig = await createRig();
+  rig.upstream.createJob({});
+  const { handler, reports } = createPolling(rig);
+  const answer = await handler(sqsEvent({ account: 'acme' }), context);
+  expect(reports.fault).toEqual([]);
+  expect(answer).toEqual({ batchItemFailures: [] });
+  expect(reports.poll).toMatchObject([
+    { region: 'us', account: 'acme', outcome: 'complete', openJobs: 1, events: 1 },
+  ]);
+});
+
+test('a poll message that comes twice says nothing twice', async () => {
+  const rig = await createRig();
+  const { handler, reports } = createPolling(rig);
+  await handler(sqsEvent({ account: 'acme' }), context);
+  await rig.fresh();
+  rig.pass(60);
+  const job = rig.upstream.createJob({});
+  await handler(sqsEvent({ account: 'acme' }, { account: 'acme' }), context);
+  await handler(sqsEvent({ account: 'acme' }), context);
+  expect((await rig.fresh()).filter(({ type }) => type === 'job.created')).toMatchObject([
+    { subject: `jobs/${job}` },
+  ]);
+  expect(reports.poll).toHaveLength(4);
+});
+
+test('messages fail alone: one that is not understood does not keep the others from being polled', async () => {
+  const rig = await createRig();
+  const { handler, reports } = createPolling(rig);
+  const event = sqsEvent({ account: 'acme' }, { nonsense: true }, { account: 'nobody' });
+  for (const record of event.Records.slice(1, 2)) record.body = '{"account":';
+  expect(await handler(event, context)).toEqual({ batchItemFailures: [{ itemIdentifier: 'message-1' }] });
+  expect(reports.poll.map(({ account, outcome }) => [account, outcome]).sort()).toEqual([
+    ['acme', 'complete'],
+    ['nobody', 'skipped'],
+  ]);
+  expect(reports.fault).toMatchObject([{ ids: { messageId: 'message-1' } }]);
+});
+
+test('a fault fails its message, a poll that fails upstream does not', async () => {
+  const rig = await createRig();
+  const { handler: broken } = createPolling(rig, {
+    get: () => Promise.reject(new Error('The table could not get.')),
+  });
+  expect(await broken(sqsEvent({ account: 'acme' }), context)).toEqual({
+    batchItemFailures: [{ itemIdentifier: 'message-0' }],
+  });
+  await rig.sandbox.stop();
+  const { handler, reports } = createPolling(rig);
+  expect(await handler(sqsEvent({ account: 'acme' }), context)).toEqual({ batchItemFailures: [] });
+  expect(reports.poll).toMatchObject([{ outcome: 'failed' }]);
+});
+
+// API
+
+test('the API answers proxy events: paths, queries that repeat, headers, and no entry without the key', async () => {
+  const table = createMemoryTable();
+  const now = () => START;
+  const eventLog = createEventLog(table, {
+    now,
+    newId: randomUUID,
+    schemaBaseUrl: 'https://x.example',
+  });
+  const app = createApi({ table, log: eventLog, regions: ['us'], apiKey: 'the-key-of-this-test', now });
+  const handler = createRestProxyHandler((request) => app.fetch(request));
+  expect(await handler(proxyEvent('/healthz'))).toMatchObject({ statusCode: 200 });
+  expect(await handler(proxyEvent('/v1/accounts/acme/status'))).toMatchObject({ statusCode: 401 });
+  const authorization = ['Bearer the-key-of-this-test'];
+  const missing = await handler(proxyEvent('/v1/accounts/acme/status', { authorization }));
+  expect(missing.statusCode).toBe(404);
+  expect(missing.multiValueHeaders?.['content-type']).toEqual([expect.stringMatching(/json/)]);
+  await registerAccount(table, eventLog, accountOf('acme'), { now: START, epoch: 'e1' });
+  const found = await handler(proxyEvent('/v1/accounts/acme/events', { authorization }, { limit: ['2'] }));
+  expect(JSON.parse(found.body)).toMatchObject({ events: [], next: 'e1.0' });
+});
+
+test('requests arrive as they were sent: method, body, repeated parameters; answers keep each cookie', async () => {
+  let seen: Request | undefined;
+  const handler = createRestProxyHandler((request) => {
+    seen = request;
+    const headers = new Headers([
+      ['set-cookie', 'a=1'],
+      ['set-cookie', 'b=2'],
+    ]);
+    return new Response('ok', { status: 201, headers });
+  });
+  const answer = await handler({
+    ...proxyEvent('/v1/things', { 'x-twice': ['1', '2'] }, { q: ['a b', 'ü&'] }),
+    httpMethod: 'POST',
+    body: Buffer.from('grüß').toString('base64'),
+    isBase64Encoded: true,
+  });
+  expect(answer).toMatchObject({
+    statusCode: 201,
+    body: 'ok',
+    multiValueHeaders: { 'set-cookie': ['a=1', 'b=2'] },
+  });
+  expect(seen?.method).toBe('POST');
+  expect(await seen?.text()).toBe('grüß');
+  expect(seen?.headers.get('x-twice')).toBe('1, 2');
+  const url = new URL(seen?.url ?? '');
+  expect([url.pathname, url.searchParams.getAll('q')]).toEqual(['/v1/things', ['a b', 'ü&']]);
+});
+
+// Queues
+
+test('messages are sent ten at a time, and one that was refused is an error', async () => {
+  const calls: { Entries: { Id: string; MessageBody: string }[] }[] = [];
+  const client = fake<SQSClient>(async ({ input }) => {
+    calls.push(input as (typeof calls)[number]);
+    return calls.length === 4 ? { Failed: [{ Id: '0', Code: 'InternalError', SenderFault: false }] } : {};
+  });
+  const send = createSend<{ n: number }>(client, 'https://sqs.example/queue');
+  await send([]);
+  await send(Array.from({ length: 23 }, (_, n) => ({ n })));
+  expect(calls.map(({ Entries }) => Entries.length)).toEqual([10, 10, 3]);
+  expect(calls.flatMap(({ Entries }) => Entries.map(({ MessageBody }) => JSON.parse(MessageBody).n))).toEqual(
+    Array.from({ length: 23 }, (_, n) => n),
+  );
+  await expect(send([{ n: 1 }])).rejects.toThrow(
+    new QueueError('The queue refused a message (InternalError).'),
+  );
+});
+
+// Secrets
+
+test('a secret is read once for all who ask, until it is old; the version is the secret’s', async () => {
+  let clock = 0;
+  let version = 1;
+  const client = fakeSecrets(
+    () => ({ clientId: 'id', clientSecret: `secret-${version}` }),
+    () => version,
+  );
+  const secrets = createSecretReader(client, { now: () => clock, maxAgeMs: 1000 });
+  const both = await Promise.all([secrets.readSecret('acme'), secrets.readSecret('acme')]);
+  expect(both[1]).toEqual({ clientId: 'id', clientSecret: 'secret-1', version: 'v1' });
+  version = 2;
+  clock = 999;
+  expect((await secrets.readSecret('acme')).version).toBe('v1');
+  clock = 1000;
+  expect(await secrets.readSecret('acme')).toMatchObject({ clientSecret: 'secret-2', version: 'v2' });
+  expect(client.send).toHaveBeenCalledTimes(2);
+});
+
+test('one secret may hold many accounts, each under its key', async () => {
+  const client = fakeSecrets(() => ({
+    acme: { clientId: 'a', clientSecret: 's1' },
+    globex: { clientId: 'g', clientSecret: 's2' },
+  }));
+  const secrets = createSecretReader(client, { now: () => 0, maxAgeMs: 1000 });
+  expect(await secrets.readSecret('all#globex')).toMatchObject({ clientId: 'g', clientSecret: 's2' });
+  expect(await secrets.readSecret('all#acme')).toMatchObject({ clientId: 'a' });
+  expect(client.send).toHaveBeenCalledTimes(1);
+  await expect(secrets.readSecret('all#constructor')).rejects.toThrow(SecretError);
+});
+
+test.each([
+  ['is not JSON', 'whsec_and-other-s3cret'],
+  ['is of another shape', JSON.stringify({ clientId: 7, clientSecret: 's3cret' })],
+  ['lacks a part', JSON.stringify({ clientSecret: 's3cret' })],
+])('what is said of a secret that %s does not hold any of it', async (_, text) => {
+  const client = fake<SecretsManagerClient>(async () => ({ SecretString: text, VersionId: 'v1' }));
+  const secrets = createSecretReader(client, { now: () => 0, maxAgeMs: 1000 });
+  const error = await secrets.readSecret('acme').catch((cause: unknown) => cause);
+  expect(error).toBeInstanceOf(SecretError);
+  expect((error as SecretError).message).toContain('The secret acme ');
+  expect(
+    JSON.stringify(Object.getOwnPropertyNames(error).map((name) => Reflect.get(error as object, name))),
+  ).not.toContain('s3cret');
+});
+
+test('a secret that could not be read is asked for again the next time', async () => {
+  let fails = true;
+  const client = fake<SecretsManagerClient>(async () => {
+    if (fails) throw Object.assign(new Error('no'), { name: 'AccessDeniedException' });
+    return { SecretString: JSON.stringify({ secrets: ['whsec_1', 'whsec_2'] }), VersionId: 'v1' };
+  });
+  const secrets = createSecretReader(client, { now: () => 0, maxAgeMs: 1000 });
+  await expect(secrets.readSigningSecrets('erp')).rejects.toThrow(
+    'The secret erp could not be read (AccessDeniedException).',
+  );
+  fails = false;
+  expect(await secrets.readSigningSecrets('erp')).toEqual(['whsec_1', 'whsec_2']);
+});
+
+// Telemetry
+
+test('metrics have the cell as their only dimension; accounts stand in the log line', () => {
+  const lines: string[] = [];
+  const write = vi.spyOn(process.stdout, 'write').mockImplementation((line) => lines.push(String(line)) > 0);
+  try {
+    const telemetry = createTelemetry('poll-account', { stage: 'test', region: 'us' });
+    telemetry.poll({
+      region: 'us',
+      account: 'acme',
+      outcome: 'complete',
+      pages: 1,
+      openJobs: 3,
+      changedJobs: 1,
+      events: 2,
+      looks: 0,
+      looksLeft: 0,
+      requests: 2,
+      ms: 40,
+    });
+    void telemetry.counting.after?.({} as never);
+  } finally {
+    write.mockRestore();
+  }
+  const [line, metrics] = lines.map((text) => JSON.parse(text));
+  expect(line).toMatchObject({ message: 'poll', account: 'acme', events: 2, cell: 'test-us' });
+  expect(metrics).toMatchObject({ cell: 'test-us', PollsComplete: 1, EventsCommitted: 2 });
+  expect(metrics._aws.CloudWatchMetrics).toMatchObject([{ Namespace: 'Jobwire', Dimensions: [['cell']] }]);
+  expect(JSON.stringify(metrics)).not.toContain('acme');
+});
+
+// Support
+
+type Reports = { [K in 'tick' | 'poll' | 'drain']: Parameters<Telemetry[K]>[0][] } & {
+  fault: { message: string; cause: unknown; ids: object | undefined }[];
+};
+
+function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
+  const reports: Reports = { tick: [], poll: [], drain: [], fault: [] };
+  const telemetry: Telemetry = {
+    tick: (report) => reports.tick.push(report),
+    poll: (report) => reports.poll.push(report),
+    drain: (report) => reports.drain.push(report),
+    fault: (message, cause, ids) => reports.fault.push({ message, cause, ids }),
+  };
+  return { telemetry, reports };
+}
+
+/** The parts of a cell around one in-memory table, with a clock that stands still unless it is ticking. */
+async function createCell(options: { readonly ticking?: boolean } = {}) {
+  let clock = START;
+  const now = () => (options.ticking ? ++clock : clock);
+  const memory = createMemoryTable();
+  let refuse: (key: { pk: string; sk: string }) => boolean = () => false;
+  const table: Table = {
+    ...memory,
+    write: (write) => {
+      if ('update' in write && refuse(write.update)) throw new Error('The table could not write.');
+      return memory.write(write);
+    },
+  };
+  const eventLog = createEventLog(table, {
+    now,
+    newId: randomUUID,
+    schemaBaseUrl: 'https://us.jobwire.example',
+  });
+  const { telemetry, reports } = recordTelemetry();
+  const polls: { account: string }[] = [];
+  const drains: { sink: string }[] = [];
+  const delivered: LoggedEvent[] = [];
+  let onDelivery: () => unknown = () => {};
+  const pollQueue = vi.fn(async (messages: readonly { account: string }[]) => void polls.push(...messages));
+  const drainQueue = vi.fn(async (messages: readonly { sink: string }[]) => void drains.push(...messages));
+  const tick = createTickHandler({
+    region: 'us',
+    table,
+    log: eventLog,
+    topicArn: TOPIC,
+    sendPolls: pollQueue,
+    sendDrains: drainQueue,
+    telemetry,
+    now,
+  });
+  const wakeSinks = createWakeSinksHandler({ region: 'us', table, sendDrains: drainQueue, telemetry, now });
+  const drainSink = createDrainSinkHandler({
+    region: 'us',
+    draining: {
+      table,
+      log: eventLog,
+      now,
+      newId: randomUUID,
+      random: () => 0.5,
+      retrySeconds: [5],
+      open: async () => ({
+        maxBatch: 10,
+        async deliver(events) {
+          const reaction = onDelivery;
+          onDelivery = () => {};
+          await reaction();
+          delivered.push(...events);
+          return events.map(() => ({ kind: 'delivered' as const }));
+        },
+      }),
+    },
+    telemetry,
+  });
+  return {
+    table,
+    reports,
+    polls,
+    drains,
+    delivered,
+    pollQueue,
+    drainQueue,
+    now,
+    pass(seconds: number): void {
+      clock += seconds * 1000;
+    },
+    failWrites(which: typeof refuse): void {
+      refuse = which;
+    },
+    /** Does something during the next delivery. */
+    onDelivery(reaction: () => unknown): void {
+      onDelivery = reaction;
+    },
+    async addAccounts(...accounts: string[]): Promise<void> {
+      for (const account of accounts) {
+        await registerAccount(table, eventLog, accountOf(account), { now: clock, epoch: 'e1' });
+      }
+    },
+    async addSink(sink: Partial<SinkRecord> & { id: string }): Promise<void> {
+      const record = {
+        region: 'us',
+        kind: 'webhook' as const,
+        target: 'https://erp.example',
+        types: [],
+        paused: false,
+      };
+      await registerSink(table, eventLog, { accounts: [], ...record, ...sink }, []);
+    },
+    /** Appends one event to an account's log. */
+    async grow(account: string): Promise<void> {
+      const event = { type: 'account.credentials_accepted', time: clock, data: {} } as const;
+      await eventLog.append({ region: 'us', account }, [event]);
+    },
+    tick: () => tick({}, context),
+    /** The stream's records of the wake marks as they stand. */
+    async wake(...accounts: string[]) {
+      const marks = accounts.map(async (account): Promise<[string, number]> => {
+        const mark = await table.get(keys.wake({ region: 'us', account }));
+        return [account, Number(mark?.sequence)];
+      });
+      return this.wakeBy(...(await Promise.all(marks)));
+    },
+    wakeBy: (...marks: readonly (readonly [account: string, sequence: number])[]) =>
+      wakeSinks({
+        Records: marks.map(([account, sequence]) => ({
+          eventName: 'MODIFY',
+          dynamodb: {
+            SequenceNumber: `${account}-${sequence}`,
+            NewImage: {
+              pk: { S: keys.wake({ region: 'us', account }).pk },
+              sk: { S: account },
+              sequence: { N: String(sequence) },
+            },
+          },
+        })),
+      }),
+    drain: (event: SQSEvent) => drainSink(event, context),
+  };
+}
+
+function createPolling(rig: Awaited<ReturnType<typeof createRig>>, table: Partial<Table> = {}) {
+  const { telemetry, reports } = recordTelemetry();
+  const polling = { ...rig.deps, table: { ...rig.deps.table, ...table } };
+  return { handler: createPollAccountHandler({ region: 'us', polling, telemetry }), reports };
+}
+
+function accountOf(account: string) {
+  return { region: 'us', account, secretRef: account, pollIntervalSeconds: 60, paused: false };
+}
+
+function sqsEvent(...bodies: readonly object[]): SQSEvent {
+  return {
+    Records: bodies.map((body, at) => ({
+      messageId: `message-${at}`,
+      receiptHandle: '',
+      body: JSON.stringify(body),
+      attributes: {
+        ApproximateReceiveCount: '1',
+        SentTimestamp: String(START),
+        SenderId: '',
+        ApproximateFirstReceiveTimestamp: String(START),
+      },
+      messageAttributes: {},
+      md5OfBody: '',
+      eventSource: 'aws:sqs',
+      eventSourceARN: '',
+      awsRegion: 'us-east-1',
+    })),
+  };
+}
+
+function proxyEvent(
+  path: string,
+  headers: Record<string, string[]> = {},
+  query: Record<string, string[]> | null = null,
+): APIGatewayProxyEvent {
+  return {
+    path,
+    httpMethod: 'GET',
+    body: null,
+    isBase64Encoded: false,
+    headers: {},
+    multiValueHeaders: headers,
+    queryStringParameters: null,
+    multiValueQueryStringParameters: query,
+    pathParameters: null,
+    stageVariables: null,
+    resource: '/{proxy+}',
+    requestContext: { domainName: 'api.example' } as APIGatewayProxyEvent['requestContext'],
+  };
+}
+
+/** A client of AWS that answers by itself. */
+function fake<C>(send: (command: { input: unknown }) => Promise<object>): C {
+  return { send: vi.fn(send) } as C;
+}
+
+function fakeSecrets(content: () => object, version: () => number = () => 1): SecretsManagerClient {
+  return fake(async () => ({ SecretString: JSON.stringify(content()), VersionId: `v${version()}` }));
+}

@@ -1,0 +1,705 @@
+/** What the CDK app makes: synthesized once, as `npm run synth` does it, and looked at as templates. */
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type App, type Stack, Validations } from 'aws-cdk-lib';
+import { Template } from 'aws-cdk-lib/assertions';
+import type { SQSRecord } from 'aws-lambda';
+import { AwsSolutionsChecks } from 'cdk-nag';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type * as z from 'zod';
+import cdkJson from '../cdk.json' with { type: 'json' };
+import { ApiEnv, DrainSinkEnv, PollAccountEnv, readEnv, TickEnv, WakeSinksEnv } from '../functions/env.ts';
+import { createDrainSinkHandler } from '../functions/handlers/drain-sink.ts';
+import { CLAIM_SECONDS, createTickHandler, TOPIC_SINK } from '../functions/handlers/tick.ts';
+import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
+import { CellStack } from '../infra/cell-stack.ts';
+import { createApp } from '../infra/create-app.ts';
+import { createApi } from '../shared/api/app.ts';
+import { createEventLog } from '../shared/log/log.ts';
+import { createMemoryTable } from '../shared/table/memory-table.ts';
+import { accountPk, keys, schema, sinkPk } from '../shared/table/schema.ts';
+import { type Item, keyOf, type Table, type Value, type Write } from '../shared/table/table.ts';
+import { registerAccount } from '../shared/tracking/accounts.ts';
+import { tableTokenCache } from '../shared/tracking/connect.ts';
+import { pollAccount } from '../shared/tracking/poll.ts';
+import { createRig } from './support/rig.ts';
+
+/** A resource of a template, as far as it matters here. */
+interface Resource {
+  readonly Type: string;
+  readonly Properties: Properties;
+  readonly DeletionPolicy?: string;
+}
+interface Properties {
+  readonly [name: string]: unknown;
+}
+interface Statement {
+  readonly Effect: string;
+  readonly Action: string | readonly string[];
+  readonly Resource: unknown;
+  readonly Condition?: Record<string, Record<string, string | readonly string[]>>;
+}
+
+const FUNCTIONS = {
+  tick: { id: /^PollingTick[0-9A-F]{8}$/, env: TickEnv, limitBytes: 1_000_000 },
+  pollAccount: { id: /^PollingPollAccount[0-9A-F]{8}$/, env: PollAccountEnv, limitBytes: 1_000_000 },
+  wakeSinks: { id: /^DeliveryWakeSinks[0-9A-F]{8}$/, env: WakeSinksEnv, limitBytes: 1_000_000 },
+  // More than half of it is undici, which can't be had in part.
+  drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv, limitBytes: 1_400_000 },
+  api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 2_000_000 },
+} as const;
+type FunctionName = keyof typeof FUNCTIONS;
+const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
+
+let outdir: string;
+let app: App;
+const templates = new Map<string, Template>();
+
+beforeAll(() => {
+  outdir = mkdtempSync(join(tmpdir(), 'jobwire-cdk-'));
+  app = createApp({ context: cdkJson.context, outdir });
+  for (const stack of stacks()) templates.set(stack.stackName, Template.fromStack(stack));
+}, 120_000);
+afterAll(() => rmSync(outdir, { recursive: true, force: true }));
+
+describe('cells', () => {
+  test('production has a cell for each API region, in the AWS region its data belongs to', () => {
+    const cells = stacks().filter(({ stackName }) => stackName.startsWith('jobwire-prod-'));
+    expect(Object.fromEntries(cells.map(({ stackName, region }) => [stackName, region]))).toEqual({
+      'jobwire-prod-us': 'us-east-1',
+      'jobwire-prod-nz': 'ap-southeast-2',
+      'jobwire-prod-au': 'ap-southeast-2',
+      'jobwire-prod-uk': 'eu-west-2',
+      'jobwire-prod-eu': 'eu-central-1',
+    });
+  });
+
+  test('cells share nothing: no stack takes anything from another', () => {
+    for (const stack of stacks()) expect(stack.dependencies).toEqual([]);
+    for (const template of templates.values()) {
+      expect(JSON.stringify(template.toJSON())).not.toContain('Fn::ImportValue');
+    }
+  });
+
+  test('what can be tagged says project, stage and cell', () => {
+    const [, table] = one('AWS::Lambda::Function', FUNCTIONS.tick.id, 'jobwire-prod-uk');
+    expect(table.Properties.Tags).toEqual([
+      { Key: 'cell', Value: 'uk' },
+      { Key: 'project', Value: 'jobwire' },
+      { Key: 'stage', Value: 'prod' },
+    ]);
+  });
+});
+
+describe('state table', () => {
+  test('keys, indexes, TTL and stream are those of the schema', () => {
+    const { Properties: table } = one('AWS::DynamoDB::GlobalTable')[1];
+    const keySchema = (partitionKey: string, sortKey: string) => [
+      { AttributeName: partitionKey, KeyType: 'HASH' },
+      { AttributeName: sortKey, KeyType: 'RANGE' },
+    ];
+    expect(table).toMatchObject({
+      KeySchema: keySchema(schema.partitionKey, schema.sortKey),
+      TimeToLiveSpecification: { AttributeName: schema.ttlAttribute, Enabled: true },
+      StreamSpecification: { StreamViewType: 'NEW_IMAGE' },
+      BillingMode: 'PAY_PER_REQUEST',
+    });
+    expect(table.GlobalSecondaryIndexes).toEqual(
+      Object.entries(schema.indexes).map(([IndexName, { partitionKey, sortKey }]) => ({
+        IndexName,
+        KeySchema: keySchema(partitionKey, sortKey),
+        Projection: { ProjectionType: 'KEYS_ONLY' },
+      })),
+    );
+  });
+
+  test('it can be restored to a point in time, and outlives its stack; in production nobody deletes it by accident', () => {
+    for (const [name, protectedAgainstDeletion] of [
+      ['jobwire-prod-us', true],
+      ['jobwire-dev-us', false],
+    ] as const) {
+      const [, table] = one('AWS::DynamoDB::GlobalTable', /./, name);
+      expect(table.DeletionPolicy).toBe('Retain');
+      expect(table.Properties.Replicas).toMatchObject([
+        {
+          PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+          DeletionProtectionEnabled: protectedAgainstDeletion,
+        },
+      ]);
+    }
+  });
+});
+
+describe('stream filter', () => {
+  test('of all that a poll writes and a sink deletes, only the put of a wake mark invokes wakeSinks', async () => {
+    const { Properties: mapping } = one('AWS::Lambda::EventSourceMapping', /^DeliveryWakeSinks/)[1];
+    const { Filters } = mapping.FilterCriteria as { Filters: { Pattern: string }[] };
+    const patterns = Filters.map(({ Pattern }) => JSON.parse(Pattern) as Pattern);
+    const invokes = (record: object) => patterns.some((pattern) => matches(pattern, record));
+
+    const written = await writesOfACommit();
+    const wake = written.filter(({ pk }) => pk.startsWith('WAKE#'));
+    expect(wake).toHaveLength(1);
+    expect(written.length).toBeGreaterThan(6);
+    for (const item of written) {
+      expect(invokes(putRecord(item)), item.pk).toBe(wake.includes(item));
+      expect(invokes(deleteRecord(item)), item.pk).toBe(false);
+    }
+    // A mark that was there is put again when the log grows on.
+    for (const item of wake) expect(invokes({ ...putRecord(item), eventName: 'MODIFY' })).toBe(true);
+  });
+
+  test('failures are retried a few times, halved, and kept; what failed is told one by one', () => {
+    const { Properties: mapping } = one('AWS::Lambda::EventSourceMapping', /^DeliveryWakeSinks/)[1];
+    expect(mapping).toMatchObject({
+      MaximumRetryAttempts: 3,
+      BisectBatchOnFunctionError: true,
+      FunctionResponseTypes: ['ReportBatchItemFailures'],
+      DestinationConfig: { OnFailure: { Destination: expect.anything() } },
+    });
+  });
+});
+
+describe('queues', () => {
+  test.each([
+    ['PollingPolls', 'PollingPollAccount'],
+    ['DeliveryDrains', 'DeliveryDrainSink'],
+  ])(
+    '%s: a message stays hidden while its work may go on, and failures end in a queue that alarms',
+    (queueId, functionId) => {
+      const [id, queue] = one('AWS::SQS::Queue', new RegExp(`^${queueId}Queue`));
+      const [, fn] = one('AWS::Lambda::Function', new RegExp(`^${functionId}`));
+      expect(Number(queue.Properties.VisibilityTimeout)).toBeGreaterThan(Number(fn.Properties.Timeout));
+      const redrive = queue.Properties.RedrivePolicy as { deadLetterTargetArn: { 'Fn::GetAtt': string[] } };
+      const [dead = ''] = redrive.deadLetterTargetArn['Fn::GetAtt'];
+      expect(dead).not.toBe(id);
+      const alarms = all('AWS::CloudWatch::Alarm').filter(([, { Properties }]) =>
+        JSON.stringify(Properties.Dimensions).includes(dead),
+      );
+      expect(alarms).toMatchObject([[expect.anything(), { Properties: { Threshold: 1 } }]]);
+    },
+  );
+
+  test('a failed poll is not delivered again, and one not begun within its claim is forgotten', () => {
+    const [, { Properties: polls }] = one('AWS::SQS::Queue', /^PollingPollsQueue/);
+    expect(polls).toMatchObject({
+      RedrivePolicy: { maxReceiveCount: 1 },
+      MessageRetentionPeriod: CLAIM_SECONDS,
+    });
+    const [, { Properties: fn }] = one('AWS::Lambda::Function', FUNCTIONS.pollAccount.id);
+    expect(Number(fn.Timeout)).toBeLessThan(CLAIM_SECONDS);
+  });
+
+  test('consumers are limited by their event source, never by a reserve that would throttle good messages', () => {
+    for (const name of ['pollAccount', 'drainSink'] as const) {
+      const [, { Properties: fn }] = one('AWS::Lambda::Function', FUNCTIONS[name].id);
+      expect(fn).not.toHaveProperty('ReservedConcurrentExecutions');
+      const prefix = FUNCTIONS[name].id.source.replace(/\[.*$/, '').slice(1);
+      const [, { Properties: mapping }] = one('AWS::Lambda::EventSourceMapping', new RegExp(`^${prefix}`));
+      expect(mapping).toMatchObject({
+        ScalingConfig: { MaximumConcurrency: 50 },
+        FunctionResponseTypes: ['ReportBatchItemFailures'],
+      });
+    }
+  });
+
+  test('the topic is FIFO under a name of its own that ends in .fifo', () => {
+    for (const name of templates.keys()) {
+      const [, { Properties: topic }] = one('AWS::SNS::Topic', /./, name);
+      expect(topic).toMatchObject({ FifoTopic: true, TopicName: `${name}-events.fifo` });
+    }
+  });
+});
+
+describe('schedule', () => {
+  test('the tick comes each minute and is never repeated', () => {
+    expect(one('AWS::Scheduler::Schedule')[1].Properties).toMatchObject({
+      ScheduleExpression: 'rate(1 minute)',
+      State: 'ENABLED',
+      Target: { RetryPolicy: { MaximumRetryAttempts: 0 } },
+    });
+    const [, { Properties: tick }] = one('AWS::Lambda::Function', FUNCTIONS.tick.id);
+    expect(Number(tick.Timeout)).toBeLessThan(60);
+    // The schedule invokes asynchronously, and Lambda repeats that by itself unless told otherwise.
+    expect(one('AWS::Lambda::EventInvokeConfig')[1].Properties).toMatchObject({ MaximumRetryAttempts: 0 });
+  });
+});
+
+describe('permissions', () => {
+  const token = keys.token({ region: 'us', account: 'acme' }).pk;
+
+  test('only polling can reach tokens', () => {
+    const reaching = FUNCTION_NAMES.filter((name) =>
+      tableStatements(name).some((statement) =>
+        leadingKeys(statement).some((pattern) => like(pattern, token)),
+      ),
+    );
+    expect(reaching).toEqual(['pollAccount']);
+  });
+
+  test('every statement about the table itself names partitions, and does not hold for a call without any', () => {
+    for (const name of FUNCTION_NAMES) {
+      expect(tableStatements(name).length, name).toBeGreaterThan(0);
+      for (const statement of tableStatements(name)) {
+        expect(leadingKeys(statement).length, name).toBeGreaterThan(0);
+        expect(statement.Condition?.Null, name).toEqual({ 'dynamodb:LeadingKeys': 'false' });
+      }
+    }
+  });
+
+  test('a cell’s functions can’t reach the partitions of another API region', () => {
+    const [one = '', another = ''] = [accountPk('us'), accountPk('uk')];
+    const patterns = FUNCTION_NAMES.flatMap((name) => tableStatements(name).flatMap(leadingKeys));
+    expect(patterns.some((pattern) => like(pattern, one))).toBe(true);
+    expect(patterns.some((pattern) => like(pattern, another) || like(pattern, sinkPk('uk')))).toBe(false);
+  });
+
+  test('nothing that has a name is granted by a wildcard, no action is, and nobody may scan', () => {
+    for (const [name, template] of templates) {
+      for (const { Action, Resource } of allStatements(template)) {
+        const actions = [Action].flat();
+        expect(
+          actions.filter((action) => action.includes('*')),
+          name,
+        ).toEqual([]);
+        expect(actions, name).not.toContain('dynamodb:Scan');
+        for (const resource of [Resource].flat()) {
+          const text = JSON.stringify(resource);
+          // Secrets are made after deployment, so theirs is the name's beginning: of one cell, and of one kind.
+          const [, stage = '', region = ''] = name.split('-');
+          const below = new RegExp(`:secret:jobwire/${stage}/${region}/(accounts|endpoints)/\\*`);
+          expect(text.includes('*') && !below.test(text) ? text : '', name).toBe('');
+        }
+      }
+    }
+  });
+
+  test('what the use-cases do to the table is what their functions are granted', async () => {
+    // No emulator knows IAM, so each function's policy stands guard over the in-memory table here.
+    const memory = createMemoryTable();
+    const rig = await createRig({ table: memory });
+    const { now, ref } = rig;
+    const parts = (name: FunctionName) => {
+      const table = guarded(name, memory);
+      const log = createEventLog(table, {
+        now,
+        newId: randomUUID,
+        schemaBaseUrl: 'https://us.jobwire.example',
+      });
+      return { region: 'us', table, log, now };
+    };
+    const telemetry = {
+      tick() {},
+      drain() {},
+      fault: (_: string, cause: unknown) => expect.fail(String(cause)),
+    };
+    const context = { getRemainingTimeInMillis: () => 60_000 };
+    const polls: { account: string }[] = [];
+    const drains: { sink: string }[] = [];
+    const sendDrains = async (messages: readonly { sink: string }[]) => void drains.push(...messages);
+    const tick = createTickHandler({
+      ...parts('tick'),
+      topicArn: 'arn:aws:sns:us-east-1:111122223333:events.fifo',
+      sendPolls: async (messages) => void polls.push(...messages),
+      sendDrains,
+      telemetry,
+    });
+    const wakeSinks = createWakeSinksHandler({ ...parts('wakeSinks'), sendDrains, telemetry });
+    const delivered: string[] = [];
+    const drainSink = createDrainSinkHandler({
+      region: 'us',
+      draining: {
+        ...parts('drainSink'),
+        newId: randomUUID,
+        random: () => 0.5,
+        retrySeconds: [5],
+        open: async () => ({
+          maxBatch: 1,
+          async deliver([event]) {
+            delivered.push(event?.type ?? '');
+            return [{ kind: 'delivered' }];
+          },
+        }),
+      },
+      telemetry,
+    });
+    const poll = async () => {
+      rig.pass(60);
+      await pollAccount({ ...rig.deps, ...parts('pollAccount') }, ref, now() + 600_000);
+    };
+
+    const token = tableTokenCache(parts('pollAccount').table, ref, 'v1');
+    await token.save({ value: 'token', expiresAt: now() + 1000 });
+    expect(await token.load()).toMatchObject({ value: 'token' });
+    await token.clear();
+    const [first = 0, second = 0] = [rig.upstream.createJob({}), rig.upstream.createJob({})];
+    await poll();
+    await tick({}, context);
+    rig.upstream.dispatch(first);
+    rig.upstream.createJob({});
+    await poll();
+    rig.upstream.close(first);
+    rig.upstream.cancel(second);
+    // Long enough for departures to be confirmed, and for settling to end.
+    for (let n = 0; n < 40; n += 1) {
+      rig.pass(6 * 3600);
+      await poll();
+    }
+    const mark = await memory.get(keys.wake(ref));
+    if (!mark) throw new Error('There is no wake mark.');
+    await wakeSinks({ Records: [putRecord(mark), putRecord(mark)] });
+    expect(drains).toContainEqual({ sink: TOPIC_SINK });
+    rig.pass(60);
+    await tick({}, context);
+    expect(polls).toEqual([{ account: 'acme' }]);
+    const message = { messageId: '1', body: JSON.stringify({ sink: TOPIC_SINK }) };
+    for (let n = 0; n < 2; n += 1) {
+      rig.pass(1);
+      await drainSink({ Records: [message as SQSRecord] }, context);
+    }
+    expect(delivered).toEqual(
+      expect.arrayContaining(['account.baselined', 'job.dispatched', 'job.cancelled']),
+    );
+
+    const apiStart = performance.now();
+    const api = createApi({
+      ...parts('api'),
+      // Streams end by the clock, so it has to run.
+      now: () => now() + performance.now() - apiStart,
+      regions: ['us'],
+      apiKey: 'the-key-of-this-test',
+      pace: { streamMs: 1 },
+    });
+    for (const path of [
+      'accounts/acme/status',
+      'accounts/acme/events',
+      'accounts/acme/events?after=0&types=job.*',
+      'accounts/acme/events/stream?after=0',
+      'events/stream',
+      'accounts/acme/jobs',
+      'accounts/acme/jobs?status=x',
+      'accounts/acme/jobs?orderNumber=x',
+      'accounts/acme/jobs?dueBefore=2099-01-01',
+      `accounts/acme/jobs/${first}`,
+    ]) {
+      const headers = { authorization: 'Bearer the-key-of-this-test' };
+      const answer = await api.request(`/v1/${path}`, { headers });
+      expect([path, answer.status]).toEqual([path, 200]);
+      await answer.text();
+    }
+  });
+
+  test('credentials of accounts are for polling, signing secrets for draining', () => {
+    const readers = (kind: string) =>
+      FUNCTION_NAMES.filter((name) =>
+        statementsOf(name).some(
+          ({ Action, Resource }) =>
+            Action === 'secretsmanager:GetSecretValue' && JSON.stringify(Resource).includes(kind),
+        ),
+      );
+    expect([readers('/accounts/'), readers('/endpoints/')]).toEqual([['pollAccount'], ['drainSink']]);
+  });
+});
+
+describe('functions', () => {
+  test('all run on Node 24 on arm64, untraced, and log to a group of their own that forgets', () => {
+    for (const [stackName, template] of templates) {
+      const functions = Object.entries(template.findResources('AWS::Lambda::Function'));
+      expect(functions).toHaveLength(FUNCTION_NAMES.length);
+      const groups = functions.map(([id, { Properties }]) => {
+        expect(Properties, id).toMatchObject({ Runtime: 'nodejs24.x', Architectures: ['arm64'] });
+        expect(Properties, id).not.toHaveProperty('TracingConfig');
+        return Properties.LoggingConfig.LogGroup.Ref as string;
+      });
+      expect(new Set(groups).size, stackName).toBe(functions.length);
+      for (const group of groups) {
+        expect(template.findResources('AWS::Logs::LogGroup')[group]?.Properties).toHaveProperty(
+          'RetentionInDays',
+        );
+      }
+    }
+  });
+
+  test.each(FUNCTION_NAMES)('%s finds its whole environment, and the values pass its own check', (name) => {
+    for (const stackName of templates.keys()) {
+      expect(() => readEnv<z.ZodObject>(FUNCTIONS[name].env, environmentOf(name, stackName))).not.toThrow();
+    }
+  });
+
+  test.each(FUNCTION_NAMES)('%s: its bundle is small and comes up by itself', async (name) => {
+    const bundle = join(outdir, assetOf(name), 'index.mjs');
+    expect(statSync(bundle).size).toBeLessThan(FUNCTIONS[name].limitBytes);
+    await using secrets = await startSecretsManager('the-key-of-this-test');
+    const script = `
+      const { handler } = await import(${JSON.stringify(bundle)});
+      const event = { httpMethod: 'GET', path: '/healthz', body: null, multiValueHeaders: {}, requestContext: {} };
+      const context = { getRemainingTimeInMillis: () => 5000 };
+      console.log(typeof handler);
+      if (process.env.JOBWIRE_API_KEY_SECRET) console.log((await handler(event, context)).statusCode);`;
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+      env: {
+        ...environmentOf(name),
+        AWS_REGION: 'us-east-1',
+        AWS_ACCESS_KEY_ID: 'test',
+        AWS_SECRET_ACCESS_KEY: 'test',
+        AWS_ENDPOINT_URL: secrets.url,
+      },
+    });
+    expect(stdout.trim().split('\n')).toEqual(name === 'api' ? ['function', '200'] : ['function']);
+  });
+});
+
+describe('rules', () => {
+  test('AwsSolutions finds nothing that was not acknowledged', () => {
+    expect(new AwsSolutionsChecks().validateScope(app).violations).toEqual([]);
+  });
+
+  test('each acknowledgement gives its reason in a sentence', () => {
+    const reasons = app.node
+      .findAll()
+      .flatMap(({ node }) =>
+        node.metadata
+          .filter(({ type }) => type === Validations.ACKNOWLEDGED_RULES_METADATA_KEY)
+          .flatMap(({ data }) => Object.entries(data as Record<string, string>)),
+      );
+    expect(reasons.length).toBeGreaterThan(0);
+    for (const [rule, reason] of reasons) expect(reason, rule).toMatch(/^[A-Z].{30,}\.$/);
+  });
+});
+
+// The templates
+
+function stacks(): Stack[] {
+  return app.node.children.filter((child) => child instanceof CellStack);
+}
+
+function all(type: string, stackName = 'jobwire-prod-us'): [string, Resource][] {
+  return Object.entries(templates.get(stackName)?.findResources(type) ?? {}) as [string, Resource][];
+}
+
+/** The only resource of a type whose logical id matches. */
+function one(type: string, id = /./, stackName = 'jobwire-prod-us'): [string, Resource] {
+  const [found, ...more] = all(type, stackName).filter(([logicalId]) => id.test(logicalId));
+  if (!found || more.length > 0) throw new Error(`${stackName} has not exactly one ${type} ${id}.`);
+  return found;
+}
+
+function environmentOf(name: FunctionName, stackName?: string): Record<string, string> {
+  const { Environment } = one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[1].Properties;
+  const { Variables } = Environment as { Variables: Record<string, unknown> };
+  // What is known only after deployment: names, ARNs and URLs.
+  return Object.fromEntries(
+    Object.entries(Variables).map(([key, value]) => [
+      key,
+      typeof value === 'string' ? value : key.endsWith('_URL') ? 'https://deployed.example/' : 'deployed',
+    ]),
+  );
+}
+
+/** The folder of a function's bundle in the assembly. */
+function assetOf(name: FunctionName): string {
+  const { Code } = one('AWS::Lambda::Function', FUNCTIONS[name].id)[1].Properties;
+  return `asset.${(Code as { S3Key: string }).S3Key.replace(/\.zip$/, '')}`;
+}
+
+function allStatements(template: Template): Statement[] {
+  return Object.values(template.findResources('AWS::IAM::Policy')).flatMap(
+    ({ Properties }) => Properties.PolicyDocument.Statement as Statement[],
+  );
+}
+
+function statementsOf(name: FunctionName): Statement[] {
+  const { Role } = one('AWS::Lambda::Function', FUNCTIONS[name].id)[1].Properties;
+  const role = (Role as { 'Fn::GetAtt': string[] })['Fn::GetAtt'][0];
+  return all('AWS::IAM::Policy').flatMap(([, { Properties }]) => {
+    const attached = (Properties.Roles as { Ref: string }[]).some(({ Ref }) => Ref === role);
+    return attached ? (Properties.PolicyDocument as { Statement: Statement[] }).Statement : [];
+  });
+}
+
+/** Statements about the table itself: not about its indexes, which hold keys only, nor about its stream. */
+function tableStatements(name: FunctionName): Statement[] {
+  const [table] = one('AWS::DynamoDB::GlobalTable');
+  return statementsOf(name).filter(({ Resource }) =>
+    [Resource].flat().some((resource) => JSON.stringify(resource) === `{"Fn::GetAtt":["${table}","Arn"]}`),
+  );
+}
+
+function leadingKeys({ Condition }: Statement): string[] {
+  return [Condition?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'] ?? []].flat();
+}
+
+/** A table that lets a function do what its policy allows, and refuses the rest as IAM would. */
+function guarded(name: FunctionName, table: Table): Table {
+  const [tableId] = one('AWS::DynamoDB::GlobalTable');
+  const granted = statementsOf(name).flatMap((statement) =>
+    [statement.Resource].flat().map((resource) => ({ ...statement, Resource: JSON.stringify(resource) })),
+  );
+  function demand(action: string, pk: string, index?: string): void {
+    const resource = { 'Fn::GetAtt': [tableId, 'Arn'] };
+    const wanted = JSON.stringify(index ? { 'Fn::Join': ['', [resource, `/index/${index}`]] } : resource);
+    const allowed = granted.some(
+      (statement) =>
+        statement.Resource === wanted &&
+        [statement.Action].flat().includes(`dynamodb:${action}`) &&
+        (index !== undefined || leadingKeys(statement).some((pattern) => like(pattern, pk))),
+    );
+    if (!allowed) throw new Error(`${name} may not ${action} ${pk}${index ? ` of index ${index}` : ''}.`);
+  }
+  function demandWrite(write: Write): void {
+    if ('put' in write) demand('PutItem', write.put.pk);
+    else if ('update' in write) demand('UpdateItem', write.update.pk);
+    else if ('delete' in write) demand('DeleteItem', write.delete.pk);
+    else demand('ConditionCheckItem', write.check.pk);
+  }
+  return {
+    async get(key) {
+      demand('GetItem', key.pk);
+      return table.get(key);
+    },
+    async getMany(wanted) {
+      for (const { pk } of wanted) demand('BatchGetItem', pk);
+      return table.getMany(wanted);
+    },
+    async query(query) {
+      demand('Query', query.pk, query.index);
+      return table.query(query);
+    },
+    async write(write) {
+      demandWrite(write);
+      // What a failed condition leaves is read: any conditional write may have to.
+      if ((write.when ?? []).length > 0) demand('GetItem', keyOf(write).pk);
+      return table.write(write);
+    },
+    async transact(writes, token) {
+      for (const write of writes) demandWrite(write);
+      return table.transact(writes, token);
+    },
+    units: () => table.units(),
+  };
+}
+
+/** IAM's StringLike, as far as it is used here. */
+function like(pattern: string, text: string): boolean {
+  const [beginning = '', ...rest] = pattern.split('*');
+  return rest.length === 0 ? text === pattern : text.startsWith(beginning);
+}
+
+// The stream
+
+type Pattern = { readonly [key: string]: Pattern | readonly (string | { exists: boolean })[] };
+
+/** Lambda's event filter, as far as it is used here: alternatives are literals, or `exists` at a leaf. */
+function matches(pattern: Pattern, record: unknown): boolean {
+  return Object.entries(pattern).every(([key, rule]) => {
+    const value = typeof record === 'object' && record !== null ? Reflect.get(record, key) : undefined;
+    if (!Array.isArray(rule)) return matches(rule as Pattern, value);
+    return rule.some((alternative) => {
+      const isLeaf = value !== undefined && typeof value !== 'object';
+      return typeof alternative === 'string' ? value === alternative : alternative.exists === isLeaf;
+    });
+  });
+}
+
+/** The items that registering an account and one commit with events leave in the table. */
+async function writesOfACommit(): Promise<Item[]> {
+  const memory = createMemoryTable();
+  const written = new Map<string, Item>();
+  async function note(write: Write): Promise<void> {
+    const key = 'put' in write ? write.put : 'update' in write ? write.update : undefined;
+    const item = key && (await memory.get({ pk: key.pk, sk: key.sk }));
+    if (item) written.set(`${item.pk} ${item.sk}`, item);
+  }
+  const table: typeof memory = {
+    ...memory,
+    async write(write) {
+      const outcome = await memory.write(write);
+      await note(write);
+      return outcome;
+    },
+    async transact(writes, token) {
+      const outcome = await memory.transact(writes, token);
+      for (const write of writes) await note(write);
+      return outcome;
+    },
+  };
+  const ref = { region: 'us', account: 'acme' };
+  const log = createEventLog(table, {
+    now: () => 0,
+    newId: randomUUID,
+    schemaBaseUrl: 'https://us.jobwire.example',
+  });
+  const account = { ...ref, secretRef: 'acme', pollIntervalSeconds: 60, paused: false };
+  await registerAccount(table, log, account, { now: 0, epoch: 'e1' });
+  const head = await log.head(ref);
+  if (!head) throw new Error('The account has no log.');
+  await log.commit(ref, {
+    revision: 0,
+    head,
+    events: [
+      { type: 'account.credentials_accepted', time: 0, data: {} },
+      { type: 'account.credentials_accepted', time: 0, data: {} },
+    ],
+    writes: [
+      { put: { ...keys.shard(ref, 1), packed: new Uint8Array([1]) } },
+      { put: { ...keys.snapshot(ref, 1), sequence: 1 } },
+    ],
+  });
+  await table.write({ put: { ...keys.token(ref), value: 'token', version: 'v1' } });
+  await table.write({ put: { ...keys.cursor('us', 'topic', 'acme'), position: 1, mark: 2 } });
+  await table.write({ put: { ...keys.sink('us', 'topic'), kind: 'sns' } });
+  return [...written.values()];
+}
+
+function putRecord(item: Item) {
+  const NewImage = Object.fromEntries(
+    Object.entries(item).flatMap(([name, value]) => (value === undefined ? [] : [[name, attribute(value)]])),
+  );
+  return {
+    ...deleteRecord(item),
+    eventName: 'INSERT',
+    dynamodb: { ...deleteRecord(item).dynamodb, NewImage },
+  };
+}
+
+function deleteRecord(item: Item) {
+  const Keys = { pk: { S: item.pk }, sk: { S: item.sk } };
+  return {
+    eventName: 'REMOVE',
+    eventSource: 'aws:dynamodb',
+    dynamodb: { Keys, SequenceNumber: '1', SizeBytes: 1, StreamViewType: 'NEW_IMAGE' },
+  };
+}
+
+function attribute(value: Value): object {
+  if (typeof value === 'string') return { S: value };
+  if (typeof value === 'number') return { N: String(value) };
+  if (typeof value === 'boolean') return { BOOL: value };
+  if (value === null) return { NULL: true };
+  if (value instanceof Uint8Array) return { B: Buffer.from(value).toString('base64') };
+  return { L: value.map((text) => ({ S: text })) };
+}
+
+/** Secrets Manager, as far as a function's start needs it. */
+async function startSecretsManager(secret: string): Promise<AsyncDisposable & { url: string }> {
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      response.setHeader('content-type', 'application/x-amz-json-1.1');
+      response.end(JSON.stringify({ SecretString: secret, VersionId: 'v1' }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
