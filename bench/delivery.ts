@@ -1,0 +1,113 @@
+/**
+ * A child process: how long it takes from the commit of an event until its webhook is received, on the local host with
+ * the embedded DynamoDB, against a bare signed POST to the same receiver.
+ */
+import { once } from 'node:events';
+import { Webhook } from 'standardwebhooks';
+import { request } from 'undici';
+import { createStateTable, startDynamo } from '../local/embedded.ts';
+import { startHost } from '../local/host.ts';
+import { parseConfig } from '../shared/config.ts';
+import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { startChild } from './child.ts';
+import type { Received, ReceiverFacts } from './receiver.ts';
+import type { UpstreamFacts } from './upstream.ts';
+
+/** What was measured; times in ms. */
+export interface DeliveryFigures {
+  readonly deliveries: number;
+  readonly webhookP50Ms: number;
+  readonly webhookP99Ms: number;
+  readonly bareP50Ms: number;
+  readonly bareP99Ms: number;
+}
+
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const rounds = Number(process.argv[2]);
+const ref = { region: 'us', account: 'bench' };
+
+const [receiver, upstream] = await Promise.all([
+  startChild<ReceiverFacts>('receiver.ts'),
+  startChild<UpstreamFacts>('upstream.ts', ['0']),
+]);
+const dynamo = await startDynamo({});
+const client = dynamo.client();
+await createStateTable(client, 'bench');
+let committedAt = 0;
+const host = await startHost({
+  config: parseConfig(
+    {
+      regions: { us: { baseUrl: upstream.facts.apiUrl, authUrl: upstream.facts.authUrl, realm: 'us' } },
+      accounts: [{ id: 'bench', region: 'us', pollIntervalSeconds: 86_400, ...credentials() }],
+      endpoints: [{ id: 'bench', url: receiver.facts.url, secret: SECRET }],
+      webhooks: { allowPrivateNetworks: true },
+    },
+    {},
+  ),
+  table: createDynamoTable(client, { tableName: 'bench' }),
+  publicUrl: 'http://bench',
+  onGrowth: () => {
+    committedAt = performance.timeOrigin + performance.now();
+  },
+  onFault: (what, cause) => console.error(`Could not ${what}.`, cause),
+});
+
+// The baseline's own event is the first delivery.
+await once(receiver.process, 'message');
+const webhooks: number[] = [];
+const bare: number[] = [];
+for (let round = -20; round < rounds; round += 1) {
+  const received = once(receiver.process, 'message') as Promise<[Received]>;
+  await host.log.append(ref, [
+    { type: 'account.baselined', time: Date.now(), data: { openJobs: round + 20 } },
+  ]);
+  const [{ receivedAt }] = await received;
+  const took = await bareSignedPost();
+  // The first rounds warm both sides up.
+  if (round < 0) continue;
+  webhooks.push(receivedAt - committedAt);
+  bare.push(took);
+}
+await host.stop(2_000);
+client.destroy();
+await dynamo.stop();
+receiver[Symbol.dispose]();
+upstream[Symbol.dispose]();
+process.send?.({
+  deliveries: rounds,
+  webhookP50Ms: percentile(webhooks, 0.5),
+  webhookP99Ms: percentile(webhooks, 0.99),
+  bareP50Ms: percentile(bare, 0.5),
+  bareP99Ms: percentile(bare, 0.99),
+} satisfies DeliveryFigures);
+process.disconnect();
+
+/** From before it is signed until the receiver has it, like the other. */
+async function bareSignedPost(): Promise<number> {
+  const received = once(receiver.process, 'message') as Promise<[Received]>;
+  const start = performance.timeOrigin + performance.now();
+  const sentAt = new Date();
+  const body = JSON.stringify({ specversion: '1.0', id: 'bare', data: { filler: 'x'.repeat(400) } });
+  const answer = await request(receiver.facts.url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/cloudevents+json; charset=utf-8',
+      'webhook-id': 'bare',
+      'webhook-timestamp': String(Math.floor(sentAt.getTime() / 1000)),
+      'webhook-signature': new Webhook(SECRET).sign('bare', sentAt, body),
+    },
+    body,
+  });
+  await answer.body.dump();
+  return (await received)[0].receivedAt - start;
+}
+
+function credentials(): { clientId: string; clientSecret: string } {
+  const { clientId, clientSecret } = upstream.facts;
+  return { clientId, clientSecret };
+}
+
+function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}

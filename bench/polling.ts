@@ -1,0 +1,227 @@
+/**
+ * A child process: what a poll costs, against a floor in the same run. The floor is the least that anybody who polls has
+ * to do: fetch the same pages with the same client and concurrency, JSON.parse, and one SHA-256 per job.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { createStateTable, startDynamo } from '../local/embedded.ts';
+import { createEventLog } from '../shared/log/log.ts';
+import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { createMemoryTable } from '../shared/table/memory-table.ts';
+import type { Table } from '../shared/table/table.ts';
+import { registerAccount } from '../shared/tracking/accounts.ts';
+import { createConnector } from '../shared/tracking/connect.ts';
+import { type PollDeps, type PollReport, pollAccount } from '../shared/tracking/poll.ts';
+import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
+import { startChild } from './child.ts';
+import type { UpstreamFacts } from './upstream.ts';
+
+/** What was measured at one size. Times in ms, memory in MB; `ratio…` are medians of pairs. */
+export interface PollingFigures {
+  readonly jobs: number;
+  readonly floorCpuMs: number;
+  readonly floorWallMs: number;
+  readonly quietCpuRatio: number;
+  readonly quietWallRatio: number;
+  readonly quietRequests: number;
+  readonly changedWallRatio: number;
+  readonly changedCpuRatio: number;
+  readonly commitMs: number;
+  readonly detailsPerChange: number;
+  readonly peakMemoryMb: number;
+  readonly readUnits: number;
+  readonly writeUnits: number;
+  readonly writesPerQuietPoll: number;
+}
+
+const CHANGES = 50;
+const CONCURRENCY = 4;
+const PAGE_SIZE = 100;
+const ACCOUNT = { region: 'us', account: 'bench' };
+
+const jobs = Number(process.argv[2]);
+const rounds = Number(process.argv[3]);
+const upstream = await startChild<UpstreamFacts>('upstream.ts', [String(jobs)]);
+const pages = Math.ceil(jobs / PAGE_SIZE);
+
+/** What a piece of work took. */
+interface Cost {
+  readonly cpuMs: number;
+  readonly wallMs: number;
+}
+
+async function costOf<T>(work: () => Promise<T>): Promise<Cost & { readonly result: T }> {
+  globalThis.gc?.();
+  const cpu = process.cpuUsage();
+  const start = performance.now();
+  const result = await work();
+  const wallMs = performance.now() - start;
+  const { user, system } = process.cpuUsage(cpu);
+  return { result, wallMs, cpuMs: (user + system) / 1000 };
+}
+
+async function floor(): Promise<number> {
+  const { authUrl, apiUrl, clientId, clientSecret } = upstream.facts;
+  token ??= (
+    (await (
+      await fetch(`${authUrl}/realms/us/protocol/openid-connect/token`, {
+        method: 'POST',
+        body: new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret }),
+      })
+    ).json()) as { access_token: string }
+  ).access_token;
+  let next = 1;
+  let hashed = 0;
+  const read = async (): Promise<void> => {
+    while (next <= pages) {
+      const page = next;
+      next += 1;
+      const answer = await fetch(`${apiUrl}/Jobs/active?page=${page}&pageSize=${PAGE_SIZE}`, {
+        headers: { authorization: `Bearer ${token}` },
+      });
+      const { items } = JSON.parse(await answer.text()) as { items: object[] };
+      for (const job of items) {
+        createHash('sha256').update(JSON.stringify(job)).digest();
+        hashed += 1;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, read));
+  return hashed;
+}
+let token: string | undefined;
+
+/** A tracker of the upstream over a table, past its baseline; `commitMs` grows with the time spent in transactions. */
+async function tracker(table: Table): Promise<{ poll(): Promise<PollReport>; readonly times: { commitMs: number; writes: number } }> {
+  const times = { commitMs: 0, writes: 0 };
+  const timed: Table = {
+    ...table,
+    async transact(writes, requestToken) {
+      const start = performance.now();
+      try {
+        return await table.transact(writes, requestToken);
+      } finally {
+        times.commitMs += performance.now() - start;
+        times.writes += writes.length;
+      }
+    },
+    async write(write) {
+      times.writes += 1;
+      return table.write(write);
+    },
+  };
+  const log = createEventLog(timed, { now: Date.now, newId: randomUUID, schemaBaseUrl: 'http://bench' });
+  const deps: PollDeps = {
+    table: timed,
+    log,
+    now: Date.now,
+    newId: randomUUID,
+    settings: DEFAULT_TRACKING,
+    connect: createConnector({
+      regions: { us: { baseUrl: upstream.facts.apiUrl, authUrl: upstream.facts.authUrl, realm: 'us' } },
+      readSecret: async () => ({ ...upstream.facts, version: '1' }),
+      now: Date.now,
+    }),
+  };
+  await registerAccount(
+    timed,
+    log,
+    { ...ACCOUNT, secretRef: 'bench', pollIntervalSeconds: 60, paused: false },
+    { now: Date.now(), epoch: 'bench' },
+  );
+  const poll = async (): Promise<PollReport> => {
+    const report = await pollAccount(deps, ACCOUNT, Date.now() + 600_000);
+    if (report.outcome !== 'complete') throw new Error(`A poll was ${report.outcome}: ${report.problem}`);
+    return report;
+  };
+  const baseline = await poll();
+  if (baseline.openJobs !== jobs) throw new Error(`The baseline has ${baseline.openJobs} jobs, not ${jobs}.`);
+  return { poll, times };
+}
+
+const { poll, times } = await tracker(createMemoryTable());
+// Warm up both sides.
+for (let at = 0; at < 3; at += 1) {
+  await floor();
+  await poll();
+}
+const floors: Cost[] = [];
+const quiet: { cpu: number; wall: number }[] = [];
+let quietRequests = 0;
+for (let round = 0; round < rounds; round += 1) {
+  // In turn, each first every other time, so that neither gets the better half of a noisy machine.
+  const order = round % 2 === 0 ? [floor, poll] : [poll, floor];
+  const costs = new Map<unknown, Cost & { result: unknown }>();
+  for (const work of order) costs.set(work, await costOf<unknown>(work));
+  const a = costs.get(poll);
+  const b = costs.get(floor);
+  if (!a || !b) throw new Error('A round was not measured.');
+  floors.push(b);
+  quiet.push({ cpu: a.cpuMs / b.cpuMs, wall: a.wallMs / b.wallMs });
+  const report = a.result as PollReport;
+  if (report.events !== 0) throw new Error('A quiet poll had events.');
+  quietRequests = Math.max(quietRequests, report.requests);
+}
+const peakMemoryMb = process.resourceUsage().maxRSS / 1024;
+
+const changed: { cpu: number; wall: number }[] = [];
+const commits: number[] = [];
+let details = 0;
+let moved = 0;
+for (let round = 0; round < rounds; round += 1) {
+  const least = await costOf(floor);
+  await upstream.ask({ change: CHANGES });
+  const before = times.commitMs;
+  const full = await costOf(poll);
+  const commit = times.commitMs - before;
+  if (full.result.events < CHANGES) throw new Error(`${CHANGES} changes gave ${full.result.events} events.`);
+  details += full.result.requests - pages;
+  moved += full.result.events;
+  commits.push(commit);
+  changed.push({ cpu: full.cpuMs / least.cpuMs, wall: (full.wallMs - commit) / least.wallMs });
+}
+
+// On the emulator: what DynamoDB would bill.
+const dynamo = await startDynamo({});
+let readUnits = 0;
+let writeUnits = 0;
+let writes = 0;
+try {
+  const client = dynamo.client();
+  await createStateTable(client, 'bench');
+  const table = createDynamoTable(client, { tableName: 'bench' });
+  const onDynamo = await tracker(table);
+  await onDynamo.poll();
+  const before = table.units();
+  const writesBefore = onDynamo.times.writes;
+  await onDynamo.poll();
+  const after = table.units();
+  readUnits = after.read - before.read;
+  writeUnits = after.write - before.write;
+  writes = onDynamo.times.writes - writesBefore;
+} finally {
+  await dynamo.stop();
+}
+
+process.send?.({
+  jobs,
+  floorCpuMs: median(floors.map(({ cpuMs }) => cpuMs)),
+  floorWallMs: median(floors.map(({ wallMs }) => wallMs)),
+  quietCpuRatio: median(quiet.map(({ cpu }) => cpu)),
+  quietWallRatio: median(quiet.map(({ wall }) => wall)),
+  quietRequests,
+  changedWallRatio: median(changed.map(({ wall }) => wall)),
+  changedCpuRatio: median(changed.map(({ cpu }) => cpu)),
+  commitMs: median(commits),
+  detailsPerChange: details / moved,
+  peakMemoryMb,
+  readUnits,
+  writeUnits,
+  writesPerQuietPoll: writes,
+} satisfies PollingFigures);
+upstream[Symbol.dispose]();
+process.disconnect();
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}

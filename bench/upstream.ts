@@ -1,0 +1,43 @@
+/** A child process: a sandbox of the ordering service with one account, changed by messages from the benchmark. */
+import { startSandbox } from '../local/sandbox/server.ts';
+import { createWorld } from '../local/sandbox/world.ts';
+
+/** What a new upstream says of itself. */
+export interface UpstreamFacts {
+  readonly apiUrl: string;
+  readonly authUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+/** Moves the status of so many jobs; answered by the same message when it is done. */
+export interface ChangeRequest {
+  readonly change: number;
+}
+
+const jobs = Number(process.argv[2]);
+const world = createWorld({ now: Date.now });
+const account = world.addAccount({ region: 'us', name: 'bench' });
+const [first, second] = world.statuses('us').map(({ name }) => name);
+if (!first || !second) throw new Error('The sandbox has fewer than two statuses.');
+const numbers = Array.from({ length: jobs }, (_, at) =>
+  account.createJob({ status: first, orderNumber: `PO-${at}`, description: `Order ${at} of the spring collection` }),
+);
+const sandbox = await startSandbox({ world });
+let turn = 0;
+
+process.on('message', ({ change }: ChangeRequest) => {
+  for (let at = 0; at < change; at += 1) {
+    // A prime step visits every job before it comes back, all over the list.
+    turn += 97;
+    const jobNumber = numbers[turn % numbers.length] ?? 0;
+    account.setStatus(jobNumber, account.job(jobNumber)?.masterJobStatus === first ? second : first);
+  }
+  process.send?.({ change });
+});
+process.on('disconnect', () => process.exit(0));
+process.send?.({
+  apiUrl: sandbox.apiUrl('us'),
+  authUrl: sandbox.authUrl('us'),
+  clientId: account.clientId,
+  clientSecret: account.clientSecret,
+} satisfies UpstreamFacts);

@@ -1,0 +1,115 @@
+/** The demo: a sandbox of the ordering service whose jobs move by themselves, and a receiver that checks signatures. */
+import { randomBytes } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import type { Config } from '../shared/config.ts';
+import type { TrackingSettings } from '../shared/tracking/work.ts';
+import { addDemoAccounts, createScenario } from './sandbox/scenario.ts';
+import { startSandbox } from './sandbox/server.ts';
+import { createWorld } from './sandbox/world.ts';
+
+/** What runs besides Jobwire itself. */
+export interface Demo {
+  readonly config: Config;
+  /** Quicker than in production, so that cancellations, late tracking and retries are seen within a minute. */
+  readonly settings: Partial<TrackingSettings>;
+  readonly sandboxUrl: string;
+  readonly receiver: Receiver;
+  stop(): Promise<void>;
+}
+
+/** A webhook receiver that counts what it verified. */
+export interface Receiver {
+  readonly url: string;
+  readonly verified: number;
+  readonly refused: number;
+  stop(): Promise<void>;
+}
+
+/** Sandbox seconds per second: a job's days pass in minutes. */
+const SPEED = 1800;
+
+/** Starts sandbox and receiver, and makes the configuration that tracks every account of the sandbox. */
+export async function startDemo(base: {
+  readonly port: number;
+  readonly host: string;
+  readonly seed: number;
+}): Promise<Demo> {
+  const startedAt = Date.now();
+  // The demo's clock runs at normal speed for the tracker; only the jobs live faster.
+  const world = createWorld({ now: Date.now });
+  const accounts = addDemoAccounts(world, 1);
+  const scenario = createScenario({ world, seed: base.seed, startAt: startedAt, speed: SPEED });
+  const sandbox = await startSandbox({ world, scenario });
+  const secret = `whsec_${randomBytes(32).toString('base64')}`;
+  const receiver = await startReceiver(secret);
+  const config: Config = {
+    port: base.port,
+    host: base.host,
+    dataDir: '',
+    regions: Object.fromEntries(
+      [...new Set(accounts.map(({ region }) => region))].map((region) => [
+        region,
+        { baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region), realm: region },
+      ]),
+    ),
+    accounts: accounts.map(({ region, name, clientId, clientSecret }) => ({
+      id: `${region}-${name}`.toLowerCase().replace(/[^a-z0-9]+/g, '-'),
+      region,
+      clientId,
+      clientSecret,
+      pollIntervalSeconds: 2,
+    })),
+    endpoints: [{ id: 'demo-receiver', url: receiver.url, secret }],
+    webhooks: { allowPrivateNetworks: true, retrySeconds: [1, 2, 5, 10] },
+    departures: { confirmAfterSeconds: 6 },
+    settling: { scheduleSeconds: [3, 5, 10, 20], days: 0.002 },
+  };
+  return {
+    config,
+    settings: { sweepSeconds: 10 },
+    sandboxUrl: sandbox.url,
+    receiver,
+    async stop() {
+      await Promise.all([sandbox.stop(), receiver.stop()]);
+    },
+  };
+}
+
+/** Starts a receiver on loopback: 204 for a request whose signature holds, 400 for any other. */
+async function startReceiver(secret: string): Promise<Receiver> {
+  const webhook = new Webhook(secret);
+  let verified = 0;
+  let refused = 0;
+  const server: Server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      try {
+        webhook.verify(Buffer.concat(chunks), request.headers as Record<string, string>);
+        verified += 1;
+        response.writeHead(204).end();
+      } catch {
+        refused += 1;
+        response.writeHead(400).end();
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/webhooks`,
+    get verified() {
+      return verified;
+    },
+    get refused() {
+      return refused;
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

@@ -1,0 +1,367 @@
+/**
+ * All cells in one process: the use-cases that the Lambdas run, on timers and in-process wake-ups. A wake-up is only a
+ * hint here as it is there: whatever one misses, the next tick finds in the table.
+ */
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import type { SNSClient } from '@aws-sdk/client-sns';
+import pLimit from 'p-limit';
+import type { Agent } from 'undici';
+import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
+import type { Config } from '../shared/config.ts';
+import { createEventLog, type EventLog } from '../shared/log/log.ts';
+import { type DrainReport, drainSink } from '../shared/sinks/drain.ts';
+import { createOutboundAgent } from '../shared/sinks/outbound.ts';
+import {
+  dueSinks,
+  follows,
+  leftoverWakes,
+  listSinks,
+  registerSink,
+  type SinkPort,
+  type SinkRecord,
+  wakeSinks,
+} from '../shared/sinks/sink.ts';
+import { createSnsSink } from '../shared/sinks/sns.ts';
+import { createWebhookSink } from '../shared/sinks/webhook.ts';
+import type { AccountRef } from '../shared/table/schema.ts';
+import { keys } from '../shared/table/schema.ts';
+import type { Table } from '../shared/table/table.ts';
+import { claimDue, listAccounts, registerAccount } from '../shared/tracking/accounts.ts';
+import { createConnector } from '../shared/tracking/connect.ts';
+import { type PollReport, pollAccount } from '../shared/tracking/poll.ts';
+import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/work.ts';
+
+/** What a host runs on. */
+export interface HostOptions {
+  readonly config: Config;
+  readonly table: Table;
+  /** Where to publish: absent, nothing is published to SNS. */
+  readonly sns?: { readonly client: SNSClient; readonly topicArns: Readonly<Record<string, string>> };
+  /** What `dataschema` of events starts with. */
+  readonly publicUrl: string;
+  /** Timings that the configuration file does not hold. */
+  readonly settings?: Partial<TrackingSettings>;
+  /** How often the table is asked what is due. */
+  readonly tickMs?: number;
+  /** An account's log grew. */
+  readonly onGrowth?: (ref: AccountRef) => void;
+  readonly onPoll?: (report: PollReport) => void;
+  readonly onDrain?: (report: DrainReport) => void;
+  /** A fault of a loop: logged, and the next tick tries again. */
+  readonly onFault: (what: string, cause: unknown) => void;
+}
+
+/** A running host. */
+export interface Host {
+  readonly log: EventLog;
+  readonly growth: GrowthSignal;
+  /** Begins nothing new, and waits until what is under way has ended, at most `patienceMs`. */
+  stop(patienceMs: number): Promise<void>;
+}
+
+/** Accounts and sinks of one region listed at most. */
+const MAX_ACCOUNTS = 1000;
+const POLLS_AT_ONCE = 8;
+const POLL_MS = 120_000;
+const DRAIN_MS = 55_000;
+/** How long a drain with nothing to do keeps its lease. */
+const LINGER_MS = 5_000;
+/** The name of the sink that publishes to a cell's SNS topic. */
+const SNS_SINK = 'sns';
+
+/** Brings the table in line with the configuration, and starts polling and delivering. */
+export async function startHost(options: HostOptions): Promise<Host> {
+  const { config, table, onFault } = options;
+  const now = Date.now;
+  const growth = createGrowthSignal();
+  let stopping = false;
+  const underWay = new Set<Promise<unknown>>();
+  const polls = pLimit(POLLS_AT_ONCE);
+  const agents = new Map<string, Agent>();
+
+  const log = createEventLog(table, {
+    now,
+    newId: randomUUID,
+    schemaBaseUrl: options.publicUrl,
+    onCommitted: (ref, sequence) => {
+      growth.grew(ref);
+      options.onGrowth?.(ref);
+      run('wake sinks', () => wake(ref, sequence));
+    },
+  });
+  await reconcile(options, log);
+
+  const settings: TrackingSettings = {
+    ...DEFAULT_TRACKING,
+    confirmAfterSeconds: config.departures.confirmAfterSeconds,
+    settlingScheduleSeconds: config.settling.scheduleSeconds,
+    settlingDays: config.settling.days,
+    ...options.settings,
+  };
+  const connect = createConnector({
+    regions: config.regions,
+    now,
+    readSecret: async (secretRef) => {
+      const account = config.accounts.find(({ id }) => id === secretRef);
+      if (!account) throw new Error(`The account ${secretRef} is not in the configuration.`);
+      const { clientId, clientSecret } = account;
+      const version = createHash('sha256').update(`${clientId}\n${clientSecret}`).digest('hex');
+      return { clientId, clientSecret, version };
+    },
+  });
+
+  /** Runs something in the background; its fault is reported and ends nothing else. */
+  function run(what: string, action: () => Promise<unknown>): void {
+    if (stopping) return;
+    const running = action()
+      .catch((cause: unknown) => onFault(what, cause))
+      .finally(() => underWay.delete(running));
+    underWay.add(running);
+  }
+
+  /** Marks the cursors due, which is what counts, and at the same time tells the sinks, which is quicker. */
+  async function wake(ref: AccountRef, sequence: number): Promise<void> {
+    for (const sink of sinks.get(ref.region) ?? []) {
+      if (!sink.paused && sink.waitUntil <= now() && follows(sink, ref.account)) {
+        drains.ask(ref.region, sink.id, ref.account);
+      }
+    }
+    await wakeSinks(table, ref, sequence, now());
+  }
+
+  /** The sinks as the last tick found them: enough for a hint. */
+  const sinks = new Map<string, (SinkRecord & { readonly waitUntil: number })[]>();
+
+  async function refreshSinks(region: string): Promise<void> {
+    const found = await listSinks(table, region);
+    sinks.set(
+      region,
+      found.map((sink) => ({ ...sink, waitUntil: sink.health.waitUntil })),
+    );
+  }
+
+  const drains = createDrainers(async (region, sink, linger) => {
+    const report = await drainSink(
+      {
+        table,
+        log,
+        now,
+        newId: randomUUID,
+        random: Math.random,
+        retrySeconds: config.webhooks.retrySeconds,
+        open: async (record) => openSink(options, record, agents),
+        linger,
+      },
+      region,
+      sink,
+      now() + DRAIN_MS,
+    );
+    options.onDrain?.(report);
+    return report.outcome === 'more';
+  }, run);
+
+  /** What a scheduled Lambda does each minute: polls that are due, wake marks left over, sinks due for a retry. */
+  async function tick(): Promise<void> {
+    for (const region of Object.keys(config.regions)) {
+      const due = await claimDue(table, region, {
+        now: now(),
+        limit: POLLS_AT_ONCE * 2,
+        claimSeconds: POLL_MS / 1000 + 30,
+      });
+      for (const ref of due) {
+        run('poll', () =>
+          polls(async () => {
+            if (!stopping)
+              options.onPoll?.(
+                await pollAccount(
+                  { table, log, settings, now, newId: randomUUID, connect },
+                  ref,
+                  now() + POLL_MS,
+                ),
+              );
+          }),
+        );
+      }
+      await refreshSinks(region);
+      for (const { ref, sequence } of await leftoverWakes(table, region, 100)) await wake(ref, sequence);
+      for (const sink of await dueSinks(table, region, now())) drains.ask(region, sink);
+    }
+  }
+
+  let ticking = false;
+  const ticker = setInterval(() => {
+    if (ticking) return;
+    ticking = true;
+    run('tick', () =>
+      tick().finally(() => {
+        ticking = false;
+      }),
+    );
+  }, options.tickMs ?? 1000);
+  run('tick', tick);
+
+  return {
+    log,
+    growth,
+    async stop(patienceMs) {
+      stopping = true;
+      clearInterval(ticker);
+      drains.release();
+      const patience = AbortSignal.timeout(patienceMs);
+      await Promise.race([
+        Promise.allSettled([...underWay]),
+        new Promise((resolve) => patience.addEventListener('abort', resolve)),
+      ]);
+      await Promise.allSettled([...agents.values()].map((agent) => agent.destroy()));
+    },
+  };
+}
+
+/**
+ * Makes accounts and sinks as the configuration declares them. What it no longer declares is paused, never deleted: its
+ * log, its snapshots and its place in the log stay.
+ */
+async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
+  const { config, table } = options;
+  const now = Date.now();
+  for (const region of Object.keys(config.regions)) {
+    const declared = config.accounts.filter((account) => account.region === region);
+    const sinks = declaredSinks(options, region);
+    const known = await listAccounts(table, region, MAX_ACCOUNTS);
+    // Sinks before new accounts, so that they get those from the beginning.
+    for (const sink of sinks) await registerSink(table, log, sink, known);
+    for (const { id, pollIntervalSeconds } of declared) {
+      const account = { region, account: id, secretRef: id, pollIntervalSeconds, paused: false };
+      await registerAccount(table, log, account, { now, epoch: newEpoch(now) });
+    }
+    for (const account of known) {
+      if (!declared.some(({ id }) => id === account.account)) {
+        await registerAccount(table, log, { ...account, paused: true }, { now, epoch: newEpoch(now) });
+      }
+    }
+    for (const sink of await listSinks(table, region)) {
+      if (!sinks.some(({ id }) => id === sink.id)) {
+        await table.write({ update: keys.sink(region, sink.id), set: { paused: true } });
+      }
+    }
+  }
+}
+
+function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord[] {
+  const topicArn = sns?.topicArns[region];
+  const ids = config.accounts.filter((account) => account.region === region).map(({ id }) => id);
+  const webhooks = config.endpoints.flatMap(({ id, url, accounts, types = [] }): SinkRecord[] => {
+    const followed = accounts?.filter((account) => ids.includes(account)) ?? [];
+    if (accounts && followed.length === 0) return [];
+    return [{ region, id, kind: 'webhook', target: url, accounts: followed, types, paused: false }];
+  });
+  if (topicArn === undefined) return webhooks;
+  const topic: SinkRecord = {
+    region,
+    id: SNS_SINK,
+    kind: 'sns',
+    target: topicArn,
+    accounts: [],
+    types: [],
+    paused: false,
+  };
+  return [topic, ...webhooks];
+}
+
+function openSink({ config, sns }: HostOptions, record: SinkRecord, agents: Map<string, Agent>): SinkPort {
+  switch (record.kind) {
+    case 'sns':
+      if (!sns) throw new Error('There is no SNS to publish to.');
+      return createSnsSink(sns.client, record.target);
+    case 'webhook': {
+      const endpoint = config.endpoints.find(({ id }) => id === record.id);
+      if (!endpoint) throw new Error(`The endpoint ${record.id} is not in the configuration.`);
+      const { allowPrivateNetworks } = config.webhooks;
+      let agent = agents.get(record.id);
+      if (!agent) {
+        agent = createOutboundAgent({ allowPrivateNetworks, connections: 16 });
+        agents.set(record.id, agent);
+      }
+      return createWebhookSink({
+        url: record.target,
+        secrets: [endpoint.secret],
+        allowPrivateNetworks,
+        now: Date.now,
+        agent,
+      });
+    }
+  }
+}
+
+/** Sorts by time, and differs for two tables made in the same second. */
+function newEpoch(now: number): string {
+  return `${Math.floor(now / 1000).toString(36)}${randomBytes(3).toString('hex')}`;
+}
+
+/** The drain of one sink that is under way, and the accounts it has been told of meanwhile. */
+interface Drainer {
+  readonly told: Set<string>;
+  hear: (() => void) | undefined;
+}
+
+/**
+ * Runs one drain per sink at a time. One that has nothing to do stays for {@link LINGER_MS}, with its lease and its
+ * positions, so that what is committed meanwhile is on its way at once.
+ */
+function createDrainers(
+  drain: (region: string, sink: string, linger: () => Promise<string[] | undefined>) => Promise<boolean>,
+  run: (what: string, action: () => Promise<unknown>) => void,
+): {
+  /** Asks for a drain; with an account, one under way is told to look there. */
+  ask(region: string, sink: string, account?: string): void;
+  /** Lets drains that only wait end. */
+  release(): void;
+} {
+  const underWay = new Map<string, Drainer>();
+
+  function ask(region: string, sink: string, account?: string): void {
+    const name = `${region}/${sink}`;
+    const running = underWay.get(name);
+    if (running) {
+      if (account === undefined) return;
+      running.told.add(account);
+      running.hear?.();
+      return;
+    }
+    const drainer: Drainer = { told: new Set(), hear: undefined };
+    underWay.set(name, drainer);
+    run('drain a sink', async () => {
+      let more = false;
+      try {
+        more = await drain(region, sink, () => lingerOf(drainer));
+      } finally {
+        underWay.delete(name);
+        if (more || drainer.told.size > 0) ask(region, sink);
+      }
+    });
+  }
+
+  return {
+    ask,
+    release() {
+      for (const drainer of underWay.values()) drainer.hear?.();
+    },
+  };
+}
+
+/** The accounts a drainer is told of, as soon as there are any; none after a while. */
+async function lingerOf(drainer: Drainer): Promise<string[] | undefined> {
+  if (drainer.told.size === 0) {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, LINGER_MS);
+      drainer.hear = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    drainer.hear = undefined;
+  }
+  const told = [...drainer.told];
+  drainer.told.clear();
+  return told.length > 0 ? told : undefined;
+}

@@ -1,0 +1,348 @@
+/** `npm start`: Jobwire on one machine. Without a configuration it is a demo; with `--config FILE` it tracks real accounts. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { parseArgs } from 'node:util';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { createAdaptorServer } from '@hono/node-server';
+import { createApi } from '../shared/api/app.ts';
+import { type Config, ConfigError, parseConfig } from '../shared/config.ts';
+import type { JobEvent } from '../shared/events/event.ts';
+import type { EventLog } from '../shared/log/log.ts';
+import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { createMemoryTable } from '../shared/table/memory-table.ts';
+import type { AccountRef } from '../shared/table/schema.ts';
+import type { Table } from '../shared/table/table.ts';
+import { DataDirError, openDataDir } from './data-dir.ts';
+import { type Demo, startDemo } from './demo.ts';
+import { createStateTable, MissingBinaryError, startDynamo, startFauxqs } from './embedded.ts';
+import { startHost } from './host.ts';
+import { createTerminal } from './terminal.ts';
+
+const TABLE_NAME = 'jobwire-state';
+/** What is under way when the program is told to stop has this long to end. Cut off, it is made good after a restart. */
+const PATIENCE_MS = 2_500;
+const USAGE = 'Usage: npm start -- [--config FILE] [--port N] [--seed N] [--verbose]';
+
+/** A start that can't be: one sentence for the person at the terminal. */
+class StartError extends Error {}
+
+const terminal = createTerminal(process.stdout);
+const cleanups: (() => unknown)[] = [];
+let ending: Promise<never> | undefined;
+
+process.on('SIGINT', () => void end(0));
+process.on('SIGTERM', () => void end(0));
+// Whoever reads our output may go first; that is no reason to leave processes behind.
+process.stdout.on('error', () => void end(0));
+
+try {
+  await main();
+} catch (cause) {
+  console.error(cause instanceof Error && isExpected(cause) ? cause.message : cause);
+  await end(1);
+}
+
+async function main(): Promise<void> {
+  const args = readArguments();
+  const file = args.config === undefined ? undefined : readConfig(args.config);
+  const port = args.port ?? file?.port ?? 4000;
+  const host = file?.host ?? '127.0.0.1';
+  const dataDir = file && openDataDir(file.dataDir);
+  if (dataDir) cleanups.push(() => dataDir.release());
+
+  // The port first: nothing is started for a program that nobody could talk to.
+  let answer: ((request: Request) => Response | Promise<Response>) | undefined;
+  const server = createAdaptorServer({
+    fetch: (request) => answer?.(request) ?? new Response('Starting\n', { status: 503 }),
+  }) as Server;
+  const url = await listen(server, port, host);
+
+  const demo = file ? undefined : await startDemo({ port, host, seed: args.seed ?? 1 });
+  if (demo) cleanups.push(() => demo.stop());
+  const config = file ?? demo?.config;
+  if (!config) return;
+  const apiKey = config.apiKey ?? dataDir?.apiKey() ?? randomBytes(18).toString('base64url');
+
+  const { table, where } = await openTable(config, dataDir?.dynamoPath);
+  const queues = await startFauxqs(dataDir ? { dataDir: dataDir.queuesPath } : {});
+  cleanups.push(() => queues.stop());
+  const topicArns: Record<string, string> = {};
+  for (const region of Object.keys(config.regions)) {
+    topicArns[region] = await queues.ensureTopic(`jobwire-${region}-events.fifo`);
+  }
+
+  const printer = createPrinter();
+  const running = await startHost({
+    config,
+    table,
+    sns: { client: queues.sns(), topicArns },
+    publicUrl: url,
+    ...(demo ? { settings: demo.settings, tickMs: 250 } : {}),
+    onGrowth: (ref) => printer.grew(ref),
+    onFault: (what, cause) => {
+      if (!ending) console.error(`Could not ${what}: ${cause instanceof Error ? cause.message : cause}`);
+    },
+    ...(args.verbose
+      ? {
+          onPoll: (report) => terminal.line(terminal.dim(JSON.stringify({ poll: report }))),
+          onDrain: (report) => terminal.line(terminal.dim(JSON.stringify({ drain: report }))),
+        }
+      : {}),
+  });
+  cleanups.push(() => running.stop(PATIENCE_MS));
+  const api = createApi({
+    table,
+    log: running.log,
+    regions: Object.keys(config.regions),
+    apiKey,
+    now: Date.now,
+    growth: running.growth,
+  });
+  answer = (request) => api.fetch(request);
+
+  introduce({
+    config,
+    demo,
+    url,
+    where,
+    queues: queues.endpoint,
+    dataDir: dataDir?.path,
+    apiKey,
+    keyIsKept: file?.apiKey === undefined,
+  });
+  await printer.follow(running.log, config, demo ? 'beginning' : 'now');
+  if (demo) reportReceiver(demo);
+}
+
+function readArguments(): { config?: string; port?: number; seed?: number; verbose: boolean } {
+  let values: { config?: string; port?: string; seed?: string; verbose?: boolean; help?: boolean };
+  try {
+    ({ values } = parseArgs({
+      options: {
+        config: { type: 'string' },
+        port: { type: 'string' },
+        seed: { type: 'string' },
+        verbose: { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    }));
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message.split('. ')[0] : '';
+    throw new StartError(`${why}. ${USAGE}`, { cause });
+  }
+  if (values.help) {
+    terminal.line(USAGE);
+    process.exit(0);
+  }
+  const whole = (name: 'port' | 'seed', most: number): { [name: string]: number } => {
+    const text = values[name];
+    if (text === undefined) return {};
+    if (!/^\d{1,10}$/.test(text) || Number(text) > most) {
+      throw new StartError(`--${name} must be a whole number from 0 to ${most}.`);
+    }
+    return { [name]: Number(text) };
+  };
+  return {
+    ...(values.config === undefined ? {} : { config: values.config }),
+    ...whole('port', 65_535),
+    ...whole('seed', 4_294_967_295),
+    verbose: values.verbose === true,
+  };
+}
+
+function readConfig(path: string): Config {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new StartError(`The configuration file ${path} can't be read.`, { cause });
+  }
+  let raw: unknown;
+  try {
+    raw = JSON.parse(text);
+  } catch (cause) {
+    const where =
+      cause instanceof Error ? /position \d+|line \d+ column \d+/.exec(cause.message)?.[0] : undefined;
+    throw new StartError(`${path} is not JSON${where ? ` (at ${where})` : ''}.`, { cause });
+  }
+  try {
+    return parseConfig(raw, process.env);
+  } catch (cause) {
+    if (cause instanceof ConfigError) throw new ConfigError(`${path}: ${cause.message}`, { cause });
+    throw cause;
+  }
+}
+
+async function listen(server: Server, port: number, host: string): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) =>
+      reject(
+        cause.code === 'EADDRINUSE'
+          ? new StartError(`Port ${port} is in use; stop what listens there, or choose another one.`, {
+              cause,
+            })
+          : new StartError(`Can't listen on ${host}:${port}: ${cause.message}.`, { cause }),
+      ),
+    );
+    server.listen(port, host, resolve);
+  });
+  cleanups.push(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const address = server.address();
+  const bound = typeof address === 'object' && address ? address.port : port;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`;
+}
+
+/** The state table: an external one, the embedded one, or for a demo on a platform without one, this process's memory. */
+async function openTable(
+  config: Config,
+  dbPath: string | undefined,
+): Promise<{ table: Table; where: string }> {
+  if (config.dynamodbEndpoint !== undefined) {
+    const client = new DynamoDBClient({ endpoint: config.dynamodbEndpoint });
+    await createStateTable(client, TABLE_NAME);
+    cleanups.push(() => client.destroy());
+    return { table: createDynamoTable(client, { tableName: TABLE_NAME }), where: config.dynamodbEndpoint };
+  }
+  try {
+    const dynamo = await startDynamo({
+      ...(dbPath === undefined ? {} : { dbPath }),
+      onExit: () => {
+        if (ending) return;
+        console.error('The embedded DynamoDB has ended unexpectedly; start again, nothing is lost.');
+        void end(1);
+      },
+    });
+    cleanups.push(() => dynamo.stop());
+    const client = dynamo.client();
+    await createStateTable(client, TABLE_NAME);
+    return { table: createDynamoTable(client, { tableName: TABLE_NAME }), where: dynamo.endpoint };
+  } catch (cause) {
+    if (!(cause instanceof MissingBinaryError) || dbPath !== undefined) throw cause;
+    terminal.line('There is no embedded DynamoDB for this platform: the demo keeps its state in memory.');
+    return { table: createMemoryTable(), where: 'this process (in memory)' };
+  }
+}
+
+function introduce(facts: {
+  config: Config;
+  demo: Demo | undefined;
+  url: string;
+  where: string;
+  queues: string;
+  dataDir: string | undefined;
+  apiKey: string;
+  keyIsKept: boolean;
+}): void {
+  const { config, demo, url } = facts;
+  const row = (what: string, where: string): void => terminal.line(`  ${what.padEnd(20)} ${where}`);
+  const account = config.accounts[0]?.id ?? 'ACCOUNT';
+  terminal.line();
+  terminal.line(
+    terminal.heading(
+      demo
+        ? `Jobwire demo: ${config.accounts.length} accounts in ${Object.keys(config.regions).length} regions of a sandbox`
+        : `Jobwire: ${config.accounts.length} accounts in ${Object.keys(config.regions).length} regions`,
+    ),
+  );
+  if (demo) row('Ordering service', `${demo.sandboxUrl} (sandbox; its jobs move by themselves)`);
+  row('HTTP API', url);
+  row('DynamoDB', facts.where);
+  row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
+  if (demo) row('Webhook receiver', `${demo.receiver.url} (verifies every signature)`);
+  else row('Webhook endpoints', String(config.endpoints.length));
+  if (facts.dataDir) row('Data', facts.dataDir);
+  terminal.line();
+  terminal.line(terminal.heading('Try'));
+  // A key from the configuration is a secret its owner knows; only one that was made here has to be shown.
+  const key = facts.keyIsKept ? facts.apiKey : '$JOBWIRE_API_KEY';
+  terminal.line(`  curl -H "Authorization: Bearer ${key}" "${url}/v1/accounts/${account}/events?limit=5"`);
+  terminal.line(`  curl -N -H "Authorization: Bearer ${key}" ${url}/v1/events/stream`);
+  terminal.line();
+  terminal.line(`${terminal.heading('Live events')}${terminal.dim('   Ctrl-C stops everything')}`);
+}
+
+/** Prints the events of every account as its log grows, each once and in order. */
+function createPrinter() {
+  const positions = new Map<string, number>();
+  const busy = new Map<string, boolean>();
+  let log: EventLog | undefined;
+
+  async function print(ref: AccountRef): Promise<void> {
+    const name = `${ref.region}/${ref.account}`;
+    if (!log || busy.has(name)) {
+      busy.set(name, true);
+      return;
+    }
+    busy.set(name, false);
+    const page = await log.read(ref, positions.get(name) ?? 0, 200);
+    if (page?.kind === 'events') {
+      for (const event of page.events) {
+        terminal.event(JSON.parse(event.json) as JobEvent);
+        positions.set(name, event.sequence);
+      }
+    }
+    const again = busy.get(name);
+    busy.delete(name);
+    if (again || (page?.kind === 'events' && page.events.length > 0)) await print(ref);
+  }
+
+  return {
+    grew(ref: AccountRef): void {
+      print(ref).catch(() => busy.delete(`${ref.region}/${ref.account}`));
+    },
+    /** Begins: with everything (a demo begins with nothing), or with what comes from now on. */
+    async follow(source: EventLog, config: Config, from: 'beginning' | 'now'): Promise<void> {
+      for (const { id: account, region } of config.accounts) {
+        const head = from === 'now' ? await source.head({ region, account }) : undefined;
+        positions.set(`${region}/${account}`, head?.sequence ?? 0);
+      }
+      log = source;
+      busy.clear();
+      for (const { id: account, region } of config.accounts) this.grew({ region, account });
+    },
+  };
+}
+
+/** Says now and then what the demo's receiver got. */
+function reportReceiver({ receiver }: Demo): void {
+  let told = -1;
+  const timer = setInterval(() => {
+    if (receiver.verified === told) return;
+    told = receiver.verified;
+    const refused = receiver.refused === 0 ? '' : `, ${receiver.refused} refused`;
+    terminal.line(
+      terminal.dim(`         webhook receiver: ${told} deliveries, every signature verified${refused}`),
+    );
+  }, 5_000);
+  cleanups.push(() => clearInterval(timer));
+}
+
+function isExpected(cause: Error): boolean {
+  return (
+    cause instanceof StartError ||
+    cause instanceof ConfigError ||
+    cause instanceof DataDirError ||
+    cause instanceof MissingBinaryError
+  );
+}
+
+/** Stops everything in reverse order of its start, and exits. */
+function end(code: number): Promise<never> {
+  ending ??= (async () => {
+    const timer = setTimeout(() => process.exit(code), PATIENCE_MS + 1_500);
+    timer.unref();
+    for (const cleanup of cleanups.reverse()) {
+      try {
+        await cleanup();
+      } catch (cause) {
+        console.error(cause instanceof Error ? cause.message : cause);
+      }
+    }
+    process.exit(code);
+  })();
+  return ending;
+}

@@ -1,0 +1,106 @@
+/** What a terminal shows of the wire: one readable line per event. */
+import { styleText } from 'node:util';
+import type { JobEvent } from '../shared/events/event.ts';
+
+/** Formats for a stream; colours only where the stream shows them. */
+export interface Terminal {
+  line(text?: string): void;
+  event(event: JobEvent): void;
+  heading(text: string): string;
+  dim(text: string): string;
+}
+
+type Style = Parameters<typeof styleText>[0];
+
+/** Makes one over a stream such as `process.stdout`. */
+export function createTerminal(stream: NodeJS.WriteStream): Terminal {
+  const paint = (style: Style, text: string): string => styleText(style, text, { stream });
+  return {
+    line: (text = '') => void stream.write(`${text}\n`),
+    heading: (text) => paint('bold', text),
+    dim: (text) => paint('dim', text),
+    event(event) {
+      const { region, account } = event.data;
+      const job = event.subject?.slice('jobs/'.length) ?? '';
+      const columns = [
+        paint('dim', new Date(event.time).toLocaleTimeString('en-GB')),
+        `${region}/${account}`.padEnd(20),
+        job.padEnd(8),
+        paint(colourOf(event.type), event.type.padEnd(24)),
+        paint('dim', describe(event)),
+      ];
+      stream.write(`${columns.join(' ').trimEnd()}\n`);
+    },
+  };
+}
+
+function colourOf(type: string): Style {
+  if (type.startsWith('account.')) return 'magenta';
+  switch (type) {
+    case 'job.dispatched':
+    case 'job.tracking_added':
+      return 'green';
+    case 'job.cancelled':
+    case 'job.unavailable':
+    case 'job.overdue':
+    case 'job.dispatch_revoked':
+      return 'red';
+    case 'job.created':
+      return 'cyan';
+    default:
+      return 'yellow';
+  }
+}
+
+interface Shown {
+  job?: { description?: string | null; dateDue?: string | null; tracking?: Parcel[] };
+  changes?: Record<string, { from: unknown; to: unknown }>;
+  tracking?: (Parcel & { to?: Parcel })[];
+  [field: string]: unknown;
+}
+interface Parcel {
+  number: string | null;
+  link: string | null;
+}
+
+/** What happened, in a few words. */
+function describe(event: JobEvent): string {
+  const data = event.data as Shown;
+  const changes = Object.entries(data.changes ?? {}).map(([field, { from, to }]) =>
+    field === 'status' ? `${plain(from)} → ${plain(to)}` : `${field}: ${plain(from)} → ${plain(to)}`,
+  );
+  switch (event.type) {
+    case 'job.created':
+      return plain(data.job?.description);
+    case 'job.dispatched':
+      return `on ${plain(data.occurredAt)}${parcels(data.job?.tracking, ', ')}`;
+    case 'job.tracking_added':
+    case 'job.tracking_removed':
+      return parcels(data.tracking);
+    case 'job.tracking_updated':
+      return parcels(data.tracking?.map((entry) => entry.to ?? entry));
+    case 'job.overdue':
+      return `due ${plain(data.job?.dateDue)}`;
+    case 'job.cancelled':
+    case 'job.unavailable':
+      return `inferred; its record says ${plain(data.jobStatus)}`;
+    case 'account.baselined':
+      return `${data.openJobs} open jobs known; changes are announced from here on`;
+    case 'status.discovered':
+      return plain(data.status);
+    default:
+      return changes.length > 0 ? changes.join('; ') : plain(data.reason ?? '');
+  }
+}
+
+function parcels(entries: readonly Parcel[] | undefined, before = ''): string {
+  if (!entries || entries.length === 0) return '';
+  return before + entries.map(({ number, link }) => plain(number ?? link)).join(', ');
+}
+
+/** Text of others, as text: no control characters reach the terminal, and no line grows without end. */
+function plain(value: unknown): string {
+  if (value === null || value === undefined) return '–';
+  const text = String(value).replace(/\p{Cc}+/gu, ' ');
+  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
+}
