@@ -1,5 +1,5 @@
 /** Child processes of the benchmark, so that what they compute is not counted as ours. */
-import { fork, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
@@ -12,7 +12,11 @@ export interface Child<Facts> extends Disposable {
 }
 
 /** Starts a module of this folder with arguments and waits for its first message. It ends with `Symbol.dispose`. */
-export async function startChild<Facts>(module: string, args: string[] = [], execArgv: string[] = []): Promise<Child<Facts>> {
+export async function startChild<Facts>(
+  module: string,
+  args: string[] = [],
+  execArgv: string[] = [],
+): Promise<Child<Facts>> {
   const child = fork(fileURLToPath(new URL(module, import.meta.url)), args, { execArgv });
   const [facts] = (await once(child, 'message')) as [Facts];
   return {

@@ -37,7 +37,11 @@ console.table(
     ]),
   ),
 );
-console.table({ delivery: Object.fromEntries(Object.entries(delivery).map(([name, value]) => [name, round(value as number)])) });
+console.table({
+  delivery: Object.fromEntries(
+    Object.entries(delivery).map(([name, value]) => [name, round(value as number)]),
+  ),
+});
 for (const figures of polling) console.log(JSON.stringify({ bench: 'polling', ...figures }));
 console.log(JSON.stringify({ bench: 'delivery', ...delivery }));
 
@@ -50,7 +54,11 @@ const bars: Bar[] = [
   { what: 'Quiet poll of 5,000 jobs: CPU / floor', measured: middle.quietCpuRatio, atMost: 1.5 },
   { what: 'Quiet poll of 5,000 jobs: wall / floor', measured: middle.quietWallRatio, atMost: 1.5 },
   { what: 'Quiet poll of 5,000 jobs: peak memory, MB', measured: middle.peakMemoryMb, atMost: 200 },
-  { what: 'Poll of 5,000 jobs with 50 changes: wall less commit / floor', measured: middle.changedWallRatio, atMost: 2 },
+  {
+    what: 'Poll of 5,000 jobs with 50 changes: wall less commit / floor',
+    measured: middle.changedWallRatio,
+    atMost: 2,
+  },
   {
     what: 'Growth of the CPU ratio from 500 to 20,000 jobs',
     measured: large.quietCpuRatio / small.quietCpuRatio,

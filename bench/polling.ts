@@ -65,7 +65,11 @@ async function floor(): Promise<number> {
     (await (
       await fetch(`${authUrl}/realms/us/protocol/openid-connect/token`, {
         method: 'POST',
-        body: new URLSearchParams({ grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret }),
+        body: new URLSearchParams({
+          grant_type: 'client_credentials',
+          client_id: clientId,
+          client_secret: clientSecret,
+        }),
       })
     ).json()) as { access_token: string }
   ).access_token;
@@ -91,7 +95,9 @@ async function floor(): Promise<number> {
 let token: string | undefined;
 
 /** A tracker of the upstream over a table, past its baseline; `commitMs` grows with the time spent in transactions. */
-async function tracker(table: Table): Promise<{ poll(): Promise<PollReport>; readonly times: { commitMs: number; writes: number } }> {
+async function tracker(
+  table: Table,
+): Promise<{ poll(): Promise<PollReport>; readonly times: { commitMs: number; writes: number } }> {
   const times = { commitMs: 0, writes: 0 };
   const timed: Table = {
     ...table,

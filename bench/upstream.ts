@@ -20,7 +20,11 @@ const account = world.addAccount({ region: 'us', name: 'bench' });
 const [first, second] = world.statuses('us').map(({ name }) => name);
 if (!first || !second) throw new Error('The sandbox has fewer than two statuses.');
 const numbers = Array.from({ length: jobs }, (_, at) =>
-  account.createJob({ status: first, orderNumber: `PO-${at}`, description: `Order ${at} of the spring collection` }),
+  account.createJob({
+    status: first,
+    orderNumber: `PO-${at}`,
+    description: `Order ${at} of the spring collection`,
+  }),
 );
 const sandbox = await startSandbox({ world });
 let turn = 0;

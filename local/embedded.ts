@@ -219,8 +219,8 @@ export async function startFauxqs(options: FauxqsOptions = {}): Promise<Embedded
     return client;
   };
   const sns = () => register(new SNSClient(settings));
-  // A queue's URL keeps the port it was made with; the server goes by the name in it.
-  const sqs = () => register(new SQSClient({ ...settings, useQueueUrlAsEndpoint: false }));
+  // A queue's URL keeps the port it was made with; client and server both go by the name in it.
+  const sqs = () => register(new SQSClient(settings));
   const own = { sns: sns(), sqs: sqs() };
   let stopped: Promise<void> | undefined;
 

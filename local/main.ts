@@ -15,7 +15,13 @@ import type { AccountRef } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
-import { createStateTable, MissingBinaryError, startDynamo, startFauxqs } from './embedded.ts';
+import {
+  createStateTable,
+  EmbeddedPartError,
+  MissingBinaryError,
+  startDynamo,
+  startFauxqs,
+} from './embedded.ts';
 import { startHost } from './host.ts';
 import { createTerminal } from './terminal.ts';
 
@@ -326,7 +332,8 @@ function isExpected(cause: Error): boolean {
     cause instanceof StartError ||
     cause instanceof ConfigError ||
     cause instanceof DataDirError ||
-    cause instanceof MissingBinaryError
+    cause instanceof MissingBinaryError ||
+    cause instanceof EmbeddedPartError
   );
 }
 

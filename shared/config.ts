@@ -7,7 +7,10 @@ export const DEFAULT_RETRY_SECONDS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400
 
 const id = z
   .string()
-  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit');
+  .regex(
+    /^[a-z0-9][a-z0-9-]{0,62}$/,
+    'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit',
+  );
 const httpUrl = z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
 const seconds = z.number('must be a number of seconds').positive('must be more than 0');
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
@@ -46,7 +49,10 @@ const schema = z
         region: z.string('must be the name of a region'),
         clientId: text('the client id of the account’s credentials'),
         clientSecret: text('the client secret of the account’s credentials'),
-        pollIntervalSeconds: seconds.min(1, 'must be at least 1').max(86_400, 'must be at most 86400').default(120),
+        pollIntervalSeconds: seconds
+          .min(1, 'must be at least 1')
+          .max(86_400, 'must be at most 86400')
+          .default(120),
       }),
       'must be a list of accounts',
     ),
@@ -60,7 +66,11 @@ const schema = z
           accounts: z.array(z.string()).min(1, 'must name at least one account').optional(),
           /** Absent: all types. A final `*` stands for the rest of the name. */
           types: z
-            .array(z.string().regex(/^[a-z_.]*\*?$/, 'must be an event type, or the beginning of one and a final *'))
+            .array(
+              z
+                .string()
+                .regex(/^[a-z_.]*\*?$/, 'must be an event type, or the beginning of one and a final *'),
+            )
             .min(1, 'must name at least one type')
             .optional(),
         }),
@@ -93,7 +103,8 @@ const schema = z
       if (!regions.includes(account.region)) {
         fail(['accounts', at, 'region'], `must be one of the configured regions (${regions.join(', ')})`);
       }
-      if (accounts.has(account.id)) fail(['accounts', at, 'id'], `must be unique, and "${account.id}" is there twice`);
+      if (accounts.has(account.id))
+        fail(['accounts', at, 'id'], `must be unique, and "${account.id}" is there twice`);
       accounts.add(account.id);
     });
     const endpoints = new Set<string>();
@@ -104,12 +115,17 @@ const schema = z
       endpoints.add(endpoint.id);
       const refusal = refuseUrl(endpoint.url, config.webhooks.allowPrivateNetworks);
       if (refusal) {
-        const hint = config.webhooks.allowPrivateNetworks ? '' : ' (webhooks.allowPrivateNetworks opens this for local use)';
+        const hint = config.webhooks.allowPrivateNetworks
+          ? ''
+          : ' (webhooks.allowPrivateNetworks opens this for local use)';
         fail(['endpoints', at, 'url'], `is refused: ${refusal.replace(/\.$/, '')}${hint}`);
       }
       endpoint.accounts?.forEach((account, place) => {
         if (!accounts.has(account)) {
-          fail(['endpoints', at, 'accounts', place], `must be the id of a configured account, and "${account}" is none`);
+          fail(
+            ['endpoints', at, 'accounts', place],
+            `must be the id of a configured account, and "${account}" is none`,
+          );
         }
       });
     });

@@ -136,6 +136,9 @@ describe('The embedded DynamoDB', () => {
         ${then}`);
       const pids = (await program.line()).split(',').map(Number);
       expect(pids.filter((pid) => pid > 1)).toHaveLength(2);
+      onTestFinished(() => {
+        for (const pid of pids.filter(isRunning)) process.kill(pid, 'SIGKILL');
+      });
       if (signal) {
         expect(pids.filter(isRunning)).toEqual(pids);
         program.child.kill(signal);
@@ -294,7 +297,7 @@ describe('The embedded SNS and SQS', () => {
     expect(await receive(sqs, subscribed.queueUrl)).toBeUndefined();
   });
 
-  test('what was published is there after kill -9, under another port', async () => {
+  test('topic, subscription and what was published are there after kill -9, under another port', async () => {
     const dataDir = temporaryFolder();
     const program = runProgram(`
       const fauxqs = await startFauxqs({ dataDir: ${JSON.stringify(dataDir)} });
@@ -302,21 +305,30 @@ describe('The embedded SNS and SQS', () => {
       const { queueUrl } = await fauxqs.subscribeQueue(topic, 'erp.fifo');
       const { PublishCommand } = await import('@aws-sdk/client-sns');
       await fauxqs.sns().send(new PublishCommand({
-        TopicArn: topic, Message: 'kept', MessageGroupId: 'job', MessageDeduplicationId: '1',
+        TopicArn: topic, Message: 'first', MessageGroupId: 'job', MessageDeduplicationId: '1',
       }));
-      console.log(topic);
+      console.log(fauxqs.endpoint, topic, queueUrl);
       setInterval(() => {}, 1000);`);
-    const topic = await program.line();
+    const [endpoint, topic = '', queueUrl = ''] = (await program.line()).split(' ');
     program.child.kill('SIGKILL');
     await program.ended;
 
-    const fauxqs = await fauxqsForTest({ dataDir });
-    expect(await fauxqs.ensureTopic('events.fifo')).toBe(topic);
-    const { queueUrl } = await fauxqs.subscribeQueue(topic, 'erp.fifo');
-    await fauxqs.sns().send(publish(topic, 'new'));
-    const sqs = fauxqs.sqs();
-    expect(await receive(sqs, queueUrl)).toBe('kept');
-    expect(await receive(sqs, queueUrl)).toBe('new');
+    const second = await fauxqsForTest({ dataDir });
+    expect(second.endpoint).not.toBe(endpoint);
+    await second.sns().send(publish(topic, 'second'));
+    await second.stop();
+
+    const third = await fauxqsForTest({ dataDir });
+    const sqs = third.sqs();
+    // The URL names the old port, where nobody listens.
+    expect(await receive(sqs, queueUrl)).toBe('first');
+    expect(await receive(sqs, queueUrl)).toBe('second');
+    expect(await third.ensureTopic('events.fifo')).toBe(topic);
+    expect((await third.subscribeQueue(topic, 'erp.fifo')).queueUrl).toContain(third.endpoint);
+    await third.stop();
+
+    const fourth = await fauxqsForTest({ dataDir });
+    expect(await receive(fourth.sqs(), queueUrl)).toBeUndefined();
   });
 });
 

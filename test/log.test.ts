@@ -128,6 +128,13 @@ eachTable('The event log', (makeTable, kind) => {
       expect(await table.get(keys.snapshot(ref, 5))).toMatchObject({ state: 'new' });
     });
 
+    test('a commit without events does not set back a head that it knows of no more', async () => {
+      const held = await request([], { headAttributes: { statusNames: ['New'] } });
+      await log.append(ref, [draft('operator-1')]);
+      expect(await log.commit(ref, held)).toMatchObject({ kind: 'committed', head: { sequence: 1 } });
+      expect(await headNow()).toMatchObject({ sequence: 1, attributes: { statusNames: ['New'] } });
+    });
+
     test('no id is used in two epochs, and a poll goes on in the new one', async () => {
       const held = await request(['after']);
       await commit(['before']);

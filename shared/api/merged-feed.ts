@@ -1,6 +1,6 @@
 /**
  * One stream of the events of all accounts of this process, merged from their logs. It stands in until the cell feed
- * (`CELL_FEED`) gives all of them one sequence; then only the cursor becomes shorter.
+ * gives all of them one sequence; then only the cursor becomes shorter.
  *
  * Until then a cursor has to say where the stream stands in each log: `{ "<region>/<account>": "<epoch>.<sequence>" }`,
  * deflated, in base64url. That is 15 to 40 characters per account with every event, so the number of accounts is bounded:

@@ -11,7 +11,7 @@
  * renumbers.
  */
 import { setTimeout as sleepMs } from 'node:timers/promises';
-import { type EventDraft, type JobEvent, toEvent } from '../events/event.ts';
+import { type EventDraft, toEvent } from '../events/event.ts';
 import { type AccountRef, keys, logPk } from '../table/schema.ts';
 import type { Item, Table, Value, Write } from '../table/table.ts';
 
@@ -309,5 +309,3 @@ function toLogged(item: Item, ref: AccountRef): LoggedEvent {
     json: String(item.event),
   };
 }
-
-export type { JobEvent };

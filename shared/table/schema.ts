@@ -29,9 +29,6 @@ export interface AccountRef {
   readonly account: string;
 }
 
-/** The pseudo-account whose log is the cell feed. */
-export const CELL_FEED = '_cell';
-
 /** Over how many partitions the index of due polls of one region is spread. */
 export const POLL_SHARDS = 8;
 /** Over how many partitions the due cursors of one sink are spread. */
