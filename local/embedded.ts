@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
+import { constants as osConstants } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -275,26 +276,32 @@ const LOCAL_CLIENT = {
 };
 
 /**
- * The server becomes our child by `exec` in a shell that first leaves a watcher behind. The watcher reads a pipe whose
- * other end we alone hold: we write a line when the server has ended, and if the pipe ends without one, we are gone
- * (even by kill -9, when no handler of ours runs) and it kills the server by its id, which is the shell's own.
+ * A shell runs the server and beside it a watcher, says the id of the server, and ends when both have ended. The watcher
+ * reads a pipe whose other end we alone hold: each line is a signal for the server, and when the pipe ends, we are gone
+ * (even by kill -9, when no handler of ours runs) and it kills the server. Ids only: nothing is found by its name.
  */
 const WATCHED = `
 exec 3<&0 0</dev/null
-{ read -r line || kill -9 $$; } <&3 3<&- >/dev/null 2>&1 &
-exec "$0" "$@" 3<&-
+"$0" "$@" 3<&- >/dev/null &
+server=$!
+{ while read -r signal; do kill -$signal $server; done; kill -KILL $server; } <&3 3<&- >/dev/null 2>&1 &
+watcher=$!
+exec 3<&-
+echo $server
+wait $server
+code=$?
+{ kill -KILL $watcher; wait $watcher; } 2>/dev/null
+exit $code
 `;
 
 async function launch(binary: string, port: number, options: DynamoOptions): Promise<EmbeddedDynamo> {
   const serve = [binary, 'serve', '--host', HOST, '--port', String(port)];
   if (options.dbPath !== undefined) serve.push('--db-path', resolve(options.dbPath));
-  const child = spawnWatched(serve);
+  const { child, signal, serverId } = spawnWatched(serve);
   let said = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     said = (said + text).slice(-KEPT_STDERR_CHARACTERS);
   });
-  // The watcher may be gone before we tell it.
-  child.stdin?.on('error', () => {});
   let ended: EmbeddedPartError | undefined;
   let stopping = false;
   let ready = false;
@@ -303,15 +310,13 @@ async function launch(binary: string, port: number, options: DynamoOptions): Pro
       if (ended) return;
       const words = said.trim();
       ended = new EmbeddedPartError(`The embedded DynamoDB ${how}${words && `: ${words}`}`, { cause });
-      child.stdin?.end('\n');
+      child.stdin?.destroy();
       done();
       if (ready && !stopping) options.onExit?.(ended);
     };
     child.once('error', (cause) => close(`could not be run (${cause.message})`, cause));
     // Not 'exit': by then what it said last may not have been read.
-    child.once('close', (code, signal) =>
-      close(signal ? `was ended by ${signal}` : `ended with code ${code}`),
-    );
+    child.once('close', (code, by) => close(howItEnded(code, by)));
   });
   const clients: DynamoDBClient[] = [];
   const endpoint = `http://${HOST}:${port}`;
@@ -321,14 +326,14 @@ async function launch(binary: string, port: number, options: DynamoOptions): Pro
     for (const client of clients) client.destroy();
     if (ended) return;
     child.ref();
-    child.kill('SIGTERM');
-    const patience = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    signal('TERM');
+    const patience = setTimeout(() => signal('KILL'), STOP_TIMEOUT_MS);
     await end;
     clearTimeout(patience);
   }
 
   const deadline = Date.now() + START_TIMEOUT_MS;
-  while (!(await answers(endpoint))) {
+  while (!(serverId() && (await answers(endpoint)))) {
     if (Date.now() > deadline) {
       await stop();
       throw new EmbeddedPartError(
@@ -341,10 +346,10 @@ async function launch(binary: string, port: number, options: DynamoOptions): Pro
   ready = true;
   // The watcher ends the server with us, so it need not keep us alive.
   child.unref();
-  for (const pipe of [child.stdin, child.stderr]) (pipe as unknown as { unref?(): void } | null)?.unref?.();
+  for (const pipe of child.stdio) (pipe as unknown as { unref?(): void } | null)?.unref?.();
   return {
     endpoint,
-    pid: child.pid ?? 0,
+    pid: serverId() ?? 0,
     client() {
       const client = new DynamoDBClient({ ...LOCAL_CLIENT, endpoint });
       clients.push(client);
@@ -354,18 +359,43 @@ async function launch(binary: string, port: number, options: DynamoOptions): Pro
   };
 }
 
+interface Watched {
+  readonly child: ChildProcess;
+  readonly signal: (name: 'TERM' | 'KILL') => void;
+  /** The id of the server's process, once it is known. */
+  readonly serverId: () => number | undefined;
+}
+
 /** Detached, so that a Ctrl-C in the terminal reaches us alone and we stop the server when we no longer need it. */
-function spawnWatched(command: readonly [string, ...string[]] | string[]): ChildProcess {
-  if (process.platform !== 'win32') {
-    return spawn('sh', ['-c', WATCHED, ...command], { stdio: ['pipe', 'ignore', 'pipe'], detached: true });
-  }
-  // There is no shell to watch: a parent that is killed leaves the server behind, every other end takes it along.
-  const [binary = '', ...rest] = command;
-  const child = spawn(binary, rest, { stdio: ['pipe', 'ignore', 'pipe'], windowsHide: true });
+function spawnWatched(command: readonly string[]): Watched {
+  if (process.platform === 'win32') return spawnUnwatched(command);
+  const child = spawn('sh', ['-c', WATCHED, ...command], { stdio: 'pipe', detached: true });
+  let id = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    id += text;
+  });
+  // The watcher may be gone before we tell it.
+  child.stdin.on('error', () => {});
+  return {
+    child,
+    signal: (name) => child.stdin.write(`${name}\n`),
+    serverId: () => (id.endsWith('\n') ? Number(id) : undefined),
+  };
+}
+
+/** Without a shell to watch: a parent that is killed leaves the server behind, every other end takes it along. */
+function spawnUnwatched([binary = '', ...rest]: readonly string[]): Watched {
+  const child = spawn(binary, rest, { stdio: ['ignore', 'ignore', 'pipe'], windowsHide: true });
   const kill = () => child.kill();
   process.once('exit', kill);
   child.once('exit', () => process.off('exit', kill));
-  return child;
+  return { child, signal: (name) => child.kill(`SIG${name}`), serverId: () => child.pid };
+}
+
+/** The shell ends with 128 and the number of the signal that ended the server. */
+function howItEnded(code: number | null, by: NodeJS.Signals | null): string {
+  const signal = by ?? Object.entries(osConstants.signals).find(([, number]) => number + 128 === code)?.[0];
+  return signal ? `was ended by ${signal}` : `ended with code ${code}`;
 }
 
 async function answers(endpoint: string): Promise<boolean> {

@@ -12,6 +12,7 @@ import { createEventLog, type EventLog } from '../shared/log/log.ts';
 import { type DrainReport, drainSink } from '../shared/sinks/drain.ts';
 import { createOutboundAgent } from '../shared/sinks/outbound.ts';
 import {
+  breakLease,
   dueSinks,
   follows,
   leftoverWakes,
@@ -39,6 +40,8 @@ export interface HostOptions {
   readonly sns?: { readonly client: SNSClient; readonly topicArns: Readonly<Record<string, string>> };
   /** What `dataschema` of events starts with. */
   readonly publicUrl: string;
+  /** Nobody else works on this table, so a lease that is still held is one of a process that was killed. */
+  readonly exclusive?: boolean;
   /** Timings that the configuration file does not hold. */
   readonly settings?: Partial<TrackingSettings>;
   /** How often the table is asked what is due. */
@@ -171,14 +174,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
       for (const ref of due) {
         run('poll', () =>
           polls(async () => {
-            if (!stopping)
-              options.onPoll?.(
-                await pollAccount(
-                  { table, log, settings, now, newId: randomUUID, connect },
-                  ref,
-                  now() + POLL_MS,
-                ),
-              );
+            if (stopping) return;
+            const deps = { table, log, settings, now, newId: randomUUID, connect };
+            const report = await pollAccount(deps, ref, now() + POLL_MS);
+            options.onPoll?.(report);
           }),
         );
       }
@@ -240,6 +239,7 @@ async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
       }
     }
     for (const sink of await listSinks(table, region)) {
+      if (options.exclusive) await breakLease(table, sink);
       if (!sinks.some(({ id }) => id === sink.id)) {
         await table.write({ update: keys.sink(region, sink.id), set: { paused: true } });
       }

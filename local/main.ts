@@ -84,6 +84,7 @@ async function main(): Promise<void> {
     table,
     sns: { client: queues.sns(), topicArns },
     publicUrl: url,
+    exclusive: config.dynamodbEndpoint === undefined,
     ...(demo ? { settings: demo.settings, tickMs: 250 } : {}),
     onGrowth: (ref) => printer.grew(ref),
     onFault: (what, cause) => {

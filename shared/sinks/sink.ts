@@ -112,6 +112,14 @@ export async function registerSink(
   await table.write({ update: keys.sink(region, id), set: attributes });
 }
 
+/** Ends the lease of whoever holds it; its fencing token stays the highest, so a holder that is alive after all is fenced off. */
+export async function breakLease(table: Table, sink: SinkRecord): Promise<void> {
+  await table.write({
+    update: keys.sink(sink.region, sink.id),
+    set: { leaseUntil: undefined, leaseOwner: undefined },
+  });
+}
+
 /**
  * Marks the cursors of an account due, because its log grew, and names the sinks that can be drained now. Then the wake
  * mark goes, unless the log grew on. May be called twice, late, or for nothing.

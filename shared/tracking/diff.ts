@@ -8,8 +8,9 @@
  * - what a view takes back of dispatch and tracking counts for a listed job when both views lack it. Until then it is
  *   still believed: it stays in the snapshot, and so does the time at which the view last showed it.
  *
- * A change that one view announced must not be announced again when the word passes to the other. So the view without the
- * word is moved along where it said the same before; where it did not, its next value is taken over silently (`unsure`).
+ * A change that one view announced must not be announced again when the word passes to the other. So in the look with which
+ * it passes, a change counts unless it leads to what the other view says. Where the views had different words for a field
+ * before one of them changed it, the other's next value can't be judged like that, and is taken over silently (`unsure`).
  *
  * Evidence (rule 13): `since` is a time at which the view that shows the change was seen without it, or an earlier one.
  */
@@ -74,13 +75,12 @@ export function seenInList(
   const { view: next, silent } = withUnsaid(was, view);
   // Until now the detail had the word.
   const returns = before.settling !== null;
-  const base = was && returns ? withFields(was, next, before.unsure) : was;
-  const changes = base === null ? [] : listChanges(base, next);
+  const changes = was === null ? [] : listChanges(was, next, returns ? before : undefined);
   const dispatch = dispatchShown(before.announced.dateOut, was?.dateOut ?? null, next.dateOut);
   const tracking = trackingShown(before.announced.tracking, was?.tracking ?? [], next.tracking, []);
   const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
   const { believed, takenBack } = believe(was, next, announced);
-  const { view: detail, unsure } = moveAlong(before.detail, base ?? next, next, returns ? [] : before.unsure);
+  const unsure = stillUnsure(before.detail, was ?? next, next, returns ? [] : before.unsure);
   const news =
     returns || dispatch.events.length > 0 || changes.some((change) => change.type === 'job.status_changed');
 
@@ -89,7 +89,6 @@ export function seenInList(
     ...rest,
     list: believed,
     listAt: takenBack || silent ? sinceListed(before, known) : look.askedAt,
-    detail,
     unsure,
     announced,
     ended: null,
@@ -149,7 +148,7 @@ export function seenInDetail(
   const tracking = trackingInDetail(start, first, next, listed);
   const announced = { ...start.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
   const { believed, takenBack } = believe(was, { ...next, ...fields.kept }, announced);
-  const list = fields.list && agreed(fields.list, announced);
+  const list = start.list && agreed(start.list, announced);
   const open =
     listed !== undefined &&
     ((announced.dateOut !== null && listed.view.dateOut === null) ||
@@ -167,7 +166,7 @@ export function seenInDetail(
     ...rest,
     list,
     detail: believed,
-    detailAt: takenBack || silent || fields.keptBack ? start.detailAt : look.askedAt,
+    detailAt: takenBack || silent || Object.keys(fields.kept).length > 0 ? start.detailAt : look.askedAt,
     unsure: fields.unsure,
     announced,
     ...(listed
@@ -370,105 +369,121 @@ function withUnsaid<V extends Pick<ListView, 'status' | 'canEdit' | 'mustDate'>>
   return { view: merged, silent };
 }
 
-/** `view` with some fields as in `other`. */
-function withFields<V extends SharedValues>(view: V, other: SharedValues, fields: readonly SharedField[]): V {
-  return { ...view, ...Object.fromEntries(fields.map((field) => [field, other[field]])) };
+/**
+ * Which shared fields of a view changed and are news. `passing`: the other view had the word until now; what it said is
+ * no news, and fields of this one can be unsure.
+ */
+function newsIn(
+  was: SharedValues,
+  next: SharedValues,
+  passing: { readonly other: SharedValues | null; readonly unsure: readonly SharedField[] } | undefined,
+): SharedField[] {
+  return SHARED_FIELDS.filter(
+    (field) =>
+      !same(field, was, next) &&
+      !(passing?.other && same(field, passing.other, next)) &&
+      !passing?.unsure.includes(field),
+  );
 }
 
-/** The view with the word went from `was` to `next`: what becomes of the other one and of what can't be compared of it. */
-function moveAlong<V extends SharedValues>(
-  view: V | null,
+/** The view with the word went from `was` to `next`: what can't be compared any more of the other one. */
+function stillUnsure(
+  other: SharedValues | null,
   was: SharedValues,
   next: SharedValues,
   unsure: readonly SharedField[],
-): { view: V | null; unsure: readonly SharedField[] } {
-  const moved = SHARED_FIELDS.filter((field) => !same(field, was, next));
-  if (view === null || moved.length === 0) return { view, unsure };
-  const along = moved.filter((field) => same(field, was, view) || same(field, next, view));
-  const lost = moved.filter((field) => !along.includes(field));
-  return {
-    view: withFields(view, next, along),
-    unsure: [...unsure.filter((field) => !moved.includes(field)), ...lost],
-  };
+): readonly SharedField[] {
+  if (other === null) return [];
+  return SHARED_FIELDS.filter((field) =>
+    same(field, was, next) ? unsure.includes(field) : !same(field, was, other) && !same(field, next, other),
+  );
 }
 
 interface DetailFields {
   readonly changes: readonly Said[];
-  readonly list: ListView | null;
   /** Shared fields to store otherwise than the detail shows them now. */
   readonly kept: Partial<SharedValues>;
-  readonly keptBack: boolean;
   readonly unsure: readonly SharedField[];
 }
 
 /**
- * The detail of a listed job: the list has the word on the shared fields. What the detail first said of them is kept, so
- * that a change that only the detail showed before the job left the list is found then.
+ * The detail of a listed job: the list has the word on the shared fields. What only the detail says otherwise now is not
+ * stored, so that it is found as a change when the job leaves the list before the list says it too.
  */
-function heard(before: Snapshot, next: DetailView): DetailFields {
-  const { list, detail } = before;
-  const comparable = detail === null ? [] : SHARED_FIELDS.filter((field) => !before.unsure.includes(field));
+function heard({ list, detail, unsure }: Snapshot, next: DetailView): DetailFields {
+  if (detail === null) return { changes: [], kept: {}, unsure: [] };
+  const apart = SHARED_FIELDS.filter(
+    (field) => !same(field, detail, next) && !(list && same(field, list, next)),
+  );
+  const kept = apart.filter((field) => !unsure.includes(field));
   return {
     changes: [],
-    list,
-    kept: detail === null ? {} : Object.fromEntries(comparable.map((field) => [field, detail[field]])),
-    keptBack: detail !== null && comparable.some((field) => !same(field, detail, next)),
-    unsure: SHARED_FIELDS.filter(
-      (field) => !comparable.includes(field) && !(list && same(field, list, next)),
-    ),
+    kept: Object.fromEntries(kept.map((field) => [field, detail[field]])),
+    // A value that moved is the detail's own again.
+    unsure: unsure.filter((field) => same(field, detail, next) && !(list && same(field, list, next))),
   };
 }
 
 /** The detail of a job that left the list: it has the word. */
-function spoken(before: Snapshot, next: DetailView): DetailFields {
-  const { list, detail, settling } = before;
-  const had = settling !== null;
-  const base = detail === null || had ? detail : withFields(detail, next, before.unsure);
-  const { view, unsure } = moveAlong(list, base ?? next, next, had ? before.unsure : []);
+function spoken({ list, detail, settling, unsure }: Snapshot, next: DetailView): DetailFields {
+  const passing = settling === null ? { other: list, unsure } : undefined;
   return {
-    changes: base === null ? [] : sharedChanges(base, next),
-    list: view,
+    changes:
+      detail === null
+        ? []
+        : sharedChanges(
+            newsIn(detail, next, passing),
+            detail,
+            next,
+            detail.status !== next.status && !(passing && list?.status === next.status),
+          ),
     kept: {},
-    keptBack: false,
-    unsure,
+    unsure: stillUnsure(list, detail ?? next, next, passing ? [] : unsure),
   };
 }
 
 // Fields
 
-function listChanges(was: ListView, next: ListView): Said[] {
+/** `settled`: the job's snapshot, when it is back from where the detail had the word. */
+function listChanges(was: ListView, next: ListView, settled: Snapshot | undefined): Said[] {
+  const other = settled?.detail ?? null;
   const origin: Changes =
     was.originCode === next.originCode ? {} : { originCode: { from: was.originCode, to: next.originCode } };
-  return sharedChanges(was, next, origin);
+  return sharedChanges(
+    newsIn(was, next, settled && { other, unsure: settled.unsure }),
+    was,
+    next,
+    was.status !== next.status && other?.status !== next.status,
+    origin,
+  );
 }
 
 type Changes = Record<string, { from: unknown; to: unknown }>;
 
 /** The changes of what both views have; `more` is added to job.updated. */
 function sharedChanges<V extends SharedValues & { readonly status: string | null }>(
+  news: readonly SharedField[],
   was: V,
   next: V,
+  statusMoved: boolean,
   more: Changes = {},
 ): Said[] {
   const changed = (...fields: SharedField[]): Changes =>
     Object.fromEntries(
       fields
-        .filter((field) => !same(field, was, next))
+        .filter((field) => news.includes(field))
         .map((field) => [field, { from: was[field], to: next[field] }]),
     );
-  const updated = {
-    ...changed('description', 'orderNumber', 'orderGroup', 'orderGroupSequence'),
-    ...more,
-  };
+  const updated = { ...changed('description', 'orderNumber', 'orderGroup', 'orderGroupSequence'), ...more };
   const due = changed('dateDue', 'mustDate');
   const said: Said[] = [];
   if (Object.keys(updated).length > 0) said.push({ type: 'job.updated', changes: updated });
   if (Object.keys(due).length > 0) said.push({ type: 'job.due_date_changed', changes: due });
-  if (!same('canEdit', was, next)) {
+  if (news.includes('canEdit')) {
     const changes = { canEdit: { from: was.canEdit, to: next.canEdit } };
     said.push({ type: next.canEdit ? 'job.unlocked' : 'job.locked', changes });
   }
-  if (was.status !== next.status) {
+  if (statusMoved) {
     said.push({ type: 'job.status_changed', changes: { status: { from: was.status, to: next.status } } });
   }
   return said;

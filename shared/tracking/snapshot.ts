@@ -28,7 +28,7 @@ export interface Snapshot {
   readonly detail: DetailView | null;
   /** The detail showed all of `detail` at this time or later. */
   readonly detailAt: number;
-  /** Shared fields of the view without the word whose value can't be compared when it gets the word: see diff.ts. */
+  /** Shared fields of the view without the word that can't be compared when it gets the word: see diff.ts. */
   readonly unsure: readonly SharedField[];
   /**
    * Set while it isn't known yet whether the job was created after the baseline (rule 5): when it was first seen. `list`
