@@ -13,6 +13,7 @@ import { createConnector } from '../shared/tracking/connect.ts';
 import { type PollDeps, type PollReport, pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
 import { startChild } from './child.ts';
+import type { QuietFacts } from './quiet.ts';
 import type { UpstreamFacts } from './upstream.ts';
 
 /** What was measured at one size. Times in ms, memory in MB; `ratio…` are medians of pairs. */
@@ -167,7 +168,6 @@ for (let round = 0; round < rounds; round += 1) {
   if (report.events !== 0) throw new Error('A quiet poll had events.');
   quietRequests = Math.max(quietRequests, report.requests);
 }
-const peakMemoryMb = process.resourceUsage().maxRSS / 1024;
 
 const changed: { cpu: number; wall: number }[] = [];
 const commits: number[] = [];
@@ -191,6 +191,7 @@ const dynamo = await startDynamo({});
 let readUnits = 0;
 let writeUnits = 0;
 let writes = 0;
+let peakMemoryMb = 0;
 try {
   const client = dynamo.client();
   await createStateTable(client, 'bench');
@@ -204,6 +205,11 @@ try {
   readUnits = after.read - before.read;
   writeUnits = after.write - before.write;
   writes = onDynamo.times.writes - writesBefore;
+  // In a process that does nothing else, as on Lambda.
+  const quietOnly = await startChild<QuietFacts>('quiet.ts', [
+    JSON.stringify({ ...upstream.facts, endpoint: dynamo.endpoint, jobs }),
+  ]);
+  peakMemoryMb = quietOnly.facts.peakMemoryMb;
 } finally {
   await dynamo.stop();
 }

@@ -69,6 +69,8 @@ const POLL_MS = 120_000;
 const DRAIN_MS = 55_000;
 /** How long a drain with nothing to do keeps its lease. */
 const LINGER_MS = 5_000;
+/** How long after a commit the cursors are marked due. */
+const MARK_AFTER_MS = 25;
 /** The name of the sink that publishes to a cell's SNS topic. */
 const SNS_SINK = 'sns';
 
@@ -78,6 +80,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const now = Date.now;
   const growth = createGrowthSignal();
   let stopping = false;
+  let stopped = false;
   const underWay = new Set<Promise<unknown>>();
   const polls = pLimit(POLLS_AT_ONCE);
   const agents = new Map<string, Agent>();
@@ -89,7 +92,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     onCommitted: (ref, sequence) => {
       growth.grew(ref);
       options.onGrowth?.(ref);
-      run('wake sinks', () => wake(ref, sequence));
+      wake(ref, sequence);
     },
   });
   await reconcile(options, log);
@@ -117,20 +120,33 @@ export async function startHost(options: HostOptions): Promise<Host> {
   function run(what: string, action: () => Promise<unknown>): void {
     if (stopping) return;
     const running = action()
-      .catch((cause: unknown) => onFault(what, cause))
+      .catch((cause: unknown) => {
+        if (!stopped) onFault(what, cause);
+      })
       .finally(() => underWay.delete(running));
     underWay.add(running);
   }
 
-  /** Marks the cursors due, which is what counts, and at the same time tells the sinks, which is quicker. */
-  async function wake(ref: AccountRef, sequence: number): Promise<void> {
+  /** Tells the sinks at once, which is quick; and marks their cursors due, which is what counts, for all commits of a moment. */
+  function wake(ref: AccountRef, sequence: number): void {
     for (const sink of sinks.get(ref.region) ?? []) {
       if (!sink.paused && sink.waitUntil <= now() && follows(sink, ref.account)) {
         drains.ask(ref.region, sink.id, ref.account);
       }
     }
-    await wakeSinks(table, ref, sequence, now());
+    const name = `${ref.region}/${ref.account}`;
+    const waiting = marks.get(name);
+    marks.set(name, Math.max(sequence, waiting ?? 0));
+    if (waiting !== undefined) return;
+    // Nothing hangs on this timer: the wake mark was written with the events, and a tick would find it.
+    setTimeout(() => {
+      const grownTo = marks.get(name) ?? sequence;
+      marks.delete(name);
+      run('wake sinks', () => wakeSinks(table, ref, grownTo, now()));
+    }, MARK_AFTER_MS).unref();
   }
+  /** Accounts whose cursors are about to be marked due, and the sequence their log grew to. */
+  const marks = new Map<string, number>();
 
   /** The sinks as the last tick found them: enough for a hint. */
   const sinks = new Map<string, (SinkRecord & { readonly waitUntil: number })[]>();
@@ -182,11 +198,14 @@ export async function startHost(options: HostOptions): Promise<Host> {
         );
       }
       await refreshSinks(region);
-      for (const { ref, sequence } of await leftoverWakes(table, region, 100)) await wake(ref, sequence);
+      for (const { ref, sequence } of await leftoverWakes(table, region, 100)) {
+        if (!marks.has(`${region}/${ref.account}`)) await wakeSinks(table, ref, sequence, now());
+      }
       for (const sink of await dueSinks(table, region, now())) drains.ask(region, sink);
     }
   }
 
+  for (const region of Object.keys(config.regions)) await refreshSinks(region);
   let ticking = false;
   const ticker = setInterval(() => {
     if (ticking) return;
@@ -211,6 +230,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         Promise.allSettled([...underWay]),
         new Promise((resolve) => patience.addEventListener('abort', resolve)),
       ]);
+      stopped = true;
       await Promise.allSettled([...agents.values()].map((agent) => agent.destroy()));
     },
   };
@@ -318,6 +338,7 @@ function createDrainers(
   release(): void;
 } {
   const underWay = new Map<string, Drainer>();
+  let released = false;
 
   function ask(region: string, sink: string, account?: string): void {
     const name = `${region}/${sink}`;
@@ -333,7 +354,7 @@ function createDrainers(
     run('drain a sink', async () => {
       let more = false;
       try {
-        more = await drain(region, sink, () => lingerOf(drainer));
+        more = await drain(region, sink, async () => (released ? undefined : lingerOf(drainer)));
       } finally {
         underWay.delete(name);
         if (more || drainer.told.size > 0) ask(region, sink);
@@ -344,6 +365,7 @@ function createDrainers(
   return {
     ask,
     release() {
+      released = true;
       for (const drainer of underWay.values()) drainer.hear?.();
     },
   };

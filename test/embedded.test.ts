@@ -1,5 +1,5 @@
 /** The embedded parts of one machine: they start, they keep what they acknowledged, and they leave nothing behind. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -37,8 +37,12 @@ describe('The embedded DynamoDB', () => {
     expect(await dynamo.client().send(new ListTablesCommand())).toMatchObject({ TableNames: [] });
     expect(await reachableFrom(otherAddresses(), dynamo.endpoint)).toEqual([]);
     expect(isRunning(dynamo.pid)).toBe(true);
+    const group = groupOf(dynamo.pid);
+    expect(isRunning(-group)).toBe(true);
     await dynamo.stop();
     expect(isRunning(dynamo.pid)).toBe(false);
+    // Nor is anything left that was started to look after it.
+    expect(isRunning(-group)).toBe(false);
     await dynamo.stop();
   });
 
@@ -383,14 +387,18 @@ function runProgram(code: string): {
   };
 }
 
-/** Whether a process runs: one that ended but was not yet collected does not. */
+function groupOf(pid: number): number {
+  return Number(execFileSync('ps', ['-o', 'pgid=', '-p', String(pid)], { encoding: 'utf8' }));
+}
+
+/** Whether a process, or with a negative id anything of a process group, runs: one that ended but was not yet collected does not. */
 function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
   } catch {
     return false;
   }
-  if (process.platform !== 'linux') return true;
+  if (process.platform !== 'linux' || pid < 0) return true;
   try {
     return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {

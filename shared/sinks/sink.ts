@@ -136,7 +136,11 @@ export async function wakeSinks(
       table.write({
         update: keys.cursor(ref.region, sink.id, ref.account),
         set: { sink: sink.id, mark: sequence, ...drainDue(ref.region, sink.id, ref.account, now) },
-        when: [['mark', 'absent or <', sequence]],
+        // A drain may have been told of it in its process, and be through with it.
+        when: [
+          ['mark', 'absent or <', sequence],
+          ['position', 'absent or <', sequence],
+        ],
       }),
     ),
   );

@@ -39,8 +39,8 @@ export interface Rig {
   poll(): Promise<PollReport>;
   /** The events since the last call, checked against the catalogue. */
   fresh(): Promise<JobEvent[]>;
-  /** The types of the events of one poll, each with its job number where it has one. */
-  pollTypes(): Promise<string[]>;
+  /** Polls, as often as is said: the types of the events, each with its job number where it has one. */
+  pollTypes(times?: number): Promise<string[]>;
   status(): Promise<Status>;
   snapshot(jobNumber: number): Promise<Snapshot | undefined>;
   /** All snapshots, by job number. */
@@ -56,6 +56,8 @@ interface RigOptions {
   readonly settings?: Partial<TrackingSettings>;
   readonly pollIntervalSeconds?: number;
   readonly leavesListOnDispatch?: boolean;
+  /** How long the tracker waits for an answer, in real time. */
+  readonly timeoutMs?: number;
 }
 
 const running: Sandbox[] = [];
@@ -98,7 +100,11 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
       }),
       now,
       // Nothing here waits in real time: the pauses between retries pass at once.
-      timing: { sleep: async () => {}, random: () => 0 },
+      timing: {
+        sleep: async () => {},
+        random: () => 0,
+        ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
+      },
     }),
   };
   await registerAccount(table, log, account, { now: clock, epoch: 'e1' });
@@ -133,8 +139,8 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
         }
       }
     },
-    async pollTypes() {
-      await rig.poll();
+    async pollTypes(times = 1) {
+      for (let n = 0; n < times; n += 1) await rig.poll();
       return (await rig.fresh()).map(({ type, subject }) => (subject ? `${type} ${subject.slice(5)}` : type));
     },
     async status() {

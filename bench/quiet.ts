@@ -1,0 +1,41 @@
+/** A child process: quiet polls and nothing else, for the memory they take. */
+import { randomUUID } from 'node:crypto';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { createEventLog } from '../shared/log/log.ts';
+import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { createConnector } from '../shared/tracking/connect.ts';
+import { pollAccount } from '../shared/tracking/poll.ts';
+import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
+import type { UpstreamFacts } from './upstream.ts';
+
+/** What was measured. */
+export interface QuietFacts {
+  readonly peakMemoryMb: number;
+}
+
+const POLLS = 5;
+const facts = JSON.parse(process.argv[2] ?? '') as UpstreamFacts & { endpoint: string; jobs: number };
+const client = new DynamoDBClient({
+  endpoint: facts.endpoint,
+  region: 'us-east-1',
+  credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+});
+const table = createDynamoTable(client, { tableName: 'bench' });
+const now = Date.now;
+const newId = randomUUID;
+const log = createEventLog(table, { now, newId, schemaBaseUrl: 'http://bench' });
+const connect = createConnector({
+  regions: { us: { baseUrl: facts.apiUrl, authUrl: facts.authUrl, realm: 'us' } },
+  readSecret: async () => ({ ...facts, version: '1' }),
+  now,
+});
+const deps = { table, log, now, newId, settings: DEFAULT_TRACKING, connect };
+for (let poll = 0; poll < POLLS; poll += 1) {
+  const report = await pollAccount(deps, { region: 'us', account: 'bench' }, now() + 600_000);
+  if (report.outcome !== 'complete' || report.openJobs !== facts.jobs || report.events !== 0) {
+    throw new Error(`A quiet poll was not: ${JSON.stringify(report)}`);
+  }
+}
+process.send?.({ peakMemoryMb: process.resourceUsage().maxRSS / 1024 } satisfies QuietFacts);
+process.disconnect();
+client.destroy();
