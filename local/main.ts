@@ -322,7 +322,7 @@ function reportReceiver({ receiver }: Demo): void {
     told = receiver.verified;
     const refused = receiver.refused === 0 ? '' : `, ${receiver.refused} refused`;
     terminal.line(
-      terminal.dim(`         webhook receiver: ${told} deliveries, every signature verified${refused}`),
+      terminal.dim(`${''.padEnd(9)}webhook receiver: ${told} deliveries, every signature verified${refused}`),
     );
   }, 5_000);
   cleanups.push(() => clearInterval(timer));

@@ -24,8 +24,8 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
       const job = event.subject?.slice('jobs/'.length) ?? '';
       const columns = [
         paint('dim', new Date(event.time).toLocaleTimeString('en-GB')),
-        `${region}/${account}`.padEnd(20),
-        job.padEnd(8),
+        `${region}/${account}`.padEnd(22),
+        job.padEnd(7),
         paint(colourOf(event.type), event.type.padEnd(24)),
         paint('dim', describe(event)),
       ];
