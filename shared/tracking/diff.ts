@@ -81,6 +81,8 @@ export function seenInList(
   const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
   const { believed, takenBack } = believe(was, next, announced);
   const unsure = stillUnsure(before.detail, was ?? next, next, returns ? [] : before.unsure);
+  // Taken back only now: whatever was taken back before, and when that is looked at again, is another matter.
+  const anew = takenBack && !before.heldBack;
   const news =
     returns || dispatch.events.length > 0 || changes.some((change) => change.type === 'job.status_changed');
 
@@ -97,8 +99,8 @@ export function seenInList(
     owed:
       news || takenBack || before.owed !== null
         ? {
-            at: news || before.owed === null ? known.startedAt : before.owed.at,
-            tries: returns || before.owed === null ? 0 : before.owed.tries,
+            at: news || anew || before.owed === null ? known.startedAt : before.owed.at,
+            tries: returns || anew || before.owed === null ? 0 : before.owed.tries,
           }
         : null,
     ...(takenBack || silent ? { heldBack: true } : {}),
