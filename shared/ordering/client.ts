@@ -83,6 +83,7 @@ export interface OrderingClient {
   readonly counts: OrderingCounts;
 }
 
+/** What a client is built from; only where the service is and whose tokens to use have to be said. */
 export interface OrderingClientOptions {
   /** Base address of the region's API; it may carry a path, with or without a trailing slash. */
   baseUrl: string;

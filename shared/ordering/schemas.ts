@@ -51,6 +51,7 @@ export const ActiveJob = z.object({
   shippedDaysToProcess: number,
   tracking: said(z.array(Tracking)),
 });
+/** A parsed entry of the list. */
 export type ActiveJob = z.infer<typeof ActiveJob>;
 
 /**
@@ -67,6 +68,7 @@ export const ActiveJobsPage = z.object({
   totalPages: z.int(),
   hasNextPage: z.boolean(),
 });
+/** A parsed page of the list. */
 export type ActiveJobsPage = z.infer<typeof ActiveJobsPage>;
 
 const JobLine = z.object({
@@ -120,6 +122,7 @@ export const JobDetail = z.object({
   /** The detail view's tracking entries. */
   shippingAddresses: said(z.array(Tracking)),
 });
+/** A parsed detail; every field but the number may be null. */
 export type JobDetail = z.infer<typeof JobDetail>;
 
 /** The account a credential belongs to. Its id is pinned at the baseline and compared with every new token (rule 9). */
@@ -128,6 +131,7 @@ export const AccountProfile = z.object({
   name: text,
   currency: text,
 });
+/** A parsed account. */
 export type AccountProfile = z.infer<typeof AccountProfile>;
 
 /** The user a credential acts as: where to write to, and what this person agreed to receive. */
@@ -144,10 +148,12 @@ export const AccountUser = z.object({
   /** Wants a text message when an order is dispatched. */
   textNotifyDispatch: flag,
 });
+/** A parsed user. */
 export type AccountUser = z.infer<typeof AccountUser>;
 
 /** One entry of the status lookup. The set grows; a name not in it is still a status (rule 4). */
 export const JobStatus = z.object({ id: said(z.int()), name: text });
+/** A parsed entry of the status lookup. */
 export type JobStatus = z.infer<typeof JobStatus>;
 
 /** The lookup as it is answered: a plain list. */
@@ -162,4 +168,5 @@ export const TokenResponse = z.object({
   /** Seconds. */
   expires_in: z.number().positive(),
 });
+/** A parsed answer of the token endpoint. */
 export type TokenResponse = z.infer<typeof TokenResponse>;

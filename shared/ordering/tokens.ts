@@ -47,6 +47,7 @@ export interface TokenCache {
   clear(): Promise<void>;
 }
 
+/** What a token source is built from: the region's auth host and one account's credentials. */
 export interface TokenSourceOptions {
   /** Base address of the region's auth host; it may carry a path. */
   authUrl: string;
