@@ -14,9 +14,9 @@ interface Bar {
 }
 
 const SIZES = [
-  { jobs: 500, rounds: 25 },
+  { jobs: 500, rounds: 61 },
   { jobs: 5_000, rounds: 15 },
-  { jobs: 20_000, rounds: 7 },
+  { jobs: 20_000, rounds: 11 },
 ];
 /** How much a ratio may differ between two sizes before it counts as growth: what noise alone does. */
 const GROWTH = 1.15;

@@ -95,7 +95,7 @@ describe('the crawl', () => {
         return { body, askedAt: 0, answeredAt: 0 };
       },
     } as unknown as OrderingClient;
-    expect((await crawl(client, { now: () => 0 })).complete).toBe(false);
+    expect((await crawl(client, { now: () => 0, notice: () => ({ print: 0 }) })).complete).toBe(false);
     expect(asked).toBeLessThanOrEqual(501);
   });
 

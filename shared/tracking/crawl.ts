@@ -2,15 +2,23 @@
 import type { ActiveJobsQuery, Answer, OrderingClient } from '../ordering/client.ts';
 import type { ActiveJob, ActiveJobsPage } from '../ordering/schemas.ts';
 import type { Look } from './diff.ts';
+import type { ListView } from './views.ts';
 
 /** The list's maximum. */
 const PAGE_SIZE = 100;
 /** 50,000 open jobs; a list that never ends is not believed. */
 const MAX_PAGES = 500;
 
+/** What is kept of a job that a page showed. */
+export interface Noticed {
+  /** The fingerprint of its list view. */
+  readonly print: number;
+  /** Absent for a job that is as it was: of tens of thousands of those, holding on to every view is what costs. */
+  readonly view?: ListView;
+}
+
 /** A job as one page showed it. */
-export interface Observation {
-  readonly job: ActiveJob;
+export interface Observation extends Noticed {
   readonly look: Look;
 }
 
@@ -32,7 +40,13 @@ export interface Crawl {
  */
 export async function crawl(
   client: OrderingClient,
-  options: { readonly now: () => number; readonly concurrency?: number; readonly signal?: AbortSignal },
+  options: {
+    readonly now: () => number;
+    /** What to keep of a job, decided while its page is at hand. */
+    readonly notice: (job: ActiveJob) => Noticed;
+    readonly concurrency?: number;
+    readonly signal?: AbortSignal;
+  },
 ): Promise<Crawl> {
   const startedAt = options.now();
   const observations = new Map<number, Observation>();
@@ -49,7 +63,9 @@ export async function crawl(
     const look: Look = { askedAt: answer.askedAt, answeredAt: answer.answeredAt, view: 'list' };
     for (const job of items) {
       const seen = observations.get(job.jobNumber);
-      if (!seen || seen.look.answeredAt <= look.answeredAt) observations.set(job.jobNumber, { job, look });
+      if (seen && seen.look.answeredAt > look.answeredAt) continue;
+      const { print, view } = options.notice(job);
+      observations.set(job.jobNumber, view ? { look, print, view } : { look, print });
     }
     last = Math.max(last, totalPages, hasNextPage ? page + 1 : page);
   }

@@ -12,12 +12,13 @@
 import type { EventDraft } from '../events/event.ts';
 import { type EventLog, type Head, toHead } from '../log/log.ts';
 import type { OrderingClient } from '../ordering/client.ts';
+import type { ActiveJob } from '../ordering/schemas.ts';
 import type { TokenSource } from '../ordering/tokens.ts';
 import { type AccountRef, indexPk, keys } from '../table/schema.ts';
 import type { Table, Value, Write } from '../table/table.ts';
 import { type PollResult, sentence, transition } from './account-state.ts';
 import { type Account, type AccountState, type Status, schedule, toAccount, toStatus } from './accounts.ts';
-import { type Crawl, crawl, readListPage } from './crawl.ts';
+import { type Crawl, crawl, type Noticed, readListPage } from './crawl.ts';
 import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
 import { type IndexEntry, JobIndex } from './job-index.ts';
 import { lookAtJobs } from './looks.ts';
@@ -220,7 +221,8 @@ class Poll {
       const checkedTokens = Math.max(1, client.counts.tokens);
       const signal = AbortSignal.timeout(Math.max(1, this.#deadline - RESERVE_MS - this.#deps.now()));
 
-      const seen = await crawl(client, { now: this.#deps.now, signal });
+      const notice = (job: ActiveJob): Noticed => this.#notice(job);
+      const seen = await crawl(client, { now: this.#deps.now, notice, signal });
       pages = seen.pages;
       if (pages === 0) return await failed(seen.problem, identity !== undefined);
 
@@ -294,16 +296,20 @@ class Poll {
     }
   }
 
+  /** A job is quiet when its list view is the one the index knows, and nothing else is due. */
+  #notice(job: ActiveJob): Noticed {
+    const view = listView(job);
+    const print = fingerprint(view);
+    const entry = this.#index.get(job.jobNumber);
+    const quiet = entry?.fingerprint === print && entry.phase === 'listed' && !isDue(entry, this.#startedAt);
+    return quiet ? { print } : { print, view };
+  }
+
   /** What the crawl shows, job by job: only jobs that moved, are missing, or asked to be looked at are worked on. */
   async #workOn(seen: Crawl): Promise<Map<number, Work>> {
     const touched = new Map<number, { listed: Sighting; print: number } | undefined>();
-    for (const [jobNumber, { job, look }] of seen.observations) {
-      const view = listView(job);
-      const print = fingerprint(view);
-      const entry = this.#index.get(jobNumber);
-      const quiet =
-        entry?.fingerprint === print && entry.phase === 'listed' && !isDue(entry, this.#startedAt);
-      if (!quiet) touched.set(jobNumber, { listed: { view, look }, print });
+    for (const [jobNumber, { print, view, look }] of seen.observations) {
+      if (view) touched.set(jobNumber, { listed: { view, look }, print });
     }
     for (const [jobNumber, entry] of this.#index) {
       if (seen.observations.has(jobNumber)) continue;
