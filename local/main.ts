@@ -209,7 +209,10 @@ async function openTable(
   dbPath: string | undefined,
 ): Promise<{ table: Table; where: string }> {
   if (config.dynamodbEndpoint !== undefined) {
-    const client = new DynamoDBClient({ endpoint: config.dynamodbEndpoint });
+    const client = new DynamoDBClient({
+      endpoint: config.dynamodbEndpoint,
+      region: process.env.AWS_REGION ?? 'us-east-1',
+    });
     await createStateTable(client, TABLE_NAME);
     cleanups.push(() => client.destroy());
     return { table: createDynamoTable(client, { tableName: TABLE_NAME }), where: config.dynamodbEndpoint };
