@@ -14,7 +14,7 @@ interface Bar {
 }
 
 const SIZES = [
-  { jobs: 500, rounds: 61 },
+  { jobs: 500, rounds: 21 },
   { jobs: 5_000, rounds: 15 },
   { jobs: 20_000, rounds: 11 },
 ];
