@@ -119,6 +119,14 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
+  /** An operator's acts through the HTTP API: they change an account's state, with the event that says so. */
+  grantOperating(fn: CellFunction): void {
+    const { status, index, log } = this.#partitions();
+    this.#allow(fn, ['UpdateItem'], [status, index]);
+    this.#allow(fn, ['PutItem'], [log, ...this.wakePartitions()]);
+    this.#name(fn);
+  }
+
   /** What the leading keys of each kind of item look like, in the notation of `StringLike`. */
   #partitions() {
     const { region } = this.#cell;

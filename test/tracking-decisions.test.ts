@@ -501,6 +501,7 @@ describe('what a poll means for its account (rule 11)', () => {
       state: 'tracking' as Parameters<typeof transition>[1]['status']['state'],
       consecutiveFailures: 0,
       alarmed: false,
+      quarantinedAt: null as number | null,
     };
     return results.map((result, n) => {
       const at = BASELINE + n * MINUTE;
@@ -573,7 +574,7 @@ describe('what a poll means for its account (rule 11)', () => {
 });
 
 describe('the index', () => {
-  const phases: readonly Phase[] = ['listed', 'departed', 'settling'];
+  const phases: readonly Phase[] = ['listed', 'departed', 'settling', 'suspected', 'contradictory'];
   const entry = fc.record({
     fingerprint: fc.integer({ min: 0, max: 2 ** 48 - 1 }),
     phase: fc.constantFrom(...phases),

@@ -180,6 +180,24 @@ export const catalogue = {
     when: 'The credentials now belong to another account; polling stops until an operator acts.',
     data: z.object({ ...ofAccount, expectedId: z.int(), actualId: z.int() }),
   },
+  'account.quarantined': {
+    when: 'So many jobs seem to be gone at once that the service’s answers are in doubt: none of them is said to be cancelled or unavailable.',
+    data: z.object({
+      ...ofAccount,
+      openJobs: z.int().describe('Jobs in the list.'),
+      suspected: z.int().describe('Missing jobs that look cancelled or unavailable.'),
+      contradictory: z.int().describe('Missing jobs about which the answers don’t fit together.'),
+      announced: z.int().describe('Jobs said to be cancelled or unavailable in the last 24 hours.'),
+    }),
+  },
+  'account.resumed': {
+    when: 'What stopped or held back tracking (identity mismatch, quarantine) is over: by itself, or because an operator confirmed.',
+    data: z.object({
+      ...ofAccount,
+      was: z.enum(['quarantined', 'identity_mismatch']),
+      by: z.enum(['itself', 'operator']),
+    }),
+  },
   'status.discovered': {
     when: 'A status name not seen before in this account.',
     data: z.object({ ...base, observed, status: z.string() }),

@@ -52,6 +52,17 @@ export interface Status {
   readonly sweptThrough: number;
   /** Why the last poll failed, in a sentence. */
   readonly problem: string | null;
+  /** Set while negative verdicts are held back (rule 10): since when. */
+  readonly quarantinedAt: number | null;
+  /** Jobs missing from the list whose fate is open, as of the last complete crawl: see Absence in quarantine.ts. */
+  readonly missing: {
+    readonly unanswered: number;
+    readonly suspected: number;
+    readonly contradictory: number;
+  };
+  /** So many jobs an operator confirmed to be truly gone, and until when that counts. */
+  readonly allowedGone: number;
+  readonly allowedGoneUntil: number | null;
 }
 
 /** Reads an Account item. */
@@ -83,6 +94,14 @@ export function toStatus(item: Item): Status {
     sweptAt: number(item.sweptAt),
     sweptThrough: number(item.sweptThrough) ?? 0,
     problem: text(item.problem),
+    quarantinedAt: number(item.quarantinedAt),
+    missing: {
+      unanswered: number(item.unanswered) ?? 0,
+      suspected: number(item.suspected) ?? 0,
+      contradictory: number(item.contradictory) ?? 0,
+    },
+    allowedGone: number(item.allowedGone) ?? 0,
+    allowedGoneUntil: number(item.allowedGoneUntil),
   };
 }
 

@@ -10,8 +10,12 @@
 export type Phase =
   /** Among the active jobs when last completely looked at. */
   | 'listed'
-  /** Missing from a complete crawl; what became of it is not known yet. */
+  /** Missing from a complete crawl; nothing has been found out about it yet. */
   | 'departed'
+  /** As departed; a negative verdict about it waits for its confirmation (rule 3). */
+  | 'suspected'
+  /** As departed; the answers about it don't fit together. */
+  | 'contradictory'
   /** Left the list for a reason that was announced; looked at again for some days (rule 7). */
   | 'settling';
 
@@ -27,7 +31,7 @@ export interface IndexEntry {
 /** Entries a shard holds before it is split: 320 × 13 bytes are 4 KB. */
 export const MAX_ENTRIES = 320;
 
-const PHASES: readonly Phase[] = ['listed', 'departed', 'settling'];
+const PHASES: readonly Phase[] = ['listed', 'departed', 'settling', 'suspected', 'contradictory'];
 const FORMAT = 1;
 
 /** One shard: its lowest job number, and its entries by job number. */

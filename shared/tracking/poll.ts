@@ -21,7 +21,8 @@ import { type Account, type AccountState, type Status, schedule, toAccount, toSt
 import { type Crawl, crawl, type Noticed, readListPage } from './crawl.ts';
 import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
 import { type IndexEntry, JobIndex } from './job-index.ts';
-import { lookAtJobs } from './looks.ts';
+import { conclude, type LookContext, lookAtJobs } from './looks.ts';
+import { type Absence, addToTally, countTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
 import { type Snapshot, toSnapshot } from './snapshot.ts';
 import { fingerprint, listView, PROJECTION_VERSION } from './views.ts';
 import {
@@ -31,6 +32,7 @@ import {
   isDue,
   isTooLarge,
   MAX_DISCOVERED,
+  phaseOf,
   type ScheduleContext,
   type TrackingSettings,
   takeInList,
@@ -233,9 +235,13 @@ class Poll {
         pollIntervalSeconds: this.#account.pollIntervalSeconds,
         settings: this.#deps.settings,
       };
+      const looking: LookContext = { ...context, client, seen, known: this.#known, signal };
       const looks = this.#baselined
-        ? await lookAtJobs(works.values(), { ...context, client, seen, known: this.#known, signal })
-        : { made: 0, left: 0 };
+        ? await lookAtJobs(works.values(), looking)
+        : { made: 0, left: 0, gone: [] };
+      const absence = seen.complete && this.#baselined ? this.#judgeAbsence(seen, works) : undefined;
+      const mayAnnounce = absence?.ruling === 'clear' && this.#status.quarantinedAt === null;
+      conclude(looks.gone, mayAnnounce ? 'announce' : 'hold up', looking);
 
       // A token that was replaced on the way may be another account's: then so is what was seen.
       if (client.counts.tokens > checkedTokens) {
@@ -252,7 +258,7 @@ class Poll {
         return report('failed', { state, problem: 'The credentials belong to another account.' });
       }
       const { all, changed, tooLarge } = await this.#commit(works, context);
-      const state = await this.#conclude(client, seen, all, swept, identity?.id);
+      const state = await this.#conclude(client, seen, all, swept, identity?.id, absence);
       const problem = seen.problem ?? looks.problem;
       return report(seen.complete && all ? 'complete' : 'partial', {
         state,
@@ -390,6 +396,27 @@ class Poll {
     };
   }
 
+  /** What jobs are missing after the looks, and whether so many may be gone (rule 10). */
+  #judgeAbsence(seen: Crawl, works: ReadonlyMap<number, Work>): { counts: Absence; ruling: Ruling } {
+    const phases = { departed: 0, suspected: 0, contradictory: 0, listed: 0, settling: 0 };
+    for (const [jobNumber, { phase }] of this.#index) {
+      if (phase !== 'settling' && !seen.observations.has(jobNumber) && !works.has(jobNumber))
+        phases[phase] += 1;
+    }
+    for (const { snapshot, untracked } of works.values()) if (!untracked) phases[phaseOf(snapshot)] += 1;
+    const { startedAt } = this.#known;
+    const { allowedGone, allowedGoneUntil } = this.#status;
+    const counts: Absence = {
+      listed: seen.observations.size,
+      suspected: phases.suspected,
+      contradictory: phases.contradictory,
+      unanswered: phases.departed,
+      announced: countTally(this.#goneTally, startedAt),
+    };
+    const allowed = allowedGoneUntil !== null && startedAt < allowedGoneUntil ? allowedGone : 0;
+    return { counts, ruling: judgeAbsence(counts, allowed) };
+  }
+
   #owes({ owed }: Snapshot): boolean {
     return owed !== null && owed.at <= this.#startedAt;
   }
@@ -488,12 +515,12 @@ class Poll {
       if (this.#deps.now() > this.#deadline - RESERVE_MS / 2)
         return { all: false, changed: changed.length, tooLarge };
       written.push(...chunk.discovered);
-      await this.#write(
-        chunk.events,
-        chunk.writes,
-        {},
-        chunk.discovered.length > 0 ? { statusNames: written } : undefined,
-      );
+      const gone = chunk.events.filter(({ type }) => isNegative(type)).length;
+      const head = {
+        ...(chunk.discovered.length > 0 ? { statusNames: written } : {}),
+        ...(gone > 0 ? { goneTally: addToTally(this.#goneTally, gone, this.#startedAt) } : {}),
+      };
+      await this.#write(chunk.events, chunk.writes, {}, Object.keys(head).length > 0 ? head : undefined);
     }
     return { all: true, changed: changed.length, tooLarge };
   }
@@ -514,6 +541,11 @@ class Poll {
       });
     }
     return found;
+  }
+
+  /** Negative verdicts that were announced, by the hour. */
+  get #goneTally(): Tally {
+    return (this.#head.attributes.goneTally as Tally | undefined) ?? [];
   }
 
   get #statusNames(): readonly string[] {
@@ -549,6 +581,7 @@ class Poll {
     all: boolean,
     swept: { sweptAt: number; sweptThrough: number } | undefined,
     identity: number | undefined,
+    absence: { readonly counts: Absence; readonly ruling: Ruling } | undefined,
   ): Promise<AccountState> {
     const attributes = {
       lastPollAt: this.#startedAt,
@@ -561,8 +594,10 @@ class Poll {
       return this.#finish({ kind: 'failed', problem, accepted: true }, attributes);
     }
     const openJobs = seen.observations.size;
-    const good = { ...attributes, lastGoodCrawlStartedAt: seen.startedAt, openJobs };
-    if (this.#baselined) return this.#finish({ kind: 'good' }, good);
+    const { unanswered = 0, suspected = 0, contradictory = 0 } = absence?.counts ?? {};
+    const missing = { unanswered, suspected, contradictory };
+    const good = { ...attributes, lastGoodCrawlStartedAt: seen.startedAt, openJobs, ...missing };
+    if (this.#baselined) return this.#finish({ kind: 'good', ...(absence && { absence }) }, good);
     return this.#finish({ kind: 'good', baselinedWith: openJobs }, good, {
       baselineStartedAt: seen.startedAt,
       baselinedAt: this.#deps.now(),
@@ -606,6 +641,7 @@ class Poll {
       consecutiveFailures: next.consecutiveFailures,
       alarmed: next.alarmed,
       problem: next.problem,
+      quarantinedAt: next.quarantinedAt ?? undefined,
       ...schedule(this.#account, next.nextPollAt),
     };
     if (next.events.length > 0 || head) {
@@ -621,6 +657,11 @@ class Poll {
     if (!outcome.done && outcome.item?.pollId !== this.#pollId) throw new Fenced();
     return next.state;
   }
+}
+
+/** Whether an event says that a job is gone without the service's own word for it. */
+function isNegative(type: EventDraft['type']): boolean {
+  return type === 'job.cancelled' || type === 'job.unavailable';
 }
 
 function numberOrNull(value: Value | undefined): number | null {

@@ -49,6 +49,8 @@ export interface Snapshot {
     readonly tries: number;
     /** A negative verdict that waits for its confirmation, and the start of the crawl it was reached in. */
     readonly suspected: { readonly as: 'cancelled' | 'unavailable'; readonly at: number } | null;
+    /** The latest answers did not fit together. */
+    readonly contradictory?: true;
   } | null;
   /** Set once the job left the list: since when, and how often it was looked at since (rule 7). */
   readonly settling: { readonly since: number; readonly looks: number } | null;

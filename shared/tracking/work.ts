@@ -118,18 +118,27 @@ export function disagreeing(snapshot: Snapshot, context: ScheduleContext): Snaps
   return { ...snapshot, owed: { tries: tries + 1, at: afterLooks(tries, context) } };
 }
 
-/** The answers about a missing job told nothing. A suspicion waits for its confirmation. */
+/** The answers about a missing job proved nothing. A suspicion waits for its confirmation. */
 export function unexplained(
   snapshot: Snapshot,
-  suspected: NonNullable<Snapshot['departure']>['suspected'],
+  found: Omit<NonNullable<Snapshot['departure']>, 'tries'>,
   context: ScheduleContext,
 ): Snapshot {
   const tries = snapshot.departure?.tries ?? 0;
+  const { suspected } = found;
   const confirmAt = suspected ? suspected.at + context.settings.confirmAfterSeconds * 1000 : 0;
   return {
     ...snapshot,
-    departure: { tries: tries + 1, suspected },
+    departure: { tries: tries + 1, ...found },
     owed: { tries: 0, at: confirmAt > context.startedAt ? confirmAt : afterLooks(tries, context) },
+  };
+}
+
+/** A confirmed suspicion is held back (rule 10). It needs fresh answers when it may be said, so it is asked for again. */
+export function heldUp(snapshot: Snapshot, context: ScheduleContext): Snapshot {
+  return {
+    ...snapshot,
+    owed: { tries: 0, at: context.startedAt + context.settings.confirmAfterSeconds * 1000 },
   };
 }
 
@@ -162,8 +171,7 @@ function afterLooks(looks: number, { startedAt, settings }: ScheduleContext): nu
 /** The index entry that goes with a work's snapshot; `undefined` when the job is no longer watched. */
 export function entryOf(work: Work): IndexEntry | undefined {
   const { snapshot } = work;
-  const phase: Phase =
-    snapshot.settling !== null ? 'settling' : snapshot.departure !== null ? 'departed' : 'listed';
+  const phase = phaseOf(snapshot);
   if (work.untracked || (phase === 'settling' && snapshot.owed === null)) return undefined;
   const times = snapshot.owed === null ? [] : [snapshot.owed.at];
   if (phase === 'listed') times.push(dueOf(snapshot)?.at ?? Number.POSITIVE_INFINITY);
@@ -171,6 +179,14 @@ export function entryOf(work: Work): IndexEntry | undefined {
   // Rounded down: rather asked for a second too early, when nothing follows yet, than too late.
   const nextCheckAt = next === Number.POSITIVE_INFINITY ? 0 : Math.floor(next / 1000);
   return { fingerprint: work.fingerprint, phase, nextCheckAt };
+}
+
+/** Where a job stands. */
+export function phaseOf({ settling, departure }: Snapshot): Phase {
+  if (settling !== null) return 'settling';
+  if (departure === null) return 'listed';
+  if (departure.suspected !== null) return 'suspected';
+  return departure.contradictory ? 'contradictory' : 'departed';
 }
 
 /** Whether a job's entry asks for it to be worked on at an instant (epoch ms). */

@@ -48,6 +48,8 @@ export interface Rig {
   /** The index as it is stored. */
   index(): Promise<JobIndex>;
   fault(rule: FaultRule): void;
+  /** From now on the tracker has the credentials of this account. */
+  actAs(account: SandboxAccount): void;
 }
 
 interface RigOptions {
@@ -72,6 +74,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
   const region = options.region ?? 'us';
   const world = createWorld({ now, leavesListOnDispatch: options.leavesListOnDispatch ?? false });
   const upstream = world.addAccount({ region, name: 'acme' });
+  let actor = upstream;
   const sandbox = await startSandbox({ world });
   running.push(sandbox);
   const table = options.table ?? createMemoryTable();
@@ -94,9 +97,9 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
         [region]: { baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region), realm: region },
       },
       readSecret: async () => ({
-        clientId: upstream.clientId,
-        clientSecret: upstream.clientSecret,
-        version: upstream.clientSecret,
+        clientId: actor.clientId,
+        clientSecret: actor.clientSecret,
+        version: `${actor.clientId} ${actor.clientSecret}`,
       }),
       now,
       // Nothing here waits in real time: the pauses between retries pass at once.
@@ -163,6 +166,9 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     },
     fault(rule) {
       sandbox.faults.add(rule);
+    },
+    actAs(other) {
+      actor = other;
     },
   };
   return rig;
