@@ -11,6 +11,7 @@ import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import {
   accountPk,
+  groupPk,
   indexPk,
   keys,
   logPk,
@@ -80,14 +81,14 @@ export class StateTable extends Construct {
 
   /** Polls: the only ones to read and write tokens. */
   grantPolling(fn: CellFunction): void {
-    const { accounts, status, tokens, index, snapshots, log } = this.#partitions();
+    const { accounts, status, tokens, index, snapshots, groups, log } = this.#partitions();
     this.#allow(fn, ['GetItem'], [accounts, status, index, tokens]);
     this.#allow(fn, ['Query'], [index]);
-    this.#allow(fn, ['BatchGetItem'], [snapshots]);
-    this.#allow(fn, ['PutItem'], [index, snapshots, log, tokens, ...this.wakePartitions()]);
+    this.#allow(fn, ['BatchGetItem'], [snapshots, groups]);
+    this.#allow(fn, ['PutItem'], [index, snapshots, groups, log, tokens, ...this.wakePartitions()]);
     this.#allow(fn, ['UpdateItem'], [status, index]);
-    // Shards that became empty, snapshots of jobs that turned out not to count, tokens that were refused.
-    this.#allow(fn, ['DeleteItem'], [index, snapshots, tokens]);
+    // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
+    this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
     this.#name(fn);
   }
 
@@ -137,6 +138,7 @@ export class StateTable extends Construct {
       tokens: keys.token(any).pk,
       index: indexPk(any),
       snapshots: snapshotPk(any),
+      groups: groupPk(any),
       log: logPk(any),
       sinks: sinkPk(region),
       cursors: keys.cursor(region, '*', '*').pk,

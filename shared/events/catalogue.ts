@@ -156,6 +156,17 @@ export const catalogue = {
     when: 'An invoice number appeared.',
     data: z.object({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) }),
   },
+  'order_group.dispatched': {
+    when: 'The last job of an order group that is not cancelled was dispatched; again when a job joins it later.',
+    data: z.object({
+      ...base,
+      observed,
+      orderGroup: z.string(),
+      jobs: z.array(z.int()).describe('The dispatched jobs of the group, by number.'),
+      gone: z.array(z.int()).describe('Its jobs that were said to be cancelled or unavailable.'),
+      again: z.boolean().describe('It was said before; a job joined or was taken back since.'),
+    }),
+  },
   'account.baselined': {
     when: 'The first complete look at all open jobs is stored; changes from here on are announced.',
     data: z.object({ ...ofAccount, openJobs: z.int() }),

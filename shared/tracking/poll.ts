@@ -20,6 +20,7 @@ import { type PollResult, sentence, transition } from './account-state.ts';
 import { type Account, type AccountState, type Status, schedule, toAccount, toStatus } from './accounts.ts';
 import { type Crawl, crawl, type Noticed, readListPage } from './crawl.ts';
 import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
+import { GroupBook, groupDispatched, judgeGroup, readGroup } from './groups.ts';
 import { type IndexEntry, JobIndex } from './job-index.ts';
 import { conclude, type LookContext, lookAtJobs } from './looks.ts';
 import { type Absence, addToTally, countTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
@@ -32,6 +33,7 @@ import {
   isDue,
   isTooLarge,
   MAX_DISCOVERED,
+  membershipChanges,
   phaseOf,
   type ScheduleContext,
   type TrackingSettings,
@@ -85,6 +87,8 @@ const RESERVE_MS = 3_000;
 const IDENTITY_CHECK_MS = 600_000;
 /** Pages of closed jobs read at most in one sweep: of more than 10,000 jobs since the last one, the oldest are not found. */
 const MAX_SWEEP_PAGES = 100;
+/** Order groups asked for in one poll at most. */
+const GROUPS_PER_POLL = 20;
 /** Status names kept per account at most: they are a courtesy, and Head stays small. */
 const MAX_STATUS_NAMES = 500;
 
@@ -128,19 +132,24 @@ async function begin(
   if (account.paused) return 'The account is paused.';
   if (status.state === 'identity_mismatch') return 'The account waits for an operator.';
   // Read after the fence: what another poll writes between the two raises the revision, and this poll is fenced.
-  const [headItem, ...shardItems] = await deps.table.query({ pk: indexPk(ref) });
+  const [headItem, ...others] = await deps.table.query({ pk: indexPk(ref) });
   if (headItem?.sk !== 'HEAD') return 'The account has no log.';
   const head = toHead(headItem);
   if (Number(head.attributes.projectionVersion ?? 0) > PROJECTION_VERSION) {
     return 'The account’s snapshots were written by newer code.';
   }
   const index = JobIndex.decode(
-    shardItems.map((item) => ({
-      lowest: Number(item.sk.slice('SHARD#'.length)),
-      packed: item.packed as Uint8Array,
-    })),
+    others.flatMap(({ sk, packed }) =>
+      sk.startsWith('SHARD#')
+        ? [{ lowest: Number(sk.slice('SHARD#'.length)), packed: packed as Uint8Array }]
+        : [],
+    ),
   );
-  return new Poll(deps, account, status, head, index, startedAt, deadline);
+  const groups = new GroupBook(
+    ref,
+    others.filter(({ sk }) => sk.startsWith('PENDING#')),
+  );
+  return new Poll(deps, account, status, head, index, groups, startedAt, deadline);
 }
 
 /** Another poll has spoken since this one began. */
@@ -157,6 +166,7 @@ class Poll {
   readonly #account: Account;
   readonly #status: Status;
   readonly #index: JobIndex;
+  readonly #groups: GroupBook;
   readonly #startedAt: number;
   readonly #deadline: number;
   readonly #known: Known;
@@ -171,6 +181,7 @@ class Poll {
     status: Status,
     head: Head,
     index: JobIndex,
+    groups: GroupBook,
     startedAt: number,
     deadline: number,
   ) {
@@ -179,6 +190,7 @@ class Poll {
     this.#status = status;
     this.#head = head;
     this.#index = index;
+    this.#groups = groups;
     this.#startedAt = startedAt;
     this.#deadline = deadline;
     this.#revision = status.revision;
@@ -258,8 +270,9 @@ class Poll {
         return report('failed', { state, problem: 'The credentials belong to another account.' });
       }
       const { all, changed, tooLarge } = await this.#commit(works, context);
+      const groups = all ? await this.#confirmGroups(client, signal) : undefined;
       const state = await this.#conclude(client, seen, all, swept, identity?.id, absence);
-      const problem = seen.problem ?? looks.problem;
+      const problem = seen.problem ?? looks.problem ?? groups?.problem;
       return report(seen.complete && all ? 'complete' : 'partial', {
         state,
         ...(seen.complete ? { openJobs: seen.observations.size } : {}),
@@ -511,7 +524,10 @@ class Poll {
     const written = [...this.#statusNames];
     const names = new Set(written);
     const discover = (work: Work) => this.#discover(work, names);
-    for (const chunk of chunks(this.#account, writable, this.#index, context, discover)) {
+    const groups = this.#baselined ? this.#groups : undefined;
+    if (groups)
+      await this.#loadGroups(writable.flatMap(membershipChanges).map(({ orderGroup }) => orderGroup));
+    for (const chunk of chunks(this.#account, writable, this.#index, context, discover, groups)) {
       if (this.#deps.now() > this.#deadline - RESERVE_MS / 2)
         return { all: false, changed: changed.length, tooLarge };
       written.push(...chunk.discovered);
@@ -523,6 +539,42 @@ class Poll {
       await this.#write(chunk.events, chunk.writes, {}, Object.keys(head).length > 0 ? head : undefined);
     }
     return { all: true, changed: changed.length, tooLarge };
+  }
+
+  async #loadGroups(names: readonly string[]): Promise<void> {
+    const wanted = [...new Set(names)].map((name) => keys.group(this.#account, name));
+    if (wanted.length > 0) this.#groups.load(await this.#deps.table.getMany(wanted));
+  }
+
+  /**
+   * Asks for groups that are complete as far as is known (rule 18), within a budget; what the service proves is announced.
+   * The others stay pending, and so do all when a token was replaced meanwhile: these may be another account's answers.
+   */
+  async #confirmGroups(client: OrderingClient, signal: AbortSignal): Promise<{ problem?: unknown }> {
+    const names = this.#groups.pending.slice(0, GROUPS_PER_POLL);
+    if (names.length === 0 || signal.aborted) return {};
+    await this.#loadGroups(names);
+    const { tokens } = client.counts;
+    const events: EventDraft[] = [];
+    let problem: unknown;
+    const confirm = async (name: string): Promise<void> => {
+      const group = this.#groups.get(name);
+      try {
+        const { shown, look } = await readGroup(client, name, signal);
+        const verdict = judgeGroup(group, shown);
+        if (verdict.kind === 'unproven') return this.#groups.triedInVain(name, this.#startedAt);
+        this.#groups.set(verdict.group);
+        if (verdict.kind === 'complete') events.push(groupDispatched(verdict.group, look));
+      } catch (cause) {
+        problem ??= cause;
+        this.#groups.triedInVain(name, this.#startedAt);
+      }
+    };
+    await Promise.all(names.map(confirm));
+    const outcome = problem === undefined ? {} : { problem };
+    if (client.counts.tokens !== tokens || this.#deps.now() > this.#deadline - RESERVE_MS / 2) return outcome;
+    await this.#write(events, this.#groups.takeWrites(this.#startedAt), {}, undefined);
+    return outcome;
   }
 
   /** Status names this account never showed before (rule 4): each is an event once, and an ordinary status from then on. */

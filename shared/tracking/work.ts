@@ -10,6 +10,7 @@ import {
   type Write,
 } from '../table/table.ts';
 import { checkOverdue, dueOf, type Known, type Sighting, type Step, seenInList } from './diff.ts';
+import { type GroupBook, type MemberPhase, membershipOf } from './groups.ts';
 import type { IndexEntry, JobIndex, Phase } from './job-index.ts';
 import { putSnapshot, type Snapshot } from './snapshot.ts';
 import { fingerprint } from './views.ts';
@@ -194,6 +195,32 @@ export function isDue(entry: IndexEntry | undefined, at: number): boolean {
   return entry !== undefined && entry.nextCheckAt > 0 && entry.nextCheckAt * 1000 <= at;
 }
 
+// Order groups
+
+/** How a work changes order groups (rule 18): what it becomes in each, undefined where it leaves. */
+export function membershipChanges(work: Work): {
+  readonly orderGroup: string;
+  readonly phase: MemberPhase | undefined;
+  readonly since: number | null;
+}[] {
+  const before = membershipOf(work.stored);
+  const after = work.untracked ? undefined : membershipOf(work.snapshot);
+  if (before?.orderGroup === after?.orderGroup && before?.phase === after?.phase) return [];
+  // A dispatch that counts as announced completes nothing.
+  if (!before && after?.phase === 'dispatched' && work.events.length === 0) return [];
+  // The latest time at which it was not so yet, of what is said of the job now.
+  const times = work.events.flatMap(({ data }) =>
+    'job' in data && data.observed.since !== null ? [Date.parse(data.observed.since)] : [],
+  );
+  const since = times.length === 0 ? null : Math.max(...times);
+  return [
+    ...(before && before.orderGroup !== after?.orderGroup
+      ? [{ orderGroup: before.orderGroup, phase: undefined, since }]
+      : []),
+    ...(after ? [{ ...after, since }] : []),
+  ];
+}
+
 // What is written
 
 /** Whether anything of a job has to be written. When its list view was last seen moves with every poll, and is no change. */
@@ -229,7 +256,7 @@ export interface Discovery {
  * Cuts changed works into chunks that are each complete in themselves: a job's events, its snapshot and its index entry
  * are never apart. In order of shard, so that a shard is written once or twice rather than by every chunk. The index takes
  * a chunk's entries when the chunk is asked for, so each chunk has to be committed before the next one is. `discover`
- * gives the events that come before those of a work.
+ * gives the events that come before those of a work; without `groups` no order group is followed.
  */
 export function* chunks(
   ref: AccountRef,
@@ -237,6 +264,7 @@ export function* chunks(
   index: JobIndex,
   context: ScheduleContext,
   discover: (work: Work) => Discovery,
+  groups?: GroupBook,
 ): Generator<Chunk> {
   const queue = [...changed].sort(
     (a, b) => index.shardNumber(a.jobNumber) - index.shardNumber(b.jobNumber) || a.jobNumber - b.jobNumber,
@@ -252,21 +280,27 @@ export function* chunks(
       shards.add(index.shardNumber(work.jobNumber));
       bytes += events.reduce((sum, event) => sum + sizeOfEvent(event), 0);
       bytes += 'put' in write ? sizeOf(write.put) : 100;
-      // A shard can split in two.
+      const joins = groups ? membershipChanges(work) : [];
+      const touched = (groups?.touched ?? 0) + joins.length;
+      // A shard can split in two; a group has an item and a mark.
       const actions =
         COMMIT_OVERHEAD_ACTIONS +
         chunk.events.length +
         events.length +
         chunk.writes.length +
         1 +
-        2 * shards.size;
-      const full = actions > MAX_TRANSACTION_ACTIONS || bytes + shards.size * 10_000 > MAX_TRANSACTION_BYTES;
+        2 * (shards.size + touched);
+      const sizes = bytes + 10_000 * shards.size + 20_000 * touched;
+      const full = actions > MAX_TRANSACTION_ACTIONS || sizes > MAX_TRANSACTION_BYTES;
       if (full && chunk.writes.length > 0) break;
       chunk.discovered.push(...names);
       chunk.events.push(...events);
       chunk.writes.push(write);
       index.set(work.jobNumber, entryOf(work));
+      for (const { orderGroup, phase, since } of joins)
+        groups?.move(orderGroup, work.jobNumber, phase, since);
     }
+    if (groups) chunk.writes.push(...groups.takeWrites(context.startedAt));
     for (const { lowest, packed } of index.takeChanges()) {
       const key = keys.shard(ref, lowest);
       chunk.writes.push(packed ? { put: { ...key, packed } } : { delete: key });
