@@ -647,7 +647,12 @@ describe('the index', () => {
 });
 
 describe('what is written', () => {
-  const context = { startedAt: BASELINE, pollIntervalSeconds: 60, settings: DEFAULT_TRACKING };
+  const context = {
+    startedAt: BASELINE,
+    pollIntervalSeconds: 60,
+    projectionVersion: 1,
+    settings: DEFAULT_TRACKING,
+  };
   const ref = { region: 'us', account: 'acme' };
 
   function workOf(jobNumber: number, events: number, text = 'x'): Work {
@@ -741,6 +746,7 @@ describe('when a job is looked at next', () => {
   const context = (minutes: number) => ({
     startedAt: BASELINE + minutes * MINUTE,
     pollIntervalSeconds: 60,
+    projectionVersion: 1,
     settings: DEFAULT_TRACKING,
   });
 

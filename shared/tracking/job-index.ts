@@ -19,6 +19,9 @@ export type Phase =
   /** Left the list for a reason that was announced; looked at again for some days (rule 7). */
   | 'settling';
 
+/** A fingerprint that no view has: the job has to be compared with its snapshot. */
+export const UNKNOWN = 0;
+
 /** What the index holds of one job. */
 export interface IndexEntry {
   /** 48 bits. */
@@ -50,9 +53,16 @@ export class JobIndex {
     this.#shards = shards;
   }
 
-  /** Reads shards as they come from the table, in order of their lowest job number. Throws on a format it doesn't know. */
-  static decode(stored: readonly { readonly lowest: number; readonly packed: Uint8Array }[]): JobIndex {
-    return new JobIndex(stored.map(({ lowest, packed }) => ({ lowest, entries: unpack(packed) })));
+  /**
+   * Reads shards as they come from the table, in order of their lowest job number. The fingerprints of a `stale` one, which
+   * code of another projection wrote, are {@link UNKNOWN}. Throws on a format it doesn't know.
+   */
+  static decode(
+    stored: readonly { readonly lowest: number; readonly packed: Uint8Array; readonly stale?: boolean }[],
+  ): JobIndex {
+    return new JobIndex(
+      stored.map(({ lowest, packed, stale }) => ({ lowest, entries: unpack(packed, stale === true) })),
+    );
   }
 
   /** How many jobs it holds, in every phase. */
@@ -162,7 +172,7 @@ function pack(entries: ReadonlyMap<number, IndexEntry>): Uint8Array {
   return Uint8Array.prototype.slice.call(bytes, 0, at);
 }
 
-function unpack(packed: Uint8Array): Map<number, IndexEntry> {
+function unpack(packed: Uint8Array, stale: boolean): Map<number, IndexEntry> {
   const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
   if (bytes[0] !== FORMAT)
     throw new Error(`An index shard has format ${bytes[0]}, this code reads ${FORMAT}.`);
@@ -178,7 +188,7 @@ function unpack(packed: Uint8Array): Map<number, IndexEntry> {
       if (byte < 0x80) break;
       factor *= 0x80;
     }
-    const fingerprint = bytes.readUIntBE(at, 6);
+    const fingerprint = stale ? UNKNOWN : bytes.readUIntBE(at, 6);
     const flags = bytes.readUInt8(at + 6);
     at += 7;
     const phase = PHASES[flags & 0x7f];

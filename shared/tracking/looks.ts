@@ -7,7 +7,7 @@ import { isRefusal } from './account-state.ts';
 import type { Crawl } from './crawl.ts';
 import { type Evidence, investigate, judge, searchesFind } from './departures.ts';
 import { announceEnding, type Known, type Look, seenInDetail, sinceListed, takenOn } from './diff.ts';
-import type { Ending } from './snapshot.ts';
+import { adopt, type Ending } from './snapshot.ts';
 import { type DetailView, detailView } from './views.ts';
 import {
   addStep,
@@ -171,6 +171,7 @@ async function lookAt(
 function takeInDetail(work: Work, detail: DetailView, look: Look, context: LookContext): void {
   const { unproven, settling } = work.snapshot;
   const moved = work.events.length;
+  work.snapshot = adopt(work.snapshot, 'detail', detail);
   const { open, ...step } = seenInDetail(work.snapshot, detail, work.listed, look, context.known);
   addStep(work, step);
   if (!work.listed) {

@@ -21,10 +21,10 @@ import { type Account, type AccountState, type Status, schedule, toAccount, toSt
 import { type Crawl, crawl, type Noticed, readListPage } from './crawl.ts';
 import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
 import { GroupBook, groupDispatched, judgeGroup, readGroup } from './groups.ts';
-import { type IndexEntry, JobIndex } from './job-index.ts';
+import { type IndexEntry, JobIndex, UNKNOWN } from './job-index.ts';
 import { conclude, type LookContext, lookAtJobs } from './looks.ts';
 import { type Absence, addToTally, countTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
-import { type Snapshot, toSnapshot } from './snapshot.ts';
+import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
 import { fingerprint, listView, PROJECTION_VERSION } from './views.ts';
 import {
   chunks,
@@ -49,6 +49,8 @@ export interface PollDeps {
   /** Epoch ms. */
   readonly now: () => number;
   readonly newId: () => string;
+  /** Another version than this code's, for tests of upgrades. */
+  readonly projectionVersion?: number;
   /** The ordering service with the account's credentials. Throws when they can't be had. */
   readonly connect: (account: Account) => Promise<{ client: OrderingClient; tokens: TokenSource }>;
 }
@@ -135,13 +137,20 @@ async function begin(
   const [headItem, ...others] = await deps.table.query({ pk: indexPk(ref) });
   if (headItem?.sk !== 'HEAD') return 'The account has no log.';
   const head = toHead(headItem);
-  if (Number(head.attributes.projectionVersion ?? 0) > PROJECTION_VERSION) {
+  const projectionVersion = deps.projectionVersion ?? PROJECTION_VERSION;
+  if (Number(head.attributes.projectionVersion ?? 0) > projectionVersion) {
     return 'The account’s snapshots were written by newer code.';
   }
   const index = JobIndex.decode(
-    others.flatMap(({ sk, packed }) =>
+    others.flatMap(({ sk, packed, projection }) =>
       sk.startsWith('SHARD#')
-        ? [{ lowest: Number(sk.slice('SHARD#'.length)), packed: packed as Uint8Array }]
+        ? [
+            {
+              lowest: Number(sk.slice('SHARD#'.length)),
+              packed: packed as Uint8Array,
+              stale: projection !== projectionVersion,
+            },
+          ]
         : [],
     ),
   );
@@ -202,6 +211,10 @@ class Poll {
     };
   }
 
+  get #projectionVersion(): number {
+    return this.#deps.projectionVersion ?? PROJECTION_VERSION;
+  }
+
   get #baselined(): boolean {
     return this.#known.baselineStartedAt !== null;
   }
@@ -240,12 +253,13 @@ class Poll {
       pages = seen.pages;
       if (pages === 0) return await failed(seen.problem, identity !== undefined);
 
-      const works = await this.#workOn(seen);
+      const { works, upgraded } = await this.#workOn(seen);
       const swept = await this.#sweep(client, seen, works, identity !== undefined, signal);
       const context: ScheduleContext = {
         startedAt: this.#startedAt,
         pollIntervalSeconds: this.#account.pollIntervalSeconds,
         settings: this.#deps.settings,
+        projectionVersion: this.#projectionVersion,
       };
       const looking: LookContext = { ...context, client, seen, known: this.#known, signal };
       const looks = this.#baselined
@@ -271,9 +285,10 @@ class Poll {
       }
       const { all, changed, tooLarge } = await this.#commit(works, context);
       const groups = all ? await this.#confirmGroups(client, signal) : undefined;
-      const state = await this.#conclude(client, seen, all, swept, identity?.id, absence);
+      const done = all && upgraded;
+      const state = await this.#conclude(client, seen, { all, upgraded }, swept, identity?.id, absence);
       const problem = seen.problem ?? looks.problem ?? groups?.problem;
-      return report(seen.complete && all ? 'complete' : 'partial', {
+      return report(seen.complete && done ? 'complete' : 'partial', {
         state,
         ...(seen.complete ? { openJobs: seen.observations.size } : {}),
         changedJobs: changed,
@@ -281,6 +296,7 @@ class Poll {
         looksLeft: looks.left,
         ...(tooLarge === undefined ? {} : { problem: `Job ${tooLarge} is too large to be stored.` }),
         ...(problem === undefined ? {} : { problem: sentence(problem) }),
+        ...(upgraded ? {} : { problem: 'Jobs that older code stored are still to be taken over.' }),
       });
     } catch (cause) {
       if (cause instanceof Fenced) return report('fenced', {});
@@ -324,11 +340,18 @@ class Poll {
     return quiet ? { print } : { print, view };
   }
 
-  /** What the crawl shows, job by job: only jobs that moved, are missing, or asked to be looked at are worked on. */
-  async #workOn(seen: Crawl): Promise<Map<number, Work>> {
+  /**
+   * What the crawl shows, job by job: only jobs that moved, are missing, or asked to be looked at are worked on. And those
+   * whose fingerprint older code made, in portions: `upgraded` when there are no more.
+   */
+  async #workOn(seen: Crawl): Promise<{ works: Map<number, Work>; upgraded: boolean }> {
     const touched = new Map<number, { listed: Sighting; print: number } | undefined>();
+    let stale = 0;
     for (const [jobNumber, { print, view, look }] of seen.observations) {
-      if (view) touched.set(jobNumber, { listed: { view, look }, print });
+      if (!view) continue;
+      if (this.#index.get(jobNumber)?.fingerprint === UNKNOWN) stale += 1;
+      if (stale <= this.#deps.settings.upgradesPerPoll)
+        touched.set(jobNumber, { listed: { view, look }, print });
     }
     for (const [jobNumber, entry] of this.#index) {
       if (seen.observations.has(jobNumber)) continue;
@@ -337,7 +360,8 @@ class Poll {
       if (wanted) touched.set(jobNumber, undefined);
     }
     const works = new Map<number, Work>();
-    if (touched.size === 0) return works;
+    const upgraded = stale <= this.#deps.settings.upgradesPerPoll;
+    if (touched.size === 0) return { works, upgraded };
     const items = await this.#deps.table.getMany(
       [...touched.keys()].map((jobNumber) => keys.snapshot(this.#account, jobNumber)),
     );
@@ -350,7 +374,7 @@ class Poll {
         : before && this.#missing(jobNumber, entry, before, seen);
       if (work) works.set(jobNumber, work);
     }
-    return works;
+    return { works, upgraded };
   }
 
   #listed(
@@ -366,7 +390,8 @@ class Poll {
     if (before && this.#baselined) {
       // An unproven job stays as it was first seen, and so does the fingerprint that goes with it.
       const fingerprint = before.unproven === null ? print : (entry?.fingerprint ?? print);
-      const snapshot = before.unproven === null ? before : { ...before, departure: null };
+      const known = adopt(before, 'list', listed.view);
+      const snapshot = before.unproven === null ? known : { ...known, departure: null };
       work = { ...base, snapshot, fingerprint };
     } else {
       const { snapshot, shown } = seenInList(jobNumber, undefined, listed, known);
@@ -610,13 +635,16 @@ class Poll {
     statusAttributes: { [attribute: string]: Value | undefined },
     headAttributes: { [attribute: string]: Value | undefined } | undefined,
   ): Promise<void> {
+    // From the first thing that newer code writes on, older code must not read it.
+    const raised = this.#head.attributes.projectionVersion !== this.#projectionVersion;
+    const head = raised ? { ...headAttributes, projectionVersion: this.#projectionVersion } : headAttributes;
     const outcome = await this.#deps.log.commit(this.#account, {
       revision: this.#revision,
       head: this.#head,
       events,
       writes,
       statusAttributes: { ...statusAttributes, pollId: this.#pollId },
-      ...(headAttributes === undefined ? {} : { headAttributes }),
+      ...(head === undefined ? {} : { headAttributes: head }),
     });
     if (outcome.kind === 'fenced') throw new Fenced();
     this.#revision = outcome.revision;
@@ -630,7 +658,7 @@ class Poll {
   async #conclude(
     client: OrderingClient,
     seen: Crawl,
-    all: boolean,
+    { all, upgraded }: { readonly all: boolean; readonly upgraded: boolean },
     swept: { sweptAt: number; sweptThrough: number } | undefined,
     identity: number | undefined,
     absence: { readonly counts: Absence; readonly ruling: Ruling } | undefined,
@@ -648,12 +676,14 @@ class Poll {
     const openJobs = seen.observations.size;
     const { unanswered = 0, suspected = 0, contradictory = 0 } = absence?.counts ?? {};
     const missing = { unanswered, suspected, contradictory };
-    const good = { ...attributes, lastGoodCrawlStartedAt: seen.startedAt, openJobs, ...missing };
+    // What waits for its upgrade was not compared.
+    const observed = upgraded ? { lastGoodCrawlStartedAt: seen.startedAt } : {};
+    const good = { ...attributes, ...observed, openJobs, ...missing };
     if (this.#baselined) return this.#finish({ kind: 'good', ...(absence && { absence }) }, good);
     return this.#finish({ kind: 'good', baselinedWith: openJobs }, good, {
       baselineStartedAt: seen.startedAt,
       baselinedAt: this.#deps.now(),
-      projectionVersion: PROJECTION_VERSION,
+      projectionVersion: this.#projectionVersion,
       upstreamId: identity,
       statusNames: await this.#allStatusNames(client),
     });

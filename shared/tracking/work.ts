@@ -26,6 +26,8 @@ export interface TrackingSettings {
   readonly sweepSeconds: number;
   /** Jobs looked at one by one in a poll, at most; the others wait for the next poll. */
   readonly looksPerPoll: number;
+  /** Jobs whose snapshots newer code takes over in a poll, at most (rule 6); the others follow in the next polls. */
+  readonly upgradesPerPoll: number;
   /** Polls that fail in a row before it is announced. */
   readonly failuresBeforeAlarm: number;
 }
@@ -37,6 +39,7 @@ export const DEFAULT_TRACKING: TrackingSettings = {
   settlingDays: 7,
   sweepSeconds: 900,
   looksPerPoll: 60,
+  upgradesPerPoll: 10_000,
   failuresBeforeAlarm: 3,
 };
 
@@ -100,6 +103,8 @@ export interface ScheduleContext {
   readonly startedAt: number;
   readonly pollIntervalSeconds: number;
   readonly settings: TrackingSettings;
+  /** Of the fingerprints in the index: see views.ts. */
+  readonly projectionVersion: number;
 }
 
 /** A look stayed without an answer: it is tried again, at growing distances, for as long as it means something. */
@@ -303,7 +308,8 @@ export function* chunks(
     if (groups) chunk.writes.push(...groups.takeWrites(context.startedAt));
     for (const { lowest, packed } of index.takeChanges()) {
       const key = keys.shard(ref, lowest);
-      chunk.writes.push(packed ? { put: { ...key, packed } } : { delete: key });
+      const { projectionVersion: projection } = context;
+      chunk.writes.push(packed ? { put: { ...key, packed, projection } } : { delete: key });
     }
     yield chunk;
   }
