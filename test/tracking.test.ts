@@ -412,6 +412,57 @@ describe('status names and the two views (rule 4)', () => {
     expect(later[0]?.data).toMatchObject({ status: 'Curing', observed: { view: 'detail' } });
   });
 
+  test('a status that the lookup gave another name is the same status: one event, and none for its jobs', async () => {
+    const rig = await baselined(40);
+    const [moving = 0, settling = 0] = rig.jobs;
+    for (const job of rig.jobs) rig.upstream.setStatus(job, 'Scheduled');
+    rig.upstream.setStatus(moving, 'In production');
+    rig.upstream.close(settling);
+    await rig.pollTypes(2);
+    rig.world.renameStatus('us', 'Scheduled', 'Planned');
+    await rig.poll();
+    const [discovered, ...others] = await rig.fresh();
+    expect(discovered).toMatchObject({
+      type: 'status.discovered',
+      data: { status: 'Planned', formerName: 'Scheduled' },
+    });
+    expect(others).toEqual([]);
+    // Also not of the job that is looked at much later.
+    expect(await rig.pollTypes(8)).toEqual([]);
+    rig.upstream.setStatus(moving, 'Planned');
+    await rig.poll();
+    const changes = { status: { from: 'In production', to: 'Planned' } };
+    expect((await rig.fresh()).map(({ data }) => data.changes)).toEqual([changes]);
+    // Named as it was, and once more otherwise.
+    rig.world.renameStatus('us', 'Planned', 'Scheduled');
+    expect(await rig.pollTypes(2)).toEqual([]);
+    rig.world.renameStatus('us', 'Scheduled', 'On the plan');
+    expect(await rig.pollTypes(8)).toEqual(['status.discovered']);
+    rig.pass(2 * 86_400);
+    expect(await rig.pollTypes(2)).toEqual([]);
+    expect((await rig.snapshot(settling))?.detail?.status).toBe('On the plan');
+  });
+
+  test('a new name that is no renaming is a change of status for whoever has it', async () => {
+    const rig = await baselined(3);
+    const [a = 0] = rig.jobs;
+    rig.world.addStatus('us', 'Foiling', 'production');
+    rig.upstream.setStatus(a, 'Foiling');
+    expect(await rig.pollTypes()).toEqual(['status.discovered', `job.status_changed ${a}`]);
+  });
+
+  test('a lookup that fails harms nothing: names are words without it, too', async () => {
+    const rig = await createRig();
+    const a = rig.upstream.createJob({ status: 'Scheduled' });
+    rig.fault({ match: { operation: 'jobStatuses' }, fault: { kind: 'status', status: 500 } });
+    expect(await rig.pollTypes()).toEqual(['account.baselined']);
+    rig.upstream.setStatus(a, 'In production');
+    expect(await rig.pollTypes()).toEqual(['status.discovered', `job.status_changed ${a}`]);
+    rig.sandbox.faults.clear();
+    rig.upstream.setStatus(a, 'Vulcanising');
+    expect(await rig.pollTypes()).toEqual(['status.discovered', `job.status_changed ${a}`]);
+  });
+
   test('a job with dozens of unknown line statuses announces some at a time and keeps to one transaction', async () => {
     const rig = await baselined(2);
     const job = rig.upstream.createJob({

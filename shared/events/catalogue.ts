@@ -211,7 +211,12 @@ export const catalogue = {
   },
   'status.discovered': {
     when: 'A status name not seen before in this account.',
-    data: z.object({ ...base, observed, status: z.string() }),
+    data: z.object({
+      ...base,
+      observed,
+      status: z.string(),
+      formerName: z.string().optional().describe('The service’s lookup calls a known status so from now on.'),
+    }),
   },
 } as const satisfies Record<string, { when: string; data: z.ZodType }>;
 

@@ -25,6 +25,7 @@ import { type IndexEntry, JobIndex, UNKNOWN } from './job-index.ts';
 import { conclude, type LookContext, lookAtJobs } from './looks.ts';
 import { type Absence, addToTally, countTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
 import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
+import { StatusNames } from './statuses.ts';
 import { fingerprint, listView, PROJECTION_VERSION } from './views.ts';
 import {
   chunks,
@@ -91,8 +92,6 @@ const IDENTITY_CHECK_MS = 600_000;
 const MAX_SWEEP_PAGES = 100;
 /** Order groups asked for in one poll at most. */
 const GROUPS_PER_POLL = 20;
-/** Status names kept per account at most: they are a courtesy, and Head stays small. */
-const MAX_STATUS_NAMES = 500;
 
 /**
  * Polls one account once. `deadline` (epoch ms) is when the process may be stopped. Outcomes are in the report; it throws
@@ -179,6 +178,7 @@ class Poll {
   readonly #startedAt: number;
   readonly #deadline: number;
   readonly #known: Known;
+  readonly #statuses: StatusNames;
   readonly #pollId: string;
   #head: Head;
   #revision: number;
@@ -204,6 +204,7 @@ class Poll {
     this.#deadline = deadline;
     this.#revision = status.revision;
     this.#pollId = deps.newId();
+    this.#statuses = new StatusNames(head.attributes);
     this.#known = {
       startedAt,
       lastGoodCrawlStartedAt: status.lastGoodCrawlStartedAt,
@@ -253,6 +254,9 @@ class Poll {
       pages = seen.pages;
       if (pages === 0) return await failed(seen.problem, identity !== undefined);
 
+      if (this.#baselined && statusesIn(seen).some((name) => this.#statuses.mayBeRenamed(name))) {
+        await this.#readStatuses(client, signal);
+      }
       const { works, upgraded } = await this.#workOn(seen);
       const swept = await this.#sweep(client, seen, works, identity !== undefined, signal);
       const context: ScheduleContext = {
@@ -390,7 +394,7 @@ class Poll {
     if (before && this.#baselined) {
       // An unproven job stays as it was first seen, and so does the fingerprint that goes with it.
       const fingerprint = before.unproven === null ? print : (entry?.fingerprint ?? print);
-      const known = adopt(before, 'list', listed.view);
+      const known = adopt(this.#statuses.inTodaysNames(before), 'list', listed.view);
       const snapshot = before.unproven === null ? known : { ...known, departure: null };
       work = { ...base, snapshot, fingerprint };
     } else {
@@ -417,15 +421,16 @@ class Poll {
       return { ...base, snapshot: before, untracked: 'delete snapshot' };
     }
     const leaving = before.departure === null && before.settling === null;
+    const today = this.#statuses.inTodaysNames(before);
     const snapshot: Snapshot = leaving
       ? {
-          ...before,
+          ...today,
           // Until now every complete crawl showed it; from here on it has a "last seen" of its own.
           listAt: sinceListed(before, this.#known),
           departure: { tries: 0, suspected: null },
           owed: { at: startedAt, tries: 0 },
         }
-      : before;
+      : today;
     const answerable = seen.complete || snapshot.ended !== null;
     return {
       ...base,
@@ -546,19 +551,18 @@ class Poll {
     const changed = [...works.values()].filter(isChanged);
     const tooLarge = changed.find(isTooLarge)?.jobNumber;
     const writable = tooLarge === undefined ? changed : changed.filter((work) => !isTooLarge(work));
-    const written = [...this.#statusNames];
-    const names = new Set(written);
-    const discover = (work: Work) => this.#discover(work, names);
+    const found = new Set<string>();
+    const discover = (work: Work) => this.#discover(work, found);
     const groups = this.#baselined ? this.#groups : undefined;
     if (groups)
       await this.#loadGroups(writable.flatMap(membershipChanges).map(({ orderGroup }) => orderGroup));
     for (const chunk of chunks(this.#account, writable, this.#index, context, discover, groups)) {
       if (this.#deps.now() > this.#deadline - RESERVE_MS / 2)
         return { all: false, changed: changed.length, tooLarge };
-      written.push(...chunk.discovered);
+      this.#statuses.meet(chunk.discovered);
       const gone = chunk.events.filter(({ type }) => isNegative(type)).length;
       const head = {
-        ...(chunk.discovered.length > 0 ? { statusNames: written } : {}),
+        ...this.#statuses.takeChanges(),
         ...(gone > 0 ? { goneTally: addToTally(this.#goneTally, gone, this.#startedAt) } : {}),
       };
       await this.#write(chunk.events, chunk.writes, {}, Object.keys(head).length > 0 ? head : undefined);
@@ -603,30 +607,24 @@ class Poll {
   }
 
   /** Status names this account never showed before (rule 4): each is an event once, and an ordinary status from then on. */
-  #discover(work: Work, names: Set<string>): Discovery {
-    const found: { names: string[]; events: EventDraft[] } = { names: [], events: [] };
+  #discover(work: Work, found: Set<string>): Discovery {
+    const names: string[] = [];
+    const events: EventDraft[] = [];
     for (const { status, observed } of work.shown) {
-      if (names.has(status) || names.size >= MAX_STATUS_NAMES || found.names.length >= MAX_DISCOVERED)
-        continue;
-      names.add(status);
-      found.names.push(status);
+      if (found.has(status) || names.length >= MAX_DISCOVERED || !this.#statuses.isNew(status)) continue;
+      found.add(status);
+      names.push(status);
       if (!this.#baselined) continue;
-      found.events.push({
-        type: 'status.discovered',
-        time: Date.parse(observed.at),
-        data: { status, observed },
-      });
+      const formerName = this.#statuses.formerName(status);
+      const data = { status, ...(formerName === undefined ? {} : { formerName }), observed };
+      events.push({ type: 'status.discovered', time: Date.parse(observed.at), data });
     }
-    return found;
+    return { names, events };
   }
 
   /** Negative verdicts that were announced, by the hour. */
   get #goneTally(): Tally {
     return (this.#head.attributes.goneTally as Tally | undefined) ?? [];
-  }
-
-  get #statusNames(): readonly string[] {
-    return (this.#head.attributes.statusNames as readonly string[] | undefined) ?? [];
   }
 
   async #write(
@@ -680,23 +678,24 @@ class Poll {
     const observed = upgraded ? { lastGoodCrawlStartedAt: seen.startedAt } : {};
     const good = { ...attributes, ...observed, openJobs, ...missing };
     if (this.#baselined) return this.#finish({ kind: 'good', ...(absence && { absence }) }, good);
+    await this.#readStatuses(client);
+    // Known from the start, so that they are no news later.
+    this.#statuses.meetLookup();
     return this.#finish({ kind: 'good', baselinedWith: openJobs }, good, {
+      ...this.#statuses.takeChanges(),
       baselineStartedAt: seen.startedAt,
       baselinedAt: this.#deps.now(),
       projectionVersion: this.#projectionVersion,
       upstreamId: identity,
-      statusNames: await this.#allStatusNames(client),
     });
   }
 
-  /** The names met so far and those of the service's lookup: known from the start. A failing lookup harms nothing. */
-  async #allStatusNames(client: OrderingClient): Promise<string[]> {
-    const met = this.#statusNames;
+  /** Reads the service's lookup of statuses. When that fails, no harm is done: names are words as well without it. */
+  async #readStatuses(client: OrderingClient, signal?: AbortSignal): Promise<void> {
     try {
-      const lookup = (await client.jobStatuses()).body.flatMap(({ name }) => (name ? [name] : []));
-      return [...new Set([...met, ...lookup])].slice(0, MAX_STATUS_NAMES);
+      this.#statuses.learn((await client.jobStatuses(signal)).body);
     } catch {
-      return [...met];
+      // The next name that nobody has met asks for it again.
     }
   }
 
@@ -739,6 +738,13 @@ class Poll {
     if (!outcome.done && outcome.item?.pollId !== this.#pollId) throw new Fenced();
     return next.state;
   }
+}
+
+/** The status names of the jobs that are worked on because the list shows them otherwise than before. */
+function statusesIn({ observations }: Crawl): string[] {
+  const names = new Set<string>();
+  for (const { view } of observations.values()) if (view?.status) names.add(view.status);
+  return [...names];
 }
 
 /** Whether an event says that a job is gone without the service's own word for it. */
