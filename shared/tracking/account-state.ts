@@ -7,11 +7,13 @@ import type { Absence, Ruling } from './quarantine.ts';
 /** How a poll ended, as far as the account is concerned. */
 export type PollResult =
   /**
-   * Everything was seen and committed. `baselinedWith`: this poll completed the baseline, with so many open jobs.
+   * Everything was seen and committed, but for the few entries that can't be read if there is a `problem`.
+   * `baselinedWith`: this poll completed the baseline, with so many open jobs.
    * `absence`: what jobs are missing after it, and what follows (rule 10).
    */
   | {
       readonly kind: 'good';
+      readonly problem?: unknown;
       readonly baselinedWith?: number;
       readonly absence?: { readonly counts: Absence; readonly ruling: Ruling };
     }
@@ -26,7 +28,7 @@ export interface Transition {
   readonly consecutiveFailures: number;
   /** account.poll_failing was said, and its recovery was not. */
   readonly alarmed: boolean;
-  /** Why the poll failed, in a sentence. */
+  /** Why the poll failed or could not see everything, in a sentence. */
   readonly problem: string | undefined;
   /** Negative verdicts are held back since then; null when they are not (rule 10). */
   readonly quarantinedAt: number | null;
@@ -85,7 +87,7 @@ export function transition(
         state: quarantinedAt === null ? 'tracking' : 'quarantined',
         consecutiveFailures: 0,
         alarmed: false,
-        problem: undefined,
+        problem: result.problem === undefined ? undefined : sentence(result.problem),
         quarantinedAt,
         nextPollAt: startedAt + intervalMs,
         events,

@@ -41,7 +41,10 @@ export interface Status {
   readonly consecutiveFailures: number;
   /** account.poll_failing was said, and its recovery was not. */
   readonly alarmed: boolean;
+  /** Entries of the list at the last complete crawl. */
   readonly openJobs: number | null;
+  /** How many of them no request could read (rule 2). */
+  readonly unreadJobs: number;
   readonly nextPollAt: number | null;
   /** The poll that wrote last. */
   readonly pollId: string | null;
@@ -50,7 +53,7 @@ export interface Status {
   /** The newest closed jobs were last read at this time, down to the highest number known then (rule 8). */
   readonly sweptAt: number | null;
   readonly sweptThrough: number;
-  /** Why the last poll failed, in a sentence. */
+  /** Why the last poll failed or could not see everything, in a sentence. */
   readonly problem: string | null;
   /** Set while negative verdicts are held back (rule 10): since when. */
   readonly quarantinedAt: number | null;
@@ -88,6 +91,7 @@ export function toStatus(item: Item): Status {
     consecutiveFailures: number(item.consecutiveFailures) ?? 0,
     alarmed: item.alarmed === true,
     openJobs: number(item.openJobs),
+    unreadJobs: number(item.unreadJobs) ?? 0,
     nextPollAt: number(item.nextPollAt),
     pollId: text(item.pollId),
     identityCheckedAt: number(item.identityCheckedAt),

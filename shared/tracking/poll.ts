@@ -18,7 +18,7 @@ import { type AccountRef, indexPk, keys } from '../table/schema.ts';
 import type { Table, Value, Write } from '../table/table.ts';
 import { type PollResult, sentence, transition } from './account-state.ts';
 import { type Account, type AccountState, type Status, schedule, toAccount, toStatus } from './accounts.ts';
-import { type Crawl, crawl, type Noticed, readListPage } from './crawl.ts';
+import { type Crawl, crawl, ListReader, type Noticed } from './crawl.ts';
 import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
 import { GroupBook, groupDispatched, judgeGroup, readGroup } from './groups.ts';
 import { type IndexEntry, JobIndex, UNKNOWN } from './job-index.ts';
@@ -73,6 +73,9 @@ export interface PollReport {
   readonly state?: AccountState;
   readonly pages: number;
   readonly openJobs: number;
+  /** Entries of the list that could not be read (rule 2), and of the newest jobs that are read with the closed ones (rule 8). */
+  readonly unread: number;
+  readonly unreadInSweep: number;
   readonly changedJobs: number;
   readonly events: number;
   readonly looks: number;
@@ -109,6 +112,8 @@ const NOTHING = {
   outcome: 'skipped',
   pages: 0,
   openJobs: 0,
+  unread: 0,
+  unreadInSweep: 0,
   changedJobs: 0,
   events: 0,
   looks: 0,
@@ -183,6 +188,7 @@ class Poll {
   #head: Head;
   #revision: number;
   #events = 0;
+  #unreadInSweep = 0;
 
   constructor(
     deps: PollDeps,
@@ -294,7 +300,9 @@ class Poll {
       const problem = seen.problem ?? looks.problem ?? groups?.problem;
       return report(seen.complete && done ? 'complete' : 'partial', {
         state,
-        ...(seen.complete ? { openJobs: seen.observations.size } : {}),
+        ...(seen.complete ? { openJobs: seen.observations.size + seen.unread } : {}),
+        unread: seen.unread,
+        unreadInSweep: this.#unreadInSweep,
         changedJobs: changed,
         looks: looks.made,
         looksLeft: looks.left,
@@ -450,10 +458,11 @@ class Poll {
     const { startedAt } = this.#known;
     const { allowedGone, allowedGoneUntil } = this.#status;
     const counts: Absence = {
-      listed: seen.observations.size,
+      // Entries that can't be read are in the list all the same: as many of the missing jobs are not.
+      listed: seen.observations.size + seen.unread,
       suspected: phases.suspected,
       contradictory: phases.contradictory,
-      unanswered: phases.departed,
+      unanswered: Math.max(0, phases.departed - seen.unread),
       announced: countTally(this.#goneTally, startedAt),
     };
     const allowed = allowedGoneUntil !== null && startedAt < allowedGoneUntil ? allowedGone : 0;
@@ -466,7 +475,8 @@ class Poll {
 
   /**
    * Jobs that came and went between two polls (rule 8): now and then the newest jobs are read with the closed ones, down
-   * to the highest number of the last time. Whoever is new there is asked after like a missing job.
+   * to the highest number of the last time. Whoever is new there is asked after like a missing job. What can't be read
+   * there is passed over: who was never read in any list is not known by a number to be asked after.
    *
    * One request besides the pages is enough for a quiet poll, so it waits for one that does not ask for the identity; but
    * not for ever, for of polls that are far apart each one does.
@@ -485,11 +495,12 @@ class Poll {
     let highest = through;
     for (const jobNumber of seen.observations.keys()) highest = Math.max(highest, jobNumber);
     const unknown = new Map<number, number>();
+    const list = new ListReader(client, { includeClosedJobs: true }, signal);
     try {
       // At the baseline the newest number is all that is needed: whatever is older is history.
       for (let page = 1; page <= (this.#baselined ? MAX_SWEEP_PAGES : 1); page += 1) {
-        const { body } = await readListPage(client, { page, includeClosedJobs: true }, signal);
-        for (const job of body.items) {
+        const { items, hasNextPage } = await list.read(page);
+        for (const job of items) {
           highest = Math.max(highest, job.jobNumber);
           const known =
             job.jobNumber <= through ||
@@ -497,8 +508,9 @@ class Poll {
             this.#index.get(job.jobNumber);
           if (!known) unknown.set(job.jobNumber, fingerprint(listView(job)));
         }
-        if (!body.hasNextPage || body.items.some((job) => job.jobNumber <= through)) break;
+        if (!hasNextPage || items.some((job) => job.jobNumber <= through)) break;
       }
+      this.#unreadInSweep = list.unread;
     } catch {
       // Without a number to go down to, the next sweep would take all history for new.
       return this.#baselined ? undefined : { sweptAt: 0, sweptThrough: highest };
@@ -668,20 +680,22 @@ class Poll {
       ...(identity === undefined ? {} : { identityCheckedAt: this.#startedAt }),
     };
     if (!seen.complete || !all) {
-      const problem = seen.problem ?? new Error('There was no time to commit everything.');
+      const problem = seen.complete ? new Error('There was no time to commit everything.') : seen.problem;
       return this.#finish({ kind: 'failed', problem, accepted: true }, attributes);
     }
-    const openJobs = seen.observations.size;
+    const openJobs = seen.observations.size + seen.unread;
     const { unanswered = 0, suspected = 0, contradictory = 0 } = absence?.counts ?? {};
     const missing = { unanswered, suspected, contradictory };
     // What waits for its upgrade was not compared.
     const observed = upgraded ? { lastGoodCrawlStartedAt: seen.startedAt } : {};
-    const good = { ...attributes, ...observed, openJobs, ...missing };
-    if (this.#baselined) return this.#finish({ kind: 'good', ...(absence && { absence }) }, good);
+    const unreadJobs = seen.unread || undefined;
+    const good = { ...attributes, ...observed, openJobs, unreadJobs, ...missing };
+    const { problem } = seen;
+    if (this.#baselined) return this.#finish({ kind: 'good', problem, ...(absence && { absence }) }, good);
     await this.#readStatuses(client);
     // Known from the start, so that they are no news later.
     this.#statuses.meetLookup();
-    return this.#finish({ kind: 'good', baselinedWith: openJobs }, good, {
+    return this.#finish({ kind: 'good', problem, baselinedWith: openJobs }, good, {
       ...this.#statuses.takeChanges(),
       baselineStartedAt: seen.startedAt,
       baselinedAt: this.#deps.now(),
