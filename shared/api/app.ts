@@ -204,6 +204,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
       observedThrough: instant(status.lastGoodCrawlStartedAt),
       consecutiveFailures: status.consecutiveFailures,
       openJobs: status.openJobs,
+      unreadJobs: status.unreadJobs,
       head: formatCursor(head.epoch, head.sequence),
       problem: status.problem,
       // Missing from the list, and what became of them is open.
