@@ -408,13 +408,17 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     for (let n = 0; n < 3; n += 1) expect((await rig.poll()).outcome).toBe('complete');
     // And now they move back.
     const young = rig.upstream.activeJobNumbers().slice(190);
+    const hidden: number[] = [];
     rig.sandbox.onRequest = ({ query }) => {
       const job = growing && Number(query.pageSize) < 100 ? young.pop() : undefined;
-      if (job) rig.upstream.hide(job);
+      if (!job) return;
+      rig.upstream.hide(job);
+      hidden.push(job);
     };
     for (let n = 0; n < 3; n += 1) expect((await rig.poll()).outcome).toBe('complete');
     growing = false;
     cure();
+    for (const job of hidden) rig.upstream.unhide(job);
     expect((await rig.pollTypes(30)).filter((text) => !text.startsWith('job.created'))).toEqual([]);
   });
 
