@@ -33,6 +33,8 @@ export interface Rig {
   readonly upstream: SandboxAccount;
   /** Epoch ms. */
   now(): number;
+  /** Registers the account, unless that was left to the test it is done already. Repeating it is harmless. */
+  register(): Promise<void>;
   /** Moves the clock on. */
   pass(seconds: number): void;
   /** Polls once, a poll interval after the last time. */
@@ -60,6 +62,8 @@ interface RigOptions {
   readonly leavesListOnDispatch?: boolean;
   /** How long the tracker waits for an answer, in real time. */
   readonly timeoutMs?: number;
+  /** False: the test registers the account itself. */
+  readonly registered?: false;
 }
 
 const running: Sandbox[] = [];
@@ -110,7 +114,8 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
       },
     }),
   };
-  await registerAccount(table, log, account, { now: clock, epoch: 'e1' });
+  const register = () => registerAccount(table, log, account, { now: clock, epoch: 'e1' });
+  if (options.registered !== false) await register();
   let read = 0;
 
   const rig: Rig = {
@@ -122,6 +127,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     ref: account,
     upstream,
     now,
+    register,
     pass(seconds) {
       clock += seconds * 1000;
     },
