@@ -192,6 +192,7 @@ function moving(rig: Rig, size: number) {
   const { upstream } = rig;
   const below = createRandom(7);
   const jobs = Array.from({ length: size }, () => upstream.createJob({ status: 'Scheduled' }));
+  for (const jobNumber of jobs) if (jobNumber % 3 === 0) upstream.lock(jobNumber);
   const counts: Partial<Record<EventType | 'hidden for long', number>> = {};
   const falsehoods: string[] = [];
   let open: Happening[] = [];
@@ -294,7 +295,7 @@ function moving(rig: Rig, size: number) {
 
   function hide(into: number[]): void {
     // Only what can be edited: a locked job that is in no list is what a cancelled one looks like.
-    const jobNumber = some(isOpen);
+    const jobNumber = some((one) => isOpen(one) && !upstream.job(one)?.permissions);
     if (jobNumber === undefined) return;
     upstream.hide(jobNumber);
     into.push(jobNumber);
@@ -314,10 +315,15 @@ function moving(rig: Rig, size: number) {
   function onRequest({ operation, query, jobNumber }: RequestInfo): void {
     rig.pass(0.001);
     if (operation !== 'activeJobs' || query.searchText || query.includeClosedJobs === 'true') {
-      // The list was read: whoever is asked after one by one is found, though something may happen to it just then.
-      showBrief();
+      // The list was read, and jobs are asked after one by one. One that is hidden comes back right then, at the latest
+      // when it is looked for among the closed ones; and to any other something may happen.
+      const asked = jobNumber ?? Number(query.searchText ?? 0);
+      if (brief.includes(asked) && (query.includeClosedJobs === 'true' || below(3) === 0)) {
+        show([asked]);
+        brief = brief.filter((one) => one !== asked);
+      }
       if (jobNumber !== undefined && isOpen(jobNumber) && !isBusy(jobNumber)) drifted += 1;
-      if (below(20) === 0) happenSomething(jobNumber ?? Number(query.searchText));
+      if (below(20) === 0) happenSomething(asked);
       return;
     }
     showBrief();
