@@ -240,9 +240,7 @@ describe('a call to DynamoDB that goes wrong', () => {
   const ANY_CALL: Readonly<Record<string, Mishap>> = {
     'over its throughput': () => awsError('ProvisionedThroughputExceededException'),
     throttled: () => awsError('ThrottlingException'),
-    'refused for the rate of requests': () => awsError('RequestLimitExceeded'),
     'answered with an internal error': () => awsError('InternalServerError', {}, 500),
-    'answered with 503': () => awsError('ServiceUnavailable', {}, 503),
     'cut off before it arrived': () => ({ kind: 'reset' }),
     'done, and its answer lost': () => ({ kind: 'lost answer' }),
   };
