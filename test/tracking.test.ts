@@ -267,6 +267,8 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
     rig.sandbox.requests.clear();
     expect(await rig.poll()).toMatchObject({ pages: 3, looks: 0, requests: 3 + 18 });
     expect(pagesAsked(rig)).toEqual({ 100: 4, 20: 6, 4: 6, 1: 5 });
+    // It is in the list, so it is none of those whose absence can lead to a quarantine.
+    expect((await rig.status()).missing).toEqual({ unanswered: 0, suspected: 0, contradictory: 0 });
     cure();
     await rig.pollTypes(2);
     expect(await rig.poll()).toMatchObject({ pages: 3, unread: 0, requests: 3 });
