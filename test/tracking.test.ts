@@ -1010,6 +1010,22 @@ describe('status names and the two views (rule 4)', () => {
     ]);
   });
 
+  test('tracking that the detail shows beside what the list showed before is added when the job has left', async () => {
+    const rig = await baselined(1);
+    const [a = 0] = rig.jobs;
+    rig.upstream.addTracking(a, T1);
+    expect(await rig.pollTypes()).toEqual([`job.tracking_added ${a}`]);
+    rig.upstream.dispatch(a, { tracking: [T2] });
+    rig.upstream.close(a);
+    expect(await rig.pollTypes()).toEqual([
+      `job.locked ${a}`,
+      `job.dispatched ${a}`,
+      `job.tracking_added ${a}`,
+      `job.tracking_removed ${a}`,
+      `job.closed ${a}`,
+    ]);
+  });
+
   test('a dispatch that the detail shows first is not said again when the list shows it', async () => {
     const rig = await baselined(1);
     const [a = 0] = rig.jobs;

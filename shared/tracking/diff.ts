@@ -83,8 +83,12 @@ export function seenInList(
   const unsure = stillUnsure(before.detail, was ?? next, next, returns ? [] : before.unsure);
   // Taken back only now: whatever was taken back before, and when that is looked at again, is another matter.
   const anew = takenBack && !before.heldBack;
+  // What the detail shows at such a moment is what it is compared with once the job has left.
   const news =
-    returns || dispatch.events.length > 0 || changes.some((change) => change.type === 'job.status_changed');
+    returns ||
+    dispatch.events.length > 0 ||
+    tracking.events.length > 0 ||
+    changes.some((change) => change.type === 'job.status_changed');
 
   const { heldBack: _, ...rest } = before;
   const snapshot: Snapshot = {
