@@ -1331,6 +1331,27 @@ describe('after a job left the list (rule 7)', () => {
     expect(await rig.pollTypes()).toEqual([`job.tracking_added ${a}`]);
   });
 
+  test('the last look is made up for too, also when nobody polled before its time was over', async () => {
+    const rig = await baselined(2);
+    const [a = 0, b = 0] = rig.jobs;
+    rig.upstream.edit(b, { dateDue: null });
+    rig.upstream.close(a);
+    await rig.pollTypes();
+    rig.upstream.addTracking(a, T1);
+    rig.pass(8 * 86_400);
+    rig.fault({ match: { operation: 'job', times: 2 }, fault: { kind: 'status', status: 500 } });
+    expect(await rig.pollTypes()).toEqual([]);
+    expect(await rig.pollTypes()).toEqual([`job.tracking_added ${a}`]);
+    // What can't be looked at for a day more is given up.
+    rig.pass(7 * 86_400);
+    rig.fault({ match: { operation: 'job' }, fault: { kind: 'status', status: 500 } });
+    for (let n = 0; n < 110; n += 1) {
+      rig.pass(840);
+      await rig.poll();
+    }
+    expect((await rig.index()).get(a)).toBeUndefined();
+  });
+
   test('looks in that time that are over the budget are not lost', async () => {
     const rig = await baselined(6, { settings: { looksPerPoll: 2 } });
     for (const job of rig.jobs.slice(0, 5)) rig.upstream.close(job);

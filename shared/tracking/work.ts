@@ -45,6 +45,8 @@ export const DEFAULT_TRACKING: TrackingSettings = {
 
 /** A look that keeps failing is tried again at most this far apart. */
 const MAX_RETRY_SECONDS = 900;
+const LAST_LOOK_TRIES = 10;
+const LAST_LOOK_MS = 86_400_000;
 
 /** Status names of one job that are announced in one poll: they are events, and those of a job stay in one transaction. */
 export const MAX_DISCOVERED = 10;
@@ -107,13 +109,20 @@ export interface ScheduleContext {
   readonly projectionVersion: number;
 }
 
-/** A look stayed without an answer: it is tried again, at growing distances, for as long as it means something. */
+/**
+ * A look stayed without an answer: it is tried again, at growing distances, for as long as it means something. The last one
+ * at a job that settled is tried for a day, and some times at least: polling may have paused past its time.
+ */
 export function unanswered(snapshot: Snapshot, context: ScheduleContext): Snapshot {
   const { startedAt, pollIntervalSeconds } = context;
-  if (snapshot.settling && startedAt >= settledAt(snapshot.settling, context)) {
+  const tries = (snapshot.owed?.tries ?? 0) + 1;
+  if (
+    snapshot.settling &&
+    tries >= LAST_LOOK_TRIES &&
+    startedAt >= settledAt(snapshot.settling, context) + LAST_LOOK_MS
+  ) {
     return { ...snapshot, owed: null };
   }
-  const tries = (snapshot.owed?.tries ?? 0) + 1;
   const backOffSeconds = Math.min(MAX_RETRY_SECONDS, pollIntervalSeconds * 2 ** Math.min(tries - 1, 20));
   return { ...snapshot, owed: { tries, at: startedAt + backOffSeconds * 1000 } };
 }
