@@ -104,7 +104,7 @@ export const histories: fc.Arbitrary<ModelHistory> = fc.record({
   looksPerPoll: fc.constantFrom(60, 60, 60, 4),
   jobs: fc.array(creation, { maxLength: MOST_JOBS_AT_FIRST }),
   baselined: fc.constantFrom(true, true, true, false),
-  rounds: fc.array(rounds, { minLength: 1, maxLength: 8 }),
+  rounds: fc.array(rounds, { minLength: 1, maxLength: 12 }),
 });
 
 /**
