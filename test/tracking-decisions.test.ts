@@ -301,6 +301,19 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(revoked.snapshot, { dateOut: third }, 5))).toEqual(['job.dispatched']);
   });
 
+  test('where the views gave different dates of a dispatch, a correction or revocation starts from what its own view said', () => {
+    const [first, second, third] = ['2026-03-02T10:00:00Z', '2026-03-02T11:00:00Z', '2026-03-02T12:00:00Z'];
+    const told = list(start({}), { dateOut: first }, 1);
+    const left = detail(told.snapshot, { dateOut: second }, 2);
+    expect(types(left)).toEqual([]);
+    expect(detail(left.snapshot, { dateOut: third }, 3).events).toMatchObject([
+      { type: 'job.updated', data: { changes: { dateOut: { from: second, to: third } } } },
+    ]);
+    expect(detail(left.snapshot, {}, 3).events).toMatchObject([
+      { type: 'job.dispatch_revoked', data: { changes: { dateOut: { from: second, to: null } } } },
+    ]);
+  });
+
   test('tracking that one view lacks stays; that both lack is removed, and announced anew when it is back', () => {
     const shown = { tracking: [parcel('A'), parcel('B')] };
     const first = list(start({}), shown, 1);

@@ -530,7 +530,7 @@ function dispatchShown(announced: string | null, was: string | null, next: strin
   }
   // Corrected: said as a change of the date, not as another dispatch. The other view may have told it already.
   if (was !== null && !sameTime(was, next) && !sameTime(announced, next)) {
-    const changes = { dateOut: { from: announced, to: next } };
+    const changes = { dateOut: { from: was, to: next } };
     return { dateOut: next, events: [{ type: 'job.updated', changes }] };
   }
   return { dateOut: announced, events: [] };
@@ -551,7 +551,7 @@ function dispatchInDetail(
   // Taken back: both views lack it; or, after the list, the one that showed it.
   const lacking = next.dateOut === null && (listed ? listed.view.dateOut === null : was !== null);
   if (dateOut === null || !lacking) return { dateOut, events };
-  const changes = { dateOut: { from: dateOut, to: null } };
+  const changes = { dateOut: { from: was ?? dateOut, to: null } };
   return { dateOut: null, events: [...events, { type: 'job.dispatch_revoked', changes }] };
 }
 
