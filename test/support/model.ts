@@ -232,13 +232,18 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
       };
       const late = one.take(next, { ...overlap, until });
       await Promise.race([reached, late]);
+      await check();
       await other.take(overlap.by);
+      await check();
       release();
       await late;
     } else {
       await one.take(next);
     }
     sandbox.faults.clear();
+    await check();
+  }
+  async function check(): Promise<void> {
     ledger.take(await rig.fresh());
     ledger.compare(await rig.snapshots());
   }
