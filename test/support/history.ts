@@ -16,6 +16,13 @@ export interface Stand {
   readonly where: 'active' | 'closed' | 'cancelled' | 'hidden' | 'nowhere';
 }
 
+/** The stands that overlap a window; an open beginning is the beginning of time. */
+export function during(stands: readonly Stand[], since: number | null, at: number): readonly Stand[] {
+  return stands.filter(
+    (stand, n) => stand.at <= at && (stands[n + 1]?.at ?? Number.POSITIVE_INFINITY) > (since ?? -1),
+  );
+}
+
 /** Before a job is created. */
 export const NOWHERE: Stand = { at: 0, list: undefined, detail: undefined, where: 'nowhere' };
 

@@ -7,7 +7,8 @@ import type { JobSummary, TrackingEntry } from '../../shared/events/catalogue.ts
 import type { JobEvent } from '../../shared/events/event.ts';
 import type { JobIndex } from '../../shared/tracking/job-index.ts';
 import { type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
-import type { History, Stand } from './history.ts';
+import { createGroupLedger } from './group-oracle.ts';
+import { during, type History, type Stand } from './history.ts';
 
 /** The types whose truth {@link untruth} judges. Of others it says nothing: whoever adds one adds it here, or has it checked elsewhere. */
 const JUDGED: ReadonlySet<string> = new Set([
@@ -82,6 +83,7 @@ export function createLedger(history: History): Ledger {
   const discovered = new Set<string>();
   const accountSaid: string[] = [];
   const leeway = createLeeway();
+  const groups = createGroupLedger(history, problems);
   let begun = false;
 
   function begin(snapshots: readonly Snapshot[]): void {
@@ -218,6 +220,7 @@ export function createLedger(history: History): Ledger {
 
   const settle: Ledger['settle'] = ({ snapshots, index, baselinedAt, lastFaultAt }) => {
     const bySnapshot = new Map(snapshots.map((snapshot) => [snapshot.jobNumber, snapshot]));
+    groups.settle(snapshots);
     for (const jobNumber of history.jobs) {
       const said = told.get(jobNumber);
       const { where, list, detail, at } = history.now(jobNumber);
@@ -269,8 +272,10 @@ export function createLedger(history: History): Ledger {
         }
         if (events.some(({ id }) => id === event.id)) problems.push(`${event.id} is there twice.`);
         events.push(event);
-        if (event.subject) takeJobEvent(event, Number(event.subject.slice('jobs/'.length)));
-        else takeAccountEvent(event);
+        groups.take(event);
+        if (event.subject?.startsWith('jobs/'))
+          takeJobEvent(event, Number(event.subject.slice('jobs/'.length)));
+        else if (!event.subject) takeAccountEvent(event);
       }
     },
     compare,
@@ -433,13 +438,6 @@ function sayTheSame(
 }
 
 // Whether one event is true
-
-/** The stands that overlap a window; an open beginning is the beginning of time. */
-function during(stands: readonly Stand[], since: number | null, at: number): readonly Stand[] {
-  return stands.filter(
-    (stand, n) => stand.at <= at && (stands[n + 1]?.at ?? Number.POSITIVE_INFINITY) > (since ?? -1),
-  );
-}
 
 /** Whether in a window something held first, and something else then. */
 function went(
