@@ -88,6 +88,8 @@ export interface History {
   readonly jobs: readonly number[];
   /** How a job stood, oldest first. */
   stands(jobNumber: number): readonly Stand[];
+  /** Epoch ms. */
+  clock(): number;
   /** How a job stands. */
   now(jobNumber: number): Stand;
 }
@@ -224,6 +226,7 @@ export function createHistory(
     },
     jobs,
     stands: (jobNumber) => stands.get(jobNumber) ?? [NOWHERE],
+    clock: now,
     now: (jobNumber) => stands.get(jobNumber)?.at(-1) ?? NOWHERE,
   };
 }

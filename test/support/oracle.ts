@@ -220,7 +220,7 @@ export function createLedger(history: History): Ledger {
 
   const settle: Ledger['settle'] = ({ snapshots, index, baselinedAt, lastFaultAt }) => {
     const bySnapshot = new Map(snapshots.map((snapshot) => [snapshot.jobNumber, snapshot]));
-    groups.settle(snapshots);
+    groups.settle(snapshots, history.clock());
     for (const jobNumber of history.jobs) {
       const said = told.get(jobNumber);
       const { where, list, detail, at } = history.now(jobNumber);
