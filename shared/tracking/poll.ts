@@ -522,6 +522,8 @@ class Poll {
       for (const item of items) unknown.delete(toSnapshot(item).jobNumber);
       for (const [jobNumber, print] of unknown) works.set(jobNumber, this.#cameAndWent(jobNumber, print));
     }
+    // Whoever went made the others move up, maybe to a page that was read already.
+    if (list.shrank && this.#baselined) return undefined;
     return { sweptAt: this.#startedAt, sweptThrough: highest };
   }
 
