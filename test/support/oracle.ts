@@ -38,6 +38,7 @@ const ACCOUNT_TURNS: readonly (readonly [string, string])[] = [
   ['account.credentials_rejected', 'account.credentials_accepted'],
 ];
 const DAY_MS = 86_400_000;
+const isDispatchOrNew = (type: string) => type === 'job.dispatched' || type === 'job.created';
 
 /** What the log has said of a job. */
 interface Told {
@@ -116,7 +117,8 @@ export function createLedger(history: History): Ledger {
     const entry: Told = before ?? {
       job,
       word: 'list',
-      dispatched: false,
+      // What a job was that can't be proved new counts as said.
+      dispatched: type === 'job.dispatch_revoked' || (!isDispatchOrNew(type) && job.dateOut !== null),
       ended: undefined,
       created: false,
       at: 0,
@@ -153,7 +155,7 @@ export function createLedger(history: History): Ledger {
       const { status } = data as unknown as { status: string };
       if (discovered.has(status)) problems.push(`The status ${status} was discovered twice.`);
       discovered.add(status);
-      const shown = history.jobs.some((job) =>
+      const shown = history.everyJob.some((job) =>
         history
           .stands(job)
           .some(
@@ -181,7 +183,7 @@ export function createLedger(history: History): Ledger {
     for (const snapshot of snapshots) {
       const { jobNumber } = snapshot;
       stored.add(jobNumber);
-      leeway.note(snapshot);
+      const first = leeway.note(snapshot);
       const said = told.get(jobNumber);
       if (snapshot.unproven !== null) {
         if (said) problems.push(`Of ${jobNumber} was spoken before it was known whether it is new.`);
@@ -194,7 +196,11 @@ export function createLedger(history: History): Ledger {
       }
       const job = summarize(snapshot);
       // When the word passes from one view to the other, its own status is no news.
-      if (said.word !== wordOf(snapshot)) said.job = { ...said.job, status: job.status };
+      if (said.word !== wordOf(snapshot)) {
+        const { dateOut, tracking } = said.job;
+        // Nor is anything else of a record that is read for the first time.
+        said.job = first ? { ...job, dateOut, tracking } : { ...said.job, status: job.status };
+      }
       said.word = wordOf(snapshot);
       const different = Object.keys(job).filter((name) => {
         const field = name as keyof JobSummary;
@@ -306,9 +312,10 @@ function createLeeway() {
   const takenOver = new Set<string>();
 
   return {
-    note({ jobNumber, detail, announced, unsure: fields }: Snapshot): void {
+    /** Whether its record was read, and never before. */
+    note({ jobNumber, detail, announced, unsure: fields }: Snapshot): boolean {
       for (const field of fields) unsure.add(`${jobNumber} ${field}`);
-      if (detail === null) return;
+      if (detail === null) return false;
       const first = !read.has(jobNumber);
       read.add(jobNumber);
       if (detail.dateOut !== null) {
@@ -322,6 +329,7 @@ function createLeeway() {
         const same = announced.tracking.some((said) => said.number === number && said.link === link);
         if (first && announced.tracking.length > 0 && !same) takenOver.add(parcel);
       }
+      return first;
     },
     /** The views had different words for the field at some time: then one of them is taken over silently. */
     isUnsure: (jobNumber: number, field: string) => unsure.has(`${jobNumber} ${field}`),
@@ -425,9 +433,7 @@ function sayTheSame(
       for (const entry of found) rest.splice(rest.indexOf(entry), 1);
       const [lowest] = found.flatMap(({ link }) => (link === null ? [] : [link])).sort();
       return found.length > 0 && (lowest ?? parcel.link) === parcel.link;
-    }) &&
-    // A link alone is the parcel that has it.
-    rest.every(({ number, link }) => number === null && said.tracking.some((parcel) => parcel.link === link));
+    }) && rest.length === 0;
   return (
     sameTracking &&
     (shown.status === null || shown.status === said.status) &&
