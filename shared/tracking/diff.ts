@@ -348,12 +348,15 @@ function counted(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapshot['announ
 
 type SharedValues = Pick<ListView, SharedField>;
 
+/** Whether a field of one view is as it was. A flag that is missing from one side is not said, and no change. */
 function same(field: SharedField, a: SharedValues, b: SharedValues): boolean {
-  if (field === 'dateDue') return sameTime(a.dateDue, b.dateDue);
-  const [one, other] = [a[field], b[field]];
-  // A flag that is missing from one side is not said, and no change.
-  if (field === 'canEdit' || field === 'mustDate') return one === null || other === null || one === other;
-  return one === other;
+  const flag = field === 'canEdit' || field === 'mustDate';
+  return (flag && (a[field] === null || b[field] === null)) || equal(field, a, b);
+}
+
+/** Whether both say the same of a field. A flag that one of them leaves unsaid was not told by it. */
+function equal(field: SharedField, a: SharedValues, b: SharedValues): boolean {
+  return field === 'dateDue' ? sameTime(a.dateDue, b.dateDue) : a[field] === b[field];
 }
 
 /**
@@ -387,7 +390,7 @@ function newsIn(
   return SHARED_FIELDS.filter(
     (field) =>
       !same(field, was, next) &&
-      !(passing?.other && same(field, passing.other, next)) &&
+      !(passing?.other && equal(field, passing.other, next)) &&
       !passing?.unsure.includes(field),
   );
 }
@@ -419,7 +422,7 @@ interface DetailFields {
 function heard({ list, detail, unsure }: Snapshot, next: DetailView): DetailFields {
   if (detail === null) return { changes: [], kept: {}, unsure: [] };
   const apart = SHARED_FIELDS.filter(
-    (field) => !same(field, detail, next) && !(list && same(field, list, next)),
+    (field) => !same(field, detail, next) && !(list && equal(field, list, next)),
   );
   const kept = apart.filter((field) => !unsure.includes(field));
   return {

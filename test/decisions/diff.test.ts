@@ -288,4 +288,17 @@ describe('the two views of one job (rule 4)', () => {
       [],
     );
   });
+
+  const editable = (canEdit: boolean | null) => ({ permissions: { canEdit } });
+
+  test('a flag that one view never says is told by the other one', () => {
+    const unsaid = detail(start(editable(false)), {}, 1).snapshot;
+    expect(types(list(unsaid, editable(true), 2))).toEqual(['job.unlocked']);
+    const first = detail(start({}), editable(false), 1, {}).snapshot;
+    expect(types(detail(first, editable(true), 2))).toEqual(['job.unlocked']);
+    // Also when it moved while the job was listed.
+    const moved = detail(first, editable(true), 2, {});
+    expect(types(moved)).toEqual([]);
+    expect(types(detail(moved.snapshot, editable(true), 3))).toEqual(['job.unlocked']);
+  });
 });
