@@ -186,7 +186,7 @@ export function seenInDetail(
       : [];
   const step = announce(
     // What an old job that was only hidden already is counts as announced, and so does that it is overdue.
-    proof?.created === false && isOverdue(snapshot, look) ? overdueSaid(snapshot) : snapshot,
+    proof?.created === false && overdueIn(snapshot, look) ? overdueSaid(snapshot) : snapshot,
     look,
     proof?.created ? proof.since : since,
     [
@@ -251,8 +251,8 @@ export function announceEnding(
  * for after the due instant.
  */
 export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step {
-  const due = dueOf(snapshot);
-  if (due === undefined || !isOverdue(snapshot, look)) return { snapshot, events: [], shown: [] };
+  const due = overdueIn(snapshot, look);
+  if (!due) return { snapshot, events: [], shown: [] };
   const after = overdueSaid(snapshot);
   if (known.baselineStartedAt === null) return { snapshot: after, events: [], shown: [] };
   // At the due instant it was not overdue yet, whenever the due date was set.
@@ -264,10 +264,9 @@ export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step
 /** When a listed job will be overdue (epoch ms), unless it is dispatched, has no due date, or that was said already. */
 export function dueOf(snapshot: Snapshot): { readonly at: number; readonly zone: string } | undefined {
   const { list, announced } = snapshot;
-  const dateDue = list?.dateDue ?? null;
-  if (dateDue === null || announced.dateOut !== null || list?.dateOut) return undefined;
-  if (announced.overdueFor !== null && sameTime(announced.overdueFor, dateDue)) return undefined;
-  const reading = readInstants(dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
+  if (!list?.dateDue || list.dateOut || announced.dateOut !== null) return undefined;
+  if (sameTime(announced.overdueFor, list.dateDue)) return undefined;
+  const reading = readInstants(list.dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
   return reading && { at: reading.latest, zone: reading.zone };
 }
 
@@ -568,7 +567,7 @@ function trackingShown(
   next: readonly TrackingEntry[],
   passed: readonly TrackingEntry[],
 ): Tracking {
-  if (next.length === 0 || (was === null && announced.length > 0)) return { announced, events: [] };
+  if (was === null && announced.length > 0) return { announced, events: [] };
   const { both, added: unknown } = pairUp(announced, next);
   const added = pairUp(passed, unknown).added;
   const own = new Map(pairUp(was ?? [], next).both.map(([from, to]) => [to, from]));
@@ -627,7 +626,7 @@ function believe<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
   const missing = pairUp(was?.tracking ?? [], next.tracking).gone;
   const kept = pairUp(missing, announced.tracking).both.map(([entry]) => entry);
   return {
-    believed: { ...next, dateOut, tracking: kept.length === 0 ? next.tracking : [...next.tracking, ...kept] },
+    believed: { ...next, dateOut, tracking: [...next.tracking, ...kept] },
     takenBack: dateOut !== next.dateOut || kept.length > 0,
   };
 }
@@ -643,9 +642,10 @@ function agreed(list: ListView, announced: Snapshot['announced']): ListView {
 
 // Overdue
 
-function isOverdue(snapshot: Snapshot, look: Look): boolean {
+/** What is due according to a snapshot, if a look was asked for after that. */
+function overdueIn(snapshot: Snapshot, look: Look): ReturnType<typeof dueOf> {
   const due = dueOf(snapshot);
-  return due !== undefined && look.askedAt > due.at;
+  return due && look.askedAt > due.at ? due : undefined;
 }
 
 function overdueSaid(snapshot: Snapshot): Snapshot {
