@@ -132,14 +132,17 @@ describe('a job that was not there before (rule 5)', () => {
     expect(step.events).toEqual([]);
   });
 
-  test('an old one that was only hidden is taken over as it is: dispatched, invoiced, overdue', () => {
-    const record = { ...shippedRecord, dateIn: '2026-02-01', invoiceNumber: 'INV-1' };
+  test.each([
+    ['an old one', '2026-02-01'],
+    ['one of unknown age', null],
+  ])('%s that was only hidden is taken over as it is: dispatched, invoiced, overdue', (_, dateIn) => {
+    const record = { ...shippedRecord, dateIn, invoiceNumber: 'INV-1' };
     let step = detail(appeared(shipped, 5), record, 5, shipped);
     expect(step.events).toEqual([]);
     expect(list(step.snapshot, shipped, 6).events).toEqual([]);
 
     const due = { dateDue: '2026-03-01T10:00:00Z' };
-    step = detail(appeared(due, 5), { ...due, dateIn: '2026-02-01' }, 5, due);
+    step = detail(appeared(due, 5), { ...due, dateIn }, 5, due);
     expect(checkOverdue(step.snapshot, lookAt(listedAt(6)), knownAt(at(6))).events).toEqual([]);
     // What it becomes from now on is said.
     const later = list(step.snapshot, { dateDue: '2026-03-02T08:06:00Z' }, 6);
@@ -152,6 +155,19 @@ describe('a job that was not there before (rule 5)', () => {
     expect(events).toEqual([]);
     expect(detail(snapshot, shippedRecord, 6).events).toEqual([]);
     expect(types(detail(snapshot, {}, 6))).toEqual(['job.dispatch_revoked', 'job.tracking_removed']);
+  });
+
+  test('what moved between its first sighting and its record is dated from the first sighting', () => {
+    const first = appeared({}, 5);
+    const old = detail(first, { ...out, dateIn: '2026-02-01' }, 5, {});
+    expect(old.events).toMatchObject([
+      { type: 'job.dispatched', data: { observed: { since: iso(listedAt(5)) } } },
+    ]);
+    const created = detail(first, { dateIn: iso(at(4)) }, 8, {}).snapshot;
+    const known = { ...knownAt(at(8)), lastGoodCrawlStartedAt: null };
+    expect(list(created, { masterJobStatus: 'Press' }, 8, known).events).toMatchObject([
+      { type: 'job.status_changed', data: { observed: { since: iso(listedAt(5)) } } },
+    ]);
   });
 
   test.each([
@@ -266,13 +282,14 @@ describe('overdue (rule 15)', () => {
   });
 
   test.each([
-    ['a job without a due date', start({})],
-    ['a due date that is no date', start({ dateDue: 'soon' })],
-    ['a dispatched job', start({ ...due, ...out })],
-    ['a job dispatched by its record alone', detail(start(due), out, 1, due).snapshot],
-    ['a job first seen dispatched, whose record is not read yet', appeared({ ...due, ...out }, 5)],
-    ['a job that the list never showed', cameAndWent(5)],
-  ])('not of %s', (_, snapshot) => {
+    ['a job without a due date', () => start()],
+    ['a due date that is no date', () => start({ dateDue: 'soon' })],
+    ['a dispatched job', () => start({ ...due, ...out })],
+    ['a job dispatched by its record alone', () => detail(start(due), out, 1, due).snapshot],
+    ['a job first seen dispatched, whose record is not read yet', () => appeared({ ...due, ...out }, 5)],
+    ['a job that the list never showed', () => cameAndWent(5)],
+  ])('not of %s', (_, job) => {
+    const snapshot = job();
     expect(dueOf(snapshot)).toBeUndefined();
     expect(check(snapshot, at(5000)).events).toEqual([]);
   });
@@ -293,6 +310,7 @@ describe('overdue (rule 15)', () => {
     ],
     ['UTC−12 without one', '2026-03-02T01:05:00', null, '2026-03-02T13:05:00.000Z', '-12:00'],
     ['the end of the day', '2026-03-02', 'America/Denver', '2026-03-03T07:00:00.000Z', 'America/Denver'],
+    ['midnight, which is that too', '2026-03-02T00:00:00', null, '2026-03-03T12:00:00.000Z', '-12:00'],
   ])('its instant: %s', (_, dateDue, timezone, instant, zone) => {
     const { snapshot } = detail(start({ dateDue }), record(timezone), 1, { dateDue });
     expect(dueOf(snapshot)).toEqual({ at: Date.parse(instant), zone });
@@ -319,8 +337,8 @@ describe('overdue (rule 15)', () => {
 });
 
 describe('the end of a job (rules 3 and 7)', () => {
-  const left = { ...start({}), departure: { tries: 1, suspected: null } };
-  const read = detail(left, { jobStatus: 'Void' }, 4).snapshot;
+  const left = (): Snapshot => ({ ...start(), departure: { tries: 1, suspected: null } });
+  const read = (): Snapshot => detail(left(), { jobStatus: 'Void' }, 4).snapshot;
   const endings = ['closed', 'cancelled', 'unavailable'] as const;
   const end = (before: Snapshot, ending: (typeof endings)[number], since = at(2)) =>
     checked(announceEnding(before, ending, lookAt(at(5), 'search'), since, knownAt(at(5))));
@@ -332,7 +350,7 @@ describe('the end of a job (rules 3 and 7)', () => {
     // Its record is gone, so it says nothing of a status.
     ['unavailable', read, { inferred: true, jobStatus: null }],
   ] as const)('%s: one event, with what it is inferred from and when', (ending, before, data) => {
-    const { events, snapshot, shown } = end(before, ending);
+    const { events, snapshot, shown } = end(before(), ending);
     expect(events).toEqual([
       {
         type: `job.${ending}`,
@@ -356,11 +374,11 @@ describe('the end of a job (rules 3 and 7)', () => {
   });
 
   test('of which it is not known since when says so', () => {
-    expect(end(read, 'closed', 0).events).toMatchObject([{ data: { observed: { since: null } } }]);
+    expect(end(read(), 'closed', 0).events).toMatchObject([{ data: { observed: { since: null } } }]);
   });
 
   test.each(endings)('%s and in the list again: reopened, then what else changed', (ending) => {
-    const { events, snapshot } = list(end(read, ending).snapshot, { masterJobStatus: 'Press' }, 8);
+    const { events, snapshot } = list(end(read(), ending).snapshot, { masterJobStatus: 'Press' }, 8);
     expect(events).toMatchObject([
       {
         type: 'job.reopened',
@@ -379,13 +397,13 @@ describe('the end of a job (rules 3 and 7)', () => {
   });
 
   test('back before its end was announced, it was not reopened', () => {
-    expect(list(left, {}, 8).events).toEqual([]);
-    expect(list(left, {}, 8).snapshot.departure).toBeNull();
+    expect(list(left(), {}, 8).events).toEqual([]);
+    expect(list(left(), {}, 8).snapshot.departure).toBeNull();
   });
 
   test('the time of settling begins when it is known to have left, and goes on with every look', () => {
-    expect(read).toMatchObject({ departure: null, settling: { since: at(4), looks: 0 } });
+    expect(read()).toMatchObject({ departure: null, settling: { since: at(4), looks: 0 } });
     const settling = { since: at(4), looks: 3 };
-    expect(detail({ ...read, settling }, {}, 6).snapshot.settling).toEqual(settling);
+    expect(detail({ ...read(), settling }, {}, 6).snapshot.settling).toEqual(settling);
   });
 });
