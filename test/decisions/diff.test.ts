@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { sinceListed } from '../../shared/tracking/diff.ts';
-import type { Snapshot } from '../../shared/tracking/snapshot.ts';
-import { fingerprint } from '../../shared/tracking/views.ts';
+import { adopt, type Snapshot } from '../../shared/tracking/snapshot.ts';
+import { type DetailView, fingerprint } from '../../shared/tracking/views.ts';
 import {
   at,
   detail,
@@ -341,6 +341,20 @@ describe('the two views of one job (rule 4)', () => {
     // It says the same as the list now, so they can be compared again.
     const agreed = detail(changed, { description: 'Caps' }, 2, { description: 'Caps' }).snapshot;
     expect(types(detail(agreed, own, 3))).toEqual(['job.updated']);
+  });
+
+  test('a field of the record that older code did not store is compared once the record has shown it (rule 6)', () => {
+    const shown = { description: 'Shirts' };
+    const { snapshot } = detail(start(shown), shown, 1, shown);
+    const { description: _, ...stored } = snapshot.detail as DetailView;
+    const older = { ...snapshot, detail: stored as DetailView };
+    const adopted = list(adopt(older, 'list', listed(shown)), shown, 2).snapshot;
+    expect(types(detail(adopted, { description: 'SHIRTS' }, 3))).toEqual([]);
+    for (const words of ['Shirts', 'SHIRTS']) {
+      const read = detail(adopted, { description: words }, 2, shown).snapshot;
+      expect(types(detail(read, { description: words }, 3))).toEqual([]);
+      expect(types(detail(read, { description: 'HATS' }, 3))).toEqual(['job.updated']);
+    }
   });
 
   test('a record that followed the list and goes back when the job leaves has changed', () => {
