@@ -684,7 +684,7 @@ describe('when the record of a listed job is read', () => {
     ['a text changed', job, { ...shown, description: 'B' }, null],
     ['the due date changed', job, { ...shown, dateDue: '2026-03-05' }, null],
     ['it was locked', job, { ...shown, permissions: { canEdit: false } }, null],
-    ['tracking came', job, { ...shown, tracking: [parcel('A'), parcel('B')] }, null],
+    ['tracking came', job, { ...shown, tracking: [parcel('A'), parcel('B')] }, now],
     ['the status changed', job, { ...shown, masterJobStatus: 'Press' }, now],
     ['the status changed, among others', job, { ...shown, masterJobStatus: 'Press', description: 'B' }, now],
     ['it was dispatched', start, shown, now],
