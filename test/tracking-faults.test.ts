@@ -98,7 +98,7 @@ describe('two polls at once', () => {
 });
 
 describe('a quiet poll of 5,000 jobs', () => {
-  test('asks for 50 pages, reads Account, Status and the index, and writes Status alone', async () => {
+  test('asks for 50 pages, reads Account, Status, the region and the index, and writes Status alone', async () => {
     const table = watchedTable(createMemoryTable());
     const rig = await createRig({ table });
     for (let n = 0; n < 5_000; n += 1) rig.upstream.createJob();
@@ -110,6 +110,7 @@ describe('a quiet poll of 5,000 jobs', () => {
     expect(table.calls).toEqual([
       { call: 'get', of: ['ACCOUNTS'] },
       { call: 'get', of: ['STATUS'] },
+      { call: 'get', of: ['CELL'] },
       { call: 'query', of: ['INDEX'] },
       { call: 'write', of: ['STATUS'] },
     ]);

@@ -1,5 +1,6 @@
 /** One reading of the list of active jobs, page by page, and whether it was complete (rules 1 and 2). */
 import type { ActiveJobsQuery, Answer, OrderingClient } from '../ordering/client.ts';
+import { OrderingError } from '../ordering/errors.ts';
 import type { ActiveJob, ActiveJobsPage } from '../ordering/schemas.ts';
 import type { Look } from './diff.ts';
 import type { ListView } from './views.ts';
@@ -104,8 +105,8 @@ export async function crawl(
 }
 
 /**
- * One full-size page of the list, with whatever else is asked of it. Throws OrderingError, and an Error when the page is
- * not the one that was asked for: then neither what it shows nor what it lacks means anything (rule 2).
+ * One full-size page of the list, with whatever else is asked of it. Throws OrderingError, also when the page is not the
+ * one that was asked for: then neither what it shows nor what it lacks means anything (rule 2).
  */
 export async function readListPage(
   client: OrderingClient,
@@ -115,9 +116,11 @@ export async function readListPage(
   const answer = await client.activeJobs({ ...query, pageSize: PAGE_SIZE }, signal);
   const { pageNumber, pageSize } = answer.body;
   if (pageNumber !== query.page || pageSize !== PAGE_SIZE) {
-    throw new Error(
-      `Page ${query.page} of size ${PAGE_SIZE} was answered as page ${pageNumber} of size ${pageSize}.`,
-    );
+    throw new OrderingError({
+      kind: 'malformed',
+      operation: 'GET /Jobs/active',
+      detail: `page ${query.page} of size ${PAGE_SIZE} was answered as page ${pageNumber} of size ${pageSize}`,
+    });
   }
   return answer;
 }

@@ -6,18 +6,27 @@
  *   decide   diff.ts, departures.ts and account-state.ts, pure
  *   write    chunks, each a transaction complete in itself; last the Status that says how far we have seen
  *
- * A quiet poll reads Account, Status, Head and index, and writes Status alone. A poll that loses its fence drops what it
+ * A quiet poll reads Account, Status, what was heard of the region's service, Head and index, and writes Status alone. A poll that loses its fence drops what it
  * saw. A poll that dies leaves what it committed true, and the next one finds the rest by itself.
  */
 import type { EventDraft } from '../events/event.ts';
 import { type EventLog, type Head, toHead } from '../log/log.ts';
 import type { OrderingClient } from '../ordering/client.ts';
+import type { OrderingError } from '../ordering/errors.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
 import type { TokenSource } from '../ordering/tokens.ts';
 import { type AccountRef, indexPk, keys } from '../table/schema.ts';
 import type { Table, Value, Write } from '../table/table.ts';
 import { type PollResult, sentence, transition } from './account-state.ts';
 import { type Account, type AccountState, type Status, schedule, toAccount, toStatus } from './accounts.ts';
+import {
+  failsForAll,
+  hearUpstream,
+  isServiceFault,
+  noteAnswer,
+  noteFailure,
+  type Upstream,
+} from './breaker.ts';
 import { type Crawl, crawl, type Noticed, readListPage } from './crawl.ts';
 import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
 import { type IndexEntry, JobIndex } from './job-index.ts';
@@ -116,9 +125,10 @@ async function begin(
   startedAt: number,
   deadline: number,
 ): Promise<Poll | string> {
-  const [accountItem, statusItem] = await Promise.all([
+  const [accountItem, statusItem, upstream] = await Promise.all([
     deps.table.get(keys.account(ref)),
     deps.table.get(keys.status(ref)),
+    hearUpstream(deps.table, ref.region),
   ]);
   if (!accountItem || !statusItem) return 'The account is not registered.';
   const account = toAccount(accountItem);
@@ -138,7 +148,7 @@ async function begin(
       packed: item.packed as Uint8Array,
     })),
   );
-  return new Poll(deps, account, status, head, index, startedAt, deadline);
+  return new Poll(deps, account, status, upstream, head, index, startedAt, deadline);
 }
 
 /** Another poll has spoken since this one began. */
@@ -159,6 +169,7 @@ class Poll {
   readonly #deadline: number;
   readonly #known: Known;
   readonly #pollId: string;
+  #upstream: Upstream;
   #head: Head;
   #revision: number;
   #events = 0;
@@ -167,6 +178,7 @@ class Poll {
     deps: PollDeps,
     account: Account,
     status: Status,
+    upstream: Upstream,
     head: Head,
     index: JobIndex,
     startedAt: number,
@@ -175,6 +187,7 @@ class Poll {
     this.#deps = deps;
     this.#account = account;
     this.#status = status;
+    this.#upstream = upstream;
     this.#head = head;
     this.#index = index;
     this.#startedAt = startedAt;
@@ -206,6 +219,7 @@ class Poll {
     });
     /** `accepted`: the service answered something with these credentials. */
     const failed = async (problem: unknown, accepted: boolean) => {
+      if (pages === 0 && isServiceFault(problem)) await this.#hear(problem);
       const state = await this.#finish(
         { kind: 'failed', problem, accepted },
         { lastPollAt: this.#startedAt },
@@ -225,6 +239,7 @@ class Poll {
       const seen = await crawl(client, { now: this.#deps.now, notice, signal });
       pages = seen.pages;
       if (pages === 0) return await failed(seen.problem, identity !== undefined);
+      await this.#hear('an answer');
 
       const works = await this.#workOn(seen);
       const swept = await this.#sweep(client, seen, works, identity !== undefined, signal);
@@ -270,6 +285,15 @@ class Poll {
   }
 
   // Reading
+
+  /** Tells the region's breaker what this poll heard of the service: a page of the list, or nothing at all (rule 12). */
+  async #hear(heard: 'an answer' | OrderingError): Promise<void> {
+    const at = this.#deps.now();
+    this.#upstream =
+      heard === 'an answer'
+        ? await noteAnswer(this.#deps, this.#account.region, at, this.#upstream)
+        : await noteFailure(this.#deps, this.#account, { at, reason: heard.message }, this.#upstream);
+  }
 
   /** Client, token, and the account's identity if it is time to compare it (rule 9). */
   async #connect(): Promise<{ client: OrderingClient; identity?: Identity } | { problem: unknown }> {
@@ -589,6 +613,8 @@ class Poll {
     attributes: { [attribute: string]: Value | undefined },
     head?: { [attribute: string]: Value | undefined },
   ): Promise<AccountState> {
+    const now = this.#deps.now();
+    const ofService = result.kind === 'failed' && isServiceFault(result.problem);
     const next = transition(
       result,
       {
@@ -596,9 +622,10 @@ class Poll {
         account: this.#account,
         baselined: this.#baselined,
         failuresBeforeAlarm: this.#deps.settings.failuresBeforeAlarm,
+        regionFails: ofService && failsForAll(this.#upstream, now),
       },
       this.#startedAt,
-      this.#deps.now(),
+      now,
     );
     const set = {
       ...attributes,
