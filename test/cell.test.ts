@@ -365,6 +365,26 @@ describe('an account of a region that failed', () => {
     expect(await cell.allTypes()).toEqual([]);
   });
 
+  test('and that has other troubles meanwhile has its own alarm at once', async () => {
+    const cell = await createCell();
+    cell.fault(DOWN);
+    await cell.run(180);
+    const { connect } = cell.deps;
+    const deps: PollDeps = {
+      ...cell.deps,
+      async connect(account) {
+        if (account.account === 'a1') throw new Error('The secret a1 could not be read.');
+        return connect(account);
+      },
+    };
+    for (let n = 0; n < 3; n += 1) {
+      cell.pass(60);
+      await pollAccount(deps, { region: 'us', account: 'a1' }, cell.now() + 600_000);
+    }
+    expect(await cell.isOpen()).toBe(true);
+    expect(await cell.types('a1')).toEqual(['account.poll_failing']);
+  });
+
   test('is polled soon after the region is back, however long it was away', async () => {
     const cell = await createCell({ accounts: 4 });
     cell.fault(DOWN);
@@ -488,6 +508,39 @@ eachTable('polls that overlap', (makeTable) => {
     await allAtOnce();
     expect(await cell.regionTypes()).toEqual(['upstream.recovered']);
     expect(await cell.allTypes()).toEqual([]);
+  });
+
+  test('and of which one was answered before the first failure: it ends no outage by coming late', async () => {
+    const cell = await createCell({ table: await makeTable() });
+    for (let n = 0; n < 100; n += 1) cell.upstream[0]?.createJob();
+    // It begins with a failure to take back, which another one takes back before it.
+    cell.fault(DOWN, { account: 'a2' });
+    await cell.poll('a2');
+    // Its first page is answered, its second is held back until the outage is announced, and fails then.
+    let release = (): void => undefined;
+    const held = new Promise<void>((reached) => {
+      cell.sandbox.onRequest = ({ query }) => {
+        if (query.page !== '2') return;
+        cell.sandbox.onRequest = undefined;
+        reached();
+        return new Promise<void>((go) => {
+          release = go;
+        });
+      };
+    });
+    const late = cell.poll('a1');
+    await held;
+    await cell.poll('a3');
+    cell.fault(DOWN);
+    for (let n = 0; n < 4; n += 1) {
+      cell.pass(30);
+      for (const name of cell.names.slice(1)) await cell.poll(name);
+    }
+    expect(await cell.regionTypes()).toEqual(['upstream.outage']);
+    release();
+    expect(await late).toMatchObject({ outcome: 'partial', pages: 1 });
+    expect(await cell.region()).toEqual([]);
+    expect(await cell.isOpen()).toBe(true);
   });
 });
 

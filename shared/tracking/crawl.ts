@@ -32,6 +32,8 @@ export interface Crawl {
   readonly problem?: unknown;
   readonly observations: ReadonlyMap<number, Observation>;
   readonly pages: number;
+  /** When the last of the pages that answered did; null when none was. */
+  readonly answeredAt: number | null;
 }
 
 /**
@@ -53,6 +55,7 @@ export async function crawl(
   const observations = new Map<number, Observation>();
   let problem: unknown;
   let pages = 0;
+  let answeredAt: number | null = null;
   /** The number of pages as the latest answer has it; pages can come and go while they are read. */
   let last = 1;
   let next = 1;
@@ -61,6 +64,7 @@ export async function crawl(
     const answer = await readListPage(client, { page }, options.signal);
     const { items, totalPages, hasNextPage } = answer.body;
     pages += 1;
+    answeredAt = Math.max(answeredAt ?? 0, answer.answeredAt);
     const look: Look = { askedAt: answer.askedAt, answeredAt: answer.answeredAt, view: 'list' };
     for (const job of items) {
       const seen = observations.get(job.jobNumber);
@@ -101,6 +105,7 @@ export async function crawl(
     ...(problem === undefined ? {} : { problem }),
     observations,
     pages,
+    answeredAt,
   };
 }
 

@@ -6,13 +6,13 @@
  *   decide   diff.ts, departures.ts and account-state.ts, pure
  *   write    chunks, each a transaction complete in itself; last the Status that says how far we have seen
  *
- * A quiet poll reads Account, Status, what was heard of the region's service, Head and index, and writes Status alone. A poll that loses its fence drops what it
- * saw. A poll that dies leaves what it committed true, and the next one finds the rest by itself.
+ * A quiet poll reads Account, Status, what was heard of the region's service, Head and index, and writes Status alone. A
+ * poll that loses its fence drops what it saw. A poll that dies leaves what it committed true, and the next one finds the
+ * rest by itself.
  */
 import type { EventDraft } from '../events/event.ts';
 import { type EventLog, type Head, toHead } from '../log/log.ts';
 import type { OrderingClient } from '../ordering/client.ts';
-import type { OrderingError } from '../ordering/errors.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
 import type { TokenSource } from '../ordering/tokens.ts';
 import { type AccountRef, indexPk, keys } from '../table/schema.ts';
@@ -219,7 +219,10 @@ class Poll {
     });
     /** `accepted`: the service answered something with these credentials. */
     const failed = async (problem: unknown, accepted: boolean) => {
-      if (pages === 0 && isServiceFault(problem)) await this.#hear(problem);
+      if (pages === 0 && isServiceFault(problem)) {
+        const failure = { at: this.#deps.now(), reason: problem.message };
+        this.#upstream = await noteFailure(this.#deps, this.#account, failure, this.#upstream);
+      }
       const state = await this.#finish(
         { kind: 'failed', problem, accepted },
         { lastPollAt: this.#startedAt },
@@ -238,8 +241,8 @@ class Poll {
       const notice = (job: ActiveJob): Noticed => this.#notice(job);
       const seen = await crawl(client, { now: this.#deps.now, notice, signal });
       pages = seen.pages;
-      if (pages === 0) return await failed(seen.problem, identity !== undefined);
-      await this.#hear('an answer');
+      if (seen.answeredAt === null) return await failed(seen.problem, identity !== undefined);
+      this.#upstream = await noteAnswer(this.#deps, this.#account.region, seen.answeredAt, this.#upstream);
 
       const works = await this.#workOn(seen);
       const swept = await this.#sweep(client, seen, works, identity !== undefined, signal);
@@ -285,15 +288,6 @@ class Poll {
   }
 
   // Reading
-
-  /** Tells the region's breaker what this poll heard of the service: a page of the list, or nothing at all (rule 12). */
-  async #hear(heard: 'an answer' | OrderingError): Promise<void> {
-    const at = this.#deps.now();
-    this.#upstream =
-      heard === 'an answer'
-        ? await noteAnswer(this.#deps, this.#account.region, at, this.#upstream)
-        : await noteFailure(this.#deps, this.#account, { at, reason: heard.message }, this.#upstream);
-  }
 
   /** Client, token, and the account's identity if it is time to compare it (rule 9). */
   async #connect(): Promise<{ client: OrderingClient; identity?: Identity } | { problem: unknown }> {
