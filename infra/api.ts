@@ -39,6 +39,7 @@ export class Api extends Construct {
       reservedConcurrency: stage.api.reservedConcurrency ?? undefined,
     });
     table.grantReading(fn);
+    table.grantOperating(fn);
     secrets.grantReadApiKey(fn);
     setLog(fn, props);
 

@@ -12,6 +12,7 @@ import { Construct } from 'constructs';
 import {
   accountPk,
   cellPk,
+  groupPk,
   indexPk,
   keys,
   logPk,
@@ -81,14 +82,14 @@ export class StateTable extends Construct {
 
   /** Polls: the only ones to read and write tokens. */
   grantPolling(fn: CellFunction): void {
-    const { cell, accounts, status, tokens, index, snapshots, log } = this.#partitions();
+    const { cell, accounts, status, tokens, index, snapshots, groups, log } = this.#partitions();
     this.#allow(fn, ['GetItem'], [cell, accounts, status, index, tokens]);
     this.#allow(fn, ['Query'], [index]);
-    this.#allow(fn, ['BatchGetItem'], [snapshots]);
-    this.#allow(fn, ['PutItem'], [cell, index, snapshots, log, tokens, ...this.wakePartitions()]);
+    this.#allow(fn, ['BatchGetItem'], [snapshots, groups]);
+    this.#allow(fn, ['PutItem'], [cell, index, snapshots, groups, log, tokens, ...this.wakePartitions()]);
     this.#allow(fn, ['UpdateItem'], [status, index]);
-    // Shards that became empty, snapshots of jobs that turned out not to count, tokens that were refused.
-    this.#allow(fn, ['DeleteItem'], [index, snapshots, tokens]);
+    // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
+    this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
     this.#name(fn);
   }
 
@@ -120,6 +121,14 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
+  /** An operator's acts through the HTTP API: they change an account's state, with the event that says so. */
+  grantOperating(fn: CellFunction): void {
+    const { status, index, log } = this.#partitions();
+    this.#allow(fn, ['UpdateItem'], [status, index]);
+    this.#allow(fn, ['PutItem'], [log, ...this.wakePartitions()]);
+    this.#name(fn);
+  }
+
   /** What the leading keys of each kind of item look like, in the notation of `StringLike`. */
   #partitions() {
     const { region } = this.#cell;
@@ -131,6 +140,7 @@ export class StateTable extends Construct {
       tokens: keys.token(any).pk,
       index: indexPk(any),
       snapshots: snapshotPk(any),
+      groups: groupPk(any),
       log: logPk(any),
       sinks: sinkPk(region),
       cursors: keys.cursor(region, '*', '*').pk,

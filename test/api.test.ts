@@ -1116,8 +1116,11 @@ describe('the status of an account', () => {
       observedThrough: null,
       consecutiveFailures: 0,
       openJobs: null,
+      unreadJobs: 0,
       head: 'e1.2',
       problem: null,
+      missingJobs: { unanswered: 0, suspected: 0, contradictory: 0 },
+      quarantinedAt: null,
     });
     await api.table.write({
       update: keys.status(ACME),
@@ -1127,7 +1130,12 @@ describe('the status of an account', () => {
         lastGoodCrawlStartedAt: NOW - 1000,
         consecutiveFailures: 4,
         openJobs: 12,
+        unreadJobs: 2,
         problem: 'No answer.',
+        unanswered: 3,
+        suspected: 2,
+        contradictory: 1,
+        quarantinedAt: NOW - 2000,
       },
     });
     expect((await api.json(path)).body).toEqual({
@@ -1136,8 +1144,11 @@ describe('the status of an account', () => {
       observedThrough: '2026-11-21T11:59:59.000Z',
       consecutiveFailures: 4,
       openJobs: 12,
+      unreadJobs: 2,
       head: 'e1.2',
       problem: 'No answer.',
+      missingJobs: { unanswered: 3, suspected: 2, contradictory: 1 },
+      quarantinedAt: '2026-11-21T11:59:58.000Z',
     });
   });
 
@@ -1145,6 +1156,62 @@ describe('the status of an account', () => {
     const api = await start();
     await api.register(ACME, 'e1', true);
     expect((await api.json(path)).body.state).toBe('paused');
+  });
+});
+
+describe('a confirmation by an operator', () => {
+  const path = '/v1/accounts/acme/confirm';
+  const confirm = (api: Api, body?: string) => api.json(path, { method: 'POST', ...(body && { body }) });
+  const set = (api: Api, attributes: Record<string, string | number>) =>
+    api.table.write({ update: keys.status(ACME), set: attributes });
+
+  test('ends a quarantine, with the event that says so', async () => {
+    const api = await start();
+    await set(api, { state: 'quarantined', quarantinedAt: NOW, suspected: 20 });
+    expect(await confirm(api)).toMatchObject({ status: 200, body: { confirmed: 'quarantined' } });
+    expect((await api.json('/v1/accounts/acme/status')).body).toMatchObject({
+      state: 'tracking',
+      quarantinedAt: null,
+    });
+    const { body } = await api.json('/v1/accounts/acme/events');
+    expect(body.events).toMatchObject([
+      { type: 'account.resumed', data: { was: 'quarantined', by: 'operator' } },
+    ]);
+    expect(await confirm(api)).toMatchObject({
+      status: 409,
+      body: { type: 'urn:jobwire:problem:nothing-to-confirm' },
+    });
+  });
+
+  test('of an identity mismatch can pin another account', async () => {
+    const api = await start();
+    await set(api, { state: 'identity_mismatch' });
+    expect((await confirm(api, '{"upstreamId":4711}')).body).toEqual({ confirmed: 'identity_mismatch' });
+    expect((await api.log.head(ACME))?.attributes.upstreamId).toBe(4711);
+    expect((await api.table.get(keys.status(ACME)))?.duePk).toBeDefined();
+  });
+
+  test('a paused account stays paused', async () => {
+    const api = await start();
+    await api.register(ACME, 'e1', true);
+    await set(api, { state: 'identity_mismatch' });
+    expect((await confirm(api)).status).toBe(200);
+    expect((await api.table.get(keys.status(ACME)))?.duePk).toBeUndefined();
+  });
+
+  test.each([
+    ['no JSON', '{', 400, 'must be JSON'],
+    ['no object', '[]', 400, 'must be a JSON object'],
+    ['an unknown field', '{"upstream":1}', 400, 'upstream is not a field here. There are: upstreamId.'],
+    ['no id', '{"upstreamId":"x"}', 400, 'upstreamId must be a whole number'],
+    ['too much', ' '.repeat(20_000), 413, 'no larger than 10000 bytes'],
+  ])('%s is refused in a sentence, and nothing is changed', async (_, body, status, words) => {
+    const api = await start();
+    await set(api, { state: 'identity_mismatch' });
+    const answer = await confirm(api, body);
+    expect(answer.status).toBe(status);
+    expect(answer.body.detail).toContain(words);
+    expect((await api.table.get(keys.status(ACME)))?.state).toBe('identity_mismatch');
   });
 });
 

@@ -328,7 +328,7 @@ describe('no outage of the region', () => {
   test('is it when pages of the list are answered, and others are not', async () => {
     const cell = await createCell({ accounts: 3 });
     for (const account of cell.upstream) for (let n = 0; n < 100; n += 1) account.createJob();
-    cell.fault({ kind: 'status', status: 500 }, { query: { page: 2 } });
+    cell.fault(DOWN, { query: { page: 2 } });
     await cell.run(900);
     expect(await cell.region()).toEqual([]);
     const alarms = (await cell.allTypes()).filter((type) => type.startsWith('account.'));
@@ -932,7 +932,7 @@ describe('what is heard of a service (pure)', () => {
       const next = transition(
         { kind: 'failed', problem, accepted: false },
         {
-          status: { state: 'tracking', consecutiveFailures, alarmed },
+          status: { state: 'tracking', consecutiveFailures, alarmed, quarantinedAt: null },
           account: { pollIntervalSeconds: 60 },
           baselined: true,
           failuresBeforeAlarm: 3,

@@ -482,6 +482,8 @@ test('metrics have the cell as their only dimension; accounts stand in the log l
       outcome: 'complete',
       pages: 1,
       openJobs: 3,
+      unread: 1,
+      unreadInSweep: 0,
       changedJobs: 1,
       events: 2,
       looks: 0,
@@ -494,7 +496,7 @@ test('metrics have the cell as their only dimension; accounts stand in the log l
     write.mockRestore();
   }
   const [line, metrics] = lines.map((text) => JSON.parse(text));
-  expect(line).toMatchObject({ message: 'poll', account: 'acme', events: 2, cell: 'test-us' });
+  expect(line).toMatchObject({ message: 'poll', account: 'acme', events: 2, unread: 1, cell: 'test-us' });
   expect(metrics).toMatchObject({ cell: 'test-us', PollsComplete: 1, EventsCommitted: 2 });
   expect(metrics._aws.CloudWatchMetrics).toMatchObject([{ Namespace: 'Jobwire', Dimensions: [['cell']] }]);
   expect(JSON.stringify(metrics)).not.toContain('acme');

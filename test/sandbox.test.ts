@@ -1157,6 +1157,32 @@ describe('faults', () => {
     expect(status).toBe(strikes ? 500 : 200);
   });
 
+  test('a rule strikes lists and searches that would show a job, and only them', async () => {
+    const { sandbox, acme, client } = await start();
+    const [first, middle, last] = [1, 2, 3].map(() => acme.createJob());
+    sandbox.faults.add({
+      match: { listsJob: middle, query: { pageSize: 1 } },
+      fault: { kind: 'status', status: 500 },
+    });
+    const asked = async (path: string) => (await client.get(path)).status;
+    const pages = async (more: string) => [
+      await asked(`/Jobs/active?pageSize=1&page=1${more}`),
+      await asked(`/Jobs/active?pageSize=1&page=2${more}`),
+      await asked(`/Jobs/active?pageSize=1&page=3${more}`),
+    ];
+    expect(await pages('')).toEqual([200, 500, 200]);
+    expect(await asked(`/Jobs/active?pageSize=1&searchText=${middle}`)).toBe(500);
+    expect(await asked(`/Jobs/active?pageSize=1&searchText=${first}`)).toBe(200);
+    expect(await asked(`/Jobs/active?pageSize=2`)).toBe(200);
+    expect(await asked(`/Jobs/${middle}`)).toBe(200);
+    expect(await asked('/Jobs/active?pageSize=1&page=x')).toBe(400);
+    acme.close(last ?? 0);
+    expect(await pages('')).toEqual([500, 200, 200]);
+    expect(await pages('&includeClosedJobs=true')).toEqual([200, 500, 200]);
+    acme.close(middle ?? 0);
+    expect(await pages('')).toEqual([200, 200, 200]);
+  });
+
   test.each<[NonNullable<FaultRule['match']>, number[]]>([
     [{}, [500, 500, 500, 500]],
     [{ times: 2 }, [500, 500, 200, 200]],

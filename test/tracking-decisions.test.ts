@@ -301,6 +301,19 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(revoked.snapshot, { dateOut: third }, 5))).toEqual(['job.dispatched']);
   });
 
+  test('where the views gave different dates of a dispatch, a correction or revocation starts from what its own view said', () => {
+    const [first, second, third] = ['2026-03-02T10:00:00Z', '2026-03-02T11:00:00Z', '2026-03-02T12:00:00Z'];
+    const told = list(start({}), { dateOut: first }, 1);
+    const left = detail(told.snapshot, { dateOut: second }, 2);
+    expect(types(left)).toEqual([]);
+    expect(detail(left.snapshot, { dateOut: third }, 3).events).toMatchObject([
+      { type: 'job.updated', data: { changes: { dateOut: { from: second, to: third } } } },
+    ]);
+    expect(detail(left.snapshot, {}, 3).events).toMatchObject([
+      { type: 'job.dispatch_revoked', data: { changes: { dateOut: { from: second, to: null } } } },
+    ]);
+  });
+
   test('tracking that one view lacks stays; that both lack is removed, and announced anew when it is back', () => {
     const shown = { tracking: [parcel('A'), parcel('B')] };
     const first = list(start({}), shown, 1);
@@ -501,6 +514,7 @@ describe('what a poll means for its account (rule 11)', () => {
       state: 'tracking' as Parameters<typeof transition>[1]['status']['state'],
       consecutiveFailures: 0,
       alarmed: false,
+      quarantinedAt: null as number | null,
     };
     return results.map((result, n) => {
       const at = BASELINE + n * MINUTE;
@@ -573,7 +587,7 @@ describe('what a poll means for its account (rule 11)', () => {
 });
 
 describe('the index', () => {
-  const phases: readonly Phase[] = ['listed', 'departed', 'settling'];
+  const phases: readonly Phase[] = ['listed', 'departed', 'settling', 'suspected', 'contradictory'];
   const entry = fc.record({
     fingerprint: fc.integer({ min: 0, max: 2 ** 48 - 1 }),
     phase: fc.constantFrom(...phases),
@@ -646,7 +660,12 @@ describe('the index', () => {
 });
 
 describe('what is written', () => {
-  const context = { startedAt: BASELINE, pollIntervalSeconds: 60, settings: DEFAULT_TRACKING };
+  const context = {
+    startedAt: BASELINE,
+    pollIntervalSeconds: 60,
+    projectionVersion: 1,
+    settings: DEFAULT_TRACKING,
+  };
   const ref = { region: 'us', account: 'acme' };
 
   function workOf(jobNumber: number, events: number, text = 'x'): Work {
@@ -740,6 +759,7 @@ describe('when a job is looked at next', () => {
   const context = (minutes: number) => ({
     startedAt: BASELINE + minutes * MINUTE,
     pollIntervalSeconds: 60,
+    projectionVersion: 1,
     settings: DEFAULT_TRACKING,
   });
 

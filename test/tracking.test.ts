@@ -1,9 +1,11 @@
 /** What the log says of an account, rule by rule, over whole polls of a sandbox of the ordering service. */
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { FaultRule } from '../local/sandbox/faults.ts';
 import type { RequestInfo } from '../local/sandbox/traffic.ts';
 import type { JobEvent } from '../shared/events/event.ts';
-import type { OrderingClient } from '../shared/ordering/client.ts';
+import type { ActiveJobsQuery, OrderingClient } from '../shared/ordering/client.ts';
+import { OrderingError } from '../shared/ordering/errors.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { crawl } from '../shared/tracking/crawl.ts';
 import { createRig, type Rig, START } from './support/rig.ts';
@@ -40,6 +42,14 @@ const search =
   (jobNumber: number, includeClosedJobs: boolean) =>
   ({ query }: RequestInfo) =>
     query.searchText === String(jobNumber) && query.includeClosedJobs === String(includeClosedJobs);
+
+/** A page that fails, and each of its parts too: the service can't be asked for any of it. */
+function spoilPage(rig: Rig, page: number, fault: FaultRule['fault']): void {
+  const parts = Array.from({ length: 5 }, (_, n) => ({ page: 5 * (page - 1) + n + 1, pageSize: 20 }));
+  for (const query of [{ page, pageSize: 100 }, ...parts]) {
+    rig.fault({ match: { operation: 'activeJobs', query }, fault });
+  }
+}
 
 const T1 = { trackingNumber: 'T1', trackingLink: null };
 const T2 = { trackingNumber: 'T2', trackingLink: 'https://parcels.example/T2' };
@@ -110,7 +120,7 @@ describe('the crawl', () => {
     ['never comes because the connection breaks', { kind: 'reset' }],
     ['has items that are null', { kind: 'itemsNull' }],
     ['is another page', { kind: 'wrongPageEcho' }],
-    ['has another size', { kind: 'wrongPageEcho', pageSize: 20 }],
+    ['has another size', { kind: 'wrongPageEcho', pageSize: 50 }],
     ['has no envelope', { kind: 'raw', body: '[]' }],
     [
       'has a job of a wrong shape',
@@ -128,12 +138,12 @@ describe('the crawl', () => {
     ],
   ];
   test.each(SPOILED)(
-    'is incomplete when a page %s: absence proves nothing, what was seen is said (rule 2)',
+    'is incomplete when a page %s, and so is each part of it: absence proves nothing, what was seen is said (rule 2)',
     async (_, fault) => {
       const rig = await baselined(250);
       const [oldest = 0, newest = 0] = [rig.jobs[0], rig.jobs[249]];
       const middle = rig.jobs[120] ?? 0;
-      rig.fault({ match: { operation: 'activeJobs', query: { page: 2 } }, fault });
+      spoilPage(rig, 2, fault);
       rig.upstream.close(middle);
       rig.upstream.setStatus(newest, 'Ready to ship');
       // What only one page holds keeps nobody from reading the pages after it.
@@ -156,10 +166,11 @@ describe('the crawl', () => {
     },
   );
 
-  test('is incomplete when an answer does not come in time (rule 2)', async () => {
+  test('is incomplete when answers do not come in time (rule 2)', async () => {
     const rig = await baselined(150, { timeoutMs: 1500 });
-    rig.fault({ match: { operation: 'activeJobs', query: { page: 2 } }, fault: { kind: 'hang' } });
-    expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0, events: 0 });
+    spoilPage(rig, 2, { kind: 'hang' });
+    rig.upstream.close(rig.jobs[0] ?? 0);
+    expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0, events: 0, requests: 4 });
   });
 
   test('goes on with a fresh token when the old one is refused on the way, after it asked whose it is (rules 2 and 9)', async () => {
@@ -168,6 +179,468 @@ describe('the crawl', () => {
     rig.sandbox.requests.clear();
     expect(await rig.poll()).toMatchObject({ outcome: 'complete', events: 0 });
     expect(rig.sandbox.requests.count({ operation: 'account' })).toBe(1);
+  });
+});
+
+describe('an entry of the list that can’t be read (rule 2)', () => {
+  /** Whatever list or search would show the job fails. Returns what ends that. */
+  function poison(
+    rig: Rig,
+    jobNumber: number,
+    fault: FaultRule['fault'] = { kind: 'status', status: 500 },
+  ): () => void {
+    const id = rig.sandbox.faults.add({ match: { operation: 'activeJobs', listsJob: jobNumber }, fault });
+    return () => rig.sandbox.faults.remove(id);
+  }
+
+  /** What the requests of the last poll for pages of the crawl were: page size → how many. */
+  function pagesAsked(rig: Rig): Record<string, number> {
+    const asked: Record<string, number> = {};
+    for (const { query } of rig.sandbox.requests.list({ operation: 'activeJobs' })) {
+      if (query.searchText || query.includeClosedJobs) continue;
+      const size = String(query.pageSize);
+      asked[size] = (asked[size] ?? 0) + 1;
+    }
+    return asked;
+  }
+
+  const PLACES: [string, number[]][] = [
+    ['as the newest', [200]],
+    ['on page 1', [130]],
+    ['at the end of page 1', [101]],
+    ['at the beginning of page 2', [100]],
+    ['on page 2', [77]],
+    ['as the only one of the last page', [0]],
+    ['beside another', [140, 139]],
+    ['with others on the same page', [190, 150, 110]],
+    ['with others on every page', [130, 60, 0]],
+  ];
+  test.each(PLACES)('hides no other job: %s', async (_, places) => {
+    const rig = await baselined(201);
+    const poisoned = places.map((place) => rig.jobs[place] ?? 0);
+    for (const job of poisoned) poison(rig, job);
+    const healthy = rig.jobs.filter((job) => !poisoned.includes(job));
+    const [moving = 0, dispatched = 0, closed = 0] = [healthy.at(40), healthy.at(160), healthy.at(-20)];
+    const cancelled = healthy.at(-60) ?? 0;
+    rig.upstream.setStatus(moving, 'Ready to ship');
+    rig.upstream.dispatch(dispatched);
+    rig.upstream.close(closed);
+    rig.upstream.cancel(cancelled);
+    const created = [rig.upstream.createJob(), rig.upstream.createJob()];
+    for (let n = 0; n < CONFIRMED; n += 1) {
+      expect(await rig.poll()).toMatchObject({
+        outcome: 'complete',
+        state: 'tracking',
+        openJobs: 201,
+        unread: poisoned.length,
+      });
+      expect(await rig.status()).toMatchObject({
+        lastGoodCrawlStartedAt: rig.now(),
+        consecutiveFailures: 0,
+        openJobs: 201,
+        unreadJobs: poisoned.length,
+        problem: expect.stringMatching(
+          new RegExp(
+            `^${poisoned.length} of 201 entries of the list can’t be read \\(GET /Jobs/active failed, .*500`,
+          ),
+        ),
+      });
+    }
+    const said = (await rig.fresh()).map(({ type, subject }) => `${type} ${subject?.slice(5)}`);
+    expect(said.sort()).toEqual(
+      [
+        `job.status_changed ${moving}`,
+        `job.locked ${dispatched}`,
+        `job.dispatched ${dispatched}`,
+        `job.closed ${closed}`,
+        `job.cancelled ${cancelled}`,
+        ...created.map((job) => `job.created ${job}`),
+      ].sort(),
+    );
+  });
+
+  test('costs 18 requests a poll, and a poll without one costs none', async () => {
+    const rig = await baselined(201);
+    const cure = poison(rig, rig.jobs[120] ?? 0);
+    // After this one the job itself is not asked after for a while.
+    for (let n = 0; n < 6; n += 1) await rig.poll();
+    rig.sandbox.requests.clear();
+    expect(await rig.poll()).toMatchObject({ pages: 3, looks: 0, requests: 3 + 18 });
+    expect(pagesAsked(rig)).toEqual({ 100: 4, 20: 6, 4: 6, 1: 5 });
+    // It is in the list, so it is none of those whose absence can lead to a quarantine.
+    expect((await rig.status()).missing).toEqual({ unanswered: 0, suspected: 0, contradictory: 0 });
+    cure();
+    await rig.pollTypes(2);
+    expect(await rig.poll()).toMatchObject({ pages: 3, unread: 0, requests: 3 });
+    expect(await rig.status()).toMatchObject({ unreadJobs: 0, problem: null });
+  });
+
+  test('says nothing false, and what happened to it once, as soon as it can be read', async () => {
+    const rig = await baselined(150);
+    const [a = 0, b = 0, c = 0] = [rig.jobs[20], rig.jobs[21], rig.jobs[100]];
+    const lastSeen = rig.now();
+    const cures = [a, b, c].map((job) => poison(rig, job));
+    expect(await rig.pollTypes()).toEqual([]);
+    rig.upstream.dispatch(a, { tracking: [T1] });
+    rig.upstream.close(b);
+    expect(await rig.pollTypes(40)).toEqual([]);
+    for (const cure of cures) cure();
+    const readable = rig.now();
+    await rig.poll();
+    const events = await rig.fresh();
+    expect(events.map(({ type, subject }) => `${type} ${subject?.slice(5)}`)).toEqual([
+      `job.locked ${a}`,
+      `job.dispatched ${a}`,
+      `job.tracking_added ${a}`,
+    ]);
+    for (const { data } of events) {
+      const { since, at } = data.observed as { since: string; at: string };
+      expect(since).toBe(new Date(lastSeen).toISOString());
+      expect(Date.parse(at)).toBeGreaterThan(readable);
+    }
+    // Missing as before, so it is asked for when its turn comes.
+    expect(await rig.pollTypes(15)).toEqual([`job.closed ${b}`]);
+    rig.upstream.setStatus(c, 'Ready to ship');
+    expect(await rig.pollTypes(60)).toEqual([`job.status_changed ${c}`]);
+  });
+
+  test('from its first day on: it is created when it can be read, with the time at which it was not there yet', async () => {
+    const rig = await baselined(120);
+    const baseline = rig.now();
+    await rig.poll();
+    const before = rig.now();
+    rig.pass(30);
+    const job = rig.upstream.createJob();
+    const cure = poison(rig, job);
+    rig.upstream.dispatch(job);
+    expect(await rig.pollTypes(40)).toEqual([]);
+    cure();
+    await rig.poll();
+    const events = await rig.fresh();
+    expect(events.map(({ type, subject }) => `${type} ${subject?.slice(5)}`)).toEqual([
+      `job.created ${job}`,
+      `job.dispatched ${job}`,
+    ]);
+    for (const { data } of events) {
+      const { since } = data.observed as { since: string };
+      expect(Date.parse(since)).toBeGreaterThanOrEqual(baseline);
+      expect(Date.parse(since)).toBeLessThanOrEqual(before);
+    }
+    expect(await rig.pollTypes(60)).toEqual([]);
+  });
+
+  test('does not keep an account from its baseline; the job is taken over without a word later', async () => {
+    const rig = await createRig();
+    const jobs = Array.from({ length: 30 }, () => rig.upstream.createJob({ status: 'Awaiting artwork' }));
+    const [, old = 0] = jobs;
+    rig.upstream.dispatch(old);
+    const cure = poison(rig, old);
+    await rig.poll();
+    expect((await rig.fresh()).map(({ type, data }) => [type, data.openJobs])).toEqual([
+      ['account.baselined', 30],
+    ]);
+    expect(await rig.pollTypes(20)).toEqual([]);
+    cure();
+    expect(await rig.pollTypes(3)).toEqual([]);
+    rig.upstream.edit(old, { description: 'Other' });
+    expect(await rig.pollTypes()).toEqual([`job.updated ${old}`]);
+  });
+
+  test('may be the only one there is', async () => {
+    const rig = await baselined(2);
+    const [a = 0, b = 0] = rig.jobs;
+    poison(rig, a);
+    rig.upstream.close(b);
+    expect(await rig.pollTypes()).toEqual([`job.closed ${b}`]);
+    expect(await rig.status()).toMatchObject({ state: 'tracking', openJobs: 1, unreadJobs: 1 });
+  });
+
+  const UNREADABLE: [string, FaultRule['fault']][] = [
+    ['an HTML page with 200', { kind: 'status', status: 200, body: 'html' }],
+    ['half a document', { kind: 'truncatedJson' }],
+    ['items that are null', { kind: 'itemsNull' }],
+    ['another page', { kind: 'wrongPageEcho' }],
+    ['a page of another size', { kind: 'wrongPageEcho', pageSize: 3 }],
+  ];
+  test.each(UNREADABLE)('can also be answered by %s', async (_, fault) => {
+    const rig = await baselined(130);
+    poison(rig, rig.jobs[70] ?? 0, fault);
+    rig.upstream.close(rig.jobs[71] ?? 0);
+    expect(await rig.poll()).toMatchObject({ outcome: 'complete', unread: 1 });
+    expect((await rig.fresh()).map(({ type }) => type)).toEqual(['job.closed']);
+  });
+
+  test('is not looked for when a page failed but once: all of it is read in parts', async () => {
+    const rig = await baselined(250);
+    rig.fault({
+      match: { operation: 'activeJobs', query: { page: 2, pageSize: 100 } },
+      fault: { kind: 'status', status: 500 },
+    });
+    rig.upstream.close(rig.jobs[120] ?? 0);
+    rig.sandbox.requests.clear();
+    const report = await rig.poll();
+    expect(report).toMatchObject({ outcome: 'complete', pages: 3, unread: 0, events: 1 });
+    expect(report).not.toHaveProperty('problem');
+    expect(pagesAsked(rig)).toEqual({ 100: 4, 20: 5 });
+    expect(await rig.status()).toMatchObject({ unreadJobs: 0, problem: null });
+  });
+
+  test('on a page after one that was answered empty is not taken for beyond the end', async () => {
+    const rig = await baselined(450);
+    poison(rig, rig.jobs[120] ?? 0);
+    rig.fault({
+      match: { operation: 'activeJobs', query: { page: 5, pageSize: 100 } },
+      fault: { kind: 'emptyList', delayMs: 20 },
+    });
+    rig.fault({
+      match: { operation: 'activeJobs', query: { page: 3, pageSize: 100 } },
+      fault: { kind: 'emptyList', delayMs: 40 },
+    });
+    expect(await rig.poll()).toMatchObject({ outcome: 'complete', unread: 1, pages: 5, events: 0 });
+  });
+
+  test('moves while it is looked for: nothing false is said of those beside it', async () => {
+    const rig = await baselined(190);
+    const cure = poison(rig, rig.jobs[90] ?? 0);
+    // With each request one more at the top: every entry moves on by a place, from part to part.
+    let growing = true;
+    rig.sandbox.onRequest = ({ query }) => {
+      if (growing && Number(query.pageSize) < 100) rig.upstream.createJob();
+    };
+    for (let n = 0; n < 3; n += 1) expect((await rig.poll()).outcome).toBe('complete');
+    // And now they move back.
+    const young = rig.upstream.activeJobNumbers().slice(190);
+    const hidden: number[] = [];
+    rig.sandbox.onRequest = ({ query }) => {
+      const job = growing && Number(query.pageSize) < 100 ? young.pop() : undefined;
+      if (!job) return;
+      rig.upstream.hide(job);
+      hidden.push(job);
+    };
+    for (let n = 0; n < 3; n += 1) expect((await rig.poll()).outcome).toBe('complete');
+    growing = false;
+    cure();
+    for (const job of hidden) rig.upstream.unhide(job);
+    expect((await rig.pollTypes(30)).filter((text) => !text.startsWith('job.created'))).toEqual([]);
+  });
+
+  test('found by the sweep, hides no job that came and went beside it', async () => {
+    const rig = await baselined(2);
+    rig.pass(900);
+    await rig.poll();
+    const before = rig.upstream.createJob();
+    const poisoned = rig.upstream.createJob();
+    const after = rig.upstream.createJob();
+    for (const job of [before, poisoned, after]) rig.upstream.close(job);
+    const cure = poison(rig, poisoned);
+    expect(await rig.poll()).toMatchObject({ outcome: 'complete', unread: 0, unreadInSweep: 1 });
+    expect((await rig.fresh()).map(({ type, subject }) => `${type} ${subject?.slice(5)}`)).toEqual([
+      `job.created ${before}`,
+      `job.closed ${before}`,
+      `job.created ${after}`,
+      `job.closed ${after}`,
+    ]);
+    expect(await rig.pollTypes(20)).toEqual([]);
+    // The sweeps have gone past it: that it was there is not known.
+    cure();
+    expect(await rig.pollTypes(20)).toEqual([]);
+  });
+
+  test('among the closed ones does not keep the search from being checked', async () => {
+    const rig = await baselined(3);
+    const [a = 0, b = 0, c = 0] = rig.jobs;
+    for (const job of [b, c]) rig.upstream.close(job);
+    await rig.pollTypes();
+    poison(rig, c);
+    rig.upstream.cancel(a);
+    expect(await rig.pollTypes(CONFIRMED)).toEqual([`job.cancelled ${a}`]);
+  });
+
+  test('is no explanation when it is the token endpoint that fails: no parts are asked for', async () => {
+    const rig = await baselined(150);
+    rightBefore(rig, page(2), () => {
+      rig.sandbox.revokeTokens();
+      rig.fault({ match: { operation: 'token' }, fault: { kind: 'status', status: 500 } });
+    });
+    rig.sandbox.requests.clear();
+    expect(await rig.poll()).toMatchObject({ outcome: 'partial', pages: 1 });
+    // The one page's, and its retry.
+    expect(rig.sandbox.requests.count({ operation: 'token' })).toBe(2);
+  });
+
+  describe('is no explanation when too much fails: the crawl is incomplete, and the service is not asked on and on', () => {
+    const FAILS: FaultRule['fault'] = { kind: 'status', status: 500 };
+
+    test('all of it', async () => {
+      const rig = await baselined(1150);
+      rig.fault({ match: { operation: 'activeJobs' }, fault: FAILS });
+      rig.sandbox.requests.clear();
+      expect(await rig.poll()).toMatchObject({ outcome: 'failed', pages: 0, events: 0 });
+      expect(pagesAsked(rig)).toEqual({ 100: 2, 20: 10 });
+    });
+
+    test('all pages but the first', async () => {
+      const rig = await baselined(1150);
+      for (let n = 2; n <= 12; n += 1) spoilPage(rig, n, FAILS);
+      rig.sandbox.requests.clear();
+      expect(await rig.poll()).toMatchObject({ outcome: 'partial', pages: 1, looks: 0 });
+      expect(pagesAsked(rig)).toEqual({ 100: 1 + 2 * 11 });
+    });
+
+    test('all parts of a page', async () => {
+      const rig = await baselined(350);
+      for (const n of [2, 3]) spoilPage(rig, n, FAILS);
+      rig.sandbox.requests.clear();
+      expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0 });
+      expect(pagesAsked(rig)).toEqual({ 100: 2 + 2 * 2, 20: 10 });
+    });
+
+    test('every page with a job on it, of a list with few', async () => {
+      const rig = await baselined(8);
+      for (const job of rig.jobs) poison(rig, job);
+      rig.sandbox.requests.clear();
+      expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0, unread: 8 });
+      expect((await rig.status()).lastGoodCrawlStartedAt).toBe(START + 60_000);
+      expect(rig.sandbox.requests.count({ operation: 'activeJobs' })).toBeLessThan(30);
+    });
+
+    test.each([
+      ['eleven jobs side by side', Array.from({ length: 11 }, (_, n) => 45 + n)],
+      ['eleven jobs all over three pages', Array.from({ length: 11 }, (_, n) => 27 * n)],
+    ])('%s', async (_, places) => {
+      const rig = await baselined(290);
+      for (const place of places) poison(rig, rig.jobs[place] ?? 0);
+      rig.upstream.close(rig.jobs[44] ?? 0);
+      rig.sandbox.requests.clear();
+      expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0, events: 0 });
+      expect(rig.sandbox.requests.count({ operation: 'activeJobs' })).toBeLessThan(120);
+    });
+
+    test('a sweep: it is made up for by a later one', async () => {
+      const rig = await baselined(2);
+      rig.pass(900);
+      await rig.poll();
+      const job = rig.upstream.createJob();
+      rig.upstream.close(job);
+      rig.fault({ match: { operation: 'activeJobs', query: { includeClosedJobs: true } }, fault: FAILS });
+      rig.sandbox.requests.clear();
+      expect(await rig.poll()).toMatchObject({ outcome: 'complete', unreadInSweep: 0, events: 0 });
+      expect(rig.sandbox.requests.count({ operation: 'activeJobs' })).toBe(1 + 12);
+      rig.sandbox.faults.clear();
+      expect(await rig.pollTypes(3)).toEqual([`job.created ${job}`, `job.closed ${job}`]);
+    });
+  });
+
+  describe('among answers that don’t come in time', () => {
+    /** A list of jobs, newest first, of which requests for some places (from 1) time out. */
+    async function crawled(
+      jobs: number,
+      slow: (places: readonly number[], pageSize: number) => boolean,
+      signal?: AbortSignal,
+    ) {
+      let asked = 0;
+      const client = {
+        activeJobs: async ({ page = 1, pageSize = 20 }: ActiveJobsQuery) => {
+          signal?.throwIfAborted();
+          asked += 1;
+          const from = (page - 1) * pageSize;
+          const places = Array.from({ length: pageSize }, (_, n) => from + n + 1).filter((n) => n <= jobs);
+          if (slow(places, pageSize)) {
+            throw new OrderingError({ kind: 'timeout', operation: 'GET /Jobs/active' });
+          }
+          const body = {
+            items: places.map((place) => ({ jobNumber: jobs + 1 - place })),
+            totalCount: jobs,
+            pageNumber: page,
+            pageSize,
+            totalPages: Math.ceil(jobs / pageSize),
+            hasNextPage: page * pageSize < jobs,
+          };
+          return { body, askedAt: 0, answeredAt: 0 };
+        },
+      } as unknown as OrderingClient;
+      const seen = await crawl(client, {
+        now: () => 0,
+        notice: () => ({ print: 0 }),
+        ...(signal ? { signal } : {}),
+      });
+      const { complete, unread, observations, pages } = seen;
+      return { complete, unread, seen: observations.size, pages, asked };
+    }
+
+    test('a page that is slow only as a whole is read', async () => {
+      expect(await crawled(450, (places, pageSize) => pageSize === 100 && places.includes(250))).toEqual({
+        complete: true,
+        unread: 0,
+        seen: 450,
+        pages: 5,
+        asked: 5 + 5,
+      });
+    });
+
+    test('one job that is always late hides no other', async () => {
+      for (const place of [1, 100, 181, 200, 450]) {
+        expect(await crawled(450, (places) => places.includes(place))).toMatchObject({
+          complete: true,
+          unread: 1,
+          seen: 449,
+        });
+      }
+    });
+
+    test('an entry alone on the last page is found without asking beyond the end', async () => {
+      expect(await crawled(201, (places) => places.includes(201) || places.length === 0)).toEqual({
+        complete: true,
+        unread: 1,
+        seen: 200,
+        pages: 2,
+        asked: 3 + 3,
+      });
+    });
+
+    test('time can run out on the way to it: then the crawl is incomplete, with what it has seen', async () => {
+      const stop = new AbortController();
+      const result = await crawled(
+        250,
+        (places, pageSize) => {
+          if (pageSize === 4) stop.abort();
+          return places.includes(150);
+        },
+        stop.signal,
+      );
+      expect(result).toEqual({ complete: false, unread: 0, seen: 150 + 80 + 4, pages: 3, asked: 3 + 5 + 1 });
+    });
+
+    test('a service that has gone silent is not waited for again and again', async () => {
+      expect(await crawled(1150, () => true)).toMatchObject({ complete: false, seen: 0, asked: 3 });
+      const afterPage1 = await crawled(1150, (places) => !places.includes(1));
+      expect(afterPage1).toMatchObject({ complete: false, seen: 100 });
+      expect(afterPage1.asked).toBeLessThanOrEqual(1 + 6);
+      const onePage = await crawled(1150, (places) => places.some((place) => place > 300 && place <= 400));
+      expect(onePage).toMatchObject({ complete: false, seen: 1050, asked: 12 + 2 });
+      const threeLate = await crawled(450, (places) => [110, 150, 190].some((n) => places.includes(n)));
+      expect(threeLate.complete).toBe(false);
+      expect(threeLate.asked).toBeLessThanOrEqual(5 + 14);
+    });
+
+    test('whatever is late wherever: what is complete has read or counted every entry, within bounds', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.integer({ min: 0, max: 420 }),
+          fc.uniqueArray(fc.integer({ min: 1, max: 420 }), { maxLength: 14 }),
+          async (jobs, late) => {
+            const there = late.filter((place) => place <= jobs);
+            const result = await crawled(jobs, (places) => there.some((place) => places.includes(place)));
+            expect(result.asked).toBeLessThanOrEqual(5 + 60);
+            if (there.length <= 1) expect(result.complete).toBe(true);
+            if (result.complete) {
+              expect(result.unread).toBe(there.length);
+              expect(result.seen).toBe(jobs - there.length);
+            }
+          },
+        ),
+      );
+    });
   });
 });
 
@@ -354,7 +827,7 @@ describe('a job that is missing from the list (rule 3)', () => {
     rig.fault({ match: { operation: 'job', times: 2 }, fault: { kind: 'status', status: 500 } });
     rig.upstream.close(a);
     expect(await rig.poll()).toMatchObject({ looks: 1, looksLeft: 1 });
-    rig.fault({ match: { operation: 'activeJobs', query: { page: 2 } }, fault: { kind: 'itemsNull' } });
+    spoilPage(rig, 2, { kind: 'itemsNull' });
     for (let n = 0; n < 10; n += 1)
       expect(await rig.poll()).toMatchObject({ outcome: 'partial', looks: 0, changedJobs: 0 });
     rig.sandbox.faults.clear();
@@ -410,6 +883,57 @@ describe('status names and the two views (rule 4)', () => {
     const later = await rig.fresh();
     expect(later.map(({ type }) => type)).toEqual(['status.discovered', 'job.status_changed']);
     expect(later[0]?.data).toMatchObject({ status: 'Curing', observed: { view: 'detail' } });
+  });
+
+  test('a status that the lookup gave another name is the same status: one event, and none for its jobs', async () => {
+    const rig = await baselined(40);
+    const [moving = 0, settling = 0] = rig.jobs;
+    for (const job of rig.jobs) rig.upstream.setStatus(job, 'Scheduled');
+    rig.upstream.setStatus(moving, 'In production');
+    rig.upstream.close(settling);
+    await rig.pollTypes(2);
+    rig.world.renameStatus('us', 'Scheduled', 'Planned');
+    await rig.poll();
+    const [discovered, ...others] = await rig.fresh();
+    expect(discovered).toMatchObject({
+      type: 'status.discovered',
+      data: { status: 'Planned', formerName: 'Scheduled' },
+    });
+    expect(others).toEqual([]);
+    // Also not of the job that is looked at much later.
+    expect(await rig.pollTypes(8)).toEqual([]);
+    rig.upstream.setStatus(moving, 'Planned');
+    await rig.poll();
+    const changes = { status: { from: 'In production', to: 'Planned' } };
+    expect((await rig.fresh()).map(({ data }) => data.changes)).toEqual([changes]);
+    // Named as it was, and once more otherwise.
+    rig.world.renameStatus('us', 'Planned', 'Scheduled');
+    expect(await rig.pollTypes(2)).toEqual([]);
+    rig.world.renameStatus('us', 'Scheduled', 'On the plan');
+    expect(await rig.pollTypes(8)).toEqual(['status.discovered']);
+    rig.pass(2 * 86_400);
+    expect(await rig.pollTypes(2)).toEqual([]);
+    expect((await rig.snapshot(settling))?.detail?.status).toBe('On the plan');
+  });
+
+  test('a new name that is no renaming is a change of status for whoever has it', async () => {
+    const rig = await baselined(3);
+    const [a = 0] = rig.jobs;
+    rig.world.addStatus('us', 'Foiling', 'production');
+    rig.upstream.setStatus(a, 'Foiling');
+    expect(await rig.pollTypes()).toEqual(['status.discovered', `job.status_changed ${a}`]);
+  });
+
+  test('a lookup that fails harms nothing: names are words without it, too', async () => {
+    const rig = await createRig();
+    const a = rig.upstream.createJob({ status: 'Scheduled' });
+    rig.fault({ match: { operation: 'jobStatuses' }, fault: { kind: 'status', status: 500 } });
+    expect(await rig.pollTypes()).toEqual(['account.baselined']);
+    rig.upstream.setStatus(a, 'In production');
+    expect(await rig.pollTypes()).toEqual(['status.discovered', `job.status_changed ${a}`]);
+    rig.sandbox.faults.clear();
+    rig.upstream.setStatus(a, 'Vulcanising');
+    expect(await rig.pollTypes()).toEqual(['status.discovered', `job.status_changed ${a}`]);
   });
 
   test('a job with dozens of unknown line statuses announces some at a time and keeps to one transaction', async () => {
@@ -486,6 +1010,22 @@ describe('status names and the two views (rule 4)', () => {
     ]);
   });
 
+  test('tracking that the detail shows beside what the list showed before is added when the job has left', async () => {
+    const rig = await baselined(1);
+    const [a = 0] = rig.jobs;
+    rig.upstream.addTracking(a, T1);
+    expect(await rig.pollTypes()).toEqual([`job.tracking_added ${a}`]);
+    rig.upstream.dispatch(a, { tracking: [T2] });
+    rig.upstream.close(a);
+    expect(await rig.pollTypes()).toEqual([
+      `job.locked ${a}`,
+      `job.dispatched ${a}`,
+      `job.tracking_added ${a}`,
+      `job.tracking_removed ${a}`,
+      `job.closed ${a}`,
+    ]);
+  });
+
   test('a dispatch that the detail shows first is not said again when the list shows it', async () => {
     const rig = await baselined(1);
     const [a = 0] = rig.jobs;
@@ -529,7 +1069,7 @@ describe('baseline and new jobs (rule 5)', () => {
     const [closed = 0, cancelled = 0, changed = 0] = jobs.slice(200);
     rig.fault({
       match: { operation: 'activeJobs', query: { page: 3 } },
-      fault: { kind: 'status', status: 500 },
+      fault: { kind: 'status', status: 503 },
     });
     expect(await rig.poll()).toMatchObject({ outcome: 'partial', state: 'baselining', events: 0 });
     expect((await rig.snapshots()).length).toBe(200);
@@ -789,6 +1329,27 @@ describe('after a job left the list (rule 7)', () => {
     rig.fault({ match: { operation: 'job', times: 2 }, fault: { kind: 'status', status: 500 } });
     expect(await rig.pollTypes()).toEqual([]);
     expect(await rig.pollTypes()).toEqual([`job.tracking_added ${a}`]);
+  });
+
+  test('the last look is made up for too, also when nobody polled before its time was over', async () => {
+    const rig = await baselined(2);
+    const [a = 0, b = 0] = rig.jobs;
+    rig.upstream.edit(b, { dateDue: null });
+    rig.upstream.close(a);
+    await rig.pollTypes();
+    rig.upstream.addTracking(a, T1);
+    rig.pass(8 * 86_400);
+    rig.fault({ match: { operation: 'job', times: 2 }, fault: { kind: 'status', status: 500 } });
+    expect(await rig.pollTypes()).toEqual([]);
+    expect(await rig.pollTypes()).toEqual([`job.tracking_added ${a}`]);
+    // What can't be looked at for a day more is given up.
+    rig.pass(7 * 86_400);
+    rig.fault({ match: { operation: 'job' }, fault: { kind: 'status', status: 500 } });
+    for (let n = 0; n < 110; n += 1) {
+      rig.pass(840);
+      await rig.poll();
+    }
+    expect((await rig.index()).get(a)).toBeUndefined();
   });
 
   test('looks in that time that are over the budget are not lost', async () => {

@@ -113,7 +113,10 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     try {
       service.advance?.(world.now());
       await service.onRequest?.(info);
-      const rule = faults.take(info);
+      const rule = faults.take(
+        info,
+        (listed) => operation === 'activeJobs' && jobsIn(answer()).includes(listed),
+      );
       if (rule) {
         entry.fault = rule.id;
         const revokeTokens = () => tokens.revoke({ region, ...(account && { account: account.name }) });
@@ -240,6 +243,12 @@ function listActiveJobs(account: SandboxAccount, c: Context<SandboxEnv>): Answer
   return json(
     `{"items":${itemsJson},"totalCount":${totalCount},"pageNumber":${page},"pageSize":${pageSize},"totalPages":${totalPages},"hasPreviousPage":${page > 1},"hasNextPage":${page < totalPages}}`,
   );
+}
+
+/** The numbers of the jobs that a list answer shows; none if it is not one. */
+function jobsIn({ status, body }: Answer): number[] {
+  if (status !== 200) return [];
+  return JSON.parse(body).items.map(({ jobNumber }: { jobNumber: number }) => jobNumber);
 }
 
 function getJob(account: SandboxAccount, c: Context<SandboxEnv>): Answer {

@@ -64,6 +64,8 @@ const ruleSchema = z.strictObject({
       path: z.union([z.instanceof(RegExp), z.string().transform(toRegExp)]).optional(),
       /** Query parameters by name; each must have this value. */
       query: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),
+      /** A job number: list requests, searches among them, whose page would show this job. */
+      listsJob: z.int().optional(),
       /** The first matching request that is struck, counted from 1 since the rule was added. */
       nth: z.int().min(1).optional(),
       /** How many are struck from there on: one when `nth` is given, otherwise all. */
@@ -119,10 +121,10 @@ export class FaultBook {
     return this.#rules;
   }
 
-  /** The rule that strikes this request, if one does. Counts. */
-  take(info: RequestInfo): Readonly<ActiveFault> | undefined {
+  /** The rule that strikes this request, if one does; `lists` tells whether its answer would list a job. Counts. */
+  take(info: RequestInfo, lists: (jobNumber: number) => boolean): Readonly<ActiveFault> | undefined {
     for (const rule of this.#rules) {
-      if (!matches(rule, info)) continue;
+      if (!matches(rule, info, lists)) continue;
       rule.seen += 1;
       const { nth, times } = rule.match;
       const first = nth ?? 1;
@@ -203,7 +205,11 @@ export async function strike(fault: Fault, victim: Victim): Promise<Answer | nul
 /** Faults that spoil a page of the job list touch nothing else. */
 const LIST_FAULTS: readonly Fault['kind'][] = ['itemsNull', 'wrongPageEcho', 'emptyList'];
 
-function matches({ match, fault }: ActiveFault, info: RequestInfo): boolean {
+function matches(
+  { match, fault }: ActiveFault,
+  info: RequestInfo,
+  lists: (jobNumber: number) => boolean,
+): boolean {
   const { account } = info;
   return (
     (!LIST_FAULTS.includes(fault.kind) || info.operation === 'activeJobs') &&
@@ -214,7 +220,8 @@ function matches({ match, fault }: ActiveFault, info: RequestInfo): boolean {
     (match.operation === undefined || match.operation === info.operation) &&
     (match.method === undefined || match.method.toUpperCase() === info.method) &&
     (match.path === undefined || info.path.search(match.path) >= 0) &&
-    Object.entries(match.query ?? {}).every(([name, value]) => info.query[name] === String(value))
+    Object.entries(match.query ?? {}).every(([name, value]) => info.query[name] === String(value)) &&
+    (match.listsJob === undefined || lists(match.listsJob))
   );
 }
 

@@ -1,4 +1,4 @@
-// Starts the sandbox: one HTTP server with all regions as path prefixes.
+// The sandbox: all regions as path prefixes of one app, called as a function or over HTTP.
 
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -28,21 +28,27 @@ export interface SandboxOptions {
   tokenLifetimeSeconds?: number;
 }
 
-/** A running sandbox. */
-export interface Sandbox extends AsyncDisposable {
-  /** Such as `http://127.0.0.1:4010`. */
-  readonly url: string;
+/** A sandbox without a server: its app is called as a function. */
+export interface SandboxApp {
   readonly world: World;
   readonly faults: FaultBook;
   readonly requests: RequestLog;
   /** Called before each answer is made up; may be replaced at any time. */
   onRequest: RequestHook | undefined;
+  /** Forgets the tokens of a region, of an account (by name), or all; returns how many there were. */
+  revokeTokens(which?: { region?: RegionCode; account?: string }): number;
+  /** Answers one request. Without `env.outgoing` (the answer as it goes out) faults of the connection throw. */
+  fetch(request: Request, env?: SandboxEnv['Bindings']): Response | Promise<Response>;
+}
+
+/** A running sandbox. */
+export interface Sandbox extends SandboxApp, AsyncDisposable {
+  /** Such as `http://127.0.0.1:4010`. */
+  readonly url: string;
   /** The API host of a region, to which paths such as `/Jobs/active` are appended. */
   apiUrl(region: RegionCode): string;
   /** The auth host of a region, to which `/realms/<region>/…` is appended. The realm is named like the region. */
   authUrl(region: RegionCode): string;
-  /** Forgets the tokens of a region, of an account (by name), or all; returns how many there were. */
-  revokeTokens(which?: { region?: RegionCode; account?: string }): number;
   /** Ends the server at once, open connections included. Safe to call twice. */
   stop(): Promise<void>;
 }
@@ -58,12 +64,9 @@ export class PortTakenError extends Error {
   }
 }
 
-/**
- * Starts a sandbox: `/<region>/api`, `/<region>/auth` and the control panel at `/_admin`. Throws PortTakenError when the
- * port is taken, and whatever else listening fails with.
- */
-export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const { world, scenario, port = 0, host = '127.0.0.1' } = options;
+/** Makes a sandbox that does not listen: `/<region>/api`, `/<region>/auth` and the control panel at `/_admin`. */
+export function createSandbox(options: Omit<SandboxOptions, 'port' | 'host'>): SandboxApp {
+  const { world, scenario } = options;
   const service: Service = {
     world,
     tokens: new TokenBook(world, options.tokenLifetimeSeconds),
@@ -79,9 +82,31 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   app.route('/_admin', createAdminApp(service));
   app.notFound((c) => send(c, problem(404, 'There is no such resource.', c.req.path)));
 
+  return {
+    world,
+    faults: service.faults,
+    requests: service.requests,
+    get onRequest() {
+      return service.onRequest;
+    },
+    set onRequest(hook) {
+      service.onRequest = hook;
+    },
+    revokeTokens: (which) => service.tokens.revoke(which),
+    fetch: (request, env) => app.fetch(request, env),
+  };
+}
+
+/**
+ * Starts a sandbox as an HTTP server. Throws PortTakenError when the port is taken, and whatever else listening fails
+ * with.
+ */
+export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const { port = 0, host = '127.0.0.1' } = options;
+  const sandbox = createSandbox(options);
   const server = createAdaptorServer({
     // The adapter types its environment for HTTP/2 as well; this server speaks HTTP/1.1 only.
-    fetch: (request, env) => app.fetch(request, env as SandboxEnv['Bindings']),
+    fetch: (request, env) => sandbox.fetch(request, env as SandboxEnv['Bindings']),
     overrideGlobalObjects: false,
   }) as Server;
   await listen(server, port, host);
@@ -95,23 +120,13 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       server.closeAllConnections();
     });
 
-  return {
+  return Object.assign(sandbox, {
     url,
-    world,
-    faults: service.faults,
-    requests: service.requests,
-    get onRequest() {
-      return service.onRequest;
-    },
-    set onRequest(hook) {
-      service.onRequest = hook;
-    },
-    apiUrl: (region) => `${url}/${region}/api`,
-    authUrl: (region) => `${url}/${region}/auth`,
-    revokeTokens: (which) => service.tokens.revoke(which),
+    apiUrl: (region: RegionCode) => `${url}/${region}/api`,
+    authUrl: (region: RegionCode) => `${url}/${region}/auth`,
     stop,
     [Symbol.asyncDispose]: stop,
-  };
+  });
 }
 
 function listen(server: Server, port: number, host: string): Promise<void> {

@@ -223,6 +223,14 @@ export class World {
     return status;
   }
 
+  /** Gives a status of a region's lookup another name, in the lookup and in every job of the region. */
+  renameStatus(region: RegionCode, name: string, newName: string): void {
+    const status = this.#regions[region].statuses.find((candidate) => candidate.name === name);
+    if (!status) throw new Error(`No status ${name} in ${region}`);
+    status.name = newName;
+    for (const account of this.#regions[region].accounts) account.renameStatus(name, newName);
+  }
+
   /** Leaves out job numbers of a region, as if other accounts had taken them. */
   skipJobNumbers(region: RegionCode, count: number): void {
     this.#regions[region].nextJobNumber += count;
@@ -356,6 +364,16 @@ export class SandboxAccount {
   ): void {
     const whole = status === null || typeof status === 'string';
     this.edit(jobNumber, whole ? { status } : { masterJobStatus: status.master, jobStatus: status.detail });
+  }
+
+  /** Every job and line with one status name gets another. */
+  renameStatus(name: string, newName: string): void {
+    const renamed = (status: string | null): string | null => (status === name ? newName : status);
+    for (const { jobNumber, masterJobStatus, jobStatus, lines } of this.#jobs.values()) {
+      for (const line of lines) line.jobLineStatus = renamed(line.jobLineStatus);
+      if (masterJobStatus !== name && jobStatus !== name) continue;
+      this.setStatus(jobNumber, { master: renamed(masterJobStatus), detail: renamed(jobStatus) });
+    }
   }
 
   /** Sets the status of one line (0-based). */

@@ -1,11 +1,12 @@
 /**
- * The HTTP API: feeds of accounts and regions, jobs and status of accounts. One app for a Node server and for Lambda; it holds nothing between
- * requests but those under way.
+ * The HTTP API: feeds of accounts and regions, jobs and status of accounts. One app for a Node server and for Lambda; it
+ * holds nothing between requests but those under way.
  *
  * What is registered before `requireKey` is open to everybody, what comes after needs the key.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { requestId } from 'hono/request-id';
 import { validator } from 'hono/validator';
@@ -17,6 +18,7 @@ import { type AccountRef, cellLog, isCell, keys } from '../table/schema.ts';
 import { type Table, TableError } from '../table/table.ts';
 import { type Account, type AccountState, findAccount, toStatus } from '../tracking/accounts.ts';
 import { outageOf, readUpstream } from '../tracking/breaker.ts';
+import { confirmAccount } from '../tracking/operator.ts';
 import { type FeedPace, followLog, type Gone, locateStream, readPage, toBody } from './feed.ts';
 import type { GrowthSignal } from './growth.ts';
 import { decodeJobsCursor, type JobFilter, listJobs, readJob } from './jobs.ts';
@@ -65,6 +67,7 @@ const MAX_LIMIT = 500;
 const DEFAULT_LIMIT = 100;
 /** States that an outage of the region changes; in the others the account needs an operator of its own. */
 const REGIONAL: ReadonlySet<AccountState> = new Set<AccountState>(['baselining', 'tracking', 'failing']);
+const MAX_BODY_BYTES = 10_000;
 /** No id of an account is longer, and no key of the table may be much longer. */
 const MAX_ACCOUNT_ID = 200;
 
@@ -228,10 +231,40 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
       observedThrough: instant(status.lastGoodCrawlStartedAt),
       consecutiveFailures: status.consecutiveFailures,
       openJobs: status.openJobs,
+      unreadJobs: status.unreadJobs,
       head: formatCursor(head.epoch, head.sequence),
       problem: outage ?? status.problem,
+      // Missing from the list, and what became of them is open.
+      missingJobs: status.missing,
+      quarantinedAt: instant(status.quarantinedAt),
     });
   });
+
+  app.post(
+    '/v1/accounts/:id/confirm',
+    account,
+    query(z.strictObject({})),
+    bodyLimit({
+      maxSize: MAX_BODY_BYTES,
+      onError: (c) =>
+        problem(c, 'too-large', { detail: `The body must be no larger than ${MAX_BODY_BYTES} bytes.` }),
+    }),
+    async (c) => {
+      const asked = await bodyOf(c, ConfirmBody);
+      if (asked instanceof Response) return asked;
+      const outcome = await confirmAccount({ table, log, now: deps.now }, c.get('account'), asked);
+      switch (outcome.kind) {
+        case 'confirmed':
+          return c.json({ confirmed: outcome.was });
+        case 'nothing to confirm':
+          return problem(c, 'nothing-to-confirm', {
+            detail: `The account is ${outcome.state}: it waits for nobody.`,
+          });
+        case 'unknown account':
+          return unknownAccount(c);
+      }
+    },
+  );
 
   app.get('/v1/accounts/:id/jobs', account, query(JobsQuery), async (c) => {
     const { after: cursor, limit, ...given } = c.req.valid('query');
@@ -350,6 +383,11 @@ const MergedStreamQuery = z.strictObject({
   types: typePatterns.optional(),
 });
 
+/** What may be said with a confirmation; see {@link confirmAccount}. */
+const ConfirmBody = z.strictObject({
+  upstreamId: z.int('must be a whole number: the id the service gives the account').positive().optional(),
+});
+
 const JOB_FILTERS = ['status', 'orderNumber', 'dueBefore'] as const;
 
 const JobsQuery = z
@@ -390,6 +428,28 @@ function query<T extends z.ZodObject>(schema: T) {
     const field = String(issue?.path[0] ?? '');
     return problem(c, 'bad-parameter', { field, detail: `${field} ${issue?.message ?? 'is not valid'}.` });
   });
+}
+
+/** A JSON body read by a strict schema; none at all is an empty one. What does not fit is refused by the field's name. */
+async function bodyOf<T extends z.ZodObject>(c: Context, schema: T): Promise<z.infer<T> | Response> {
+  const text = await c.req.text();
+  let value: unknown;
+  try {
+    value = text.trim() === '' ? {} : JSON.parse(text);
+  } catch {
+    return problem(c, 'bad-body', { detail: 'The body must be JSON.' });
+  }
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  if (issue?.code === 'unrecognized_keys') {
+    const field = String(issue.keys[0]).slice(0, 100);
+    const known = Object.keys(schema.shape).join(', ');
+    return problem(c, 'bad-body', { field, detail: `${field} is not a field here. There are: ${known}.` });
+  }
+  const field = issue?.path.map(String).join('.') ?? '';
+  if (field === '') return problem(c, 'bad-body', { detail: 'The body must be a JSON object.' });
+  return problem(c, 'bad-body', { field, detail: `${field} ${issue?.message ?? 'is not valid'}.` });
 }
 
 /** Where a stream begins: the browser's Last-Event-ID is newer than the `after` it was opened with. */

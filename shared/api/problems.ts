@@ -3,11 +3,14 @@ import type { Context } from 'hono';
 
 const kinds = {
   'bad-parameter': { status: 400, title: 'A parameter is not right' },
+  'bad-body': { status: 400, title: 'The body is not right' },
   unauthorized: { status: 401, title: 'The API key is missing or wrong' },
   'not-found': { status: 404, title: 'There is nothing here' },
   'method-not-allowed': { status: 405, title: 'That method is not allowed here' },
   'too-many-accounts': { status: 409, title: 'There are too many accounts for one stream' },
+  'nothing-to-confirm': { status: 409, title: 'The account waits for no confirmation' },
   'cursor-gone': { status: 410, title: 'The log cannot be read from there' },
+  'too-large': { status: 413, title: 'The body is too large' },
   unavailable: { status: 503, title: 'The store cannot answer right now' },
   internal: { status: 500, title: 'Something went wrong on our side' },
 } as const;

@@ -158,6 +158,17 @@ export const catalogue = {
     when: 'An invoice number appeared.',
     data: z.object({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) }),
   },
+  'order_group.dispatched': {
+    when: 'The last job of an order group that is not cancelled was dispatched; again when a job joins it later.',
+    data: z.object({
+      ...base,
+      observed,
+      orderGroup: z.string(),
+      jobs: z.array(z.int()).describe('The dispatched jobs of the group, by number.'),
+      gone: z.array(z.int()).describe('Its jobs that were said to be cancelled or unavailable.'),
+      again: z.boolean().describe('It was said before; a job joined or was taken back since.'),
+    }),
+  },
   'account.baselined': {
     when: 'The first complete look at all open jobs is stored; changes from here on are announced.',
     data: z.object({ ...ofAccount, openJobs: z.int() }),
@@ -182,9 +193,32 @@ export const catalogue = {
     when: 'The credentials now belong to another account; polling stops until an operator acts.',
     data: z.object({ ...ofAccount, expectedId: z.int(), actualId: z.int() }),
   },
+  'account.quarantined': {
+    when: 'So many jobs seem to be gone at once that the service’s answers are in doubt: none of them is said to be cancelled or unavailable.',
+    data: z.object({
+      ...ofAccount,
+      openJobs: z.int().describe('Jobs in the list.'),
+      suspected: z.int().describe('Missing jobs that look cancelled or unavailable.'),
+      contradictory: z.int().describe('Missing jobs about which the answers don’t fit together.'),
+      announced: z.int().describe('Jobs said to be cancelled or unavailable in the last 24 hours.'),
+    }),
+  },
+  'account.resumed': {
+    when: 'What stopped or held back tracking (identity mismatch, quarantine) is over: by itself, or because an operator confirmed.',
+    data: z.object({
+      ...ofAccount,
+      was: z.enum(['quarantined', 'identity_mismatch']),
+      by: z.enum(['itself', 'operator']),
+    }),
+  },
   'status.discovered': {
     when: 'A status name not seen before in this account.',
-    data: z.object({ ...base, observed, status: z.string() }),
+    data: z.object({
+      ...base,
+      observed,
+      status: z.string(),
+      formerName: z.string().optional().describe('The service’s lookup calls a known status so from now on.'),
+    }),
   },
   'upstream.outage': {
     when: 'The ordering service fails for the whole region; said once, in place of account.poll_failing for each account.',

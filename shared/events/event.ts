@@ -21,7 +21,7 @@ export interface JobEvent {
   /** `/regions/<region>/accounts/<account>`; `/regions/<region>` in a cell's own log. */
   readonly source: string;
   readonly type: EventType;
-  /** `jobs/<jobNumber>`; absent for events about the account. */
+  /** `jobs/<jobNumber>` or `order-groups/<name, percent-encoded>`; absent for events about the account. */
   readonly subject?: string;
   readonly time: string;
   readonly sequence: string;
@@ -42,18 +42,27 @@ export function toEvent(
   const [source, about] = isCell(ref)
     ? [`/regions/${region}`, { region }]
     : [`/regions/${region}/accounts/${account}`, { account, region }];
+  const subject = subjectOf(draft);
   return {
     specversion: '1.0',
     id: `${account}.${place.epoch}.${place.sequence}`,
     source,
     type: draft.type,
-    ...(draft.jobNumber === undefined ? {} : { subject: `jobs/${draft.jobNumber}` }),
+    ...(subject === undefined ? {} : { subject }),
     time: new Date(draft.time).toISOString(),
     sequence: pad(place.sequence, 20),
     dataschema: `${schemaBaseUrl}/v1/event-types/${draft.type}/schema`,
     datacontenttype: 'application/json',
     data: { ...about, ...draft.data },
   };
+}
+
+function subjectOf(draft: EventDraft): string | undefined {
+  if (draft.type === 'order_group.dispatched') {
+    // Customers can put half a character into a name.
+    return `order-groups/${encodeURIComponent(draft.data.orderGroup.toWellFormed())}`;
+  }
+  return draft.jobNumber === undefined ? undefined : `jobs/${draft.jobNumber}`;
 }
 
 /** Whether a type matches one of the patterns: a type's name, or a beginning closed by a final `*` (`job.*`, `*`). */

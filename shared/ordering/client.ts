@@ -24,6 +24,9 @@ export interface Answer<T> {
   answeredAt: number;
 }
 
+/** The list of jobs as an operation of {@link OrderingError} and {@link RequestInfo}. */
+export const ACTIVE_JOBS = 'GET /Jobs/active';
+
 /** Parameters of `GET /Jobs/active`, named as the service names them. What is left out takes the service's default. */
 export interface ActiveJobsQuery {
   /** From 1. */
@@ -149,7 +152,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
 
   return {
     activeJobs: (query, signal) =>
-      call('GET /Jobs/active', `/Jobs/active${queryText(query)}`, signal, bodyAs(ActiveJobsPage)),
+      call(ACTIVE_JOBS, `/Jobs/active${queryText(query)}`, signal, bodyAs(ActiveJobsPage)),
     job: (jobNumber, signal) =>
       call('GET /Jobs/{jobNumber}', `/Jobs/${jobNumber}`, signal, (operation, answer) => {
         if (answer.status === 404 && !isHtml(answer.headers, answer.text)) return { body: undefined };

@@ -48,6 +48,8 @@ function toEntry(event: LoggedEvent, at: number): PublishBatchRequestEntry {
 }
 
 function orderGroupOf(event: LoggedEvent): string | undefined {
-  const { data } = JSON.parse(event.json) as { data: { job?: { orderGroup?: string | null } } };
-  return data.job?.orderGroup ?? undefined;
+  const { data } = JSON.parse(event.json) as {
+    data: { orderGroup?: string; job?: { orderGroup?: string | null } };
+  };
+  return data.orderGroup ?? data.job?.orderGroup ?? undefined;
 }

@@ -61,11 +61,18 @@ export const keys = {
   token: (ref: AccountRef): Key => ({ pk: `TOKEN#${path(ref)}`, sk: 'TOKEN' }),
   /** What the polls of a region heard of its ordering service. */
   upstream: (region: string): Key => ({ pk: cellPk(region), sk: 'UPSTREAM' }),
-  /** Head and index shards share a partition and come back in one Query, Head first. */
+  /** Head and index shards share a partition and come back in one Query, Head first (`HEAD` < `PENDING` < `SHARD`). */
   head: (ref: AccountRef): Key => ({ pk: indexPk(ref), sk: 'HEAD' }),
   shard: (ref: AccountRef, lowestJobNumber: number): Key => ({
     pk: indexPk(ref),
     sk: `SHARD#${pad(lowestJobNumber, 12)}`,
+  }),
+  /** An order group. */
+  group: (ref: AccountRef, orderGroup: string): Key => ({ pk: groupPk(ref), sk: nameKey(orderGroup) }),
+  /** A mark that an order group is to be asked for; between Head and the shards, so that it comes with them. */
+  pendingGroup: (ref: AccountRef, orderGroup: string): Key => ({
+    pk: indexPk(ref),
+    sk: `PENDING#${nameKey(orderGroup)}`,
   }),
   snapshot: (ref: AccountRef, jobNumber: number): Key => ({ pk: snapshotPk(ref), sk: pad(jobNumber, 12) }),
   event: (ref: AccountRef, sequence: number): Key => ({ pk: logPk(ref), sk: pad(sequence, 16) }),
@@ -85,10 +92,12 @@ export const keys = {
 export const accountPk = (region: string): string => `ACCOUNTS#${region}`;
 /** Partition of what is kept of a region as a whole. */
 export const cellPk = (region: string): string => `CELL#${region}`;
-/** Partition of an account's Head and index shards. */
+/** Partition of an account's Head, pending marks and index shards. */
 export const indexPk = (ref: AccountRef): string => `INDEX#${path(ref)}`;
 /** Partition of an account's snapshots. */
 export const snapshotPk = (ref: AccountRef): string => `JOBS#${path(ref)}`;
+/** Partition of an account's order groups. */
+export const groupPk = (ref: AccountRef): string => `GROUPS#${path(ref)}`;
 /** Partition of an account's event log. */
 export const logPk = (ref: AccountRef): string => `LOG#${path(ref)}`;
 /** Partition of one shard of a region's wake marks. */
@@ -183,6 +192,12 @@ export function instantText(ms: number): string {
 /** A whole number as text of the given width that sorts by value. */
 export function pad(value: number, width: number): string {
   return String(value).padStart(width, '0');
+}
+
+/** A name that others chose as part of a sort key, which may be 1,024 bytes long. */
+function nameKey(name: string): string {
+  const short = Buffer.byteLength(name) <= 500;
+  return short ? `=${name}` : `#${createHash('sha256').update(name).digest('hex')}`;
 }
 
 function path(ref: AccountRef): string {

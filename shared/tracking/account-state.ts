@@ -2,11 +2,21 @@
 import type { EventDraft } from '../events/event.ts';
 import { OrderingError } from '../ordering/errors.ts';
 import type { Account, AccountState, Status } from './accounts.ts';
+import type { Absence, Ruling } from './quarantine.ts';
 
 /** How a poll ended, as far as the account is concerned. */
 export type PollResult =
-  /** Everything was seen and committed. `baselinedWith`: this poll completed the baseline, with so many open jobs. */
-  | { readonly kind: 'good'; readonly baselinedWith?: number }
+  /**
+   * Everything was seen and committed, but for the few entries that can't be read if there is a `problem`.
+   * `baselinedWith`: this poll completed the baseline, with so many open jobs.
+   * `absence`: what jobs are missing after it, and what follows (rule 10).
+   */
+  | {
+      readonly kind: 'good';
+      readonly problem?: unknown;
+      readonly baselinedWith?: number;
+      readonly absence?: { readonly counts: Absence; readonly ruling: Ruling };
+    }
   /** Something could not be seen or committed. `accepted`: the service answered with these credentials all the same. */
   | { readonly kind: 'failed'; readonly problem: unknown; readonly accepted: boolean }
   /** The credentials belong to another account than the pinned one (rule 9). */
@@ -18,8 +28,10 @@ export interface Transition {
   readonly consecutiveFailures: number;
   /** account.poll_failing was said, and its recovery was not. */
   readonly alarmed: boolean;
-  /** Why the poll failed, in a sentence. */
+  /** Why the poll failed or could not see everything, in a sentence. */
   readonly problem: string | undefined;
+  /** Negative verdicts are held back since then; null when they are not (rule 10). */
+  readonly quarantinedAt: number | null;
   /** Null: not until an operator acts. */
   readonly nextPollAt: number | null;
   readonly events: readonly EventDraft[];
@@ -48,7 +60,7 @@ export function sentence(problem: unknown): string {
 export function transition(
   result: PollResult,
   before: {
-    readonly status: Pick<Status, 'state' | 'consecutiveFailures' | 'alarmed'>;
+    readonly status: Pick<Status, 'state' | 'consecutiveFailures' | 'alarmed' | 'quarantinedAt'>;
     readonly account: Pick<Account, 'pollIntervalSeconds'>;
     readonly baselined: boolean;
     readonly failuresBeforeAlarm: number;
@@ -63,7 +75,7 @@ export function transition(
   const wereRejected = status.state === 'credentials_rejected';
   const events: EventDraft[] = [];
   switch (result.kind) {
-    case 'good':
+    case 'good': {
       if (result.baselinedWith !== undefined) {
         events.push({ type: 'account.baselined', time: now, data: { openJobs: result.baselinedWith } });
       }
@@ -72,14 +84,17 @@ export function transition(
         const data = { failedPolls: status.consecutiveFailures };
         events.push({ type: 'account.poll_recovered', time: now, data });
       }
+      const quarantinedAt = quarantine(result.absence, status.quarantinedAt, now, events);
       return {
-        state: 'tracking',
+        state: quarantinedAt === null ? 'tracking' : 'quarantined',
         consecutiveFailures: 0,
         alarmed: false,
-        problem: undefined,
+        problem: result.problem === undefined ? undefined : sentence(result.problem),
+        quarantinedAt,
         nextPollAt: startedAt + intervalMs,
         events,
       };
+    }
     case 'mismatch': {
       const { expectedId, actualId } = result;
       events.push({ type: 'account.identity_mismatch', time: now, data: { expectedId, actualId } });
@@ -88,6 +103,7 @@ export function transition(
         consecutiveFailures: status.consecutiveFailures + 1,
         alarmed: status.alarmed,
         problem: 'The credentials belong to another account.',
+        quarantinedAt: status.quarantinedAt,
         nextPollAt: null,
         events,
       };
@@ -123,15 +139,39 @@ export function transition(
           ? 'credentials_rejected'
           : failing || alarmed
             ? 'failing'
-            : before.baselined
-              ? 'tracking'
-              : 'baselining',
+            : status.quarantinedAt !== null
+              ? 'quarantined'
+              : before.baselined
+                ? 'tracking'
+                : 'baselining',
         consecutiveFailures,
         alarmed,
         problem,
+        quarantinedAt: status.quarantinedAt,
         nextPollAt: startedAt + Math.max(backOffMs, asked),
         events,
       };
     }
   }
+}
+
+/** Since when negative verdicts are held back after a good poll; adds what is to be announced of that. */
+function quarantine(
+  absence: { readonly counts: Absence; readonly ruling: Ruling } | undefined,
+  since: number | null,
+  now: number,
+  events: EventDraft[],
+): number | null {
+  if (absence?.ruling === 'quarantine' && since === null) {
+    const { listed: openJobs, suspected, contradictory, announced } = absence.counts;
+    const data = { openJobs, suspected, contradictory, announced };
+    events.push({ type: 'account.quarantined', time: now, data });
+    return now;
+  }
+  // Not while it is open whether they are back.
+  if (absence?.ruling === 'clear' && since !== null) {
+    events.push({ type: 'account.resumed', time: now, data: { was: 'quarantined', by: 'itself' } });
+    return null;
+  }
+  return since;
 }

@@ -44,7 +44,10 @@ export interface Status {
   readonly consecutiveFailures: number;
   /** account.poll_failing was said, and its recovery was not. */
   readonly alarmed: boolean;
+  /** Entries of the list at the last complete crawl. */
   readonly openJobs: number | null;
+  /** How many of them no request could read (rule 2). */
+  readonly unreadJobs: number;
   readonly nextPollAt: number | null;
   /** The poll that wrote last. */
   readonly pollId: string | null;
@@ -53,8 +56,19 @@ export interface Status {
   /** The newest closed jobs were last read at this time, down to the highest number known then (rule 8). */
   readonly sweptAt: number | null;
   readonly sweptThrough: number;
-  /** Why the last poll failed, in a sentence. */
+  /** Why the last poll failed or could not see everything, in a sentence. */
   readonly problem: string | null;
+  /** Set while negative verdicts are held back (rule 10): since when. */
+  readonly quarantinedAt: number | null;
+  /** Jobs missing from the list whose fate is open, as of the last complete crawl: see Absence in quarantine.ts. */
+  readonly missing: {
+    readonly unanswered: number;
+    readonly suspected: number;
+    readonly contradictory: number;
+  };
+  /** So many jobs an operator confirmed to be truly gone, and until when that counts. */
+  readonly allowedGone: number;
+  readonly allowedGoneUntil: number | null;
 }
 
 /** Reads an Account item. */
@@ -80,12 +94,21 @@ export function toStatus(item: Item): Status {
     consecutiveFailures: number(item.consecutiveFailures) ?? 0,
     alarmed: item.alarmed === true,
     openJobs: number(item.openJobs),
+    unreadJobs: number(item.unreadJobs) ?? 0,
     nextPollAt: number(item.nextPollAt),
     pollId: text(item.pollId),
     identityCheckedAt: number(item.identityCheckedAt),
     sweptAt: number(item.sweptAt),
     sweptThrough: number(item.sweptThrough) ?? 0,
     problem: text(item.problem),
+    quarantinedAt: number(item.quarantinedAt),
+    missing: {
+      unanswered: number(item.unanswered) ?? 0,
+      suspected: number(item.suspected) ?? 0,
+      contradictory: number(item.contradictory) ?? 0,
+    },
+    allowedGone: number(item.allowedGone) ?? 0,
+    allowedGoneUntil: number(item.allowedGoneUntil),
   };
 }
 

@@ -32,6 +32,8 @@ interface Options {
   readonly tokenCache?: (ref: AccountRef, version: string) => TokenCache;
   readonly now: () => number;
   readonly onRequest?: (info: RequestInfo) => void;
+  /** How requests are sent, to the API and to the token endpoint; the global fetch if absent. */
+  readonly fetch?: typeof globalThis.fetch;
   /** How the clients time what they do; their own defaults if absent. */
   readonly timing?: Pick<OrderingClientOptions, 'timeoutMs' | 'maxRetryAfterMs' | 'sleep' | 'random'>;
 }
@@ -59,6 +61,7 @@ export function createConnector(
         clientSecret,
         now: options.now,
         ...(cache === undefined ? {} : { cache }),
+        ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
       });
       source = { version, tokens };
       sources.set(name, source);
@@ -69,6 +72,7 @@ export function createConnector(
       tokens: source.tokens,
       now: options.now,
       onRequest: options.onRequest,
+      ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
     });
     return { client, tokens: source.tokens };
   };

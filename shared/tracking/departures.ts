@@ -4,7 +4,7 @@
  */
 import type { OrderingClient } from '../ordering/client.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
-import { readListPage } from './crawl.ts';
+import { ListReader, readListPage } from './crawl.ts';
 import type { Look } from './diff.ts';
 import type { Ending } from './snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from './views.ts';
@@ -108,8 +108,8 @@ export async function searchesFind(
       (await searchFor(client, listed, true, signal)).found !== null
     );
   }
-  const newest = await readListPage(client, { page: 1, includeClosedJobs: true }, signal);
-  const known = newest.body.items[0]?.jobNumber;
+  const newest = await new ListReader(client, { includeClosedJobs: true }, signal).read(1);
+  const known = newest.items[0]?.jobNumber;
   return known !== undefined && (await searchFor(client, known, true, signal)).found !== null;
 }
 

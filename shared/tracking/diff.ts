@@ -83,8 +83,12 @@ export function seenInList(
   const unsure = stillUnsure(before.detail, was ?? next, next, returns ? [] : before.unsure);
   // Taken back only now: whatever was taken back before, and when that is looked at again, is another matter.
   const anew = takenBack && !before.heldBack;
+  // What the detail shows at such a moment is what it is compared with once the job has left.
   const news =
-    returns || dispatch.events.length > 0 || changes.some((change) => change.type === 'job.status_changed');
+    returns ||
+    dispatch.events.length > 0 ||
+    tracking.events.length > 0 ||
+    changes.some((change) => change.type === 'job.status_changed');
 
   const { heldBack: _, ...rest } = before;
   const snapshot: Snapshot = {
@@ -526,7 +530,7 @@ function dispatchShown(announced: string | null, was: string | null, next: strin
   }
   // Corrected: said as a change of the date, not as another dispatch. The other view may have told it already.
   if (was !== null && !sameTime(was, next) && !sameTime(announced, next)) {
-    const changes = { dateOut: { from: announced, to: next } };
+    const changes = { dateOut: { from: was, to: next } };
     return { dateOut: next, events: [{ type: 'job.updated', changes }] };
   }
   return { dateOut: announced, events: [] };
@@ -547,7 +551,7 @@ function dispatchInDetail(
   // Taken back: both views lack it; or, after the list, the one that showed it.
   const lacking = next.dateOut === null && (listed ? listed.view.dateOut === null : was !== null);
   if (dateOut === null || !lacking) return { dateOut, events };
-  const changes = { dateOut: { from: dateOut, to: null } };
+  const changes = { dateOut: { from: was ?? dateOut, to: null } };
   return { dateOut: null, events: [...events, { type: 'job.dispatch_revoked', changes }] };
 }
 

@@ -10,10 +10,17 @@
 export type Phase =
   /** Among the active jobs when last completely looked at. */
   | 'listed'
-  /** Missing from a complete crawl; what became of it is not known yet. */
+  /** Missing from a complete crawl; nothing has been found out about it yet. */
   | 'departed'
+  /** As departed; a negative verdict about it waits for its confirmation (rule 3). */
+  | 'suspected'
+  /** As departed; the answers about it don't fit together. */
+  | 'contradictory'
   /** Left the list for a reason that was announced; looked at again for some days (rule 7). */
   | 'settling';
+
+/** A fingerprint that no view has: the job has to be compared with its snapshot. */
+export const UNKNOWN = 0;
 
 /** What the index holds of one job. */
 export interface IndexEntry {
@@ -27,7 +34,7 @@ export interface IndexEntry {
 /** Entries a shard holds before it is split: 320 × 13 bytes are 4 KB. */
 export const MAX_ENTRIES = 320;
 
-const PHASES: readonly Phase[] = ['listed', 'departed', 'settling'];
+const PHASES: readonly Phase[] = ['listed', 'departed', 'settling', 'suspected', 'contradictory'];
 const FORMAT = 1;
 
 /** One shard: its lowest job number, and its entries by job number. */
@@ -46,9 +53,16 @@ export class JobIndex {
     this.#shards = shards;
   }
 
-  /** Reads shards as they come from the table, in order of their lowest job number. Throws on a format it doesn't know. */
-  static decode(stored: readonly { readonly lowest: number; readonly packed: Uint8Array }[]): JobIndex {
-    return new JobIndex(stored.map(({ lowest, packed }) => ({ lowest, entries: unpack(packed) })));
+  /**
+   * Reads shards as they come from the table, in order of their lowest job number. The fingerprints of a `stale` one, which
+   * code of another projection wrote, are {@link UNKNOWN}. Throws on a format it doesn't know.
+   */
+  static decode(
+    stored: readonly { readonly lowest: number; readonly packed: Uint8Array; readonly stale?: boolean }[],
+  ): JobIndex {
+    return new JobIndex(
+      stored.map(({ lowest, packed, stale }) => ({ lowest, entries: unpack(packed, stale === true) })),
+    );
   }
 
   /** How many jobs it holds, in every phase. */
@@ -158,7 +172,7 @@ function pack(entries: ReadonlyMap<number, IndexEntry>): Uint8Array {
   return Uint8Array.prototype.slice.call(bytes, 0, at);
 }
 
-function unpack(packed: Uint8Array): Map<number, IndexEntry> {
+function unpack(packed: Uint8Array, stale: boolean): Map<number, IndexEntry> {
   const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
   if (bytes[0] !== FORMAT)
     throw new Error(`An index shard has format ${bytes[0]}, this code reads ${FORMAT}.`);
@@ -174,7 +188,7 @@ function unpack(packed: Uint8Array): Map<number, IndexEntry> {
       if (byte < 0x80) break;
       factor *= 0x80;
     }
-    const fingerprint = bytes.readUIntBE(at, 6);
+    const fingerprint = stale ? UNKNOWN : bytes.readUIntBE(at, 6);
     const flags = bytes.readUInt8(at + 6);
     at += 7;
     const phase = PHASES[flags & 0x7f];

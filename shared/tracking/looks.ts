@@ -7,11 +7,12 @@ import { isRefusal } from './account-state.ts';
 import type { Crawl } from './crawl.ts';
 import { type Evidence, investigate, judge, searchesFind } from './departures.ts';
 import { announceEnding, type Known, type Look, seenInDetail, sinceListed, takenOn } from './diff.ts';
-import type { Ending } from './snapshot.ts';
+import { adopt, type Ending } from './snapshot.ts';
 import { type DetailView, detailView } from './views.ts';
 import {
   addStep,
   disagreeing,
+  heldUp,
   type ScheduleContext,
   settled,
   takeInList,
@@ -20,18 +21,30 @@ import {
   type Work,
 } from './work.ts';
 
-interface LookContext extends ScheduleContext {
+/** What looks are made with. */
+export interface LookContext extends ScheduleContext {
   readonly client: OrderingClient;
   readonly seen: Crawl;
   readonly known: Known;
   readonly signal: AbortSignal;
 }
 
-/** How many looks were made, how many stay owed (unanswered, or over the budget), and what kept one from an answer. */
-export interface LookCounts {
+/** What came of the looks. */
+export interface Looked {
+  /** How many looks were made, and how many stay owed: unanswered, or over the budget. */
   readonly made: number;
   readonly left: number;
+  /** What kept one from an answer. */
   readonly problem?: unknown;
+  /** Jobs whose negative verdict is confirmed. Nothing was made of it yet: {@link conclude} does. */
+  readonly gone: readonly Gone[];
+}
+
+/** A job whose negative verdict is confirmed. */
+interface Gone {
+  readonly work: Work;
+  readonly as: Exclude<Ending, 'closed'>;
+  readonly evidence: Evidence;
 }
 
 /** Looks under way at the same time; the client allows no more requests at once either. */
@@ -39,8 +52,11 @@ const CONCURRENCY = 4;
 /** A job whose own record stays unread for so long is taken on without it. */
 const TAKEN_ON_AFTER_MS = 86_400_000;
 
-/** Looks at the works that ask for it, and brings their snapshots and events forward. Never throws for the service's faults. */
-export async function lookAtJobs(works: Iterable<Work>, context: LookContext): Promise<LookCounts> {
+/**
+ * Looks at the works that ask for it, and brings their snapshots and events forward. Negative verdicts wait for what the
+ * looks show all together (rule 10). Never throws for the service's faults.
+ */
+export async function lookAtJobs(works: Iterable<Work>, context: LookContext): Promise<Looked> {
   const queue = [...works]
     .filter((work) => work.lookSince !== undefined)
     .sort((a, b) => (a.lookSince ?? 0) - (b.lookSince ?? 0));
@@ -49,6 +65,7 @@ export async function lookAtJobs(works: Iterable<Work>, context: LookContext): P
   let made = 0;
   let refused = false;
   let problem: unknown;
+  const gone: Gone[] = [];
   let control: Promise<boolean> | undefined;
   const searchesWork = (): Promise<boolean> => {
     const listed = context.seen.observations.keys().next().value;
@@ -63,7 +80,8 @@ export async function lookAtJobs(works: Iterable<Work>, context: LookContext): P
       }
       try {
         made += 1;
-        await lookAt(work, context, searchesWork);
+        const confirmed = await lookAt(work, context, searchesWork);
+        if (confirmed) gone.push(confirmed);
       } catch (cause) {
         left += 1;
         problem ??= cause;
@@ -74,10 +92,27 @@ export async function lookAtJobs(works: Iterable<Work>, context: LookContext): P
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, lookOn));
-  return { made, left, ...(problem === undefined ? {} : { problem }) };
+  return { made, left, gone, ...(problem === undefined ? {} : { problem }) };
 }
 
-async function lookAt(work: Work, context: LookContext, searchesWork: () => Promise<boolean>): Promise<void> {
+/** Announces confirmed negative verdicts, or holds them up: then nothing of what was found out is taken in. */
+export function conclude(gone: readonly Gone[], may: 'announce' | 'hold up', context: LookContext): void {
+  for (const { work, as, evidence } of gone) {
+    if (may === 'hold up') {
+      work.snapshot = heldUp(work.snapshot, context);
+      continue;
+    }
+    takeInRecord(work, evidence, context);
+    end(work, as, evidence.look, context);
+  }
+}
+
+/** The job, when a negative verdict about it is confirmed. */
+async function lookAt(
+  work: Work,
+  context: LookContext,
+  searchesWork: () => Promise<boolean>,
+): Promise<Gone | undefined> {
   const { client, known, seen, settings, signal } = context;
   const { jobNumber, snapshot } = work;
   if (work.listed || snapshot.ended !== null) {
@@ -86,7 +121,7 @@ async function lookAt(work: Work, context: LookContext, searchesWork: () => Prom
     // In the list and yet unknown: a contradiction. After its end: to be expected, and nothing that needs saying.
     else if (work.listed) withoutAnswer(work, context);
     else work.snapshot = settled(snapshot, false, context);
-    return;
+    return undefined;
   }
 
   const evidence = await investigate(client, jobNumber, signal);
@@ -95,7 +130,7 @@ async function lookAt(work: Work, context: LookContext, searchesWork: () => Prom
     case 'listed': {
       // A page had drifted, nothing happened: what the search shows is as good as what the page would have shown.
       const { active, activeLook, detail, detailLook } = evidence;
-      if (!active) return;
+      if (!active) return undefined;
       const sighting = { view: active, look: activeLook };
       // A job that has settled so far is judged by its detail as such; then it is in the list again.
       if (snapshot.settling === null) work.listed = sighting;
@@ -104,29 +139,31 @@ async function lookAt(work: Work, context: LookContext, searchesWork: () => Prom
       work.listed = sighting;
       if (snapshot.unproven === null) takeInList(work, known);
       else if (!detail) work.snapshot = unanswered({ ...work.snapshot, departure: null }, context);
-      return;
+      return undefined;
     }
     case 'contradictory':
       if (snapshot.settling) takeInRecord(work, evidence, context);
-      else work.snapshot = unexplained(snapshot, null, context);
-      return;
+      else work.snapshot = unexplained(snapshot, { suspected: null, contradictory: true }, context);
+      return undefined;
     case 'suspected': {
       const before = snapshot.departure?.suspected ?? null;
       const again = before?.as === verdict.as ? before : null;
       const found = await searchesWork();
       const confirmed =
         found && again !== null && seen.startedAt >= again.at + settings.confirmAfterSeconds * 1000;
+      if (confirmed) return { work, as: verdict.as, evidence };
       // Until then nothing is said of a job that may be back in the list in a moment, unless its detail has the word.
-      if (confirmed || snapshot.settling) takeInRecord(work, evidence, context);
-      if (confirmed) return end(work, verdict.as, evidence.look, context);
+      if (snapshot.settling) takeInRecord(work, evidence, context);
+      // A search that does not find what is there fits nothing either.
       const suspected = found ? (again ?? { as: verdict.as, at: seen.startedAt }) : before;
-      work.snapshot = unexplained(work.snapshot, suspected, context);
-      return;
+      const contradictory = suspected === null ? { contradictory: true as const } : {};
+      work.snapshot = unexplained(work.snapshot, { suspected, ...contradictory }, context);
+      return undefined;
     }
     case 'left':
       takeInRecord(work, evidence, context);
       if (verdict.closed) end(work, 'closed', evidence.look, context);
-      return;
+      return undefined;
   }
 }
 
@@ -134,6 +171,7 @@ async function lookAt(work: Work, context: LookContext, searchesWork: () => Prom
 function takeInDetail(work: Work, detail: DetailView, look: Look, context: LookContext): void {
   const { unproven, settling } = work.snapshot;
   const moved = work.events.length;
+  work.snapshot = adopt(work.snapshot, 'detail', detail);
   const { open, ...step } = seenInDetail(work.snapshot, detail, work.listed, look, context.known);
   addStep(work, step);
   if (!work.listed) {

@@ -27,11 +27,14 @@ import {
   noteFailure,
   type Upstream,
 } from './breaker.ts';
-import { type Crawl, crawl, type Noticed, readListPage } from './crawl.ts';
+import { type Crawl, crawl, ListReader, type Noticed } from './crawl.ts';
 import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
-import { type IndexEntry, JobIndex } from './job-index.ts';
-import { lookAtJobs } from './looks.ts';
-import { type Snapshot, toSnapshot } from './snapshot.ts';
+import { GroupBook, groupDispatched, judgeGroup, readGroup } from './groups.ts';
+import { type IndexEntry, JobIndex, UNKNOWN } from './job-index.ts';
+import { conclude, type LookContext, lookAtJobs } from './looks.ts';
+import { type Absence, addToTally, countTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
+import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
+import { StatusNames } from './statuses.ts';
 import { fingerprint, listView, PROJECTION_VERSION } from './views.ts';
 import {
   chunks,
@@ -40,6 +43,8 @@ import {
   isDue,
   isTooLarge,
   MAX_DISCOVERED,
+  membershipChanges,
+  phaseOf,
   type ScheduleContext,
   type TrackingSettings,
   takeInList,
@@ -54,6 +59,8 @@ export interface PollDeps {
   /** Epoch ms. */
   readonly now: () => number;
   readonly newId: () => string;
+  /** Another version than this code's, for tests of upgrades. */
+  readonly projectionVersion?: number;
   /** The ordering service with the account's credentials. Throws when they can't be had. */
   readonly connect: (account: Account) => Promise<{ client: OrderingClient; tokens: TokenSource }>;
 }
@@ -75,6 +82,9 @@ export interface PollReport {
   readonly state?: AccountState;
   readonly pages: number;
   readonly openJobs: number;
+  /** Entries of the list that could not be read (rule 2), and of the newest jobs that are read with the closed ones (rule 8). */
+  readonly unread: number;
+  readonly unreadInSweep: number;
   readonly changedJobs: number;
   readonly events: number;
   readonly looks: number;
@@ -92,8 +102,8 @@ const RESERVE_MS = 3_000;
 const IDENTITY_CHECK_MS = 600_000;
 /** Pages of closed jobs read at most in one sweep: of more than 10,000 jobs since the last one, the oldest are not found. */
 const MAX_SWEEP_PAGES = 100;
-/** Status names kept per account at most: they are a courtesy, and Head stays small. */
-const MAX_STATUS_NAMES = 500;
+/** Order groups asked for in one poll at most. */
+const GROUPS_PER_POLL = 20;
 
 /**
  * Polls one account once. `deadline` (epoch ms) is when the process may be stopped. Outcomes are in the report; it throws
@@ -111,6 +121,8 @@ const NOTHING = {
   outcome: 'skipped',
   pages: 0,
   openJobs: 0,
+  unread: 0,
+  unreadInSweep: 0,
   changedJobs: 0,
   events: 0,
   looks: 0,
@@ -136,19 +148,31 @@ async function begin(
   if (account.paused) return 'The account is paused.';
   if (status.state === 'identity_mismatch') return 'The account waits for an operator.';
   // Read after the fence: what another poll writes between the two raises the revision, and this poll is fenced.
-  const [headItem, ...shardItems] = await deps.table.query({ pk: indexPk(ref) });
+  const [headItem, ...others] = await deps.table.query({ pk: indexPk(ref) });
   if (headItem?.sk !== 'HEAD') return 'The account has no log.';
   const head = toHead(headItem);
-  if (Number(head.attributes.projectionVersion ?? 0) > PROJECTION_VERSION) {
+  const projectionVersion = deps.projectionVersion ?? PROJECTION_VERSION;
+  if (Number(head.attributes.projectionVersion ?? 0) > projectionVersion) {
     return 'The account’s snapshots were written by newer code.';
   }
   const index = JobIndex.decode(
-    shardItems.map((item) => ({
-      lowest: Number(item.sk.slice('SHARD#'.length)),
-      packed: item.packed as Uint8Array,
-    })),
+    others.flatMap(({ sk, packed, projection }) =>
+      sk.startsWith('SHARD#')
+        ? [
+            {
+              lowest: Number(sk.slice('SHARD#'.length)),
+              packed: packed as Uint8Array,
+              stale: projection !== projectionVersion,
+            },
+          ]
+        : [],
+    ),
   );
-  return new Poll(deps, account, status, upstream, head, index, startedAt, deadline);
+  const groups = new GroupBook(
+    ref,
+    others.filter(({ sk }) => sk.startsWith('PENDING#')),
+  );
+  return new Poll(deps, account, status, upstream, head, index, groups, startedAt, deadline);
 }
 
 /** Another poll has spoken since this one began. */
@@ -165,14 +189,17 @@ class Poll {
   readonly #account: Account;
   readonly #status: Status;
   readonly #index: JobIndex;
+  readonly #groups: GroupBook;
   readonly #startedAt: number;
   readonly #deadline: number;
   readonly #known: Known;
+  readonly #statuses: StatusNames;
   readonly #pollId: string;
   #upstream: Upstream;
   #head: Head;
   #revision: number;
   #events = 0;
+  #unreadInSweep = 0;
 
   constructor(
     deps: PollDeps,
@@ -181,6 +208,7 @@ class Poll {
     upstream: Upstream,
     head: Head,
     index: JobIndex,
+    groups: GroupBook,
     startedAt: number,
     deadline: number,
   ) {
@@ -190,15 +218,21 @@ class Poll {
     this.#upstream = upstream;
     this.#head = head;
     this.#index = index;
+    this.#groups = groups;
     this.#startedAt = startedAt;
     this.#deadline = deadline;
     this.#revision = status.revision;
     this.#pollId = deps.newId();
+    this.#statuses = new StatusNames(head.attributes);
     this.#known = {
       startedAt,
       lastGoodCrawlStartedAt: status.lastGoodCrawlStartedAt,
       baselineStartedAt: numberOrNull(head.attributes.baselineStartedAt),
     };
+  }
+
+  get #projectionVersion(): number {
+    return this.#deps.projectionVersion ?? PROJECTION_VERSION;
   }
 
   get #baselined(): boolean {
@@ -244,16 +278,24 @@ class Poll {
       if (seen.answeredAt === null) return await failed(seen.problem, identity !== undefined);
       this.#upstream = await noteAnswer(this.#deps, this.#account.region, seen.answeredAt, this.#upstream);
 
-      const works = await this.#workOn(seen);
+      if (this.#baselined && statusesIn(seen).some((name) => this.#statuses.mayBeRenamed(name))) {
+        await this.#readStatuses(client, signal);
+      }
+      const { works, upgraded } = await this.#workOn(seen);
       const swept = await this.#sweep(client, seen, works, identity !== undefined, signal);
       const context: ScheduleContext = {
         startedAt: this.#startedAt,
         pollIntervalSeconds: this.#account.pollIntervalSeconds,
         settings: this.#deps.settings,
+        projectionVersion: this.#projectionVersion,
       };
+      const looking: LookContext = { ...context, client, seen, known: this.#known, signal };
       const looks = this.#baselined
-        ? await lookAtJobs(works.values(), { ...context, client, seen, known: this.#known, signal })
-        : { made: 0, left: 0 };
+        ? await lookAtJobs(works.values(), looking)
+        : { made: 0, left: 0, gone: [] };
+      const absence = seen.complete && this.#baselined ? this.#judgeAbsence(seen, works) : undefined;
+      const mayAnnounce = absence?.ruling === 'clear' && this.#status.quarantinedAt === null;
+      conclude(looks.gone, mayAnnounce ? 'announce' : 'hold up', looking);
 
       // A token that was replaced on the way may be another account's: then so is what was seen.
       if (client.counts.tokens > checkedTokens) {
@@ -270,16 +312,21 @@ class Poll {
         return report('failed', { state, problem: 'The credentials belong to another account.' });
       }
       const { all, changed, tooLarge } = await this.#commit(works, context);
-      const state = await this.#conclude(client, seen, all, swept, identity?.id);
-      const problem = seen.problem ?? looks.problem;
-      return report(seen.complete && all ? 'complete' : 'partial', {
+      const groups = all ? await this.#confirmGroups(client, signal) : undefined;
+      const done = all && upgraded;
+      const state = await this.#conclude(client, seen, { all, upgraded }, swept, identity?.id, absence);
+      const problem = seen.problem ?? looks.problem ?? groups?.problem;
+      return report(seen.complete && done ? 'complete' : 'partial', {
         state,
-        ...(seen.complete ? { openJobs: seen.observations.size } : {}),
+        ...(seen.complete ? { openJobs: seen.observations.size + seen.unread } : {}),
+        unread: seen.unread,
+        unreadInSweep: this.#unreadInSweep,
         changedJobs: changed,
         looks: looks.made,
         looksLeft: looks.left,
         ...(tooLarge === undefined ? {} : { problem: `Job ${tooLarge} is too large to be stored.` }),
         ...(problem === undefined ? {} : { problem: sentence(problem) }),
+        ...(upgraded ? {} : { problem: 'Jobs that older code stored are still to be taken over.' }),
       });
     } catch (cause) {
       if (cause instanceof Fenced) return report('fenced', {});
@@ -323,11 +370,18 @@ class Poll {
     return quiet ? { print } : { print, view };
   }
 
-  /** What the crawl shows, job by job: only jobs that moved, are missing, or asked to be looked at are worked on. */
-  async #workOn(seen: Crawl): Promise<Map<number, Work>> {
+  /**
+   * What the crawl shows, job by job: only jobs that moved, are missing, or asked to be looked at are worked on. And those
+   * whose fingerprint older code made, in portions: `upgraded` when there are no more.
+   */
+  async #workOn(seen: Crawl): Promise<{ works: Map<number, Work>; upgraded: boolean }> {
     const touched = new Map<number, { listed: Sighting; print: number } | undefined>();
+    let stale = 0;
     for (const [jobNumber, { print, view, look }] of seen.observations) {
-      if (view) touched.set(jobNumber, { listed: { view, look }, print });
+      if (!view) continue;
+      if (this.#index.get(jobNumber)?.fingerprint === UNKNOWN) stale += 1;
+      if (stale <= this.#deps.settings.upgradesPerPoll)
+        touched.set(jobNumber, { listed: { view, look }, print });
     }
     for (const [jobNumber, entry] of this.#index) {
       if (seen.observations.has(jobNumber)) continue;
@@ -336,7 +390,8 @@ class Poll {
       if (wanted) touched.set(jobNumber, undefined);
     }
     const works = new Map<number, Work>();
-    if (touched.size === 0) return works;
+    const upgraded = stale <= this.#deps.settings.upgradesPerPoll;
+    if (touched.size === 0) return { works, upgraded };
     const items = await this.#deps.table.getMany(
       [...touched.keys()].map((jobNumber) => keys.snapshot(this.#account, jobNumber)),
     );
@@ -349,7 +404,7 @@ class Poll {
         : before && this.#missing(jobNumber, entry, before, seen);
       if (work) works.set(jobNumber, work);
     }
-    return works;
+    return { works, upgraded };
   }
 
   #listed(
@@ -365,7 +420,8 @@ class Poll {
     if (before && this.#baselined) {
       // An unproven job stays as it was first seen, and so does the fingerprint that goes with it.
       const fingerprint = before.unproven === null ? print : (entry?.fingerprint ?? print);
-      const snapshot = before.unproven === null ? before : { ...before, departure: null };
+      const known = adopt(this.#statuses.inTodaysNames(before), 'list', listed.view);
+      const snapshot = before.unproven === null ? known : { ...known, departure: null };
       work = { ...base, snapshot, fingerprint };
     } else {
       const { snapshot, shown } = seenInList(jobNumber, undefined, listed, known);
@@ -391,15 +447,16 @@ class Poll {
       return { ...base, snapshot: before, untracked: 'delete snapshot' };
     }
     const leaving = before.departure === null && before.settling === null;
+    const today = this.#statuses.inTodaysNames(before);
     const snapshot: Snapshot = leaving
       ? {
-          ...before,
+          ...today,
           // Until now every complete crawl showed it; from here on it has a "last seen" of its own.
           listAt: sinceListed(before, this.#known),
           departure: { tries: 0, suspected: null },
           owed: { at: startedAt, tries: 0 },
         }
-      : before;
+      : today;
     const answerable = seen.complete || snapshot.ended !== null;
     return {
       ...base,
@@ -408,13 +465,36 @@ class Poll {
     };
   }
 
+  /** What jobs are missing after the looks, and whether so many may be gone (rule 10). */
+  #judgeAbsence(seen: Crawl, works: ReadonlyMap<number, Work>): { counts: Absence; ruling: Ruling } {
+    const phases = { departed: 0, suspected: 0, contradictory: 0, listed: 0, settling: 0 };
+    for (const [jobNumber, { phase }] of this.#index) {
+      if (phase !== 'settling' && !seen.observations.has(jobNumber) && !works.has(jobNumber))
+        phases[phase] += 1;
+    }
+    for (const { snapshot, untracked } of works.values()) if (!untracked) phases[phaseOf(snapshot)] += 1;
+    const { startedAt } = this.#known;
+    const { allowedGone, allowedGoneUntil } = this.#status;
+    const counts: Absence = {
+      // Entries that can't be read are in the list all the same: as many of the missing jobs are not.
+      listed: seen.observations.size + seen.unread,
+      suspected: phases.suspected,
+      contradictory: phases.contradictory,
+      unanswered: Math.max(0, phases.departed - seen.unread),
+      announced: countTally(this.#goneTally, startedAt),
+    };
+    const allowed = allowedGoneUntil !== null && startedAt < allowedGoneUntil ? allowedGone : 0;
+    return { counts, ruling: judgeAbsence(counts, allowed) };
+  }
+
   #owes({ owed }: Snapshot): boolean {
     return owed !== null && owed.at <= this.#startedAt;
   }
 
   /**
    * Jobs that came and went between two polls (rule 8): now and then the newest jobs are read with the closed ones, down
-   * to the highest number of the last time. Whoever is new there is asked after like a missing job.
+   * to the highest number of the last time. Whoever is new there is asked after like a missing job. What can't be read
+   * there is passed over: who was never read in any list is not known by a number to be asked after.
    *
    * One request besides the pages is enough for a quiet poll, so it waits for one that does not ask for the identity; but
    * not for ever, for of polls that are far apart each one does.
@@ -433,11 +513,12 @@ class Poll {
     let highest = through;
     for (const jobNumber of seen.observations.keys()) highest = Math.max(highest, jobNumber);
     const unknown = new Map<number, number>();
+    const list = new ListReader(client, { includeClosedJobs: true }, signal);
     try {
       // At the baseline the newest number is all that is needed: whatever is older is history.
       for (let page = 1; page <= (this.#baselined ? MAX_SWEEP_PAGES : 1); page += 1) {
-        const { body } = await readListPage(client, { page, includeClosedJobs: true }, signal);
-        for (const job of body.items) {
+        const { items, hasNextPage } = await list.read(page);
+        for (const job of items) {
           highest = Math.max(highest, job.jobNumber);
           const known =
             job.jobNumber <= through ||
@@ -445,8 +526,9 @@ class Poll {
             this.#index.get(job.jobNumber);
           if (!known) unknown.set(job.jobNumber, fingerprint(listView(job)));
         }
-        if (!body.hasNextPage || body.items.some((job) => job.jobNumber <= through)) break;
+        if (!hasNextPage || items.some((job) => job.jobNumber <= through)) break;
       }
+      this.#unreadInSweep = list.unread;
     } catch {
       // Without a number to go down to, the next sweep would take all history for new.
       return this.#baselined ? undefined : { sweptAt: 0, sweptThrough: highest };
@@ -499,43 +581,80 @@ class Poll {
     const changed = [...works.values()].filter(isChanged);
     const tooLarge = changed.find(isTooLarge)?.jobNumber;
     const writable = tooLarge === undefined ? changed : changed.filter((work) => !isTooLarge(work));
-    const written = [...this.#statusNames];
-    const names = new Set(written);
-    const discover = (work: Work) => this.#discover(work, names);
-    for (const chunk of chunks(this.#account, writable, this.#index, context, discover)) {
+    const found = new Set<string>();
+    const discover = (work: Work) => this.#discover(work, found);
+    const groups = this.#baselined ? this.#groups : undefined;
+    if (groups)
+      await this.#loadGroups(writable.flatMap(membershipChanges).map(({ orderGroup }) => orderGroup));
+    for (const chunk of chunks(this.#account, writable, this.#index, context, discover, groups)) {
       if (this.#deps.now() > this.#deadline - RESERVE_MS / 2)
         return { all: false, changed: changed.length, tooLarge };
-      written.push(...chunk.discovered);
-      await this.#write(
-        chunk.events,
-        chunk.writes,
-        {},
-        chunk.discovered.length > 0 ? { statusNames: written } : undefined,
-      );
+      this.#statuses.meet(chunk.discovered);
+      const gone = chunk.events.filter(({ type }) => isNegative(type)).length;
+      const head = {
+        ...this.#statuses.takeChanges(),
+        ...(gone > 0 ? { goneTally: addToTally(this.#goneTally, gone, this.#startedAt) } : {}),
+      };
+      await this.#write(chunk.events, chunk.writes, {}, Object.keys(head).length > 0 ? head : undefined);
     }
     return { all: true, changed: changed.length, tooLarge };
   }
 
-  /** Status names this account never showed before (rule 4): each is an event once, and an ordinary status from then on. */
-  #discover(work: Work, names: Set<string>): Discovery {
-    const found: { names: string[]; events: EventDraft[] } = { names: [], events: [] };
-    for (const { status, observed } of work.shown) {
-      if (names.has(status) || names.size >= MAX_STATUS_NAMES || found.names.length >= MAX_DISCOVERED)
-        continue;
-      names.add(status);
-      found.names.push(status);
-      if (!this.#baselined) continue;
-      found.events.push({
-        type: 'status.discovered',
-        time: Date.parse(observed.at),
-        data: { status, observed },
-      });
-    }
-    return found;
+  async #loadGroups(names: readonly string[]): Promise<void> {
+    const wanted = [...new Set(names)].map((name) => keys.group(this.#account, name));
+    if (wanted.length > 0) this.#groups.load(await this.#deps.table.getMany(wanted));
   }
 
-  get #statusNames(): readonly string[] {
-    return (this.#head.attributes.statusNames as readonly string[] | undefined) ?? [];
+  /**
+   * Asks for groups that are complete as far as is known (rule 18), within a budget; what the service proves is announced.
+   * The others stay pending, and so do all when a token was replaced meanwhile: these may be another account's answers.
+   */
+  async #confirmGroups(client: OrderingClient, signal: AbortSignal): Promise<{ problem?: unknown }> {
+    const names = this.#groups.pending.slice(0, GROUPS_PER_POLL);
+    if (names.length === 0 || signal.aborted) return {};
+    await this.#loadGroups(names);
+    const { tokens } = client.counts;
+    const events: EventDraft[] = [];
+    let problem: unknown;
+    const confirm = async (name: string): Promise<void> => {
+      const group = this.#groups.get(name);
+      try {
+        const { shown, look } = await readGroup(client, name, signal);
+        const verdict = judgeGroup(group, shown);
+        if (verdict.kind === 'unproven') return this.#groups.triedInVain(name, this.#startedAt);
+        this.#groups.set(verdict.group);
+        if (verdict.kind === 'complete') events.push(groupDispatched(verdict.group, look));
+      } catch (cause) {
+        problem ??= cause;
+        this.#groups.triedInVain(name, this.#startedAt);
+      }
+    };
+    await Promise.all(names.map(confirm));
+    const outcome = problem === undefined ? {} : { problem };
+    if (client.counts.tokens !== tokens || this.#deps.now() > this.#deadline - RESERVE_MS / 2) return outcome;
+    await this.#write(events, this.#groups.takeWrites(this.#startedAt), {}, undefined);
+    return outcome;
+  }
+
+  /** Status names this account never showed before (rule 4): each is an event once, and an ordinary status from then on. */
+  #discover(work: Work, found: Set<string>): Discovery {
+    const names: string[] = [];
+    const events: EventDraft[] = [];
+    for (const { status, observed } of work.shown) {
+      if (found.has(status) || names.length >= MAX_DISCOVERED || !this.#statuses.isNew(status)) continue;
+      found.add(status);
+      names.push(status);
+      if (!this.#baselined) continue;
+      const formerName = this.#statuses.formerName(status);
+      const data = { status, ...(formerName === undefined ? {} : { formerName }), observed };
+      events.push({ type: 'status.discovered', time: Date.parse(observed.at), data });
+    }
+    return { names, events };
+  }
+
+  /** Negative verdicts that were announced, by the hour. */
+  get #goneTally(): Tally {
+    return (this.#head.attributes.goneTally as Tally | undefined) ?? [];
   }
 
   async #write(
@@ -544,13 +663,16 @@ class Poll {
     statusAttributes: { [attribute: string]: Value | undefined },
     headAttributes: { [attribute: string]: Value | undefined } | undefined,
   ): Promise<void> {
+    // From the first thing that newer code writes on, older code must not read it.
+    const raised = this.#head.attributes.projectionVersion !== this.#projectionVersion;
+    const head = raised ? { ...headAttributes, projectionVersion: this.#projectionVersion } : headAttributes;
     const outcome = await this.#deps.log.commit(this.#account, {
       revision: this.#revision,
       head: this.#head,
       events,
       writes,
       statusAttributes: { ...statusAttributes, pollId: this.#pollId },
-      ...(headAttributes === undefined ? {} : { headAttributes }),
+      ...(head === undefined ? {} : { headAttributes: head }),
     });
     if (outcome.kind === 'fenced') throw new Fenced();
     this.#revision = outcome.revision;
@@ -564,9 +686,10 @@ class Poll {
   async #conclude(
     client: OrderingClient,
     seen: Crawl,
-    all: boolean,
+    { all, upgraded }: { readonly all: boolean; readonly upgraded: boolean },
     swept: { sweptAt: number; sweptThrough: number } | undefined,
     identity: number | undefined,
+    absence: { readonly counts: Absence; readonly ruling: Ruling } | undefined,
   ): Promise<AccountState> {
     const attributes = {
       lastPollAt: this.#startedAt,
@@ -575,29 +698,36 @@ class Poll {
       ...(identity === undefined ? {} : { identityCheckedAt: this.#startedAt }),
     };
     if (!seen.complete || !all) {
-      const problem = seen.problem ?? new Error('There was no time to commit everything.');
+      const problem = seen.complete ? new Error('There was no time to commit everything.') : seen.problem;
       return this.#finish({ kind: 'failed', problem, accepted: true }, attributes);
     }
-    const openJobs = seen.observations.size;
-    const good = { ...attributes, lastGoodCrawlStartedAt: seen.startedAt, openJobs };
-    if (this.#baselined) return this.#finish({ kind: 'good' }, good);
-    return this.#finish({ kind: 'good', baselinedWith: openJobs }, good, {
+    const openJobs = seen.observations.size + seen.unread;
+    const { unanswered = 0, suspected = 0, contradictory = 0 } = absence?.counts ?? {};
+    const missing = { unanswered, suspected, contradictory };
+    // What waits for its upgrade was not compared.
+    const observed = upgraded ? { lastGoodCrawlStartedAt: seen.startedAt } : {};
+    const unreadJobs = seen.unread || undefined;
+    const good = { ...attributes, ...observed, openJobs, unreadJobs, ...missing };
+    const { problem } = seen;
+    if (this.#baselined) return this.#finish({ kind: 'good', problem, ...(absence && { absence }) }, good);
+    await this.#readStatuses(client);
+    // Known from the start, so that they are no news later.
+    this.#statuses.meetLookup();
+    return this.#finish({ kind: 'good', problem, baselinedWith: openJobs }, good, {
+      ...this.#statuses.takeChanges(),
       baselineStartedAt: seen.startedAt,
       baselinedAt: this.#deps.now(),
-      projectionVersion: PROJECTION_VERSION,
+      projectionVersion: this.#projectionVersion,
       upstreamId: identity,
-      statusNames: await this.#allStatusNames(client),
     });
   }
 
-  /** The names met so far and those of the service's lookup: known from the start. A failing lookup harms nothing. */
-  async #allStatusNames(client: OrderingClient): Promise<string[]> {
-    const met = this.#statusNames;
+  /** Reads the service's lookup of statuses. When that fails, no harm is done: names are words as well without it. */
+  async #readStatuses(client: OrderingClient, signal?: AbortSignal): Promise<void> {
     try {
-      const lookup = (await client.jobStatuses()).body.flatMap(({ name }) => (name ? [name] : []));
-      return [...new Set([...met, ...lookup])].slice(0, MAX_STATUS_NAMES);
+      this.#statuses.learn((await client.jobStatuses(signal)).body);
     } catch {
-      return [...met];
+      // The next name that nobody has met asks for it again.
     }
   }
 
@@ -627,6 +757,7 @@ class Poll {
       consecutiveFailures: next.consecutiveFailures,
       alarmed: next.alarmed,
       problem: next.problem,
+      quarantinedAt: next.quarantinedAt ?? undefined,
       ...schedule(this.#account, next.nextPollAt),
     };
     if (next.events.length > 0 || head) {
@@ -642,6 +773,18 @@ class Poll {
     if (!outcome.done && outcome.item?.pollId !== this.#pollId) throw new Fenced();
     return next.state;
   }
+}
+
+/** The status names of the jobs that are worked on because the list shows them otherwise than before. */
+function statusesIn({ observations }: Crawl): string[] {
+  const names = new Set<string>();
+  for (const { view } of observations.values()) if (view?.status) names.add(view.status);
+  return [...names];
+}
+
+/** Whether an event says that a job is gone without the service's own word for it. */
+function isNegative(type: EventDraft['type']): boolean {
+  return type === 'job.cancelled' || type === 'job.unavailable';
 }
 
 function numberOrNull(value: Value | undefined): number | null {

@@ -2,7 +2,7 @@
 import type { JobSummary, TrackingEntry } from '../events/catalogue.ts';
 import { type AccountRef, jobPlaces, keys } from '../table/schema.ts';
 import type { Item, Write } from '../table/table.ts';
-import type { DetailView, ListView, SHARED_FIELDS } from './views.ts';
+import { type DetailView, type ListView, SHARED_FIELDS } from './views.ts';
 
 /** A field that both views show. */
 export type SharedField = (typeof SHARED_FIELDS)[number];
@@ -49,6 +49,8 @@ export interface Snapshot {
     readonly tries: number;
     /** A negative verdict that waits for its confirmation, and the start of the crawl it was reached in. */
     readonly suspected: { readonly as: 'cancelled' | 'unavailable'; readonly at: number } | null;
+    /** The latest answers did not fit together. */
+    readonly contradictory?: true;
   } | null;
   /** Set once the job left the list: since when, and how often it was looked at since (rule 7). */
   readonly settling: { readonly since: number; readonly looks: number } | null;
@@ -59,6 +61,25 @@ export interface Snapshot {
     /** How many looks in a row stayed without an answer, or told of a listed job that its views still disagree. */
     readonly tries: number;
   } | null;
+}
+
+/**
+ * A snapshot that older code stored may lack fields of today's views (rule 6). They are taken over from the view that is `shown`
+ * now, so that they are no change; in the other view they can't be compared before it shows them itself.
+ */
+export function adopt(snapshot: Snapshot, view: 'list' | 'detail', shown: ListView | DetailView): Snapshot {
+  const own = snapshot[view];
+  const other = snapshot[view === 'list' ? 'detail' : 'list'];
+  const missing = own !== null && Object.keys(shown).some((field) => !(field in own));
+  const unknown = other === null ? [] : SHARED_FIELDS.filter((field) => !(field in other));
+  if (!missing && unknown.length === 0) return snapshot;
+  const filled = other && { ...other, ...Object.fromEntries(unknown.map((field) => [field, shown[field]])) };
+  return {
+    ...snapshot,
+    [view]: own && { ...shown, ...own },
+    [view === 'list' ? 'detail' : 'list']: filled,
+    unsure: [...new Set([...snapshot.unsure, ...unknown])],
+  };
 }
 
 /** How long a snapshot outlives its index entry. */

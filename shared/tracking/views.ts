@@ -9,7 +9,11 @@ import { hash } from 'node:crypto';
 import type { TrackingEntry } from '../events/catalogue.ts';
 import type { ActiveJob, JobDetail } from '../ordering/schemas.ts';
 
-/** Raised whenever the fields below, or how they are normalized, change. Stored with Head. */
+/**
+ * Raised whenever the fields below change. Stored with Head and with every index shard, whose fingerprints only mean something
+ * to code of the same version: older code does not poll, newer code compares snapshots instead (see `adopt` in snapshot.ts). A
+ * field that is normalized in another way gets another name, for its old values can't be compared either.
+ */
 export const PROJECTION_VERSION = 1;
 
 /** One job as the list of active jobs shows it. `status` is its masterJobStatus. */

@@ -10,6 +10,7 @@ import {
   type Write,
 } from '../table/table.ts';
 import { checkOverdue, dueOf, type Known, type Sighting, type Step, seenInList } from './diff.ts';
+import { type GroupBook, type MemberPhase, membershipOf } from './groups.ts';
 import type { IndexEntry, JobIndex, Phase } from './job-index.ts';
 import { putSnapshot, type Snapshot } from './snapshot.ts';
 import { fingerprint } from './views.ts';
@@ -25,6 +26,8 @@ export interface TrackingSettings {
   readonly sweepSeconds: number;
   /** Jobs looked at one by one in a poll, at most; the others wait for the next poll. */
   readonly looksPerPoll: number;
+  /** Jobs whose snapshots newer code takes over in a poll, at most (rule 6); the others follow in the next polls. */
+  readonly upgradesPerPoll: number;
   /** Polls that fail in a row before it is announced. */
   readonly failuresBeforeAlarm: number;
 }
@@ -36,11 +39,14 @@ export const DEFAULT_TRACKING: TrackingSettings = {
   settlingDays: 7,
   sweepSeconds: 900,
   looksPerPoll: 60,
+  upgradesPerPoll: 10_000,
   failuresBeforeAlarm: 3,
 };
 
 /** A look that keeps failing is tried again at most this far apart. */
 const MAX_RETRY_SECONDS = 900;
+const LAST_LOOK_TRIES = 10;
+const LAST_LOOK_MS = 86_400_000;
 
 /** Status names of one job that are announced in one poll: they are events, and those of a job stay in one transaction. */
 export const MAX_DISCOVERED = 10;
@@ -99,15 +105,24 @@ export interface ScheduleContext {
   readonly startedAt: number;
   readonly pollIntervalSeconds: number;
   readonly settings: TrackingSettings;
+  /** Of the fingerprints in the index: see views.ts. */
+  readonly projectionVersion: number;
 }
 
-/** A look stayed without an answer: it is tried again, at growing distances, for as long as it means something. */
+/**
+ * A look stayed without an answer: it is tried again, at growing distances, for as long as it means something. The last one
+ * at a job that settled is tried for a day, and some times at least: polling may have paused past its time.
+ */
 export function unanswered(snapshot: Snapshot, context: ScheduleContext): Snapshot {
   const { startedAt, pollIntervalSeconds } = context;
-  if (snapshot.settling && startedAt >= settledAt(snapshot.settling, context)) {
+  const tries = (snapshot.owed?.tries ?? 0) + 1;
+  if (
+    snapshot.settling &&
+    tries >= LAST_LOOK_TRIES &&
+    startedAt >= settledAt(snapshot.settling, context) + LAST_LOOK_MS
+  ) {
     return { ...snapshot, owed: null };
   }
-  const tries = (snapshot.owed?.tries ?? 0) + 1;
   const backOffSeconds = Math.min(MAX_RETRY_SECONDS, pollIntervalSeconds * 2 ** Math.min(tries - 1, 20));
   return { ...snapshot, owed: { tries, at: startedAt + backOffSeconds * 1000 } };
 }
@@ -118,18 +133,27 @@ export function disagreeing(snapshot: Snapshot, context: ScheduleContext): Snaps
   return { ...snapshot, owed: { tries: tries + 1, at: afterLooks(tries, context) } };
 }
 
-/** The answers about a missing job told nothing. A suspicion waits for its confirmation. */
+/** The answers about a missing job proved nothing. A suspicion waits for its confirmation. */
 export function unexplained(
   snapshot: Snapshot,
-  suspected: NonNullable<Snapshot['departure']>['suspected'],
+  found: Omit<NonNullable<Snapshot['departure']>, 'tries'>,
   context: ScheduleContext,
 ): Snapshot {
   const tries = snapshot.departure?.tries ?? 0;
+  const { suspected } = found;
   const confirmAt = suspected ? suspected.at + context.settings.confirmAfterSeconds * 1000 : 0;
   return {
     ...snapshot,
-    departure: { tries: tries + 1, suspected },
+    departure: { tries: tries + 1, ...found },
     owed: { tries: 0, at: confirmAt > context.startedAt ? confirmAt : afterLooks(tries, context) },
+  };
+}
+
+/** A confirmed suspicion is held back (rule 10). It needs fresh answers when it may be said, so it is asked for again. */
+export function heldUp(snapshot: Snapshot, context: ScheduleContext): Snapshot {
+  return {
+    ...snapshot,
+    owed: { tries: 0, at: context.startedAt + context.settings.confirmAfterSeconds * 1000 },
   };
 }
 
@@ -162,8 +186,7 @@ function afterLooks(looks: number, { startedAt, settings }: ScheduleContext): nu
 /** The index entry that goes with a work's snapshot; `undefined` when the job is no longer watched. */
 export function entryOf(work: Work): IndexEntry | undefined {
   const { snapshot } = work;
-  const phase: Phase =
-    snapshot.settling !== null ? 'settling' : snapshot.departure !== null ? 'departed' : 'listed';
+  const phase = phaseOf(snapshot);
   if (work.untracked || (phase === 'settling' && snapshot.owed === null)) return undefined;
   const times = snapshot.owed === null ? [] : [snapshot.owed.at];
   if (phase === 'listed') times.push(dueOf(snapshot)?.at ?? Number.POSITIVE_INFINITY);
@@ -173,9 +196,43 @@ export function entryOf(work: Work): IndexEntry | undefined {
   return { fingerprint: work.fingerprint, phase, nextCheckAt };
 }
 
+/** Where a job stands. */
+export function phaseOf({ settling, departure }: Snapshot): Phase {
+  if (settling !== null) return 'settling';
+  if (departure === null) return 'listed';
+  if (departure.suspected !== null) return 'suspected';
+  return departure.contradictory ? 'contradictory' : 'departed';
+}
+
 /** Whether a job's entry asks for it to be worked on at an instant (epoch ms). */
 export function isDue(entry: IndexEntry | undefined, at: number): boolean {
   return entry !== undefined && entry.nextCheckAt > 0 && entry.nextCheckAt * 1000 <= at;
+}
+
+// Order groups
+
+/** How a work changes order groups (rule 18): what it becomes in each, undefined where it leaves. */
+export function membershipChanges(work: Work): {
+  readonly orderGroup: string;
+  readonly phase: MemberPhase | undefined;
+  readonly since: number | null;
+}[] {
+  const before = membershipOf(work.stored);
+  const after = work.untracked ? undefined : membershipOf(work.snapshot);
+  if (before?.orderGroup === after?.orderGroup && before?.phase === after?.phase) return [];
+  // A dispatch that counts as announced completes nothing.
+  if (!before && after?.phase === 'dispatched' && work.events.length === 0) return [];
+  // The latest time at which it was not so yet, of what is said of the job now.
+  const times = work.events.flatMap(({ data }) =>
+    'job' in data && data.observed.since !== null ? [Date.parse(data.observed.since)] : [],
+  );
+  const since = times.length === 0 ? null : Math.max(...times);
+  return [
+    ...(before && before.orderGroup !== after?.orderGroup
+      ? [{ orderGroup: before.orderGroup, phase: undefined, since }]
+      : []),
+    ...(after ? [{ ...after, since }] : []),
+  ];
 }
 
 // What is written
@@ -213,7 +270,7 @@ export interface Discovery {
  * Cuts changed works into chunks that are each complete in themselves: a job's events, its snapshot and its index entry
  * are never apart. In order of shard, so that a shard is written once or twice rather than by every chunk. The index takes
  * a chunk's entries when the chunk is asked for, so each chunk has to be committed before the next one is. `discover`
- * gives the events that come before those of a work.
+ * gives the events that come before those of a work; without `groups` no order group is followed.
  */
 export function* chunks(
   ref: AccountRef,
@@ -221,6 +278,7 @@ export function* chunks(
   index: JobIndex,
   context: ScheduleContext,
   discover: (work: Work) => Discovery,
+  groups?: GroupBook,
 ): Generator<Chunk> {
   const queue = [...changed].sort(
     (a, b) => index.shardNumber(a.jobNumber) - index.shardNumber(b.jobNumber) || a.jobNumber - b.jobNumber,
@@ -236,24 +294,31 @@ export function* chunks(
       shards.add(index.shardNumber(work.jobNumber));
       bytes += events.reduce((sum, event) => sum + sizeOfEvent(event), 0);
       bytes += 'put' in write ? sizeOf(write.put) : 100;
-      // A shard can split in two.
+      const joins = groups ? membershipChanges(work) : [];
+      const touched = (groups?.touched ?? 0) + joins.length;
+      // A shard can split in two; a group has an item and a mark.
       const actions =
         COMMIT_OVERHEAD_ACTIONS +
         chunk.events.length +
         events.length +
         chunk.writes.length +
         1 +
-        2 * shards.size;
-      const full = actions > MAX_TRANSACTION_ACTIONS || bytes + shards.size * 10_000 > MAX_TRANSACTION_BYTES;
+        2 * (shards.size + touched);
+      const sizes = bytes + 10_000 * shards.size + 20_000 * touched;
+      const full = actions > MAX_TRANSACTION_ACTIONS || sizes > MAX_TRANSACTION_BYTES;
       if (full && chunk.writes.length > 0) break;
       chunk.discovered.push(...names);
       chunk.events.push(...events);
       chunk.writes.push(write);
       index.set(work.jobNumber, entryOf(work));
+      for (const { orderGroup, phase, since } of joins)
+        groups?.move(orderGroup, work.jobNumber, phase, since);
     }
+    if (groups) chunk.writes.push(...groups.takeWrites(context.startedAt));
     for (const { lowest, packed } of index.takeChanges()) {
       const key = keys.shard(ref, lowest);
-      chunk.writes.push(packed ? { put: { ...key, packed } } : { delete: key });
+      const { projectionVersion: projection } = context;
+      chunk.writes.push(packed ? { put: { ...key, packed, projection } } : { delete: key });
     }
     yield chunk;
   }

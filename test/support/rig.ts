@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach } from 'vitest';
 import type { FaultRule } from '../../local/sandbox/faults.ts';
 import type { RegionCode } from '../../local/sandbox/regions.ts';
-import { type Sandbox, startSandbox } from '../../local/sandbox/server.ts';
+import { createSandbox, type Sandbox, type SandboxApp, startSandbox } from '../../local/sandbox/server.ts';
 import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world.ts';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
@@ -17,14 +17,15 @@ import { JobIndex } from '../../shared/tracking/job-index.ts';
 import { type PollDeps, type PollReport, pollAccount } from '../../shared/tracking/poll.ts';
 import { type Snapshot, toSnapshot } from '../../shared/tracking/snapshot.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../../shared/tracking/work.ts';
+import { wireTo } from './wire.ts';
 
 /** When every rig begins. */
 export const START = Date.parse('2026-03-02T08:00:00Z');
 
 /** The sandbox, the tracker, and what a test does with them. */
-export interface Rig {
+export interface Rig<S extends SandboxApp = Sandbox> {
   readonly world: World;
-  readonly sandbox: Sandbox;
+  readonly sandbox: S;
   readonly table: Table;
   readonly log: EventLog;
   readonly deps: PollDeps;
@@ -33,8 +34,12 @@ export interface Rig {
   readonly upstream: SandboxAccount;
   /** Epoch ms. */
   now(): number;
+  /** Registers the account, unless that was left to the test it is done already. Repeating it is harmless. */
+  register(): Promise<void>;
   /** Moves the clock on. */
   pass(seconds: number): void;
+  /** What another process that polls the account has: tokens of its own, and maybe its own way to table and service. */
+  depsOver(table: Table, fetch?: typeof globalThis.fetch): PollDeps;
   /** Polls once, a poll interval after the last time. */
   poll(): Promise<PollReport>;
   /** The events since the last call, checked against the catalogue. */
@@ -48,6 +53,8 @@ export interface Rig {
   /** The index as it is stored. */
   index(): Promise<JobIndex>;
   fault(rule: FaultRule): void;
+  /** From now on the tracker has the credentials of this account. */
+  actAs(account: SandboxAccount): void;
 }
 
 interface RigOptions {
@@ -58,6 +65,8 @@ interface RigOptions {
   readonly leavesListOnDispatch?: boolean;
   /** How long the tracker waits for an answer, in real time. */
   readonly timeoutMs?: number;
+  /** False: the test registers the account itself. */
+  readonly registered?: false;
 }
 
 const running: Sandbox[] = [];
@@ -65,17 +74,43 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((sandbox) => sandbox.stop()));
 });
 
-/** Starts one; it ends with the test. */
+/** Starts one over HTTP; it ends with the test. */
 export async function createRig(options: RigOptions = {}): Promise<Rig> {
+  return assemble(options, async (world, region) => {
+    const sandbox = await startSandbox({ world });
+    running.push(sandbox);
+    return { sandbox, baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region) };
+  });
+}
+
+/** Makes one without sockets: the tracker calls the sandbox as a function. */
+export function createSilentRig(options: RigOptions = {}): Promise<Rig<SandboxApp>> {
+  return assemble(options, async (world, region) => {
+    const sandbox = createSandbox({ world });
+    const address = `http://sandbox.example/${region}`;
+    return { sandbox, baseUrl: `${address}/api`, authUrl: `${address}/auth`, fetch: wireTo(sandbox) };
+  });
+}
+
+interface Service<S extends SandboxApp> {
+  readonly sandbox: S;
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+async function assemble<S extends SandboxApp>(
+  options: RigOptions,
+  serve: (world: World, region: RegionCode) => Promise<Service<S>>,
+): Promise<Rig<S>> {
   let clock = START;
   const now = (): number => clock;
   const region = options.region ?? 'us';
   const world = createWorld({ now, leavesListOnDispatch: options.leavesListOnDispatch ?? false });
   const upstream = world.addAccount({ region, name: 'acme' });
-  const sandbox = await startSandbox({ world });
-  running.push(sandbox);
+  let actor = upstream;
+  const { sandbox, baseUrl, authUrl, fetch: defaultFetch } = await serve(world, region);
   const table = options.table ?? createMemoryTable();
-  const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
   const account: Account = {
     region,
     account: 'acme',
@@ -83,22 +118,21 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     pollIntervalSeconds: options.pollIntervalSeconds ?? 60,
     paused: false,
   };
-  const deps: PollDeps = {
-    table,
-    log,
+  const depsOver = (over: Table, fetch = defaultFetch): PollDeps => ({
+    table: over,
+    log: createEventLog(over, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' }),
     now,
     newId: randomUUID,
     settings: { ...DEFAULT_TRACKING, ...options.settings },
     connect: createConnector({
-      regions: {
-        [region]: { baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region), realm: region },
-      },
+      regions: { [region]: { baseUrl, authUrl, realm: region } },
       readSecret: async () => ({
-        clientId: upstream.clientId,
-        clientSecret: upstream.clientSecret,
-        version: upstream.clientSecret,
+        clientId: actor.clientId,
+        clientSecret: actor.clientSecret,
+        version: `${actor.clientId} ${actor.clientSecret}`,
       }),
       now,
+      ...(fetch && { fetch }),
       // Nothing here waits in real time: the pauses between retries pass at once.
       timing: {
         sleep: async () => {},
@@ -106,19 +140,24 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
         ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
       },
     }),
-  };
-  await registerAccount(table, log, account, { now: clock, epoch: 'e1' });
+  });
+  const deps = depsOver(table);
+  const { log } = deps;
+  const register = () => registerAccount(table, log, account, { now: clock, epoch: 'e1' });
+  if (options.registered !== false) await register();
   let read = 0;
 
-  const rig: Rig = {
+  const rig: Rig<S> = {
     world,
     sandbox,
     table,
     log,
     deps,
+    depsOver,
     ref: account,
     upstream,
     now,
+    register,
     pass(seconds) {
       clock += seconds * 1000;
     },
@@ -164,6 +203,9 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     fault(rule) {
       sandbox.faults.add(rule);
     },
+    actAs(other) {
+      actor = other;
+    },
   };
   return rig;
 }
@@ -175,10 +217,13 @@ export interface TableCall {
   readonly of: readonly string[];
 }
 
-/** A table whose calls are noted, and which `before` and `after` may make fail by throwing, whenever they like. */
+/** A table whose calls are noted; `before` and `after` may make them fail by throwing, and hold them back. */
 export function watchedTable(
   inner: Table,
-  hooks: { before?: (call: TableCall) => void; after?: (call: TableCall) => void } = {},
+  hooks: {
+    before?: (call: TableCall) => void | Promise<void>;
+    after?: (call: TableCall) => void | Promise<void>;
+  } = {},
 ): Table & { readonly calls: TableCall[] } {
   const calls: TableCall[] = [];
   async function watched<T>(
@@ -188,9 +233,9 @@ export function watchedTable(
   ): Promise<T> {
     const noted = { call, of: [...new Set(pks.map((pk) => pk.replace(/#.*/, '')))] };
     calls.push(noted);
-    hooks.before?.(noted);
+    await hooks.before?.(noted);
     const result = await act();
-    hooks.after?.(noted);
+    await hooks.after?.(noted);
     return result;
   }
   const pkOf = (write: Write): string =>

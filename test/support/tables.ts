@@ -63,8 +63,12 @@ export interface WireCall {
 export type WireFault =
   /** The server never sees it; this is the answer. */
   | { readonly kind: 'answer'; readonly status: number; readonly body: Readonly<Record<string, unknown>> }
-  /** The server does it, the answer never comes back. */
+  /** The server never sees it: the connection breaks. */
+  | { readonly kind: 'reset' }
+  /** The server does it, and the connection breaks before the answer. */
   | { readonly kind: 'lost answer' }
+  /** The server does it, and the answer never comes: whoever waits has to give up. */
+  | { readonly kind: 'silence' }
   /** The server does something else than it was asked, and its answer is changed on the way back. */
   | {
       readonly kind: 'changed';
@@ -79,6 +83,8 @@ export interface FaultyWire {
   readonly calls: WireCall[];
   /** The next calls of the operation go wrong, one fault each. */
   fail(operation: string, ...faults: WireFault[]): void;
+  /** Asked about every call before it is passed on; the call waits for the answer. May be replaced at any time. */
+  onCall: ((call: WireCall) => Promise<WireFault | undefined>) | undefined;
   stop(): Promise<void>;
 }
 
@@ -94,7 +100,11 @@ export async function startFaultyWire(target: string): Promise<FaultyWire> {
     };
     calls.push(call);
     const at = planned.findIndex(({ operation }) => operation === call.operation);
-    const fault = at < 0 ? undefined : planned.splice(at, 1)[0]?.fault;
+    const fault = at < 0 ? await wire.onCall?.(call) : planned.splice(at, 1)[0]?.fault;
+    if (fault?.kind === 'reset') {
+      request.socket.resetAndDestroy();
+      return;
+    }
     if (fault?.kind === 'answer') return reply(response, fault.status, fault.body);
     const changed = fault?.kind === 'changed' ? fault : undefined;
     const answer = await fetch(target, {
@@ -108,6 +118,7 @@ export async function startFaultyWire(target: string): Promise<FaultyWire> {
       body: JSON.stringify(changed?.call?.({ ...call.body }) ?? call.body),
     });
     const body = (await answer.json()) as Record<string, unknown>;
+    if (fault?.kind === 'silence') return;
     if (fault?.kind === 'lost answer') request.socket.destroy();
     else reply(response, answer.status, changed?.answer?.(body, call) ?? body);
   }
@@ -116,12 +127,14 @@ export async function startFaultyWire(target: string): Promise<FaultyWire> {
     pass(request, response).catch(() => request.socket.destroy());
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  return {
+  const wire: FaultyWire = {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     calls,
     fail: (operation, ...faults) => planned.push(...faults.map((fault) => ({ operation, fault }))),
+    onCall: undefined,
     stop: () => close(server),
   };
+  return wire;
 }
 
 /** An error as DynamoDB answers it. */

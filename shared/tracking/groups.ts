@@ -1,0 +1,253 @@
+/**
+ * Order groups (rule 18): when the last job of one checkout is dispatched, that is said once for all of them.
+ *
+ *   a member's transaction   Group item takes in the member; complete as far as known → a pending mark is set
+ *   after the poll's commits the service is asked for all of the group's jobs; complete → the event, the Group item, and
+ *                            the mark's end in one transaction
+ *
+ * A group is known by the members that moved since tracking began, which is enough: whoever is missing from it is found when
+ * the service is asked, and is a member from then on. So the baseline writes no groups, and what was complete by then is
+ * never announced. Marks stand beside Head, so a poll finds them without a read of its own.
+ */
+import type { EventDraft } from '../events/event.ts';
+import type { OrderingClient } from '../ordering/client.ts';
+import { type AccountRef, keys } from '../table/schema.ts';
+import type { Item, Write } from '../table/table.ts';
+import { readListPage } from './crawl.ts';
+import type { Look } from './diff.ts';
+import { KEPT_DAYS, type Snapshot, summarize } from './snapshot.ts';
+
+/** Where a member stands: `gone` ones (cancelled, unavailable) don't count. */
+export type MemberPhase = 'open' | 'dispatched' | 'gone';
+
+/** What is known of one order group. Times are epoch ms. */
+export interface Group {
+  readonly orderGroup: string;
+  readonly members: ReadonlyMap<number, MemberPhase>;
+  /** All that count were dispatched, and that was said. */
+  readonly announced: boolean;
+  /** It was said before, of members that were not the same or not dispatched any more since. */
+  readonly again: boolean;
+  /** It was not complete at this time or later; null when that is not known. */
+  readonly since: number | null;
+  /** It has more members than are kept: nothing is ever said of it. */
+  readonly tooLarge: boolean;
+}
+
+/** The job of a group as the service's list shows it. */
+interface ShownMember {
+  readonly jobNumber: number;
+  readonly dateOut: string | null;
+}
+
+/** Members kept of one group at most: 1,000 of them are a 15 KB item and event. */
+const MAX_MEMBERS = 1_000;
+const MAX_PAGES = 20;
+
+/** The group a job counts in, and how. Undefined for a job without one, and for one of which nothing was said yet. */
+export function membershipOf(
+  snapshot: Snapshot | undefined,
+): { readonly orderGroup: string; readonly phase: MemberPhase } | undefined {
+  if (!snapshot || snapshot.unproven !== null) return undefined;
+  const { orderGroup, dateOut } = summarize(snapshot);
+  if (orderGroup === null) return undefined;
+  if (dateOut !== null) return { orderGroup, phase: 'dispatched' };
+  const gone = snapshot.ended === 'cancelled' || snapshot.ended === 'unavailable';
+  return { orderGroup, phase: gone ? 'gone' : 'open' };
+}
+
+/** The group with a member that moved, joined, or (`phase` undefined) left. `since`: when it was not so yet. Pure. */
+export function withMember(
+  group: Group,
+  jobNumber: number,
+  phase: MemberPhase | undefined,
+  since: number | null,
+): Group {
+  const before = group.members.get(jobNumber);
+  if (before === phase) return group;
+  const members = new Map(group.members);
+  if (phase === undefined) members.delete(jobNumber);
+  else members.set(jobNumber, phase);
+  // Whoever comes in late, or is not dispatched any more, opens it again. Who is gone takes nothing back.
+  const opened = phase === 'open' || (phase === 'dispatched' && before === undefined);
+  return {
+    ...group,
+    members: members.size > MAX_MEMBERS ? new Map() : members,
+    tooLarge: group.tooLarge || members.size > MAX_MEMBERS,
+    announced: group.announced && !opened,
+    again: group.again || (group.announced && opened),
+    since: since === null ? group.since : Math.max(since, group.since ?? 0),
+  };
+}
+
+/** Whether, as far as is known, every member that counts is dispatched, and that was not said yet. */
+export function isPending({ members, announced, tooLarge }: Group): boolean {
+  const phases = [...members.values()];
+  return !announced && !tooLarge && phases.includes('dispatched') && !phases.includes('open');
+}
+
+/** A pending group, once the service has shown all of its jobs. */
+export type GroupVerdict =
+  | { readonly kind: 'complete'; readonly group: Group }
+  /** A job that was not known belongs to it and is not dispatched. */
+  | { readonly kind: 'open'; readonly group: Group }
+  /** The answer does not fit what is known: it is asked for again. */
+  | { readonly kind: 'unproven' };
+
+/** What an answer with all jobs of a pending group, closed ones included, proves. Pure. */
+export function judgeGroup(group: Group, shown: readonly ShownMember[]): GroupVerdict {
+  const known = shown.filter(({ jobNumber }) => group.members.has(jobNumber));
+  const strangers = shown.filter(({ jobNumber }) => !group.members.has(jobNumber));
+  let after = group;
+  for (const { jobNumber, dateOut } of strangers) {
+    after = withMember(after, jobNumber, dateOut === null ? 'open' : 'dispatched', null);
+  }
+  if (after.tooLarge || strangers.some(({ dateOut }) => dateOut === null))
+    return { kind: 'open', group: after };
+  // An answer without any job we know is none. One that lacks a dispatch we know of tells of a moment before it, or of its end.
+  if (known.length === 0 || known.some(({ dateOut }) => dateOut === null)) return { kind: 'unproven' };
+  return { kind: 'complete', group: { ...after, announced: true } };
+}
+
+/** The event that says a group is complete; `group` is as {@link judgeGroup} leaves it. */
+export function groupDispatched(group: Group, look: Look): EventDraft {
+  const { orderGroup, members, again, since } = group;
+  const inPhase = (phase: MemberPhase): number[] =>
+    [...members].flatMap(([jobNumber, its]) => (its === phase ? [jobNumber] : [])).sort((a, b) => a - b);
+  return {
+    type: 'order_group.dispatched',
+    time: look.answeredAt,
+    data: {
+      orderGroup,
+      jobs: inPhase('dispatched'),
+      gone: inPhase('gone'),
+      again,
+      observed: {
+        at: new Date(look.answeredAt).toISOString(),
+        since: since === null ? null : new Date(since).toISOString(),
+        view: look.view,
+      },
+    },
+  };
+}
+
+/** Asks the service for all jobs of a group, closed ones included. Throws OrderingError when that stays unanswered. */
+export async function readGroup(
+  client: OrderingClient,
+  orderGroup: string,
+  signal: AbortSignal,
+): Promise<{ readonly shown: readonly ShownMember[]; readonly look: Look }> {
+  const shown: ShownMember[] = [];
+  for (let page = 1; ; page += 1) {
+    const query = { page, orderGroup, includeClosedJobs: true };
+    const { body, askedAt, answeredAt } = await readListPage(client, query, signal);
+    // A service that does not know the filter would show other jobs.
+    for (const job of body.items) if (job.orderGroup === orderGroup) shown.push(job);
+    if (!body.hasNextPage) return { shown, look: { askedAt, answeredAt, view: 'search' } };
+    if (page === MAX_PAGES) throw new Error(`An order group has more than ${MAX_PAGES} pages of jobs.`);
+  }
+}
+
+// Storing
+
+/** The groups that a poll touches, and what has to be written of them. */
+export class GroupBook {
+  readonly #ref: AccountRef;
+  readonly #groups = new Map<string, Group>();
+  /** Groups with a mark, and when each was last asked for in vain (epoch ms; 0: never). */
+  readonly #marks: Map<string, number>;
+  readonly #touched = new Set<string>();
+
+  /** `marks`: the pending marks as they are stored. */
+  constructor(ref: AccountRef, marks: readonly Item[]) {
+    this.#ref = ref;
+    this.#marks = new Map(marks.map((item) => [String(item.orderGroup), Number(item.triedAt)]));
+  }
+
+  /** Takes in stored Group items. */
+  load(items: readonly Item[]): void {
+    for (const item of items) this.#groups.set(String(item.orderGroup), toGroup(item));
+  }
+
+  get(orderGroup: string): Group {
+    const none = { members: new Map(), announced: false, again: false, since: null, tooLarge: false };
+    return this.#groups.get(orderGroup) ?? { orderGroup, ...none };
+  }
+
+  /** Groups to be asked for, the longest waiting first. */
+  get pending(): readonly string[] {
+    return [...this.#marks].sort(([, a], [, b]) => a - b).map(([orderGroup]) => orderGroup);
+  }
+
+  /** A member moved: see {@link withMember}. */
+  move(orderGroup: string, jobNumber: number, phase: MemberPhase | undefined, since: number | null): void {
+    this.set(withMember(this.get(orderGroup), jobNumber, phase, since));
+  }
+
+  set(group: Group): void {
+    if (this.#groups.get(group.orderGroup) === group) return;
+    this.#groups.set(group.orderGroup, group);
+    this.#touched.add(group.orderGroup);
+  }
+
+  /** The service could not tell: others come first next time. */
+  triedInVain(orderGroup: string, at: number): void {
+    this.#marks.set(orderGroup, at);
+    this.#touched.add(orderGroup);
+  }
+
+  /** How many groups {@link takeWrites} has something to say of; two writes each at most. */
+  get touched(): number {
+    return this.#touched.size;
+  }
+
+  /** What must be written since the last call, in the transaction that carries the members. `now` is epoch ms. */
+  takeWrites(now: number): Write[] {
+    const writes: Write[] = [];
+    for (const orderGroup of this.#touched) {
+      const group = this.get(orderGroup);
+      const mark = keys.pendingGroup(this.#ref, orderGroup);
+      if (isPending(group)) {
+        const triedAt = this.#marks.get(orderGroup) ?? 0;
+        this.#marks.set(orderGroup, triedAt);
+        writes.push({ put: { ...mark, orderGroup, triedAt } });
+      } else if (this.#marks.delete(orderGroup)) {
+        writes.push({ delete: mark });
+      }
+      const key = keys.group(this.#ref, orderGroup);
+      writes.push(group.members.size === 0 && !group.tooLarge ? { delete: key } : putGroup(key, group, now));
+    }
+    this.#touched.clear();
+    return writes;
+  }
+}
+
+function putGroup(key: { pk: string; sk: string }, group: Group, now: number): Write {
+  return {
+    put: {
+      ...key,
+      orderGroup: group.orderGroup,
+      members: [...group.members].map(([jobNumber, phase]) => `${jobNumber} ${phase}`),
+      announced: group.announced,
+      again: group.again,
+      since: group.since,
+      tooLarge: group.tooLarge,
+      ttl: Math.ceil(now / 1000) + KEPT_DAYS * 86_400,
+    },
+  };
+}
+
+function toGroup(item: Item): Group {
+  const members = (item.members as readonly string[]).map((text): [number, MemberPhase] => {
+    const [jobNumber, phase] = text.split(' ');
+    return [Number(jobNumber), phase as MemberPhase];
+  });
+  return {
+    orderGroup: String(item.orderGroup),
+    members: new Map(members),
+    announced: item.announced === true,
+    again: item.again === true,
+    since: typeof item.since === 'number' ? item.since : null,
+    tooLarge: item.tooLarge === true,
+  };
+}

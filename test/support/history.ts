@@ -1,0 +1,408 @@
+/**
+ * A sandbox account that changes, as values: what happens to its jobs is said in {@link Change}s, and how every job stood
+ * at any time is remembered, for events to be checked against.
+ */
+import fc from 'fast-check';
+import type { FaultRule } from '../../local/sandbox/faults.ts';
+import type { ActiveJobDto, JobDto } from '../../local/sandbox/views.ts';
+import type { JobInput, JobRecord, SandboxAccount, TrackingEntry } from '../../local/sandbox/world.ts';
+
+/** How one job stood in the world from an instant (epoch ms) on. */
+export interface Stand {
+  readonly at: number;
+  /** As the list would show it, whether it does or not. Undefined, as is `detail`: there was no such job. */
+  readonly list: ActiveJobDto | undefined;
+  readonly detail: JobDto | undefined;
+  readonly where: 'active' | 'closed' | 'cancelled' | 'hidden' | 'nowhere';
+}
+
+/** Before a job is created. */
+export const NOWHERE: Stand = { at: 0, list: undefined, detail: undefined, where: 'nowhere' };
+
+/** One thing that happens at the ordering service. `job` counts from the newest one back, round and round. */
+export type Change =
+  | {
+      readonly do: 'create';
+      readonly status: string;
+      readonly orderNumber: string | null;
+      readonly orderGroup: string | null;
+      /** From now, on the hour; null: no due date. */
+      readonly dueInHours: number | null;
+    }
+  | {
+      readonly do: 'status';
+      readonly job: number;
+      readonly view: 'both' | 'list' | 'detail';
+      readonly to: string | null;
+    }
+  | { readonly do: 'line status'; readonly job: number; readonly to: string }
+  | { readonly do: 'edit'; readonly job: number; readonly fields: Pick<JobInput, EditedField> }
+  | {
+      readonly do: 'regroup';
+      readonly job: number;
+      readonly orderGroup: string | null;
+      readonly orderGroupSequence: number | null;
+    }
+  | { readonly do: 'due'; readonly job: number; readonly inHours: number | null }
+  | {
+      readonly do: 'dispatch';
+      readonly job: number;
+      readonly tracking?: readonly TrackingEntry[];
+      readonly status?: string;
+    }
+  | { readonly do: 'correct date'; readonly job: number; readonly minutesAgo: number }
+  | { readonly do: 'track'; readonly job: number; readonly parcel: TrackingEntry }
+  | { readonly do: 'link'; readonly job: number; readonly link: string }
+  | { readonly do: 'close' | 'reopen'; readonly job: number; readonly status?: string }
+  | { readonly do: Plain; readonly job: number };
+
+type EditedField = 'description' | 'orderNumber' | 'mustDate';
+
+const PLAIN = [
+  'clear date',
+  'untrack',
+  'invoice',
+  'lock',
+  'unlock',
+  'cancel',
+  'remove',
+  'hide',
+  'unhide',
+] as const;
+type Plain = (typeof PLAIN)[number];
+
+/** A changing account, and its past. */
+export interface History {
+  /** Makes a change happen between two milliseconds; false if it can't happen to the job as it is. */
+  apply(change: Change): boolean;
+  /** Lists the jobs again that drift had hidden, or those that were hidden before an instant. */
+  unhideAll(hiddenBefore?: number): void;
+  /** All jobs there ever were, in order. */
+  readonly jobs: readonly number[];
+  /** How a job stood, oldest first. */
+  stands(jobNumber: number): readonly Stand[];
+  /** How a job stands. */
+  now(jobNumber: number): Stand;
+}
+
+/** Follows an account. `clock` tells the time and moves it on. */
+export function createHistory(
+  upstream: SandboxAccount,
+  clock: { readonly now: () => number; readonly pass: (seconds: number) => void },
+): History {
+  const { now } = clock;
+  const stands = new Map<number, Stand[]>();
+  const jobs: number[] = [];
+  const hidden = new Map<number, number>();
+
+  function note(jobNumber: number): void {
+    const past = stands.get(jobNumber) ?? [NOWHERE];
+    past.push({
+      at: now(),
+      list: upstream.jobListEntry(jobNumber),
+      detail: upstream.jobDetail(jobNumber),
+      where: whereIs(upstream.job(jobNumber), upstream),
+    });
+    stands.set(jobNumber, past);
+  }
+
+  /** The number of the job that a change is about, when the change can happen to it. */
+  function subjectOf(change: Exclude<Change, { do: 'create' }>): number | undefined {
+    const jobNumber = jobs.at(-1 - (change.job % Math.max(1, jobs.length)));
+    const job = jobNumber === undefined ? undefined : upstream.job(jobNumber);
+    return job && isPossible(change.do, job) ? jobNumber : undefined;
+  }
+
+  /** On the hour: so one of them is midnight, which is the end of a day. */
+  function inHours(hours: number | null): number | null {
+    return hours === null ? null : (Math.floor(now() / HOUR_MS) + hours) * HOUR_MS;
+  }
+
+  function act(change: Change): number | undefined {
+    if (change.do === 'create') {
+      const { status, orderNumber, orderGroup, dueInHours } = change;
+      const dateDue = inHours(dueInHours);
+      const jobNumber = upstream.createJob({ status, orderNumber, orderGroup, dateDue });
+      jobs.push(jobNumber);
+      return jobNumber;
+    }
+    const n = subjectOf(change);
+    if (n === undefined) return undefined;
+    switch (change.do) {
+      case 'status':
+        upstream.setStatus(n, inView(change.view, change.to));
+        break;
+      case 'line status':
+        upstream.setLineStatus(n, 0, change.to);
+        break;
+      case 'edit':
+        upstream.edit(n, change.fields);
+        break;
+      case 'regroup':
+        upstream.edit(n, {
+          orderGroup: change.orderGroup,
+          orderGroupSequence: change.orderGroup === null ? null : change.orderGroupSequence,
+        });
+        break;
+      case 'due':
+        upstream.edit(n, { dateDue: inHours(change.inHours) });
+        break;
+      case 'dispatch':
+        upstream.dispatch(n, {
+          ...(change.tracking && { tracking: [...change.tracking] }),
+          ...(change.status !== undefined && { status: change.status }),
+        });
+        break;
+      case 'correct date':
+        upstream.correctDateOut(n, now() - change.minutesAgo * 60_000);
+        break;
+      case 'clear date':
+        upstream.clearDateOut(n);
+        break;
+      case 'track':
+        upstream.addTracking(n, change.parcel);
+        break;
+      case 'link':
+        upstream.setTracking(
+          n,
+          (upstream.job(n)?.tracking ?? []).map((entry) => ({
+            ...entry,
+            trackingLink: entry.trackingLink ?? change.link,
+          })),
+        );
+        break;
+      case 'untrack':
+        upstream.removeTracking(n);
+        break;
+      case 'close':
+      case 'reopen':
+        upstream[change.do](n, change.status === undefined ? {} : { status: change.status });
+        break;
+      case 'hide':
+        upstream.hide(n);
+        hidden.set(n, now());
+        break;
+      case 'unhide':
+        upstream.unhide(n);
+        hidden.delete(n);
+        break;
+      case 'invoice':
+      case 'lock':
+      case 'unlock':
+      case 'cancel':
+      case 'remove':
+        upstream[change.do](n);
+    }
+    return n;
+  }
+
+  return {
+    apply(change) {
+      clock.pass(0.001);
+      const jobNumber = act(change);
+      if (jobNumber !== undefined) note(jobNumber);
+      clock.pass(0.001);
+      return jobNumber !== undefined;
+    },
+    unhideAll(hiddenBefore = Number.POSITIVE_INFINITY) {
+      for (const [jobNumber, at] of hidden) {
+        if (at >= hiddenBefore) continue;
+        hidden.delete(jobNumber);
+        if (!upstream.job(jobNumber)) continue;
+        clock.pass(0.001);
+        upstream.unhide(jobNumber);
+        note(jobNumber);
+        clock.pass(0.001);
+      }
+    },
+    jobs,
+    stands: (jobNumber) => stands.get(jobNumber) ?? [NOWHERE],
+    now: (jobNumber) => stands.get(jobNumber)?.at(-1) ?? NOWHERE,
+  };
+}
+
+const HOUR_MS = 3_600_000;
+
+function whereIs(job: Readonly<JobRecord> | undefined, upstream: SandboxAccount): Stand['where'] {
+  if (!job) return 'nowhere';
+  if (job.phase === 'cancelled') return 'cancelled';
+  if (job.hidden) return 'hidden';
+  return upstream.activeJobNumbers().includes(job.jobNumber) ? 'active' : 'closed';
+}
+
+function inView(view: 'both' | 'list' | 'detail', status: string | null) {
+  return view === 'both' ? status : view === 'list' ? { master: status } : { detail: status };
+}
+
+/**
+ * What the ordering service lets happen: a dispatched job isn't cancelled any more, nor the other way round, and a
+ * cancelled one stays locked. Only editable jobs drift out of sight, and they stay editable until they are back: a locked
+ * one that is in no list is what a cancelled one looks like, and nobody could tell it from that.
+ */
+function isPossible(what: Change['do'], job: Readonly<JobRecord>): boolean {
+  const { phase, dateOut, hidden, permissions } = job;
+  switch (what) {
+    case 'dispatch':
+    case 'unlock':
+      return phase !== 'cancelled';
+    case 'lock':
+      return phase !== 'cancelled' && !hidden;
+    case 'correct date':
+      return dateOut !== null;
+    case 'close':
+      return phase === 'open' && !hidden;
+    case 'cancel':
+      return dateOut === null && permissions?.canEdit !== true;
+    case 'hide':
+      return phase === 'open' && dateOut === null && permissions?.canEdit !== false;
+    case 'unhide':
+      return hidden;
+    default:
+      return true;
+  }
+}
+
+// As fast-check values
+
+const STATUSES = ['Awaiting artwork', 'Scheduled', 'In production', 'Packing', 'Shipped'];
+const status = fc.constantFrom(...STATUSES);
+const anyStatus = fc.oneof(
+  { weight: 6, arbitrary: status },
+  { weight: 1, arbitrary: fc.constant(null) },
+  { weight: 1, arbitrary: fc.nat(999).map((n) => `Stage ${n}`) },
+);
+const hours = fc.option(fc.integer({ min: -24, max: 48 }), { freq: 5 });
+const orderNumber = fc.option(
+  fc.nat(4).map((n) => `PO-${n}`),
+  { freq: 5 },
+);
+const orderGroup = fc.constantFrom(null, 'G1', 'G2');
+const link = fc.nat(3).map((n) => `https://parcels.example/${n}`);
+const parcel: fc.Arbitrary<TrackingEntry> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      trackingNumber: fc.nat(5).map((n) => `T${n}`),
+      trackingLink: fc.option(link, { freq: 1 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ trackingNumber: fc.constant(null), trackingLink: link }) },
+);
+
+/** A job that comes in. */
+export const creation: fc.Arbitrary<Change> = fc.record({
+  do: fc.constant('create' as const),
+  status,
+  orderNumber,
+  orderGroup,
+  dueInHours: hours,
+});
+
+/** Anything that can happen to one of the `jobs` newest jobs, and rather to the same few again and again. */
+export function changes(jobs: number): fc.Arbitrary<Change> {
+  const job = fc.oneof({ weight: 2, arbitrary: fc.nat(2) }, { weight: 1, arbitrary: fc.nat(jobs - 1) });
+  const to = <T extends Change['do']>(what: T) => ({ do: fc.constant(what), job });
+  const plain = (what: Plain, weight: number) => ({ weight, arbitrary: fc.record(to(what)) });
+  return fc.oneof(
+    { weight: 5, arbitrary: creation },
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        ...to('status'),
+        view: fc.constantFrom('both', 'both', 'both', 'list', 'detail'),
+        to: anyStatus,
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ ...to('line status'), to: status }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        ...to('edit'),
+        fields: fc.record(
+          {
+            description: fc.constantFrom(null, 'A', 'B', 'C <b>&"'),
+            orderNumber,
+            mustDate: fc.boolean(),
+          },
+          { requiredKeys: [] },
+        ),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        ...to('regroup'),
+        orderGroup,
+        orderGroupSequence: fc.option(fc.integer({ min: 1, max: 3 })),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ ...to('due'), inHours: hours }) },
+    {
+      weight: 4,
+      arbitrary: fc.record(
+        {
+          ...to('dispatch'),
+          tracking: fc.array(parcel, { maxLength: 2 }),
+          status: fc.constant('Shipped'),
+        },
+        { requiredKeys: ['do', 'job'] },
+      ),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ ...to('correct date'), minutesAgo: fc.integer({ min: 1, max: 300 }) }),
+    },
+    { weight: 3, arbitrary: fc.record({ ...to('track'), parcel }) },
+    { weight: 2, arbitrary: fc.record({ ...to('link'), link }) },
+    {
+      weight: 3,
+      arbitrary: fc.record(
+        { ...to('close'), status: fc.constant('Archived') },
+        { requiredKeys: ['do', 'job'] },
+      ),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({ ...to('reopen'), status }, { requiredKeys: ['do', 'job'] }),
+    },
+    plain('cancel', 3),
+    plain('clear date', 3),
+    plain('hide', 2),
+    plain('unhide', 2),
+    plain('untrack', 2),
+    plain('lock', 1),
+    plain('unlock', 2),
+    plain('invoice', 1),
+    plain('remove', 1),
+  );
+}
+
+/** A run of requests that go wrong in one way. Faults that lie about single jobs are not among them. */
+export const faults: fc.Arbitrary<FaultRule> = fc.record({
+  match: fc.record(
+    {
+      operation: fc.constantFrom('activeJobs', 'job', 'account', 'token', 'jobStatuses'),
+      nth: fc.integer({ min: 1, max: 6 }),
+      times: fc.oneof(
+        { weight: 3, arbitrary: fc.integer({ min: 1, max: 4 }) },
+        { weight: 1, arbitrary: fc.constant(40) },
+      ),
+    },
+    { requiredKeys: ['nth', 'times'] },
+  ),
+  fault: fc.constantFrom<FaultRule['fault'][]>(
+    { kind: 'status', status: 500 },
+    { kind: 'status', status: 503, body: 'html' },
+    { kind: 'status', status: 429, retryAfter: 1 },
+    { kind: 'status', status: 403 },
+    { kind: 'status', status: 401 },
+    { kind: 'status', status: 404, body: 'html' },
+    { kind: 'cutBody' },
+    { kind: 'reset' },
+    { kind: 'truncatedJson' },
+    { kind: 'itemsNull' },
+    { kind: 'wrongPageEcho' },
+    { kind: 'raw', body: '{"unexpected":true}' },
+    { kind: 'revokeTokens' },
+  ),
+});

@@ -1,0 +1,290 @@
+/**
+ * Histories of a tracked account as fast-check values: what happens at the ordering service, what goes wrong on the way,
+ * and when. Everything random is in the value, so a history that fails shrinks and can be run again.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+import fc from 'fast-check';
+import type { FaultRule } from '../../local/sandbox/faults.ts';
+import { keys } from '../../shared/table/schema.ts';
+import type { Table } from '../../shared/table/table.ts';
+import { pollAccount } from '../../shared/tracking/poll.ts';
+import { type Change, changes, createHistory, creation, faults } from './history.ts';
+import { createLedger } from './oracle.ts';
+import { createSilentRig, type TableCall, watchedTable } from './rig.ts';
+import { wireTo } from './wire.ts';
+
+/** How one poll goes. */
+interface Conduct {
+  /** What happens right before its n-th request is answered. */
+  readonly during: readonly { readonly request: number; readonly change: Change }[];
+  /** Requests that go wrong, counted from the beginning of the poll. */
+  readonly faults: readonly FaultRule[];
+  /** The request whose answer, though made up in time, comes after all others that are under way. */
+  readonly slow: number | null;
+  /** The process dies at its n-th write, before it takes effect or right after. */
+  readonly crash: { readonly write: number; readonly when: When } | null;
+}
+
+/** A poll, and what happens before it. */
+interface Turn extends Conduct {
+  readonly waitSeconds: number;
+  readonly changes: readonly Change[];
+}
+
+/** A turn, and maybe the turn of another process: all of it happens while this poll's n-th request or table call is held back. */
+interface Round extends Turn {
+  readonly overlap: {
+    readonly at: 'request' | 'table call';
+    readonly nth: number;
+    readonly when: When;
+    readonly by: Turn;
+  } | null;
+}
+
+type When = 'before' | 'after';
+
+/** A whole history. */
+interface ModelHistory {
+  readonly leavesListOnDispatch: boolean;
+  readonly pageSize: number;
+  readonly looksPerPoll: number;
+  /** The jobs there are at the beginning. */
+  readonly jobs: readonly Change[];
+  /** The baseline is undisturbed; otherwise it comes about in the first rounds. */
+  readonly baselined: boolean;
+  readonly rounds: readonly Round[];
+}
+
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+const MOST_JOBS_AT_FIRST = 8;
+
+/** Null more often than not, and when that fails too. */
+function rarely<T>(one: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> {
+  return fc.oneof(
+    { withCrossShrink: true },
+    { weight: one, arbitrary: fc.constant(null) },
+    { weight: 1, arbitrary },
+  );
+}
+
+const change = changes(10);
+const when = fc.constantFrom<When[]>('before', 'after');
+const turns = {
+  /** Mostly the poll interval; longer than a departure takes to be confirmed; longer than a job settles. */
+  waitSeconds: fc.oneof(
+    { withCrossShrink: true },
+    { weight: 12, arbitrary: fc.constant(60) },
+    { weight: 6, arbitrary: fc.constantFrom(300, 450, 900, 1000, HOUR, 6 * HOUR) },
+    { weight: 1, arbitrary: fc.constantFrom(25 * HOUR, 8 * DAY) },
+  ),
+  changes: fc.array(change, { maxLength: 3 }),
+  during: fc.array(fc.record({ request: fc.integer({ min: 1, max: 16 }), change }), { maxLength: 2 }),
+  faults: rarely(2, fc.array(faults, { minLength: 1, maxLength: 2 })).map((rules) => rules ?? []),
+  slow: rarely(4, fc.integer({ min: 1, max: 10 })),
+  crash: rarely(5, fc.record({ write: fc.integer({ min: 1, max: 3 }), when })),
+};
+const rounds: fc.Arbitrary<Round> = fc.record({
+  ...turns,
+  overlap: rarely(
+    4,
+    fc.record({
+      at: fc.constantFrom('request', 'table call'),
+      nth: fc.integer({ min: 1, max: 12 }),
+      when,
+      by: fc.record(turns),
+    }),
+  ),
+});
+
+/** Histories of up to a dozen jobs, a few pages of them at a time. */
+export const histories: fc.Arbitrary<ModelHistory> = fc.record({
+  leavesListOnDispatch: fc.boolean(),
+  pageSize: fc.constantFrom(3, 2, 5, 100),
+  looksPerPoll: fc.constantFrom(60, 60, 60, 4),
+  jobs: fc.array(creation, { maxLength: MOST_JOBS_AT_FIRST }),
+  baselined: fc.constantFrom(true, true, true, false),
+  rounds: fc.array(rounds, { minLength: 1, maxLength: 12 }),
+});
+
+/**
+ * When the service is polled after the last change and the last fault, until everything it shows is said: seven polls.
+ * - At once: what the list shows is seen. Looks that failed are tried again within 15 minutes:
+ * - 15 minutes on, each departure is looked into; again 15 minutes on, what was suspected then is confirmed.
+ * - Looks whose answers told nothing, and looks at settling jobs, are a day apart at most: so a day later all was looked
+ *   at that could have changed since, and 15 minutes after that what was suspected then is confirmed too.
+ * With a budget of looks per poll, each of them takes as many polls as looks can be owed at a time.
+ */
+const SETTLING_WAITS_SECONDS = [60, 900, 900, DAY, 900];
+/** Then the jobs that left are watched to the end of their seven days, and nothing more is said of them. */
+const FAREWELL_WAITS_SECONDS = [8 * DAY, 60];
+
+/**
+ * Runs a history against a tracker on this table, and gives what the log says wrong, in sentences. `table` has to be
+ * empty.
+ */
+export async function play(model: ModelHistory, table: Table): Promise<readonly string[]> {
+  const rig = await createSilentRig({
+    table,
+    leavesListOnDispatch: model.leavesListOnDispatch,
+    settings: { looksPerPoll: model.looksPerPoll },
+  });
+  const { upstream, sandbox } = rig;
+  const history = createHistory(upstream, rig);
+  const ledger = createLedger(history);
+  let baselinedAt: number | undefined;
+
+  /** The log begins with what stands in the table when the baseline becomes complete, whatever happens next. */
+  async function noteBaseline(call: TableCall): Promise<void> {
+    if (baselinedAt !== undefined || call.call !== 'transact' || !call.of.includes('INDEX')) return;
+    const head = await table.get(keys.head(rig.ref));
+    if (typeof head?.baselinedAt !== 'number') return;
+    ledger.begin(await rig.snapshots());
+    baselinedAt = head.baselinedAt;
+  }
+
+  /** A process that polls the account, until it dies. */
+  function createProcess() {
+    let conduct: Turn = QUIET;
+    let held: Held | undefined;
+    let requests = 0;
+    let requestsBefore = 0;
+    let writes = 0;
+    let dead = false;
+
+    async function meet(at: Held['at'], nth: number, moment: When): Promise<void> {
+      if (held?.at !== at || held.nth !== nth || held.when !== moment) return;
+      const { until } = held;
+      held = undefined;
+      await until();
+    }
+    function live(): void {
+      if (dead) throw new Error('This process is gone.');
+    }
+    function writeIs(moment: When): void {
+      dead ||= conduct.crash?.when === moment && conduct.crash.write === writes;
+      live();
+    }
+
+    const watched = watchedTable(table, {
+      async before(call) {
+        live();
+        await meet('table call', watched.calls.length, 'before');
+        if (!isWrite(call)) return;
+        writes += 1;
+        writeIs('before');
+      },
+      async after(call) {
+        await noteBaseline(call);
+        await meet('table call', watched.calls.indexOf(call) + 1, 'after');
+        if (isWrite(call)) writeIs('after');
+      },
+    });
+    const fetch = wireTo(sandbox, {
+      pageSize: model.pageSize,
+      async before(request) {
+        live();
+        requests = request;
+        rig.pass(0.001);
+        const nth = request - requestsBefore;
+        for (const { request: at, change } of conduct.during) if (at === nth) history.apply(change);
+        await meet('request', nth, 'before');
+      },
+      async after(request) {
+        const nth = request - requestsBefore;
+        await meet('request', nth, 'after');
+        if (conduct.slow === nth) await turn();
+      },
+    });
+    const deps = rig.depsOver(watched, fetch);
+
+    return {
+      isDead: () => dead,
+      /** Takes a turn. `hold` is awaited where the poll is held back. */
+      async take(next: Turn, hold?: Held): Promise<void> {
+        conduct = next;
+        held = hold;
+        requestsBefore = requests;
+        watched.calls.length = 0;
+        writes = 0;
+        rig.pass(next.waitSeconds);
+        for (const each of next.changes) history.apply(each);
+        for (const rule of next.faults) rig.fault(rule);
+        try {
+          await pollAccount(deps, rig.ref, rig.now() + 600_000);
+        } catch (cause) {
+          if (!dead) throw cause;
+        }
+      },
+    };
+  }
+
+  const processes = [createProcess(), createProcess()];
+  async function take(next: Turn, overlap: Round['overlap'] = null): Promise<void> {
+    for (const [n, { isDead }] of processes.entries()) if (isDead()) processes[n] = createProcess();
+    const [one, other] = processes as [ReturnType<typeof createProcess>, ReturnType<typeof createProcess>];
+    if (overlap) {
+      const { promise: reached, resolve: reach } = Promise.withResolvers<void>();
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      const until = () => {
+        reach();
+        return released;
+      };
+      const late = one.take(next, { ...overlap, until });
+      await Promise.race([reached, late]);
+      await check();
+      await other.take(overlap.by);
+      await check();
+      release();
+      await late;
+    } else {
+      await one.take(next);
+    }
+    sandbox.faults.clear();
+    await check();
+  }
+  async function check(): Promise<void> {
+    ledger.take(await rig.fresh());
+    ledger.compare(await rig.snapshots());
+  }
+
+  // Without another job there is nothing to prove the searches with, and no end that is only inferred is ever said.
+  upstream.createJob({ dateDue: null });
+  for (const each of model.jobs) history.apply(each);
+  if (model.baselined) await take(QUIET);
+  for (const round of model.rounds) await take(round, round.overlap);
+
+  history.unhideAll();
+  const lastFaultAt = Math.max(0, ...sandbox.requests.list().flatMap(({ at, fault }) => (fault ? [at] : [])));
+  const pollsPerWait = Math.ceil(history.jobs.length / model.looksPerPoll) || 1;
+  for (const waitSeconds of SETTLING_WAITS_SECONDS) {
+    for (let n = 0; n < pollsPerWait; n += 1)
+      await take({ ...QUIET, waitSeconds: n === 0 ? waitSeconds : 60 });
+  }
+  ledger.settle({
+    snapshots: await rig.snapshots(),
+    index: await rig.index(),
+    baselinedAt: baselinedAt ?? 0,
+    lastFaultAt,
+  });
+  for (const waitSeconds of FAREWELL_WAITS_SECONDS) {
+    for (let n = 0; n < pollsPerWait; n += 1)
+      await take({ ...QUIET, waitSeconds: n === 0 ? waitSeconds : 60 });
+  }
+  ledger.farewell(await rig.index());
+  return ledger.problems;
+}
+
+/** Where a poll is held back, and until when. */
+interface Held {
+  readonly at: 'request' | 'table call';
+  readonly nth: number;
+  readonly when: When;
+  readonly until: () => Promise<void>;
+}
+
+const QUIET: Turn = { waitSeconds: 60, changes: [], during: [], faults: [], slow: null, crash: null };
+
+function isWrite({ call }: TableCall): boolean {
+  return call === 'write' || call === 'transact';
+}
