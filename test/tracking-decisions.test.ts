@@ -330,6 +330,23 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(gone.snapshot, shown, 4))).toEqual(['job.tracking_added']);
   });
 
+  test('a parcel that shares its link with one that has no number is a parcel of its own, in either view', () => {
+    const link = 'https://x/1';
+    const both = [parcel(null, link), parcel('A', link)];
+    const inList = list(
+      list(start({}), { tracking: [parcel(null, link)] }, 1).snapshot,
+      { tracking: both },
+      2,
+    );
+    const known = detail(start({}), { shippingAddresses: [parcel(null, link)] }, 1);
+    const inDetail = detail(known.snapshot, { shippingAddresses: both }, 2);
+    for (const step of [inList, inDetail]) {
+      expect(step.events).toMatchObject([
+        { type: 'job.tracking_added', data: { tracking: [{ number: 'A', link }] } },
+      ]);
+    }
+  });
+
   test('line statuses and the invoice number are compared with the look before; a first look tells nothing of them', () => {
     const lines = (status: string | null) => [{ jobLineId: 7, jobLineStatus: status }];
     const first = detail(start({}), { lines: lines('Proof'), invoiceNumber: null }, 1, {});

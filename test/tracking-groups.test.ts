@@ -30,6 +30,10 @@ async function groupEvents(rig: Rig, polls = 1) {
   });
 }
 
+/** How often the service was asked for the group WEB-1. */
+const asked = (rig: Rig): number =>
+  rig.sandbox.requests.list().filter(({ query }) => query.orderGroup === 'WEB-1').length;
+
 const complete = (
   jobs: readonly number[],
   more: { gone?: number[]; again?: boolean; name?: string } = {},
@@ -87,17 +91,15 @@ describe('an order group (rule 18)', () => {
     rig.upstream.close(early);
     await rig.poll();
     await rig.fresh();
-    const asked = () =>
-      rig.sandbox.requests.list().filter(({ query }) => query.orderGroup === 'WEB-1').length;
     rig.upstream.dispatch(a);
     expect(await groupEvents(rig)).toEqual([]);
-    expect(asked()).toBe(1);
+    expect(asked(rig)).toBe(1);
     // From here on all members are known, and nobody is asked before the last one moves.
     expect(await groupEvents(rig, 3)).toEqual([]);
-    expect(asked()).toBe(1);
+    expect(asked(rig)).toBe(1);
     rig.upstream.dispatch(b);
     expect(await groupEvents(rig)).toEqual([complete([early, a, b])]);
-    expect(asked()).toBe(2);
+    expect(asked(rig)).toBe(2);
   });
 
   test('cancelled members don’t count, and the cancellation of the last open one completes it', async () => {
@@ -183,9 +185,30 @@ describe('an order group (rule 18)', () => {
     await rig.poll();
     rig.fault({ match: { query: { orderGroup: 'WEB-1' } }, fault: { kind: 'status', status: 500 } });
     rig.upstream.dispatch(b);
-    expect(await groupEvents(rig, 3)).toEqual([]);
+    // At once and with the next poll, then at growing distances.
+    expect(await groupEvents(rig, 10)).toEqual([]);
+    expect(asked(rig)).toBeLessThanOrEqual(1 + 2 * 4);
     rig.sandbox.faults.clear();
+    rig.pass(1800);
     expect(await groupEvents(rig)).toEqual([complete([a, b])]);
+  });
+
+  test('is not asked for for ever, when nobody can tell; but again when a member moves', async () => {
+    const { rig, jobs } = await baselined(['WEB-1']);
+    const [a = 0] = jobs;
+    rig.upstream.dispatch(a);
+    rig.fault({ match: { query: { orderGroup: 'WEB-1' } }, fault: { kind: 'emptyList' } });
+    for (let day = 0; day < 9; day += 1) {
+      await rig.poll();
+      rig.pass(86_400);
+    }
+    const before = asked(rig);
+    await groupEvents(rig, 3);
+    expect(asked(rig)).toBe(before);
+    rig.sandbox.faults.clear();
+    const late = rig.upstream.createJob({ orderGroup: 'WEB-1' });
+    rig.upstream.dispatch(late);
+    expect(await groupEvents(rig)).toEqual([complete([a, late])]);
   });
 
   test.each([
@@ -198,6 +221,7 @@ describe('an order group (rule 18)', () => {
     rig.upstream.dispatch(a);
     expect(await groupEvents(rig, 2)).toEqual([]);
     rig.sandbox.faults.clear();
+    rig.pass(300);
     expect(await groupEvents(rig)).toEqual([complete([a])]);
   });
 

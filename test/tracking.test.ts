@@ -1409,6 +1409,21 @@ describe('between two looks (rule 8)', () => {
     expect(await rig.pollTypes(3)).toEqual([`job.created ${job}`, `job.closed ${job}`]);
   });
 
+  test('also when a job goes while they are read, and the others move up', async () => {
+    const rig = await baselined(1, { pollIntervalSeconds: 900 });
+    const jobs = Array.from({ length: 101 }, () => rig.upstream.createJob());
+    for (const job of jobs) rig.upstream.close(job);
+    const sweep = (number: number) => (request: RequestInfo) =>
+      request.query.includeClosedJobs === 'true' &&
+      request.query.page === String(number) &&
+      !request.query.searchText;
+    rightBefore(rig, sweep(2), () => rig.upstream.cancel(jobs[100] ?? 0));
+    const types = await rig.pollTypes(8);
+    const created = types.filter((type) => type.startsWith('job.created'));
+    expect(created.sort()).toEqual(jobs.map((job) => `job.created ${job}`));
+    expect(types.at(-1)).toBe(`job.cancelled ${jobs[100]}`);
+  });
+
   test('old jobs among the closed ones are history, also when the baseline could not ask for the newest', async () => {
     const rig = await createRig();
     const open = Array.from({ length: 3 }, () => rig.upstream.createJob());

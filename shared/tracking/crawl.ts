@@ -148,6 +148,8 @@ export class ListReader {
   readonly #signal: AbortSignal | undefined;
   /** How many entries the list has by the latest answer. */
   #end = Number.POSITIVE_INFINITY;
+  #total = 0;
+  #shrank = false;
   #slowPages = 0;
   #pagesInParts = 0;
   #parts = 0;
@@ -164,6 +166,11 @@ export class ListReader {
     this.#client = client;
     this.#query = query;
     this.#signal = signal;
+  }
+
+  /** Whether the list had fewer entries by one answer than by an earlier one: then some of it may have been passed over. */
+  get shrank(): boolean {
+    return this.#shrank;
   }
 
   /** Entries that no request could read. */
@@ -258,6 +265,8 @@ export class ListReader {
   async #ask(page: number, size: number): Promise<Answer<ActiveJobsPage>> {
     const answer = await readPageOf(size, this.#client, { ...this.#query, page }, this.#signal);
     const { items, totalCount, hasNextPage } = answer.body;
+    this.#shrank ||= totalCount < this.#total;
+    this.#total = totalCount;
     if (!hasNextPage) this.#end = (page - 1) * size + items.length;
     else this.#end = totalCount > page * size ? totalCount : Number.POSITIVE_INFINITY;
     return answer;

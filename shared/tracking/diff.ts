@@ -567,7 +567,8 @@ function trackingShown(
 ): Tracking {
   if (next.length === 0 || (was === null && announced.length > 0)) return { announced, events: [] };
   const { both, added: unknown } = pairUp(announced, next);
-  const added = pairUp(passed, unknown).added;
+  const known = pairUp(passed, next).both.map(([, to]) => to);
+  const added = unknown.filter((entry) => !known.includes(entry));
   const own = new Map(pairUp(was ?? [], next).both.map(([from, to]) => [to, from]));
   const updated = both.flatMap(([from, entry]) => {
     const to = { number: entry.number ?? from.number, link: entry.link ?? from.link };

@@ -16,6 +16,7 @@ import type { Item, Write } from '../table/table.ts';
 import { readListPage } from './crawl.ts';
 import type { Look } from './diff.ts';
 import { KEPT_DAYS, type Snapshot, summarize } from './snapshot.ts';
+import type { ScheduleContext } from './work.ts';
 
 /** Where a member stands: `gone` ones (cancelled, unavailable) don't count. */
 export type MemberPhase = 'open' | 'dispatched' | 'gone';
@@ -40,9 +41,19 @@ interface ShownMember {
   readonly dateOut: string | null;
 }
 
+/** What the log says of a job that was not known to belong to a group. */
+export type Told =
+  | 'dispatched'
+  | 'open'
+  /** Nothing, and nothing will be said: it was dispatched and gone before tracking began. */
+  | 'history'
+  /** Nothing yet. */
+  | 'unseen';
+
 /** Members kept of one group at most: 1,000 of them are a 15 KB item and event. */
 const MAX_MEMBERS = 1_000;
 const MAX_PAGES = 20;
+const DAY_MS = 86_400_000;
 
 /** The group a job counts in, and how. Undefined for a job without one, and for one of which nothing was said yet. */
 export function membershipOf(
@@ -54,6 +65,16 @@ export function membershipOf(
   if (dateOut !== null) return { orderGroup, phase: 'dispatched' };
   const gone = snapshot.ended === 'cancelled' || snapshot.ended === 'unavailable';
   return { orderGroup, phase: gone ? 'gone' : 'open' };
+}
+
+/** What becomes of a job's membership in one group; `phase` is undefined where it leaves. */
+export interface MembershipChange {
+  readonly orderGroup: string;
+  readonly phase: MemberPhase | undefined;
+  /** When it was not so yet (epoch ms); null when that is not known. */
+  readonly since: number | null;
+  /** The log does not say it: the job was only hidden, and what it is counts as announced. */
+  readonly silent: boolean;
 }
 
 /** The group with a member that moved, joined, or (`phase` undefined) left. `since`: when it was not so yet. Pure. */
@@ -94,18 +115,30 @@ export type GroupVerdict =
   /** The answer does not fit what is known: it is asked for again. */
   | { readonly kind: 'unproven' };
 
-/** What an answer with all jobs of a pending group, closed ones included, proves. Pure. */
-export function judgeGroup(group: Group, shown: readonly ShownMember[]): GroupVerdict {
+/**
+ * What an answer with all jobs of a pending group, closed ones included, proves. It may be ahead of the log: a group is
+ * complete only when each dispatch in it was `told`, where there is something to tell. Pure.
+ */
+export function judgeGroup(
+  group: Group,
+  shown: readonly ShownMember[],
+  told: (jobNumber: number) => Told,
+): GroupVerdict {
   const known = shown.filter(({ jobNumber }) => group.members.has(jobNumber));
-  const strangers = shown.filter(({ jobNumber }) => !group.members.has(jobNumber));
   let after = group;
-  for (const { jobNumber, dateOut } of strangers) {
-    after = withMember(after, jobNumber, dateOut === null ? 'open' : 'dispatched', null);
+  let open = false;
+  let unseen = false;
+  for (const { jobNumber, dateOut } of shown) {
+    if (group.members.has(jobNumber)) continue;
+    const its = dateOut === null ? 'open' : told(jobNumber);
+    open ||= its === 'open';
+    unseen ||= its === 'unseen';
+    if (its !== 'unseen') after = withMember(after, jobNumber, its === 'open' ? 'open' : 'dispatched', null);
   }
-  if (after.tooLarge || strangers.some(({ dateOut }) => dateOut === null))
-    return { kind: 'open', group: after };
+  if (after.tooLarge || open) return { kind: 'open', group: after };
   // An answer without any job we know is none. One that lacks a dispatch we know of tells of a moment before it, or of its end.
-  if (known.length === 0 || known.some(({ dateOut }) => dateOut === null)) return { kind: 'unproven' };
+  if (unseen || known.length === 0 || known.some(({ dateOut }) => dateOut === null))
+    return { kind: 'unproven' };
   return { kind: 'complete', group: { ...after, announced: true } };
 }
 
@@ -150,18 +183,31 @@ export async function readGroup(
 
 // Storing
 
+/** A group that is to be asked for. Times are epoch ms. */
+interface Mark {
+  readonly since: number;
+  /** Not before this time. */
+  readonly at: number;
+  /** How often it was asked for in vain. */
+  readonly tries: number;
+}
+
 /** The groups that a poll touches, and what has to be written of them. */
 export class GroupBook {
   readonly #ref: AccountRef;
   readonly #groups = new Map<string, Group>();
-  /** Groups with a mark, and when each was last asked for in vain (epoch ms; 0: never). */
-  readonly #marks: Map<string, number>;
+  readonly #marks: Map<string, Mark>;
   readonly #touched = new Set<string>();
 
   /** `marks`: the pending marks as they are stored. */
   constructor(ref: AccountRef, marks: readonly Item[]) {
     this.#ref = ref;
-    this.#marks = new Map(marks.map((item) => [String(item.orderGroup), Number(item.triedAt)]));
+    this.#marks = new Map(
+      marks.map(({ orderGroup, since, at, tries }) => [
+        String(orderGroup),
+        { since: Number(since), at: Number(at), tries: Number(tries) },
+      ]),
+    );
   }
 
   /** Takes in stored Group items. */
@@ -174,14 +220,18 @@ export class GroupBook {
     return this.#groups.get(orderGroup) ?? { orderGroup, ...none };
   }
 
-  /** Groups to be asked for, the longest waiting first. */
-  get pending(): readonly string[] {
-    return [...this.#marks].sort(([, a], [, b]) => a - b).map(([orderGroup]) => orderGroup);
+  /** Groups to be asked for at an instant (epoch ms), the longest waiting first. */
+  pendingAt(now: number): readonly string[] {
+    return [...this.#marks]
+      .filter(([, { at }]) => at <= now)
+      .sort(([, a], [, b]) => a.at - b.at)
+      .map(([orderGroup]) => orderGroup);
   }
 
-  /** A member moved: see {@link withMember}. */
-  move(orderGroup: string, jobNumber: number, phase: MemberPhase | undefined, since: number | null): void {
-    this.set(withMember(this.get(orderGroup), jobNumber, phase, since));
+  /** A member moved: see {@link withMember}. One of which nothing is said (`silent`) only counts where it was known to be. */
+  move(jobNumber: number, { orderGroup, phase, since, silent }: MembershipChange): void {
+    const group = this.get(orderGroup);
+    if (!silent || group.members.has(jobNumber)) this.set(withMember(group, jobNumber, phase, since));
   }
 
   set(group: Group): void {
@@ -190,9 +240,20 @@ export class GroupBook {
     this.#touched.add(group.orderGroup);
   }
 
-  /** The service could not tell: others come first next time. */
-  triedInVain(orderGroup: string, at: number): void {
-    this.#marks.set(orderGroup, at);
+  /**
+   * The service could not tell: it is asked again, first by the next poll and then at growing distances, until it is not
+   * worth it any more. A member that moves begins anew.
+   */
+  triedInVain(orderGroup: string, { startedAt, settings }: ScheduleContext): void {
+    const { since = startedAt, tries = 0 } = this.#marks.get(orderGroup) ?? {};
+    const schedule = settings.settlingScheduleSeconds;
+    const gapSeconds = tries === 0 ? 0 : (schedule[Math.min(tries, schedule.length) - 1] ?? 0);
+    const givenUp = startedAt - since >= settings.settlingDays * DAY_MS;
+    this.#marks.set(orderGroup, {
+      since,
+      at: givenUp ? Number.POSITIVE_INFINITY : startedAt + gapSeconds * 1000,
+      tries: tries + 1,
+    });
     this.#touched.add(orderGroup);
   }
 
@@ -206,19 +267,23 @@ export class GroupBook {
     const writes: Write[] = [];
     for (const orderGroup of this.#touched) {
       const group = this.get(orderGroup);
-      const mark = keys.pendingGroup(this.#ref, orderGroup);
-      if (isPending(group)) {
-        const triedAt = this.#marks.get(orderGroup) ?? 0;
-        this.#marks.set(orderGroup, triedAt);
-        writes.push({ put: { ...mark, orderGroup, triedAt } });
+      const key = keys.pendingGroup(this.#ref, orderGroup);
+      const mark = this.#marks.get(orderGroup) ?? { since: now, at: now, tries: 0 };
+      if (isPending(group) && mark.at < Number.POSITIVE_INFINITY) {
+        this.#marks.set(orderGroup, mark);
+        writes.push({ put: { ...key, orderGroup, ...mark } });
       } else if (this.#marks.delete(orderGroup)) {
-        writes.push({ delete: mark });
+        writes.push({ delete: key });
       }
-      const key = keys.group(this.#ref, orderGroup);
-      writes.push(group.members.size === 0 && !group.tooLarge ? { delete: key } : putGroup(key, group, now));
+      writes.push(this.#groupWrite(group, now));
     }
     this.#touched.clear();
     return writes;
+  }
+
+  #groupWrite(group: Group, now: number): Write {
+    const key = keys.group(this.#ref, group.orderGroup);
+    return group.members.size === 0 && !group.tooLarge ? { delete: key } : putGroup(key, group, now);
   }
 }
 

@@ -29,7 +29,7 @@ import {
 } from './breaker.ts';
 import { type Crawl, crawl, ListReader, type Noticed } from './crawl.ts';
 import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
-import { GroupBook, groupDispatched, judgeGroup, readGroup } from './groups.ts';
+import { GroupBook, groupDispatched, judgeGroup, readGroup, type Told } from './groups.ts';
 import { type IndexEntry, JobIndex, UNKNOWN } from './job-index.ts';
 import { conclude, type LookContext, lookAtJobs } from './looks.ts';
 import { type Absence, addToTally, countTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
@@ -312,7 +312,7 @@ class Poll {
         return report('failed', { state, problem: 'The credentials belong to another account.' });
       }
       const { all, changed, tooLarge } = await this.#commit(works, context);
-      const groups = all ? await this.#confirmGroups(client, signal) : undefined;
+      const groups = all ? await this.#confirmGroups(client, context, signal) : undefined;
       const done = all && upgraded;
       const state = await this.#conclude(client, seen, { all, upgraded }, swept, identity?.id, absence);
       const problem = seen.problem ?? looks.problem ?? groups?.problem;
@@ -540,6 +540,8 @@ class Poll {
       for (const item of items) unknown.delete(toSnapshot(item).jobNumber);
       for (const [jobNumber, print] of unknown) works.set(jobNumber, this.#cameAndWent(jobNumber, print));
     }
+    // Whoever went made the others move up, maybe to a page that was read already.
+    if (list.shrank && this.#baselined) return undefined;
     return { sweptAt: this.#startedAt, sweptThrough: highest };
   }
 
@@ -600,6 +602,20 @@ class Poll {
     return { all: true, changed: changed.length, tooLarge };
   }
 
+  /** What the log has said of jobs so far. */
+  async #told(jobNumbers: readonly number[]): Promise<(jobNumber: number) => Told> {
+    const items = await this.#deps.table.getMany(
+      jobNumbers.map((jobNumber) => keys.snapshot(this.#account, jobNumber)),
+    );
+    const known = new Map(items.map(toSnapshot).map((snapshot) => [snapshot.jobNumber, snapshot]));
+    return (jobNumber) => {
+      const snapshot = known.get(jobNumber);
+      if (snapshot) return snapshot.announced.dateOut === null ? 'open' : 'dispatched';
+      // Whoever came in since the last sweep will be seen by the next one.
+      return jobNumber > this.#status.sweptThrough ? 'unseen' : 'history';
+    };
+  }
+
   async #loadGroups(names: readonly string[]): Promise<void> {
     const wanted = [...new Set(names)].map((name) => keys.group(this.#account, name));
     if (wanted.length > 0) this.#groups.load(await this.#deps.table.getMany(wanted));
@@ -609,8 +625,12 @@ class Poll {
    * Asks for groups that are complete as far as is known (rule 18), within a budget; what the service proves is announced.
    * The others stay pending, and so do all when a token was replaced meanwhile: these may be another account's answers.
    */
-  async #confirmGroups(client: OrderingClient, signal: AbortSignal): Promise<{ problem?: unknown }> {
-    const names = this.#groups.pending.slice(0, GROUPS_PER_POLL);
+  async #confirmGroups(
+    client: OrderingClient,
+    context: ScheduleContext,
+    signal: AbortSignal,
+  ): Promise<{ problem?: unknown }> {
+    const names = this.#groups.pendingAt(this.#startedAt).slice(0, GROUPS_PER_POLL);
     if (names.length === 0 || signal.aborted) return {};
     await this.#loadGroups(names);
     const { tokens } = client.counts;
@@ -620,13 +640,15 @@ class Poll {
       const group = this.#groups.get(name);
       try {
         const { shown, look } = await readGroup(client, name, signal);
-        const verdict = judgeGroup(group, shown);
-        if (verdict.kind === 'unproven') return this.#groups.triedInVain(name, this.#startedAt);
+        const strangers = shown.filter(({ jobNumber }) => !group.members.has(jobNumber));
+        const told = await this.#told(strangers.map(({ jobNumber }) => jobNumber));
+        const verdict = judgeGroup(group, shown, told);
+        if (verdict.kind === 'unproven') return this.#groups.triedInVain(name, context);
         this.#groups.set(verdict.group);
         if (verdict.kind === 'complete') events.push(groupDispatched(verdict.group, look));
       } catch (cause) {
         problem ??= cause;
-        this.#groups.triedInVain(name, this.#startedAt);
+        this.#groups.triedInVain(name, context);
       }
     };
     await Promise.all(names.map(confirm));

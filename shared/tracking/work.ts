@@ -10,7 +10,7 @@ import {
   type Write,
 } from '../table/table.ts';
 import { checkOverdue, dueOf, type Known, type Sighting, type Step, seenInList } from './diff.ts';
-import { type GroupBook, type MemberPhase, membershipOf } from './groups.ts';
+import { type GroupBook, type MembershipChange, membershipOf } from './groups.ts';
 import type { IndexEntry, JobIndex, Phase } from './job-index.ts';
 import { putSnapshot, type Snapshot } from './snapshot.ts';
 import { fingerprint } from './views.ts';
@@ -212,16 +212,12 @@ export function isDue(entry: IndexEntry | undefined, at: number): boolean {
 // Order groups
 
 /** How a work changes order groups (rule 18): what it becomes in each, undefined where it leaves. */
-export function membershipChanges(work: Work): {
-  readonly orderGroup: string;
-  readonly phase: MemberPhase | undefined;
-  readonly since: number | null;
-}[] {
+export function membershipChanges(work: Work): MembershipChange[] {
   const before = membershipOf(work.stored);
   const after = work.untracked ? undefined : membershipOf(work.snapshot);
   if (before?.orderGroup === after?.orderGroup && before?.phase === after?.phase) return [];
-  // A dispatch that counts as announced completes nothing.
-  if (!before && after?.phase === 'dispatched' && work.events.length === 0) return [];
+  // A dispatch that counts as announced completes nothing by itself.
+  const silent = !before && after?.phase === 'dispatched' && work.events.length === 0;
   // The latest time at which it was not so yet, of what is said of the job now.
   const times = work.events.flatMap(({ data }) =>
     'job' in data && data.observed.since !== null ? [Date.parse(data.observed.since)] : [],
@@ -229,9 +225,9 @@ export function membershipChanges(work: Work): {
   const since = times.length === 0 ? null : Math.max(...times);
   return [
     ...(before && before.orderGroup !== after?.orderGroup
-      ? [{ orderGroup: before.orderGroup, phase: undefined, since }]
+      ? [{ orderGroup: before.orderGroup, phase: undefined, since, silent }]
       : []),
-    ...(after ? [{ ...after, since }] : []),
+    ...(after ? [{ ...after, since, silent }] : []),
   ];
 }
 
@@ -311,8 +307,7 @@ export function* chunks(
       chunk.events.push(...events);
       chunk.writes.push(write);
       index.set(work.jobNumber, entryOf(work));
-      for (const { orderGroup, phase, since } of joins)
-        groups?.move(orderGroup, work.jobNumber, phase, since);
+      for (const join of joins) groups?.move(work.jobNumber, join);
     }
     if (groups) chunk.writes.push(...groups.takeWrites(context.startedAt));
     for (const { lowest, packed } of index.takeChanges()) {

@@ -48,8 +48,9 @@ interface ModelHistory {
   readonly leavesListOnDispatch: boolean;
   readonly pageSize: number;
   readonly looksPerPoll: number;
-  /** The jobs there are at the beginning. */
+  /** The jobs there are at the beginning, and what became of them before the tracker came. */
   readonly jobs: readonly Change[];
+  readonly past: readonly Change[];
   /** The baseline is undisturbed; otherwise it comes about in the first rounds. */
   readonly baselined: boolean;
   readonly rounds: readonly Round[];
@@ -87,7 +88,7 @@ const turns = {
 const rounds: fc.Arbitrary<Round> = fc.record({
   ...turns,
   overlap: rarely(
-    4,
+    3,
     fc.record({
       at: fc.constantFrom('request', 'table call'),
       nth: fc.integer({ min: 1, max: 12 }),
@@ -103,6 +104,7 @@ export const histories: fc.Arbitrary<ModelHistory> = fc.record({
   pageSize: fc.constantFrom(3, 2, 5, 100),
   looksPerPoll: fc.constantFrom(60, 60, 60, 4),
   jobs: fc.array(creation, { maxLength: MOST_JOBS_AT_FIRST }),
+  past: fc.array(change, { maxLength: 4 }),
   baselined: fc.constantFrom(true, true, true, false),
   rounds: fc.array(rounds, { minLength: 1, maxLength: 12 }),
 });
@@ -209,6 +211,7 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
         writes = 0;
         rig.pass(next.waitSeconds);
         for (const each of next.changes) history.apply(each);
+        history.unhide('locked for too long');
         for (const rule of next.faults) rig.fault(rule);
         try {
           await pollAccount(deps, rig.ref, rig.now() + 600_000);
@@ -249,12 +252,16 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
   }
 
   // Without another job there is nothing to prove the searches with, and no end that is only inferred is ever said.
-  upstream.createJob({ dateDue: null });
-  for (const each of model.jobs) history.apply(each);
+  history.addBystander();
+  for (const each of [...model.jobs, ...model.past]) history.apply(each);
   if (model.baselined) await take(QUIET);
-  for (const round of model.rounds) await take(round, round.overlap);
+  for (const round of model.rounds) {
+    await take(round, round.overlap);
+    // What follows would only repeat it.
+    if (ledger.problems.length > 0) return ledger.problems;
+  }
 
-  history.unhideAll();
+  history.unhide('all');
   const lastFaultAt = Math.max(0, ...sandbox.requests.list().flatMap(({ at, fault }) => (fault ? [at] : [])));
   const pollsPerWait = Math.ceil(history.jobs.length / model.looksPerPoll) || 1;
   for (const waitSeconds of SETTLING_WAITS_SECONDS) {

@@ -7,7 +7,8 @@ import type { JobSummary, TrackingEntry } from '../../shared/events/catalogue.ts
 import type { JobEvent } from '../../shared/events/event.ts';
 import type { JobIndex } from '../../shared/tracking/job-index.ts';
 import { type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
-import type { History, Stand } from './history.ts';
+import { createGroupLedger } from './group-oracle.ts';
+import { during, type History, type Stand } from './history.ts';
 
 /** The types whose truth {@link untruth} judges. Of others it says nothing: whoever adds one adds it here, or has it checked elsewhere. */
 const JUDGED: ReadonlySet<string> = new Set([
@@ -37,6 +38,7 @@ const ACCOUNT_TURNS: readonly (readonly [string, string])[] = [
   ['account.credentials_rejected', 'account.credentials_accepted'],
 ];
 const DAY_MS = 86_400_000;
+const isDispatchOrNew = (type: string) => type === 'job.dispatched' || type === 'job.created';
 
 /** What the log has said of a job. */
 interface Told {
@@ -82,6 +84,7 @@ export function createLedger(history: History): Ledger {
   const discovered = new Set<string>();
   const accountSaid: string[] = [];
   const leeway = createLeeway();
+  const groups = createGroupLedger(history, problems);
   let begun = false;
 
   function begin(snapshots: readonly Snapshot[]): void {
@@ -114,7 +117,8 @@ export function createLedger(history: History): Ledger {
     const entry: Told = before ?? {
       job,
       word: 'list',
-      dispatched: false,
+      // What a job was that can't be proved new counts as said.
+      dispatched: type === 'job.dispatch_revoked' || (!isDispatchOrNew(type) && job.dateOut !== null),
       ended: undefined,
       created: false,
       at: 0,
@@ -151,7 +155,7 @@ export function createLedger(history: History): Ledger {
       const { status } = data as unknown as { status: string };
       if (discovered.has(status)) problems.push(`The status ${status} was discovered twice.`);
       discovered.add(status);
-      const shown = history.jobs.some((job) =>
+      const shown = history.everyJob.some((job) =>
         history
           .stands(job)
           .some(
@@ -179,7 +183,7 @@ export function createLedger(history: History): Ledger {
     for (const snapshot of snapshots) {
       const { jobNumber } = snapshot;
       stored.add(jobNumber);
-      leeway.note(snapshot);
+      const first = leeway.note(snapshot);
       const said = told.get(jobNumber);
       if (snapshot.unproven !== null) {
         if (said) problems.push(`Of ${jobNumber} was spoken before it was known whether it is new.`);
@@ -192,7 +196,11 @@ export function createLedger(history: History): Ledger {
       }
       const job = summarize(snapshot);
       // When the word passes from one view to the other, its own status is no news.
-      if (said.word !== wordOf(snapshot)) said.job = { ...said.job, status: job.status };
+      if (said.word !== wordOf(snapshot)) {
+        const { dateOut, tracking } = said.job;
+        // Nor is anything else of a record that is read for the first time.
+        said.job = first ? { ...job, dateOut, tracking } : { ...said.job, status: job.status };
+      }
       said.word = wordOf(snapshot);
       const different = Object.keys(job).filter((name) => {
         const field = name as keyof JobSummary;
@@ -218,6 +226,7 @@ export function createLedger(history: History): Ledger {
 
   const settle: Ledger['settle'] = ({ snapshots, index, baselinedAt, lastFaultAt }) => {
     const bySnapshot = new Map(snapshots.map((snapshot) => [snapshot.jobNumber, snapshot]));
+    groups.settle(snapshots, history.clock());
     for (const jobNumber of history.jobs) {
       const said = told.get(jobNumber);
       const { where, list, detail, at } = history.now(jobNumber);
@@ -269,8 +278,10 @@ export function createLedger(history: History): Ledger {
         }
         if (events.some(({ id }) => id === event.id)) problems.push(`${event.id} is there twice.`);
         events.push(event);
-        if (event.subject) takeJobEvent(event, Number(event.subject.slice('jobs/'.length)));
-        else takeAccountEvent(event);
+        groups.take(event);
+        if (event.subject?.startsWith('jobs/'))
+          takeJobEvent(event, Number(event.subject.slice('jobs/'.length)));
+        else if (!event.subject) takeAccountEvent(event);
       }
     },
     compare,
@@ -301,9 +312,10 @@ function createLeeway() {
   const takenOver = new Set<string>();
 
   return {
-    note({ jobNumber, detail, announced, unsure: fields }: Snapshot): void {
+    /** Whether its record was read, and never before. */
+    note({ jobNumber, detail, announced, unsure: fields }: Snapshot): boolean {
       for (const field of fields) unsure.add(`${jobNumber} ${field}`);
-      if (detail === null) return;
+      if (detail === null) return false;
       const first = !read.has(jobNumber);
       read.add(jobNumber);
       if (detail.dateOut !== null) {
@@ -317,6 +329,7 @@ function createLeeway() {
         const same = announced.tracking.some((said) => said.number === number && said.link === link);
         if (first && announced.tracking.length > 0 && !same) takenOver.add(parcel);
       }
+      return first;
     },
     /** The views had different words for the field at some time: then one of them is taken over silently. */
     isUnsure: (jobNumber: number, field: string) => unsure.has(`${jobNumber} ${field}`),
@@ -420,9 +433,7 @@ function sayTheSame(
       for (const entry of found) rest.splice(rest.indexOf(entry), 1);
       const [lowest] = found.flatMap(({ link }) => (link === null ? [] : [link])).sort();
       return found.length > 0 && (lowest ?? parcel.link) === parcel.link;
-    }) &&
-    // A link alone is the parcel that has it.
-    rest.every(({ number, link }) => number === null && said.tracking.some((parcel) => parcel.link === link));
+    }) && rest.length === 0;
   return (
     sameTracking &&
     (shown.status === null || shown.status === said.status) &&
@@ -433,13 +444,6 @@ function sayTheSame(
 }
 
 // Whether one event is true
-
-/** The stands that overlap a window; an open beginning is the beginning of time. */
-function during(stands: readonly Stand[], since: number | null, at: number): readonly Stand[] {
-  return stands.filter(
-    (stand, n) => stand.at <= at && (stands[n + 1]?.at ?? Number.POSITIVE_INFINITY) > (since ?? -1),
-  );
-}
 
 /** Whether in a window something held first, and something else then. */
 function went(

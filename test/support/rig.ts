@@ -195,7 +195,9 @@ async function assemble<S extends SandboxApp>(
       return (await table.query({ pk: snapshotPk(account) })).map(toSnapshot);
     },
     async index() {
-      const shards = (await table.query({ pk: indexPk(account) })).filter(({ sk }) => sk !== 'HEAD');
+      const shards = (await table.query({ pk: indexPk(account) })).filter(({ sk }) =>
+        sk.startsWith('SHARD#'),
+      );
       return JobIndex.decode(
         shards.map(({ sk, packed }) => ({ lowest: Number(sk.slice(6)), packed: packed as Uint8Array })),
       );

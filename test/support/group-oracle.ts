@@ -1,0 +1,124 @@
+/** What the log of an account may say of its order groups (rule 18), judged by how their jobs really stood. */
+import type { JobEvent } from '../../shared/events/event.ts';
+import { type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
+import { during, type History, type Stand } from './history.ts';
+
+const TYPE = 'order_group.dispatched';
+
+/** Reads a log as it grows, for what it says of groups. Finds are added to `problems`, in sentences. */
+export function createGroupLedger(history: History, problems: string[]) {
+  /** The events of jobs since the last one of their group, and the groups of which one was said. */
+  const news = new Map<string, Set<number>>();
+  const said = new Map<string, number>();
+  /** The group in which a job was when its dispatch was said, and the number and time of that event. */
+  const dispatched = new Map<
+    number,
+    { readonly group: string; readonly sequence: number; readonly at: number }
+  >();
+
+  function takeGroupEvent(event: JobEvent): void {
+    const { orderGroup, jobs, again, observed } = event.data as unknown as {
+      orderGroup: string;
+      jobs: number[];
+      again: boolean;
+      observed: { since: string | null; at: string };
+    };
+    const complain = (what: string) => problems.push(`${event.id} of ${orderGroup}: ${what} ${jobs}`);
+    if (again !== said.has(orderGroup)) complain(again ? 'was not said before' : 'was said before');
+    const moved = news.get(orderGroup);
+    if (!jobs.some((job) => moved?.has(job))) complain('nothing happened to it since');
+    news.delete(orderGroup);
+    said.set(orderGroup, Number(event.sequence));
+
+    const since = observed.since === null ? 0 : Date.parse(observed.since);
+    const at = Date.parse(observed.at);
+    const moments = new Set([since, at]);
+    for (const job of history.jobs) {
+      for (const stand of during(history.stands(job), since, at)) moments.add(Math.max(since, stand.at));
+    }
+    const complete = [...moments].some((moment) => {
+      const at = (job: number) => history.stands(job).findLast((each) => each.at <= moment);
+      return (
+        history.jobs.every((job) => {
+          const stand = at(job);
+          return !stand || !counts(stand, orderGroup) || stand.list?.dateOut != null;
+        }) &&
+        // What was dispatched stays so, also when it is gone from every list, or from the service.
+        jobs.every((job) => {
+          const stand = at(job);
+          return stand?.where === 'nowhere' || (stand?.list?.orderGroup === orderGroup && stand.list.dateOut);
+        })
+      );
+    });
+    if (!complete) complain('it was not complete at any time then, or not of these');
+  }
+
+  return {
+    take(event: JobEvent): void {
+      if (event.type === TYPE) {
+        takeGroupEvent(event);
+        return;
+      }
+      const job = event.data.job as { jobNumber: number; orderGroup: string | null } | undefined;
+      if (!job) return;
+      // A job that moves from one group to another is news for both.
+      const changes = event.data.changes as Record<string, { from: string | null }> | undefined;
+      for (const group of [job.orderGroup, changes?.orderGroup?.from]) {
+        if (group) news.set(group, (news.get(group) ?? new Set()).add(job.jobNumber));
+      }
+      if (changes?.orderGroup?.from) {
+        for (const member of history.jobs) news.get(changes.orderGroup.from)?.add(member);
+      }
+      if (['job.cancelled', 'job.unavailable'].includes(event.type) && job.orderGroup) {
+        for (const member of history.jobs) news.get(job.orderGroup)?.add(member);
+      }
+      if (event.type === 'job.dispatched' && job.orderGroup) {
+        const { orderGroup: group } = job;
+        dispatched.set(job.jobNumber, {
+          group,
+          sequence: Number(event.sequence),
+          at: Date.parse(event.time),
+        });
+      }
+    },
+    /** Once all that happened is said: whatever group is complete was said to be, after the last of its dispatches. */
+    settle(snapshots: readonly Snapshot[], now: number): void {
+      const groups = new Map<string, Snapshot[]>();
+      for (const snapshot of snapshots) {
+        const { orderGroup } = summarize(snapshot);
+        if (orderGroup !== null) groups.set(orderGroup, [...(groups.get(orderGroup) ?? []), snapshot]);
+      }
+      for (const [group, members] of groups) {
+        const open = members.some(
+          (member) =>
+            member.announced.dateOut === null &&
+            member.ended !== 'cancelled' &&
+            member.ended !== 'unavailable',
+        );
+        const openInTruth = history.jobs.some((job) => {
+          const stand = history.now(job);
+          return (
+            stand.list?.orderGroup === group && stand.where !== 'cancelled' && stand.list.dateOut === null
+          );
+        });
+        // Nobody can ask after a group of which no list shows a job.
+        const shown = history.jobs.some((job) => counts(history.now(job), group));
+        if (open || openInTruth || !shown) continue;
+        for (const { jobNumber, announced } of members) {
+          const own = dispatched.get(jobNumber);
+          if (announced.dateOut === null || own?.group !== group) continue;
+          // By then nobody asks any more.
+          if (now - own.at > 7 * 86_400_000) continue;
+          if ((said.get(group) ?? 0) < own.sequence) {
+            problems.push(`${group} is complete since the dispatch of ${jobNumber}, and that was not said.`);
+          }
+        }
+      }
+    },
+  };
+}
+
+/** Whether a job counts in a group: one that drift hides from every list can't be known to. */
+function counts({ list, where }: Stand, orderGroup: string): boolean {
+  return list?.orderGroup === orderGroup && (where === 'active' || where === 'closed');
+}
