@@ -21,7 +21,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
     dim: (text) => paint('dim', text),
     event(event) {
       const { region, account } = event.data;
-      const job = event.subject?.slice('jobs/'.length) ?? '';
+      const [, job = ''] = /^jobs\/(\d+)$/.exec(event.subject ?? '') ?? [];
       const columns = [
         paint('dim', new Date(event.time).toLocaleTimeString('en-GB')),
         (account === undefined ? region : `${region}/${account}`).padEnd(22),
@@ -39,6 +39,7 @@ function colourOf(type: string): Style {
   switch (type) {
     case 'job.dispatched':
     case 'job.tracking_added':
+    case 'order_group.dispatched':
     case 'upstream.recovered':
       return 'green';
     case 'job.cancelled':
@@ -86,6 +87,12 @@ function describe(event: JobEvent): string {
     case 'job.cancelled':
     case 'job.unavailable':
       return `inferred; its record says ${plain(data.jobStatus)}`;
+    case 'order_group.dispatched':
+      return `${plain(data.orderGroup)}: ${plain((data.jobs as number[]).join(', '))}`;
+    case 'account.quarantined':
+      return `${Number(data.suspected) + Number(data.contradictory)} jobs seem to be gone; not believed until they are back or an operator confirms`;
+    case 'account.resumed':
+      return `was ${plain(data.was)}; by ${plain(data.by)}`;
     case 'account.baselined':
       return `${data.openJobs} open jobs known; changes are announced from here on`;
     case 'status.discovered':

@@ -27,27 +27,24 @@ import {
   noteFailure,
   type Upstream,
 } from './breaker.ts';
-import { type Crawl, crawl, ListReader, type Noticed } from './crawl.ts';
-import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
+import { type Crawl, crawl } from './crawl.ts';
 import { GroupBook, groupDispatched, judgeGroup, readGroup, type Told } from './groups.ts';
-import { type IndexEntry, JobIndex, UNKNOWN } from './job-index.ts';
+import { JobIndex } from './job-index.ts';
 import { conclude, type LookContext, lookAtJobs } from './looks.ts';
-import { type Absence, addToTally, countTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
-import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
+import { countAbsence, notice, observe, readSnapshots, statusesIn, type Tracked } from './observe.ts';
+import { type Absence, addToTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
 import { StatusNames } from './statuses.ts';
-import { fingerprint, listView, PROJECTION_VERSION } from './views.ts';
+import { sweep } from './sweep.ts';
+import { PROJECTION_VERSION } from './views.ts';
 import {
   chunks,
   type Discovery,
   isChanged,
-  isDue,
   isTooLarge,
   MAX_DISCOVERED,
   membershipChanges,
-  phaseOf,
   type ScheduleContext,
   type TrackingSettings,
-  takeInList,
   type Work,
 } from './work.ts';
 
@@ -100,8 +97,6 @@ export interface PollReport {
 const RESERVE_MS = 3_000;
 /** The account's identity is compared with every new token, and at least this often. */
 const IDENTITY_CHECK_MS = 600_000;
-/** Pages of closed jobs read at most in one sweep: of more than 10,000 jobs since the last one, the oldest are not found. */
-const MAX_SWEEP_PAGES = 100;
 /** Order groups asked for in one poll at most. */
 const GROUPS_PER_POLL = 20;
 
@@ -188,18 +183,15 @@ class Poll {
   readonly #deps: PollDeps;
   readonly #account: Account;
   readonly #status: Status;
-  readonly #index: JobIndex;
   readonly #groups: GroupBook;
   readonly #startedAt: number;
   readonly #deadline: number;
-  readonly #known: Known;
-  readonly #statuses: StatusNames;
+  readonly #tracked: Tracked;
   readonly #pollId: string;
   #upstream: Upstream;
   #head: Head;
   #revision: number;
   #events = 0;
-  #unreadInSweep = 0;
 
   constructor(
     deps: PollDeps,
@@ -217,17 +209,22 @@ class Poll {
     this.#status = status;
     this.#upstream = upstream;
     this.#head = head;
-    this.#index = index;
     this.#groups = groups;
     this.#startedAt = startedAt;
     this.#deadline = deadline;
     this.#revision = status.revision;
     this.#pollId = deps.newId();
-    this.#statuses = new StatusNames(head.attributes);
-    this.#known = {
-      startedAt,
-      lastGoodCrawlStartedAt: status.lastGoodCrawlStartedAt,
-      baselineStartedAt: numberOrNull(head.attributes.baselineStartedAt),
+    this.#tracked = {
+      ref: { region: account.region, account: account.account },
+      table: deps.table,
+      settings: deps.settings,
+      index,
+      statuses: new StatusNames(head.attributes),
+      known: {
+        startedAt,
+        lastGoodCrawlStartedAt: status.lastGoodCrawlStartedAt,
+        baselineStartedAt: numberOrNull(head.attributes.baselineStartedAt),
+      },
     };
   }
 
@@ -236,7 +233,7 @@ class Poll {
   }
 
   get #baselined(): boolean {
-    return this.#known.baselineStartedAt !== null;
+    return this.#tracked.known.baselineStartedAt !== null;
   }
 
   async run(): Promise<Omit<PollReport, 'region' | 'account' | 'ms'>> {
@@ -272,28 +269,33 @@ class Poll {
       const checkedTokens = Math.max(1, client.counts.tokens);
       const signal = AbortSignal.timeout(Math.max(1, this.#deadline - RESERVE_MS - this.#deps.now()));
 
-      const notice = (job: ActiveJob): Noticed => this.#notice(job);
-      const seen = await crawl(client, { now: this.#deps.now, notice, signal });
+      const tracked = this.#tracked;
+      const noticed = (job: ActiveJob) => notice(tracked, job);
+      const seen = await crawl(client, { now: this.#deps.now, notice: noticed, signal });
       pages = seen.pages;
       if (seen.answeredAt === null) return await failed(seen.problem, identity !== undefined);
       this.#upstream = await noteAnswer(this.#deps, this.#account.region, seen.answeredAt, this.#upstream);
 
-      if (this.#baselined && statusesIn(seen).some((name) => this.#statuses.mayBeRenamed(name))) {
+      if (this.#baselined && statusesIn(seen).some((name) => this.#tracked.statuses.mayBeRenamed(name))) {
         await this.#readStatuses(client, signal);
       }
-      const { works, upgraded } = await this.#workOn(seen);
-      const swept = await this.#sweep(client, seen, works, identity !== undefined, signal);
+      const { works, upgraded } = await observe(tracked, seen);
+      const swept = await sweep(tracked, client, this.#status, seen, identity !== undefined, signal);
+      for (const work of swept.works) works.set(work.jobNumber, work);
       const context: ScheduleContext = {
         startedAt: this.#startedAt,
         pollIntervalSeconds: this.#account.pollIntervalSeconds,
         settings: this.#deps.settings,
         projectionVersion: this.#projectionVersion,
       };
-      const looking: LookContext = { ...context, client, seen, known: this.#known, signal };
+      const looking: LookContext = { ...context, client, seen, known: tracked.known, signal };
       const looks = this.#baselined
         ? await lookAtJobs(works.values(), looking)
         : { made: 0, left: 0, gone: [] };
-      const absence = seen.complete && this.#baselined ? this.#judgeAbsence(seen, works) : undefined;
+      const absence =
+        seen.complete && this.#baselined
+          ? this.#judge(countAbsence(tracked, seen, works, this.#goneTally))
+          : undefined;
       const mayAnnounce = absence?.ruling === 'clear' && this.#status.quarantinedAt === null;
       conclude(looks.gone, mayAnnounce ? 'announce' : 'hold up', looking);
 
@@ -314,13 +316,20 @@ class Poll {
       const { all, changed, tooLarge } = await this.#commit(works, context);
       const groups = all ? await this.#confirmGroups(client, context, signal) : undefined;
       const done = all && upgraded;
-      const state = await this.#conclude(client, seen, { all, upgraded }, swept, identity?.id, absence);
+      const state = await this.#conclude(
+        client,
+        seen,
+        { all, upgraded },
+        swept.through,
+        identity?.id,
+        absence,
+      );
       const problem = seen.problem ?? looks.problem ?? groups?.problem;
       return report(seen.complete && done ? 'complete' : 'partial', {
         state,
         ...(seen.complete ? { openJobs: seen.observations.size + seen.unread } : {}),
         unread: seen.unread,
-        unreadInSweep: this.#unreadInSweep,
+        unreadInSweep: swept.unread,
         changedJobs: changed,
         looks: looks.made,
         looksLeft: looks.left,
@@ -361,218 +370,6 @@ class Poll {
     }
   }
 
-  /** A job is quiet when its list view is the one the index knows, and nothing else is due. */
-  #notice(job: ActiveJob): Noticed {
-    const view = listView(job);
-    const print = fingerprint(view);
-    const entry = this.#index.get(job.jobNumber);
-    const quiet = entry?.fingerprint === print && entry.phase === 'listed' && !isDue(entry, this.#startedAt);
-    return quiet ? { print } : { print, view };
-  }
-
-  /**
-   * What the crawl shows, job by job: only jobs that moved, are missing, or asked to be looked at are worked on. And those
-   * whose fingerprint older code made, in portions: `upgraded` when there are no more.
-   */
-  async #workOn(seen: Crawl): Promise<{ works: Map<number, Work>; upgraded: boolean }> {
-    const touched = new Map<number, { listed: Sighting; print: number } | undefined>();
-    let stale = 0;
-    for (const [jobNumber, { print, view, look }] of seen.observations) {
-      if (!view) continue;
-      if (this.#index.get(jobNumber)?.fingerprint === UNKNOWN) stale += 1;
-      if (stale <= this.#deps.settings.upgradesPerPoll)
-        touched.set(jobNumber, { listed: { view, look }, print });
-    }
-    for (const [jobNumber, entry] of this.#index) {
-      if (seen.observations.has(jobNumber)) continue;
-      // Absence from an incomplete crawl proves nothing, so whoever is asked after because of it waits.
-      const wanted = entry.phase === 'listed' ? seen.complete : isDue(entry, this.#startedAt);
-      if (wanted) touched.set(jobNumber, undefined);
-    }
-    const works = new Map<number, Work>();
-    const upgraded = stale <= this.#deps.settings.upgradesPerPoll;
-    if (touched.size === 0) return { works, upgraded };
-    const items = await this.#deps.table.getMany(
-      [...touched.keys()].map((jobNumber) => keys.snapshot(this.#account, jobNumber)),
-    );
-    const stored = new Map(items.map(toSnapshot).map((snapshot) => [snapshot.jobNumber, snapshot]));
-    for (const [jobNumber, shown] of touched) {
-      const before = stored.get(jobNumber);
-      const entry = this.#index.get(jobNumber);
-      const work = shown
-        ? this.#listed(jobNumber, entry, before, shown.listed, shown.print)
-        : before && this.#missing(jobNumber, entry, before, seen);
-      if (work) works.set(jobNumber, work);
-    }
-    return { works, upgraded };
-  }
-
-  #listed(
-    jobNumber: number,
-    entry: IndexEntry | undefined,
-    before: Snapshot | undefined,
-    listed: Sighting,
-    print: number,
-  ): Work {
-    const known = this.#known;
-    const base = { jobNumber, entry, stored: before, listed, events: [], shown: [] };
-    let work: Work;
-    if (before && this.#baselined) {
-      // An unproven job stays as it was first seen, and so does the fingerprint that goes with it.
-      const fingerprint = before.unproven === null ? print : (entry?.fingerprint ?? print);
-      const known = adopt(this.#statuses.inTodaysNames(before), 'list', listed.view);
-      const snapshot = before.unproven === null ? known : { ...known, departure: null };
-      work = { ...base, snapshot, fingerprint };
-    } else {
-      const { snapshot, shown } = seenInList(jobNumber, undefined, listed, known);
-      work = { ...base, snapshot, shown: [...shown], fingerprint: print };
-    }
-    takeInList(work, known);
-    if (this.#owes(work.snapshot)) work.lookSince = work.snapshot.owed?.at ?? 0;
-    return work;
-  }
-
-  #missing(jobNumber: number, entry: IndexEntry | undefined, before: Snapshot, seen: Crawl): Work {
-    const { startedAt } = this.#known;
-    const base = {
-      jobNumber,
-      entry,
-      stored: before,
-      events: [],
-      shown: [],
-      fingerprint: entry?.fingerprint ?? 0,
-    };
-    if (!this.#baselined) {
-      // Stored by a baseline that was cut off, and gone since: it never counted.
-      return { ...base, snapshot: before, untracked: 'delete snapshot' };
-    }
-    const leaving = before.departure === null && before.settling === null;
-    const today = this.#statuses.inTodaysNames(before);
-    const snapshot: Snapshot = leaving
-      ? {
-          ...today,
-          // Until now every complete crawl showed it; from here on it has a "last seen" of its own.
-          listAt: sinceListed(before, this.#known),
-          departure: { tries: 0, suspected: null },
-          owed: { at: startedAt, tries: 0 },
-        }
-      : today;
-    const answerable = seen.complete || snapshot.ended !== null;
-    return {
-      ...base,
-      snapshot,
-      ...(answerable && this.#owes(snapshot) ? { lookSince: snapshot.owed?.at ?? 0 } : {}),
-    };
-  }
-
-  /** What jobs are missing after the looks, and whether so many may be gone (rule 10). */
-  #judgeAbsence(seen: Crawl, works: ReadonlyMap<number, Work>): { counts: Absence; ruling: Ruling } {
-    const phases = { departed: 0, suspected: 0, contradictory: 0, listed: 0, settling: 0 };
-    for (const [jobNumber, { phase }] of this.#index) {
-      if (phase !== 'settling' && !seen.observations.has(jobNumber) && !works.has(jobNumber))
-        phases[phase] += 1;
-    }
-    for (const { snapshot, untracked } of works.values()) if (!untracked) phases[phaseOf(snapshot)] += 1;
-    const { startedAt } = this.#known;
-    const { allowedGone, allowedGoneUntil } = this.#status;
-    const counts: Absence = {
-      // Entries that can't be read are in the list all the same: as many of the missing jobs are not.
-      listed: seen.observations.size + seen.unread,
-      suspected: phases.suspected,
-      contradictory: phases.contradictory,
-      unanswered: Math.max(0, phases.departed - seen.unread),
-      announced: countTally(this.#goneTally, startedAt),
-    };
-    const allowed = allowedGoneUntil !== null && startedAt < allowedGoneUntil ? allowedGone : 0;
-    return { counts, ruling: judgeAbsence(counts, allowed) };
-  }
-
-  #owes({ owed }: Snapshot): boolean {
-    return owed !== null && owed.at <= this.#startedAt;
-  }
-
-  /**
-   * Jobs that came and went between two polls (rule 8): now and then the newest jobs are read with the closed ones, down
-   * to the highest number of the last time. Whoever is new there is asked after like a missing job. What can't be read
-   * there is passed over: who was never read in any list is not known by a number to be asked after.
-   *
-   * One request besides the pages is enough for a quiet poll, so it waits for one that does not ask for the identity; but
-   * not for ever, for of polls that are far apart each one does.
-   */
-  async #sweep(
-    client: OrderingClient,
-    seen: Crawl,
-    works: Map<number, Work>,
-    identified: boolean,
-    signal: AbortSignal,
-  ): Promise<{ sweptAt: number; sweptThrough: number } | undefined> {
-    const overdueMs = this.#startedAt - (this.#status.sweptAt ?? 0) - this.#deps.settings.sweepSeconds * 1000;
-    const waits = identified && this.#baselined && overdueMs < this.#deps.settings.sweepSeconds * 1000;
-    if (!seen.complete || overdueMs < 0 || waits) return undefined;
-    const through = this.#status.sweptThrough;
-    let highest = through;
-    for (const jobNumber of seen.observations.keys()) highest = Math.max(highest, jobNumber);
-    const unknown = new Map<number, number>();
-    const list = new ListReader(client, { includeClosedJobs: true }, signal);
-    try {
-      // At the baseline the newest number is all that is needed: whatever is older is history.
-      for (let page = 1; page <= (this.#baselined ? MAX_SWEEP_PAGES : 1); page += 1) {
-        const { items, hasNextPage } = await list.read(page);
-        for (const job of items) {
-          highest = Math.max(highest, job.jobNumber);
-          const known =
-            job.jobNumber <= through ||
-            seen.observations.has(job.jobNumber) ||
-            this.#index.get(job.jobNumber);
-          if (!known) unknown.set(job.jobNumber, fingerprint(listView(job)));
-        }
-        if (!hasNextPage || items.some((job) => job.jobNumber <= through)) break;
-      }
-      this.#unreadInSweep = list.unread;
-    } catch {
-      // Without a number to go down to, the next sweep would take all history for new.
-      return this.#baselined ? undefined : { sweptAt: 0, sweptThrough: highest };
-    }
-    if (this.#baselined && unknown.size > 0) {
-      const items = await this.#deps.table.getMany(
-        [...unknown.keys()].map((jobNumber) => keys.snapshot(this.#account, jobNumber)),
-      );
-      for (const item of items) unknown.delete(toSnapshot(item).jobNumber);
-      for (const [jobNumber, print] of unknown) works.set(jobNumber, this.#cameAndWent(jobNumber, print));
-    }
-    // Whoever went made the others move up, maybe to a page that was read already.
-    if (list.shrank && this.#baselined) return undefined;
-    return { sweptAt: this.#startedAt, sweptThrough: highest };
-  }
-
-  /** A job that was never seen in the active list: all that is known of it is its number. */
-  #cameAndWent(jobNumber: number, print: number): Work {
-    const { startedAt } = this.#known;
-    return {
-      jobNumber,
-      entry: undefined,
-      stored: undefined,
-      snapshot: {
-        jobNumber,
-        list: null,
-        listAt: 0,
-        detail: null,
-        detailAt: 0,
-        unsure: [],
-        unproven: startedAt,
-        announced: { dateOut: null, tracking: [], overdueFor: null },
-        ended: null,
-        departure: { tries: 0, suspected: null },
-        settling: null,
-        owed: { at: startedAt, tries: 0 },
-      },
-      events: [],
-      shown: [],
-      fingerprint: print,
-      lookSince: startedAt,
-    };
-  }
-
   // Writing
 
   /** Commits what changed: how many jobs; a job that could not be stored; and whether time was enough for all. */
@@ -588,13 +385,13 @@ class Poll {
     const groups = this.#baselined ? this.#groups : undefined;
     if (groups)
       await this.#loadGroups(writable.flatMap(membershipChanges).map(({ orderGroup }) => orderGroup));
-    for (const chunk of chunks(this.#account, writable, this.#index, context, discover, groups)) {
+    for (const chunk of chunks(this.#account, writable, this.#tracked.index, context, discover, groups)) {
       if (this.#deps.now() > this.#deadline - RESERVE_MS / 2)
         return { all: false, changed: changed.length, tooLarge };
-      this.#statuses.meet(chunk.discovered);
+      this.#tracked.statuses.meet(chunk.discovered);
       const gone = chunk.events.filter(({ type }) => isNegative(type)).length;
       const head = {
-        ...this.#statuses.takeChanges(),
+        ...this.#tracked.statuses.takeChanges(),
         ...(gone > 0 ? { goneTally: addToTally(this.#goneTally, gone, this.#startedAt) } : {}),
       };
       await this.#write(chunk.events, chunk.writes, {}, Object.keys(head).length > 0 ? head : undefined);
@@ -604,10 +401,7 @@ class Poll {
 
   /** What the log has said of jobs so far. */
   async #told(jobNumbers: readonly number[]): Promise<(jobNumber: number) => Told> {
-    const items = await this.#deps.table.getMany(
-      jobNumbers.map((jobNumber) => keys.snapshot(this.#account, jobNumber)),
-    );
-    const known = new Map(items.map(toSnapshot).map((snapshot) => [snapshot.jobNumber, snapshot]));
+    const known = await readSnapshots(this.#tracked, jobNumbers);
     return (jobNumber) => {
       const snapshot = known.get(jobNumber);
       if (snapshot) return snapshot.announced.dateOut === null ? 'open' : 'dispatched';
@@ -663,15 +457,23 @@ class Poll {
     const names: string[] = [];
     const events: EventDraft[] = [];
     for (const { status, observed } of work.shown) {
-      if (found.has(status) || names.length >= MAX_DISCOVERED || !this.#statuses.isNew(status)) continue;
+      if (found.has(status) || names.length >= MAX_DISCOVERED || !this.#tracked.statuses.isNew(status))
+        continue;
       found.add(status);
       names.push(status);
       if (!this.#baselined) continue;
-      const formerName = this.#statuses.formerName(status);
+      const formerName = this.#tracked.statuses.formerName(status);
       const data = { status, ...(formerName === undefined ? {} : { formerName }), observed };
       events.push({ type: 'status.discovered', time: Date.parse(observed.at), data });
     }
     return { names, events };
+  }
+
+  /** Whether so many jobs may be gone (rule 10). */
+  #judge(counts: Absence): { counts: Absence; ruling: Ruling } {
+    const { allowedGone, allowedGoneUntil } = this.#status;
+    const allowed = allowedGoneUntil !== null && this.#startedAt < allowedGoneUntil ? allowedGone : 0;
+    return { counts, ruling: judgeAbsence(counts, allowed) };
   }
 
   /** Negative verdicts that were announced, by the hour. */
@@ -734,9 +536,9 @@ class Poll {
     if (this.#baselined) return this.#finish({ kind: 'good', problem, ...(absence && { absence }) }, good);
     await this.#readStatuses(client);
     // Known from the start, so that they are no news later.
-    this.#statuses.meetLookup();
+    this.#tracked.statuses.meetLookup();
     return this.#finish({ kind: 'good', problem, baselinedWith: openJobs }, good, {
-      ...this.#statuses.takeChanges(),
+      ...this.#tracked.statuses.takeChanges(),
       baselineStartedAt: seen.startedAt,
       baselinedAt: this.#deps.now(),
       projectionVersion: this.#projectionVersion,
@@ -747,7 +549,7 @@ class Poll {
   /** Reads the service's lookup of statuses. When that fails, no harm is done: names are words as well without it. */
   async #readStatuses(client: OrderingClient, signal?: AbortSignal): Promise<void> {
     try {
-      this.#statuses.learn((await client.jobStatuses(signal)).body);
+      this.#tracked.statuses.learn((await client.jobStatuses(signal)).body);
     } catch {
       // The next name that nobody has met asks for it again.
     }
@@ -795,13 +597,6 @@ class Poll {
     if (!outcome.done && outcome.item?.pollId !== this.#pollId) throw new Fenced();
     return next.state;
   }
-}
-
-/** The status names of the jobs that are worked on because the list shows them otherwise than before. */
-function statusesIn({ observations }: Crawl): string[] {
-  const names = new Set<string>();
-  for (const { view } of observations.values()) if (view?.status) names.add(view.status);
-  return [...names];
 }
 
 /** Whether an event says that a job is gone without the service's own word for it. */
