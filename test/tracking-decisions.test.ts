@@ -347,6 +347,19 @@ describe('the two views of one job (rule 4)', () => {
     }
   });
 
+  test('a parcel that is gone is removed, also when another one has its link', () => {
+    const link = 'https://x/1';
+    const shown = { tracking: [parcel(null, link), parcel('A', link)] };
+    const left = { tracking: [parcel('A', link)] };
+    const fewer = list(list(start({}), shown, 1).snapshot, left, 2);
+    const gone = detail(fewer.snapshot, { shippingAddresses: left.tracking }, 2, left);
+    expect(gone.events).toMatchObject([
+      { type: 'job.tracking_removed', data: { tracking: [{ number: null, link }] } },
+    ]);
+    expect([gone.open, gone.snapshot.list?.tracking]).toEqual([false, [{ number: 'A', link }]]);
+    expect(list(gone.snapshot, left, 3).snapshot.heldBack).toBeUndefined();
+  });
+
   test('line statuses and the invoice number are compared with the look before; a first look tells nothing of them', () => {
     const lines = (status: string | null) => [{ jobLineId: 7, jobLineStatus: status }];
     const first = detail(start({}), { lines: lines('Proof'), invoiceNumber: null }, 1, {});
