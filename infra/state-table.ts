@@ -11,6 +11,7 @@ import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import {
   accountPk,
+  cellPk,
   groupPk,
   indexPk,
   keys,
@@ -67,13 +68,13 @@ export class StateTable extends Construct {
     return Array.from({ length: WAKE_SHARDS }, (_, shard) => wakePk(this.#cell.region, shard));
   }
 
-  /** The tick: claims due accounts, works off wake marks, looks for due cursors, makes the built-in sink. */
+  /** The tick: claims due accounts (few while the region's service fails), works off wake marks, looks for due cursors, makes the built-in sink. */
   grantTicking(fn: CellFunction): void {
-    const { status, cursors, sinks } = this.#partitions();
+    const { cell, status, cursors, sinks } = this.#partitions();
     this.#allow(fn, ['Query'], [...this.wakePartitions(), sinks]);
-    this.#allow(fn, ['UpdateItem'], [status, cursors, sinks]);
+    this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks]);
     // A write whose condition does not hold is read again.
-    this.#allow(fn, ['GetItem'], [...this.wakePartitions(), status, cursors]);
+    this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, cursors]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);
@@ -81,11 +82,11 @@ export class StateTable extends Construct {
 
   /** Polls: the only ones to read and write tokens. */
   grantPolling(fn: CellFunction): void {
-    const { accounts, status, tokens, index, snapshots, groups, log } = this.#partitions();
-    this.#allow(fn, ['GetItem'], [accounts, status, index, tokens]);
+    const { cell, accounts, status, tokens, index, snapshots, groups, log } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [cell, accounts, status, index, tokens]);
     this.#allow(fn, ['Query'], [index]);
     this.#allow(fn, ['BatchGetItem'], [snapshots, groups]);
-    this.#allow(fn, ['PutItem'], [index, snapshots, groups, log, tokens, ...this.wakePartitions()]);
+    this.#allow(fn, ['PutItem'], [cell, index, snapshots, groups, log, tokens, ...this.wakePartitions()]);
     this.#allow(fn, ['UpdateItem'], [status, index]);
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
@@ -112,10 +113,10 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** The HTTP API: reads accounts, their logs and their jobs. */
+  /** The HTTP API: reads accounts, their logs and their jobs, and the cell's own. */
   grantReading(fn: CellFunction): void {
-    const { accounts, status, index, snapshots, log } = this.#partitions();
-    this.#allow(fn, ['GetItem', 'BatchGetItem', 'Query'], [accounts, status, index, snapshots, log]);
+    const { cell, accounts, status, index, snapshots, log } = this.#partitions();
+    this.#allow(fn, ['GetItem', 'BatchGetItem', 'Query'], [cell, accounts, status, index, snapshots, log]);
     this.#allowIndexes(fn, ['jobsByStatus', 'jobsByDue', 'jobsByOrder']);
     this.#name(fn);
   }
@@ -133,6 +134,7 @@ export class StateTable extends Construct {
     const { region } = this.#cell;
     const any = { region, account: '*' };
     return {
+      cell: cellPk(region),
       accounts: accountPk(region),
       status: keys.status(any).pk,
       tokens: keys.token(any).pk,

@@ -25,7 +25,7 @@ import {
 import { createSnsSink } from '../shared/sinks/sns.ts';
 import { createWebhookSink } from '../shared/sinks/webhook.ts';
 import type { AccountRef } from '../shared/table/schema.ts';
-import { keys } from '../shared/table/schema.ts';
+import { cellLog, keys } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { claimDue, listAccounts, registerAccount } from '../shared/tracking/accounts.ts';
 import { createConnector } from '../shared/tracking/connect.ts';
@@ -248,7 +248,7 @@ async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
     const sinks = declaredSinks(options, region);
     const known = await listAccounts(table, region, MAX_ACCOUNTS);
     // Sinks before new accounts, so that they get those from the beginning.
-    for (const sink of sinks) await registerSink(table, log, sink, known);
+    for (const sink of sinks) await registerSink(table, log, sink, [...known, cellLog(region)]);
     for (const { id, pollIntervalSeconds } of declared) {
       const account = { region, account: id, secretRef: id, pollIntervalSeconds, paused: false };
       await registerAccount(table, log, account, { now, epoch: newEpoch(now) });

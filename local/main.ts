@@ -11,7 +11,7 @@ import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import type { AccountRef } from '../shared/table/schema.ts';
+import { type AccountRef, cellLog } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
@@ -275,7 +275,7 @@ function introduce(facts: {
   terminal.line(`${terminal.heading('Live events')}${terminal.dim('   Ctrl-C stops everything')}`);
 }
 
-/** Prints the events of every account as its log grows, each once and in order. */
+/** Prints the events of every account and region as its log grows, each once and in order. */
 function createPrinter() {
   const positions = new Map<string, number>();
   const busy = new Map<string, boolean>();
@@ -306,13 +306,17 @@ function createPrinter() {
     },
     /** Begins: with everything (a demo begins with nothing), or with what comes from now on. */
     async follow(source: EventLog, config: Config, from: 'beginning' | 'now'): Promise<void> {
-      for (const { id: account, region } of config.accounts) {
-        const head = from === 'now' ? await source.head({ region, account }) : undefined;
-        positions.set(`${region}/${account}`, head?.sequence ?? 0);
+      const refs = [
+        ...config.accounts.map(({ id: account, region }) => ({ region, account })),
+        ...Object.keys(config.regions).map(cellLog),
+      ];
+      for (const ref of refs) {
+        const head = from === 'now' ? await source.head(ref) : undefined;
+        positions.set(`${ref.region}/${ref.account}`, head?.sequence ?? 0);
       }
       log = source;
       busy.clear();
-      for (const { id: account, region } of config.accounts) this.grew({ region, account });
+      for (const ref of refs) this.grew(ref);
     },
   };
 }

@@ -24,7 +24,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
       const job = event.subject?.slice('jobs/'.length) ?? '';
       const columns = [
         paint('dim', new Date(event.time).toLocaleTimeString('en-GB')),
-        `${region}/${account}`.padEnd(22),
+        (account === undefined ? region : `${region}/${account}`).padEnd(22),
         job.padEnd(7),
         paint(colourOf(event.type), event.type.padEnd(24)),
         paint('dim', describe(event)),
@@ -39,11 +39,13 @@ function colourOf(type: string): Style {
   switch (type) {
     case 'job.dispatched':
     case 'job.tracking_added':
+    case 'upstream.recovered':
       return 'green';
     case 'job.cancelled':
     case 'job.unavailable':
     case 'job.overdue':
     case 'job.dispatch_revoked':
+    case 'upstream.outage':
       return 'red';
     case 'job.created':
       return 'cyan';
@@ -88,6 +90,8 @@ function describe(event: JobEvent): string {
       return `${data.openJobs} open jobs known; changes are announced from here on`;
     case 'status.discovered':
       return plain(data.status);
+    case 'upstream.recovered':
+      return `after ${data.durationSeconds} s`;
     default:
       return changes.length > 0 ? changes.join('; ') : plain(data.reason ?? '');
   }

@@ -992,7 +992,7 @@ describe('the stream of all accounts', () => {
         const { id, data } = await live.event();
         const event: JobEvent = JSON.parse(data);
         last = id;
-        got.get(event.data.account)?.push(Number(event.sequence));
+        got.get(event.data.account ?? '')?.push(Number(event.sequence));
         const at = decodePlaces(id)?.get(`${event.data.region}/${event.data.account}`);
         expect(at?.sequence).toBe(Number(event.sequence));
         count += 1;
@@ -1050,6 +1050,8 @@ describe('the stream of all accounts', () => {
         new Map([
           ['us/acme', place(acme)],
           ['nz/kiwi', place(kiwi)],
+          ['us/_cell', place('e1.0')],
+          ['nz/_cell', place('e2.0')],
         ]),
       );
     const place = (cursor: string) => ({ epoch: cursor.slice(0, 2), sequence: Number(cursor.slice(3)) });

@@ -23,9 +23,10 @@ import { createApp } from '../infra/create-app.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { accountPk, keys, schema, sinkPk } from '../shared/table/schema.ts';
+import { accountPk, cellLog, keys, schema, sinkPk } from '../shared/table/schema.ts';
 import { type Item, keyOf, type Table, type Value, type Write } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
+import { readUpstream } from '../shared/tracking/breaker.ts';
 import { tableTokenCache } from '../shared/tracking/connect.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { createRig } from './support/rig.ts';
@@ -329,9 +330,9 @@ describe('permissions', () => {
       },
       telemetry,
     });
-    const poll = async () => {
+    const poll = async (account = ref.account) => {
       rig.pass(60);
-      await pollAccount({ ...rig.deps, ...parts('pollAccount') }, ref, now() + 600_000);
+      await pollAccount({ ...rig.deps, ...parts('pollAccount') }, { ...ref, account }, now() + 600_000);
     };
 
     const token = tableTokenCache(parts('pollAccount').table, ref, 'v1');
@@ -367,6 +368,19 @@ describe('permissions', () => {
       expect.arrayContaining(['account.baselined', 'job.dispatched', 'job.cancelled']),
     );
 
+    // An outage of the region, from its announcement over probes to its end.
+    for (const account of ['b', 'c']) {
+      const added = { region: 'us', account, secretRef: account, pollIntervalSeconds: 60, paused: false };
+      await registerAccount(memory, rig.log, added, { now: now(), epoch: 'e1' });
+    }
+    rig.fault({ match: { region: 'us' }, fault: { kind: 'status', status: 503 } });
+    for (const account of ['acme', 'b', 'c', 'acme', 'b']) await poll(account);
+    expect(await readUpstream(memory, 'us')).toMatchObject({ openedAt: now() });
+    await tick({}, context);
+    rig.sandbox.faults.clear();
+    await poll('b');
+    expect(await rig.log.head(cellLog('us'))).toMatchObject({ sequence: 2 });
+
     const apiStart = performance.now();
     const api = createApi({
       ...parts('api'),
@@ -382,6 +396,8 @@ describe('permissions', () => {
       'accounts/acme/events?after=0&types=job.*',
       'accounts/acme/events/stream?after=0',
       'events/stream',
+      'regions/us/events',
+      'regions/us/events/stream?after=0',
       'accounts/acme/jobs',
       'accounts/acme/jobs?status=x',
       'accounts/acme/jobs?orderNumber=x',

@@ -256,7 +256,7 @@ describe('an order group (rule 18)', () => {
     await rig.poll();
     table.calls.length = 0;
     await rig.poll();
-    expect(table.calls.map(({ of }) => of.join())).toEqual(['ACCOUNTS', 'STATUS', 'INDEX', 'STATUS']);
+    expect(table.calls.map(({ of }) => of.join())).toEqual(['ACCOUNTS', 'STATUS', 'CELL', 'INDEX', 'STATUS']);
   });
 });
 

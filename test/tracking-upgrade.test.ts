@@ -123,7 +123,7 @@ describe('newer code that compares more fields (rule 6)', () => {
     await rig.poll();
     table.calls.length = 0;
     await rig.poll();
-    expect(table.calls.map(({ of }) => of.join())).toEqual(['ACCOUNTS', 'STATUS', 'INDEX', 'STATUS']);
+    expect(table.calls.map(({ of }) => of.join())).toEqual(['ACCOUNTS', 'STATUS', 'CELL', 'INDEX', 'STATUS']);
   });
 
   test('takes over so many in a poll; until all are, it does not claim to have seen everything, and loses nothing', async () => {

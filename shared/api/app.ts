@@ -1,6 +1,6 @@
 /**
- * The HTTP API: feeds, jobs and status of accounts. One app for a Node server and for Lambda; it holds nothing between
- * requests but those under way.
+ * The HTTP API: feeds of accounts and regions, jobs and status of accounts. One app for a Node server and for Lambda; it
+ * holds nothing between requests but those under way.
  *
  * What is registered before `requireKey` is open to everybody, what comes after needs the key.
  */
@@ -14,11 +14,12 @@ import * as z from 'zod';
 import { catalogue, dataSchemaOf, eventTypes } from '../events/catalogue.ts';
 import { typeMatches } from '../events/event.ts';
 import { type EventLog, formatCursor, parseCursor } from '../log/log.ts';
-import { keys } from '../table/schema.ts';
+import { type AccountRef, cellLog, isCell, keys } from '../table/schema.ts';
 import { type Table, TableError } from '../table/table.ts';
-import { type Account, findAccount, toStatus } from '../tracking/accounts.ts';
+import { type Account, type AccountState, findAccount, toStatus } from '../tracking/accounts.ts';
+import { outageOf, readUpstream } from '../tracking/breaker.ts';
 import { confirmAccount } from '../tracking/operator.ts';
-import { type FeedPace, followAccount, type Gone, locateStream, readPage, toBody } from './feed.ts';
+import { type FeedPace, followLog, type Gone, locateStream, readPage, toBody } from './feed.ts';
 import type { GrowthSignal } from './growth.ts';
 import { decodeJobsCursor, type JobFilter, listJobs, readJob } from './jobs.ts';
 import { decodePlaces, followMerged, locateMerged, type MergedDeps } from './merged-feed.ts';
@@ -42,9 +43,15 @@ export interface ApiDeps {
   readonly pace?: Partial<FeedPace>;
 }
 
-/** What handlers find in their context. Handlers of `/v1/accounts/:id/…` find `account` there too. */
+/** What handlers find in their context, besides the id of the request. */
 export interface ApiEnv {
-  Variables: { requestId: string; account: Account };
+  Variables: {
+    requestId: string;
+    /** The account of `/v1/accounts/:id/…`. */
+    account: Account;
+    /** Whose log a feed reads: an account's, or a region's own. */
+    log: AccountRef;
+  };
 }
 
 /** How often waiting readers look at the table: often where nothing wakes them. */
@@ -58,6 +65,8 @@ const RETRY_AFTER_SECONDS = 5;
 const MAX_WAIT_SECONDS = 25;
 const MAX_LIMIT = 500;
 const DEFAULT_LIMIT = 100;
+/** States that an outage of the region changes; in the others the account needs an operator of its own. */
+const REGIONAL: ReadonlySet<AccountState> = new Set<AccountState>(['baselining', 'tracking', 'failing']);
 const MAX_BODY_BYTES = 10_000;
 /** No id of an account is longer, and no key of the table may be much longer. */
 const MAX_ACCOUNT_ID = 200;
@@ -139,40 +148,53 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   );
 
   /** Puts the account into the context, or answers 404. */
-  const account: MiddlewareHandler<ApiEnv, '/v1/accounts/:id/*'> = async (c, next) => {
-    const id = c.req.param('id');
+  const account: MiddlewareHandler<ApiEnv> = async (c, next) => {
+    const id = c.req.param('id') ?? '';
     const found = id.length > MAX_ACCOUNT_ID ? undefined : await findAccount(table, regions, id);
     if (!found) return unknownAccount(c);
     c.set('account', found);
+    c.set('log', found);
     return next();
   };
 
-  app.get('/v1/accounts/:id/events', account, query(EventsQuery), async (c) => {
-    const { wait, ...asked } = c.req.valid('query');
-    const page = await readPage(feed, c.get('account'), { ...asked, waitMs: wait * 1000 }, c.req.raw.signal);
-    if (!page) return unknownAccount(c);
-    if (page.kind === 'gone') return cursorGone(c, page);
-    const rest = JSON.stringify({
-      next: page.next,
-      head: page.head,
-      observedThrough: instant(page.observedThrough),
-    });
-    // Spliced in as they are stored: whoever keeps or compares envelopes gets the same bytes on every way.
-    return c.body(`{"events":[${page.events.join(',')}],${rest.slice(1)}`, 200, {
-      'content-type': 'application/json',
-    });
-  });
+  /** Puts the region's own log into the context, or answers 404. */
+  const region: MiddlewareHandler<ApiEnv> = async (c, next) => {
+    const ref = cellLog(c.req.param('id') ?? '');
+    if (!regions.includes(ref.region)) return noLog(c, ref);
+    c.set('log', ref);
+    return next();
+  };
 
-  app.get('/v1/accounts/:id/events/stream', account, query(StreamQuery), async (c) => {
-    const { after, types } = c.req.valid('query');
-    const given = resumeAt(c, after, parseCursor, CURSOR_RULE);
-    if (given instanceof Response) return given;
-    const ref = c.get('account');
-    const place = await locateStream(log, ref, given);
-    if (!place) return unknownAccount(c);
-    if ('kind' in place) return cursorGone(c, place);
-    return eventStream(c, (abort) => followAccount(feed, ref, place, types, abort));
-  });
+  for (const [path, whose] of [
+    ['/v1/accounts/:id/events', account],
+    ['/v1/regions/:id/events', region],
+  ] as const) {
+    app.get(path, whose, query(EventsQuery), async (c) => {
+      const { wait, ...asked } = c.req.valid('query');
+      const ref = c.get('log');
+      const page = await readPage(feed, ref, { ...asked, waitMs: wait * 1000 }, c.req.raw.signal);
+      if (!page) return noLog(c, ref);
+      if (page.kind === 'gone') return cursorGone(c, page);
+      const { next, head, observedThrough } = page;
+      const observed = isCell(ref) ? {} : { observedThrough: instant(observedThrough) };
+      const rest = JSON.stringify({ next, head, ...observed });
+      // Spliced in as they are stored: whoever keeps or compares envelopes gets the same bytes on every way.
+      return c.body(`{"events":[${page.events.join(',')}],${rest.slice(1)}`, 200, {
+        'content-type': 'application/json',
+      });
+    });
+
+    app.get(`${path}/stream`, whose, query(StreamQuery), async (c) => {
+      const { after, types } = c.req.valid('query');
+      const given = resumeAt(c, after, parseCursor, CURSOR_RULE);
+      if (given instanceof Response) return given;
+      const ref = c.get('log');
+      const place = await locateStream(log, ref, given);
+      if (!place) return noLog(c, ref);
+      if ('kind' in place) return cursorGone(c, place);
+      return eventStream(c, (abort) => followLog(feed, ref, place, types, abort));
+    });
+  }
 
   app.get('/v1/events/stream', query(MergedStreamQuery), async (c) => {
     const { after, types } = c.req.valid('query');
@@ -194,19 +216,24 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   app.get('/v1/accounts/:id/status', account, query(z.strictObject({})), async (c) => {
     const ref = c.get('account');
     // Before the head: all that was seen before `observedThrough` is then in the log at or before it.
-    const item = await table.get(keys.status(ref));
+    const [item, upstream] = await Promise.all([
+      table.get(keys.status(ref)),
+      readUpstream(table, ref.region),
+    ]);
     const head = await log.head(ref);
     if (!item || !head) return unknownAccount(c);
     const status = toStatus(item);
+    // Most accounts are not polled while their region fails, so their own status still tells of better days.
+    const outage = REGIONAL.has(status.state) ? outageOf(upstream) : undefined;
     return c.json({
-      state: ref.paused ? 'paused' : status.state,
+      state: ref.paused ? 'paused' : outage ? 'failing' : status.state,
       lastPollAt: instant(status.lastPollAt),
       observedThrough: instant(status.lastGoodCrawlStartedAt),
       consecutiveFailures: status.consecutiveFailures,
       openJobs: status.openJobs,
       unreadJobs: status.unreadJobs,
       head: formatCursor(head.epoch, head.sequence),
-      problem: status.problem,
+      problem: outage ?? status.problem,
       // Missing from the list, and what became of them is open.
       missingJobs: status.missing,
       quarantinedAt: instant(status.quarantinedAt),
@@ -442,6 +469,11 @@ function resumeAt<T>(
 
 function unknownAccount(c: Context): Response {
   return problem(c, 'not-found', { detail: 'There is no such account.' });
+}
+
+function noLog(c: Context, ref: AccountRef): Response {
+  if (!isCell(ref)) return unknownAccount(c);
+  return problem(c, 'not-found', { detail: 'There is no such region, or it has no accounts yet.' });
 }
 
 function cursorGone(c: Context, gone: Gone): Response {

@@ -1,5 +1,5 @@
 /**
- * Reading an account's log as clients do: page by page with a cursor, waiting for what comes (long poll), or as a stream.
+ * Reading a log, an account's or a cell's own, as clients do: page by page with a cursor, waiting for what comes (long poll), or as a stream.
  *
  * A cursor says "everything up to here is mine"; what comes next stands after it. Filters never hold a cursor back: it
  * moves past events that were not asked for.
@@ -62,7 +62,7 @@ export interface Page {
   readonly head: string;
   /**
    * Epoch ms: everything the ordering service's list showed before this instant is at or before `next` (or was there
-   * before tracking began). Null when the page ends before the head, for then it can't be said.
+   * before tracking began). Null when the page ends before the head, for then it can't be said, and for a cell's own log.
    */
   readonly observedThrough: number | null;
 }
@@ -88,7 +88,7 @@ const PAGE_BYTES = 4_000_000;
 const STREAM_BATCH = 100;
 
 /**
- * One page of an account's log; `undefined` for an account without a log. When `waitMs` is given and nothing matches, it
+ * One page of a log; `undefined` where there is none. When `waitMs` is given and nothing matches, it
  * waits until something does, the time is over, or the client is gone. A page can be empty and yet end before the head:
  * then as much was looked at as one request may, and `next` has moved.
  */
@@ -235,10 +235,10 @@ async function scanFrom(
 }
 
 /**
- * An account's events after a place as server-sent events, until the stream's time is over or the signal is aborted. It
+ * A log's events after a place as server-sent events, until the stream's time is over or the signal is aborted. It
  * also ends when its place is no longer in the log: a client that resumes is told so.
  */
-export function followAccount(
+export function followLog(
   deps: FeedDeps,
   ref: AccountRef,
   from: Place,

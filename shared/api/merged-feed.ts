@@ -1,5 +1,5 @@
 /**
- * One stream of the events of all accounts of this process, merged from their logs. It stands in until the cell feed
+ * One stream of the events of all accounts and regions of this process, merged from their logs. It stands in until the cell feed
  * gives all of them one sequence; then only the cursor becomes shorter.
  *
  * Until then a cursor has to say where the stream stands in each log: `{ "<region>/<account>": "<epoch>.<sequence>" }`,
@@ -11,7 +11,7 @@ import pLimit from 'p-limit';
 import * as z from 'zod';
 import { typeMatches } from '../events/event.ts';
 import { parseCursor, toHead } from '../log/log.ts';
-import { type AccountRef, keys } from '../table/schema.ts';
+import { type AccountRef, cellLog, keys } from '../table/schema.ts';
 import { listAccounts } from '../tracking/accounts.ts';
 import {
   cursorOf,
@@ -31,7 +31,7 @@ export interface MergedDeps extends FeedDeps {
   readonly regions: readonly string[];
 }
 
-/** A place in the log of each account, by `<region>/<account>`. */
+/** A place in the log of each account, by `<region>/<account>`, and in the cells' own. */
 export type Places = ReadonlyMap<string, Place>;
 
 /** Accounts one stream follows at most. */
@@ -206,13 +206,15 @@ function toPlace(cursor: string): Place | undefined {
   return parsed?.epoch === undefined ? undefined : { epoch: parsed.epoch, sequence: parsed.sequence };
 }
 
-/** The accounts of all regions, or `undefined` when they are too many: to leave some out would be to hide their events. */
+/**
+ * The logs of all regions, or `undefined` when there are too many accounts: to leave some out would be to hide their events.
+ */
 async function listMerged(deps: MergedDeps): Promise<AccountRef[] | undefined> {
   const lists = await Promise.all(
     deps.regions.map((region) => listAccounts(deps.table, region, MAX_MERGED_ACCOUNTS + 1)),
   );
   const accounts = lists.flat();
-  return accounts.length > MAX_MERGED_ACCOUNTS ? undefined : accounts;
+  return accounts.length > MAX_MERGED_ACCOUNTS ? undefined : [...accounts, ...deps.regions.map(cellLog)];
 }
 
 /** The heads of those accounts that have a log, by `<region>/<account>`. */

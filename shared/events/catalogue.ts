@@ -46,6 +46,8 @@ const text = z.string().nullable();
 
 const base = { account: z.string(), region: z.string() };
 const ofJob = { ...base, job, observed };
+/** Events about a region as a whole stand in the cell's own log, and have no account. */
+const ofCell = { region: z.string(), since: instant.describe('When the first of the failures came.') };
 const ofAccount = { ...base, observed: observed.partial().optional() };
 
 /** Every event type with the sentence that says when it is sent and the schema of its `data`. */
@@ -217,6 +219,19 @@ export const catalogue = {
       status: z.string(),
       formerName: z.string().optional().describe('The service’s lookup calls a known status so from now on.'),
     }),
+  },
+  'upstream.outage': {
+    when: 'The ordering service fails for the whole region; said once, in place of account.poll_failing for each account.',
+    data: z.object({
+      ...ofCell,
+      failedPolls: z.int().describe('Polls that failed since then, with none answered: at least so many.'),
+      accounts: z.int().describe('Different accounts among them: at least so many.'),
+      reason: z.string().describe('Why the last of them failed.'),
+    }),
+  },
+  'upstream.recovered': {
+    when: 'The ordering service answers again after upstream.outage.',
+    data: z.object({ ...ofCell, durationSeconds: z.int().describe('From `since` to the first answer.') }),
   },
 } as const satisfies Record<string, { when: string; data: z.ZodType }>;
 

@@ -1,5 +1,5 @@
 /** The envelope: a numbered event of an account's log as a CloudEvents 1.0 structured JSON document. */
-import { type AccountRef, pad } from '../table/schema.ts';
+import { type AccountRef, isCell, pad } from '../table/schema.ts';
 import type { EventData, EventType } from './catalogue.ts';
 
 /** An event that has been decided but not yet numbered. `time` is epoch ms: when the answer came that shows it. */
@@ -18,7 +18,7 @@ export interface JobEvent {
   readonly specversion: '1.0';
   /** `<account>.<epoch>.<sequence>`; never reused. */
   readonly id: string;
-  /** `/regions/<region>/accounts/<account>` */
+  /** `/regions/<region>/accounts/<account>`; `/regions/<region>` in a cell's own log. */
   readonly source: string;
   readonly type: EventType;
   /** `jobs/<jobNumber>` or `order-groups/<name, percent-encoded>`; absent for events about the account. */
@@ -27,7 +27,8 @@ export interface JobEvent {
   readonly sequence: string;
   readonly dataschema: string;
   readonly datacontenttype: 'application/json';
-  readonly data: { readonly account: string; readonly region: string } & Record<string, unknown>;
+  /** Without an account in a cell's own log. */
+  readonly data: { readonly account?: string; readonly region: string } & Record<string, unknown>;
 }
 
 /** Numbers a draft: the envelope of the event at `sequence` of the log of `ref` in `epoch`. */
@@ -37,18 +38,22 @@ export function toEvent(
   place: { epoch: string; sequence: number },
   schemaBaseUrl: string,
 ): JobEvent {
+  const { region, account } = ref;
+  const [source, about] = isCell(ref)
+    ? [`/regions/${region}`, { region }]
+    : [`/regions/${region}/accounts/${account}`, { account, region }];
   const subject = subjectOf(draft);
   return {
     specversion: '1.0',
-    id: `${ref.account}.${place.epoch}.${place.sequence}`,
-    source: `/regions/${ref.region}/accounts/${ref.account}`,
+    id: `${account}.${place.epoch}.${place.sequence}`,
+    source,
     type: draft.type,
     ...(subject === undefined ? {} : { subject }),
     time: new Date(draft.time).toISOString(),
     sequence: pad(place.sequence, 20),
     dataschema: `${schemaBaseUrl}/v1/event-types/${draft.type}/schema`,
     datacontenttype: 'application/json',
-    data: { account: ref.account, region: ref.region, ...draft.data },
+    data: { ...about, ...draft.data },
   };
 }
 

@@ -29,6 +29,22 @@ export interface AccountRef {
   readonly account: string;
 }
 
+/**
+ * The account id under which a cell's own log stands, with what concerns the region rather than an account. No account can
+ * have it.
+ */
+export const CELL_LOG = '_cell';
+
+/** The cell's own log. */
+export function cellLog(region: string): AccountRef {
+  return { region, account: CELL_LOG };
+}
+
+/** Whether this is a cell's own log rather than an account's. */
+export function isCell(ref: AccountRef): boolean {
+  return ref.account === CELL_LOG;
+}
+
 /** Over how many partitions the index of due polls of one region is spread. */
 export const POLL_SHARDS = 8;
 /** Over how many partitions the due cursors of one sink are spread. */
@@ -43,6 +59,8 @@ export const keys = {
   status: (ref: AccountRef): Key => ({ pk: `STATUS#${path(ref)}`, sk: 'STATUS' }),
   /** A prefix of its own, so that IAM (LeadingKeys) lets only polling read tokens. */
   token: (ref: AccountRef): Key => ({ pk: `TOKEN#${path(ref)}`, sk: 'TOKEN' }),
+  /** What the polls of a region heard of its ordering service. */
+  upstream: (region: string): Key => ({ pk: cellPk(region), sk: 'UPSTREAM' }),
   /** Head and index shards share a partition and come back in one Query, Head first (`HEAD` < `PENDING` < `SHARD`). */
   head: (ref: AccountRef): Key => ({ pk: indexPk(ref), sk: 'HEAD' }),
   shard: (ref: AccountRef, lowestJobNumber: number): Key => ({
@@ -72,6 +90,8 @@ export const keys = {
 
 /** Partition of the accounts of a region. */
 export const accountPk = (region: string): string => `ACCOUNTS#${region}`;
+/** Partition of what is kept of a region as a whole. */
+export const cellPk = (region: string): string => `CELL#${region}`;
 /** Partition of an account's Head, pending marks and index shards. */
 export const indexPk = (ref: AccountRef): string => `INDEX#${path(ref)}`;
 /** Partition of an account's snapshots. */

@@ -64,6 +64,8 @@ export function transition(
     readonly account: Pick<Account, 'pollIntervalSeconds'>;
     readonly baselined: boolean;
     readonly failuresBeforeAlarm: number;
+    /** The service fails for the whole region: that is announced once, and not for each account (rule 12). */
+    readonly regionFails?: boolean;
   },
   startedAt: number,
   now: number,
@@ -109,15 +111,19 @@ export function transition(
     case 'failed': {
       const consecutiveFailures = status.consecutiveFailures + 1;
       const problem = sentence(result.problem);
+      const regionFails = before.regionFails === true;
+      // Of a region that fails only a few accounts are polled as it is, and all shall be when it is back.
+      const doublings = regionFails ? 0 : Math.min(consecutiveFailures - 1, 10);
       const backOffMs = Math.min(
-        intervalMs * 2 ** Math.min(consecutiveFailures - 1, 10),
+        intervalMs * 2 ** doublings,
         Math.max(intervalMs, MAX_BACK_OFF_SECONDS * 1000),
       );
       const asked = result.problem instanceof OrderingError ? (result.problem.retryAfterMs ?? 0) : 0;
       const refused = isRefusal(result.problem);
       // Nothing but an answer proves that they are good again: a failure before it tells nothing of them.
       const rejected = refused || (wereRejected && !result.accepted);
-      const alarmed = status.alarmed || (!rejected && consecutiveFailures >= before.failuresBeforeAlarm);
+      const failing = !rejected && consecutiveFailures >= before.failuresBeforeAlarm;
+      const alarmed = status.alarmed || (failing && !regionFails);
       if (refused && !wereRejected) {
         events.push({ type: 'account.credentials_rejected', time: now, data: { reason: problem } });
       }
@@ -131,7 +137,7 @@ export function transition(
       return {
         state: rejected
           ? 'credentials_rejected'
-          : alarmed
+          : failing || alarmed
             ? 'failing'
             : status.quarantinedAt !== null
               ? 'quarantined'

@@ -3,13 +3,16 @@ import type { EventLog } from '../log/log.ts';
 import {
   type AccountRef,
   accountPk,
+  cellLog,
   instantText,
+  isCell,
   keys,
   POLL_SHARDS,
   pollDue,
   pollDuePk,
 } from '../table/schema.ts';
 import type { Item, Table, Value } from '../table/table.ts';
+import { claimable } from './breaker.ts';
 
 /** An account as it was registered. Its credentials stand elsewhere: `secretRef` says where. */
 export interface Account extends AccountRef {
@@ -111,7 +114,8 @@ export function toStatus(item: Item): Status {
 
 /**
  * Registers an account, due for its first poll at once, or changes how a known one is polled: history, epoch and state
- * of a known account stay. Repeating it is harmless, also after it was cut off half way.
+ * of a known account stay. Repeating it is harmless, also after it was cut off half way. The first account of a region
+ * starts the cell's own log, too. Throws for the id that is reserved for that.
  */
 export async function registerAccount(
   table: Table,
@@ -120,9 +124,12 @@ export async function registerAccount(
   options: { readonly now: number; readonly epoch: string },
 ): Promise<void> {
   const { region, account: id, ...attributes } = account;
+  if (isCell(account)) throw new Error(`No account can have the id ${id}.`);
   await table.write({ update: keys.account({ region, account: id }), set: attributes });
-  const started = log.start(account, options.epoch);
-  if ('put' in started) await table.write(started);
+  for (const ref of [cellLog(region), account]) {
+    const started = log.start(ref, options.epoch);
+    if ('put' in started) await table.write(started);
+  }
   const created = await table.write({
     put: {
       ...keys.status(account),
@@ -170,7 +177,8 @@ export async function listAccounts(table: Table, region: string, limit: number):
 /**
  * Takes the accounts of a region whose poll is due, up to `limit`: each is claimed for `claimSeconds` by moving its due
  * time on, so that no other tick takes it, and so that it comes back by itself when its poll dies. A poll that ends sets
- * the next due time itself.
+ * the next due time itself. While the ordering service fails for the whole region only a few are taken, those that have
+ * waited longest: a claim moves them behind all others (rule 12).
  */
 export async function claimDue(
   table: Table,
@@ -189,7 +197,9 @@ export async function claimDue(
     ),
   );
   const due = shards.flat().sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
-  for (const item of due.slice(0, options.limit)) {
+  if (due.length === 0) return [];
+  const limit = Math.min(options.limit, await claimable(table, region, options.now));
+  for (const item of due.slice(0, limit)) {
     const ref = { region, account: String(item.dueSk).split('#')[1] ?? '' };
     const outcome = await table.write({
       update: { pk: item.pk, sk: item.sk },

@@ -52,6 +52,8 @@ export interface Crawl {
   readonly observations: ReadonlyMap<number, Observation>;
   /** Pages of which something was read. */
   readonly pages: number;
+  /** When the last of the pages that answered did; null when none was. */
+  readonly answeredAt: number | null;
 }
 
 /**
@@ -75,12 +77,14 @@ export async function crawl(
   const list = new ListReader(client, {}, options.signal);
   const observations = new Map<number, Observation>();
   const pages = new Set<number>();
+  let answered: number | null = null;
   /** The number of pages as the latest answer has it; pages can come and go while they are read. */
   let last = 1;
   let next = 1;
 
   function take({ body, askedAt, answeredAt }: Answer<ActiveJobsPage>): void {
     pages.add(pageAt((body.pageNumber - 1) * body.pageSize));
+    answered = Math.max(answered ?? 0, answeredAt);
     last = Math.max(last, lastPage(body));
     const look: Look = { askedAt, answeredAt, view: 'list' };
     for (const job of body.items) {
@@ -127,6 +131,7 @@ export async function crawl(
     ...(problem === undefined ? {} : { problem }),
     observations,
     pages: pages.size,
+    answeredAt: answered,
   };
 }
 

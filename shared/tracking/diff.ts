@@ -186,7 +186,7 @@ export function seenInDetail(
       : [];
   const step = announce(
     // What an old job that was only hidden already is counts as announced, and so does that it is overdue.
-    proof?.created === false && isOverdue(snapshot, look) ? overdueSaid(snapshot) : snapshot,
+    proof?.created === false && overdueIn(snapshot, look) ? overdueSaid(snapshot) : snapshot,
     look,
     proof?.created ? proof.since : since,
     [
@@ -251,8 +251,8 @@ export function announceEnding(
  * for after the due instant.
  */
 export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step {
-  const due = dueOf(snapshot);
-  if (due === undefined || !isOverdue(snapshot, look)) return { snapshot, events: [], shown: [] };
+  const due = overdueIn(snapshot, look);
+  if (!due) return { snapshot, events: [], shown: [] };
   const after = overdueSaid(snapshot);
   if (known.baselineStartedAt === null) return { snapshot: after, events: [], shown: [] };
   // At the due instant it was not overdue yet, whenever the due date was set.
@@ -264,10 +264,9 @@ export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step
 /** When a listed job will be overdue (epoch ms), unless it is dispatched, has no due date, or that was said already. */
 export function dueOf(snapshot: Snapshot): { readonly at: number; readonly zone: string } | undefined {
   const { list, announced } = snapshot;
-  const dateDue = list?.dateDue ?? null;
-  if (dateDue === null || announced.dateOut !== null || list?.dateOut) return undefined;
-  if (announced.overdueFor !== null && sameTime(announced.overdueFor, dateDue)) return undefined;
-  const reading = readInstants(dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
+  if (!list?.dateDue || list.dateOut || announced.dateOut !== null) return undefined;
+  if (sameTime(announced.overdueFor, list.dateDue)) return undefined;
+  const reading = readInstants(list.dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
   return reading && { at: reading.latest, zone: reading.zone };
 }
 
@@ -348,12 +347,15 @@ function counted(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapshot['announ
 
 type SharedValues = Pick<ListView, SharedField>;
 
+/** Whether a field of one view is as it was. A flag that is missing from one side is not said, and no change. */
 function same(field: SharedField, a: SharedValues, b: SharedValues): boolean {
-  if (field === 'dateDue') return sameTime(a.dateDue, b.dateDue);
-  const [one, other] = [a[field], b[field]];
-  // A flag that is missing from one side is not said, and no change.
-  if (field === 'canEdit' || field === 'mustDate') return one === null || other === null || one === other;
-  return one === other;
+  const flag = field === 'canEdit' || field === 'mustDate';
+  return (flag && (a[field] === null || b[field] === null)) || equal(field, a, b);
+}
+
+/** Whether both say the same of a field. A flag that one of them leaves unsaid was not told by it. */
+function equal(field: SharedField, a: SharedValues, b: SharedValues): boolean {
+  return field === 'dateDue' ? sameTime(a.dateDue, b.dateDue) : a[field] === b[field];
 }
 
 /**
@@ -387,7 +389,7 @@ function newsIn(
   return SHARED_FIELDS.filter(
     (field) =>
       !same(field, was, next) &&
-      !(passing?.other && same(field, passing.other, next)) &&
+      !(passing?.other && equal(field, passing.other, next)) &&
       !passing?.unsure.includes(field),
   );
 }
@@ -419,7 +421,7 @@ interface DetailFields {
 function heard({ list, detail, unsure }: Snapshot, next: DetailView): DetailFields {
   if (detail === null) return { changes: [], kept: {}, unsure: [] };
   const apart = SHARED_FIELDS.filter(
-    (field) => !same(field, detail, next) && !(list && same(field, list, next)),
+    (field) => !same(field, detail, next) && !(list && equal(field, list, next)),
   );
   const kept = apart.filter((field) => !unsure.includes(field));
   return {
@@ -565,7 +567,7 @@ function trackingShown(
   next: readonly TrackingEntry[],
   passed: readonly TrackingEntry[],
 ): Tracking {
-  if (next.length === 0 || (was === null && announced.length > 0)) return { announced, events: [] };
+  if (was === null && announced.length > 0) return { announced, events: [] };
   const { both, added: unknown } = pairUp(announced, next);
   const known = pairUp(passed, next).both.map(([, to]) => to);
   const added = unknown.filter((entry) => !known.includes(entry));
@@ -630,7 +632,7 @@ function believe<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
     .both.map(([entry]) => entry)
     .filter((entry) => missing.includes(entry));
   return {
-    believed: { ...next, dateOut, tracking: kept.length === 0 ? next.tracking : [...next.tracking, ...kept] },
+    believed: { ...next, dateOut, tracking: [...next.tracking, ...kept] },
     takenBack: dateOut !== next.dateOut || kept.length > 0,
   };
 }
@@ -646,9 +648,10 @@ function agreed(list: ListView, announced: Snapshot['announced']): ListView {
 
 // Overdue
 
-function isOverdue(snapshot: Snapshot, look: Look): boolean {
+/** What is due according to a snapshot, if a look was asked for after that. */
+function overdueIn(snapshot: Snapshot, look: Look): ReturnType<typeof dueOf> {
   const due = dueOf(snapshot);
-  return due !== undefined && look.askedAt > due.at;
+  return due && look.askedAt > due.at ? due : undefined;
 }
 
 function overdueSaid(snapshot: Snapshot): Snapshot {

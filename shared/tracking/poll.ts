@@ -6,8 +6,9 @@
  *   decide   diff.ts, departures.ts and account-state.ts, pure
  *   write    chunks, each a transaction complete in itself; last the Status that says how far we have seen
  *
- * A quiet poll reads Account, Status, Head and index, and writes Status alone. A poll that loses its fence drops what it
- * saw. A poll that dies leaves what it committed true, and the next one finds the rest by itself.
+ * A quiet poll reads Account, Status, what was heard of the region's service, Head and index, and writes Status alone. A
+ * poll that loses its fence drops what it saw. A poll that dies leaves what it committed true, and the next one finds the
+ * rest by itself.
  */
 import type { EventDraft } from '../events/event.ts';
 import { type EventLog, type Head, toHead } from '../log/log.ts';
@@ -18,6 +19,14 @@ import { type AccountRef, indexPk, keys } from '../table/schema.ts';
 import type { Table, Value, Write } from '../table/table.ts';
 import { type PollResult, sentence, transition } from './account-state.ts';
 import { type Account, type AccountState, type Status, schedule, toAccount, toStatus } from './accounts.ts';
+import {
+  failsForAll,
+  hearUpstream,
+  isServiceFault,
+  noteAnswer,
+  noteFailure,
+  type Upstream,
+} from './breaker.ts';
 import { type Crawl, crawl, ListReader, type Noticed } from './crawl.ts';
 import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
 import { GroupBook, groupDispatched, judgeGroup, readGroup, type Told } from './groups.ts';
@@ -128,9 +137,10 @@ async function begin(
   startedAt: number,
   deadline: number,
 ): Promise<Poll | string> {
-  const [accountItem, statusItem] = await Promise.all([
+  const [accountItem, statusItem, upstream] = await Promise.all([
     deps.table.get(keys.account(ref)),
     deps.table.get(keys.status(ref)),
+    hearUpstream(deps.table, ref.region),
   ]);
   if (!accountItem || !statusItem) return 'The account is not registered.';
   const account = toAccount(accountItem);
@@ -162,7 +172,7 @@ async function begin(
     ref,
     others.filter(({ sk }) => sk.startsWith('PENDING#')),
   );
-  return new Poll(deps, account, status, head, index, groups, startedAt, deadline);
+  return new Poll(deps, account, status, upstream, head, index, groups, startedAt, deadline);
 }
 
 /** Another poll has spoken since this one began. */
@@ -185,6 +195,7 @@ class Poll {
   readonly #known: Known;
   readonly #statuses: StatusNames;
   readonly #pollId: string;
+  #upstream: Upstream;
   #head: Head;
   #revision: number;
   #events = 0;
@@ -194,6 +205,7 @@ class Poll {
     deps: PollDeps,
     account: Account,
     status: Status,
+    upstream: Upstream,
     head: Head,
     index: JobIndex,
     groups: GroupBook,
@@ -203,6 +215,7 @@ class Poll {
     this.#deps = deps;
     this.#account = account;
     this.#status = status;
+    this.#upstream = upstream;
     this.#head = head;
     this.#index = index;
     this.#groups = groups;
@@ -240,6 +253,10 @@ class Poll {
     });
     /** `accepted`: the service answered something with these credentials. */
     const failed = async (problem: unknown, accepted: boolean) => {
+      if (pages === 0 && isServiceFault(problem)) {
+        const failure = { at: this.#deps.now(), reason: problem.message };
+        this.#upstream = await noteFailure(this.#deps, this.#account, failure, this.#upstream);
+      }
       const state = await this.#finish(
         { kind: 'failed', problem, accepted },
         { lastPollAt: this.#startedAt },
@@ -258,7 +275,8 @@ class Poll {
       const notice = (job: ActiveJob): Noticed => this.#notice(job);
       const seen = await crawl(client, { now: this.#deps.now, notice, signal });
       pages = seen.pages;
-      if (pages === 0) return await failed(seen.problem, identity !== undefined);
+      if (seen.answeredAt === null) return await failed(seen.problem, identity !== undefined);
+      this.#upstream = await noteAnswer(this.#deps, this.#account.region, seen.answeredAt, this.#upstream);
 
       if (this.#baselined && statusesIn(seen).some((name) => this.#statuses.mayBeRenamed(name))) {
         await this.#readStatuses(client, signal);
@@ -741,6 +759,8 @@ class Poll {
     attributes: { [attribute: string]: Value | undefined },
     head?: { [attribute: string]: Value | undefined },
   ): Promise<AccountState> {
+    const now = this.#deps.now();
+    const ofService = result.kind === 'failed' && isServiceFault(result.problem);
     const next = transition(
       result,
       {
@@ -748,9 +768,10 @@ class Poll {
         account: this.#account,
         baselined: this.#baselined,
         failuresBeforeAlarm: this.#deps.settings.failuresBeforeAlarm,
+        regionFails: ofService && failsForAll(this.#upstream, now),
       },
       this.#startedAt,
-      this.#deps.now(),
+      now,
     );
     const set = {
       ...attributes,

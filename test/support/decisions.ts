@@ -1,0 +1,94 @@
+/** A job as its two views show it, look after look: what the tests of the pure decisions are told in. */
+import { expect } from 'vitest';
+import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
+import type { EventDraft } from '../../shared/events/event.ts';
+import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
+import {
+  type Known,
+  type Look,
+  type Sighting,
+  type Step,
+  seenInDetail,
+  seenInList,
+} from '../../shared/tracking/diff.ts';
+import type { Snapshot } from '../../shared/tracking/snapshot.ts';
+import { type DetailView, detailView, type ListView, listView } from '../../shared/tracking/views.ts';
+
+export const MINUTE = 60_000;
+/** When the crawl began that became the baseline. Polls are a minute apart from here on. */
+export const BASELINE = Date.parse('2026-03-02T08:00:00Z');
+
+/** When a poll begins (epoch ms); the list is read a second later, a job's own record two seconds later. */
+export const at = (poll: number): number => BASELINE + poll * MINUTE;
+export const listedAt = (poll: number): number => at(poll) + 1000;
+export const detailedAt = (poll: number): number => at(poll) + 2000;
+export const iso = (time: number): string => new Date(time).toISOString();
+
+/** A list view, from the fields the service sends. */
+export const listed = (fields: object = {}): ListView =>
+  listView(ActiveJob.parse({ jobNumber: 1, masterJobStatus: 'Proof', ...fields }));
+/** A detail view, likewise. */
+export const detailed = (fields: object = {}): DetailView =>
+  detailView(JobDetail.parse({ jobNumber: 1, jobStatus: 'Proof', ...fields }));
+
+export const parcel = (trackingNumber: string | null, trackingLink: string | null = null) => ({
+  trackingNumber,
+  trackingLink,
+});
+
+export const lookAt = (time: number, view: Look['view'] = 'list'): Look => ({
+  askedAt: time,
+  answeredAt: time + 10,
+  view,
+});
+/** What a poll knows of its account: tracked since the baseline, last crawled a minute ago. */
+export const knownAt = (time: number): Known => ({
+  startedAt: time,
+  lastGoodCrawlStartedAt: time - MINUTE,
+  baselineStartedAt: BASELINE,
+});
+export const beforeBaseline = (time: number): Known => ({ ...knownAt(time), baselineStartedAt: null });
+
+export const sighting = (fields: object, poll: number): Sighting => ({
+  view: listed(fields),
+  look: lookAt(listedAt(poll)),
+});
+
+/** The list shows a job in a poll; `before` is undefined when it never did. */
+export function list(before: Snapshot | undefined, fields: object, poll: number, known = knownAt(at(poll))) {
+  return checked(seenInList(1, before, sighting(fields, poll), known));
+}
+
+/** A job's own record is read in a poll; `shown` is how the list shows the job then, absent when the job has left it. */
+export function detail(before: Snapshot, fields: object, poll: number, shown?: object) {
+  const look = lookAt(detailedAt(poll), 'detail');
+  return checked(
+    seenInDetail(before, detailed(fields), shown && sighting(shown, poll), look, knownAt(at(poll))),
+  );
+}
+
+/** The list shows one job poll after poll, beginning with the baseline: the events of each, and what is known at the end. */
+export function polls(...views: object[]): { snapshot: Snapshot; events: readonly EventDraft[][] } {
+  let snapshot: Snapshot | undefined;
+  const events = views.map((view, n) => {
+    const step = list(snapshot, view, n, n === 0 ? beforeBaseline(at(0)) : knownAt(at(n)));
+    snapshot = step.snapshot;
+    return [...step.events];
+  });
+  return { snapshot: snapshot as Snapshot, events };
+}
+
+/** A job of the baseline. */
+export const start = (fields: object = {}): Snapshot => polls(fields).snapshot;
+
+export const types = (step: { events: readonly EventDraft[] }): string[] =>
+  step.events.map((event) => event.type);
+
+/** Lets a step pass whose events are as the catalogue has them. */
+export function checked<S extends Step>(step: S): S {
+  for (const { type, data } of step.events) {
+    const parsed = catalogue[type as EventType].data.safeParse({ account: 'acme', region: 'us', ...data });
+    expect(parsed.error, type).toBeUndefined();
+  }
+  return step;
+}
