@@ -607,9 +607,11 @@ function trackingInDetail(
   const events = [...inList.events, ...shown.events];
   const { announced } = shown;
   const lacking = pairUp(announced, next.tracking).gone;
-  const removed = listed
-    ? pairUp(lacking, listed.view.tracking).gone
-    : pairUp(lacking, was ?? []).both.map(([entry]) => entry);
+  // Each set is compared as a whole: one parcel of it stands for one, even where two have the same link.
+  const takenBack = listed
+    ? pairUp(announced, listed.view.tracking).gone
+    : pairUp(announced, was ?? []).both.map(([entry]) => entry);
+  const removed = lacking.filter((entry) => takenBack.includes(entry));
   if (removed.length === 0) return { announced, events };
   return {
     announced: announced.filter((entry) => !removed.includes(entry)),
@@ -624,8 +626,11 @@ function believe<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
   announced: Snapshot['announced'],
 ): { believed: V; takenBack: boolean } {
   const dateOut = next.dateOut ?? (announced.dateOut === null ? null : (was?.dateOut ?? null));
-  const missing = pairUp(was?.tracking ?? [], next.tracking).gone;
-  const kept = pairUp(missing, announced.tracking).both.map(([entry]) => entry);
+  const shown = was?.tracking ?? [];
+  const missing = pairUp(shown, next.tracking).gone;
+  const kept = pairUp(shown, announced.tracking)
+    .both.map(([entry]) => entry)
+    .filter((entry) => missing.includes(entry));
   return {
     believed: { ...next, dateOut, tracking: [...next.tracking, ...kept] },
     takenBack: dateOut !== next.dateOut || kept.length > 0,

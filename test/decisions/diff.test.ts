@@ -275,6 +275,19 @@ describe('the two views of one job (rule 4)', () => {
     expect(types(list(gone.snapshot, shown, 4))).toEqual(['job.tracking_added']);
   });
 
+  test('a parcel that is gone is removed, also when another one has its link', () => {
+    const link = 'https://x/1';
+    const shown = { tracking: [parcel(null, link), parcel('A', link)] };
+    const left = { tracking: [parcel('A', link)] };
+    const fewer = list(list(start({}), shown, 1).snapshot, left, 2);
+    const gone = detail(fewer.snapshot, { shippingAddresses: left.tracking }, 2, left);
+    expect(gone.events).toMatchObject([
+      { type: 'job.tracking_removed', data: { tracking: [{ number: null, link }] } },
+    ]);
+    expect([gone.open, gone.snapshot.list?.tracking]).toEqual([false, [{ number: 'A', link }]]);
+    expect(list(gone.snapshot, left, 3).snapshot.heldBack).toBeUndefined();
+  });
+
   test('a parcel that shares its link with one that has no number is a parcel of its own, in either view', () => {
     const link = 'https://x/1';
     const both = [parcel(null, link), parcel('A', link)];

@@ -101,9 +101,16 @@ export function createGroupLedger(history: History, problems: string[]) {
             stand.list?.orderGroup === group && stand.where !== 'cancelled' && stand.list.dateOut === null
           );
         });
+        // What became of an undispatched job that had ended before tracking began is never known.
+        const known = new Set(snapshots.map(({ jobNumber }) => jobNumber));
+        const lost = history.jobs.some(
+          (job) =>
+            !known.has(job) &&
+            history.stands(job).some(({ list }) => list?.orderGroup === group && list.dateOut === null),
+        );
         // Nobody can ask after a group of which no list shows a job.
         const shown = history.jobs.some((job) => counts(history.now(job), group));
-        if (open || openInTruth || !shown) continue;
+        if (open || openInTruth || lost || !shown) continue;
         for (const { jobNumber, announced } of members) {
           const own = dispatched.get(jobNumber);
           if (announced.dateOut === null || own?.group !== group) continue;

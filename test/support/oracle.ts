@@ -305,10 +305,11 @@ const ENDING_OF = {
 /** What rule 4 leaves unsaid: the list had the word, and what only the record shows then can't be judged. */
 function createLeeway() {
   const unsure = new Set<string>();
-  const read = new Set<number>();
+  /** The dispatch date that a job's record had when it was read last. */
+  const read = new Map<number, string | null>();
   /** What a record showed of dispatch and tracking at any time: what it never showed can't be missing from it. */
   const shownOnce = new Set<string>();
-  /** What it showed otherwise than was said when it was read for the first time: that is no news. */
+  /** What it showed otherwise than was said when it showed something for the first time: that is no news. */
   const takenOver = new Set<string>();
 
   return {
@@ -317,11 +318,12 @@ function createLeeway() {
       for (const field of fields) unsure.add(`${jobNumber} ${field}`);
       if (detail === null) return false;
       const first = !read.has(jobNumber);
-      read.add(jobNumber);
+      const before = read.get(jobNumber) ?? null;
+      read.set(jobNumber, detail.dateOut);
       if (detail.dateOut !== null) {
         shownOnce.add(`${jobNumber} dateOut`);
         const other = announced.dateOut !== null && announced.dateOut !== detail.dateOut;
-        if (first && other) takenOver.add(`${jobNumber} dateOut ${detail.dateOut}`);
+        if (before === null && other) takenOver.add(`${jobNumber} dateOut ${detail.dateOut}`);
       }
       for (const { number, link } of detail.tracking) {
         const parcel = `${jobNumber} ${number ?? link}`;
