@@ -164,6 +164,18 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([b, c], { name: 'WEB-2', again: true })]);
   });
 
+  test('a group that all jobs left is remembered: whoever comes in later makes it complete again', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-2']);
+    const [a = 0, b = 0] = jobs;
+    rig.upstream.dispatch(a);
+    await groupEvents(rig);
+    rig.upstream.edit(a, { orderGroup: null });
+    rig.upstream.edit(b, { orderGroup: 'WEB-1' });
+    expect(await groupEvents(rig)).toEqual([]);
+    rig.upstream.dispatch(b);
+    expect(await groupEvents(rig)).toEqual([complete([b], { again: true })]);
+  });
+
   test('what was complete before tracking began is never said, nor is what an old hidden job completes', async () => {
     const rig = await createRig();
     const [a = 0, b = 0, hidden = 0] = Array.from({ length: 3 }, () =>

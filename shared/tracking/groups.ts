@@ -142,18 +142,20 @@ export function judgeGroup(
   return { kind: 'complete', group: { ...after, announced: true } };
 }
 
-/** The event that says a group is complete; `group` is as {@link judgeGroup} leaves it. */
-export function groupDispatched(group: Group, look: Look): EventDraft {
+/**
+ * The event that says a group is complete; `group` is as {@link judgeGroup} leaves it. Its jobs are those that were `shown`:
+ * a member that is not may have left the group since it was last looked at.
+ */
+export function groupDispatched(group: Group, shown: readonly ShownMember[], look: Look): EventDraft {
   const { orderGroup, members, again, since } = group;
-  const inPhase = (phase: MemberPhase): number[] =>
-    [...members].flatMap(([jobNumber, its]) => (its === phase ? [jobNumber] : [])).sort((a, b) => a - b);
+  const inOrder = (jobNumbers: readonly number[]): number[] => [...jobNumbers].sort((a, b) => a - b);
   return {
     type: 'order_group.dispatched',
     time: look.answeredAt,
     data: {
       orderGroup,
-      jobs: inPhase('dispatched'),
-      gone: inPhase('gone'),
+      jobs: inOrder(shown.map(({ jobNumber }) => jobNumber)),
+      gone: inOrder([...members].flatMap(([jobNumber, phase]) => (phase === 'gone' ? [jobNumber] : []))),
       again,
       observed: {
         at: new Date(look.answeredAt).toISOString(),
@@ -175,7 +177,10 @@ export async function readGroup(
     const query = { page, orderGroup, includeClosedJobs: true };
     const { body, askedAt, answeredAt } = await readListPage(client, query, signal);
     // A service that does not know the filter would show other jobs.
-    for (const job of body.items) if (job.orderGroup === orderGroup) shown.push(job);
+    for (const { jobNumber, dateOut, orderGroup: its } of body.items) {
+      if (its === orderGroup && !shown.some((job) => job.jobNumber === jobNumber))
+        shown.push({ jobNumber, dateOut });
+    }
     if (!body.hasNextPage) return { shown, look: { askedAt, answeredAt, view: 'search' } };
     if (page === MAX_PAGES) throw new Error(`An order group has more than ${MAX_PAGES} pages of jobs.`);
   }
@@ -283,7 +288,9 @@ export class GroupBook {
 
   #groupWrite(group: Group, now: number): Write {
     const key = keys.group(this.#ref, group.orderGroup);
-    return group.members.size === 0 && !group.tooLarge ? { delete: key } : putGroup(key, group, now);
+    const { members, announced, again, tooLarge } = group;
+    const forgettable = members.size === 0 && !announced && !again && !tooLarge;
+    return forgettable ? { delete: key } : putGroup(key, group, now);
   }
 }
 

@@ -439,7 +439,7 @@ class Poll {
         const verdict = judgeGroup(group, shown, told);
         if (verdict.kind === 'unproven') return this.#groups.triedInVain(name, context);
         this.#groups.set(verdict.group);
-        if (verdict.kind === 'complete') events.push(groupDispatched(verdict.group, look));
+        if (verdict.kind === 'complete') events.push(groupDispatched(verdict.group, shown, look));
       } catch (cause) {
         problem ??= cause;
         this.#groups.triedInVain(name, context);
