@@ -46,7 +46,8 @@ export function createGroupLedger(history: History, problems: string[]) {
         // What was dispatched stays so, also when it is gone from every list, or from the service.
         jobs.every((job) => {
           const stand = at(job);
-          return stand?.where === 'nowhere' || (stand?.list?.orderGroup === orderGroup && stand.list.dateOut);
+          const unseen = stand?.where === 'nowhere' || stand?.where === 'hidden';
+          return unseen || (stand?.list?.orderGroup === orderGroup && stand.list.dateOut);
         })
       );
     });

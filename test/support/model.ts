@@ -101,7 +101,7 @@ const rounds: fc.Arbitrary<Round> = fc.record({
 /** Histories of up to a dozen jobs, a few pages of them at a time. */
 export const histories: fc.Arbitrary<ModelHistory> = fc.record({
   leavesListOnDispatch: fc.boolean(),
-  pageSize: fc.constantFrom(3, 2, 5, 100),
+  pageSize: fc.constantFrom(4, 2, 5, 100),
   looksPerPoll: fc.constantFrom(60, 60, 60, 4),
   jobs: fc.array(creation, { maxLength: MOST_JOBS_AT_FIRST }),
   past: fc.array(change, { maxLength: 4 }),
