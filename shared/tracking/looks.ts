@@ -134,7 +134,8 @@ async function lookAt(
       const sighting = { view: active, look: activeLook };
       // A job that has settled so far is judged by its detail as such; then it is in the list again.
       if (snapshot.settling === null) work.listed = sighting;
-      if (snapshot.unproven !== null) takeInList(work, known);
+      // The search came after the detail, so its sighting is no part of what the detail proves.
+      if (snapshot.unproven !== null && !detail) takeInList(work, known);
       if (detail) takeInDetail(work, detail, detailLook, context);
       work.listed = sighting;
       if (snapshot.unproven === null) takeInList(work, known);
