@@ -134,9 +134,10 @@ async function lookAt(
       const sighting = { view: active, look: activeLook };
       // A job that has settled so far is judged by its detail as such; then it is in the list again.
       if (snapshot.settling === null) work.listed = sighting;
-      // The search came after the detail, so its sighting is no part of what the detail proves.
-      if (snapshot.unproven !== null && !detail) takeInList(work, known);
-      if (detail) takeInDetail(work, detail, detailLook, context);
+      if (snapshot.unproven !== null) takeInList(work, known);
+      // Where this is its first sighting, what is said of it rests on the detail and on the search that came after.
+      const firstSeen = snapshot.unproven !== null && snapshot.list === null;
+      if (detail) takeInDetail(work, detail, firstSeen ? evidence.look : detailLook, context);
       work.listed = sighting;
       if (snapshot.unproven === null) takeInList(work, known);
       else if (!detail) work.snapshot = unanswered({ ...work.snapshot, departure: null }, context);
