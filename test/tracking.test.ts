@@ -1422,7 +1422,7 @@ describe('between two looks (rule 8)', () => {
     await rig.poll();
     const events = (await rig.fresh()).filter(({ subject }) => subject === `jobs/${job}`);
     expect(events.map(({ type }) => type).slice(0, 2)).toEqual(['job.created', 'job.dispatched']);
-    const { observed, occurredAt } = events[1]?.data as unknown as {
+    const { observed, occurredAt } = (events[1] as JobEvent).data as unknown as {
       observed: { at: string; view: string };
       occurredAt: string;
     };
