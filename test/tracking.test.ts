@@ -1409,6 +1409,27 @@ describe('between two looks (rule 8)', () => {
     expect(await rig.pollTypes(3)).toEqual([`job.created ${job}`, `job.closed ${job}`]);
   });
 
+  test('dispatched while it is asked after: the dispatch has the evidence of the answer that showed it', async () => {
+    const rig = await baselined(1, { pollIntervalSeconds: 900 });
+    await rig.poll();
+    // Created after the page was read, and found by the sweep.
+    let job = 0;
+    rig.sandbox.onRequest = ({ query, jobNumber }) => {
+      rig.pass(0.001);
+      if (query.includeClosedJobs && !query.searchText) job ||= rig.upstream.createJob();
+      if (query.searchText && !jobNumber && !rig.upstream.job(job)?.dateOut) rig.upstream.dispatch(job);
+    };
+    await rig.poll();
+    const events = (await rig.fresh()).filter(({ subject }) => subject === `jobs/${job}`);
+    expect(events.map(({ type }) => type).slice(0, 2)).toEqual(['job.created', 'job.dispatched']);
+    const { observed, occurredAt } = (events[1] as JobEvent).data as unknown as {
+      observed: { at: string; view: string };
+      occurredAt: string;
+    };
+    expect(observed.view).toBe('search');
+    expect(Date.parse(observed.at)).toBeGreaterThanOrEqual(Date.parse(occurredAt));
+  });
+
   test('also when a job goes while they are read, and the others move up', async () => {
     const rig = await baselined(1, { pollIntervalSeconds: 900 });
     const jobs = Array.from({ length: 101 }, () => rig.upstream.createJob());

@@ -135,7 +135,9 @@ async function lookAt(
       // A job that has settled so far is judged by its detail as such; then it is in the list again.
       if (snapshot.settling === null) work.listed = sighting;
       if (snapshot.unproven !== null) takeInList(work, known);
-      if (detail) takeInDetail(work, detail, detailLook, context);
+      // Where this is its first sighting, what is said of it rests on the detail and on the search that came after.
+      const firstSeen = snapshot.unproven !== null && snapshot.list === null;
+      if (detail) takeInDetail(work, detail, firstSeen ? evidence.look : detailLook, context);
       work.listed = sighting;
       if (snapshot.unproven === null) takeInList(work, known);
       else if (!detail) work.snapshot = unanswered({ ...work.snapshot, departure: null }, context);

@@ -43,10 +43,10 @@ export function createGroupLedger(history: History, problems: string[]) {
           const stand = at(job);
           return !stand || !counts(stand, orderGroup) || stand.list?.dateOut != null;
         }) &&
-        // What was dispatched stays so, also when it is gone from every list, or from the service.
+        // What was dispatched and left the list counts as the log has it: it is looked at only now and then.
         jobs.every((job) => {
           const stand = at(job);
-          return stand?.where === 'nowhere' || (stand?.list?.orderGroup === orderGroup && stand.list.dateOut);
+          return stand?.where !== 'active' || (stand.list?.orderGroup === orderGroup && stand.list.dateOut);
         })
       );
     });

@@ -101,7 +101,7 @@ const rounds: fc.Arbitrary<Round> = fc.record({
 /** Histories of up to a dozen jobs, a few pages of them at a time. */
 export const histories: fc.Arbitrary<ModelHistory> = fc.record({
   leavesListOnDispatch: fc.boolean(),
-  pageSize: fc.constantFrom(3, 2, 5, 100),
+  pageSize: fc.constantFrom(4, 2, 5, 100),
   looksPerPoll: fc.constantFrom(60, 60, 60, 4),
   jobs: fc.array(creation, { maxLength: MOST_JOBS_AT_FIRST }),
   past: fc.array(change, { maxLength: 4 }),
@@ -110,16 +110,26 @@ export const histories: fc.Arbitrary<ModelHistory> = fc.record({
 });
 
 /**
- * When the service is polled after the last change and the last fault, until everything it shows is said: seven polls.
+ * How long to wait before each poll after the last change and the last fault, in seconds, until everything that the
+ * service shows is said. That takes five polls:
  * - At once: what the list shows is seen. Looks that failed are tried again within 15 minutes:
  * - 15 minutes on, each departure is looked into; again 15 minutes on, what was suspected then is confirmed.
  * - Looks whose answers told nothing, and looks at settling jobs, are a day apart at most: so a day later all was looked
  *   at that could have changed since, and 15 minutes after that what was suspected then is confirmed too.
- * With a budget of looks per poll, each of them takes as many polls as looks can be owed at a time.
+ * Where a poll makes fewer looks than there are jobs, each of the five takes as many polls as it needs for all.
  */
-const SETTLING_WAITS_SECONDS = [60, 900, 900, DAY, 900];
+export function settlingWaits(jobs: number, looksPerPoll: number): number[] {
+  return [60, 900, 900, DAY, 900].flatMap((seconds) => repeated(seconds, jobs, looksPerPoll));
+}
+
 /** Then the jobs that left are watched to the end of their seven days, and nothing more is said of them. */
-const FAREWELL_WAITS_SECONDS = [8 * DAY, 60];
+export function farewellWaits(jobs: number, looksPerPoll: number): number[] {
+  return [8 * DAY, 60].flatMap((seconds) => repeated(seconds, jobs, looksPerPoll));
+}
+
+function repeated(seconds: number, jobs: number, looksPerPoll: number): number[] {
+  return [seconds, ...Array.from({ length: Math.max(0, Math.ceil(jobs / looksPerPoll) - 1) }, () => 60)];
+}
 
 /**
  * Runs a history against a tracker on this table, and gives what the log says wrong, in sentences. `table` has to be
@@ -263,10 +273,9 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
 
   history.unhide('all');
   const lastFaultAt = Math.max(0, ...sandbox.requests.list().flatMap(({ at, fault }) => (fault ? [at] : [])));
-  const pollsPerWait = Math.ceil(history.jobs.length / model.looksPerPoll) || 1;
-  for (const waitSeconds of SETTLING_WAITS_SECONDS) {
-    for (let n = 0; n < pollsPerWait; n += 1)
-      await take({ ...QUIET, waitSeconds: n === 0 ? waitSeconds : 60 });
+  const { looksPerPoll } = model;
+  for (const waitSeconds of settlingWaits(history.jobs.length, looksPerPoll)) {
+    await take({ ...QUIET, waitSeconds });
   }
   ledger.settle({
     snapshots: await rig.snapshots(),
@@ -274,9 +283,8 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
     baselinedAt: baselinedAt ?? 0,
     lastFaultAt,
   });
-  for (const waitSeconds of FAREWELL_WAITS_SECONDS) {
-    for (let n = 0; n < pollsPerWait; n += 1)
-      await take({ ...QUIET, waitSeconds: n === 0 ? waitSeconds : 60 });
+  for (const waitSeconds of farewellWaits(history.jobs.length, looksPerPoll)) {
+    await take({ ...QUIET, waitSeconds });
   }
   ledger.farewell(await rig.index());
   return ledger.problems;

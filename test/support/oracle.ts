@@ -7,6 +7,7 @@ import type { JobSummary, TrackingEntry } from '../../shared/events/catalogue.ts
 import type { JobEvent } from '../../shared/events/event.ts';
 import type { JobIndex } from '../../shared/tracking/job-index.ts';
 import { type Snapshot, summarize } from '../../shared/tracking/snapshot.ts';
+import { SHARED_FIELDS } from '../../shared/tracking/views.ts';
 import { createGroupLedger } from './group-oracle.ts';
 import { during, type History, type Stand } from './history.ts';
 
@@ -183,7 +184,7 @@ export function createLedger(history: History): Ledger {
     for (const snapshot of snapshots) {
       const { jobNumber } = snapshot;
       stored.add(jobNumber);
-      const first = leeway.note(snapshot);
+      leeway.note(snapshot);
       const said = told.get(jobNumber);
       if (snapshot.unproven !== null) {
         if (said) problems.push(`Of ${jobNumber} was spoken before it was known whether it is new.`);
@@ -197,9 +198,7 @@ export function createLedger(history: History): Ledger {
       const job = summarize(snapshot);
       // When the word passes from one view to the other, its own status is no news.
       if (said.word !== wordOf(snapshot)) {
-        const { dateOut, tracking } = said.job;
-        // Nor is anything else of a record that is read for the first time.
-        said.job = first ? { ...job, dateOut, tracking } : { ...said.job, status: job.status };
+        said.job = { ...said.job, status: job.status };
       }
       said.word = wordOf(snapshot);
       const different = Object.keys(job).filter((name) => {
@@ -313,11 +312,14 @@ function createLeeway() {
   const takenOver = new Set<string>();
 
   return {
-    /** Whether its record was read, and never before. */
-    note({ jobNumber, detail, announced, unsure: fields }: Snapshot): boolean {
+    note({ jobNumber, list, detail, announced, unsure: fields }: Snapshot): void {
       for (const field of fields) unsure.add(`${jobNumber} ${field}`);
-      if (detail === null) return false;
+      if (detail === null) return;
       const first = !read.has(jobNumber);
+      // What a record shows otherwise than the list when it is first read may be its own word for it.
+      for (const field of first && list ? SHARED_FIELDS : []) {
+        if (list?.[field] !== detail[field]) unsure.add(`${jobNumber} ${field}`);
+      }
       const before = read.get(jobNumber) ?? null;
       read.set(jobNumber, detail.dateOut);
       if (detail.dateOut !== null) {
@@ -331,9 +333,8 @@ function createLeeway() {
         const same = announced.tracking.some((said) => said.number === number && said.link === link);
         if (first && announced.tracking.length > 0 && !same) takenOver.add(parcel);
       }
-      return first;
     },
-    /** The views had different words for the field at some time: then one of them is taken over silently. */
+    /** The views may have different words for the field: then one of them is taken over silently. */
     isUnsure: (jobNumber: number, field: string) => unsure.has(`${jobNumber} ${field}`),
     /** What was said of a job that left the list, and what its record shows, as far as they can be compared. */
     between(said: JobSummary, shown: JobSummary): [said: JobSummary, shown: JobSummary] {

@@ -6,9 +6,9 @@ import type { SandboxApp } from '../../local/sandbox/server.ts';
 /** What stands between a tracker and the sandbox. */
 export interface WireOptions {
   /**
-   * How many jobs a page really holds. The tracker asks for pages of 100 and is told that it got one; the sandbox is asked
-   * for smaller ones, with the same page number. So an account of ten jobs has several pages, which shift while they are
-   * read like those of one with hundreds.
+   * How many jobs a page of 100 really holds; it divides 100. To the tracker each job takes up so many places in the list
+   * that this comes out, all but the first of them empty. So an account of ten jobs has several pages, which shift while
+   * they are read like those of one with hundreds.
    */
   readonly pageSize?: number;
   /** Called with the number of the request (from 1) before the sandbox sees it, and once its answer is made up. */
@@ -16,29 +16,25 @@ export interface WireOptions {
   readonly after?: (request: number) => void | Promise<void>;
 }
 
-/** The page size the tracker asks for. */
-const ASKED = 'pageSize=100';
-
 /**
  * A `fetch` that calls the sandbox. Connections that the sandbox resets reject, and bodies that it cuts fail half way, as
  * with the global one. Requests and answers are the bare minimum that the sandbox and the ordering client look at: the
  * web's own Request, Response and streams would take most of the time.
  */
 export function wireTo(sandbox: SandboxApp, options: WireOptions = {}): typeof globalThis.fetch {
-  const { pageSize = 100 } = options;
+  const places = 100 / (options.pageSize ?? 100);
   let count = 0;
 
   return async (input, init = {}) => {
     count += 1;
     const request = count;
     await options.before?.(request);
-    const url = String(input);
-    const scaled = pageSize !== 100 && url.includes(ASKED);
+    const page = places === 1 ? undefined : pageIn(String(input), places);
     const outgoing = new Outgoing();
     await sandbox.fetch(
       {
         method: init.method ?? 'GET',
-        url: scaled ? url.replace(ASKED, `pageSize=${pageSize}`) : url,
+        url: page?.url ?? String(input),
         headers: headersOf(init),
         text: async () => String(init.body ?? ''),
       } as Request,
@@ -46,12 +42,53 @@ export function wireTo(sandbox: SandboxApp, options: WireOptions = {}): typeof g
     );
     await options.after?.(request);
     if (outgoing.status === 0) throw new TypeError('fetch failed', { cause: RESET });
-    const text = scaled ? outgoing.text.replace(`"pageSize":${pageSize},`, '"pageSize":100,') : outgoing.text;
+    const text = page && outgoing.status === 200 ? page.shown(outgoing.text) : outgoing.text;
     return {
       status: outgoing.status,
       headers: new Headers(outgoing.headers),
       body: bodyOf(text, outgoing.cut),
     } as unknown as Response;
+  };
+}
+
+/** A page of the list where each job takes up several places: what to ask the sandbox for, and its answer as it is shown. */
+function pageIn(
+  address: string,
+  places: number,
+): { readonly url: string; shown(text: string): string } | undefined {
+  const url = new URL(address);
+  const size = Number(url.searchParams.get('pageSize'));
+  const page = Number(url.searchParams.get('page'));
+  if (!size || !page) return undefined;
+  const whole = size % places === 0;
+  // A page of less than one job has it at its very beginning, or not at all.
+  const first = Math.ceil(((page - 1) * size) / places);
+  const empty = !whole && first * places >= page * size;
+  const asked = whole ? { page, size: size / places } : { page: first + 1, size: 1 };
+  url.searchParams.set('page', String(asked.page));
+  url.searchParams.set('pageSize', String(asked.size));
+  return {
+    url: url.href,
+    shown(text) {
+      let body: { items: unknown[] | null; totalCount: number; pageNumber: number; pageSize: number };
+      try {
+        body = JSON.parse(text);
+      } catch {
+        return text;
+      }
+      if (!('items' in body)) return text;
+      const total = body.totalCount * places;
+      return JSON.stringify({
+        items: empty && body.items ? [] : body.items,
+        totalCount: total,
+        // Another page than was asked for stays another one.
+        pageNumber: page + body.pageNumber - asked.page,
+        pageSize: size + body.pageSize - asked.size,
+        totalPages: Math.ceil(total / size),
+        hasPreviousPage: page > 1,
+        hasNextPage: page * size < total,
+      });
+    },
   };
 }
 
