@@ -189,8 +189,7 @@ export async function readGroup(
     }
     total ??= body.totalCount;
     whole &&= body.totalCount === total;
-    if (!body.hasNextPage)
-      return { shown, whole: whole && seen.size === total, look: { askedAt, answeredAt, view: 'search' } };
+    if (!body.hasNextPage) return { shown, whole, look: { askedAt, answeredAt, view: 'search' } };
     if (page === MAX_PAGES) throw new Error(`An order group has more than ${MAX_PAGES} pages of jobs.`);
   }
 }
