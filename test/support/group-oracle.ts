@@ -25,8 +25,7 @@ export function createGroupLedger(history: History, problems: string[]) {
     };
     const complain = (what: string) => problems.push(`${event.id} of ${orderGroup}: ${what} ${jobs}`);
     if (again !== said.has(orderGroup)) complain(again ? 'was not said before' : 'was said before');
-    const moved = news.get(orderGroup);
-    if (!jobs.some((job) => moved?.has(job))) complain('nothing happened to it since');
+    if (!news.has(orderGroup)) complain('nothing happened to it since');
     news.delete(orderGroup);
     said.set(orderGroup, Number(event.sequence));
 
@@ -43,10 +42,9 @@ export function createGroupLedger(history: History, problems: string[]) {
           const stand = at(job);
           return !stand || !counts(stand, orderGroup) || stand.list?.dateOut != null;
         }) &&
-        // What was dispatched and left the list counts as the log has it: it is looked at only now and then.
         jobs.every((job) => {
           const stand = at(job);
-          return stand?.where !== 'active' || (stand.list?.orderGroup === orderGroup && stand.list.dateOut);
+          return stand?.list?.orderGroup === orderGroup && stand.list.dateOut;
         })
       );
     });
