@@ -481,7 +481,8 @@ function untruth(event: JobEvent, all: readonly Stand[]): string | undefined {
     if (!shown) return undefined;
     if (field === 'status') return shown[observed.view === 'detail' ? 'jobStatus' : 'masterJobStatus'];
     if (field === 'canEdit') return (shown.permissions as { canEdit: boolean }).canEdit;
-    return shown[field] ?? null;
+    // A search that came after the detail proves what only the detail has as well.
+    return (field in shown ? shown : (stand.detail as never as Record<string, unknown>))[field] ?? null;
   };
   const parcels = (stand: Stand): TrackingEntry[] => (stand.list?.tracking ?? []).map(ofParcel);
   const has = (stand: Stand, parcel: TrackingEntry) =>
