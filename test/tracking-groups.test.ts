@@ -141,6 +141,17 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([a, late], { again: true })]);
   });
 
+  test('a cancelled member that came back and was dispatched between two polls is a late member, too', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
+    const [a = 0, b = 0] = jobs;
+    rig.upstream.cancel(a);
+    rig.upstream.dispatch(b);
+    expect(await groupEvents(rig, CONFIRMED)).toEqual([complete([b], { gone: [a] })]);
+    rig.upstream.reopen(a);
+    rig.upstream.dispatch(a);
+    expect(await groupEvents(rig)).toEqual([complete([a, b], { again: true })]);
+  });
+
   test('a dispatch that is taken back opens it again', async () => {
     const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
     const [a = 0, b = 0] = jobs;

@@ -89,8 +89,8 @@ export function withMember(
   const members = new Map(group.members);
   if (phase === undefined) members.delete(jobNumber);
   else members.set(jobNumber, phase);
-  // Whoever comes in late, or is not dispatched any more, opens it again. Who is gone takes nothing back.
-  const opened = phase === 'open' || (phase === 'dispatched' && before === undefined);
+  // Whoever comes in late or comes back, or is not dispatched any more, opens it again. Who is gone takes nothing back.
+  const opened = phase === 'open' || (phase === 'dispatched' && before !== 'open');
   return {
     ...group,
     members: members.size > MAX_MEMBERS ? new Map() : members,

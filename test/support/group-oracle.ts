@@ -42,10 +42,9 @@ export function createGroupLedger(history: History, problems: string[]) {
           const stand = at(job);
           return !stand || !counts(stand, orderGroup) || stand.list?.dateOut != null;
         }) &&
-        // What was dispatched and left the list counts as the log has it: it is looked at only now and then.
         jobs.every((job) => {
           const stand = at(job);
-          return stand?.where !== 'active' || (stand.list?.orderGroup === orderGroup && stand.list.dateOut);
+          return stand?.list?.orderGroup === orderGroup && stand.list.dateOut;
         })
       );
     });
@@ -107,6 +106,8 @@ export function createGroupLedger(history: History, problems: string[]) {
         for (const { jobNumber, announced } of members) {
           const own = dispatched.get(jobNumber);
           if (announced.dateOut === null || own?.group !== group) continue;
+          // An answer that lacks it may lack others too.
+          if (history.now(jobNumber).where === 'nowhere') continue;
           // By then nobody asks any more.
           if (now - own.at > 7 * 86_400_000) continue;
           if ((said.get(group) ?? 0) < own.sequence) {

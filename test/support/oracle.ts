@@ -235,6 +235,7 @@ export function createLedger(history: History): Ledger {
             `${JSON.stringify(said?.job)}, since ${new Date(at).toISOString()} it is ${where} ` +
             `${JSON.stringify(list && ofList(list))}`,
         );
+      const apart = (field: string) => leeway.isUnsure(jobNumber, field);
       const phase = index.get(jobNumber)?.phase;
       const [, first, ...more] = history.stands(jobNumber);
       // Whatever was created since, and could be seen, was said to be.
@@ -245,7 +246,8 @@ export function createLedger(history: History): Ledger {
       if (where === 'active') {
         if (phase !== 'listed') complain('is listed, and is not known to be');
         if (!said || said.ended) complain('is listed, and not said to be');
-        else if (list && !sayTheSame(said.job, ofList(list))) complain('is listed otherwise than said');
+        else if (list && !sayTheSame(said.job, ofList(list), apart))
+          complain('is listed otherwise than said');
       } else {
         if (phase === 'listed' || phase === 'departed') complain(`is ${where}, and believed ${phase}`);
         const snapshot = bySnapshot.get(jobNumber);
@@ -257,7 +259,6 @@ export function createLedger(history: History): Ledger {
           complain('did not end as said');
         }
         if (detail) {
-          const apart = (field: string) => leeway.isUnsure(jobNumber, field);
           if (!sayTheSame(...leeway.between(said.job, ofDetail(detail)), apart)) {
             complain('is otherwise than said');
           }
@@ -480,7 +481,8 @@ function untruth(event: JobEvent, all: readonly Stand[]): string | undefined {
     if (!shown) return undefined;
     if (field === 'status') return shown[observed.view === 'detail' ? 'jobStatus' : 'masterJobStatus'];
     if (field === 'canEdit') return (shown.permissions as { canEdit: boolean }).canEdit;
-    return shown[field] ?? null;
+    // A search that came after the detail proves what only the detail has as well.
+    return (field in shown ? shown : (stand.detail as never as Record<string, unknown>))[field] ?? null;
   };
   const parcels = (stand: Stand): TrackingEntry[] => (stand.list?.tracking ?? []).map(ofParcel);
   const has = (stand: Stand, parcel: TrackingEntry) =>
