@@ -68,6 +68,8 @@ type EditedField = 'description' | 'orderNumber' | 'mustDate';
 const PLAIN = [
   'clear date',
   'untrack',
+  // Parcels that were known by their links get their numbers.
+  'number',
   'invoice',
   'lock',
   'unlock',
@@ -138,6 +140,13 @@ export function createHistory(
     return hours === null ? null : (Math.floor(now() / HOUR_MS) + hours) * HOUR_MS;
   }
 
+  /** A link alone is a parcel once: given again, nobody could tell whether it is that one. */
+  function isUnused(jobNumber: number, { trackingNumber, trackingLink }: TrackingEntry): boolean {
+    const used = (stand: Stand) =>
+      stand.list?.tracking.some((parcel) => parcel.trackingLink === trackingLink);
+    return trackingNumber !== null || !stands.get(jobNumber)?.some(used);
+  }
+
   function act(change: Change): number | undefined {
     if (change.do === 'create') {
       const { status, orderNumber, orderGroup, dueInHours } = change;
@@ -169,7 +178,7 @@ export function createHistory(
         break;
       case 'dispatch':
         upstream.dispatch(n, {
-          ...(change.tracking && { tracking: [...change.tracking] }),
+          ...(change.tracking && { tracking: change.tracking.filter((parcel) => isUnused(n, parcel)) }),
           ...(change.status !== undefined && { status: change.status }),
         });
         break;
@@ -180,7 +189,17 @@ export function createHistory(
         upstream.clearDateOut(n);
         break;
       case 'track':
+        if (!isUnused(n, change.parcel)) return undefined;
         upstream.addTracking(n, change.parcel);
+        break;
+      case 'number':
+        upstream.setTracking(
+          n,
+          (upstream.job(n)?.tracking ?? []).map((entry) => ({
+            ...entry,
+            trackingNumber: entry.trackingNumber ?? `N${entry.trackingLink?.at(-1)}`,
+          })),
+        );
         break;
       case 'link':
         upstream.setTracking(
@@ -324,7 +343,13 @@ const parcel: fc.Arbitrary<TrackingEntry> = fc.oneof(
       trackingLink: fc.option(link, { freq: 1 }),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ trackingNumber: fc.constant(null), trackingLink: link }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      trackingNumber: fc.constant(null),
+      trackingLink: fc.constantFrom('https://unnumbered.example/1', 'https://unnumbered.example/2'),
+    }),
+  },
 );
 
 /** A job that comes in. */
@@ -403,6 +428,7 @@ export function changes(jobs: number): fc.Arbitrary<Change> {
       weight: 4,
       arbitrary: fc.record({ ...to('reopen'), status }, { requiredKeys: ['do', 'job'] }),
     },
+    plain('number', 1),
     plain('cancel', 3),
     plain('clear date', 3),
     plain('hide', 2),
