@@ -318,7 +318,7 @@ function lastPage({ pageNumber, pageSize, totalPages, hasNextPage }: ActiveJobsP
 }
 
 /** Whether a fault can be about what one page holds, rather than about the service or the credentials. */
-function isOfOnePage(cause: unknown): cause is OrderingError {
+export function isOfOnePage(cause: unknown): cause is OrderingError {
   return (
     cause instanceof OrderingError &&
     cause.operation === ACTIVE_JOBS &&

@@ -4,7 +4,7 @@
  */
 import type { OrderingClient } from '../ordering/client.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
-import { ListReader, readListPage } from './crawl.ts';
+import { isOfOnePage, ListReader, readListPage } from './crawl.ts';
 import type { Look } from './diff.ts';
 import type { Ending } from './snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from './views.ts';
@@ -24,6 +24,8 @@ export interface Evidence {
   readonly activeLook: Look;
   /** Whether the job is in the list that includes closed jobs. */
   readonly amongClosed: boolean;
+  /** False when the lists could not be searched, because of what they hold: then only the record is known. */
+  readonly searched: boolean;
 }
 
 /** What the evidence proves. */
@@ -34,6 +36,8 @@ export type Verdict =
   | { readonly kind: 'left'; readonly closed: boolean }
   /** What cancelled and unavailable jobs look like; to be confirmed in a later poll. */
   | { readonly kind: 'suspected'; readonly as: Exclude<Ending, 'closed'> }
+  /** Dispatched by its own record; whether it is still listed can't be known. */
+  | { readonly kind: 'dispatched' }
   /** The answers don't fit together: nothing is said. */
   | { readonly kind: 'contradictory' };
 
@@ -44,14 +48,39 @@ export type Verdict =
  * The list with closed jobs has the active ones too: a job that came back between the two searches is in it, and would
  * look closed. So the active list is asked once more about whoever is found there.
  *
- * Throws OrderingError when one of the questions stays unanswered: then nothing is known.
+ * Throws OrderingError when one of the questions stays unanswered: then nothing is known. But a dispatch is proved by the
+ * job's own record, whatever the lists say; when it is they that fail, because of what they hold, it is told without them.
  */
 export async function investigate(
   client: OrderingClient,
   jobNumber: number,
   signal?: AbortSignal,
 ): Promise<Evidence> {
-  let detail = await readDetail(client, jobNumber, signal);
+  const detail = await readDetail(client, jobNumber, signal);
+  try {
+    return await searchAfter(client, jobNumber, detail, signal);
+  } catch (cause) {
+    if (!detail.view?.dateOut || !isOfOnePage(cause)) throw cause;
+    const { view, look } = detail;
+    return {
+      look,
+      detail: view,
+      detailLook: look,
+      active: null,
+      activeLook: look,
+      amongClosed: false,
+      searched: false,
+    };
+  }
+}
+
+async function searchAfter(
+  client: OrderingClient,
+  jobNumber: number,
+  first: { readonly view: DetailView | null; readonly look: Look },
+  signal: AbortSignal | undefined,
+): Promise<Evidence> {
+  let detail = first;
   const { askedAt } = detail.look;
   let active = await searchFor(client, jobNumber, false, signal);
   let last = active.look;
@@ -76,12 +105,14 @@ export async function investigate(
     active: active.found && listView(active.found),
     activeLook: active.look,
     amongClosed,
+    searched: true,
   };
 }
 
 /** What the evidence proves. Pure. */
 export function judge(evidence: Evidence): Verdict {
-  const { detail, active, amongClosed } = evidence;
+  const { detail, active, amongClosed, searched } = evidence;
+  if (!searched) return { kind: 'dispatched' };
   if (active) return { kind: 'listed' };
   if (detail === null)
     return amongClosed ? { kind: 'contradictory' } : { kind: 'suspected', as: 'unavailable' };

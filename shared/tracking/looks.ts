@@ -143,6 +143,9 @@ async function lookAt(
       else if (!detail) work.snapshot = unanswered({ ...work.snapshot, departure: null }, context);
       return undefined;
     }
+    case 'dispatched':
+      takeInDispatch(work, evidence, context);
+      return undefined;
     case 'contradictory':
       if (snapshot.settling) takeInRecord(work, evidence, context);
       else work.snapshot = unexplained(snapshot, { suspected: null, contradictory: true }, context);
@@ -182,6 +185,26 @@ function takeInDetail(work: Work, detail: DetailView, look: Look, context: LookC
   }
   if (unproven !== null) sinceFirstSighting(work, context);
   work.snapshot = open ? disagreeing(work.snapshot, context) : { ...work.snapshot, owed: null };
+}
+
+/**
+ * Takes in the record of a dispatched job that may still be in the list, which can't be searched. The word stays where it
+ * was: of a job that was listed the record tells its dispatch and tracking, and no more (rule 4).
+ */
+function takeInDispatch(work: Work, { detail, detailLook }: Evidence, context: LookContext): void {
+  const { list, settling, unproven, owed } = work.snapshot;
+  if (detail !== null && settling !== null) {
+    takeInDetail(work, detail, detailLook, context);
+    return;
+  }
+  // Whether it is new can't be told without the list.
+  if (detail !== null && list !== null && unproven === null) {
+    const before = adopt(work.snapshot, 'detail', detail);
+    const listed = { view: list, look: detailLook };
+    const { open: _, ...step } = seenInDetail(before, detail, listed, detailLook, context.known);
+    addStep(work, step);
+  }
+  work.snapshot = unanswered({ ...work.snapshot, owed }, context);
 }
 
 /** Takes in what was found out about a job that left the list. */

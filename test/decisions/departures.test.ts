@@ -1,6 +1,7 @@
 /** What became of a job that is missing from a complete crawl (shared/tracking/departures.ts). */
 import { describe, expect, test } from 'vitest';
 import type { ActiveJobsQuery, OrderingClient } from '../../shared/ordering/client.ts';
+import { OrderingError, type OrderingErrorKind } from '../../shared/ordering/errors.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
 import { type Evidence, investigate, judge, searchesFind } from '../../shared/tracking/departures.ts';
 import { BASELINE, detailed, listed, lookAt } from '../support/decisions.ts';
@@ -14,6 +15,7 @@ describe('what the answers about a missing job prove (rule 3)', () => {
     active: null,
     activeLook: look,
     amongClosed: false,
+    searched: true,
     ...fields,
   });
   const out = detailed({ dateOut: '2026-03-02' });
@@ -50,6 +52,8 @@ interface Script {
   readonly active?: readonly (readonly (readonly number[])[])[];
   /** Each reading of the list that includes closed jobs: its pages. */
   readonly withClosed?: readonly (readonly (readonly number[])[])[];
+  /** A question that is never answered, and the kind of fault. */
+  readonly fails?: readonly [question: Asked, kind: OrderingErrorKind];
 }
 
 const HERE = [[1]];
@@ -80,6 +84,8 @@ function scripted(script: Script) {
     async activeJobs(query, signal) {
       const question = query.includeClosedJobs ? 'with closed' : 'active';
       if (query.page === 1) asked.push(question);
+      const [failing, kind] = script.fails ?? [];
+      if (failing === question && kind) throw new OrderingError({ kind, operation: 'GET /Jobs/active' });
       queries.push(query);
       signals.add(signal);
       const pages = nth((query.includeClosedJobs ? script.withClosed : script.active) ?? [NOWHERE], question);
@@ -179,6 +185,34 @@ describe('a missing job is asked after in a fixed order (rule 3)', () => {
       answeredAt: BASELINE + record * 1000,
       view: 'detail',
     });
+  });
+
+  test.each(['active', 'with closed'] as const)(
+    'a dispatch is told by its own record when the list cannot be searched (%s)',
+    async (question) => {
+      for (const kind of ['server_error', 'malformed', 'timeout'] as const) {
+        const script: Script = { details: [dispatched], withClosed: [HERE], fails: [question, kind] };
+        const evidence = await investigate(scripted(script).client, 1);
+        expect(judge(evidence)).toEqual({ kind: 'dispatched' });
+        const look = { askedAt: BASELINE + 990, answeredAt: BASELINE + 1000, view: 'detail' };
+        expect(evidence).toMatchObject({
+          look,
+          detailLook: look,
+          activeLook: look,
+          detail: { dateOut: '2026-03-02' },
+        });
+      }
+    },
+  );
+
+  test.each([
+    ['of a job that is not dispatched', [{}], 'server_error'],
+    ['of one that nobody knows', [null], 'server_error'],
+    ['when it is not the list that fails, but the way there', [dispatched], 'network'],
+    ['nor when the credentials do', [dispatched], 'unauthorized'],
+  ] as const)('nothing is known %s without the searches', async (_, details, kind) => {
+    const { client } = scripted({ details, fails: ['active', kind] });
+    await expect(investigate(client, 1)).rejects.toMatchObject({ kind });
   });
 
   test('what the active list shows of it is kept, and when', async () => {
