@@ -234,6 +234,27 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig)).toEqual([complete([a, late])]);
   });
 
+  test('a member that is passed over because others go while the pages are read is not forgotten', async () => {
+    const rig = await createRig();
+    const jobs = Array.from({ length: 101 }, (_, n) =>
+      rig.upstream.createJob({ orderGroup: 'WEB-1', orderGroupSequence: n + 1 }),
+    );
+    await rig.poll();
+    await rig.fresh();
+    const open = jobs.at(-1) ?? 0;
+    for (const job of jobs) if (job !== open) rig.upstream.dispatch(job);
+    rig.sandbox.onRequest = ({ query }) => {
+      if (query.orderGroup !== 'WEB-1' || query.page !== '2') return;
+      // The first of page 2, and the only one that is not dispatched, is now the last of page 1.
+      rig.sandbox.onRequest = undefined;
+      rig.upstream.remove(jobs[0] ?? 0);
+    };
+    expect(await groupEvents(rig)).toEqual([]);
+    expect(rig.sandbox.onRequest).toBeUndefined();
+    rig.upstream.dispatch(open);
+    expect((await groupEvents(rig, 3)).map((event) => event.jobs.length)).toEqual([100]);
+  });
+
   test.each([
     ['an empty list', { kind: 'emptyList' } as const],
     ['another page', { kind: 'wrongPageEcho' } as const],

@@ -166,22 +166,30 @@ export function groupDispatched(group: Group, shown: readonly ShownMember[], loo
   };
 }
 
-/** Asks the service for all jobs of a group, closed ones included. Throws OrderingError when that stays unanswered. */
+/**
+ * Asks the service for all jobs of a group, closed ones included. Not `whole` when jobs came or went while the pages were
+ * read: then one may have been passed over. Throws OrderingError when a page stays unanswered.
+ */
 export async function readGroup(
   client: OrderingClient,
   orderGroup: string,
   signal: AbortSignal,
-): Promise<{ readonly shown: readonly ShownMember[]; readonly look: Look }> {
+): Promise<{ readonly shown: readonly ShownMember[]; readonly look: Look; readonly whole: boolean }> {
   const shown: ShownMember[] = [];
+  const seen = new Set<number>();
+  let whole = true;
+  let total: number | undefined;
   for (let page = 1; ; page += 1) {
     const query = { page, orderGroup, includeClosedJobs: true };
     const { body, askedAt, answeredAt } = await readListPage(client, query, signal);
     // A service that does not know the filter would show other jobs.
     for (const { jobNumber, dateOut, orderGroup: its } of body.items) {
-      if (its === orderGroup && !shown.some((job) => job.jobNumber === jobNumber))
-        shown.push({ jobNumber, dateOut });
+      if (its === orderGroup && !seen.has(jobNumber)) shown.push({ jobNumber, dateOut });
+      seen.add(jobNumber);
     }
-    if (!body.hasNextPage) return { shown, look: { askedAt, answeredAt, view: 'search' } };
+    total ??= body.totalCount;
+    whole &&= body.totalCount === total;
+    if (!body.hasNextPage) return { shown, whole, look: { askedAt, answeredAt, view: 'search' } };
     if (page === MAX_PAGES) throw new Error(`An order group has more than ${MAX_PAGES} pages of jobs.`);
   }
 }

@@ -433,11 +433,14 @@ class Poll {
     const confirm = async (name: string): Promise<void> => {
       const group = this.#groups.get(name);
       try {
-        const { shown, look } = await readGroup(client, name, signal);
+        const { shown, look, whole } = await readGroup(client, name, signal);
         const strangers = shown.filter(({ jobNumber }) => !group.members.has(jobNumber));
         const told = await this.#told(strangers.map(({ jobNumber }) => jobNumber));
         const verdict = judgeGroup(group, shown, told);
-        if (verdict.kind === 'unproven') return this.#groups.triedInVain(name, context);
+        if (!whole || verdict.kind === 'unproven') {
+          this.#groups.triedInVain(name, context);
+          return;
+        }
         this.#groups.set(verdict.group);
         if (verdict.kind === 'complete') events.push(groupDispatched(verdict.group, shown, look));
       } catch (cause) {

@@ -7,8 +7,8 @@ const TYPE = 'order_group.dispatched';
 
 /** Reads a log as it grows, for what it says of groups. Finds are added to `problems`, in sentences. */
 export function createGroupLedger(history: History, problems: string[]) {
-  /** The events of jobs since the last one of their group, and the groups of which one was said. */
-  const news = new Map<string, Set<number>>();
+  /** Groups of whose jobs something was said since the group last was, and the groups that were. */
+  const news = new Set<string>();
   const said = new Map<string, number>();
   /** The group in which a job was when its dispatch was said, and the number and time of that event. */
   const dispatched = new Map<
@@ -62,13 +62,7 @@ export function createGroupLedger(history: History, problems: string[]) {
       // A job that moves from one group to another is news for both.
       const changes = event.data.changes as Record<string, { from: string | null }> | undefined;
       for (const group of [job.orderGroup, changes?.orderGroup?.from]) {
-        if (group) news.set(group, (news.get(group) ?? new Set()).add(job.jobNumber));
-      }
-      if (changes?.orderGroup?.from) {
-        for (const member of history.jobs) news.get(changes.orderGroup.from)?.add(member);
-      }
-      if (['job.cancelled', 'job.unavailable'].includes(event.type) && job.orderGroup) {
-        for (const member of history.jobs) news.get(job.orderGroup)?.add(member);
+        if (group) news.add(group);
       }
       if (event.type === 'job.dispatched' && job.orderGroup) {
         const { orderGroup: group } = job;

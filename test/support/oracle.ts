@@ -201,6 +201,8 @@ export function createLedger(history: History): Ledger {
         said.job = { ...said.job, status: job.status };
       }
       said.word = wordOf(snapshot);
+      // Only the list knows where a job came from: when it shows one for the first time that is no change.
+      said.job = { ...said.job, originCode: said.job.originCode ?? job.originCode };
       const different = Object.keys(job).filter((name) => {
         const field = name as keyof JobSummary;
         if (JSON.stringify(job[field]) === JSON.stringify(said.job[field])) return false;
