@@ -491,9 +491,12 @@ function untruth(event: JobEvent, all: readonly Stand[]): string | undefined {
     parcels(stand).some(
       (one) => one.number === parcel.number && (one.number !== null || one.link === parcel.link),
     );
-  // A number that is no longer said stays.
-  const hasUnnumbered = (stand: Stand, parcel: TrackingEntry) =>
-    parcels(stand).some((one) => one.number === null && one.link !== null && one.link === parcel.link);
+  // Where one of the two has no number, the link tells.
+  const hasByLink = (stand: Stand, parcel: TrackingEntry) =>
+    parcels(stand).some(
+      ({ number, link }) =>
+        (number === null || parcel.number === null) && link !== null && link === parcel.link,
+    );
   const shows = (stand: Stand, parcel: TrackingEntry) =>
     parcels(stand).some((one) => one.number === parcel.number && one.link === parcel.link);
   const list = (field: string) => (data as Record<string, unknown>)[field] as never;
@@ -565,7 +568,7 @@ function untruth(event: JobEvent, all: readonly Stand[]): string | undefined {
       return (list('tracking') as TrackingEntry[]).every((parcel) =>
         went(
           window,
-          (stand) => has(stand, parcel) || hasUnnumbered(stand, parcel),
+          (stand) => has(stand, parcel) || hasByLink(stand, parcel),
           (stand) => !has(stand, parcel),
         ),
       )
