@@ -200,6 +200,8 @@ describe('a missing job is asked after in a fixed order (rule 3)', () => {
           detailLook: look,
           activeLook: look,
           detail: { dateOut: '2026-03-02' },
+          amongClosed: false,
+          searched: false,
         });
       }
     },
