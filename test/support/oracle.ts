@@ -58,8 +58,8 @@ export interface Ledger {
   /** What is wrong so far, in sentences. */
   readonly problems: readonly string[];
   readonly events: readonly JobEvent[];
-  /** Begins with what the baseline has stored. */
-  begin(snapshots: readonly Snapshot[]): void;
+  /** Begins with what the baseline has stored, whose crawl began at `startedAt` (epoch ms). */
+  begin(snapshots: readonly Snapshot[], startedAt: number): void;
   /** Takes the next events of the log. */
   take(events: readonly JobEvent[]): void;
   /** Log and snapshots say the same of every job, at any time. To be asked after every poll: the word passes once at most. */
@@ -86,10 +86,10 @@ export function createLedger(history: History): Ledger {
   const accountSaid: string[] = [];
   const leeway = createLeeway();
   const groups = createGroupLedger(history, problems);
-  let begun = false;
+  let begunAt: number | undefined;
 
-  function begin(snapshots: readonly Snapshot[]): void {
-    begun = true;
+  function begin(snapshots: readonly Snapshot[], startedAt: number): void {
+    begunAt = startedAt;
     for (const snapshot of snapshots) told.set(snapshot.jobNumber, untold(snapshot));
   }
 
@@ -112,7 +112,7 @@ export function createLedger(history: History): Ledger {
     const { type, data } = event;
     const problem = untruth(event, history.stands(jobNumber));
     if (problem) complain(problem);
-    if (!begun) complain('said before the baseline');
+    if (begunAt === undefined) complain('said before the baseline');
     const before = told.get(jobNumber);
     const job = data.job as JobSummary;
     const entry: Told = before ?? {
@@ -128,6 +128,8 @@ export function createLedger(history: History): Ledger {
     told.set(jobNumber, entry);
     if (type === 'job.created') {
       if (before) complain('not the first that is said of it');
+      const [, first] = history.stands(jobNumber);
+      if (first && first.at < (begunAt ?? 0)) complain('it was there before the baseline');
       entry.created = true;
     }
     if (type === 'job.dispatched') {
@@ -179,7 +181,7 @@ export function createLedger(history: History): Ledger {
   }
 
   function compare(snapshots: readonly Snapshot[]): void {
-    if (!begun) return;
+    if (begunAt === undefined) return;
     const stored = new Set<number>();
     for (const snapshot of snapshots) {
       const { jobNumber } = snapshot;
