@@ -49,6 +49,8 @@ interface Told {
   dispatched: boolean;
   ended: string | undefined;
   created: boolean;
+  /** The due instant for which it was said to be overdue, as long as its due date and dispatch stay. */
+  overdueAt: string | undefined;
   at: number;
   types: string[];
 }
@@ -101,6 +103,7 @@ export function createLedger(history: History): Ledger {
       dispatched: job.dateOut !== null,
       ended: snapshot.ended === null ? undefined : `job.${snapshot.ended}`,
       created: false,
+      overdueAt: undefined,
       at: 0,
       types: [],
     };
@@ -122,6 +125,7 @@ export function createLedger(history: History): Ledger {
       dispatched: type === 'job.dispatch_revoked' || (!isDispatchOrNew(type) && job.dateOut !== null),
       ended: undefined,
       created: false,
+      overdueAt: undefined,
       at: 0,
       types: [],
     };
@@ -147,6 +151,11 @@ export function createLedger(history: History): Ledger {
     if (type === 'job.reopened') {
       if (entry.ended !== `job.${data.was}`) complain(`had not ended so, but ${entry.ended}`);
       entry.ended = undefined;
+    }
+    if (type === 'job.due_date_changed' || type === 'job.dispatch_revoked') entry.overdueAt = undefined;
+    if (type === 'job.overdue') {
+      if (entry.overdueAt === data.dueAt) complain('said already');
+      entry.overdueAt = String(data.dueAt);
     }
     entry.job = job;
     entry.at = Date.parse(event.time);
@@ -505,6 +514,7 @@ function untruth(event: JobEvent, all: readonly Stand[]): string | undefined {
   const exists = (stand: Stand) => stand.detail !== undefined;
 
   for (const [field, { from, to }] of Object.entries(changes)) {
+    if (field === 'status' && to === null) return 'a status that is not said is no change';
     if (
       !went(
         window,
