@@ -201,6 +201,22 @@ describe('an order group (rule 18)', () => {
     expect(await groupEvents(rig, 3)).toEqual([]);
   });
 
+  test('a member whose dispatch is taken back and restored between two looks does not keep it open', async () => {
+    const rig = await createRig();
+    const [a = 0, b = 0] = [1, 2].map(() => rig.upstream.createJob({ orderGroup: 'WEB-1' }));
+    rig.upstream.dispatch(a);
+    await groupEvents(rig);
+    const { dateOut = null } = rig.upstream.job(a) ?? {};
+    rig.upstream.dispatch(b);
+    rig.sandbox.onRequest = ({ query }) => {
+      rig.upstream.edit(a, { dateOut: query.orderGroup ? null : dateOut });
+    };
+    expect(await groupEvents(rig)).toEqual([]);
+    rig.sandbox.onRequest = undefined;
+    rig.upstream.edit(a, { dateOut });
+    expect(await groupEvents(rig, 2)).toEqual([complete([a, b])]);
+  });
+
   test('a question without an answer keeps it pending; it is said when the answer comes', async () => {
     const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
     const [a = 0, b = 0] = jobs;

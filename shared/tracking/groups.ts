@@ -130,7 +130,9 @@ export function judgeGroup(
   let unseen = false;
   for (const { jobNumber, dateOut } of shown) {
     if (group.members.has(jobNumber)) continue;
-    const its = dateOut === null ? 'open' : told(jobNumber);
+    const said = told(jobNumber);
+    // A dispatch that was said and is not shown: taken back, which is to be said first, or back in a moment.
+    const its = dateOut !== null ? said : said === 'dispatched' ? 'unseen' : 'open';
     open ||= its === 'open';
     unseen ||= its === 'unseen';
     if (its !== 'unseen') after = withMember(after, jobNumber, its === 'open' ? 'open' : 'dispatched', null);

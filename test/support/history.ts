@@ -61,6 +61,8 @@ export type Change =
   | { readonly do: 'track'; readonly job: number; readonly parcel: TrackingEntry }
   | { readonly do: 'link'; readonly job: number; readonly link: string }
   | { readonly do: 'close' | 'reopen'; readonly job: number; readonly status?: string }
+  /** What was changed last is as it was before: there and back between two looks. */
+  | { readonly do: 'undo' }
   | { readonly do: Plain; readonly job: number };
 
 type EditedField = 'description' | 'orderNumber' | 'mustDate';
@@ -110,6 +112,8 @@ export function createHistory(
   const bystanders: number[] = [];
   const hidden = new Map<number, number>();
   const flickered = new Set<number>();
+  /** The job that was changed last, before that. */
+  let before: JobRecord | undefined;
 
   function note(jobNumber: number): void {
     const past = stands.get(jobNumber) ?? [NOWHERE];
@@ -123,7 +127,7 @@ export function createHistory(
   }
 
   /** The number of the job that a change is about, when the change can happen to it. */
-  function subjectOf(change: Exclude<Change, { do: 'create' }>): number | undefined {
+  function subjectOf(change: Exclude<Change, { do: 'create' | 'undo' }>): number | undefined {
     const jobNumber = jobs.at(-1 - (change.job % Math.max(1, jobs.length)));
     const job = jobNumber === undefined ? undefined : upstream.job(jobNumber);
     if (!job || !isPossible(change.do, job)) return undefined;
@@ -138,6 +142,22 @@ export function createHistory(
   /** On the hour: so one of them is midnight, which is the end of a day. */
   function inHours(hours: number | null): number | null {
     return hours === null ? null : (Math.floor(now() / HOUR_MS) + hours) * HOUR_MS;
+  }
+
+  /** Undoes what was done to a job that is still there and is not moved by drift: what it shows, and where it is. */
+  function undo(): number | undefined {
+    const now = before && upstream.job(before.jobNumber);
+    if (!before || !now || now.hidden || before.hidden) return undefined;
+    const { jobNumber, phase, masterJobStatus, jobStatus, description, orderNumber, mustDate } = before;
+    const { orderGroup, orderGroupSequence, dateDue, dateOut, tracking } = before;
+    before = undefined;
+    if (phase !== now.phase)
+      upstream[phase === 'open' ? 'reopen' : phase === 'closed' ? 'close' : 'cancel'](jobNumber);
+    upstream.edit(jobNumber, {
+      ...{ masterJobStatus, jobStatus, description, orderNumber, mustDate },
+      ...{ orderGroup, orderGroupSequence, dateDue, dateOut, tracking },
+    });
+    return jobNumber;
   }
 
   /** A link alone is a parcel once: given again, nobody could tell whether it is that one. */
@@ -155,8 +175,10 @@ export function createHistory(
       jobs.push(jobNumber);
       return jobNumber;
     }
+    if (change.do === 'undo') return undo();
     const n = subjectOf(change);
     if (n === undefined) return undefined;
+    before = structuredClone(upstream.job(n));
     switch (change.do) {
       case 'status':
         upstream.setStatus(n, inView(change.view, change.to));
@@ -368,6 +390,7 @@ export function changes(jobs: number): fc.Arbitrary<Change> {
   const plain = (what: Plain, weight: number) => ({ weight, arbitrary: fc.record(to(what)) });
   return fc.oneof(
     { weight: 5, arbitrary: creation },
+    { weight: 5, arbitrary: fc.record({ do: fc.constant('undo' as const) }) },
     {
       weight: 6,
       arbitrary: fc.record({
@@ -445,7 +468,18 @@ export function changes(jobs: number): fc.Arbitrary<Change> {
 export const faults: fc.Arbitrary<FaultRule> = fc.record({
   match: fc.record(
     {
-      operation: fc.constantFrom('activeJobs', 'job', 'account', 'token', 'jobStatuses'),
+      operation: fc.constantFrom(
+        ...([
+          'activeJobs',
+          'activeJobs',
+          'activeJobs',
+          'job',
+          'job',
+          'account',
+          'token',
+          'jobStatuses',
+        ] as const),
+      ),
       nth: fc.integer({ min: 1, max: 6 }),
       times: fc.oneof(
         { weight: 3, arbitrary: fc.integer({ min: 1, max: 4 }) },

@@ -79,16 +79,16 @@ const turns = {
     { weight: 6, arbitrary: fc.constantFrom(300, 450, 900, 1000, HOUR, 6 * HOUR) },
     { weight: 1, arbitrary: fc.constantFrom(25 * HOUR, 8 * DAY) },
   ),
-  changes: fc.array(change, { maxLength: 3 }),
-  during: fc.array(fc.record({ request: fc.integer({ min: 1, max: 16 }), change }), { maxLength: 2 }),
+  changes: fc.array(change, { maxLength: 4 }),
+  during: fc.array(fc.record({ request: fc.integer({ min: 1, max: 16 }), change }), { maxLength: 3 }),
   faults: rarely(2, fc.array(faults, { minLength: 1, maxLength: 2 })).map((rules) => rules ?? []),
-  slow: rarely(4, fc.integer({ min: 1, max: 10 })),
+  slow: rarely(2, fc.integer({ min: 1, max: 10 })),
   crash: rarely(5, fc.record({ write: fc.integer({ min: 1, max: 3 }), when })),
 };
 const rounds: fc.Arbitrary<Round> = fc.record({
   ...turns,
   overlap: rarely(
-    3,
+    2,
     fc.record({
       at: fc.constantFrom('request', 'table call'),
       nth: fc.integer({ min: 1, max: 12 }),
@@ -151,7 +151,7 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
     if (baselinedAt !== undefined || call.call !== 'transact' || !call.of.includes('INDEX')) return;
     const head = await table.get(keys.head(rig.ref));
     if (typeof head?.baselinedAt !== 'number') return;
-    ledger.begin(await rig.snapshots());
+    ledger.begin(await rig.snapshots(), Number(head.baselineStartedAt));
     baselinedAt = head.baselinedAt;
   }
 

@@ -49,6 +49,8 @@ interface Told {
   dispatched: boolean;
   ended: string | undefined;
   created: boolean;
+  /** The due instant for which it was said to be overdue, as long as its due date and dispatch stay. */
+  overdueAt: string | undefined;
   at: number;
   types: string[];
 }
@@ -58,8 +60,8 @@ export interface Ledger {
   /** What is wrong so far, in sentences. */
   readonly problems: readonly string[];
   readonly events: readonly JobEvent[];
-  /** Begins with what the baseline has stored. */
-  begin(snapshots: readonly Snapshot[]): void;
+  /** Begins with what the baseline has stored, whose crawl began at `startedAt` (epoch ms). */
+  begin(snapshots: readonly Snapshot[], startedAt: number): void;
   /** Takes the next events of the log. */
   take(events: readonly JobEvent[]): void;
   /** Log and snapshots say the same of every job, at any time. To be asked after every poll: the word passes once at most. */
@@ -86,10 +88,10 @@ export function createLedger(history: History): Ledger {
   const accountSaid: string[] = [];
   const leeway = createLeeway();
   const groups = createGroupLedger(history, problems);
-  let begun = false;
+  let begunAt: number | undefined;
 
-  function begin(snapshots: readonly Snapshot[]): void {
-    begun = true;
+  function begin(snapshots: readonly Snapshot[], startedAt: number): void {
+    begunAt = startedAt;
     for (const snapshot of snapshots) told.set(snapshot.jobNumber, untold(snapshot));
   }
 
@@ -101,6 +103,7 @@ export function createLedger(history: History): Ledger {
       dispatched: job.dateOut !== null,
       ended: snapshot.ended === null ? undefined : `job.${snapshot.ended}`,
       created: false,
+      overdueAt: undefined,
       at: 0,
       types: [],
     };
@@ -112,7 +115,7 @@ export function createLedger(history: History): Ledger {
     const { type, data } = event;
     const problem = untruth(event, history.stands(jobNumber));
     if (problem) complain(problem);
-    if (!begun) complain('said before the baseline');
+    if (begunAt === undefined) complain('said before the baseline');
     const before = told.get(jobNumber);
     const job = data.job as JobSummary;
     const entry: Told = before ?? {
@@ -122,12 +125,15 @@ export function createLedger(history: History): Ledger {
       dispatched: type === 'job.dispatch_revoked' || (!isDispatchOrNew(type) && job.dateOut !== null),
       ended: undefined,
       created: false,
+      overdueAt: undefined,
       at: 0,
       types: [],
     };
     told.set(jobNumber, entry);
     if (type === 'job.created') {
       if (before) complain('not the first that is said of it');
+      const [, first] = history.stands(jobNumber);
+      if (first && first.at < (begunAt ?? 0)) complain('it was there before the baseline');
       entry.created = true;
     }
     if (type === 'job.dispatched') {
@@ -145,6 +151,11 @@ export function createLedger(history: History): Ledger {
     if (type === 'job.reopened') {
       if (entry.ended !== `job.${data.was}`) complain(`had not ended so, but ${entry.ended}`);
       entry.ended = undefined;
+    }
+    if (type === 'job.due_date_changed' || type === 'job.dispatch_revoked') entry.overdueAt = undefined;
+    if (type === 'job.overdue') {
+      if (entry.overdueAt === data.dueAt) complain('said already');
+      entry.overdueAt = String(data.dueAt);
     }
     entry.job = job;
     entry.at = Date.parse(event.time);
@@ -179,7 +190,7 @@ export function createLedger(history: History): Ledger {
   }
 
   function compare(snapshots: readonly Snapshot[]): void {
-    if (!begun) return;
+    if (begunAt === undefined) return;
     const stored = new Set<number>();
     for (const snapshot of snapshots) {
       const { jobNumber } = snapshot;
@@ -503,6 +514,7 @@ function untruth(event: JobEvent, all: readonly Stand[]): string | undefined {
   const exists = (stand: Stand) => stand.detail !== undefined;
 
   for (const [field, { from, to }] of Object.entries(changes)) {
+    if (field === 'status' && to === null) return 'a status that is not said is no change';
     if (
       !went(
         window,
