@@ -7,7 +7,7 @@ import { type AccountRef, keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
 import type { Crawl, Noticed } from './crawl.ts';
 import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
-import { type IndexEntry, type JobIndex, UNKNOWN } from './job-index.ts';
+import { type IndexEntry, type JobIndex, type Phase, UNKNOWN } from './job-index.ts';
 import { type Absence, countTally, type Tally } from './quarantine.ts';
 import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
 import type { StatusNames } from './statuses.ts';
@@ -24,6 +24,13 @@ export interface Tracked {
   readonly known: Known;
 }
 
+/** What follows from a crawl before anything else is asked. */
+export interface Observed {
+  readonly works: Map<number, Work>;
+  readonly missing: ReadonlyMap<number, Phase>;
+  readonly upgraded: boolean;
+}
+
 /** What to keep of a job that a page shows: nothing but its fingerprint when that is known, and nothing else is due. */
 export function notice({ index, known }: Tracked, job: ActiveJob): Noticed {
   const view = listView(job);
@@ -33,21 +40,11 @@ export function notice({ index, known }: Tracked, job: ActiveJob): Noticed {
   return quiet ? { print } : { print, view };
 }
 
-/** The status names of the jobs that the list shows otherwise than before. */
-export function statusesIn({ observations }: Crawl): string[] {
-  const names = new Set<string>();
-  for (const { view } of observations.values()) if (view?.status) names.add(view.status);
-  return [...names];
-}
-
 /**
- * The jobs to work on after a crawl, with what the list says of them taken in. Jobs whose fingerprint older code made are
- * among them in portions: `upgraded` when there are no more (rule 6).
+ * The jobs to work on after a crawl, with what the list says of them taken in; and the phase of every job that is not in
+ * the list. Jobs whose fingerprint older code made are worked on in portions: `upgraded` when there are no more (rule 6).
  */
-export async function observe(
-  tracked: Tracked,
-  seen: Crawl,
-): Promise<{ readonly works: Map<number, Work>; readonly upgraded: boolean }> {
+export async function observe(tracked: Tracked, seen: Crawl): Promise<Observed> {
   const { index, known, settings } = tracked;
   const touched = new Map<number, { listed: Sighting; print: number } | undefined>();
   let stale = 0;
@@ -56,8 +53,10 @@ export async function observe(
     if (index.get(jobNumber)?.fingerprint === UNKNOWN) stale += 1;
     if (stale <= settings.upgradesPerPoll) touched.set(jobNumber, { listed: { view, look }, print });
   }
+  const missing = new Map<number, Phase>();
   for (const [jobNumber, entry] of index) {
     if (seen.observations.has(jobNumber)) continue;
+    missing.set(jobNumber, entry.phase);
     // Absence from an incomplete crawl proves nothing, so whoever is asked after because of it waits.
     const wanted = entry.phase === 'listed' ? seen.complete : isDue(entry, known.startedAt);
     if (wanted) touched.set(jobNumber, undefined);
@@ -72,7 +71,7 @@ export async function observe(
       : before && missingWork(tracked, entry, before, seen);
     if (work) works.set(jobNumber, work);
   }
-  return { works, upgraded: stale <= settings.upgradesPerPoll };
+  return { works, missing, upgraded: stale <= settings.upgradesPerPoll };
 }
 
 /** The snapshots that exist of some jobs, by number. */
@@ -155,15 +154,13 @@ function owes({ owed }: Snapshot, { startedAt }: Known): boolean {
 
 /** What jobs are missing after a complete crawl and its looks (rule 10). `tally`: negative verdicts announced so far. */
 export function countAbsence(
-  { index, known }: Tracked,
+  { known }: Tracked,
   seen: Crawl,
-  works: ReadonlyMap<number, Work>,
+  { works, missing }: Pick<Observed, 'works' | 'missing'>,
   tally: Tally,
 ): Absence {
   const phases = { departed: 0, suspected: 0, contradictory: 0, listed: 0, settling: 0 };
-  for (const [jobNumber, { phase }] of index) {
-    if (!seen.observations.has(jobNumber) && !works.has(jobNumber)) phases[phase] += 1;
-  }
+  for (const [jobNumber, phase] of missing) if (!works.has(jobNumber)) phases[phase] += 1;
   for (const { snapshot, untracked } of works.values()) if (!untracked) phases[phaseOf(snapshot)] += 1;
   return {
     // Entries that can't be read are in the list all the same: as many of the missing jobs are not.

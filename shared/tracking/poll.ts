@@ -31,7 +31,7 @@ import { type Crawl, crawl } from './crawl.ts';
 import { GroupBook, groupDispatched, judgeGroup, readGroup, type Told } from './groups.ts';
 import { JobIndex } from './job-index.ts';
 import { conclude, type LookContext, lookAtJobs } from './looks.ts';
-import { countAbsence, notice, observe, readSnapshots, statusesIn, type Tracked } from './observe.ts';
+import { countAbsence, notice, observe, readSnapshots, type Tracked } from './observe.ts';
 import { type Absence, addToTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
 import { StatusNames } from './statuses.ts';
 import { sweep } from './sweep.ts';
@@ -270,16 +270,23 @@ class Poll {
       const signal = AbortSignal.timeout(Math.max(1, this.#deadline - RESERVE_MS - this.#deps.now()));
 
       const tracked = this.#tracked;
-      const noticed = (job: ActiveJob) => notice(tracked, job);
+      /** The status names of jobs that the list shows otherwise than before. */
+      const shown = new Set<string>();
+      const noticed = (job: ActiveJob) => {
+        const it = notice(tracked, job);
+        if (it.view?.status) shown.add(it.view.status);
+        return it;
+      };
       const seen = await crawl(client, { now: this.#deps.now, notice: noticed, signal });
       pages = seen.pages;
       if (seen.answeredAt === null) return await failed(seen.problem, identity !== undefined);
       this.#upstream = await noteAnswer(this.#deps, this.#account.region, seen.answeredAt, this.#upstream);
 
-      if (this.#baselined && statusesIn(seen).some((name) => this.#tracked.statuses.mayBeRenamed(name))) {
+      if (this.#baselined && [...shown].some((name) => tracked.statuses.mayBeRenamed(name))) {
         await this.#readStatuses(client, signal);
       }
-      const { works, upgraded } = await observe(tracked, seen);
+      const observed = await observe(tracked, seen);
+      const { works, upgraded } = observed;
       const swept = await sweep(tracked, client, this.#status, seen, identity !== undefined, signal);
       for (const work of swept.works) works.set(work.jobNumber, work);
       const context: ScheduleContext = {
@@ -294,7 +301,7 @@ class Poll {
         : { made: 0, left: 0, gone: [] };
       const absence =
         seen.complete && this.#baselined
-          ? this.#judge(countAbsence(tracked, seen, works, this.#goneTally))
+          ? this.#judge(countAbsence(tracked, seen, observed, this.#goneTally))
           : undefined;
       const mayAnnounce = absence?.ruling === 'clear' && this.#status.quarantinedAt === null;
       conclude(looks.gone, mayAnnounce ? 'announce' : 'hold up', looking);
