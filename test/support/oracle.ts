@@ -320,6 +320,8 @@ function createLeeway() {
   const unsure = new Set<string>();
   /** The dispatch date that a job's record had when it was read last. */
   const read = new Map<number, string | null>();
+  /** Jobs of which only the record was ever seen: they came and went, or drifted, before a list showed them. */
+  const neverListed = new Set<number>();
   /** What a record showed of dispatch and tracking at any time: what it never showed can't be missing from it. */
   const shownOnce = new Set<string>();
   /** What it showed otherwise than was said when it showed something for the first time: that is no news. */
@@ -329,6 +331,10 @@ function createLeeway() {
     note({ jobNumber, list, detail, announced, unsure: fields }: Snapshot): void {
       for (const field of fields) unsure.add(`${jobNumber} ${field}`);
       if (detail === null) return;
+      // Nor is there a list view to compare the first one with.
+      if (list === null) neverListed.add(jobNumber);
+      else if (neverListed.delete(jobNumber))
+        for (const field of SHARED_FIELDS) unsure.add(`${jobNumber} ${field}`);
       const first = !read.has(jobNumber);
       // What a record shows otherwise than the list when it is first read may be its own word for it.
       for (const field of first && list ? SHARED_FIELDS : []) {
