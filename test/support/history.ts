@@ -131,6 +131,9 @@ export function createHistory(
     const jobNumber = jobs.at(-1 - (change.job % Math.max(1, jobs.length)));
     const job = jobNumber === undefined ? undefined : upstream.job(jobNumber);
     if (!job || !isPossible(change.do, job)) return undefined;
+    // Cancelled, back and cancelled again while it is asked after: that looks closed, and nobody could tell it from that.
+    const wasCancelled = ({ at, where }: Stand) => where === 'cancelled' && now() - at < LONGEST_POLL_MS;
+    if (change.do === 'cancel' && stands.get(job.jobNumber)?.some(wasCancelled)) return undefined;
     if (change.do === 'hide' && looksCancelled(job)) {
       // Twice would be the two verdicts by which a cancelled job is known.
       if (flickered.has(job.jobNumber)) return undefined;
@@ -147,12 +150,11 @@ export function createHistory(
   /** Undoes what was done to a job that is still there and is not moved by drift: what it shows, and where it is. */
   function undo(): number | undefined {
     const now = before && upstream.job(before.jobNumber);
-    if (!before || !now || now.hidden || before.hidden) return undefined;
+    if (!before || !now || now.hidden || before.hidden || before.phase === 'cancelled') return undefined;
     const { jobNumber, phase, masterJobStatus, jobStatus, description, orderNumber, mustDate } = before;
     const { orderGroup, orderGroupSequence, dateDue, dateOut, tracking } = before;
     before = undefined;
-    if (phase !== now.phase)
-      upstream[phase === 'open' ? 'reopen' : phase === 'closed' ? 'close' : 'cancel'](jobNumber);
+    if (phase !== now.phase) upstream[phase === 'open' ? 'reopen' : 'close'](jobNumber);
     upstream.edit(jobNumber, {
       ...{ masterJobStatus, jobStatus, description, orderNumber, mustDate },
       ...{ orderGroup, orderGroupSequence, dateDue, dateOut, tracking },
@@ -295,6 +297,8 @@ export function createHistory(
 const HOUR_MS = 3_600_000;
 /** Well below the 15 minutes after which a cancellation is believed. */
 const LONGEST_FLICKER_MS = 240_000;
+/** Nothing but requests takes time in a poll, a millisecond each. */
+const LONGEST_POLL_MS = 10_000;
 
 function whereIs(job: Readonly<JobRecord> | undefined, upstream: SandboxAccount): Stand['where'] {
   if (!job) return 'nowhere';

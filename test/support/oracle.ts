@@ -322,6 +322,9 @@ function createLeeway() {
   const read = new Map<number, string | null>();
   /** Jobs of which only the record was ever seen: they came and went, or drifted, before a list showed them. */
   const neverListed = new Set<number>();
+  /** The tracking of a record when it was read last, and jobs of which the list has told tracking since: as with dates. */
+  const parcels = new Map<number, string>();
+  const wentBack = new Set<number>();
   /** What a record showed of dispatch and tracking at any time: what it never showed can't be missing from it. */
   const shownOnce = new Set<string>();
   /** What it showed otherwise than was said when it showed something for the first time: that is no news. */
@@ -342,10 +345,21 @@ function createLeeway() {
       }
       const before = read.get(jobNumber) ?? null;
       read.set(jobNumber, detail.dateOut);
+      // There and back between two readings of the record, while the list told the first half: nobody saw the second.
+      if (before !== null && before === detail.dateOut && announced.dateOut !== before) {
+        takenOver.add(`${jobNumber} dateOut ${before}`);
+      } else if (before !== detail.dateOut) takenOver.delete(`${jobNumber} dateOut ${before}`);
       if (detail.dateOut !== null) {
         shownOnce.add(`${jobNumber} dateOut`);
         const other = announced.dateOut !== null && announced.dateOut !== detail.dateOut;
         if (before === null && other) takenOver.add(`${jobNumber} dateOut ${detail.dateOut}`);
+      }
+      const tracking = JSON.stringify(detail.tracking);
+      if (tracking !== parcels.get(jobNumber)) {
+        wentBack.delete(jobNumber);
+        parcels.set(jobNumber, tracking);
+      } else if (announced.tracking.some((one) => !tracking.includes(JSON.stringify(one)))) {
+        wentBack.add(jobNumber);
       }
       for (const { number, link } of detail.tracking) {
         const parcel = `${jobNumber} ${number ?? link}`;
@@ -370,6 +384,7 @@ function createLeeway() {
           tracking: said.tracking.filter(
             (one) =>
               (shownOnce.has(parcel(one)) || shownOnce.has(`${jobNumber} ${one.link}`)) &&
+              !(wentBack.has(jobNumber) && !shown.tracking.some((its) => parcel(its) === parcel(one))) &&
               !takenOver.has(parcel(one)),
           ),
         },
