@@ -1428,6 +1428,25 @@ describe('between two looks (rule 8)', () => {
     expect(Date.parse(observed.at)).toBeGreaterThanOrEqual(Date.parse(occurredAt));
   });
 
+  test('an old job that comes back while it is asked after: what is gone from its record by then was not added', async () => {
+    const rig = await createRig({ pollIntervalSeconds: 900 });
+    rig.upstream.createJob();
+    const job = rig.upstream.createJob({ tracking: [T1] });
+    rig.upstream.cancel(job);
+    await rig.poll();
+    await rig.fresh();
+    await rig.poll();
+    // Back after the page was read, so that the sweep finds it; without its parcel once its record was read.
+    rig.sandbox.onRequest = ({ query }) => {
+      if (query.includeClosedJobs && !query.searchText) rig.upstream.reopen(job);
+      if (query.searchText) rig.upstream.removeTracking(job);
+    };
+    await rig.poll();
+    rig.sandbox.onRequest = undefined;
+    const types = (await rig.pollTypes(2)).filter((type) => type.endsWith(` ${job}`));
+    expect(types).toEqual([`job.tracking_removed ${job}`]);
+  });
+
   test('also when a job goes while they are read, and the others move up', async () => {
     const rig = await baselined(1, { pollIntervalSeconds: 900 });
     const jobs = Array.from({ length: 101 }, () => rig.upstream.createJob());

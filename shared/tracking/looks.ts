@@ -132,12 +132,15 @@ async function lookAt(
       const { active, activeLook, detail, detailLook } = evidence;
       if (!active) return undefined;
       const sighting = { view: active, look: activeLook };
+      if (snapshot.unproven !== null) {
+        // The detail came before this first sighting: what of dispatch and tracking it lacked came after it.
+        const { dateOut, tracking } = detail ?? active;
+        work.listed = { ...sighting, view: { ...active, dateOut, tracking } };
+        takeInList(work, known);
+      }
       // A job that has settled so far is judged by its detail as such; then it is in the list again.
       if (snapshot.settling === null) work.listed = sighting;
-      if (snapshot.unproven !== null) takeInList(work, known);
-      // Where this is its first sighting, what is said of it rests on the detail and on the search that came after.
-      const firstSeen = snapshot.unproven !== null && snapshot.list === null;
-      if (detail) takeInDetail(work, detail, firstSeen ? evidence.look : detailLook, context);
+      if (detail) takeInDetail(work, detail, detailLook, context);
       work.listed = sighting;
       if (snapshot.unproven === null) takeInList(work, known);
       else if (!detail) work.snapshot = unanswered({ ...work.snapshot, departure: null }, context);
