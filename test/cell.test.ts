@@ -757,7 +757,7 @@ describe('the cell’s own log', () => {
           open: async () => ({
             maxBatch: 1,
             async deliver(events) {
-              delivered.push(...events.map((event) => `${id} ${event.id} ${event.type}`));
+              delivered.push(...events.map(({ event }) => `${id} ${event.id} ${event.type}`));
               return events.map(() => ({ kind: 'delivered' }));
             },
           }),

@@ -570,7 +570,7 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
           const reaction = onDelivery;
           onDelivery = () => {};
           await reaction();
-          delivered.push(...events);
+          delivered.push(...events.map(({ event }) => event));
           return events.map(() => ({ kind: 'delivered' as const }));
         },
       }),

@@ -322,8 +322,8 @@ describe('permissions', () => {
         retrySeconds: [5],
         open: async () => ({
           maxBatch: 1,
-          async deliver([event]) {
-            delivered.push(event?.type ?? '');
+          async deliver([delivery]) {
+            delivered.push(delivery?.event.type ?? '');
             return [{ kind: 'delivered' }];
           },
         }),

@@ -351,7 +351,7 @@ class Drain {
   ): Promise<void> {
     let outcomes: readonly DeliveryOutcome[];
     try {
-      outcomes = await port.deliver(batch.map(({ event }) => event));
+      outcomes = await port.deliver(batch.map(({ event }) => ({ event })));
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : 'The sink failed.';
       outcomes = batch.map(() => ({ kind: 'retry', reason }));

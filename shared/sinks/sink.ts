@@ -11,26 +11,62 @@ import {
   WAKE_SHARDS,
   wakePk,
 } from '../table/schema.ts';
-import type { Item, Table } from '../table/table.ts';
+import type { Item, Table, Value } from '../table/table.ts';
 
-/** The answer for one event. */
-export type DeliveryOutcome =
+/** One event on its way to a sink. */
+export interface Delivery {
+  readonly event: LoggedEvent;
+  /** Sent again because somebody asked for it, not because it is new. */
+  readonly replay?: boolean;
+}
+
+/** What a receiver answered, for the delivery log. */
+export interface Answer {
+  readonly status: number;
+  /** The first 1 kB of the body, as text. */
+  readonly excerpt: string;
+}
+
+/** The outcome for one event. */
+export type DeliveryOutcome = (
   | { readonly kind: 'delivered' }
   /** This event is refused, others may not be. */
   | { readonly kind: 'rejected'; readonly reason: string }
-  /** The sink can take nothing now; `afterMs` when it said for how long. */
-  | { readonly kind: 'retry'; readonly reason: string; readonly afterMs?: number };
+  | {
+      /** The sink can take nothing now; `afterMs` when it said for how long. */
+      readonly kind: 'retry';
+      readonly reason: string;
+      readonly afterMs?: number;
+      /** It may be this event rather than the sink: a receiver that breaks on one event answers so as well. */
+      readonly suspect?: boolean;
+    }
+) & {
+  readonly answer?: Answer;
+  /** The receiver wants no more events, whatever became of this one: why, in words. */
+  readonly disable?: string;
+};
 
 /** What a kind of sink has to do; the drain engine owns everything else. */
 export interface SinkPort {
   /** How many events it takes at once. They are of different lanes, so their order among each other does not matter. */
   readonly maxBatch: number;
   /** One outcome per event, in the order given. Never throws for what the receiver does. */
-  deliver(events: readonly LoggedEvent[]): Promise<readonly DeliveryOutcome[]>;
+  deliver(deliveries: readonly Delivery[]): Promise<readonly DeliveryOutcome[]>;
+}
+
+/** Which events somebody wants; what is absent or empty restricts nothing. All that is given must hold. */
+export interface EventFilter {
+  /** Types, with a final `*` as a wildcard. */
+  readonly types?: readonly string[];
+  readonly orderGroups?: readonly string[];
+  /** Origin codes of jobs. */
+  readonly origins?: readonly string[];
+  /** Fields of the job that must have this value; a field the job does not have counts as null. */
+  readonly jobFields?: Readonly<Record<string, string | number | boolean | null>>;
 }
 
 /** A sink as it is stored. Secrets stand elsewhere. */
-export interface SinkRecord {
+export interface SinkRecord extends EventFilter {
   readonly region: string;
   readonly id: string;
   readonly kind: 'webhook' | 'sns';
@@ -38,8 +74,13 @@ export interface SinkRecord {
   readonly target: string;
   /** Accounts it follows; empty for all. */
   readonly accounts: readonly string[];
-  /** Types it wants, with a final `*` as a wildcard; empty for all. */
   readonly types: readonly string[];
+  /** Headers that each request carries besides our own. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Lanes that may be under way at once; absent: {@link DEFAULT_CONCURRENCY}. */
+  readonly concurrency?: number;
+  /** At most so many deliveries a second; absent: as many as it takes. */
+  readonly ratePerSecond?: number;
   /** A paused sink keeps its cursors and gets nothing. */
   readonly paused: boolean;
 }
@@ -53,6 +94,9 @@ export interface SinkHealth {
   readonly problem: string | null;
 }
 
+/** Lanes of one sink that are under way at the same time, unless its record says otherwise. */
+export const DEFAULT_CONCURRENCY = 16;
+
 /** Reads a sink's record and health. */
 export function toSink(item: Item): SinkRecord & { readonly health: SinkHealth } {
   return {
@@ -62,6 +106,12 @@ export function toSink(item: Item): SinkRecord & { readonly health: SinkHealth }
     target: String(item.target),
     accounts: (item.accounts as readonly string[] | undefined) ?? [],
     types: (item.types as readonly string[] | undefined) ?? [],
+    ...optional('orderGroups', item.orderGroups as readonly string[] | undefined),
+    ...optional('origins', item.origins as readonly string[] | undefined),
+    ...optional('jobFields', fromJson<NonNullable<SinkRecord['jobFields']>>(item.jobFields)),
+    ...optional('headers', fromJson<NonNullable<SinkRecord['headers']>>(item.headers)),
+    ...optional('concurrency', item.concurrency as number | undefined),
+    ...optional('ratePerSecond', item.ratePerSecond as number | undefined),
     paused: item.paused === true,
     health: {
       failures: Number(item.failures ?? 0),
@@ -69,6 +119,14 @@ export function toSink(item: Item): SinkRecord & { readonly health: SinkHealth }
       problem: typeof item.problem === 'string' ? item.problem : null,
     },
   };
+}
+
+function fromJson<T>(value: Value | undefined): T | undefined {
+  return typeof value === 'string' ? (JSON.parse(value) as T) : undefined;
+}
+
+function optional<K extends string, T>(name: K, value: T | undefined): { readonly [P in K]?: T } {
+  return (value === undefined ? {} : { [name]: value }) as { readonly [P in K]?: T };
 }
 
 /** All sinks of a region. */
@@ -86,7 +144,23 @@ export function follows(sink: SinkRecord, account: string): boolean {
 
 /** Whether a sink wants an event of an account it follows. */
 export function wants(sink: SinkRecord, event: LoggedEvent): boolean {
-  return sink.types.length === 0 || typeMatches(event.type, sink.types);
+  return passes(sink, event);
+}
+
+/** Whether an event passes a filter. */
+export function passes(filter: EventFilter, event: LoggedEvent): boolean {
+  const { types = [], orderGroups = [], origins = [], jobFields = {} } = filter;
+  if (types.length > 0 && !typeMatches(event.type, types)) return false;
+  const fields = Object.entries(jobFields);
+  if (orderGroups.length === 0 && origins.length === 0 && fields.length === 0) return true;
+  const { data } = JSON.parse(event.json) as {
+    data: { orderGroup?: string; job?: Readonly<Record<string, unknown>> };
+  };
+  const group = data.orderGroup ?? data.job?.orderGroup;
+  if (orderGroups.length > 0 && !(typeof group === 'string' && orderGroups.includes(group))) return false;
+  const origin = data.job?.originCode;
+  if (origins.length > 0 && !(typeof origin === 'string' && origins.includes(origin))) return false;
+  return fields.every(([name, value]) => data.job !== undefined && (data.job[name] ?? null) === value);
 }
 
 /**
@@ -99,7 +173,7 @@ export async function registerSink(
   sink: SinkRecord,
   accounts: readonly AccountRef[],
 ): Promise<void> {
-  const { region, id, ...attributes } = sink;
+  const { region, id } = sink;
   // Cursors first: were the sink there without them, a wake-up would start it at the beginning.
   for (const { account } of accounts) {
     if (!follows(sink, account)) continue;
@@ -109,7 +183,17 @@ export async function registerSink(
       when: [['pk', 'absent']],
     });
   }
-  await table.write({ update: keys.sink(region, id), set: attributes });
+  await table.write({ update: keys.sink(region, id), set: sinkAttributes(sink) });
+}
+
+/** A record as the attributes of its item. */
+export function sinkAttributes(sink: SinkRecord): { readonly [attribute: string]: Value | undefined } {
+  const { kind, target, accounts, types, orderGroups, origins, concurrency, ratePerSecond, paused } = sink;
+  return {
+    ...{ kind, target, accounts, types, orderGroups, origins, concurrency, ratePerSecond, paused },
+    jobFields: sink.jobFields && JSON.stringify(sink.jobFields),
+    headers: sink.headers && JSON.stringify(sink.headers),
+  };
 }
 
 /** Ends the lease of whoever holds it; its fencing token stays the highest, so a holder that is alive after all is fenced off. */

@@ -14,12 +14,15 @@ const MAX_ENTRIES = 10;
 export function createSnsSink(client: SNSClient, topicArn: string): SinkPort {
   return {
     maxBatch: MAX_ENTRIES,
-    async deliver(events): Promise<DeliveryOutcome[]> {
+    async deliver(deliveries): Promise<DeliveryOutcome[]> {
       const answer = await client.send(
-        new PublishBatchCommand({ TopicArn: topicArn, PublishBatchRequestEntries: events.map(toEntry) }),
+        new PublishBatchCommand({
+          TopicArn: topicArn,
+          PublishBatchRequestEntries: deliveries.map(({ event }, at) => toEntry(event, at)),
+        }),
       );
       const failed = new Map((answer.Failed ?? []).map((entry) => [entry.Id, entry]));
-      return events.map((_, at) => {
+      return deliveries.map((_, at) => {
         const failure = failed.get(String(at));
         if (!failure) return { kind: 'delivered' };
         const reason = `SNS answered ${failure.Code ?? 'an error'}.`;

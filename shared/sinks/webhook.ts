@@ -1,9 +1,8 @@
 /** The webhook sink: one signed POST per event, as the Standard Webhooks specification has it. */
 import { Webhook } from 'standardwebhooks';
 import { type Dispatcher, request } from 'undici';
-import type { LoggedEvent } from '../log/log.ts';
 import { createOutboundAgent, refuseUrl } from './outbound.ts';
-import type { DeliveryOutcome, SinkPort } from './sink.ts';
+import type { Delivery, DeliveryOutcome, SinkPort } from './sink.ts';
 
 interface Options {
   readonly url: string;
@@ -36,7 +35,7 @@ export function createWebhookSink(options: Options): SinkPort {
     options.agent ??
     createOutboundAgent({ allowPrivateNetworks: options.allowPrivateNetworks, connections: 16 });
 
-  async function attempt(event: LoggedEvent): Promise<DeliveryOutcome> {
+  async function attempt({ event }: Delivery): Promise<DeliveryOutcome> {
     if (refusal) return { kind: 'retry', reason: `The endpoint's URL is refused. ${refusal}` };
     const sentAt = new Date(now());
     try {
@@ -62,7 +61,7 @@ export function createWebhookSink(options: Options): SinkPort {
 
   return {
     maxBatch: 1,
-    deliver: (events) => Promise.all(events.map(attempt)),
+    deliver: (deliveries) => Promise.all(deliveries.map(attempt)),
   };
 }
 

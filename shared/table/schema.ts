@@ -83,8 +83,20 @@ export const keys = {
   /** All sinks of a region stand in one partition, so that they can be listed. */
   sink: (region: string, sink: string): Key => ({ pk: sinkPk(region), sk: sink }),
   cursor: (region: string, sink: string, account: string): Key => ({
-    pk: `CURSORS#${region}#${sink}`,
+    pk: cursorPk(region, sink),
     sk: account,
+  }),
+  /** A replay to a sink. */
+  replay: (region: string, sink: string, replay: string): Key => ({ pk: replayPk(region, sink), sk: replay }),
+  /** How far a replay has come in one account's log; beside the live cursors, for it is worked off as they are. */
+  replayCursor: (region: string, sink: string, account: string, replay: string): Key => ({
+    pk: cursorPk(region, sink),
+    sk: `${account}#${replay}`,
+  }),
+  /** An event set aside for a sink; those of one lane stand together, first to last. */
+  parked: (region: string, sink: string, account: string, lane: string, sequence: number): Key => ({
+    pk: parkedPk(region, sink),
+    sk: `${account}#${lane}#${pad(sequence, 16)}`,
   }),
 } as const;
 
@@ -104,6 +116,13 @@ export const logPk = (ref: AccountRef): string => `LOG#${path(ref)}`;
 export const wakePk = (region: string, shard: number): string => `WAKE#${region}#${shard}`;
 /** Partition of the sinks of a region. */
 export const sinkPk = (region: string): string => `SINKS#${region}`;
+
+/** Partition of a sink's cursors. */
+export const cursorPk = (region: string, sink: string): string => `CURSORS#${region}#${sink}`;
+/** Partition of the replays to a sink. */
+export const replayPk = (region: string, sink: string): string => `REPLAYS#${region}#${sink}`;
+/** Partition of the events set aside for a sink. */
+export const parkedPk = (region: string, sink: string): string => `PARKED#${region}#${sink}`;
 
 /** Where an account's next poll stands in the `due` index. */
 export function pollDue(ref: AccountRef, dueAt: number): { duePk: string; dueSk: string } {

@@ -1,0 +1,182 @@
+/** Logs, a sink that answers as a test says, and receivers on loopback. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach } from 'vitest';
+import type { EventDraft } from '../../shared/events/event.ts';
+import { createEventLog, type LoggedEvent } from '../../shared/log/log.ts';
+import { type DrainDeps, drainSink } from '../../shared/sinks/drain.ts';
+import {
+  type Delivery,
+  type DeliveryOutcome,
+  registerSink,
+  type SinkPort,
+  type SinkRecord,
+  wakeSinks,
+} from '../../shared/sinks/sink.ts';
+import { createMemoryTable } from '../../shared/table/memory-table.ts';
+import { type AccountRef, keys } from '../../shared/table/schema.ts';
+import type { Table } from '../../shared/table/table.ts';
+
+/** The region of these tests. */
+export const REGION = 'us';
+const open: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+/** An event about a job; the status tells one from another. */
+export function moved(jobNumber: number, to: string): EventDraft {
+  return {
+    type: 'job.status_changed',
+    jobNumber,
+    time: Date.parse('2026-03-02T08:00:00Z'),
+    data: {
+      job: {
+        jobNumber,
+        status: to,
+        description: '<b>"x"</b>',
+        orderNumber: null,
+        orderGroup: `G${jobNumber}`,
+        orderGroupSequence: null,
+        originCode: null,
+        dateDue: null,
+        mustDate: null,
+        dateOut: null,
+        tracking: [],
+      },
+      observed: { at: '2026-03-02T08:00:00.000Z', since: null, view: 'list' },
+      changes: { status: { from: null, to } },
+    },
+  };
+}
+
+/** Logs, a sink that does as the test says, and a clock. */
+export async function createDeliveryRig(
+  answer: (event: LoggedEvent, attempt: number) => DeliveryOutcome | Promise<DeliveryOutcome>,
+  options: { accounts?: string[]; maxBatch?: number; table?: Table; record?: Partial<SinkRecord> } = {},
+) {
+  const state = { now: Date.parse('2026-03-02T08:00:00Z') };
+  const table = options.table ?? createMemoryTable();
+  const now = () => state.now;
+  const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
+  const refs = (options.accounts ?? ['acme']).map((account): AccountRef => ({ region: REGION, account }));
+  for (const ref of refs) await table.transact([log.start(ref, 'e1')], randomUUID());
+  const record: SinkRecord = {
+    region: REGION,
+    id: 'erp',
+    kind: 'webhook',
+    target: 'http://127.0.0.1/',
+    accounts: [],
+    types: [],
+    paused: false,
+    ...options.record,
+  };
+  await registerSink(table, log, record, refs);
+  const got: LoggedEvent[] = [];
+  const attempts = new Map<string, number>();
+  const batches: LoggedEvent[][] = [];
+  const port: SinkPort = {
+    maxBatch: options.maxBatch ?? 1,
+    async deliver(deliveries) {
+      const events = deliveries.map(({ event }) => event);
+      batches.push([...events]);
+      return Promise.all(
+        events.map(async (event) => {
+          const attempt = (attempts.get(event.id) ?? 0) + 1;
+          attempts.set(event.id, attempt);
+          const outcome = await answer(event, attempt);
+          if (outcome.kind === 'delivered') got.push(event);
+          return outcome;
+        }),
+      );
+    },
+  };
+  const deps: DrainDeps = {
+    table,
+    log,
+    now,
+    newId: randomUUID,
+    random: () => 0.5,
+    retrySeconds: [5, 300, 1800],
+    open: async () => port,
+  };
+  return {
+    state,
+    table,
+    log,
+    refs,
+    got,
+    batches,
+    deps,
+    /** Appends events and wakes the sinks, as the stream does. */
+    async say(events: EventDraft[], ref: AccountRef | undefined = refs[0]) {
+      if (!ref) throw new Error('There is no account.');
+      const appended = await log.append(ref, events);
+      if (appended.kind !== 'appended') throw new Error('The events were refused.');
+      return wakeSinks(table, ref, appended.head.sequence, state.now);
+    },
+    async drain(deadline = state.now + 60_000) {
+      state.now += 1;
+      return drainSink(deps, REGION, 'erp', deadline);
+    },
+    async position(account = 'acme') {
+      const item = await table.get(keys.cursor(REGION, 'erp', account));
+      return { position: item?.position, due: item?.dueSk !== undefined };
+    },
+  };
+}
+
+/** What a sink answers that takes everything. */
+export const delivered = (): DeliveryOutcome => ({ kind: 'delivered' });
+
+/** Whether what arrived is in order of sequence within each job. */
+export function inOrderPerJob(events: readonly LoggedEvent[]): boolean {
+  const last = new Map<string, number>();
+  return events.every((event) => {
+    const lane = `${event.account}/${event.jobNumber}`;
+    const ordered = event.sequence > (last.get(lane) ?? 0);
+    last.set(lane, event.sequence);
+    return ordered;
+  });
+}
+
+/** What a receiver was sent. */
+export interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** A receiver on loopback that answers as told. */
+export async function startReceiver(
+  answer: (request: Received, at: number) => { status: number; headers?: Record<string, string> },
+) {
+  const requests: Received[] = [];
+  const server: Server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const seen = { headers: request.headers, body: Buffer.concat(chunks).toString() };
+      const { status, headers } = answer(seen, requests.push(seen));
+      response.writeHead(status, headers).end('a body of some length');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  open.push(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, requests };
+}
+
+/** A signing secret. */
+export const newSecret = () => `whsec_${randomBytes(32).toString('base64')}`;
+
+/** Events of as many jobs, as deliveries. */
+export async function someDeliveries(count: number): Promise<Delivery[]> {
+  const rig = await createDeliveryRig(delivered);
+  await rig.say(Array.from({ length: count }, (_, at) => moved(at + 1, `s${at}`)));
+  const page = await rig.log.read({ region: REGION, account: 'acme' }, 0, count);
+  if (page?.kind !== 'events') throw new Error('There are no events.');
+  return page.events.map((event) => ({ event }));
+}
