@@ -48,6 +48,11 @@ const base = { account: z.string(), region: z.string() };
 const ofJob = { ...base, job, observed };
 /** Events about a region as a whole stand in the cell's own log, and have no account. */
 const ofCell = { region: z.string(), since: instant.describe('When the first of the failures came.') };
+/** Events about a sink stand in the cell's own log too. */
+const ofSink = {
+  region: z.string(),
+  endpoint: z.string().describe('The id of the endpoint, or the name of a built-in sink.'),
+};
 const ofAccount = { ...base, observed: observed.partial().optional() };
 
 /** Every event type with the sentence that says when it is sent and the schema of its `data`. */
@@ -232,6 +237,44 @@ export const catalogue = {
   'upstream.recovered': {
     when: 'The ordering service answers again after upstream.outage.',
     data: z.object({ ...ofCell, durationSeconds: z.int().describe('From `since` to the first answer.') }),
+  },
+  'endpoint.disabled': {
+    when: 'An endpoint gets no more events: it failed for days with nothing in between, or said that it wants none. Enabled again, it goes on where it stood.',
+    data: z.object({
+      ...ofSink,
+      reason: z.string().describe('In words.'),
+      failingSince: instant
+        .nullable()
+        .describe('Since when nothing was taken; null when it was taking events.'),
+    }),
+  },
+  'endpoint.recovered': {
+    when: 'An endpoint takes events again after endpoint.disabled.',
+    data: z.object({ ...ofSink, disabledAt: instant }),
+  },
+  'endpoint.events_lost': {
+    when: 'Events fell out of retention before an endpoint had taken them; it goes on with the oldest that is left.',
+    data: z.object({
+      ...ofSink,
+      account: z.string().describe('In whose log they stood.'),
+      first: z.int().describe('The sequence of the first of them.'),
+      last: z.int().describe('The sequence of the last of them.'),
+    }),
+  },
+  'endpoint.event_dead': {
+    when: 'An endpoint refused an event to the last attempt; the later events of its job go on without it.',
+    data: z.object({
+      ...ofSink,
+      account: z.string().describe('In whose log the event stands.'),
+      sequence: z.int().describe('Its place there.'),
+      event: z.string().describe('The id of the event.'),
+      attempts: z.int(),
+      reason: z.string().describe('How it was refused the last time, in words.'),
+    }),
+  },
+  'jobwire.ping': {
+    when: 'Somebody asked for a test of an endpoint; sent to that endpoint alone, and in no log.',
+    data: z.object(ofSink),
   },
 } as const satisfies Record<string, { when: string; data: z.ZodType }>;
 
