@@ -9,15 +9,17 @@ import type { Agent } from 'undici';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
 import type { Config } from '../shared/config.ts';
 import { createEventLog, type EventLog } from '../shared/log/log.ts';
-import { type DrainReport, drainSink } from '../shared/sinks/drain.ts';
+import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
+import { isReady } from '../shared/sinks/health.ts';
+import { breakLease } from '../shared/sinks/lease.ts';
 import { createOutboundAgent } from '../shared/sinks/outbound.ts';
 import {
-  breakLease,
   dueSinks,
   follows,
   leftoverWakes,
   listSinks,
   registerSink,
+  type Sink,
   type SinkPort,
   type SinkRecord,
   wakeSinks,
@@ -132,7 +134,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   /** Tells the sinks at once, which is quick; and marks their cursors due, which is what counts, for all commits of a moment. */
   function wake(ref: AccountRef, sequence: number): void {
     for (const sink of sinks.get(ref.region) ?? []) {
-      if (!sink.paused && sink.waitUntil <= now() && follows(sink, ref.account)) {
+      if (isReady(sink, now()) && follows(sink, ref.account)) {
         drains.ask(ref.region, sink.id, ref.account);
       }
     }
@@ -151,14 +153,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const marks = new Map<string, number>();
 
   /** The sinks as the last tick found them: enough for a hint. */
-  const sinks = new Map<string, (SinkRecord & { readonly waitUntil: number })[]>();
+  const sinks = new Map<string, Sink[]>();
 
   async function refreshSinks(region: string): Promise<void> {
-    const found = await listSinks(table, region);
-    sinks.set(
-      region,
-      found.map((sink) => ({ ...sink, waitUntil: sink.health.waitUntil })),
-    );
+    sinks.set(region, await listSinks(table, region));
   }
 
   const drains = createDrainers(async (region, sink, linger) => {
@@ -320,9 +318,11 @@ function newEpoch(now: number): string {
   return `${Math.floor(now / 1000).toString(36)}${randomBytes(3).toString('hex')}`;
 }
 
-/** The drain of one sink that is under way, and the accounts it has been told of meanwhile. */
+/** The drain of one sink that is under way, and what it has been told of meanwhile. */
 interface Drainer {
   readonly told: Set<string>;
+  /** Something is due, whatever it is. */
+  due: boolean;
   hear: (() => void) | undefined;
 }
 
@@ -331,7 +331,7 @@ interface Drainer {
  * positions, so that what is committed meanwhile is on its way at once.
  */
 function createDrainers(
-  drain: (region: string, sink: string, linger: () => Promise<string[] | undefined>) => Promise<boolean>,
+  drain: (region: string, sink: string, linger: () => Promise<News | undefined>) => Promise<boolean>,
   run: (what: string, action: () => Promise<unknown>) => void,
 ): {
   /** Asks for a drain; with an account, one under way is told to look there. */
@@ -346,12 +346,12 @@ function createDrainers(
     const name = `${region}/${sink}`;
     const running = underWay.get(name);
     if (running) {
-      if (account === undefined) return;
-      running.told.add(account);
+      if (account === undefined) running.due = true;
+      else running.told.add(account);
       running.hear?.();
       return;
     }
-    const drainer: Drainer = { told: new Set(), hear: undefined };
+    const drainer: Drainer = { told: new Set(), due: false, hear: undefined };
     underWay.set(name, drainer);
     run('drain a sink', async () => {
       let more = false;
@@ -373,9 +373,9 @@ function createDrainers(
   };
 }
 
-/** The accounts a drainer is told of, as soon as there are any; none after a while. */
-async function lingerOf(drainer: Drainer): Promise<string[] | undefined> {
-  if (drainer.told.size === 0) {
+/** What a drainer is told of, as soon as there is anything; nothing after a while. */
+async function lingerOf(drainer: Drainer): Promise<News | undefined> {
+  if (drainer.told.size === 0 && !drainer.due) {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, LINGER_MS);
       drainer.hear = () => {
@@ -385,7 +385,8 @@ async function lingerOf(drainer: Drainer): Promise<string[] | undefined> {
     });
     drainer.hear = undefined;
   }
-  const told = [...drainer.told];
+  const news = { accounts: [...drainer.told], due: drainer.due };
   drainer.told.clear();
-  return told.length > 0 ? told : undefined;
+  drainer.due = false;
+  return news.due || news.accounts.length > 0 ? news : undefined;
 }

@@ -125,6 +125,11 @@ export const keys = {
     pk: cursorPk(region, sink),
     sk: `${account}#${replay}`,
   }),
+  /** An event that a sink refused to the last attempt. */
+  dead: (region: string, sink: string, account: string, sequence: number): Key => ({
+    pk: deadPk(region, sink),
+    sk: `${account}#${pad(sequence, 16)}`,
+  }),
   /** An event set aside for a sink; those of one lane stand together, first to last. */
   parked: (region: string, sink: string, account: string, lane: string, sequence: number): Key => ({
     pk: parkedPk(region, sink),
@@ -168,6 +173,8 @@ export const eventDeliveriesPk = (region: string, eventId: string): string => `$
 /** History: partition of a sink's deliveries with one outcome in the `failures` index. */
 export const failuresPk = (region: string, sink: string, outcome: 'rejected' | 'retry'): string =>
   `${region}#${sink}#${outcome}`;
+/** Partition of the events that a sink refused to the last attempt. */
+export const deadPk = (region: string, sink: string): string => `DEAD#${region}#${sink}`;
 
 /** Where an account's next poll stands in the `due` index. */
 export function pollDue(ref: AccountRef, dueAt: number): { duePk: string; dueSk: string } {
@@ -179,16 +186,19 @@ export function pollDue(ref: AccountRef, dueAt: number): { duePk: string; dueSk:
 /** Partition of one shard of a region's due polls in the `due` index. */
 export const pollDuePk = (region: string, shard: number): string => `POLLS#${region}#${shard}`;
 
-/** Where a cursor with something to deliver stands in the `due` index. */
+/** The bound of what is due by an instant, in the sort keys of the `due` index. */
+export const dueUntil = (now: number): string => `${instantText(now)}~`;
+
+/** Where a cursor or a parked lane with something to deliver stands in the `due` index; `what` is its sort key. */
 export function drainDue(
   region: string,
   sink: string,
-  account: string,
+  what: string,
   dueAt: number,
 ): { duePk: string; dueSk: string } {
   return {
-    duePk: drainDuePk(region, sink, shardOf(account, DRAIN_SHARDS)),
-    dueSk: `${instantText(dueAt)}#${account}`,
+    duePk: drainDuePk(region, sink, shardOf(what, DRAIN_SHARDS)),
+    dueSk: `${instantText(dueAt)}#${what}`,
   };
 }
 /** Partition of one shard of a sink's due cursors in the `due` index. */
