@@ -216,8 +216,11 @@ interface Target {
   readonly secure: boolean;
 }
 
-/** A failed attempt; `stale` when it was the fault of a connection that the endpoint had closed meanwhile. */
-type Attempt = Exchange & { readonly stale?: boolean };
+/** What came of an attempt; `stale` when it was the fault of a connection that the endpoint had closed meanwhile. */
+interface Attempt {
+  readonly exchange: Exchange;
+  readonly stale: boolean;
+}
 
 class GuardedConnections implements Connections {
   readonly #allowPrivateNetworks: boolean;
@@ -258,12 +261,12 @@ class GuardedConnections implements Connections {
     const deadline = now + this.#timeouts.totalMs;
     const first = await this.#attempt(target, headers, body, this.#timeouts.totalMs);
     this.#lastUsedAt = Date.now();
-    if (!first.stale) return first;
+    if (!first.stale) return first.exchange;
     // Where one was closed the others are likely to be, and none of them is fresh.
     this.#closeIdle();
     const second = await this.#attempt(target, headers, body, Math.max(1, deadline - this.#lastUsedAt));
     this.#lastUsedAt = Date.now();
-    return second;
+    return second.exchange;
   }
 
   close(): void {
@@ -314,25 +317,25 @@ class GuardedConnections implements Connections {
     return new Promise((resolve) => {
       let connectTimer: NodeJS.Timeout | undefined;
       let totalTimer: NodeJS.Timeout | undefined;
+      let stage: Stage = 'connecting';
       let socket: Socket | undefined;
       let readBefore = 0;
-      let connected = false;
       let answer: { readonly status: number; readonly body: Excerpt } | undefined;
 
-      const end = (attempt: Attempt): void => {
+      const end = (exchange: Exchange, stale = false): void => {
         clearTimeout(connectTimer);
         clearTimeout(totalTimer);
-        resolve(attempt);
+        resolve({ exchange, stale });
       };
       const fail = (reason: string, stale = false): void => {
-        end({
-          kind: 'failed',
-          reason,
-          sent: connected,
-          ...(answer ? { answer: { status: answer.status, excerpt: answer.body.text() } } : {}),
-          stale,
-        });
+        const cut = answer && { answer: { status: answer.status, excerpt: answer.body.text() } };
+        end({ kind: 'failed', reason, sent: stage === 'sent' || stage === 'answering', ...cut }, stale);
         request.destroy();
+      };
+      const late = (): void => fail(LATE[stage]);
+      const fault = (cause: NodeJS.ErrnoException): void => {
+        const silent = stage === 'sent' && socket?.bytesRead === readBefore;
+        fail(reasonOf(cause, stage, socket), request.reusedSocket && silent && isReset(cause));
       };
 
       const send = target.secure ? httpsRequest : httpRequest;
@@ -344,39 +347,41 @@ class GuardedConnections implements Connections {
         end(notSent(`The request could not be made${codeOf(cause)}.`));
         return;
       }
-      request.on('socket', (assigned: Socket) => {
+      request.on('socket', (assigned) => {
         socket = assigned;
         readBefore = assigned.bytesRead;
-        totalTimer = setTimeout(() => fail(lateReason(connected, answer !== undefined)), totalMs);
-        connected = request.reusedSocket;
-        if (connected) return;
-        connectTimer = setTimeout(() => fail(lateReason(false, false)), this.#timeouts.connectMs);
+        totalTimer = setTimeout(late, totalMs);
+        if (request.reusedSocket) {
+          stage = 'sent';
+          return;
+        }
+        connectTimer = setTimeout(late, this.#timeouts.connectMs);
+        if (target.secure) {
+          assigned.once('connect', () => {
+            stage = 'securing';
+          });
+        }
         assigned.once(target.secure ? 'secureConnect' : 'connect', () => {
-          connected = true;
+          stage = 'sent';
           clearTimeout(connectTimer);
         });
       });
-      request.on('error', (cause) => {
-        const silent = answer === undefined && socket?.bytesRead === readBefore;
-        const stale = request.reusedSocket && silent && isReset(cause);
-        fail(reasonOf(cause, { socket, connected, secure: target.secure, answering: !!answer }), stale);
-      });
+      request.on('error', fault);
       request.on('response', (response) => {
+        stage = 'answering';
         const status = response.statusCode ?? 0;
-        const received = new Excerpt();
-        answer = { status, body: received };
+        const body = new Excerpt();
+        answer = { status, body };
         const answered = (): void =>
-          end({ kind: 'answered', status, headers: response.headers, excerpt: received.text() });
+          end({ kind: 'answered', status, headers: response.headers, excerpt: body.text() });
         response.on('data', (chunk: Buffer) => {
-          received.add(chunk);
-          if (received.bytes <= MAX_ANSWER_BYTES) return;
+          body.add(chunk);
+          if (body.bytes <= MAX_ANSWER_BYTES) return;
           answered();
           request.destroy();
         });
         response.on('end', answered);
-        response.on('error', (cause) =>
-          fail(reasonOf(cause, { socket, connected, secure: target.secure, answering: true })),
-        );
+        response.on('error', fault);
       });
       request.end(body);
     });
@@ -433,40 +438,38 @@ class Excerpt {
 /** Control characters other than tab and line ends, and what could not be decoded. */
 const NO_TEXT = /(?:[^\P{Cc}\t\n\r]|\ufffd)+/gu;
 
-function lateReason(connected: boolean, answering: boolean): string {
-  if (!connected) return 'The endpoint did not accept a connection in time.';
-  if (answering) return 'The endpoint did not finish its answer in time.';
-  return 'The endpoint did not answer in time.';
-}
+/** How far an attempt got. */
+type Stage = 'connecting' | 'securing' | 'sent' | 'answering';
+
+const LATE: Readonly<Record<Stage, string>> = {
+  connecting: 'The endpoint did not accept a connection in time.',
+  securing: 'The endpoint did not make the connection secure in time.',
+  sent: 'The endpoint did not answer in time.',
+  answering: 'The endpoint did not finish its answer in time.',
+};
 
 /** A fault in words. */
-function reasonOf(
-  cause: NodeJS.ErrnoException,
-  at: {
-    readonly socket: Socket | undefined;
-    readonly connected: boolean;
-    readonly secure: boolean;
-    readonly answering: boolean;
-  },
-): string {
+function reasonOf(cause: NodeJS.ErrnoException, stage: Stage, socket: Socket | undefined): string {
   const code = codeOf(cause);
-  if (cause instanceof NoPublicAddress) return "The endpoint's name has no public address.";
-  if (cause.code === 'HPE_HEADER_OVERFLOW') return `The endpoint's answer has too long headers${code}.`;
+  if (cause.code === 'HPE_HEADER_OVERFLOW')
+    return `The headers of the endpoint's answer are too long${code}.`;
   if (cause.code?.startsWith('HPE_')) return `The endpoint's answer is not valid HTTP${code}.`;
-  if (at.answering) return `The endpoint broke off its answer${code}.`;
-  if (at.connected) return `The endpoint broke off the connection${code}.`;
-  if (cause.code === 'ENOTFOUND') return `The endpoint's name is not known${code}.`;
-  if (cause.syscall === 'getaddrinfo') return `The endpoint's name could not be resolved${code}.`;
-  if (cause.code === 'ECONNREFUSED') return `The endpoint refused the connection${code}.`;
-  if (cause.code === 'ETIMEDOUT') return `The endpoint did not accept a connection in time${code}.`;
-  if (at.secure && (at.socket as TLSSocket | undefined)?.authorizationError) {
-    return `The endpoint's certificate is not valid${code}.`;
+  switch (stage) {
+    case 'connecting':
+      if (cause instanceof NoPublicAddress) return "The endpoint's name has no public address.";
+      if (cause.code === 'ENOTFOUND') return `The endpoint's name is not known${code}.`;
+      if (cause.syscall === 'getaddrinfo') return `The endpoint's name could not be resolved${code}.`;
+      if (cause.code === 'ECONNREFUSED') return `The endpoint refused the connection${code}.`;
+      return `The endpoint could not be reached${code}.`;
+    case 'securing':
+      return (socket as TLSSocket | undefined)?.authorizationError
+        ? `The endpoint's certificate is not valid${code}.`
+        : `A secure connection to the endpoint could not be made${code}.`;
+    case 'sent':
+      return `The endpoint broke off the connection${code}.`;
+    case 'answering':
+      return `The endpoint broke off its answer${code}.`;
   }
-  // TCP was fine, or the fault would have been one of those above.
-  if (at.secure && at.socket?.remoteAddress !== undefined) {
-    return `A secure connection to the endpoint could not be made${code}.`;
-  }
-  return `The endpoint could not be reached${code}.`;
 }
 
 function isReset(cause: NodeJS.ErrnoException): boolean {
