@@ -37,7 +37,7 @@ export interface Connections {
    * Sends a request and reads its answer, up to 64 kB. Names of headers are in lower case; the length of the body is added.
    * Never throws.
    */
-  post(url: string, headers: Readonly<Record<string, string>>, body: Buffer): Promise<Exchange>;
+  post(url: string, headers: Readonly<Record<string, string>>, body: string): Promise<Exchange>;
   /** Ends all connections, also those with a request under way. */
   close(): void;
 }
@@ -192,13 +192,9 @@ export function createConnectionPool(options: Options): ConnectionPool {
   const endpoints = new Map<string, GuardedConnections>();
   return {
     of(endpoint, concurrency) {
-      const known = endpoints.get(endpoint);
-      if (known) {
-        known.resize(concurrency);
-        return known;
-      }
-      const connections = new GuardedConnections(options, concurrency);
+      const connections = endpoints.get(endpoint) ?? new GuardedConnections(options);
       endpoints.set(endpoint, connections);
+      connections.resize(concurrency);
       return connections;
     },
     close() {
@@ -231,7 +227,7 @@ class GuardedConnections implements Connections {
   #target: Target | undefined;
   #lastUsedAt = 0;
 
-  constructor(options: Options, concurrency: number) {
+  constructor(options: Options) {
     this.#allowPrivateNetworks = options.allowPrivateNetworks;
     this.#refuseAddress = options.allowPrivateNetworks
       ? () => undefined
@@ -240,8 +236,6 @@ class GuardedConnections implements Connections {
     const resolve = options.resolve ?? ((hostname) => lookup(hostname, { all: true }));
     const agentOptions = {
       keepAlive: true,
-      maxSockets: concurrency,
-      maxFreeSockets: concurrency,
       timeout: this.#timeouts.idleMs,
       autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
       lookup: guardedLookup(resolve, this.#refuseAddress),
@@ -251,7 +245,7 @@ class GuardedConnections implements Connections {
     this.#https = new HttpsAgent({ ...agentOptions, rejectUnauthorized: true, minVersion: 'TLSv1.2' });
   }
 
-  async post(url: string, headers: Readonly<Record<string, string>>, body: Buffer): Promise<Exchange> {
+  async post(url: string, headers: Readonly<Record<string, string>>, body: string): Promise<Exchange> {
     const target = this.#target?.url === url ? this.#target : this.#aim(url);
     this.#target = target;
     if (target.refusal) return notSent(target.refusal);
@@ -274,10 +268,10 @@ class GuardedConnections implements Connections {
     this.#https.destroy();
   }
 
+  /** How many connections there may be at once; those there are stay. */
   resize(concurrency: number): void {
     for (const agent of [this.#http, this.#https]) {
       agent.maxSockets = concurrency;
-      agent.maxFreeSockets = concurrency;
     }
   }
 
@@ -311,7 +305,7 @@ class GuardedConnections implements Connections {
   #attempt(
     target: Target,
     headers: Readonly<Record<string, string>>,
-    body: Buffer,
+    body: string,
     totalMs: number,
   ): Promise<Attempt> {
     return new Promise((resolve) => {

@@ -54,7 +54,7 @@ export function createWebhookSink(options: Options): SinkPort {
         'webhook-signature': keys.map((key) => sign(key, signed)).join(' '),
         ...(replay ? { 'webhook-replay': 'true' } : {}),
       },
-      Buffer.from(event.json),
+      event.json,
     );
     if (exchange.kind === 'failed') {
       const { reason, sent, answer } = exchange;
