@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { setDefaultCACertificates } from 'node:tls';
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
@@ -345,46 +346,53 @@ describe('what goes wrong', () => {
     );
   });
 
-  test('resolving takes too long', async () => {
-    const resolve = () => new Promise<never>(() => undefined);
-    const client = createClient({ resolve, timeouts: { connectMs: 30 } });
-    expect(await client.post('http://slow.example/')).toEqual(
-      notSent('The endpoint did not accept a connection in time.'),
-    );
+  test('resolving takes more than 5 s', async () => {
+    const asked = happening();
+    const resolve = () => {
+      asked.happens();
+      return new Promise<never>(() => undefined);
+    };
+    const exchange = overdue(5_000, asked, () => createClient({ resolve }).post('http://slow.example/'));
+    expect(await exchange).toEqual(notSent('The endpoint did not accept a connection in time.'));
   });
 
-  test('the connection becomes secure too slowly', async () => {
-    const server = await startTcp(() => undefined);
-    const client = createClient({ timeouts: { connectMs: 30 } });
-    expect(await client.post(server.url.replace('http:', 'https:'))).toEqual(
-      notSent('The endpoint did not make the connection secure in time.'),
+  test('the connection takes more than 5 s to become secure', async () => {
+    const greeted = happening();
+    const server = await startTcp(greeted.happens);
+    const exchange = overdue(5_000, greeted, () =>
+      createClient().post(server.url.replace('http:', 'https:')),
     );
+    expect(await exchange).toEqual(notSent('The endpoint did not make the connection secure in time.'));
+    await server.closed();
   });
 
-  test('the endpoint never answers', async () => {
-    const server = await startServer('127.0.0.1', () => undefined);
-    const client = createClient({ timeouts: { totalMs: 50 } });
-    expect(await client.post(server.url)).toEqual(sent('The endpoint did not answer in time.'));
+  test('the endpoint does not answer within 15 s', async () => {
+    const asked = happening();
+    const server = await startServer('127.0.0.1', asked.happens);
+    const exchange = overdue(15_000, asked, () => createClient().post(server.url));
+    expect(await exchange).toEqual(sent('The endpoint did not answer in time.'));
     await server.closed();
   });
 
   test('its headers come drop by drop', async () => {
+    const begun = happening();
     const server = await startTcp((socket) => {
       socket.write('HTTP/1.1 200 OK\r\n');
-      drip(socket, 'x: y\r\n');
+      drip(socket, 'x: y\r\n', begun.happens);
     });
-    const client = createClient({ timeouts: { totalMs: 80 } });
-    expect(await client.post(server.url)).toEqual(sent('The endpoint did not answer in time.'));
+    const exchange = overdue(15_000, begun, () => createClient().post(server.url));
+    expect(await exchange).toEqual(sent('The endpoint did not answer in time.'));
     await server.closed();
   });
 
   test('its body comes drop by drop', async () => {
+    const begun = happening();
     const server = await startTcp((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 50000\r\n\r\nbeginning ');
-      drip(socket, '.');
+      drip(socket, '.', begun.happens);
     });
-    const client = createClient({ timeouts: { totalMs: 80 } });
-    expect(await client.post(server.url)).toEqual({
+    const exchange = overdue(15_000, begun, () => createClient().post(server.url));
+    expect(await exchange).toEqual({
       ...sent('The endpoint did not finish its answer in time.'),
       answer: { status: 200, excerpt: expect.stringMatching(/^beginning \.*$/) },
     });
@@ -392,9 +400,11 @@ describe('what goes wrong', () => {
   });
 
   test('it answers with nothing but interim answers', async () => {
-    const server = await startTcp((socket) => drip(socket, 'HTTP/1.1 102 Processing\r\n\r\n'));
-    const client = createClient({ timeouts: { totalMs: 80 } });
-    expect(await client.post(server.url)).toEqual(sent('The endpoint did not answer in time.'));
+    const begun = happening();
+    const server = await startTcp((socket) => drip(socket, 'HTTP/1.1 102 Processing\r\n\r\n', begun.happens));
+    const exchange = overdue(15_000, begun, () => createClient().post(server.url));
+    expect(await exchange).toEqual(sent('The endpoint did not answer in time.'));
+    await server.closed();
   });
 
   test('it breaks off after the request was sent', async () => {
@@ -779,9 +789,41 @@ async function listen(server: Server, host: string, port: number) {
   };
 }
 
-/** Writes a little again and again, as long as somebody listens. */
-function drip(socket: Socket, text: string): void {
-  const timer = setInterval(() => socket.write(text), 5);
+/** Something that a test waits for. */
+function happening(): { readonly happens: () => void; readonly happened: Promise<void> } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { happens: () => resolve(), happened: promise };
+}
+
+/** What comes of an exchange when, once it got as far as `reached`, time goes on by so much and no less. */
+async function overdue<T>(
+  ms: number,
+  reached: { readonly happened: Promise<void> },
+  begin: () => Promise<T>,
+): Promise<T> {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  open.push(() => vi.useRealTimers());
+  let ended = false;
+  const exchange = begin().finally(() => {
+    ended = true;
+  });
+  await reached.happened;
+  await setImmediate();
+  vi.advanceTimersByTime(ms - 1);
+  await setImmediate();
+  expect(ended).toBe(false);
+  vi.advanceTimersByTime(1);
+  return exchange;
+}
+
+/** Writes a little again and again, as long as somebody listens; says when some of it must have arrived. */
+function drip(socket: Socket, text: string, flowing: () => void): void {
+  let drops = 0;
+  const timer = setInterval(() => {
+    socket.write(text);
+    drops += 1;
+    if (drops === 5) flowing();
+  }, 2);
   socket.once('close', () => clearInterval(timer));
 }
 
