@@ -6,6 +6,7 @@ import { setDefaultCACertificates } from 'node:tls';
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { parseConfig } from '../shared/config.ts';
 import { createConnectionPool, NOT_PUBLIC, refuseUrl, whyNotPublic } from '../shared/sinks/outbound.ts';
 import { type Certificate, makeCertificate } from './support/certificates.ts';
 
@@ -214,6 +215,22 @@ describe('URLs of endpoints', () => {
     expect(refuseUrl('http://10.0.0.1:22/', true)).toBeUndefined();
     expect(refuseUrl('ftp://10.0.0.1/', true)).toBe('It must begin with https:// or http://.');
     expect(refuseUrl('http://me@10.0.0.1/', true)).toBe('It must not carry a user name or password.');
+  });
+});
+
+describe('a configuration', () => {
+  const HINT = ' (webhooks.allowPrivateNetworks opens this for local use)';
+
+  test.each([
+    ['https://10.0.0.1/', `Its host is not a public address (private)${HINT}`],
+    ['http://example.com/', `It must begin with https://${HINT}`],
+    ['https://a:b@example.com/', 'It must not carry a user name or password'],
+  ])('with the endpoint %s is refused by the same rules', (url, sentence) => {
+    const endpoint = { id: 'erp', url, secret: `whsec_${Buffer.alloc(24, 7).toString('base64')}` };
+    const region = { baseUrl: 'https://a.example/api', authUrl: 'https://a.example', realm: 'us' };
+    expect(() => parseConfig({ regions: { us: region }, accounts: [], endpoints: [endpoint] }, {})).toThrow(
+      `endpoints[0].url is refused: ${sentence}.`,
+    );
   });
 });
 

@@ -270,9 +270,8 @@ class GuardedConnections implements Connections {
 
   /** How many connections there may be at once; those there are stay. */
   resize(concurrency: number): void {
-    for (const agent of [this.#http, this.#https]) {
-      agent.maxSockets = concurrency;
-    }
+    this.#http.maxSockets = concurrency;
+    this.#https.maxSockets = concurrency;
   }
 
   #aim(url: string): Target {
