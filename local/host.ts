@@ -5,15 +5,15 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { SNSClient } from '@aws-sdk/client-sns';
 import pLimit from 'p-limit';
-import type { Agent } from 'undici';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
 import type { Config } from '../shared/config.ts';
 import { createEventLog, type EventLog } from '../shared/log/log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
 import { isReady } from '../shared/sinks/health.ts';
 import { breakLease } from '../shared/sinks/lease.ts';
-import { createOutboundAgent } from '../shared/sinks/outbound.ts';
+import { type ConnectionPool, createConnectionPool } from '../shared/sinks/outbound.ts';
 import {
+  DEFAULT_CONCURRENCY,
   dueSinks,
   follows,
   leftoverWakes,
@@ -87,7 +87,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
   let stopped = false;
   const underWay = new Set<Promise<unknown>>();
   const polls = pLimit(POLLS_AT_ONCE);
-  const agents = new Map<string, Agent>();
+  const { allowPrivateNetworks } = config.webhooks;
+  const connections = createConnectionPool({ allowPrivateNetworks });
 
   const log = createEventLog(table, {
     now,
@@ -168,7 +169,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         newId: randomUUID,
         random: Math.random,
         retrySeconds: config.webhooks.retrySeconds,
-        open: async (record) => openSink(options, record, agents),
+        open: async (record) => openSink(options, record, connections),
         linger,
       },
       region,
@@ -231,7 +232,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         new Promise((resolve) => patience.addEventListener('abort', resolve)),
       ]);
       stopped = true;
-      await Promise.allSettled([...agents.values()].map((agent) => agent.destroy()));
+      connections.close();
     },
   };
 }
@@ -288,7 +289,7 @@ function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord
   return [topic, ...webhooks];
 }
 
-function openSink({ config, sns }: HostOptions, record: SinkRecord, agents: Map<string, Agent>): SinkPort {
+function openSink({ config, sns }: HostOptions, record: SinkRecord, connections: ConnectionPool): SinkPort {
   switch (record.kind) {
     case 'sns':
       if (!sns) throw new Error('There is no SNS to publish to.');
@@ -296,18 +297,13 @@ function openSink({ config, sns }: HostOptions, record: SinkRecord, agents: Map<
     case 'webhook': {
       const endpoint = config.endpoints.find(({ id }) => id === record.id);
       if (!endpoint) throw new Error(`The endpoint ${record.id} is not in the configuration.`);
-      const { allowPrivateNetworks } = config.webhooks;
-      let agent = agents.get(record.id);
-      if (!agent) {
-        agent = createOutboundAgent({ allowPrivateNetworks, connections: 16 });
-        agents.set(record.id, agent);
-      }
+      const { region, id, target, headers = {}, concurrency = DEFAULT_CONCURRENCY } = record;
       return createWebhookSink({
-        url: record.target,
+        url: target,
         secrets: [endpoint.secret],
-        allowPrivateNetworks,
+        headers,
         now: Date.now,
-        agent,
+        connections: connections.of(`${region}/${id}`, concurrency),
       });
     }
   }

@@ -115,9 +115,8 @@ const schema = z
       endpoints.add(endpoint.id);
       const refusal = refuseUrl(endpoint.url, config.webhooks.allowPrivateNetworks);
       if (refusal) {
-        const hint = config.webhooks.allowPrivateNetworks
-          ? ''
-          : ' (webhooks.allowPrivateNetworks opens this for local use)';
+        const opens = refuseUrl(endpoint.url, true) === undefined;
+        const hint = opens ? ' (webhooks.allowPrivateNetworks opens this for local use)' : '';
         fail(['endpoints', at, 'url'], `is refused: ${refusal.replace(/\.$/, '')}${hint}`);
       }
       endpoint.accounts?.forEach((account, place) => {

@@ -51,8 +51,7 @@ const FUNCTIONS = {
   tick: { id: /^PollingTick[0-9A-F]{8}$/, env: TickEnv, limitBytes: 1_000_000 },
   pollAccount: { id: /^PollingPollAccount[0-9A-F]{8}$/, env: PollAccountEnv, limitBytes: 1_000_000 },
   wakeSinks: { id: /^DeliveryWakeSinks[0-9A-F]{8}$/, env: WakeSinksEnv, limitBytes: 1_000_000 },
-  // More than half of it is undici, which can't be had in part.
-  drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv, limitBytes: 1_400_000 },
+  drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv, limitBytes: 1_000_000 },
   api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 2_000_000 },
 } as const;
 type FunctionName = keyof typeof FUNCTIONS;
