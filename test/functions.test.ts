@@ -264,6 +264,7 @@ test('an endpoint is opened with its own signing secrets; the topic needs none',
   const open = createSinkOpener({
     stage: 'test',
     sns: fake<SNSClient>(async () => ({})),
+    publicUrl: 'https://us.jobwire.example',
     secrets: {
       async readSigningSecrets(secretId) {
         asked.push(secretId);
