@@ -279,7 +279,8 @@ function answerIn(
 /** A call without an answer, in words; addresses are left out. */
 function unreachable(cause: unknown): string {
   if (!(cause instanceof Error)) return 'SNS could not be reached.';
-  if (cause.name === 'TimeoutError') return 'SNS did not answer in time.';
+  // The SDK calls every broken connection a time-out as well; its code tells which it was.
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name;
+  if (code === 'TimeoutError' || code === 'ETIMEDOUT') return 'SNS did not answer in time.';
   return `SNS could not be reached (${codeOf(code)}).`;
 }
