@@ -515,11 +515,7 @@ describe('answers', () => {
     ['resets', 'reset' as const, /^SNS could not be reached \(ECONNRESET\)\.$/],
     ['does not answer', 'silent' as const, /^SNS did not answer in time\.$/],
     ['answers what is no SNS', { status: 502, body: '<html>Bad gateway' }, /^SNS answered 502 \(\w+\)\.$/],
-    [
-      'answers what is no SNS and a 200',
-      { status: 200, body: '{}' },
-      /^SNS answered 200 \(\w+\)\.$/,
-    ],
+    ['answers what is no SNS and a 200', { status: 200, body: '{}' }, /^SNS answered 200 \(\w+\)\.$/],
   ])('a connection that %s is a wait in words, not a fault', async (_, answer, reason) => {
     const { queues, topic } = await startSns();
     const wire = await startWire(queues.endpoint);
