@@ -1,5 +1,6 @@
 /** The SNS sink: over sockets to fauxqs, a server of SNS and SQS, with consumers as the AWS SDK has them. */
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
@@ -228,6 +229,73 @@ describe('FIFO topic', () => {
         MessageAttributes: { accountId: { Type: 'String', Value: account } },
       })),
     );
+  });
+});
+
+describe('docs/sns.md', () => {
+  const text = readFileSync('docs/sns.md', 'utf8');
+  const blocks = [...text.matchAll(/```json\n([\s\S]*?)```/g)].map(
+    ([, json = '']) => JSON.parse(json) as object,
+  );
+
+  test('its filter policies choose what they are said to', async () => {
+    const { queues, topic } = await startSns();
+    const policies = blocks.filter((block) => 'type' in block && Array.isArray(block.type));
+    const subscribed = [];
+    for (const [at, policy] of policies.entries()) {
+      subscribed.push(
+        await queues.subscribeQueue(topic, `chosen-${at}.fifo`, { FilterPolicy: JSON.stringify(policy) }),
+      );
+    }
+    const sink = createSnsSink(queues.sns(), topic, { publicUrl: PUBLIC_URL });
+    const types = [
+      'job.dispatched',
+      'job.line_status_changed',
+      'order_group.dispatched',
+      'account.baselined',
+    ];
+    for (const account of ['acme', 'zeta', 'other']) {
+      const drafts = [moved(1, 'a'), moved(2, 'a'), groupDispatched('G'), credentialsAccepted()];
+      const deliveries = await deliveriesOf(drafts, { region: REGION, account });
+      for (const [at, { event }] of deliveries.entries()) {
+        await sink.deliver([{ event: { ...event, type: types[at] ?? '' } }]);
+      }
+    }
+    const chosen = subscribed.map(async ({ queueUrl }) =>
+      (await takeAll(queues.sqs(), queueUrl)).map(({ Body }) => {
+        const { MessageAttributes } = JSON.parse(Body ?? '') as {
+          MessageAttributes: Record<'accountId' | 'type', { Value: string }>;
+        };
+        return `${MessageAttributes.accountId.Value} ${MessageAttributes.type.Value}`;
+      }),
+    );
+    expect((await Promise.all(chosen)).map((found) => found.sort())).toEqual([
+      [
+        'acme job.dispatched',
+        'acme order_group.dispatched',
+        'zeta job.dispatched',
+        'zeta order_group.dispatched',
+      ],
+      ['acme job.dispatched', 'other job.dispatched', 'zeta job.dispatched'],
+      ['acme account.baselined', 'other account.baselined', 'zeta account.baselined'],
+    ]);
+    for (const policy of policies) expect(Object.keys(policy).length).toBeLessThanOrEqual(5);
+  });
+
+  test('its table has the attributes that there are, its reference the fields', async () => {
+    const { client, calls } = recordingClient();
+    const sink = createSnsSink(client, 'arn:x:events.fifo', { publicUrl: PUBLIC_URL });
+    const job = { originCode: 'WEB', description: 'x'.repeat(300_000) };
+    const [delivery] = await deliveriesOf([withJob(moved(1, 'a'), job)]);
+    if (!delivery) throw new Error('There are no events.');
+    await sink.deliver([{ ...delivery, replay: true }]);
+    const [entry] = calls.flat();
+    const table = text.slice(text.indexOf('| attribute |'), text.indexOf('All are `String`'));
+    expect([...table.matchAll(/^\| `(\w+)` /gm)].map(([, name]) => name)).toEqual(
+      Object.keys(entry?.MessageAttributes ?? {}),
+    );
+    const reference = blocks.find((block) => 'jobwire' in block);
+    expect(Object.keys(reference ?? {})).toEqual(Object.keys(JSON.parse(entry?.Message ?? '')));
   });
 });
 
