@@ -474,18 +474,20 @@ describe('characters', () => {
     );
   });
 
-  test('an attribute too long to be true in full is left out', async () => {
-    const { client, calls } = recordingClient();
-    const sink = createSnsSink(client, 'arn:x:events.fifo', { publicUrl: PUBLIC_URL });
-    await sink.deliver(await deliveriesOf([withJob(moved(1, 'a'), { orderGroup: 'G'.repeat(2000) })]));
-    const [entry] = calls.flat();
-    expect(Object.keys(entry?.MessageAttributes ?? {})).toEqual([
-      'type',
-      'accountId',
-      'region',
-      'jobNumber',
-      'subject',
-    ]);
+  test('an attribute that is blank, or too long to be true in full, is left out', async () => {
+    for (const orderGroup of ['', ' ', '\n\t', 'G'.repeat(2000)]) {
+      const { client, calls } = recordingClient();
+      const sink = createSnsSink(client, 'arn:x:events.fifo', { publicUrl: PUBLIC_URL });
+      await sink.deliver(await deliveriesOf([withJob(moved(1, 'a'), { orderGroup })]));
+      const [entry] = calls.flat();
+      expect(Object.keys(entry?.MessageAttributes ?? {})).toEqual([
+        'type',
+        'accountId',
+        'region',
+        'jobNumber',
+        'subject',
+      ]);
+    }
   });
 });
 
