@@ -28,6 +28,7 @@ export const handler = middy(
       open: createSinkOpener({
         stage: env.JOBWIRE_STAGE,
         sns: new SNSClient({ requestHandler: REQUEST_TIMEOUTS }),
+        publicUrl: env.JOBWIRE_PUBLIC_URL,
         secrets: createSecretReader(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
           now: Date.now,
           maxAgeMs: 60_000,

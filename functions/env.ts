@@ -30,6 +30,8 @@ export const TickEnv = z.object({
   JOBWIRE_DRAIN_QUEUE_URL: url,
   /** The topic that the cell's built-in sink publishes to. */
   JOBWIRE_TOPIC_ARN: text,
+  /** The standard topic, in cells that have one. */
+  JOBWIRE_STANDARD_TOPIC_ARN: text.optional(),
 });
 
 /** Environment of pollAccount. */

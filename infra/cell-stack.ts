@@ -36,6 +36,8 @@ export class CellStack extends Stack {
 
     new CfnOutput(this, 'TableName', { value: table.name });
     new CfnOutput(this, 'TopicArn', { value: delivery.topicArn });
+    if (delivery.standardTopicArn)
+      new CfnOutput(this, 'StandardTopicArn', { value: delivery.standardTopicArn });
     new CfnOutput(this, 'ApiUrl', { value: api.url });
   }
 }

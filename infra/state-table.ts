@@ -68,13 +68,17 @@ export class StateTable extends Construct {
     return Array.from({ length: WAKE_SHARDS }, (_, shard) => wakePk(this.#cell.region, shard));
   }
 
-  /** The tick: claims due accounts (few while the region's service fails), works off wake marks, looks for due cursors, makes the built-in sink. */
+  /**
+   * The tick: claims due accounts (few while the region's service fails), works off wake marks, looks for due cursors,
+   * makes the built-in sinks, one of which starts where the logs of all accounts stand.
+   */
   grantTicking(fn: CellFunction): void {
-    const { cell, status, cursors, sinks } = this.#partitions();
-    this.#allow(fn, ['Query'], [...this.wakePartitions(), sinks]);
+    const { cell, accounts, status, index, cursors, sinks } = this.#partitions();
+    this.#allow(fn, ['Query'], [...this.wakePartitions(), accounts, sinks]);
+    this.#allow(fn, ['PutItem'], [cursors]);
     this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks]);
     // A write whose condition does not hold is read again.
-    this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, cursors]);
+    this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, index, cursors]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);

@@ -75,7 +75,10 @@ const DRAIN_MS = 55_000;
 const LINGER_MS = 5_000;
 /** How long after a commit the cursors are marked due. */
 const MARK_AFTER_MS = 25;
-/** The name of the sink that publishes to a cell's SNS topic. */
+/**
+ * The name of the sink that publishes to a cell's SNS topic. There is no standard topic here: the embedded SNS delivers to
+ * SQS only, for which the FIFO topic is the better one.
+ */
 const SNS_SINK = 'sns';
 
 /** Brings the table in line with the configuration, and starts polling and delivering. */
@@ -289,11 +292,15 @@ function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord
   return [topic, ...webhooks];
 }
 
-function openSink({ config, sns }: HostOptions, record: SinkRecord, connections: ConnectionPool): SinkPort {
+function openSink(
+  { config, sns, publicUrl }: HostOptions,
+  record: SinkRecord,
+  connections: ConnectionPool,
+): SinkPort {
   switch (record.kind) {
     case 'sns':
       if (!sns) throw new Error('There is no SNS to publish to.');
-      return createSnsSink(sns.client, record.target);
+      return createSnsSink(sns.client, record.target, { publicUrl });
     case 'webhook': {
       const endpoint = config.endpoints.find(({ id }) => id === record.id);
       if (!endpoint) throw new Error(`The endpoint ${record.id} is not in the configuration.`);

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type App, type Stack, Validations } from 'aws-cdk-lib';
+import { App, type Stack, Validations } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import type { SQSRecord } from 'aws-lambda';
 import { AwsSolutionsChecks } from 'cdk-nag';
@@ -20,6 +20,7 @@ import { CLAIM_SECONDS, createTickHandler, TOPIC_SINK } from '../functions/handl
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../infra/cell-stack.ts';
 import { createApp } from '../infra/create-app.ts';
+import { stages } from '../infra/settings.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
@@ -208,11 +209,77 @@ describe('queues', () => {
       });
     }
   });
+});
 
-  test('the topic is FIFO under a name of its own that ends in .fifo', () => {
+describe('topics', () => {
+  test('the topic is FIFO under a name of its own that ends in .fifo; there is no other unless asked for', () => {
     for (const name of templates.keys()) {
       const [, { Properties: topic }] = one('AWS::SNS::Topic', /./, name);
       expect(topic).toMatchObject({ FifoTopic: true, TopicName: `${name}-events.fifo` });
+      expect(templates.get(name)?.findOutputs('StandardTopicArn')).toEqual({});
+      expect(environmentOf('tick', name)).not.toHaveProperty('JOBWIRE_STANDARD_TOPIC_ARN');
+    }
+  });
+
+  test('in production the topic keeps messages for subscribers that come late; where a stack may be deleted it does not', () => {
+    const archive = (name: string) => one('AWS::SNS::Topic', /./, name)[1].Properties.ArchivePolicy;
+    expect(archive('jobwire-prod-us')).toEqual({ MessageRetentionPeriod: 30 });
+    expect(archive('jobwire-dev-us')).toBeUndefined();
+    for (const days of [1, 365]) {
+      const template = cellWith({ stage: { topicArchiveDays: days } });
+      const [topic] = Object.values(template.findResources('AWS::SNS::Topic'));
+      expect(topic?.Properties.ArchivePolicy).toEqual({ MessageRetentionPeriod: days });
+    }
+  });
+
+  test('a standard topic, where a cell wants one, is published to by drains, named to the tick and told', () => {
+    const template = cellWith({ cell: { standardTopic: true } });
+    const topics = Object.entries(template.findResources('AWS::SNS::Topic'));
+    expect(topics.map(([, { Properties }]) => Properties.TopicName).sort()).toEqual([
+      'jobwire-prod-us-events-standard',
+      'jobwire-prod-us-events.fifo',
+    ]);
+    const [id = ''] = topics.find(([, { Properties }]) => !Properties.FifoTopic) ?? [];
+    expect(template.findOutputs('StandardTopicArn')).toMatchObject({
+      StandardTopicArn: { Value: { Ref: id } },
+    });
+    const named = Object.entries(template.findResources('AWS::Lambda::Function')).filter(
+      ([, { Properties }]) => Properties.Environment.Variables.JOBWIRE_STANDARD_TOPIC_ARN,
+    );
+    expect(named).toEqual([
+      [
+        expect.stringMatching(FUNCTIONS.tick.id),
+        expect.objectContaining({
+          Properties: expect.objectContaining({
+            Environment: {
+              Variables: expect.objectContaining({ JOBWIRE_STANDARD_TOPIC_ARN: { Ref: id } }),
+            },
+          }),
+        }),
+      ],
+    ]);
+    const publishing = Object.entries(template.findResources('AWS::IAM::Policy')).filter(
+      ([, { Properties }]) =>
+        (Properties.PolicyDocument.Statement as Statement[]).some(
+          ({ Action, Resource }) =>
+            [Action].flat().includes('sns:Publish') && JSON.stringify(Resource).includes(`"${id}"`),
+        ),
+    );
+    expect(publishing.map(([policy]) => policy)).toEqual([expect.stringMatching(/^DeliveryDrainSink/)]);
+  });
+
+  test('nobody but their owner is let near the topics, and nobody without TLS', () => {
+    for (const template of [...templates.values(), cellWith({ cell: { standardTopic: true } })]) {
+      const topics = Object.keys(template.findResources('AWS::SNS::Topic'));
+      const policies = Object.values(template.findResources('AWS::SNS::TopicPolicy'));
+      expect(policies.flatMap(({ Properties }) => Properties.Topics as { Ref: string }[])).toEqual(
+        topics.map((Ref) => ({ Ref })),
+      );
+      for (const { Properties } of policies) {
+        expect(Properties.PolicyDocument.Statement).toMatchObject([
+          { Effect: 'Deny', Principal: '*', Condition: { Bool: { 'aws:SecureTransport': 'false' } } },
+        ]);
+      }
     }
   });
 });
@@ -306,6 +373,7 @@ describe('permissions', () => {
     const tick = createTickHandler({
       ...parts('tick'),
       topicArn: 'arn:aws:sns:us-east-1:111122223333:events.fifo',
+      standardTopicArn: 'arn:aws:sns:us-east-1:111122223333:events-standard',
       sendPolls: async (messages) => void polls.push(...messages),
       sendDrains,
       telemetry,
@@ -489,6 +557,18 @@ describe('rules', () => {
 });
 
 // The templates
+
+/** The production cell of us with other settings. Its functions are not bundled. */
+function cellWith(other: { readonly stage?: object; readonly cell?: object }): Template {
+  const settings = stages.find(({ stage }) => stage === 'prod');
+  if (!settings?.cells.us) throw new Error('There is no such cell.');
+  const stack = new CellStack(
+    new App({ context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [] } }),
+    'jobwire-prod-us',
+    { stage: { ...settings, ...other.stage }, region: 'us', cell: { ...settings.cells.us, ...other.cell } },
+  );
+  return Template.fromStack(stack);
+}
 
 function stacks(): Stack[] {
   return app.node.children.filter((child) => child instanceof CellStack);

@@ -49,15 +49,17 @@ export function createDrainSinkHandler(deps: DrainSinkDeps) {
 export function createSinkOpener(deps: {
   readonly stage: string;
   readonly sns: SNSClient;
+  /** Where the HTTP API is reached. */
+  readonly publicUrl: string;
   readonly secrets: Pick<SecretReader, 'readSigningSecrets'>;
   readonly now: () => number;
 }): (record: SinkRecord) => Promise<SinkPort> {
-  const { stage, sns, secrets, now } = deps;
+  const { stage, sns, publicUrl, secrets, now } = deps;
   const connections = createConnectionPool({ allowPrivateNetworks: false });
   return async (record) => {
     switch (record.kind) {
       case 'sns':
-        return createSnsSink(sns, record.target);
+        return createSnsSink(sns, record.target, { publicUrl });
       case 'webhook': {
         const { region, id, target, headers = {}, concurrency = DEFAULT_CONCURRENCY } = record;
         return createWebhookSink({
