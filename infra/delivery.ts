@@ -7,6 +7,7 @@ import { DrainSinkEnv, WakeSinksEnv } from '../functions/env.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
+import type { HistoryTable } from './history-table.ts';
 import type { StateTable } from './state-table.ts';
 import { DeadLetters, WorkQueue } from './work-queue.ts';
 
@@ -15,6 +16,7 @@ const DRAIN_TIMEOUT = Duration.seconds(120);
 
 interface Props extends Cell {
   readonly table: StateTable;
+  readonly history: HistoryTable;
   readonly secrets: CellSecrets;
 }
 
@@ -28,7 +30,7 @@ export class Delivery extends Construct {
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const { stage, region, cell, table, secrets } = props;
+    const { stage, region, cell, table, history, secrets } = props;
 
     const topic = new Topic(this, 'Events', {
       fifo: true,
@@ -60,6 +62,7 @@ export class Delivery extends Construct {
       memoryMb: 512,
     });
     table.grantDraining(drainSink);
+    history.grantRecording(drainSink);
     secrets.grantReadEndpoints(drainSink);
     setLog(drainSink, props);
     topic.grantPublish(drainSink);

@@ -190,10 +190,10 @@ describe('A page', () => {
             at: fc.integer({ min: 0, max: 400 }),
             outcome: fc.constantFrom(...outcomes),
             // Few events: their shards are filled unevenly.
-            event: fc.integer({ min: 0, max: 5 }),
+            event: fc.constantFrom(0, 0, 0, 0, 0, 1, 2, 3, 4, 5),
             sink: fc.constantFrom('erp', 'erp', 'erp', 'erp#0', 'er'),
           }),
-          { maxLength: 120 },
+          { maxLength: 120, size: 'max' },
         ),
         fc.constantFrom(undefined, 'failed' as const, ...outcomes),
         fc.integer({ min: 1, max: 30 }),
@@ -218,6 +218,17 @@ describe('A page', () => {
       ),
       { numRuns: 300 },
     );
+  });
+
+  test('is of the newest also when these all stand in one partition', async () => {
+    const log = logInMemory();
+    const older = Array.from({ length: 100 }, (_, at) => entry({ eventId: `e${at}`, at: NOW - 1 - at }));
+    const newer = Array.from({ length: 120 }, (_, at) => entry({ eventId: 'one', at: NOW + at }));
+    await log.record([...older, ...newer]);
+    const expected = [...newer.toReversed(), ...older];
+    for (const limit of [40, 100, 150]) {
+      expect((await log.bySink('us', 'erp', { limit })).entries).toEqual(expected.slice(0, limit));
+    }
   });
 
   test('asks each partition for its share, not for the whole page', async () => {

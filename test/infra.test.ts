@@ -23,8 +23,18 @@ import { createApp } from '../infra/create-app.ts';
 import { stages } from '../infra/settings.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createEventLog } from '../shared/log/log.ts';
+import { createDeliveryLog, healthOf } from '../shared/sinks/delivery-log.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { accountPk, cellLog, keys, sinkPk, stateSchema } from '../shared/table/schema.ts';
+import {
+  accountPk,
+  cellLog,
+  deliveryPk,
+  historySchema,
+  keys,
+  sinkPk,
+  stateSchema,
+  type TableSchema,
+} from '../shared/table/schema.ts';
 import { type Item, keyOf, type Table, type Value, type Write } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { readUpstream } from '../shared/tracking/breaker.ts';
@@ -57,6 +67,10 @@ const FUNCTIONS = {
 } as const;
 type FunctionName = keyof typeof FUNCTIONS;
 const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
+
+/** The two tables, by logical id. */
+const STATE = /^State/;
+const HISTORY = /^History/;
 
 let outdir: string;
 let app: App;
@@ -100,24 +114,9 @@ describe('cells', () => {
 
 describe('state table', () => {
   test('keys, indexes, TTL and stream are those of the schema', () => {
-    const { Properties: table } = one('AWS::DynamoDB::GlobalTable')[1];
-    const keySchema = (partitionKey: string, sortKey: string) => [
-      { AttributeName: partitionKey, KeyType: 'HASH' },
-      { AttributeName: sortKey, KeyType: 'RANGE' },
-    ];
-    expect(table).toMatchObject({
-      KeySchema: keySchema(stateSchema.partitionKey, stateSchema.sortKey),
-      TimeToLiveSpecification: { AttributeName: stateSchema.ttlAttribute, Enabled: true },
-      StreamSpecification: { StreamViewType: 'NEW_IMAGE' },
-      BillingMode: 'PAY_PER_REQUEST',
-    });
-    expect(table.GlobalSecondaryIndexes).toEqual(
-      Object.entries(stateSchema.indexes).map(([IndexName, { partitionKey, sortKey }]) => ({
-        IndexName,
-        KeySchema: keySchema(partitionKey, sortKey),
-        Projection: { ProjectionType: 'KEYS_ONLY' },
-      })),
-    );
+    const { Properties: table } = one('AWS::DynamoDB::GlobalTable', STATE)[1];
+    expectSchema(table, stateSchema);
+    expect(table.StreamSpecification).toEqual({ StreamViewType: 'NEW_IMAGE' });
   });
 
   test('it can be restored to a point in time, and outlives its stack; in production nobody deletes it by accident', () => {
@@ -125,13 +124,35 @@ describe('state table', () => {
       ['jobwire-prod-us', true],
       ['jobwire-dev-us', false],
     ] as const) {
-      const [, table] = one('AWS::DynamoDB::GlobalTable', /./, name);
+      const [, table] = one('AWS::DynamoDB::GlobalTable', STATE, name);
       expect(table.DeletionPolicy).toBe('Retain');
       expect(table.Properties.Replicas).toMatchObject([
         {
           PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
           DeletionProtectionEnabled: protectedAgainstDeletion,
         },
+      ]);
+    }
+  });
+});
+
+describe('history table', () => {
+  test('keys, indexes and TTL are those of the schema; nothing follows it, and it is not kept twice', () => {
+    const { Properties: table } = one('AWS::DynamoDB::GlobalTable', HISTORY)[1];
+    expectSchema(table, historySchema);
+    expect(table).not.toHaveProperty('StreamSpecification');
+    expect(JSON.stringify(table)).not.toContain('"PointInTimeRecoveryEnabled":true');
+  });
+
+  test('in production it outlives its stack, and nobody deletes it by accident; elsewhere it goes with its stack', () => {
+    for (const [name, policy, protectedAgainstDeletion] of [
+      ['jobwire-prod-us', 'Retain', true],
+      ['jobwire-dev-us', 'Delete', false],
+    ] as const) {
+      const [, table] = one('AWS::DynamoDB::GlobalTable', HISTORY, name);
+      expect(table.DeletionPolicy).toBe(policy);
+      expect(table.Properties.Replicas).toMatchObject([
+        { DeletionProtectionEnabled: protectedAgainstDeletion },
       ]);
     }
   });
@@ -310,10 +331,10 @@ describe('permissions', () => {
     expect(reaching).toEqual(['pollAccount']);
   });
 
-  test('every statement about the table itself names partitions, and does not hold for a call without any', () => {
+  test('every statement about a table itself names partitions, and does not hold for a call without any', () => {
     for (const name of FUNCTION_NAMES) {
       expect(tableStatements(name).length, name).toBeGreaterThan(0);
-      for (const statement of tableStatements(name)) {
+      for (const statement of [...tableStatements(name), ...tableStatements(name, HISTORY)]) {
         expect(leadingKeys(statement).length, name).toBeGreaterThan(0);
         expect(statement.Condition?.Null, name).toEqual({ 'dynamodb:LeadingKeys': 'false' });
       }
@@ -325,6 +346,9 @@ describe('permissions', () => {
     const patterns = FUNCTION_NAMES.flatMap((name) => tableStatements(name).flatMap(leadingKeys));
     expect(patterns.some((pattern) => like(pattern, one))).toBe(true);
     expect(patterns.some((pattern) => like(pattern, another) || like(pattern, sinkPk('uk')))).toBe(false);
+    const history = FUNCTION_NAMES.flatMap((name) => tableStatements(name, HISTORY).flatMap(leadingKeys));
+    expect(history.some((pattern) => like(pattern, deliveryPk('us', 'erp', 0)))).toBe(true);
+    expect(history.some((pattern) => like(pattern, deliveryPk('uk', 'erp', 0)))).toBe(false);
   });
 
   test('nothing that has a name is granted by a wildcard, no action is, and nobody may scan', () => {
@@ -478,6 +502,42 @@ describe('permissions', () => {
     }
   });
 
+  test('drains write the history and nobody else does; the API looks back at it, in every way there is', async () => {
+    const actions = (name: FunctionName) => [
+      ...new Set(tableStatements(name, HISTORY).flatMap(({ Action }) => Action)),
+    ];
+    expect(Object.fromEntries(FUNCTION_NAMES.map((name) => [name, actions(name)]))).toEqual({
+      tick: [],
+      pollAccount: [],
+      wakeSinks: [],
+      drainSink: ['dynamodb:BatchWriteItem'],
+      api: ['dynamodb:BatchGetItem', 'dynamodb:Query'],
+    });
+    const memory = createMemoryTable(historySchema);
+    const logOf = (name: FunctionName) =>
+      createDeliveryLog(guarded(name, memory, HISTORY), { newId: randomUUID });
+    const entry = {
+      region: 'us',
+      sink: 'erp',
+      eventId: 'e1',
+      type: 'job.created',
+      account: 'acme',
+      sequence: 1,
+      at: 0,
+      latencyMs: 1,
+      outcome: 'retry',
+      cause: 'live',
+    } as const;
+    await logOf('drainSink').record([entry]);
+    const log = logOf('api');
+    for (const outcome of [undefined, 'failed', 'retry'] as const) {
+      expect(await log.bySink('us', 'erp', { outcome })).toEqual({ entries: [entry] });
+    }
+    expect(await log.bySink('us', 'erp', { outcome: 'delivered' })).toEqual({ entries: [] });
+    expect(await log.byEvent('us', 'e1')).toEqual([entry]);
+    expect(await healthOf(log, 'us', 'erp', 1)).toMatchObject({ attempts: 1 });
+  });
+
   test('credentials of accounts are for polling, signing secrets for draining', () => {
     const readers = (kind: string) =>
       FUNCTION_NAMES.filter((name) =>
@@ -585,6 +645,25 @@ function one(type: string, id = /./, stackName = 'jobwire-prod-us'): [string, Re
   return found;
 }
 
+function expectSchema(table: Properties, schema: TableSchema): void {
+  const keySchema = (partitionKey: string, sortKey: string) => [
+    { AttributeName: partitionKey, KeyType: 'HASH' },
+    { AttributeName: sortKey, KeyType: 'RANGE' },
+  ];
+  expect(table).toMatchObject({
+    KeySchema: keySchema(schema.partitionKey, schema.sortKey),
+    TimeToLiveSpecification: { AttributeName: schema.ttlAttribute, Enabled: true },
+    BillingMode: 'PAY_PER_REQUEST',
+  });
+  expect(table.GlobalSecondaryIndexes).toEqual(
+    Object.entries(schema.indexes).map(([IndexName, { partitionKey, sortKey, holds }]) => ({
+      IndexName,
+      KeySchema: keySchema(partitionKey, sortKey),
+      Projection: { ProjectionType: holds === 'keys' ? 'KEYS_ONLY' : 'ALL' },
+    })),
+  );
+}
+
 function environmentOf(name: FunctionName, stackName?: string): Record<string, string> {
   const { Environment } = one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[1].Properties;
   const { Variables } = Environment as { Variables: Record<string, unknown> };
@@ -618,9 +697,9 @@ function statementsOf(name: FunctionName): Statement[] {
   });
 }
 
-/** Statements about the table itself: not about its indexes, which hold keys only, nor about its stream. */
-function tableStatements(name: FunctionName): Statement[] {
-  const [table] = one('AWS::DynamoDB::GlobalTable');
+/** Statements about a table itself: not about its indexes, nor about its stream. */
+function tableStatements(name: FunctionName, which = STATE): Statement[] {
+  const [table] = one('AWS::DynamoDB::GlobalTable', which);
   return statementsOf(name).filter(({ Resource }) =>
     [Resource].flat().some((resource) => JSON.stringify(resource) === `{"Fn::GetAtt":["${table}","Arn"]}`),
   );
@@ -631,8 +710,8 @@ function leadingKeys({ Condition }: Statement): string[] {
 }
 
 /** A table that lets a function do what its policy allows, and refuses the rest as IAM would. */
-function guarded(name: FunctionName, table: Table): Table {
-  const [tableId] = one('AWS::DynamoDB::GlobalTable');
+function guarded(name: FunctionName, table: Table, which = STATE): Table {
+  const [tableId] = one('AWS::DynamoDB::GlobalTable', which);
   const granted = statementsOf(name).flatMap((statement) =>
     [statement.Resource].flat().map((resource) => ({ ...statement, Resource: JSON.stringify(resource) })),
   );
