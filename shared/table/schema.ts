@@ -84,7 +84,7 @@ export const keys = {
   sink: (region: string, sink: string): Key => ({ pk: sinkPk(region), sk: sink }),
   /** Who is at work on an endpoint as a whole: its making, changing, deleting. */
   endpointLock: (region: string, endpoint: string): Key => ({
-    pk: `ENDPOINTS#${region}`,
+    pk: endpointLockPk(region),
     sk: endpoint,
   }),
   /** What nobody is shown of an endpoint, encrypted: where there is no other store for it. */
@@ -126,6 +126,8 @@ export const wakePk = (region: string, shard: number): string => `WAKE#${region}
 /** Partition of the sinks of a region. */
 export const sinkPk = (region: string): string => `SINKS#${region}`;
 
+/** Partition of the locks of a region's endpoints. */
+export const endpointLockPk = (region: string): string => `ENDPOINTS#${region}`;
 /** Partition of a sink's cursors. */
 export const cursorPk = (region: string, sink: string): string => `CURSORS#${region}#${sink}`;
 /** Partition of the replays to a sink. */
