@@ -16,16 +16,16 @@ import {
   indexPk,
   keys,
   logPk,
-  schema,
   sinkPk,
   snapshotPk,
+  stateSchema,
   WAKE_SHARDS,
   wakePk,
 } from '../shared/table/schema.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 
-type IndexName = keyof typeof schema.indexes;
+type IndexName = keyof typeof stateSchema.indexes;
 type Action = 'GetItem' | 'BatchGetItem' | 'Query' | 'PutItem' | 'UpdateItem' | 'DeleteItem';
 
 /**
@@ -43,16 +43,16 @@ export class StateTable extends Construct {
     super(scope, id);
     const text = (name: string) => ({ name, type: AttributeType.STRING });
     const table = new TableV2(this, 'Table', {
-      partitionKey: text(schema.partitionKey),
-      sortKey: text(schema.sortKey),
+      partitionKey: text(stateSchema.partitionKey),
+      sortKey: text(stateSchema.sortKey),
       billing: Billing.onDemand(),
-      globalSecondaryIndexes: Object.entries(schema.indexes).map(([indexName, index]) => ({
+      globalSecondaryIndexes: Object.entries(stateSchema.indexes).map(([indexName, index]) => ({
         indexName,
         partitionKey: text(index.partitionKey),
         sortKey: text(index.sortKey),
         projectionType: ProjectionType.KEYS_ONLY,
       })),
-      timeToLiveAttribute: schema.ttlAttribute,
+      timeToLiveAttribute: stateSchema.ttlAttribute,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
       dynamoStream: StreamViewType.NEW_IMAGE,
       deletionProtection: cell.stage.protected,

@@ -36,6 +36,8 @@ import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/work
 export interface HostOptions {
   readonly config: Config;
   readonly table: Table;
+  /** The history table: what is only looked back at. */
+  readonly history: Table;
   /** Where to publish: absent, nothing is published to SNS. */
   readonly sns?: { readonly client: SNSClient; readonly topicArns: Readonly<Record<string, string>> };
   /** What `dataschema` of events starts with. */

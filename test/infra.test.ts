@@ -23,7 +23,7 @@ import { createApp } from '../infra/create-app.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { accountPk, cellLog, keys, schema, sinkPk } from '../shared/table/schema.ts';
+import { accountPk, cellLog, keys, sinkPk, stateSchema } from '../shared/table/schema.ts';
 import { type Item, keyOf, type Table, type Value, type Write } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { readUpstream } from '../shared/tracking/breaker.ts';
@@ -106,13 +106,13 @@ describe('state table', () => {
       { AttributeName: sortKey, KeyType: 'RANGE' },
     ];
     expect(table).toMatchObject({
-      KeySchema: keySchema(schema.partitionKey, schema.sortKey),
-      TimeToLiveSpecification: { AttributeName: schema.ttlAttribute, Enabled: true },
+      KeySchema: keySchema(stateSchema.partitionKey, stateSchema.sortKey),
+      TimeToLiveSpecification: { AttributeName: stateSchema.ttlAttribute, Enabled: true },
       StreamSpecification: { StreamViewType: 'NEW_IMAGE' },
       BillingMode: 'PAY_PER_REQUEST',
     });
     expect(table.GlobalSecondaryIndexes).toEqual(
-      Object.entries(schema.indexes).map(([IndexName, { partitionKey, sortKey }]) => ({
+      Object.entries(stateSchema.indexes).map(([IndexName, { partitionKey, sortKey }]) => ({
         IndexName,
         KeySchema: keySchema(partitionKey, sortKey),
         Projection: { ProjectionType: 'KEYS_ONLY' },
@@ -592,6 +592,10 @@ function guarded(name: FunctionName, table: Table): Table {
       // What a failed condition leaves is read: any conditional write may have to.
       if ((write.when ?? []).length > 0) demand('GetItem', keyOf(write).pk);
       return table.write(write);
+    },
+    async putMany(items) {
+      for (const { pk } of items) demand('BatchWriteItem', pk);
+      return table.putMany(items);
     },
     async transact(writes, token) {
       for (const write of writes) demandWrite(write);

@@ -1,27 +1,57 @@
 /**
- * The key schema of the state table, as data: infra makes the table from it, adapters and tests use it, and nothing
+ * The key schemas of the two tables, as data: infra makes the tables from them, adapters and tests use them, and nothing
  * else spells a key. `docs/access-patterns.md` lists who reads what with which key.
  */
 import { createHash } from 'node:crypto';
 import type { Key } from './table.ts';
 
-/** Names of keys, TTL attribute and indexes. Indexes are sparse and hold keys only. */
-export const schema = {
+/** What a table is made of. */
+export interface TableSchema {
+  readonly partitionKey: 'pk';
+  readonly sortKey: 'sk';
+  /** Epoch seconds after which DynamoDB may delete the item; readers judge by `expiresAt` (epoch ms) where it matters. */
+  readonly ttlAttribute: 'ttl';
+  /** All are sparse: an item without one of an index's keys is not in it. */
+  readonly indexes: { readonly [name: string]: IndexSchema };
+}
+
+/** An index of a table. */
+export interface IndexSchema {
+  readonly partitionKey: string;
+  readonly sortKey: string;
+  /** What a read of the index gives of an item: keys cost the least to write, whole items need no second read. */
+  readonly holds: 'keys' | 'items';
+}
+
+/** The state table: everything Jobwire goes by. */
+export const stateSchema = {
   partitionKey: 'pk',
   sortKey: 'sk',
-  /** Epoch seconds after which DynamoDB may delete the item; readers judge by `expiresAt` (epoch ms) where it matters. */
   ttlAttribute: 'ttl',
   indexes: {
     /** What is due: polls (`POLLS#region#shard`) and cursors (`DRAINS#region#sink#shard`), by instant. */
-    due: { partitionKey: 'duePk', sortKey: 'dueSk' },
+    due: { partitionKey: 'duePk', sortKey: 'dueSk', holds: 'keys' },
     /** Jobs of an account in one status, by due day. */
-    jobsByStatus: { partitionKey: 'statusPk', sortKey: 'statusSk' },
+    jobsByStatus: { partitionKey: 'statusPk', sortKey: 'statusSk', holds: 'keys' },
     /** Open, undispatched jobs of an account by due day: what is late, what is due on a day. */
-    jobsByDue: { partitionKey: 'openPk', sortKey: 'openSk' },
+    jobsByDue: { partitionKey: 'openPk', sortKey: 'openSk', holds: 'keys' },
     /** Jobs of an account by order number. */
-    jobsByOrder: { partitionKey: 'orderPk', sortKey: 'orderSk' },
+    jobsByOrder: { partitionKey: 'orderPk', sortKey: 'orderSk', holds: 'keys' },
   },
-} as const;
+} as const satisfies TableSchema;
+
+/** The history table: what is only looked back at, and leaves by itself. */
+export const historySchema = {
+  partitionKey: 'pk',
+  sortKey: 'sk',
+  ttlAttribute: 'ttl',
+  indexes: {
+    /** What became of one event, at all sinks, by instant: written with each delivery and seldom read, so keys only. */
+    byEvent: { partitionKey: 'eventPk', sortKey: 'sk', holds: 'keys' },
+    /** Deliveries of a sink that failed, by instant: few, and read by the page. */
+    failures: { partitionKey: 'failedPk', sortKey: 'sk', holds: 'items' },
+  },
+} as const satisfies TableSchema;
 
 /** An account is known by its region and its id; ids are unique within a region (rule 17). */
 export interface AccountRef {
@@ -51,6 +81,8 @@ export const POLL_SHARDS = 8;
 export const DRAIN_SHARDS = 2;
 /** Over how many partitions the wake marks of one region are spread. */
 export const WAKE_SHARDS = 4;
+/** Over how many partitions the deliveries to one sink are spread: each takes 1,000 write units a second. */
+export const DELIVERY_SHARDS = 4;
 
 /** The key of every kind of item. Texts sort by code unit, so numbers are padded. */
 export const keys = {
@@ -107,6 +139,11 @@ export const keys = {
     pk: parkedPk(region, sink),
     sk: `${account}#${lane}#${pad(sequence, 16)}`,
   }),
+  /** History: an attempt to deliver an event, by the instant (epoch ms) it began. */
+  delivery: (region: string, sink: string, eventId: string, at: number, id: string): Key => ({
+    pk: deliveryPk(region, sink, shardOf(eventId, DELIVERY_SHARDS)),
+    sk: `${instantText(at)}#${id}`,
+  }),
 } as const;
 
 /** Partition of the accounts of a region. */
@@ -134,6 +171,14 @@ export const cursorPk = (region: string, sink: string): string => `CURSORS#${reg
 export const replayPk = (region: string, sink: string): string => `REPLAYS#${region}#${sink}`;
 /** Partition of the events set aside for a sink. */
 export const parkedPk = (region: string, sink: string): string => `PARKED#${region}#${sink}`;
+/** History: partition of one shard of the deliveries to a sink. */
+export const deliveryPk = (region: string, sink: string, shard: number | string): string =>
+  `DELIVERIES#${region}#${sink}#${shard}`;
+/** History: partition of an event in the `byEvent` index. */
+export const eventDeliveriesPk = (region: string, eventId: string): string => `${region}#${eventId}`;
+/** History: partition of a sink's deliveries with one outcome in the `failures` index. */
+export const failuresPk = (region: string, sink: string, outcome: 'rejected' | 'retry'): string =>
+  `${region}#${sink}#${outcome}`;
 
 /** Where an account's next poll stands in the `due` index. */
 export function pollDue(ref: AccountRef, dueAt: number): { duePk: string; dueSk: string } {
