@@ -1,27 +1,15 @@
 /** One event to one sink at once, because somebody asked for it: no cursor moves, and the sink's health is left alone. */
 import type { LoggedEvent } from '../log/log.ts';
+import type { DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import type { DeliveryOutcome, SinkPort, SinkRecord } from './sink.ts';
 
 /** What an attempt needs. */
 export interface AttemptDeps {
   /** The sink behind a record. Throws when it can't be made. */
   readonly open: (record: SinkRecord) => Promise<SinkPort>;
-  /** Notes an attempt in the delivery log. */
-  readonly note: (attempt: NotedAttempt) => Promise<void>;
+  readonly deliveries: Pick<DeliveryLog, 'record'>;
   /** Epoch ms. */
   readonly now: () => number;
-}
-
-/** An attempt as the delivery log takes it. */
-export interface NotedAttempt {
-  readonly region: string;
-  readonly sink: string;
-  readonly event: LoggedEvent;
-  readonly cause: 'ping' | 'resend';
-  /** Epoch ms. */
-  readonly at: number;
-  readonly latencyMs: number;
-  readonly outcome: DeliveryOutcome;
 }
 
 /** What came of it. */
@@ -32,6 +20,8 @@ export interface AttemptReport {
   readonly latencyMs: number;
   /** In a sentence. */
   readonly words: string;
+  /** Whether it stands in the delivery log; nothing else goes by that. */
+  readonly logged: boolean;
 }
 
 /** Sends one event, whether the sink is paused, disabled or waiting, and notes it. */
@@ -39,17 +29,35 @@ export async function attemptNow(
   deps: AttemptDeps,
   record: SinkRecord,
   event: LoggedEvent,
-  cause: NotedAttempt['cause'],
+  cause: 'ping' | 'resend',
 ): Promise<AttemptReport> {
   const at = deps.now();
   const outcome = await tryOnce(deps, record, event, cause === 'resend');
   const latencyMs = deps.now() - at;
-  await deps.note({ region: record.region, sink: record.id, event, cause, at, latencyMs, outcome });
+  const reason = outcome.kind === 'delivered' ? undefined : outcome.reason;
+  const entry: DeliveryEntry = {
+    region: record.region,
+    sink: record.id,
+    eventId: event.id,
+    type: event.type,
+    account: event.account,
+    sequence: event.sequence,
+    jobNumber: event.jobNumber,
+    ...{ at, latencyMs, cause, reason },
+    outcome: outcome.kind,
+    status: outcome.answer?.status,
+    excerpt: outcome.answer?.excerpt,
+  };
+  const logged = await deps.deliveries.record([entry]).then(
+    () => true,
+    () => false,
+  );
   return {
     outcome: outcome.kind === 'retry' ? 'failed' : outcome.kind,
     status: outcome.answer?.status ?? null,
     latencyMs,
-    words: outcome.kind === 'delivered' ? 'The endpoint took it.' : outcome.reason,
+    words: reason ?? 'The endpoint took it.',
+    logged,
   };
 }
 
