@@ -117,7 +117,8 @@ const RESERVED_IDS = ['sns', 'topic'];
 
 /** A new endpoint. What is absent restricts nothing; an id and a secret are generated unless given; it starts now. */
 export const NewEndpoint = z.strictObject({
-  ...z.object(endpointFields).partial().required({ url: true }).shape,
+  ...z.object(endpointFields).partial().shape,
+  url: endpointFields.url,
   id: id
     .refine((value) => !RESERVED_IDS.includes(value), 'must not be the name of a built-in sink')
     .optional(),
