@@ -618,8 +618,8 @@ interface Lock {
 }
 
 /** Does something with an endpoint that nobody else may do at the same time. */
-async function withLock<T>(
-  { table, newId, now }: EndpointDeps,
+export async function withLock<T>(
+  { table, newId, now }: Pick<EndpointDeps, 'table' | 'newId' | 'now'>,
   region: string,
   id: string,
   work: (lock: Lock) => Promise<T>,
@@ -659,5 +659,5 @@ const changedMeanwhile = (id: string): Refusal => ({
 });
 const beingWorkedOn = (id: string): Refusal => ({
   kind: 'conflict',
-  reason: `The endpoint "${id}" is being made, changed or deleted at this moment; try again in two minutes.`,
+  reason: `Somebody else is at work on "${id}" at this moment; try again in two minutes at the latest.`,
 });

@@ -93,5 +93,9 @@ export async function findPlace(
   });
   const [reason] = refusals.sort();
   if (reason !== undefined) return { kind: 'refused', reason };
-  return { kind: 'placed', positions, late: late.sort() };
+  const ordered = accounts.flatMap((account) => {
+    const position = positions.get(account);
+    return position === undefined ? [] : [[account, position] as const];
+  });
+  return { kind: 'placed', positions: new Map(ordered), late: late.sort() };
 }

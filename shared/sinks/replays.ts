@@ -9,13 +9,14 @@
  * events of one job; receivers keep the highest sequence per subject.
  */
 import pLimit from 'p-limit';
+import type * as z from 'zod';
 import type { EventLog } from '../log/log.ts';
 import { formatCursor } from '../log/log.ts';
 import { drainDue, keys, replayPk } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
 import { checkInput, NewReplay } from './endpoint-input.ts';
-import { followed, type Refusal } from './endpoints.ts';
+import { followed, type Refusal, withLock } from './endpoints.ts';
 import { findPlace } from './positions.ts';
 import { type EventFilter, follows, type SinkRecord, toSink } from './sink.ts';
 
@@ -60,6 +61,8 @@ interface Range {
   readonly end: number;
 }
 
+type Started = { readonly kind: 'started'; readonly replay: Replay };
+
 /**
  * Starts a replay to a sink: of the logs it follows, or the accounts that the filter or the cursors name. The filter comes
  * on top of the sink's own. `to` an instant: what is of that instant or later is left out. The beginning, and an instant
@@ -71,19 +74,31 @@ export async function startReplay(
   region: string,
   sink: string,
   input: unknown,
-): Promise<{ readonly kind: 'started'; readonly replay: Replay } | Refusal> {
+): Promise<Started | Refusal> {
   const checked = checkInput(NewReplay, input);
   if (checked.kind === 'refused') return checked;
-  const item = await deps.table.get(keys.sink(region, sink));
-  if (!item) return unknownSink(sink);
-  const record = toSink(item);
-  const { id = newReplayId(deps), from, to = 'now', filter = {} } = checked.value;
-  const stored = await deps.table.get(keys.replay(region, sink, id));
-  if (stored) {
+  const { id = newReplayId(deps), ...range } = checked.value;
+  // Nobody changes what the sink follows, or starts another replay, at the same time.
+  return withLock(deps, region, sink, async () => {
+    const item = await deps.table.get(keys.sink(region, sink));
+    if (!item) return unknownSink(sink);
+    const record = toSink(item);
+    const stored = await deps.table.get(keys.replay(region, sink, id));
+    if (!stored) return startNew(deps, record, id, range);
     if (stored.cancelledAt === undefined) await putCursors(deps, record, stored);
-    return { kind: 'started', replay: await present(deps, region, sink, stored) };
-  }
+    const now = await deps.table.get(keys.replay(region, sink, id));
+    return { kind: 'started', replay: await present(deps, region, sink, now ?? stored) };
+  });
+}
 
+async function startNew(
+  deps: ReplayDeps,
+  record: SinkRecord,
+  id: string,
+  range: Omit<z.infer<typeof NewReplay>, 'id'>,
+): Promise<Started | Refusal> {
+  const { region, id: sink } = record;
+  const { from, to = 'now', filter = {} } = range;
   const logs = await followed(deps, record);
   const stranger = filter.accounts?.find((account) => !follows(record, account) || !logs.includes(account));
   if (stranger !== undefined) {
@@ -107,8 +122,8 @@ export async function startReplay(
     return { kind: 'refused', reason };
   }
 
-  const before = await finishStarts(deps, record);
-  if (before.running >= MAX_RUNNING_REPLAYS) return tooMany(sink);
+  const running = await finishStarts(deps, record);
+  if (running >= MAX_RUNNING_REPLAYS) return tooMany(sink);
   const { accounts: _, ...events } = filter;
   const replay: Item = {
     ...keys.replay(region, sink, id),
@@ -120,17 +135,6 @@ export async function startReplay(
     late: begin.late,
   };
   await deps.table.write({ put: replay, when: [['pk', 'absent']] });
-  // Of those who start at once everybody counts everybody: one too many withdraws before anything of it can be sent.
-  const after = await runningReplays(deps, region, sink);
-  const rank = after.filter(
-    (other) =>
-      Number(other.createdAt) < Number(replay.createdAt) ||
-      (other.createdAt === replay.createdAt && other.sk < replay.sk),
-  ).length;
-  if (rank >= MAX_RUNNING_REPLAYS) {
-    await deps.table.write({ delete: keys.replay(region, sink, id) });
-    return tooMany(sink);
-  }
   const ready = await putCursors(deps, record, replay);
   return { kind: 'started', replay: await present(deps, region, sink, ready) };
 }
@@ -214,7 +218,7 @@ export async function resendEvent(
   const event = page.kind === 'events' ? page.events[0] : undefined;
   if (!event) {
     const { epoch, sequence: head } = page.head;
-    const earliest = page.kind === 'gone' ? page.earliest : head + 1;
+    const earliest = await deps.log.earliest({ region, account }, page.head);
     const [first, last] = [earliest, head].map((place) => formatCursor(epoch, place));
     const reason =
       earliest > head
@@ -270,15 +274,8 @@ async function removeCursors(
   );
 }
 
-/** The replays of a sink that are not over. */
-async function runningReplays(deps: ReplayDeps, region: string, sink: string): Promise<Item[]> {
-  const items = await deps.table.query({ pk: replayPk(region, sink) });
-  const states = await pLimit(CALLS_AT_ONCE).map(items, (item) => present(deps, region, sink, item));
-  return items.filter((_, at) => states[at]?.state === 'running' || states[at]?.state === 'starting');
-}
-
 /** Finishes starts that were cut off, and forgets replays that have long been over: how many are not over. */
-async function finishStarts(deps: ReplayDeps, record: SinkRecord): Promise<{ readonly running: number }> {
+async function finishStarts(deps: ReplayDeps, record: SinkRecord): Promise<number> {
   const { region, id: sink } = record;
   const items = await deps.table.query({ pk: replayPk(region, sink) });
   const states = await pLimit(CALLS_AT_ONCE).map(items, (item) => present(deps, region, sink, item));
@@ -295,7 +292,7 @@ async function finishStarts(deps: ReplayDeps, record: SinkRecord): Promise<{ rea
     await removeCursors(deps, region, sink, item);
     await deps.table.write({ delete: { pk: item.pk, sk: item.sk } });
   }
-  return { running };
+  return running;
 }
 
 async function present(
