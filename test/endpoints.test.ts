@@ -299,7 +299,19 @@ eachTable('endpoints', (makeTable) => {
 
     test('by one of those who try at once, whose secret is the one that signs', async () => {
       const rig = await createRig(makeTable);
-      const answers = await Promise.all(Array.from({ length: 5 }, () => rig.create({ id: 'erp', url: URL })));
+      let saves = 0;
+      // Who saves first is the last to be through with it.
+      const secrets: SigningSecrets = {
+        ...rig.secrets,
+        async save(...args) {
+          const ticks = 40 - 10 * saves++;
+          for (let tick = 0; tick < ticks; tick += 1) await new Promise((resolve) => setImmediate(resolve));
+          return rig.secrets.save(...args);
+        },
+      };
+      const answers = await Promise.all(
+        Array.from({ length: 5 }, () => rig.create({ id: 'erp', url: URL }, { ...rig.deps, secrets })),
+      );
       const made = answers.flatMap((answer) => (answer.kind === 'created' ? [answer.secret] : []));
       expect(made).toHaveLength(1);
       expect(answers.filter(({ kind }) => kind === 'conflict')).toHaveLength(4);
@@ -377,6 +389,27 @@ eachTable('endpoints', (makeTable) => {
       });
       expect(late.done).toBe(false);
     });
+
+    test.each(['the record', 'a cursor'] as const)(
+      'with fences above those of an earlier one whose clock was ahead, as far as %s told',
+      async (teller) => {
+        const rig = await createRig(makeTable);
+        await rig.create({ id: 'erp', url: URL });
+        const ahead = START + 50_000;
+        if (teller === 'the record') {
+          await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { leaseToken: ahead } });
+        }
+        await deleteEndpoint(rig.deps, REGION, 'erp');
+        if (teller === 'a cursor') {
+          await rig.table.write({
+            put: { ...keys.cursor(REGION, 'erp', 'gone'), position: 1, fence: ahead },
+          });
+        }
+        await rig.create({ id: 'erp', url: URL });
+        expect((await rig.cursor('acme'))?.fence).toBeGreaterThan(ahead);
+        expect((await rig.sink())?.leaseToken).toBe((await rig.cursor('acme'))?.fence);
+      },
+    );
   });
 
   describe('are changed', () => {
@@ -497,6 +530,27 @@ eachTable('endpoints', (makeTable) => {
       ]);
       expect(outcomes.map(({ kind }) => kind)).toEqual(['changed', 'changed', 'changed']);
       expect(await rig.read()).toMatchObject({ paused: true, description: 'x', revision: 3 });
+    });
+
+    test('what was decided by an older record is decided anew: an account that came meanwhile keeps its place', async () => {
+      const rig = await createRig(makeTable);
+      await rig.say('other', 3);
+      await rig.create({ id: 'erp', url: URL, accounts: ['acme'] });
+      let first = true;
+      const table: Table = {
+        ...rig.table,
+        async write(write) {
+          if (first) {
+            first = false;
+            const change = { accounts: ['acme', 'other'], start: 'beginning' };
+            await changeEndpoint(rig.deps, REGION, 'erp', change);
+          }
+          return rig.table.write(write);
+        },
+      };
+      await changeEndpoint({ ...rig.deps, table }, REGION, 'erp', { accounts: ['acme', 'other'] });
+      expect((await rig.cursor('other'))?.position).toBe(0);
+      expect(await rig.read()).toMatchObject({ accounts: ['acme', 'other'], revision: 3 });
     });
 
     test('enabled again they go on where they stood, with a probe first, and their recovery will be said', async () => {
