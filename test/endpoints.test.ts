@@ -596,6 +596,9 @@ eachTable('endpoints', (makeTable) => {
       expect(await enableEndpoint(rig.deps, REGION, 'declared')).toMatchObject({
         endpoint: { managed: false, revision: 1 },
       });
+      await rig.table.write({ update: keys.sink(REGION, 'built-in'), set: { disabledAt: START } });
+      expect((await enableEndpoint(rig.deps, REGION, 'built-in')).kind).toBe('changed');
+      expect((await rig.sink('built-in'))?.disabledAt).toBeUndefined();
       expect((await listEndpoints(rig.deps, REGION)).map(({ id }) => id)).toEqual(['declared']);
       expect(await rig.read('built-in')).toBeUndefined();
       expect((await deleteEndpoint(rig.deps, REGION, 'built-in')).kind).toBe('unknown');

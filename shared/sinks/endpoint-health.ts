@@ -43,7 +43,7 @@ const MAX_PARKED_READ = 1100;
 const SHOWN_ACCOUNTS = 20;
 const READS_AT_ONCE = 10;
 
-/** The health of an endpoint, or `undefined` when there is none. A bounded number of reads, whatever the accounts. */
+/** The health of an endpoint or a built-in sink, or `undefined` when there is none. A bounded number of reads, whatever the accounts. */
 export async function endpointHealth(
   deps: {
     readonly table: Table;
@@ -57,7 +57,7 @@ export async function endpointHealth(
 ): Promise<EndpointHealth | undefined> {
   const { table, log, deliveries, now } = deps;
   const item = await table.get(keys.sink(region, id));
-  if (item?.kind !== 'webhook') return undefined;
+  if (!item) return undefined;
   const [cursors, parked, lately] = await Promise.all([
     table.query({ pk: cursorPk(region, id), limit: MAX_CURSORS }),
     table.query({ pk: parkedPk(region, id), limit: MAX_PARKED_READ }),

@@ -275,7 +275,8 @@ export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, e
 
 /**
  * Lets an endpoint that was disabled, or that waits after a failure, go on where it stood, with one probe first. That it
- * was said to be disabled is kept: its recovery will be said. Also for endpoints that the configuration declares.
+ * was said to be disabled is kept: its recovery will be said. Also for sinks that are built in or that the configuration
+ * declares.
  */
 export function enableEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
   const enable = (item: Item) => {
@@ -602,13 +603,17 @@ function manageable(
   expected: Expectation,
   options: { readonly declared?: boolean } = {},
 ): Found {
+  if (options.declared) return unlessChanged(item, id, expected);
   if (item.kind !== 'webhook') return unknownEndpoint(id);
-  if (!isManaged(item) && !options.declared) {
+  if (!isManaged(item)) {
     const reason = `The endpoint "${id}" is declared in the configuration and can only be changed there.`;
     return { kind: 'refused', reason };
   }
-  if (expected.revision !== undefined && expected.revision !== revisionOf(item)) return changedMeanwhile(id);
-  return { kind: 'found', item };
+  return unlessChanged(item, id, expected);
+}
+
+function unlessChanged(item: Item, id: string, { revision = revisionOf(item) }: Expectation): Found {
+  return revision === revisionOf(item) ? { kind: 'found', item } : changedMeanwhile(id);
 }
 
 interface Lock {
