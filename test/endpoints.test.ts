@@ -33,6 +33,7 @@ import {
   rotateSecret,
   tidyEndpoints,
 } from '../shared/sinks/endpoints.ts';
+import { refuseUrl } from '../shared/sinks/outbound.ts';
 import {
   createAwsSigningSecrets,
   createSigningReader,
@@ -786,8 +787,9 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
     [null, 'The request must be of type object.'],
     [{}, 'url is missing; it must be a URL.'],
     [{ url: 7 }, 'url must be a URL.'],
-    [{ url: 'http://erp.example.com/' }, 'url is refused: It must begin with https://.'],
-    [{ url: 'https://127.0.0.1/' }, 'url is refused: 127.0.0.1 is not a public address.'],
+    ...['http://erp.example.com/', 'https://127.0.0.1/', 'https://me:pw@a.example/', 'nowhere'].map(
+      (url): [unknown, string] => [{ url }, `url is refused: ${refuseUrl(url, false)}`],
+    ),
     [{ url: `https://a.example/${'x'.repeat(2000)}` }, 'url must be at most 2000 characters.'],
     [{ url: URL, colour: 'red' }, 'colour is not a setting that Jobwire knows.'],
     [
@@ -842,29 +844,12 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
     [headers({ 'X-A': ' b' }), 'headers.X-A must be plain text on one line without spaces around it.'],
     [headers({ 'X-A': 'b', 'x-a': 'c' }), 'headers.x-a must be there once.'],
     ...[
-      'Content-Type',
-      'content-length',
-      'Host',
-      'user-agent',
-      'accept-encoding',
-      'expect',
-      'webhook-id',
-      'Webhook-Anything',
+      ...['Content-Type', 'content-length', 'Host', 'user-agent', 'accept-encoding', 'expect'],
+      ...['webhook-id', 'Webhook-Anything', 'Connection', 'keep-alive', 'TE', 'trailer'],
+      ...['transfer-encoding', 'upgrade', 'proxy-authorization', 'content-encoding'],
     ].map((name): [unknown, string] => [
       headers({ [name]: 'b' }),
-      `headers.${name} must be another header, for this one is set by Jobwire.`,
-    ]),
-    ...[
-      'Connection',
-      'keep-alive',
-      'TE',
-      'trailer',
-      'transfer-encoding',
-      'upgrade',
-      'proxy-authorization',
-    ].map((name): [unknown, string] => [
-      headers({ [name]: 'b' }),
-      `headers.${name} must be another header, for this one concerns the connection.`,
+      `headers.${name} must be another header, for this one is set by Jobwire or belongs to the connection.`,
     ]),
     [headers({ 'X-A': 7 as unknown as string }), 'headers.X-A must be text.'],
     [
@@ -912,11 +897,14 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
     await rig.create({ id: 'erp', url: URL });
     const before = await rig.everything();
     const refusals: readonly [object, string][] = [
-      [{ url: 'https://10.0.0.1/' }, 'url is refused: 10.0.0.1 is not a public address.'],
+      [{ url: 'https://10.0.0.1/' }, `url is refused: ${refuseUrl('https://10.0.0.1/', false)}`],
       [{ url: null }, 'url must be a URL.'],
       [{ types: ['nothing.*'] }, 'types[0] must match one of the event types that there are.'],
       [{ accounts: ['nobody'] }, 'accounts must name accounts that are registered, and "nobody" is not.'],
-      [{ headers: { host: 'x' } }, 'headers.host must be another header, for this one is set by Jobwire.'],
+      [
+        { headers: { host: 'x' } },
+        'headers.host must be another header, for this one is set by Jobwire or belongs to the connection.',
+      ],
       [{ secret: newSecret() }, 'secret is not a setting that Jobwire knows.'],
       [{ id: 'other' }, 'id is not a setting that Jobwire knows.'],
       [{ concurrency: 100 }, 'concurrency must be a whole number from 1 to 64.'],

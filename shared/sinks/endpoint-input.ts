@@ -10,10 +10,9 @@ const MAX_HEADERS = 20;
 const MAX_HEADER_BYTES = 4096;
 const MAX_NAMES = 200;
 
-/** Headers that are ours to set, or that concern one connection only. */
-const OUR_HEADERS =
-  /^(content-(type|length|encoding)|host|user-agent|accept-encoding|expect|date|webhook-.*)$/i;
-const HOP_BY_HOP_HEADERS = /^(connection|keep-alive|te|trailer|transfer-encoding|upgrade|proxy-.*)$/i;
+/** Headers that are ours to set, that say how the body is to be read, or that belong to one connection. */
+const RESERVED_HEADERS =
+  /^(content-(type|length|encoding)|host|user-agent|accept-encoding|expect|webhook-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|proxy-.*)$/i;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_TEXT = /^[\x20-\x7e\x80-\xff]*$/;
 
@@ -62,9 +61,8 @@ const headers = z
     const seen = new Set<string>();
     for (const [name, value] of entries) {
       if (!TOKEN.test(name)) fail([name], 'is not a name that a header can have');
-      else if (OUR_HEADERS.test(name)) fail([name], 'must be another header, for this one is set by Jobwire');
-      else if (HOP_BY_HOP_HEADERS.test(name)) {
-        fail([name], 'must be another header, for this one concerns the connection');
+      else if (RESERVED_HEADERS.test(name)) {
+        fail([name], 'must be another header, for this one is set by Jobwire or belongs to the connection');
       } else if (seen.has(name.toLowerCase())) fail([name], 'must be there once');
       else if (!HEADER_TEXT.test(value) || value !== value.trim()) {
         fail([name], 'must be plain text on one line without spaces around it');
