@@ -1,26 +1,17 @@
 /** The configuration file of a self-hosted Jobwire: what it may hold, and one clear sentence when it doesn't. */
 import * as z from 'zod';
+import { id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
 import { refuseUrl } from './sinks/outbound.ts';
 
 /** The waits before the retries of a failing endpoint: the schedule of the Standard Webhooks specification. */
 export const DEFAULT_RETRY_SECONDS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
-const id = z
-  .string()
-  .regex(
-    /^[a-z0-9][a-z0-9-]{0,62}$/,
-    'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit',
-  );
+/** What the document is called in sentences about it. */
+const WHOLE = 'The configuration';
+
 const httpUrl = z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
 const seconds = z.number('must be a number of seconds').positive('must be more than 0');
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
-
-/** A webhook secret: `whsec_` and 24–64 bytes in base64. */
-const webhookSecret = z.string('must be text that begins with whsec_').refine((value) => {
-  const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(value)?.[1];
-  const bytes = encoded === undefined ? 0 : Buffer.from(encoded, 'base64').length;
-  return bytes >= 24 && bytes <= 64;
-}, 'must be "whsec_" and 24 to 64 random bytes in base64');
 
 const schema = z
   .strictObject({
@@ -65,14 +56,7 @@ const schema = z
           /** Absent: all accounts. */
           accounts: z.array(z.string()).min(1, 'must name at least one account').optional(),
           /** Absent: all types. A final `*` stands for the rest of the name. */
-          types: z
-            .array(
-              z
-                .string()
-                .regex(/^[a-z_.]*\*?$/, 'must be an event type, or the beginning of one and a final *'),
-            )
-            .min(1, 'must name at least one type')
-            .optional(),
+          types: typePatterns.optional(),
         }),
         'must be a list of endpoints',
       )
@@ -148,30 +132,7 @@ export function parseConfig(raw: unknown, env: Readonly<Record<string, string | 
   const [issue] = result.error.issues;
   const more = result.error.issues.length - 1;
   const rest = more === 0 ? '' : ` (${more} more after that)`;
-  throw new ConfigError(`${sentence(issue)}${rest}.`, { cause: result.error });
-}
-
-function sentence(issue: z.core.$ZodIssue | undefined): string {
-  if (!issue) return 'The configuration is not valid';
-  const where = pathText(issue.path);
-  if (issue.code === 'unrecognized_keys') {
-    const key = [...issue.path, issue.keys[0] ?? ''];
-    return `${pathText(key)} is not a setting that Jobwire knows`;
-  }
-  if (issue.code === 'invalid_key') return `${where} ${issue.issues[0]?.message ?? 'is not a valid name'}`;
-  const missing = issue.code === 'invalid_type' && issue.input === undefined;
-  const rule = issue.message.startsWith('Invalid input')
-    ? `must be ${issue.code === 'invalid_type' ? `of type ${issue.expected}` : 'valid'}`
-    : issue.message;
-  return `${where} ${missing ? `is missing; it ${rule}` : rule}`;
-}
-
-function pathText(path: readonly PropertyKey[]): string {
-  if (path.length === 0) return 'The configuration';
-  return path.reduce<string>((text, part) => {
-    if (typeof part === 'number') return `${text}[${part}]`;
-    return text === '' ? String(part) : `${text}.${String(part)}`;
-  }, '');
+  throw new ConfigError(`${sentenceOf(issue, WHOLE)}${rest}.`, { cause: result.error });
 }
 
 function fromEnvironment(
@@ -184,7 +145,7 @@ function fromEnvironment(
     const found = env[name];
     if (found === undefined || found === '') {
       throw new ConfigError(
-        `${pathText(path)} is to be read from the environment variable ${name}, which is not set.`,
+        `${pathText(path, WHOLE)} is to be read from the environment variable ${name}, which is not set.`,
       );
     }
     return found;

@@ -114,6 +114,15 @@ export const keys = {
   }),
   /** All sinks of a region stand in one partition, so that they can be listed. */
   sink: (region: string, sink: string): Key => ({ pk: sinkPk(region), sk: sink }),
+  /** Who is at work on an endpoint as a whole: its making, changing, deleting. */
+  endpointLock: (region: string, endpoint: string): Key => ({
+    pk: endpointLockPk(region),
+    sk: endpoint,
+  }),
+  /** What nobody is shown of an endpoint, encrypted: where there is no other store for it. */
+  endpointSecrets: (region: string, endpoint: string): Key => ({ pk: `SECRETS#${region}`, sk: endpoint }),
+  /** A text that the key of those secrets was tried on. */
+  secretKeyCheck: (): Key => ({ pk: 'SECRETS', sk: 'KEY' }),
   cursor: (region: string, sink: string, account: string): Key => ({
     pk: cursorPk(region, sink),
     sk: account,
@@ -159,6 +168,8 @@ export const wakePk = (region: string, shard: number): string => `WAKE#${region}
 /** Partition of the sinks of a region. */
 export const sinkPk = (region: string): string => `SINKS#${region}`;
 
+/** Partition of the locks of a region's endpoints. */
+export const endpointLockPk = (region: string): string => `ENDPOINTS#${region}`;
 /** Partition of a sink's cursors. */
 export const cursorPk = (region: string, sink: string): string => `CURSORS#${region}#${sink}`;
 /** Partition of the replays to a sink. */
