@@ -47,6 +47,8 @@ const server = createServer((request, response) => {
     if (path === '/each') process.send?.({ id, receivedAt } satisfies Received);
   });
 });
+// So that no side of a comparison has to connect again after the other's turn.
+server.keepAliveTimeout = 120_000;
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo;
   process.send?.({ url: `http://127.0.0.1:${port}/` } satisfies ReceiverFacts);

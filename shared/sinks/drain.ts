@@ -111,8 +111,10 @@ export interface DrainReport {
 const OPEN_CURSORS = 8;
 const OPEN_REPLAYS = 2;
 /** Events of one cursor that may be read and not yet stored as done. */
-const WINDOW_EVENTS = 400;
-const PAGE_EVENTS = 100;
+const WINDOW_EVENTS = 600;
+const PAGE_EVENTS = 200;
+/** More is read when so many events per lane are left: enough to be busy with until it comes. */
+const READ_AHEAD = 8;
 /** A position is stored when it has moved by so much, and when there is nothing more to do. */
 const STORE_EVERY = 100;
 /** Events of one cursor after which another that waits has its turn. */
@@ -156,8 +158,10 @@ interface Run {
   head: number;
   /** The position as it is stored. */
   stored: number;
-  /** Whether a read or a write about this cursor is under way. */
+  /** Whether more of it is being read, or it is being closed: one or the other. */
   busy: boolean;
+  /** Whether its position is being stored, which keeps nobody from reading on. */
+  storing: boolean;
   /** Nothing more can be read for now. */
   exhausted: boolean;
   /** Where the window began. */
@@ -270,8 +274,8 @@ class Drain {
     do {
       await this.#workOff(port);
     } while ((await this.#findMore()) || (await this.#waitForMore()));
-    await Promise.all(this.#runs.map((run) => this.#store(run)));
     await this.#logAttempts();
+    await Promise.all(this.#runs.map((run) => this.#store(run)));
   }
 
   /** Until every cursor taken up is at its head, the sink fails, or time is over; and what is under way has ended. */
@@ -333,11 +337,9 @@ class Drain {
   }
 
   async #somethingEnds(pauseMs: number | undefined): Promise<void> {
-    const ends = this.#pending === 0 ? undefined : new Promise<void>((resolve) => (this.#wake = resolve));
+    const ends = new Promise<void>((resolve) => (this.#wake = resolve));
     const { sleep = sleepMs } = this.#deps;
-    await Promise.race(
-      [ends, pauseMs === undefined ? undefined : sleep(pauseMs)].filter((one) => one !== undefined),
-    );
+    await (pauseMs === undefined ? ends : Promise.race([ends, sleep(pauseMs)]));
     this.#wake = undefined;
   }
 
@@ -416,7 +418,7 @@ class Drain {
       ...(replay && { replay }),
       window: new CursorWindow(position, ahead),
       ...{ head: position, stored: position, from: position },
-      ...{ busy: false, exhausted: false },
+      ...{ busy: false, storing: false, exhausted: false },
     });
     if (known !== undefined) return make(known);
     const { table } = this.#deps;
@@ -457,7 +459,7 @@ class Drain {
   /** Reads on for open cursors that are about to run dry. */
   #readAhead(): void {
     for (const run of this.#runs) {
-      if (run.busy || run.exhausted || run.window.waiting >= 2 * this.#concurrency) continue;
+      if (run.busy || run.exhausted || run.window.waiting >= READ_AHEAD * this.#concurrency) continue;
       if (run.window.readTo + PAGE_EVENTS > run.stored + WINDOW_EVENTS) continue;
       if (this.#hadItsShare(run)) continue;
       run.busy = true;
@@ -493,7 +495,7 @@ class Drain {
     run.head = Math.min(read.head.sequence, run.replay?.end ?? Number.POSITIVE_INFINITY);
     if (read.kind === 'gone') {
       // Only what is behind everything under way is certain to be all that is lost.
-      if (run.window.isDone) await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
+      if (run.window.isDone && !run.storing) await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
       return;
     }
     const passed = run.window.add(read.events, (event) => this.#wanted(run, event));
@@ -715,19 +717,23 @@ class Drain {
     // The table fails: to go on trying would be to spin.
     if (this.#fault) return;
     for (const run of this.#runs) {
-      if (run.busy) continue;
+      if (run.storing) continue;
       const { window } = run;
-      const finished = window.isDone && (run.exhausted || this.#hadItsShare(run));
+      const finished = !run.busy && window.isDone && (run.exhausted || this.#hadItsShare(run));
       if (!finished && window.position - run.stored < STORE_EVERY) continue;
-      run.busy = true;
+      run.storing = true;
+      if (finished) run.busy = true;
       this.#begin(async () => {
         try {
+          // On the way nothing waits for the delivery log; what is closed is in there.
+          if (finished) await this.#logAttempts();
           const next = await this.#store(run);
           if (!finished && next !== 'gone') return;
           this.#runs.splice(this.#runs.indexOf(run), 1);
           if (next === 'due' && !(run.exhausted && window.readTo < run.head)) this.#waiting.add(run.name);
         } finally {
-          run.busy = false;
+          run.storing = false;
+          if (finished) run.busy = false;
         }
       });
     }
@@ -738,7 +744,6 @@ class Drain {
    * `gone` when it is somebody else's, or was deleted.
    */
   async #store(run: Run): Promise<'clear' | 'due' | 'gone'> {
-    await this.#logAttempts();
     const { table, now } = this.#deps;
     const { window, replay } = run;
     const { position, ahead } = window;
@@ -773,6 +778,8 @@ class Drain {
   async #passOverLost(run: Run, last: number): Promise<void> {
     const { table } = this.#deps;
     const first = run.window.position + 1;
+    // What it stores itself is the newer position.
+    run.storing = true;
     if (last >= first) {
       if (run.replay) run.counts.lost += last - first + 1;
       else {
@@ -786,6 +793,7 @@ class Drain {
     }
     run.window = new CursorWindow(last);
     run.stored = last;
+    run.storing = false;
     if (!run.replay) this.#positions.set(run.name, { position: last, ahead: '' });
   }
 
