@@ -337,4 +337,55 @@ export interface EventDataByType {
     /** From `since` to the first answer. */
     durationSeconds: number;
   };
+  /** An endpoint gets no more events: it failed for days with nothing in between, or said that it wants none. Enabled again, it goes on where it stood. */
+  'endpoint.disabled': {
+    region: string;
+    /** The id of the endpoint, or the name of a built-in sink. */
+    endpoint: string;
+    /** In words. */
+    reason: string;
+    /** Since when nothing was taken; null when it was taking events. */
+    failingSince: string | null;
+  };
+  /** An endpoint takes events again after endpoint.disabled. */
+  'endpoint.recovered': {
+    region: string;
+    /** The id of the endpoint, or the name of a built-in sink. */
+    endpoint: string;
+    /** An instant, ISO 8601 in UTC. */
+    disabledAt: string;
+  };
+  /** Events fell out of retention before an endpoint had taken them; it goes on with the oldest that is left. */
+  'endpoint.events_lost': {
+    region: string;
+    /** The id of the endpoint, or the name of a built-in sink. */
+    endpoint: string;
+    /** In whose log they stood. */
+    account: string;
+    /** The sequence of the first of them. */
+    first: number;
+    /** The sequence of the last of them. */
+    last: number;
+  };
+  /** An endpoint refused an event to the last attempt; the later events of its job go on without it. */
+  'endpoint.event_dead': {
+    region: string;
+    /** The id of the endpoint, or the name of a built-in sink. */
+    endpoint: string;
+    /** In whose log the event stands. */
+    account: string;
+    /** Its place there. */
+    sequence: number;
+    /** The id of the event. */
+    event: string;
+    attempts: number;
+    /** How it was refused the last time, in words. */
+    reason: string;
+  };
+  /** Somebody asked for a test of an endpoint; sent to that endpoint alone, and in no log. */
+  'jobwire.ping': {
+    region: string;
+    /** The id of the endpoint, or the name of a built-in sink. */
+    endpoint: string;
+  };
 }
