@@ -20,6 +20,7 @@ import { cellLog, cursorPk, DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../
 import type { Clause, Table, Write } from '../table/table.ts';
 import type { DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import {
+  DEFAULT_DISABLE_AFTER_SECONDS,
   type Failure,
   healthAfter,
   healthAttributes,
@@ -123,7 +124,6 @@ const DUE_ITEMS = 100;
 const LOOK_AGAIN_MS = 2_000;
 /** Attempts written to the delivery log at once. */
 const LOG_BATCH = 25;
-const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 86_400;
 /** A sink with a rate that was idle may catch up on so much. */
 const BURST_MS = 100;
 

@@ -86,7 +86,8 @@ const filterFields = {
   jobFields,
 };
 
-const endpointFields = {
+/** What an endpoint may be given, in the configuration file as well. */
+export const endpointFields = {
   url: z.string('must be a URL').max(2000, 'must be at most 2000 characters'),
   ...filterFields,
   headers,
