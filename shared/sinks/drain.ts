@@ -177,6 +177,17 @@ type Sent = { readonly event: LoggedEvent } & (
   | { readonly run?: undefined; readonly parked: ParkedEvent }
 );
 
+/** What is said of a sink on the cell's own log. */
+type Saying =
+  | {
+      readonly type: 'endpoint.events_lost';
+      readonly account: string;
+      readonly first: number;
+      readonly last: number;
+    }
+  | { readonly type: 'endpoint.disabled'; readonly reason: string; readonly failingSince: string | null }
+  | { readonly type: 'endpoint.recovered'; readonly disabledAt: string };
+
 /** Whether a cursor is one of a replay, by its sort key. */
 function isReplay(name: string): boolean {
   return name.includes('#');
@@ -217,6 +228,7 @@ class Drain {
   #probing: boolean;
   /** The probe was the only event there was. */
   #alone = false;
+  #health: SinkHealth;
   #tookAt: number | null = null;
   #rejections: number;
   readonly #suspects: Set<string>;
@@ -238,6 +250,7 @@ class Drain {
     this.#parked = new ParkedLanes(deps, sink.region, sink.id);
     this.#hasParked = kept.hasParked;
     this.#nextSendAt = kept.nextSendAt;
+    this.#health = sink.health;
     this.#probing = sink.health.failures > 0;
     this.#rejections = sink.health.rejections;
     this.#suspects = new Set(sink.health.suspects);
@@ -630,6 +643,7 @@ class Drain {
       this.#rejections = 0;
       this.#probing = false;
       this.#suspects.delete(sent.event.id);
+      if (this.#health.failures > 0 || this.#health.announcedAt !== null) this.#begin(() => this.#recover());
       this.#done(sent);
       return;
     }
@@ -801,18 +815,7 @@ class Drain {
   }
 
   /** An event of the cell's own log about this sink, together with the writes that make it true. */
-  async #say(
-    about:
-      | {
-          readonly type: 'endpoint.events_lost';
-          readonly account: string;
-          readonly first: number;
-          readonly last: number;
-        }
-      | { readonly type: 'endpoint.disabled'; readonly reason: string; readonly failingSince: string | null }
-      | { readonly type: 'endpoint.recovered'; readonly disabledAt: string },
-    writes: readonly Write[],
-  ): Promise<boolean> {
+  async #say(about: Saying, writes: readonly Write[]): Promise<boolean> {
     const { type, ...data } = about;
     const draft = { type, time: this.#deps.now(), data: { endpoint: this.#sink.id, ...data } } as EventDraft;
     const said = await this.#deps.log.append(cellLog(this.#sink.region), [draft], writes);
@@ -851,10 +854,22 @@ class Drain {
 
   // The end
 
-  /** Gives the lease back together with what was learned of the sink, and says what others should know of it. */
-  async #conclude(): Promise<DrainReport> {
+  /** The sink takes events again. Written down and said at once, for its drain may go on for long. */
+  async #recover(): Promise<void> {
+    const { announcedAt } = this.#health;
+    const healthy = { ...this.#healthSeen(), announcedAt: null };
+    this.#health = healthy;
+    if (announcedAt === null) {
+      await this.#lease.note(healthAttributes(healthy));
+      return;
+    }
+    const disabledAt = new Date(announcedAt).toISOString();
+    await this.#sayOf(healthy, { type: 'endpoint.recovered', disabledAt });
+  }
+
+  /** How the sink is by what was seen of it so far. */
+  #healthSeen(): SinkHealth {
     const { now, random, retrySeconds, disableAfterSeconds = DEFAULT_DISABLE_AFTER_SECONDS } = this.#deps;
-    const before: SinkHealth = { ...this.#sink.health, lost: this.#sink.health.lost + this.#counts.lost };
     const seen = {
       deliveredAt: this.#tookAt,
       failure: this.#failure,
@@ -862,20 +877,26 @@ class Drain {
       suspects: [...this.#suspects],
       disable: this.#disable,
     };
-    let health = healthAfter(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
+    const before = { ...this.#health, lost: this.#sink.health.lost + this.#counts.lost };
+    return healthAfter(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
+  }
+
+  /** Says something on the cell's log together with the health that makes it true. */
+  async #sayOf(health: SinkHealth, about: Saying): Promise<void> {
     const sink = keys.sink(this.#sink.region, this.#sink.id);
+    const write: Write = { update: sink, set: healthAttributes(health), when: [this.#lease.held] };
+    await this.#say(about, [write]);
+  }
+
+  /** Gives the lease back together with what was learned of the sink, and says that it is disabled if it is. */
+  async #conclude(): Promise<DrainReport> {
+    const { now } = this.#deps;
+    let health = this.#healthSeen();
     if (health.disabledAt !== null && health.announcedAt === null) {
       health = { ...health, announcedAt: health.disabledAt };
       const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
-      await this.#say({ type: 'endpoint.disabled', reason: health.disabledReason ?? '', failingSince }, [
-        { update: sink, set: healthAttributes(health), when: [this.#lease.held] },
-      ]);
-    } else if (health.announcedAt !== null && health.disabledAt === null && this.#tookAt !== null) {
-      const disabledAt = new Date(health.announcedAt).toISOString();
-      health = { ...health, announcedAt: null };
-      await this.#say({ type: 'endpoint.recovered', disabledAt }, [
-        { update: sink, set: healthAttributes(health), when: [this.#lease.held] },
-      ]);
+      const reason = health.disabledReason ?? '';
+      await this.#sayOf(health, { type: 'endpoint.disabled', reason, failingSince });
     }
     const busy = this.#nextSendAt > now();
     await this.#lease.release({
