@@ -5,10 +5,11 @@
 import { once } from 'node:events';
 import { Webhook } from 'standardwebhooks';
 import { request } from 'undici';
-import { createStateTable, startDynamo } from '../local/embedded.ts';
+import { createTables, historyTableName, startDynamo } from '../local/embedded.ts';
 import { startHost } from '../local/host.ts';
 import { parseConfig } from '../shared/config.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { historySchema } from '../shared/table/schema.ts';
 import { startChild } from './child.ts';
 import type { Received, ReceiverFacts } from './receiver.ts';
 import type { UpstreamFacts } from './upstream.ts';
@@ -32,7 +33,7 @@ const [receiver, upstream] = await Promise.all([
 ]);
 const dynamo = await startDynamo({});
 const client = dynamo.client();
-await createStateTable(client, 'bench');
+await createTables(client, 'bench');
 let committedAt = 0;
 const host = await startHost({
   config: parseConfig(
@@ -45,6 +46,8 @@ const host = await startHost({
     {},
   ),
   table: createDynamoTable(client, { tableName: 'bench' }),
+  history: createDynamoTable(client, { tableName: historyTableName('bench'), schema: historySchema }),
+  secretKey: Buffer.alloc(32),
   publicUrl: 'http://bench',
   onGrowth: () => {
     committedAt = performance.timeOrigin + performance.now();

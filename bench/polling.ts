@@ -3,7 +3,7 @@
  * to do: fetch the same pages with the same client and concurrency, JSON.parse, and one SHA-256 per job.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { createStateTable, startDynamo } from '../local/embedded.ts';
+import { createTables, startDynamo } from '../local/embedded.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
@@ -202,7 +202,7 @@ let writes = 0;
 let peakMemoryMb = 0;
 try {
   const client = dynamo.client();
-  await createStateTable(client, 'bench');
+  await createTables(client, 'bench');
   const table = createDynamoTable(client, { tableName: 'bench' });
   const onDynamo = await tracker(table);
   await onDynamo.poll();

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { SNSClient } from '@aws-sdk/client-sns';
 import middy from '@middy/core';
-import { DEFAULT_RETRY_SECONDS } from '../shared/config.ts';
 import { createSecretReader } from '../shared/secrets.ts';
+import { DEFAULT_RETRY_SECONDS } from '../shared/sinks/health.ts';
 import { createCellLog, createCellTable, REQUEST_TIMEOUTS } from './clients.ts';
 import { DrainSinkEnv, readEnv } from './env.ts';
 import { createDrainSinkHandler, createSinkOpener } from './handlers/drain-sink.ts';
@@ -28,6 +28,7 @@ export const handler = middy(
       open: createSinkOpener({
         stage: env.JOBWIRE_STAGE,
         sns: new SNSClient({ requestHandler: REQUEST_TIMEOUTS }),
+        publicUrl: env.JOBWIRE_PUBLIC_URL,
         secrets: createSecretReader(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
           now: Date.now,
           maxAgeMs: 60_000,

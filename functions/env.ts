@@ -22,6 +22,9 @@ const log = {
   JOBWIRE_RETENTION_DAYS: z.coerce.number('must be a number of days').int().positive(),
 };
 
+/** What it takes to keep, or to look back at, what became of deliveries. */
+const history = { JOBWIRE_HISTORY_TABLE: text };
+
 /** Environment of the tick. */
 export const TickEnv = z.object({
   ...cell,
@@ -30,6 +33,8 @@ export const TickEnv = z.object({
   JOBWIRE_DRAIN_QUEUE_URL: url,
   /** The topic that the cell's built-in sink publishes to. */
   JOBWIRE_TOPIC_ARN: text,
+  /** The standard topic, in cells that have one. */
+  JOBWIRE_STANDARD_TOPIC_ARN: text.optional(),
 });
 
 /** Environment of pollAccount. */
@@ -45,10 +50,10 @@ export const PollAccountEnv = z.object({
 export const WakeSinksEnv = z.object({ ...cell, JOBWIRE_DRAIN_QUEUE_URL: url });
 
 /** Environment of drainSink. */
-export const DrainSinkEnv = z.object({ ...cell, ...log });
+export const DrainSinkEnv = z.object({ ...cell, ...log, ...history });
 
 /** Environment of the HTTP API. */
-export const ApiEnv = z.object({ ...cell, ...log, JOBWIRE_API_KEY_SECRET: text });
+export const ApiEnv = z.object({ ...cell, ...log, ...history, JOBWIRE_API_KEY_SECRET: text });
 
 /** Every variable that some function reads. */
 export type EnvName = keyof (z.infer<typeof TickEnv> &

@@ -19,6 +19,7 @@ export const handler = middy(
     table,
     log: createCellLog(env, table),
     topicArn: env.JOBWIRE_TOPIC_ARN,
+    standardTopicArn: env.JOBWIRE_STANDARD_TOPIC_ARN,
     sendPolls: createSend(sqs, env.JOBWIRE_POLL_QUEUE_URL),
     sendDrains: createSend(sqs, env.JOBWIRE_DRAIN_QUEUE_URL),
     telemetry,

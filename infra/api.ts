@@ -13,10 +13,12 @@ import { CellFunction } from './cell-function.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
 import { setLog } from './delivery.ts';
+import type { HistoryTable } from './history-table.ts';
 import type { StateTable } from './state-table.ts';
 
 interface Props extends Cell {
   readonly table: StateTable;
+  readonly history: HistoryTable;
   readonly secrets: CellSecrets;
 }
 
@@ -26,7 +28,7 @@ export class Api extends Construct {
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const { stage, table, secrets } = props;
+    const { stage, table, history, secrets } = props;
 
     const fn = new CellFunction(this, 'Function', {
       ...props,
@@ -40,6 +42,7 @@ export class Api extends Construct {
     });
     table.grantReading(fn);
     table.grantOperating(fn);
+    history.grantLookingBack(fn);
     secrets.grantReadApiKey(fn);
     setLog(fn, props);
 

@@ -71,9 +71,9 @@ export class CellFunction extends NodejsFunction {
     this.set('JOBWIRE_REGION', region);
     this.node.addValidation({
       validate: () =>
-        Object.keys(props.env.shape)
-          .filter((name) => !this.#set.has(name))
-          .map((name) => `${props.entry} needs ${name}, and nothing sets it.`),
+        Object.entries(props.env.shape)
+          .filter(([name, value]) => !this.#set.has(name) && !value.safeParse(undefined).success)
+          .map(([name]) => `${props.entry} needs ${name}, and nothing sets it.`),
     });
   }
 

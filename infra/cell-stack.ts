@@ -3,6 +3,7 @@ import type { Construct } from 'constructs';
 import { Api } from './api.ts';
 import { CellSecrets } from './cell-secrets.ts';
 import { Delivery } from './delivery.ts';
+import { HistoryTable } from './history-table.ts';
 import { Polling } from './polling.ts';
 import type { ApiRegion, CellSettings, StageSettings } from './settings.ts';
 import { StateTable } from './state-table.ts';
@@ -29,13 +30,16 @@ export class CellStack extends Stack {
     Tags.of(this).add('cell', region);
 
     const table = new StateTable(this, 'State', props);
+    const history = new HistoryTable(this, 'History', props);
     const secrets = new CellSecrets(this, 'Secrets', props);
-    const delivery = new Delivery(this, 'Delivery', { ...props, table, secrets });
+    const delivery = new Delivery(this, 'Delivery', { ...props, table, history, secrets });
     new Polling(this, 'Polling', { ...props, table, secrets, delivery });
-    const api = new Api(this, 'Api', { ...props, table, secrets });
+    const api = new Api(this, 'Api', { ...props, table, history, secrets });
 
     new CfnOutput(this, 'TableName', { value: table.name });
     new CfnOutput(this, 'TopicArn', { value: delivery.topicArn });
+    if (delivery.standardTopicArn)
+      new CfnOutput(this, 'StandardTopicArn', { value: delivery.standardTopicArn });
     new CfnOutput(this, 'ApiUrl', { value: api.url });
   }
 }

@@ -7,6 +7,7 @@ import { DrainSinkEnv, WakeSinksEnv } from '../functions/env.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
+import type { HistoryTable } from './history-table.ts';
 import type { StateTable } from './state-table.ts';
 import { DeadLetters, WorkQueue } from './work-queue.ts';
 
@@ -15,18 +16,21 @@ const DRAIN_TIMEOUT = Duration.seconds(120);
 
 interface Props extends Cell {
   readonly table: StateTable;
+  readonly history: HistoryTable;
   readonly secrets: CellSecrets;
 }
 
 /** New wake marks wake sinks; drainSink takes the events behind their cursors to the topic and to endpoints. */
 export class Delivery extends Construct {
   readonly topicArn: string;
+  /** In cells that have a standard topic. */
+  readonly standardTopicArn: string | undefined;
   /** Whoever finds a sink with something to deliver sends here. */
   readonly drains: WorkQueue;
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const { stage, region, table, secrets } = props;
+    const { stage, region, cell, table, history, secrets } = props;
 
     const topic = new Topic(this, 'Events', {
       fifo: true,
@@ -35,9 +39,19 @@ export class Delivery extends Construct {
       // Event ids are unique by themselves; per group, a topic takes many more of them.
       contentBasedDeduplication: false,
       fifoThroughputScope: FifoThroughputScope.MESSAGE_GROUP,
+      // A late subscriber replays what it missed.
+      ...(stage.topicArchiveDays === null ? {} : { messageRetentionPeriodInDays: stage.topicArchiveDays }),
       enforceSSL: true,
     });
     this.topicArn = topic.topicArn;
+    const standardTopic = cell.standardTopic
+      ? new Topic(this, 'StandardEvents', {
+          topicName: `jobwire-${stage.stage}-${region}-events-standard`,
+          displayName: `Jobwire events, ${region}`,
+          enforceSSL: true,
+        })
+      : undefined;
+    this.standardTopicArn = standardTopic?.topicArn;
 
     const drainSink = new CellFunction(this, 'DrainSink', {
       ...props,
@@ -48,9 +62,11 @@ export class Delivery extends Construct {
       memoryMb: 512,
     });
     table.grantDraining(drainSink);
+    history.grantRecording(drainSink);
     secrets.grantReadEndpoints(drainSink);
     setLog(drainSink, props);
     topic.grantPublish(drainSink);
+    standardTopic?.grantPublish(drainSink);
 
     this.drains = new WorkQueue(this, 'Drains', {
       consumer: drainSink,
@@ -102,9 +118,10 @@ export class Delivery extends Construct {
     );
   }
 
-  /** Tells the tick where the cell's built-in sink publishes to. It needs no right to publish. */
-  nameTopic(fn: CellFunction): void {
+  /** Tells the tick where the cell's built-in sinks publish to. It needs no right to publish. */
+  nameTopics(fn: CellFunction): void {
     fn.set('JOBWIRE_TOPIC_ARN', this.topicArn);
+    if (this.standardTopicArn) fn.set('JOBWIRE_STANDARD_TOPIC_ARN', this.standardTopicArn);
   }
 }
 

@@ -68,7 +68,7 @@ export class Polling extends Construct {
     table.grantTicking(tick);
     polls.grantSend(tick);
     delivery.drains.grantSend(tick);
-    delivery.nameTopic(tick);
+    delivery.nameTopics(tick);
     setLog(tick, props);
     this.#eachMinute(tick);
   }

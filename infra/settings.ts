@@ -16,6 +16,8 @@ const CellSettings = z.strictObject({
   }),
   /** Where the cell's HTTP API is reached; events name their schema under it. */
   publicUrl: z.url({ protocol: /^https$/ }),
+  /** Whether there is a second topic, for subscribers that a FIFO topic can't have: e-mail, SMS, Lambda, HTTP. */
+  standardTopic: z.boolean().default(false),
 });
 
 const StageSettings = z.strictObject({
@@ -25,6 +27,11 @@ const StageSettings = z.strictObject({
   protected: z.boolean(),
   /** How long events stay in the logs of accounts. */
   eventRetentionDays: z.int().min(7).max(365),
+  /**
+   * How long the FIFO topic keeps messages for subscribers that come late; null: not at all. A topic that keeps any can't
+   * be deleted, nor can the stack, before the archive is given up by hand.
+   */
+  topicArchiveDays: z.int().min(1).max(365).nullable().default(30),
   logRetention: z.enum(RetentionDays),
   /** Invocations of pollAccount side by side; each polls up to ten accounts. */
   pollConcurrency: z.int().min(2).max(1000),
@@ -55,6 +62,7 @@ export const stages: readonly StageSettings[] = z.array(StageSettings).parse([
     stage: 'dev',
     protected: false,
     eventRetentionDays: 14,
+    topicArchiveDays: null,
     logRetention: RetentionDays.ONE_WEEK,
     pollConcurrency: 2,
     drainConcurrency: 2,
@@ -75,6 +83,7 @@ export const stages: readonly StageSettings[] = z.array(StageSettings).parse([
     stage: 'prod',
     protected: true,
     eventRetentionDays: 90,
+    topicArchiveDays: 30,
     logRetention: RetentionDays.THREE_MONTHS,
     pollConcurrency: 50,
     drainConcurrency: 50,

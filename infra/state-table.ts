@@ -5,6 +5,7 @@ import {
   type ITableV2,
   ProjectionType,
   StreamViewType,
+  type TablePropsV2,
   TableV2,
 } from 'aws-cdk-lib/aws-dynamodb';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
@@ -16,17 +17,25 @@ import {
   indexPk,
   keys,
   logPk,
-  schema,
   sinkPk,
   snapshotPk,
+  stateSchema,
+  type TableSchema,
   WAKE_SHARDS,
   wakePk,
 } from '../shared/table/schema.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 
-type IndexName = keyof typeof schema.indexes;
-type Action = 'GetItem' | 'BatchGetItem' | 'Query' | 'PutItem' | 'UpdateItem' | 'DeleteItem';
+type IndexName = keyof typeof stateSchema.indexes;
+type Action =
+  | 'GetItem'
+  | 'BatchGetItem'
+  | 'Query'
+  | 'PutItem'
+  | 'UpdateItem'
+  | 'DeleteItem'
+  | 'BatchWriteItem';
 
 /**
  * The cell's state. Each grant names the actions, the partitions (IAM compares them with the leading keys of a call) and
@@ -41,18 +50,8 @@ export class StateTable extends Construct {
 
   constructor(scope: Construct, id: string, cell: Cell) {
     super(scope, id);
-    const text = (name: string) => ({ name, type: AttributeType.STRING });
     const table = new TableV2(this, 'Table', {
-      partitionKey: text(schema.partitionKey),
-      sortKey: text(schema.sortKey),
-      billing: Billing.onDemand(),
-      globalSecondaryIndexes: Object.entries(schema.indexes).map(([indexName, index]) => ({
-        indexName,
-        partitionKey: text(index.partitionKey),
-        sortKey: text(index.sortKey),
-        projectionType: ProjectionType.KEYS_ONLY,
-      })),
-      timeToLiveAttribute: schema.ttlAttribute,
+      ...tableProps(stateSchema),
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
       dynamoStream: StreamViewType.NEW_IMAGE,
       deletionProtection: cell.stage.protected,
@@ -68,13 +67,17 @@ export class StateTable extends Construct {
     return Array.from({ length: WAKE_SHARDS }, (_, shard) => wakePk(this.#cell.region, shard));
   }
 
-  /** The tick: claims due accounts (few while the region's service fails), works off wake marks, looks for due cursors, makes the built-in sink. */
+  /**
+   * The tick: claims due accounts (few while the region's service fails), works off wake marks, looks for due cursors,
+   * makes the built-in sinks, one of which starts where the logs of all accounts stand.
+   */
   grantTicking(fn: CellFunction): void {
-    const { cell, status, cursors, sinks } = this.#partitions();
-    this.#allow(fn, ['Query'], [...this.wakePartitions(), sinks]);
+    const { cell, accounts, status, index, cursors, sinks } = this.#partitions();
+    this.#allow(fn, ['Query'], [...this.wakePartitions(), accounts, sinks]);
+    this.#allow(fn, ['PutItem'], [cursors]);
     this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks]);
     // A write whose condition does not hold is read again.
-    this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, cursors]);
+    this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, index, cursors]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);
@@ -148,30 +151,62 @@ export class StateTable extends Construct {
   }
 
   #allow(fn: CellFunction, actions: readonly Action[], partitions: readonly string[]): void {
-    fn.addToRolePolicy(
-      new PolicyStatement({
-        actions: actions.map((action) => `dynamodb:${action}`),
-        resources: [this.table.tableArn],
-        conditions: {
-          'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [...partitions] },
-          // "For all values" holds for none as well.
-          Null: { 'dynamodb:LeadingKeys': 'false' },
-        },
-      }),
-    );
+    allow(fn, this.table, actions, partitions);
   }
 
   /** Indexes hold keys only, and no token has a place in any. */
   #allowIndexes(fn: CellFunction, indexes: readonly IndexName[]): void {
-    fn.addToRolePolicy(
-      new PolicyStatement({
-        actions: ['dynamodb:Query'],
-        resources: indexes.map((index) => `${this.table.tableArn}/index/${index}`),
-      }),
-    );
+    allowIndexes(fn, this.table, indexes);
   }
 
   #name(fn: CellFunction): void {
     fn.set('JOBWIRE_TABLE', this.name);
   }
+}
+
+/** What any table of a schema is made with: its keys and indexes, on demand, TTL. */
+export function tableProps(schema: TableSchema): TablePropsV2 {
+  const text = (name: string) => ({ name, type: AttributeType.STRING });
+  return {
+    partitionKey: text(schema.partitionKey),
+    sortKey: text(schema.sortKey),
+    billing: Billing.onDemand(),
+    globalSecondaryIndexes: Object.entries(schema.indexes).map(([indexName, index]) => ({
+      indexName,
+      partitionKey: text(index.partitionKey),
+      sortKey: text(index.sortKey),
+      projectionType: index.holds === 'keys' ? ProjectionType.KEYS_ONLY : ProjectionType.ALL,
+    })),
+    timeToLiveAttribute: schema.ttlAttribute,
+  };
+}
+
+/** Allows actions on the partitions whose names match. */
+export function allow(
+  fn: CellFunction,
+  table: ITableV2,
+  actions: readonly Action[],
+  partitions: readonly string[],
+): void {
+  fn.addToRolePolicy(
+    new PolicyStatement({
+      actions: actions.map((action) => `dynamodb:${action}`),
+      resources: [table.tableArn],
+      conditions: {
+        'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [...partitions] },
+        // "For all values" holds for none as well.
+        Null: { 'dynamodb:LeadingKeys': 'false' },
+      },
+    }),
+  );
+}
+
+/** Allows queries of whole indexes. */
+export function allowIndexes(fn: CellFunction, table: ITableV2, indexes: readonly string[]): void {
+  fn.addToRolePolicy(
+    new PolicyStatement({
+      actions: ['dynamodb:Query'],
+      resources: indexes.map((index) => `${table.tableArn}/index/${index}`),
+    }),
+  );
 }

@@ -1,6 +1,6 @@
 /** The folder that a self-hosted Jobwire keeps its data in: locked against a second start, closed to other users. */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
@@ -18,6 +18,11 @@ export interface DataDir {
   readonly queuesPath: string;
   /** The API key kept here; made at the first call. */
   apiKey(): string;
+  /**
+   * The key (32 bytes) that the secrets of endpoints are encrypted with: the one given, in base64, or the one kept here, made
+   * at the first call. Throws {@link DataDirError} when it is not such a key.
+   */
+  secretKey(given?: string): Uint8Array;
   release(): void;
 }
 
@@ -49,8 +54,31 @@ export function openDataDir(folder: string): DataDir {
     dynamoPath: join(path, 'state.db'),
     queuesPath: join(path, 'queues'),
     apiKey: () => keptKey(join(path, 'api-key')),
+    secretKey: (given) =>
+      given === undefined ? keptSecretKey(join(path, 'secret.key')) : toSecretKey(given, 'given'),
     release: () => lock.close(),
   };
+}
+
+const SECRET_KEY_BYTES = 32;
+
+function keptSecretKey(file: string): Uint8Array {
+  if (!existsSync(file)) {
+    // Under its name only when it is whole: half a key would lock everybody out of what is encrypted with it.
+    const unfinished = `${file}.new`;
+    const key = `${randomBytes(SECRET_KEY_BYTES).toString('base64')}\n`;
+    writeFileSync(unfinished, key, { mode: 0o600, flush: true });
+    renameSync(unfinished, file);
+  }
+  return toSecretKey(readFileSync(file, 'utf8').trim(), `in ${file}`);
+}
+
+function toSecretKey(text: string, where: string): Uint8Array {
+  const key = Buffer.from(text, 'base64');
+  if (key.length !== SECRET_KEY_BYTES || key.toString('base64') !== text) {
+    throw new DataDirError(`The secret key ${where} must be ${SECRET_KEY_BYTES} bytes in base64.`);
+  }
+  return key;
 }
 
 function keptKey(file: string): string {

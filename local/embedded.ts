@@ -23,7 +23,7 @@ import {
 import { CreateTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
 import { CreateQueueCommand, GetQueueAttributesCommand, SQSClient } from '@aws-sdk/client-sqs';
 import type { buildApp } from 'fauxqs';
-import { schema } from '../shared/table/schema.ts';
+import { historySchema, stateSchema, type TableSchema } from '../shared/table/schema.ts';
 
 const HOST = '127.0.0.1';
 /** How long a server may take to answer for the first time, and to end when asked to. */
@@ -119,17 +119,32 @@ export function findDynoxide(
   return folders.map((folder) => join(folder, file)).find(isExecutable);
 }
 
+/** Makes both tables, as {@link createTable} does: the state table of this name, and its history table. */
+export async function createTables(client: DynamoDBClient, tableName: string): Promise<void> {
+  await createTable(client, tableName, stateSchema);
+  await createTable(client, historyTableName(tableName), historySchema);
+}
+
+/** The name of the history table beside a state table. */
+export function historyTableName(tableName: string): string {
+  return `${tableName}-history`;
+}
+
 /**
- * Makes the state table of the key schema, if it is not there: on demand, indexes with keys only, TTL, no stream (with
- * one the embedded server slows to a crawl). An index that an older table lacks is added. May be called at any time,
- * also by two at once. The name needs 3 characters at least.
+ * Makes the table of a key schema, if it is not there: on demand, TTL, no stream (with one the embedded server slows to a
+ * crawl). An index that an older table lacks is added. May be called at any time, also by two at once. The name needs 3
+ * characters at least.
  */
-export async function createStateTable(client: DynamoDBClient, tableName: string): Promise<void> {
+export async function createTable(
+  client: DynamoDBClient,
+  tableName: string,
+  schema: TableSchema,
+): Promise<void> {
   const TableName = tableName;
   const indexes = Object.entries(schema.indexes).map(([IndexName, index]) => ({
     IndexName,
     KeySchema: keySchema(index),
-    Projection: { ProjectionType: 'KEYS_ONLY' as const },
+    Projection: { ProjectionType: index.holds === 'keys' ? ('KEYS_ONLY' as const) : ('ALL' as const) },
   }));
   try {
     await client.send(

@@ -5,27 +5,33 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { SNSClient } from '@aws-sdk/client-sns';
 import pLimit from 'p-limit';
-import type { Agent } from 'undici';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
-import type { Config } from '../shared/config.ts';
+import { type Config, ConfigError } from '../shared/config.ts';
 import { createEventLog, type EventLog } from '../shared/log/log.ts';
-import { type DrainReport, drainSink } from '../shared/sinks/drain.ts';
-import { createOutboundAgent } from '../shared/sinks/outbound.ts';
+import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
+import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
+import { type EndpointDeps, tidyEndpoints } from '../shared/sinks/endpoints.ts';
+import { isReady } from '../shared/sinks/health.ts';
+import { breakLease } from '../shared/sinks/lease.ts';
+import { type ConnectionPool, createConnectionPool } from '../shared/sinks/outbound.ts';
+import { createSigningReader, openLocalSigningSecrets } from '../shared/sinks/signing-secrets.ts';
 import {
-  breakLease,
+  DEFAULT_CONCURRENCY,
   dueSinks,
   follows,
   leftoverWakes,
   listSinks,
   registerSink,
+  type Sink,
   type SinkPort,
   type SinkRecord,
+  toSink,
   wakeSinks,
 } from '../shared/sinks/sink.ts';
 import { createSnsSink } from '../shared/sinks/sns.ts';
 import { createWebhookSink } from '../shared/sinks/webhook.ts';
 import type { AccountRef } from '../shared/table/schema.ts';
-import { cellLog, keys } from '../shared/table/schema.ts';
+import { cellLog, keys, sinkPk } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { claimDue, listAccounts, registerAccount } from '../shared/tracking/accounts.ts';
 import { createConnector } from '../shared/tracking/connect.ts';
@@ -36,6 +42,10 @@ import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/work
 export interface HostOptions {
   readonly config: Config;
   readonly table: Table;
+  /** The history table: what is only looked back at. */
+  readonly history: Table;
+  /** The key (32 bytes) that the secrets of endpoints made through the API are encrypted with. */
+  readonly secretKey: Uint8Array;
   /** Where to publish: absent, nothing is published to SNS. */
   readonly sns?: { readonly client: SNSClient; readonly topicArns: Readonly<Record<string, string>> };
   /** What `dataschema` of events starts with. */
@@ -58,6 +68,8 @@ export interface HostOptions {
 export interface Host {
   readonly log: EventLog;
   readonly growth: GrowthSignal;
+  /** What the use-cases of endpoints and replays need. */
+  readonly endpoints: EndpointDeps;
   /** Begins nothing new, and waits until what is under way has ended, at most `patienceMs`. */
   stop(patienceMs: number): Promise<void>;
 }
@@ -71,19 +83,23 @@ const DRAIN_MS = 55_000;
 const LINGER_MS = 5_000;
 /** How long after a commit the cursors are marked due. */
 const MARK_AFTER_MS = 25;
-/** The name of the sink that publishes to a cell's SNS topic. */
+/**
+ * The name of the sink that publishes to a cell's SNS topic. There is no standard topic here: the embedded SNS delivers to
+ * SQS only, for which the FIFO topic is the better one.
+ */
 const SNS_SINK = 'sns';
 
 /** Brings the table in line with the configuration, and starts polling and delivering. */
 export async function startHost(options: HostOptions): Promise<Host> {
-  const { config, table, onFault } = options;
+  const { config, table, history, onFault } = options;
   const now = Date.now;
   const growth = createGrowthSignal();
   let stopping = false;
   let stopped = false;
   const underWay = new Set<Promise<unknown>>();
   const polls = pLimit(POLLS_AT_ONCE);
-  const agents = new Map<string, Agent>();
+  const { allowPrivateNetworks } = config.webhooks;
+  const connections = createConnectionPool({ allowPrivateNetworks });
 
   const log = createEventLog(table, {
     now,
@@ -130,7 +146,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   /** Tells the sinks at once, which is quick; and marks their cursors due, which is what counts, for all commits of a moment. */
   function wake(ref: AccountRef, sequence: number): void {
     for (const sink of sinks.get(ref.region) ?? []) {
-      if (!sink.paused && sink.waitUntil <= now() && follows(sink, ref.account)) {
+      if (isReady(sink, now()) && follows(sink, ref.account)) {
         drains.ask(ref.region, sink.id, ref.account);
       }
     }
@@ -149,16 +165,16 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const marks = new Map<string, number>();
 
   /** The sinks as the last tick found them: enough for a hint. */
-  const sinks = new Map<string, (SinkRecord & { readonly waitUntil: number })[]>();
+  const sinks = new Map<string, Sink[]>();
 
   async function refreshSinks(region: string): Promise<void> {
-    const found = await listSinks(table, region);
-    sinks.set(
-      region,
-      found.map((sink) => ({ ...sink, waitUntil: sink.health.waitUntil })),
-    );
+    sinks.set(region, await listSinks(table, region));
   }
 
+  const deliveries = createDeliveryLog(history, { newId: randomUUID });
+  const secrets = await openLocalSigningSecrets(table, options.secretKey);
+  const readSigning = createSigningReader(secrets, now);
+  const open = (record: SinkRecord) => openSink(options, record, connections, readSigning);
   const drains = createDrainers(async (region, sink, linger) => {
     const report = await drainSink(
       {
@@ -168,7 +184,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
         newId: randomUUID,
         random: Math.random,
         retrySeconds: config.webhooks.retrySeconds,
-        open: async (record) => openSink(options, record, agents),
+        disableAfterSeconds: config.webhooks.disableAfterDays * 86_400,
+        open,
+        deliveries,
         linger,
       },
       region,
@@ -178,6 +196,12 @@ export async function startHost(options: HostOptions): Promise<Host> {
     options.onDrain?.(report);
     return report.outcome === 'more';
   }, run);
+  const endpoints: EndpointDeps = {
+    ...{ table, log, secrets, deliveries, open, now },
+    newId: randomUUID,
+    allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
+    schemaBaseUrl: options.publicUrl,
+  };
 
   /** What a scheduled Lambda does each minute: polls that are due, wake marks left over, sinks due for a retry. */
   async function tick(): Promise<void> {
@@ -205,7 +229,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
     }
   }
 
-  for (const region of Object.keys(config.regions)) await refreshSinks(region);
+  for (const region of Object.keys(config.regions)) {
+    await refreshSinks(region);
+    run('tidy endpoints', () => tidyEndpoints(endpoints, region));
+  }
   let ticking = false;
   const ticker = setInterval(() => {
     if (ticking) return;
@@ -221,6 +248,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   return {
     log,
     growth,
+    endpoints,
     async stop(patienceMs) {
       stopping = true;
       clearInterval(ticker);
@@ -231,7 +259,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         new Promise((resolve) => patience.addEventListener('abort', resolve)),
       ]);
       stopped = true;
-      await Promise.allSettled([...agents.values()].map((agent) => agent.destroy()));
+      connections.close();
     },
   };
 }
@@ -247,6 +275,12 @@ async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
     const declared = config.accounts.filter((account) => account.region === region);
     const sinks = declaredSinks(options, region);
     const known = await listAccounts(table, region, MAX_ACCOUNTS);
+    for (const { id } of sinks) {
+      if ((await table.get(keys.sink(region, id)))?.createdAt === undefined) continue;
+      throw new ConfigError(
+        `endpoints: the id "${id}" is that of an endpoint made through the API; choose another one.`,
+      );
+    }
     // Sinks before new accounts, so that they get those from the beginning.
     for (const sink of sinks) await registerSink(table, log, sink, [...known, cellLog(region)]);
     for (const { id, pollIntervalSeconds } of declared) {
@@ -258,9 +292,11 @@ async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
         await registerAccount(table, log, { ...account, paused: true }, { now, epoch: newEpoch(now) });
       }
     }
-    for (const sink of await listSinks(table, region)) {
+    for (const item of await table.query({ pk: sinkPk(region) })) {
+      const sink = toSink(item);
       if (options.exclusive) await breakLease(table, sink);
-      if (!sinks.some(({ id }) => id === sink.id)) {
+      // Those made through the API have nothing to do with the file.
+      if (item.createdAt === undefined && !sinks.some(({ id }) => id === sink.id)) {
         await table.write({ update: keys.sink(region, sink.id), set: { paused: true } });
       }
     }
@@ -270,10 +306,13 @@ async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
 function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord[] {
   const topicArn = sns?.topicArns[region];
   const ids = config.accounts.filter((account) => account.region === region).map(({ id }) => id);
-  const webhooks = config.endpoints.flatMap(({ id, url, accounts, types = [] }): SinkRecord[] => {
+  const webhooks = config.endpoints.flatMap((endpoint): SinkRecord[] => {
+    const { id, url, secret: _secret, headers: _headers, accounts, types = [], ...wishes } = endpoint;
     const followed = accounts?.filter((account) => ids.includes(account)) ?? [];
     if (accounts && followed.length === 0) return [];
-    return [{ region, id, kind: 'webhook', target: url, accounts: followed, types, paused: false }];
+    return [
+      { region, id, kind: 'webhook', target: url, accounts: followed, types, paused: false, ...wishes },
+    ];
   });
   if (topicArn === undefined) return webhooks;
   const topic: SinkRecord = {
@@ -288,26 +327,29 @@ function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord
   return [topic, ...webhooks];
 }
 
-function openSink({ config, sns }: HostOptions, record: SinkRecord, agents: Map<string, Agent>): SinkPort {
+/** Secrets and own headers of what the configuration declares stand there, of other endpoints in the table, encrypted. */
+async function openSink(
+  { config, sns, publicUrl }: HostOptions,
+  record: SinkRecord,
+  connections: ConnectionPool,
+  readSigning: ReturnType<typeof createSigningReader>,
+): Promise<SinkPort> {
   switch (record.kind) {
     case 'sns':
       if (!sns) throw new Error('There is no SNS to publish to.');
-      return createSnsSink(sns.client, record.target);
+      return createSnsSink(sns.client, record.target, { publicUrl });
     case 'webhook': {
-      const endpoint = config.endpoints.find(({ id }) => id === record.id);
-      if (!endpoint) throw new Error(`The endpoint ${record.id} is not in the configuration.`);
-      const { allowPrivateNetworks } = config.webhooks;
-      let agent = agents.get(record.id);
-      if (!agent) {
-        agent = createOutboundAgent({ allowPrivateNetworks, connections: 16 });
-        agents.set(record.id, agent);
-      }
+      const { region, id, target, concurrency = DEFAULT_CONCURRENCY } = record;
+      const declared = config.endpoints.find((endpoint) => endpoint.id === id);
+      const { secrets, headers } = declared
+        ? { secrets: [declared.secret].flat(), headers: declared.headers ?? {} }
+        : await readSigning(region, id);
       return createWebhookSink({
-        url: record.target,
-        secrets: [endpoint.secret],
-        allowPrivateNetworks,
+        url: target,
+        secrets,
+        headers,
         now: Date.now,
-        agent,
+        connections: connections.of(`${region}/${id}`, concurrency),
       });
     }
   }
@@ -318,9 +360,11 @@ function newEpoch(now: number): string {
   return `${Math.floor(now / 1000).toString(36)}${randomBytes(3).toString('hex')}`;
 }
 
-/** The drain of one sink that is under way, and the accounts it has been told of meanwhile. */
+/** The drain of one sink that is under way, and what it has been told of meanwhile. */
 interface Drainer {
   readonly told: Set<string>;
+  /** Something is due, whatever it is. */
+  due: boolean;
   hear: (() => void) | undefined;
 }
 
@@ -329,7 +373,7 @@ interface Drainer {
  * positions, so that what is committed meanwhile is on its way at once.
  */
 function createDrainers(
-  drain: (region: string, sink: string, linger: () => Promise<string[] | undefined>) => Promise<boolean>,
+  drain: (region: string, sink: string, linger: () => Promise<News | undefined>) => Promise<boolean>,
   run: (what: string, action: () => Promise<unknown>) => void,
 ): {
   /** Asks for a drain; with an account, one under way is told to look there. */
@@ -344,12 +388,12 @@ function createDrainers(
     const name = `${region}/${sink}`;
     const running = underWay.get(name);
     if (running) {
-      if (account === undefined) return;
-      running.told.add(account);
+      if (account === undefined) running.due = true;
+      else running.told.add(account);
       running.hear?.();
       return;
     }
-    const drainer: Drainer = { told: new Set(), hear: undefined };
+    const drainer: Drainer = { told: new Set(), due: false, hear: undefined };
     underWay.set(name, drainer);
     run('drain a sink', async () => {
       let more = false;
@@ -371,9 +415,9 @@ function createDrainers(
   };
 }
 
-/** The accounts a drainer is told of, as soon as there are any; none after a while. */
-async function lingerOf(drainer: Drainer): Promise<string[] | undefined> {
-  if (drainer.told.size === 0) {
+/** What a drainer is told of, as soon as there is anything; nothing after a while. */
+async function lingerOf(drainer: Drainer): Promise<News | undefined> {
+  if (drainer.told.size === 0 && !drainer.due) {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, LINGER_MS);
       drainer.hear = () => {
@@ -383,7 +427,8 @@ async function lingerOf(drainer: Drainer): Promise<string[] | undefined> {
     });
     drainer.hear = undefined;
   }
-  const told = [...drainer.told];
+  const news = { accounts: [...drainer.told], due: drainer.due };
   drainer.told.clear();
-  return told.length > 0 ? told : undefined;
+  drainer.due = false;
+  return news.due || news.accounts.length > 0 ? news : undefined;
 }

@@ -9,15 +9,17 @@ import { createApi } from '../shared/api/app.ts';
 import { type Config, ConfigError, parseConfig } from '../shared/config.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
+import { SecretError } from '../shared/secrets.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { type AccountRef, cellLog } from '../shared/table/schema.ts';
+import { type AccountRef, cellLog, historySchema } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
 import {
-  createStateTable,
+  createTables,
   EmbeddedPartError,
+  historyTableName,
   MissingBinaryError,
   startDynamo,
   startFauxqs,
@@ -70,7 +72,7 @@ async function main(): Promise<void> {
   if (!config) return;
   const apiKey = config.apiKey ?? dataDir?.apiKey() ?? randomBytes(18).toString('base64url');
 
-  const { table, where } = await openTable(config, dataDir?.dynamoPath);
+  const { table, history, where } = await openTables(config, dataDir?.dynamoPath);
   const queues = await startFauxqs(dataDir ? { dataDir: dataDir.queuesPath } : {});
   cleanups.push(() => queues.stop());
   const topicArns: Record<string, string> = {};
@@ -82,6 +84,8 @@ async function main(): Promise<void> {
   const running = await startHost({
     config,
     table,
+    history,
+    secretKey: dataDir?.secretKey(process.env.JOBWIRE_SECRET_KEY) ?? randomBytes(32),
     sns: { client: queues.sns(), topicArns },
     publicUrl: url,
     exclusive: config.dynamodbEndpoint === undefined,
@@ -203,19 +207,18 @@ async function listen(server: Server, port: number, host: string): Promise<strin
   return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`;
 }
 
-/** The state table: an external one, the embedded one, or for a demo on a platform without one, this process's memory. */
-async function openTable(
+/** Both tables: external ones, embedded ones, or for a demo on a platform without them, in this process's memory. */
+async function openTables(
   config: Config,
   dbPath: string | undefined,
-): Promise<{ table: Table; where: string }> {
+): Promise<{ table: Table; history: Table; where: string }> {
   if (config.dynamodbEndpoint !== undefined) {
     const client = new DynamoDBClient({
       endpoint: config.dynamodbEndpoint,
       region: process.env.AWS_REGION ?? 'us-east-1',
     });
-    await createStateTable(client, TABLE_NAME);
     cleanups.push(() => client.destroy());
-    return { table: createDynamoTable(client, { tableName: TABLE_NAME }), where: config.dynamodbEndpoint };
+    return { ...(await tablesOn(client)), where: config.dynamodbEndpoint };
   }
   try {
     const dynamo = await startDynamo({
@@ -227,14 +230,24 @@ async function openTable(
       },
     });
     cleanups.push(() => dynamo.stop());
-    const client = dynamo.client();
-    await createStateTable(client, TABLE_NAME);
-    return { table: createDynamoTable(client, { tableName: TABLE_NAME }), where: dynamo.endpoint };
+    return { ...(await tablesOn(dynamo.client())), where: dynamo.endpoint };
   } catch (cause) {
     if (!(cause instanceof MissingBinaryError) || dbPath !== undefined) throw cause;
     terminal.line('There is no embedded DynamoDB for this platform: the demo keeps its state in memory.');
-    return { table: createMemoryTable(), where: 'this process (in memory)' };
+    return {
+      table: createMemoryTable(),
+      history: createMemoryTable(historySchema),
+      where: 'this process (in memory)',
+    };
   }
+}
+
+async function tablesOn(client: DynamoDBClient): Promise<{ table: Table; history: Table }> {
+  await createTables(client, TABLE_NAME);
+  return {
+    table: createDynamoTable(client, { tableName: TABLE_NAME }),
+    history: createDynamoTable(client, { tableName: historyTableName(TABLE_NAME), schema: historySchema }),
+  };
 }
 
 function introduce(facts: {
@@ -340,6 +353,7 @@ function isExpected(cause: Error): boolean {
     cause instanceof StartError ||
     cause instanceof ConfigError ||
     cause instanceof DataDirError ||
+    cause instanceof SecretError ||
     cause instanceof MissingBinaryError ||
     cause instanceof EmbeddedPartError
   );

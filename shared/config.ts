@@ -1,26 +1,16 @@
 /** The configuration file of a self-hosted Jobwire: what it may hold, and one clear sentence when it doesn't. */
 import * as z from 'zod';
+import { id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
+import { endpointFields } from './sinks/endpoint-input.ts';
+import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './sinks/health.ts';
 import { refuseUrl } from './sinks/outbound.ts';
 
-/** The waits before the retries of a failing endpoint: the schedule of the Standard Webhooks specification. */
-export const DEFAULT_RETRY_SECONDS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
+/** What the document is called in sentences about it. */
+const WHOLE = 'The configuration';
 
-const id = z
-  .string()
-  .regex(
-    /^[a-z0-9][a-z0-9-]{0,62}$/,
-    'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit',
-  );
 const httpUrl = z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
 const seconds = z.number('must be a number of seconds').positive('must be more than 0');
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
-
-/** A webhook secret: `whsec_` and 24–64 bytes in base64. */
-const webhookSecret = z.string('must be text that begins with whsec_').refine((value) => {
-  const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(value)?.[1];
-  const bytes = encoded === undefined ? 0 : Buffer.from(encoded, 'base64').length;
-  return bytes >= 24 && bytes <= 64;
-}, 'must be "whsec_" and 24 to 64 random bytes in base64');
 
 const schema = z
   .strictObject({
@@ -61,18 +51,20 @@ const schema = z
         z.strictObject({
           id,
           url: z.string('must be a URL'),
-          secret: webhookSecret,
-          /** Absent: all accounts. */
+          /** A list while one is being rotated out, the new one first: each request carries a signature of every one. */
+          secret: z.union(
+            [webhookSecret, z.array(webhookSecret).min(1).max(4)],
+            'must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4 such secrets',
+          ),
+          /** Absent: all accounts. The rest restricts what it gets, too: absent, nothing is left out. */
           accounts: z.array(z.string()).min(1, 'must name at least one account').optional(),
-          /** Absent: all types. A final `*` stands for the rest of the name. */
-          types: z
-            .array(
-              z
-                .string()
-                .regex(/^[a-z_.]*\*?$/, 'must be an event type, or the beginning of one and a final *'),
-            )
-            .min(1, 'must name at least one type')
-            .optional(),
+          types: typePatterns.optional(),
+          orderGroups: endpointFields.orderGroups.optional(),
+          origins: endpointFields.origins.optional(),
+          jobFields: endpointFields.jobFields.optional(),
+          headers: endpointFields.headers.optional(),
+          concurrency: endpointFields.concurrency.optional(),
+          ratePerSecond: endpointFields.ratePerSecond.optional(),
         }),
         'must be a list of endpoints',
       )
@@ -81,6 +73,11 @@ const schema = z
       .strictObject({
         allowPrivateNetworks: z.boolean('must be true or false').default(false),
         retrySeconds: z.array(seconds).min(1, 'must hold at least one wait').default(DEFAULT_RETRY_SECONDS),
+        /** After so many days of nothing but failure an endpoint is disabled. */
+        disableAfterDays: z
+          .number('must be a number of days')
+          .positive('must be more than 0')
+          .default(DEFAULT_DISABLE_AFTER_SECONDS / 86_400),
       })
       .prefault({}),
     departures: z.strictObject({ confirmAfterSeconds: seconds.default(900) }).prefault({}),
@@ -115,9 +112,8 @@ const schema = z
       endpoints.add(endpoint.id);
       const refusal = refuseUrl(endpoint.url, config.webhooks.allowPrivateNetworks);
       if (refusal) {
-        const hint = config.webhooks.allowPrivateNetworks
-          ? ''
-          : ' (webhooks.allowPrivateNetworks opens this for local use)';
+        const opens = refuseUrl(endpoint.url, true) === undefined;
+        const hint = opens ? ' (webhooks.allowPrivateNetworks opens this for local use)' : '';
         fail(['endpoints', at, 'url'], `is refused: ${refusal.replace(/\.$/, '')}${hint}`);
       }
       endpoint.accounts?.forEach((account, place) => {
@@ -149,30 +145,7 @@ export function parseConfig(raw: unknown, env: Readonly<Record<string, string | 
   const [issue] = result.error.issues;
   const more = result.error.issues.length - 1;
   const rest = more === 0 ? '' : ` (${more} more after that)`;
-  throw new ConfigError(`${sentence(issue)}${rest}.`, { cause: result.error });
-}
-
-function sentence(issue: z.core.$ZodIssue | undefined): string {
-  if (!issue) return 'The configuration is not valid';
-  const where = pathText(issue.path);
-  if (issue.code === 'unrecognized_keys') {
-    const key = [...issue.path, issue.keys[0] ?? ''];
-    return `${pathText(key)} is not a setting that Jobwire knows`;
-  }
-  if (issue.code === 'invalid_key') return `${where} ${issue.issues[0]?.message ?? 'is not a valid name'}`;
-  const missing = issue.code === 'invalid_type' && issue.input === undefined;
-  const rule = issue.message.startsWith('Invalid input')
-    ? `must be ${issue.code === 'invalid_type' ? `of type ${issue.expected}` : 'valid'}`
-    : issue.message;
-  return `${where} ${missing ? `is missing; it ${rule}` : rule}`;
-}
-
-function pathText(path: readonly PropertyKey[]): string {
-  if (path.length === 0) return 'The configuration';
-  return path.reduce<string>((text, part) => {
-    if (typeof part === 'number') return `${text}[${part}]`;
-    return text === '' ? String(part) : `${text}.${String(part)}`;
-  }, '');
+  throw new ConfigError(`${sentenceOf(issue, WHOLE)}${rest}.`, { cause: result.error });
 }
 
 function fromEnvironment(
@@ -185,7 +158,7 @@ function fromEnvironment(
     const found = env[name];
     if (found === undefined || found === '') {
       throw new ConfigError(
-        `${pathText(path)} is to be read from the environment variable ${name}, which is not set.`,
+        `${pathText(path, WHOLE)} is to be read from the environment variable ${name}, which is not set.`,
       );
     }
     return found;

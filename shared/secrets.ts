@@ -13,9 +13,28 @@ export function secretNames(stage: string, region: string) {
     accounts: `${cell}/accounts/`,
     /** What the signing secrets of endpoints begin with. */
     endpoints: `${cell}/endpoints/`,
-    /** The signing secrets of one endpoint: `{"secrets": ["whsec_…"]}`, two while one is being rotated out. */
+    /** The signing secrets of one endpoint, and what else of it is secret: {@link EndpointSecrets} as JSON. */
     endpoint: (sink: string) => `${cell}/endpoints/${sink}`,
   } as const;
+}
+
+const signingSecret = z.string().startsWith('whsec_');
+
+/** What is kept of an endpoint that nobody is shown. */
+export const EndpointSecrets = z.object({
+  /** They sign until they are replaced, the current one first; usually there is one. */
+  secrets: z.array(signingSecret).min(1).max(4),
+  /** Former ones, the latest first: each signs along until an instant (epoch ms). */
+  retiring: z.array(z.object({ secret: signingSecret, until: z.number() })).optional(),
+  /** Headers that each request carries besides our own: their values may be credentials. */
+  headers: z.record(z.string(), z.string()).optional(),
+});
+export type EndpointSecrets = z.infer<typeof EndpointSecrets>;
+
+/** The secrets that sign at an instant (epoch ms), the current one first. */
+export function signingAt(kept: EndpointSecrets, now: number): readonly string[] {
+  const former = (kept.retiring ?? []).filter(({ until }) => now < until);
+  return [...kept.secrets, ...former.map(({ secret }) => secret)];
 }
 
 /** A secret could not be had. Neither the message nor the cause holds any of it. */
@@ -37,7 +56,7 @@ export interface SecretReader {
    * The version is the whole secret's, so a change of one account's credentials renews the tokens of all in it.
    */
   readSecret(secretRef: string): Promise<Credentials>;
-  /** The signing secrets of an endpoint, the current one first. */
+  /** The signing secrets of an endpoint that hold now, the current one first. */
   readSigningSecrets(secretId: string): Promise<readonly string[]>;
   /** A secret that is plain text. */
   readText(secretId: string): Promise<string>;
@@ -56,24 +75,11 @@ interface SecretValue {
 }
 
 const AccountSecret = z.object({ clientId: z.string().min(1), clientSecret: z.string().min(1) });
-const EndpointSecret = z.object({ secrets: z.array(z.string().startsWith('whsec_')).min(1).max(4) });
 
 /** Makes a reader. Calls for the same secret at the same time share one request; failures are not remembered. */
 export function createSecretReader(client: SecretsManagerClient, options: Options): SecretReader {
   const { now, maxAgeMs } = options;
-  const held = new Map<string, { readonly readAt: number; readonly value: Promise<SecretValue> }>();
-
-  function read(secretId: string): Promise<SecretValue> {
-    const known = held.get(secretId);
-    if (known && now() < known.readAt + maxAgeMs) return known.value;
-    const value = request(client, secretId);
-    const entry = { readAt: now(), value };
-    held.set(secretId, entry);
-    value.catch(() => {
-      if (held.get(secretId) === entry) held.delete(secretId);
-    });
-    return value;
-  }
+  const read = remembering((secretId: string) => request(client, secretId), now, maxAgeMs);
 
   return {
     async readSecret(secretRef) {
@@ -87,12 +93,36 @@ export function createSecretReader(client: SecretsManagerClient, options: Option
 
     async readSigningSecrets(secretId) {
       const { text } = await read(secretId);
-      return check(secretId, readJson(secretId, text), EndpointSecret).secrets;
+      return signingAt(parseEndpointSecrets(secretId, text), now());
     },
 
     async readText(secretId) {
       return (await read(secretId)).text;
     },
+  };
+}
+
+/** Reads the text of {@link EndpointSecrets}. Throws {@link SecretError}. */
+export function parseEndpointSecrets(secretRef: string, text: string): EndpointSecrets {
+  return check(secretRef, readJson(secretRef, text), EndpointSecrets);
+}
+
+/** The same reading, with its answers used again for a while. Those who ask at once share one; failures are not kept. */
+export function remembering<T>(
+  read: (name: string) => Promise<T>,
+  now: () => number,
+  maxAgeMs: number,
+): (name: string) => Promise<T> {
+  const held = new Map<string, { readonly readAt: number; readonly value: Promise<T> }>();
+  return (name) => {
+    const known = held.get(name);
+    if (known && now() < known.readAt + maxAgeMs) return known.value;
+    const entry = { readAt: now(), value: read(name) };
+    held.set(name, entry);
+    entry.value.catch(() => {
+      if (held.get(name) === entry) held.delete(name);
+    });
+    return entry.value;
   };
 }
 

@@ -1,8 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { DeliveryEntry } from '../shared/sinks/delivery-log.ts';
 import { drainSink } from '../shared/sinks/drain.ts';
+import { enabled, healthAttributes } from '../shared/sinks/health.ts';
+import { discardParked, listParked, retryParked } from '../shared/sinks/parking.ts';
 import {
+  type DeliveryOutcome,
   dueSinks,
   leftoverWakes,
   listSinks,
@@ -11,9 +15,11 @@ import {
   wakeSinks,
 } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { keys } from '../shared/table/schema.ts';
+import { deadPk, keys } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { createDeliveryRig, delivered, inOrderPerJob, moved, REGION } from './support/delivery.ts';
+
+const DAY_MS = 86_400_000;
 
 describe('cursor engine', () => {
   test('every event arrives, those of one job in order, and the cursor ends at the head, no longer due', async () => {
@@ -96,7 +102,7 @@ describe('cursor engine', () => {
     expect(most, 'full speed after the probe').toBe(16);
     expect(inOrderPerJob(rig.got)).toBe(true);
     const [sink] = await listSinks(rig.table, REGION);
-    expect(sink?.health).toEqual({ failures: 0, waitUntil: 0, problem: null });
+    expect(sink?.health).toMatchObject({ failures: 0, waitUntil: 0, problem: null, failingSince: null });
   });
 
   test('a Retry-After longer than the schedule is honoured, one of years is not', async () => {
@@ -107,18 +113,6 @@ describe('cursor engine', () => {
     afterMs = 1e12;
     rig.state.now += 60_000;
     expect((await rig.drain()).waitUntil).toBe(rig.state.now + 86_400_000);
-  });
-
-  test('a refused event is never skipped: the sink waits', async () => {
-    const rig = await createDeliveryRig((event) =>
-      event.sequence === 2
-        ? { kind: 'rejected', reason: 'The endpoint answered 422.' }
-        : { kind: 'delivered' },
-    );
-    await rig.say([moved(1, 'a'), moved(2, 'b'), moved(2, 'c')]);
-    expect(await rig.drain()).toMatchObject({ outcome: 'waiting', problem: 'The endpoint answered 422.' });
-    expect(await rig.position()).toEqual({ position: 1, due: true });
-    expect(rig.got.map(({ sequence }) => sequence)).not.toContain(3);
   });
 
   test('types and accounts that a sink does not follow are passed over, and its cursor still reaches the head', async () => {
@@ -264,65 +258,686 @@ describe('cursor engine', () => {
     expect(await rig.position()).toEqual({ position: 2, due: false });
   });
 
-  test('what fell out of retention is passed over, the rest is delivered', async () => {
+  test('what fell out of retention is passed over, counted and said; the rest is delivered', async () => {
     const rig = await createDeliveryRig(delivered);
-    await rig.say([moved(1, 'old')]);
-    rig.state.now += 91 * 86_400_000;
+    await rig.say([moved(1, 'old'), moved(2, 'old')]);
+    rig.state.now += 91 * DAY_MS;
     await rig.say([moved(1, 'new')]);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1, lost: 2 });
+    expect(rig.got.map(({ sequence }) => sequence)).toEqual([3]);
+    expect(await rig.said()).toEqual([
+      { type: 'endpoint.events_lost', region: 'us', endpoint: 'erp', account: 'acme', first: 1, last: 2 },
+    ]);
+    expect((await rig.sink()).health.lost).toBe(2);
+    await rig.drain();
+    expect(await rig.said(), 'said once').toHaveLength(1);
+  });
+
+  test('a sink is drained beyond the due cursors that one look shows', async () => {
+    const accounts = Array.from({ length: 250 }, (_, at) => `a${at}`);
+    const rig = await createDeliveryRig(delivered, { accounts });
+    for (const ref of rig.refs) await rig.say([moved(1, 'x')], ref);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 250 });
+    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
+  });
+
+  test('events are filtered by order group, origin and fields of the job', async () => {
+    const rig = await createDeliveryRig(delivered, {
+      record: { orderGroups: ['G2', 'G3'], jobFields: { status: 'b' } },
+    });
+    await rig.say([
+      moved(1, 'b'),
+      moved(2, 'a'),
+      moved(2, 'b'),
+      moved(3, 'b'),
+      { type: 'account.baselined', time: 0, data: { openJobs: 1 } },
+    ]);
+    expect(await rig.drain()).toMatchObject({ delivered: 2, skipped: 3 });
+    expect(rig.got.map(({ sequence }) => sequence).sort()).toEqual([3, 4]);
+  });
+
+  test('no more lanes are under way than the endpoint asked for', async () => {
+    let most = 0;
+    let underWay = 0;
+    const rig = await createDeliveryRig(
+      async () => {
+        underWay += 1;
+        most = Math.max(most, underWay);
+        for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+        underWay -= 1;
+        return { kind: 'delivered' };
+      },
+      { record: { concurrency: 3 } },
+    );
+    await rig.say(Array.from({ length: 90 }, (_, at) => moved(at, 'x')));
+    expect(await rig.drain()).toMatchObject({ delivered: 90 });
+    expect(most).toBe(3);
+  });
+
+  test('an endpoint with a rate gets no more than that in any second, over drains too', async () => {
+    const times: number[] = [];
+    const rig = await createDeliveryRig(
+      () => {
+        times.push(rig.state.now);
+        return { kind: 'delivered' };
+      },
+      { record: { ratePerSecond: 10 } },
+    );
+    const sleep = async (ms: number) => {
+      rig.state.now += ms;
+    };
+    for (let round = 0; round < 3; round += 1) {
+      await rig.say(Array.from({ length: 20 }, (_, at) => moved(at, `${round}`)));
+      await drainSink({ ...rig.deps, sleep }, REGION, 'erp', rig.state.now + 60_000);
+    }
+    expect(times).toHaveLength(60);
+    for (const [at, time] of times.entries()) {
+      expect(
+        times.filter((other) => other >= time && other < time + 1000).length,
+        `from ${at}`,
+      ).toBeLessThanOrEqual(11);
+    }
+    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeLessThan(6_500);
+  });
+
+  test('attempts are in the delivery log before the position moves past them; when it fails, delivery goes on', async () => {
+    let broken = false;
+    const logged: DeliveryEntry[] = [];
+    const memory = createMemoryTable();
+    const table: Table = {
+      ...memory,
+      async write(write) {
+        if (
+          'update' in write &&
+          write.update.pk.startsWith('CURSORS#') &&
+          'position' in write.set &&
+          !broken
+        ) {
+          expect(new Set(logged.map(({ sequence }) => sequence)).size).toBeGreaterThanOrEqual(
+            Number(write.set.position),
+          );
+        }
+        return memory.write(write);
+      },
+    };
+    const rig = await createDeliveryRig(
+      (event, attempt) =>
+        event.sequence === 7 && attempt === 1
+          ? { kind: 'retry', reason: 'The endpoint answered 503.', answer: { status: 503, excerpt: 'later' } }
+          : { kind: 'delivered', answer: { status: 204, excerpt: '' } },
+      { table },
+    );
+    const deliveries = {
+      async record(entries: readonly DeliveryEntry[]) {
+        await Promise.resolve();
+        if (broken) throw new Error('The history fails.');
+        logged.push(...entries);
+      },
+    };
+    const drain = () => drainSink({ ...rig.deps, deliveries }, REGION, 'erp', rig.state.now + 60_000);
+    await rig.say(Array.from({ length: 90 }, (_, at) => moved(at % 30, `${at}`)));
+    await drain();
+    rig.state.now += 10_000;
+    await drain();
+    expect(logged).toHaveLength(91);
+    expect(logged.filter(({ outcome }) => outcome === 'retry')).toMatchObject([
+      {
+        region: 'us',
+        sink: 'erp',
+        eventId: 'acme.e1.7',
+        sequence: 7,
+        status: 503,
+        excerpt: 'later',
+        cause: 'live',
+      },
+    ]);
+    broken = true;
+    await rig.say([moved(1, 'unlogged')]);
+    rig.state.now += 1;
+    expect(await drain()).toMatchObject({ outcome: 'drained', delivered: 1, unlogged: 1 });
+  });
+});
+
+describe('refused events', () => {
+  const refused = (status = 422): DeliveryOutcome => ({
+    kind: 'rejected',
+    reason: `The endpoint answered ${status}.`,
+  });
+
+  test('are set aside with their lane while the rest flows, tried again on the schedule, and their lane stays in order', async () => {
+    let mended = false;
+    const rig = await createDeliveryRig((event) =>
+      event.sequence === 2 && !mended ? refused() : { kind: 'delivered' },
+    );
+    await rig.say([moved(1, 'a'), moved(2, 'b'), moved(2, 'c'), moved(3, 'd')]);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 2, failed: 1, parked: 2 });
+    expect(await rig.position()).toEqual({ position: 4, due: false });
+    await rig.say([moved(2, 'e'), moved(1, 'f')]);
+    expect(await rig.drain()).toMatchObject({ delivered: 1, parked: 1 });
+    expect(await listParked(rig.table, REGION, 'erp')).toMatchObject([
+      { sequence: 2, attempts: 1, reason: 'The endpoint answered 422.', eventId: 'acme.e1.2', lane: '2' },
+      { sequence: 3, attempts: 0, reason: null, retryAt: null },
+      { sequence: 5, attempts: 0 },
+    ]);
+    expect(await dueSinks(rig.table, REGION, rig.state.now + 4_900), 'before the first wait is over').toEqual(
+      [],
+    );
+    rig.state.now += 5_000;
+    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
+    expect(await rig.drain(), 'refused again').toMatchObject({ failed: 1, delivered: 0 });
+    rig.state.now += 299_000;
+    expect(await dueSinks(rig.table, REGION, rig.state.now), 'the second wait').toEqual([]);
+    mended = true;
+    rig.state.now += 1_000;
+    expect(await rig.drain()).toMatchObject({ delivered: 3, outcome: 'drained' });
+    expect(rig.got.filter(({ jobNumber }) => jobNumber === 2).map(({ sequence }) => sequence)).toEqual([
+      2, 3, 5,
+    ]);
+    expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
+    expect(await dueSinks(rig.table, REGION, rig.state.now + DAY_MS)).toEqual([]);
+    await rig.say([moved(2, 'g')]);
+    expect(await rig.drain(), 'the lane flows again').toMatchObject({ delivered: 1, parked: 0 });
+  });
+
+  test('are dead after the last attempt: said once, kept for looking up, and their lane goes on', async () => {
+    const rig = await createDeliveryRig((event) =>
+      event.sequence === 1 ? refused() : { kind: 'delivered' },
+    );
+    await rig.say([moved(1, 'a'), moved(1, 'b'), moved(2, 'c')]);
+    for (let attempt = 0; attempt < 6; attempt += 1) {
+      await rig.drain();
+      rig.state.now += 2_200_000;
+    }
+    expect(rig.attempts('acme.e1.1'), 'the schedule has three retries').toBe(4);
+    expect(rig.got.map(({ sequence }) => sequence)).toEqual([3, 2]);
+    expect(await rig.said()).toEqual([
+      {
+        type: 'endpoint.event_dead',
+        region: 'us',
+        endpoint: 'erp',
+        account: 'acme',
+        sequence: 1,
+        event: 'acme.e1.1',
+        attempts: 4,
+        reason: 'The endpoint answered 422.',
+      },
+    ]);
+    expect(await rig.table.query({ pk: deadPk(REGION, 'erp') })).toMatchObject([
+      { eventId: 'acme.e1.1', attempts: 4 },
+    ]);
+    expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
+  });
+
+  test('five in a row, with none taken in between, mean the sink: it waits, and no more are set aside', async () => {
+    let down = true;
+    const rig = await createDeliveryRig(() => (down ? refused(400) : { kind: 'delivered' }), {
+      record: { concurrency: 1 },
+    });
+    await rig.say(Array.from({ length: 20 }, (_, at) => moved(at, 'x')));
+    expect(await rig.drain()).toMatchObject({ outcome: 'waiting', parked: 5, failed: 6 });
+    rig.state.now += 400_000;
+    // The lanes that are set aside are due as well, but one probe is all it gets.
+    expect(await rig.drain()).toMatchObject({ outcome: 'waiting', parked: 0 });
+    down = false;
+    rig.state.now += 2_000_000;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 20 });
+    expect((await rig.sink()).health).toMatchObject({ failures: 0, rejections: 0 });
+  });
+
+  test('a sink that takes some and refuses others waits once a thousand are set aside, and loses none', async () => {
+    let mended = false;
+    const rig = await createDeliveryRig((event) =>
+      event.sequence % 3 === 0 || mended ? { kind: 'delivered' } : refused(),
+    );
+    for (let at = 0; at < 18; at += 1)
+      await rig.say(Array.from({ length: 90 }, (_, n) => moved(at * 90 + n, 'x')));
+    const report = await rig.drain();
+    expect(report).toMatchObject({
+      outcome: 'waiting',
+      parked: 1000,
+      problem: '1000 events are set aside, and no more can be.',
+    });
+    expect(await listParked(rig.table, REGION, 'erp')).toHaveLength(1000);
+    mended = true;
+    rig.state.now += 2_000_000;
+    while ((await rig.drain()).outcome !== 'drained');
+    expect(new Set(rig.got.map(({ sequence }) => sequence)).size).toBe(18 * 90);
+  });
+
+  test('an event that breaks the receiver holds up the rest for one wait, then waits by itself', async () => {
+    const rig = await createDeliveryRig((event) =>
+      event.sequence === 3
+        ? { kind: 'retry', reason: 'The endpoint answered 500.', suspect: true }
+        : { kind: 'delivered' },
+    );
+    await rig.say(Array.from({ length: 40 }, (_, at) => moved(at, 'x')));
+    expect(await rig.drain()).toMatchObject({ outcome: 'waiting' });
+    rig.state.now += 5_000;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', parked: 1, failed: 1 });
+    expect(rig.got).toHaveLength(39);
+    expect(await listParked(rig.table, REGION, 'erp')).toMatchObject([{ sequence: 3, attempts: 1 }]);
+    rig.state.now += 5_000;
+    expect(await rig.drain(), 'its retry does not stop the sink').toMatchObject({
+      outcome: 'drained',
+      failed: 1,
+    });
+    expect(await listParked(rig.table, REGION, 'erp')).toMatchObject([{ sequence: 3, attempts: 2 }]);
+  });
+
+  test('an event that breaks the receiver and is the only one does not hold up what comes later', async () => {
+    const rig = await createDeliveryRig((event) =>
+      event.sequence === 1 ? { kind: 'retry', reason: 'reset', suspect: true } : { kind: 'delivered' },
+    );
+    await rig.say([moved(1, 'x')]);
+    for (const wait of [5_000, 300_000, 0]) {
+      await rig.drain();
+      rig.state.now += wait;
+    }
+    expect(await listParked(rig.table, REGION, 'erp')).toHaveLength(1);
+    await rig.say([moved(2, 'y')]);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
+  });
+
+  test('a receiver that is down for all sets aside no more than a few, however often it is tried', async () => {
+    let down = true;
+    const rig = await createDeliveryRig(() =>
+      down ? { kind: 'retry', reason: 'down', suspect: true } : { kind: 'delivered' },
+    );
+    for (let round = 0; round < 30; round += 1) {
+      await rig.say([moved(round, 'x')]);
+      await rig.drain();
+      rig.state.now += 3_000_000;
+    }
+    expect((await listParked(rig.table, REGION, 'erp')).length).toBeLessThanOrEqual(5);
+    down = false;
+    while ((await rig.drain()).delivered > 0) rig.state.now += 3_000_000;
+    expect(new Set(rig.got.map(({ id }) => id)).size).toBe(30);
+  });
+
+  test('one that is taken out of the way by hand is not sent any more, and its lane goes on', async () => {
+    const rig = await createDeliveryRig((event) =>
+      event.sequence === 1 ? refused() : { kind: 'delivered' },
+    );
+    await rig.say([moved(1, 'a'), moved(1, 'b')]);
+    await rig.drain();
+    const lane = { account: 'acme', lane: '1' };
+    expect(await discardParked(rig.table, REGION, 'erp', { ...lane, sequence: 1 }, rig.state.now)).toBe(true);
+    expect(await discardParked(rig.table, REGION, 'erp', { ...lane, sequence: 1 }, rig.state.now)).toBe(
+      false,
+    );
+    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
     await rig.drain();
     expect(rig.got.map(({ sequence }) => sequence)).toEqual([2]);
   });
 
-  test('whatever the sink answers, and wherever a drain crashes: every event arrives, in order per job, the cursor never ahead', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 60 }),
-        fc.array(fc.constantFrom('ok', 'ok', 'ok', 'retry', 'rejected', 'throw'), { maxLength: 40 }),
-        fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 6 }),
-        async (jobs, answers, crashes) => {
-          const memory = createMemoryTable();
-          let writesLeft = Number.POSITIVE_INFINITY;
-          const table: Table = {
-            ...memory,
-            async write(write) {
-              writesLeft -= 1;
-              if (writesLeft < 0) throw new Error('crash');
-              return memory.write(write);
-            },
-          };
-          let asked = 0;
-          const rig = await createDeliveryRig(
-            () => {
-              const answer = answers[asked++] ?? 'ok';
-              if (answer === 'throw') throw new Error('receiver');
-              return answer === 'ok' ? { kind: 'delivered' } : { kind: answer as 'retry', reason: answer };
-            },
-            { table },
-          );
-          for (let at = 0; at < jobs.length; at += 20) {
-            await rig.say(jobs.slice(at, at + 20).map((job, n) => moved(job, `${at + n}`)));
-          }
-          for (const crash of crashes) {
-            writesLeft = crash;
-            await rig.drain().catch(() => undefined);
-            writesLeft = Number.POSITIVE_INFINITY;
-            const position = Number((await rig.position()).position);
-            const arrived = new Set(rig.got.map(({ sequence }) => sequence));
-            for (let sequence = 1; sequence <= position; sequence += 1)
-              expect(arrived.has(sequence)).toBe(true);
-            rig.state.now += 2_000_000;
-          }
-          for (let round = 0; round < 50 && (await rig.position()).position !== jobs.length; round += 1) {
-            await rig.drain();
-            rig.state.now += 2_000_000;
-          }
-          expect(await rig.position()).toEqual({ position: jobs.length, due: false });
-          const first = rig.got.filter((event, at) => rig.got.findIndex(({ id }) => id === event.id) === at);
-          expect(first).toHaveLength(jobs.length);
-          expect(inOrderPerJob(first)).toBe(true);
-        },
-      ),
-      { numRuns: 150 },
+  test('a lane is tried at once when somebody asks for it', async () => {
+    let mended = false;
+    const rig = await createDeliveryRig(() => (mended ? { kind: 'delivered' } : refused()));
+    await rig.say([moved(1, 'a')]);
+    await rig.drain();
+    mended = true;
+    expect(await retryParked(rig.table, REGION, 'erp', { account: 'acme', lane: '1' }, rig.state.now)).toBe(
+      true,
     );
+    expect(await retryParked(rig.table, REGION, 'erp', { account: 'acme', lane: '2' }, rig.state.now)).toBe(
+      false,
+    );
+    expect(await rig.drain()).toMatchObject({ delivered: 1 });
+  });
+
+  test('one that fell out of retention while it was set aside is counted and said', async () => {
+    const rig = await createDeliveryRig(() => refused());
+    await rig.say([moved(1, 'a')]);
+    await rig.drain();
+    rig.state.now += 91 * DAY_MS;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', lost: 1 });
+    expect(await rig.said()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 1 }]);
+    expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });
 });
+
+describe('a sink that fails', () => {
+  test('is disabled after five days of nothing but failure, said once; enabled, it goes on where it stood and that is said too', async () => {
+    let down = true;
+    const rig = await createDeliveryRig(() =>
+      down ? { kind: 'retry', reason: 'down' } : { kind: 'delivered' },
+    );
+    await rig.say([moved(1, 'a'), moved(2, 'b')]);
+    const began = rig.state.now + 1;
+
+    let report = await rig.drain();
+    while (report.outcome === 'waiting') {
+      rig.state.now = report.waitUntil ?? 0;
+      report = await rig.drain();
+    }
+    expect(report).toMatchObject({ outcome: 'disabled' });
+    expect(rig.state.now - began).toBeGreaterThanOrEqual(5 * DAY_MS);
+    expect(rig.state.now - began, 'with the next probe after that').toBeLessThan(5 * DAY_MS + 3_600_000);
+    expect(await rig.said()).toEqual([
+      {
+        type: 'endpoint.disabled',
+        region: 'us',
+        endpoint: 'erp',
+        reason: 'Nothing but failures for 5 days. The last one: down',
+        failingSince: new Date(began).toISOString(),
+      },
+    ]);
+    expect(await dueSinks(rig.table, REGION, rig.state.now + DAY_MS)).toEqual([]);
+    expect(await rig.say([moved(3, 'c')]), 'a wake-up does not name it').toEqual([]);
+    expect(await rig.drain()).toMatchObject({ outcome: 'busy' });
+
+    down = false;
+    const { health } = await rig.sink();
+    await rig.table.write({ update: keys.sink(REGION, 'erp'), set: healthAttributes(enabled(health)) });
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 3 });
+    expect((await rig.said()).at(-1)).toEqual({
+      type: 'endpoint.recovered',
+      region: 'us',
+      endpoint: 'erp',
+      disabledAt: new Date(health.disabledAt ?? 0).toISOString(),
+    });
+    await rig.say([moved(3, 'd')]);
+    await rig.drain();
+    expect(await rig.said(), 'each said once').toHaveLength(2);
+  });
+
+  test('for less than five days with a success in between is not disabled', async () => {
+    const rig = await createDeliveryRig((event, attempt) =>
+      event.sequence === 1 || attempt > 1 ? { kind: 'delivered' } : { kind: 'retry', reason: 'down' },
+    );
+    for (let day = 0; day < 12; day += 1) {
+      await rig.say([moved(1, `${day}`)]);
+      expect((await rig.drain()).outcome).not.toBe('disabled');
+      rig.state.now += DAY_MS;
+    }
+  });
+
+  test('is disabled at once when it wants no more, whether it took the event or not', async () => {
+    for (const kind of ['delivered', 'retry'] as const) {
+      const rig = await createDeliveryRig(() => ({
+        kind,
+        reason: 'gone',
+        disable: 'The endpoint answered 410.',
+      }));
+      await rig.say([moved(1, 'a'), moved(1, 'b')]);
+      expect(await rig.drain()).toMatchObject({
+        outcome: 'disabled',
+        problem: 'The endpoint answered 410.',
+        delivered: kind === 'delivered' ? 1 : 0,
+      });
+      expect(await rig.said()).toMatchObject([
+        { type: 'endpoint.disabled', reason: 'The endpoint answered 410.' },
+      ]);
+      expect(await rig.position()).toEqual({ position: kind === 'delivered' ? 1 : 0, due: true });
+    }
+  });
+
+  test('gets one probe per wait, whatever the number of accounts it follows', async () => {
+    const accounts = Array.from({ length: 30 }, (_, at) => `a${at}`);
+    let asked = 0;
+    const rig = await createDeliveryRig(
+      () => {
+        asked += 1;
+        return { kind: 'retry', reason: 'down' };
+      },
+      { accounts },
+    );
+    for (const ref of rig.refs) await rig.say([moved(1, 'x'), moved(2, 'x')], ref);
+    await rig.drain();
+    asked = 0;
+    for (let probe = 1; probe <= 6; probe += 1) {
+      rig.state.now += 3_000_000;
+      await rig.drain();
+      expect(asked).toBe(probe);
+    }
+  });
+
+  test('waits are spread by a fifth either way', async () => {
+    const waits = [];
+    for (const random of [0, 0.25, 0.999_999]) {
+      const rig = await createDeliveryRig(() => ({ kind: 'retry', reason: 'down' }));
+      await rig.say([moved(1, 'a')]);
+      rig.state.now += 1;
+      const report = await drainSink(
+        { ...rig.deps, random: () => random },
+        REGION,
+        'erp',
+        rig.state.now + 60_000,
+      );
+      waits.push(Math.round((report.waitUntil ?? 0) - rig.state.now));
+    }
+    expect(waits).toEqual([4000, 4500, 6000]);
+  });
+});
+
+describe('replays', () => {
+  test('bring a stretch of the log again, marked as such, while the live cursor stays where it is', async () => {
+    const rig = await createDeliveryRig(delivered);
+    await rig.say(Array.from({ length: 50 }, (_, at) => moved(at % 5, `${at}`)));
+    await rig.drain();
+    const cursor = await rig.replay('r1', 10, 30, { types: ['job.*'] });
+    await rig.say([moved(1, 'meanwhile')]);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 21 });
+    expect(rig.replays).toHaveLength(20);
+    expect(rig.got.map(({ sequence }) => sequence)).toContain(51);
+    expect(await cursor()).toMatchObject({ position: 30, delivered: 20, failed: 0, doneAt: rig.state.now });
+    expect((await cursor())?.dueSk).toBeUndefined();
+    expect(await rig.position()).toEqual({ position: 51, due: false });
+  });
+
+  test('pass over what their filter does not want, and set nothing aside: what is refused is counted', async () => {
+    const rig = await createDeliveryRig((event, attempt) =>
+      attempt > 1 && event.jobNumber === 2
+        ? { kind: 'rejected', reason: 'The endpoint answered 409.' }
+        : { kind: 'delivered' },
+    );
+    await rig.say(Array.from({ length: 12 }, (_, at) => moved(at % 4, 'x')));
+    await rig.drain();
+    const cursor = await rig.replay('r1', 0, 12, { orderGroups: ['G1', 'G2'] });
+    await rig.drain();
+    expect(await cursor()).toMatchObject({ position: 12, delivered: 3, failed: 3, skipped: 6 });
+    expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
+  });
+
+  test('of any length do not hold up what is new', async () => {
+    const rig = await createDeliveryRig(delivered);
+    for (let at = 0; at < 20; at += 1) await rig.say(Array.from({ length: 90 }, (_, n) => moved(n, `${at}`)));
+    while ((await rig.drain()).outcome !== 'drained');
+    rig.got.length = 0;
+    await rig.replay('r1', 0, 1800);
+    await rig.replay('r2', 0, 1800);
+    await rig.replay('r3', 0, 1800);
+    await rig.say([moved(1, 'new')]);
+    const order: string[] = [];
+    const { deliver } = rig.port;
+    rig.port.deliver = async (deliveries) => {
+      order.push(...deliveries.map(({ replay }) => (replay ? 'replay' : 'new')));
+      return deliver(deliveries);
+    };
+    await rig.drain();
+    expect(order.indexOf('new')).toBeLessThan(60);
+    expect(rig.replays).toHaveLength(3 * 1800);
+  });
+
+  test('that were cancelled, or whose endpoint is gone, go no further', async () => {
+    const rig = await createDeliveryRig(delivered);
+    await rig.say([moved(1, 'a')]);
+    await rig.drain();
+    const cancelled = await rig.replay('r1', 0, 1);
+    await rig.table.write({ update: keys.replay(REGION, 'erp', 'r1'), set: { cancelledAt: 1 } });
+    const gone = await rig.replay('r2', 0, 1);
+    await rig.table.write({ delete: keys.replay(REGION, 'erp', 'r2') });
+    await rig.drain();
+    expect(rig.replays).toEqual([]);
+    expect([await cancelled(), await gone()]).toEqual([undefined, undefined]);
+  });
+});
+
+describe('the lease', () => {
+  test('is renewed for as long as a drain works', async () => {
+    const rig = await createDeliveryRig(async () => {
+      rig.state.now += 10_000;
+      const other = await drainSink(rig.deps, REGION, 'erp', rig.state.now + 60_000);
+      expect(other.outcome).toBe('busy');
+      return { kind: 'delivered' };
+    });
+    await rig.say(Array.from({ length: 30 }, (_, at) => moved(1, `${at}`)));
+    expect(await rig.drain(rig.state.now + 600_000)).toMatchObject({ outcome: 'drained', delivered: 30 });
+  });
+
+  test('once lost, ends a drain: it sends no more and touches nothing of what its successor did', async () => {
+    let successor: number | undefined;
+    const rig = await createDeliveryRig(async (event) => {
+      if (event.sequence === 3 && successor === undefined) {
+        rig.state.now += 61_000;
+        successor = 0;
+        successor = (await drainSink(rig.deps, REGION, 'erp', rig.state.now + 60_000)).delivered;
+      }
+      return { kind: 'delivered' };
+    });
+    await rig.say(Array.from({ length: 40 }, (_, at) => moved(1, `${at}`)));
+    const first = await rig.drain(rig.state.now + 600_000);
+    expect(successor).toBe(40);
+    expect(first.delivered).toBeLessThanOrEqual(4);
+    expect(await rig.position()).toEqual({ position: 40, due: false });
+    expect((await rig.sink()).health.failures).toBe(0);
+  });
+});
+
+/** What a receiver may do with an event. */
+const ANSWERS = ['ok', 'ok', 'ok', 'ok', 'retry', 'broken', 'rejected', 'throw'] as const;
+
+test('whatever the sink answers, wherever a drain crashes, whoever takes its lease, whatever wake-ups are lost: every event arrives or is said to be dead, in order per job, and no cursor is ahead', async () => {
+  let events = 0;
+  let crashes = 0;
+  let repeats = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(
+        fc.record({ account: fc.constantFrom('acme', 'other'), job: fc.integer({ min: 1, max: 4 }) }),
+        {
+          minLength: 1,
+          maxLength: 60,
+        },
+      ),
+      fc.array(fc.constantFrom(...ANSWERS), { maxLength: 60 }),
+      // Events that the receiver never takes, or breaks on.
+      fc.array(fc.record({ at: fc.nat(59), kind: fc.constantFrom('rejected', 'broken') }), { maxLength: 2 }),
+      fc.array(
+        fc.record({
+          writes: fc.integer({ min: 1, max: 40 }),
+          wake: fc.constantFrom('lost', 'once', 'twice'),
+          steal: fc.boolean(),
+        }),
+        { maxLength: 8 },
+      ),
+      async (jobs, answers, poison, rounds) => {
+        const memory = createMemoryTable();
+        let writesLeft = Number.POSITIVE_INFINITY;
+        const spend = (): void => {
+          writesLeft -= 1;
+          if (writesLeft < 0) throw new Error('crash');
+        };
+        const table: Table = {
+          ...memory,
+          async write(write) {
+            spend();
+            return memory.write(write);
+          },
+          async transact(writes, token) {
+            spend();
+            return memory.transact(writes, token);
+          },
+        };
+        let asked = 0;
+        const never = new Map<string, string>();
+        const rig = await createDeliveryRig(
+          async (event) => {
+            const answer = never.get(event.id) ?? answers[asked++] ?? 'ok';
+            if (steal) {
+              steal = false;
+              rig.state.now += 61_000;
+              await drainSink(rig.deps, REGION, 'erp', rig.state.now + 60_000).catch(() => undefined);
+            }
+            if (answer === 'throw') throw new Error('receiver');
+            if (answer === 'ok') return { kind: 'delivered' };
+            if (answer === 'broken') return { kind: 'retry', reason: 'broken', suspect: true };
+            return { kind: answer as 'retry', reason: answer };
+          },
+          { table, accounts: ['acme', 'other'] },
+        );
+        let steal = false;
+        let said = 0;
+        const all: string[] = [];
+        const sayNext = async (wake: string, count: number): Promise<void> => {
+          for (; said < jobs.length && count > 0; said += 1, count -= 1) {
+            const { account, job } = jobs[said] ?? { account: 'acme', job: 1 };
+            const ref = { region: REGION, account };
+            const appended = await rig.log.append(ref, [moved(job, `${said}`)]);
+            if (appended.kind !== 'appended') throw new Error('The event was refused.');
+            const { sequence } = appended.head;
+            all.push(`${account}.e1.${sequence}`);
+            const poisoned = poison.find(({ at }) => at === said);
+            if (poisoned) never.set(`${account}.e1.${sequence}`, poisoned.kind);
+            if (wake !== 'lost') await wakeSinks(table, ref, sequence, rig.state.now);
+            if (wake === 'twice') await wakeSinks(table, ref, sequence, rig.state.now);
+          }
+        };
+        const settled = async (): Promise<Set<string>> => {
+          const parked = (await listParked(memory, REGION, 'erp')).map(({ eventId }) => eventId);
+          const dead = (await memory.query({ pk: deadPk(REGION, 'erp') })).map(({ eventId }) =>
+            String(eventId),
+          );
+          return new Set([...rig.got.map(({ id }) => id), ...parked, ...dead]);
+        };
+        for (const round of rounds) {
+          await sayNext(round.wake, 12);
+          steal = round.steal;
+          writesLeft = round.writes;
+          await rig.drain().catch(() => undefined);
+          if (writesLeft < 0) crashes += 1;
+          writesLeft = Number.POSITIVE_INFINITY;
+          const known = await settled();
+          for (const account of ['acme', 'other']) {
+            const { position } = await rig.position(account);
+            for (let sequence = 1; sequence <= Number(position ?? 0); sequence += 1) {
+              expect(known, `${account} ${sequence} of ${position}`).toContain(`${account}.e1.${sequence}`);
+            }
+          }
+          rig.state.now += 2_200_000;
+        }
+        await sayNext('lost', jobs.length);
+        answers.length = 0;
+        // What a tick does: wake marks that are left, sinks with something due.
+        for (let round = 0; round < 40; round += 1) {
+          for (const { ref, sequence } of await leftoverWakes(table, REGION, 10)) {
+            await wakeSinks(table, ref, sequence, rig.state.now);
+          }
+          if ((await dueSinks(table, REGION, rig.state.now)).length > 0) await rig.drain();
+          rig.state.now += 2_200_000;
+        }
+        expect(await dueSinks(table, REGION, rig.state.now)).toEqual([]);
+        const dead = (await memory.query({ pk: deadPk(REGION, 'erp') })).map(({ eventId }) =>
+          String(eventId),
+        );
+        for (const id of dead)
+          if (!rig.got.some((event) => event.id === id)) expect([...never.keys()]).toContain(id);
+        const arrived = new Set(
+          [...rig.got.map(({ id }) => id), ...dead].filter((id) => !id.startsWith('_cell')),
+        );
+        expect([...arrived].sort()).toEqual([...all].sort());
+        const first = rig.got.filter((event, at) => rig.got.findIndex(({ id }) => id === event.id) === at);
+        expect(inOrderPerJob(first)).toBe(true);
+        expect(await listParked(memory, REGION, 'erp')).toEqual([]);
+        events += all.length;
+        repeats += rig.got.length - first.length;
+      },
+    ),
+    {
+      numRuns: Number(process.env.ENGINE_RUNS ?? 400),
+      ...(process.env.ENGINE_SEED ? { seed: Number(process.env.ENGINE_SEED) } : {}),
+      ...(process.env.ENGINE_PATH ? { path: process.env.ENGINE_PATH } : {}),
+    },
+  );
+  console.info(`${events} events, ${crashes} crashed drains, ${repeats} delivered more than once`);
+}, 120_000);

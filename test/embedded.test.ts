@@ -16,17 +16,19 @@ import { PublishCommand } from '@aws-sdk/client-sns';
 import { DeleteMessageCommand, ReceiveMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
-  createStateTable,
+  createTable,
+  createTables,
   type DynamoOptions,
   EmbeddedPartError,
   type FauxqsOptions,
   findDynoxide,
+  historyTableName,
   MissingBinaryError,
   startDynamo,
   startFauxqs,
 } from '../local/embedded.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { schema } from '../shared/table/schema.ts';
+import { historySchema, stateSchema, type TableSchema } from '../shared/table/schema.ts';
 
 const modulePath = JSON.stringify(new URL('../local/embedded.ts', import.meta.url).href);
 
@@ -48,7 +50,7 @@ describe('The embedded DynamoDB', () => {
 
   test('several run side by side, each with its own tables', async () => {
     const [one, two] = await Promise.all([dynamoForTest(), dynamoForTest()]);
-    await createStateTable(one.client(), 'only-here');
+    await createTables(one.client(), 'only-here');
     expect(await two.client().send(new ListTablesCommand())).toMatchObject({ TableNames: [] });
   });
 
@@ -155,7 +157,7 @@ describe('The embedded DynamoDB', () => {
       const program = runProgram(`
         const dynamo = await startDynamo();
         process.on('SIGINT', async () => {
-          await createStateTable(dynamo.client(), 'written-late');
+          await createTables(dynamo.client(), 'written-late');
           await dynamo.stop();
           console.log('orderly');
           process.exit();
@@ -173,7 +175,7 @@ describe('The embedded DynamoDB', () => {
   test('what was acknowledged is there after kill -9 in the middle of writes, and no transaction by halves', async () => {
     const dbPath = join(temporaryFolder(), 'deep', 'state.db');
     const first = await dynamoForTest({ dbPath });
-    await createStateTable(first.client(), 'state');
+    await createTables(first.client(), 'state');
     const table = createDynamoTable(first.client(), { tableName: 'state' });
     const acknowledged: string[] = [];
     let killed = false;
@@ -199,7 +201,7 @@ describe('The embedded DynamoDB', () => {
     await first.stop();
 
     const second = await dynamoForTest({ dbPath });
-    await createStateTable(second.client(), 'state');
+    await createTables(second.client(), 'state');
     const again = createDynamoTable(second.client(), { tableName: 'state' });
     const left = (await again.query({ pk: 'LEFT' })).map(({ sk }) => sk);
     const right = (await again.query({ pk: 'RIGHT' })).map(({ sk }) => sk);
@@ -208,35 +210,61 @@ describe('The embedded DynamoDB', () => {
   });
 });
 
-describe('The state table', () => {
-  test('is made of the key schema: on demand, sparse indexes with keys only, TTL, no stream', async () => {
+describe('The tables', () => {
+  test.each<[string, string, TableSchema]>([
+    ['state', 'state', stateSchema],
+    ['history', 'state-history', historySchema],
+  ])(
+    '%s: made of its key schema: on demand, with its indexes, TTL, no stream',
+    async (_, TableName, schema) => {
+      const client = (await dynamoForTest()).client();
+      await createTables(client, 'state');
+      const { Table } = await client.send(new DescribeTableCommand({ TableName }));
+      expect(Table?.TableStatus).toBe('ACTIVE');
+      expect(Table?.BillingModeSummary?.BillingMode).toBe('PAY_PER_REQUEST');
+      expect(Table?.StreamSpecification?.StreamEnabled ?? false).toBe(false);
+      expect(namesOf(Table?.KeySchema)).toEqual(['pk', 'sk']);
+      const indexes = Table?.GlobalSecondaryIndexes?.map((index) => ({
+        name: index.IndexName,
+        keys: namesOf(index.KeySchema),
+        projection: index.Projection?.ProjectionType,
+      }));
+      expect(indexes).toHaveLength(Object.keys(schema.indexes).length);
+      for (const [name, { partitionKey, sortKey, holds }] of Object.entries(schema.indexes)) {
+        const projection = holds === 'keys' ? 'KEYS_ONLY' : 'ALL';
+        expect(indexes).toContainEqual({ name, keys: [partitionKey, sortKey], projection });
+      }
+      const ttl = await client.send(new DescribeTimeToLiveCommand({ TableName }));
+      expect(ttl.TimeToLiveDescription).toMatchObject({ TimeToLiveStatus: 'ENABLED', AttributeName: 'ttl' });
+    },
+  );
+
+  test('are made once, however often and by how many at once, and keep what they hold', async () => {
     const client = (await dynamoForTest()).client();
-    await createStateTable(client, 'state');
-    const { Table } = await client.send(new DescribeTableCommand({ TableName: 'state' }));
-    expect(Table?.TableStatus).toBe('ACTIVE');
-    expect(Table?.BillingModeSummary?.BillingMode).toBe('PAY_PER_REQUEST');
-    expect(Table?.StreamSpecification?.StreamEnabled ?? false).toBe(false);
-    expect(namesOf(Table?.KeySchema)).toEqual(['pk', 'sk']);
-    const indexes = Table?.GlobalSecondaryIndexes?.map((index) => ({
-      name: index.IndexName,
-      keys: namesOf(index.KeySchema),
-      projection: index.Projection?.ProjectionType,
-    }));
-    expect(indexes).toHaveLength(Object.keys(schema.indexes).length);
-    for (const [name, { partitionKey, sortKey }] of Object.entries(schema.indexes)) {
-      expect(indexes).toContainEqual({ name, keys: [partitionKey, sortKey], projection: 'KEYS_ONLY' });
-    }
-    const ttl = await client.send(new DescribeTimeToLiveCommand({ TableName: 'state' }));
-    expect(ttl.TimeToLiveDescription).toMatchObject({ TimeToLiveStatus: 'ENABLED', AttributeName: 'ttl' });
+    await Promise.all([1, 2, 3].map(() => createTables(client, 'state')));
+    const tables = ['state', historyTableName('state')].map((tableName) =>
+      createDynamoTable(client, { tableName }),
+    );
+    for (const table of tables) await table.write({ put: { pk: 'P', sk: '1' } });
+    await createTables(client, 'state');
+    for (const table of tables) expect(await table.get({ pk: 'P', sk: '1' })).toBeDefined();
   });
 
-  test('is made once, however often and by how many at once, and keeps what it holds', async () => {
-    const client = (await dynamoForTest()).client();
-    await Promise.all([1, 2, 3].map(() => createStateTable(client, 'state')));
-    const table = createDynamoTable(client, { tableName: 'state' });
-    await table.write({ put: { pk: 'P', sk: '1' } });
-    await createStateTable(client, 'state');
-    expect(await table.get({ pk: 'P', sk: '1' })).toBeDefined();
+  test('a data folder from before there was a history table gets one at the next start', async () => {
+    const dbPath = join(temporaryFolder(), 'state.db');
+    const first = await dynamoForTest({ dbPath });
+    await createTable(first.client(), 'state', stateSchema);
+    await createDynamoTable(first.client(), { tableName: 'state' }).write({ put: { pk: 'P', sk: '1' } });
+    await first.stop();
+    const client = (await dynamoForTest({ dbPath })).client();
+    await createTables(client, 'state');
+    expect(await createDynamoTable(client, { tableName: 'state' }).get({ pk: 'P', sk: '1' })).toBeDefined();
+    const history = createDynamoTable(client, {
+      tableName: historyTableName('state'),
+      schema: historySchema,
+    });
+    await history.putMany([{ pk: 'P', sk: '1', eventPk: 'E' }]);
+    expect(await history.query({ pk: 'E', index: 'byEvent' })).toHaveLength(1);
   });
 
   test('an older table gets the indexes it lacks, with the items it holds in them', async () => {
@@ -254,7 +282,7 @@ describe('The state table', () => {
     );
     const table = createDynamoTable(client, { tableName: 'state' });
     await table.write({ put: { pk: 'P', sk: '1', duePk: 'DUE', dueSk: '5', orderPk: 'O', orderSk: '6' } });
-    await createStateTable(client, 'state');
+    await createTables(client, 'state');
     expect(await table.query({ pk: 'DUE', index: 'due' })).toMatchObject([{ sk: '1' }]);
     expect(await table.query({ pk: 'O', index: 'jobsByOrder' })).toMatchObject([{ sk: '1' }]);
   });
@@ -363,7 +391,7 @@ function runProgram(code: string): {
   line(): Promise<string>;
   ended: Promise<unknown>;
 } {
-  const imports = `import { startDynamo, createStateTable, startFauxqs } from ${modulePath};`;
+  const imports = `import { startDynamo, createTables, startFauxqs } from ${modulePath};`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', `${imports}\n${code}`], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,

@@ -18,7 +18,12 @@ import { createDrainSinkHandler, createSinkOpener } from '../functions/handlers/
 import { createSend, QueueError } from '../functions/handlers/messages.ts';
 import { createPollAccountHandler } from '../functions/handlers/poll-account.ts';
 import { createRestProxyHandler } from '../functions/handlers/rest-proxy.ts';
-import { CLAIM_SECONDS, createTickHandler, TOPIC_SINK } from '../functions/handlers/tick.ts';
+import {
+  CLAIM_SECONDS,
+  createTickHandler,
+  STANDARD_TOPIC_SINK,
+  TOPIC_SINK,
+} from '../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { createTelemetry, type Telemetry } from '../functions/telemetry.ts';
 import { createApi } from '../shared/api/app.ts';
@@ -32,6 +37,7 @@ import { registerAccount } from '../shared/tracking/accounts.ts';
 import { createRig, START } from './support/rig.ts';
 
 const TOPIC = 'arn:aws:sns:us-east-1:111122223333:jobwire-test-us-events.fifo';
+const STANDARD_TOPIC = 'arn:aws:sns:us-east-1:111122223333:jobwire-test-us-events-standard';
 const context = { getRemainingTimeInMillis: () => 60_000 };
 
 // Environment
@@ -153,6 +159,74 @@ test('the tick makes the built-in sink of a new cell, and leaves alone what oper
   expect(await listSinks(cell.table, 'us')).toMatchObject([{ id: TOPIC_SINK, target: TOPIC, paused: true }]);
 });
 
+test('a standard topic that is added tells only what comes from then on, of accounts old and new', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  await cell.grow('a');
+  await cell.tick(STANDARD_TOPIC);
+  expect((await listSinks(cell.table, 'us')).find(({ id }) => id === STANDARD_TOPIC_SINK)).toMatchObject({
+    kind: 'sns',
+    target: STANDARD_TOPIC,
+    accounts: [],
+    types: [],
+    paused: false,
+  });
+  await cell.addAccounts('b');
+  await cell.grow('a');
+  await cell.grow('b');
+  await cell.wake('a', 'b');
+  await cell.drain(sqsEvent({ sink: STANDARD_TOPIC_SINK }));
+  expect(cell.delivered.map(({ account, sequence }) => [account, sequence]).sort()).toEqual([
+    ['a', 2],
+    ['b', 1],
+  ]);
+  // The FIFO topic gets every log from its beginning.
+  cell.delivered.length = 0;
+  await cell.drain(sqsEvent({ sink: TOPIC_SINK }));
+  expect(cell.delivered).toHaveLength(3);
+});
+
+test('a standard topic that is taken away and comes back goes on where it was; one an operator paused stays paused', async () => {
+  const cell = await createCell();
+  const sink = async () => (await listSinks(cell.table, 'us')).find(({ id }) => id === STANDARD_TOPIC_SINK);
+  await cell.addAccounts('a');
+  await cell.tick(STANDARD_TOPIC);
+  await cell.grow('a');
+  await cell.wake('a');
+  await cell.drain(sqsEvent({ sink: STANDARD_TOPIC_SINK }));
+  await cell.tick();
+  expect(await sink()).toMatchObject({ paused: true });
+  await cell.grow('a');
+  cell.pass(1);
+  expect(cell.delivered.map(({ sequence }) => sequence)).toEqual([1]);
+  cell.drains.length = 0;
+  await cell.wake('a');
+  await cell.tick();
+  expect(cell.drains).not.toContainEqual({ sink: STANDARD_TOPIC_SINK });
+  await cell.tick(STANDARD_TOPIC);
+  expect(cell.drains).toContainEqual({ sink: STANDARD_TOPIC_SINK });
+  await cell.drain(sqsEvent({ sink: STANDARD_TOPIC_SINK }));
+  expect(cell.delivered.map(({ sequence }) => sequence)).toEqual([1, 2]);
+
+  await cell.table.write({ update: keys.sink('us', STANDARD_TOPIC_SINK), set: { paused: true } });
+  for (const topic of [undefined, STANDARD_TOPIC, `${STANDARD_TOPIC}-2`]) await cell.tick(topic);
+  expect(await sink()).toMatchObject({ paused: true, target: `${STANDARD_TOPIC}-2` });
+});
+
+test('ticks that find the topics as they are write nothing about them', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  await cell.tick(STANDARD_TOPIC);
+  const sinks = await listSinks(cell.table, 'us');
+  cell.failWrites((key) => key.pk.startsWith('SINKS#'));
+  await cell.tick(STANDARD_TOPIC);
+  expect(await listSinks(cell.table, 'us')).toEqual(sinks);
+  cell.failWrites(() => false);
+  await cell.tick();
+  cell.failWrites((key) => key.pk.startsWith('SINKS#'));
+  await cell.tick();
+});
+
 // Waking
 
 test('a new wake mark makes the cursors due, asks once for each sink, and goes', async () => {
@@ -264,6 +338,7 @@ test('an endpoint is opened with its own signing secrets; the topic needs none',
   const open = createSinkOpener({
     stage: 'test',
     sns: fake<SNSClient>(async () => ({})),
+    publicUrl: 'https://us.jobwire.example',
     secrets: {
       async readSigningSecrets(secretId) {
         asked.push(secretId);
@@ -544,7 +619,7 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
   let onDelivery: () => unknown = () => {};
   const pollQueue = vi.fn(async (messages: readonly { account: string }[]) => void polls.push(...messages));
   const drainQueue = vi.fn(async (messages: readonly { sink: string }[]) => void drains.push(...messages));
-  const tick = createTickHandler({
+  const ticking = {
     region: 'us',
     table,
     log: eventLog,
@@ -553,7 +628,7 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
     sendDrains: drainQueue,
     telemetry,
     now,
-  });
+  };
   const wakeSinks = createWakeSinksHandler({ region: 'us', table, sendDrains: drainQueue, telemetry, now });
   const drainSink = createDrainSinkHandler({
     region: 'us',
@@ -616,7 +691,8 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
       const event = { type: 'account.credentials_accepted', time: clock, data: {} } as const;
       await eventLog.append({ region: 'us', account }, [event]);
     },
-    tick: () => tick({}, context),
+    /** A tick of a cell with the standard topic, if one is named. */
+    tick: (standardTopicArn?: string) => createTickHandler({ ...ticking, standardTopicArn })({}, context),
     /** The stream's records of the wake marks as they stand. */
     async wake(...accounts: string[]) {
       const marks = accounts.map(async (account): Promise<[string, number]> => {

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type App, type Stack, Validations } from 'aws-cdk-lib';
+import { App, type Stack, Validations } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import type { SQSRecord } from 'aws-lambda';
 import { AwsSolutionsChecks } from 'cdk-nag';
@@ -20,10 +20,21 @@ import { CLAIM_SECONDS, createTickHandler, TOPIC_SINK } from '../functions/handl
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../infra/cell-stack.ts';
 import { createApp } from '../infra/create-app.ts';
+import { stages } from '../infra/settings.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createEventLog } from '../shared/log/log.ts';
+import { createDeliveryLog, healthOf } from '../shared/sinks/delivery-log.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { accountPk, cellLog, keys, schema, sinkPk } from '../shared/table/schema.ts';
+import {
+  accountPk,
+  cellLog,
+  deliveryPk,
+  historySchema,
+  keys,
+  sinkPk,
+  stateSchema,
+  type TableSchema,
+} from '../shared/table/schema.ts';
 import { type Item, keyOf, type Table, type Value, type Write } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { readUpstream } from '../shared/tracking/breaker.ts';
@@ -51,12 +62,15 @@ const FUNCTIONS = {
   tick: { id: /^PollingTick[0-9A-F]{8}$/, env: TickEnv, limitBytes: 1_000_000 },
   pollAccount: { id: /^PollingPollAccount[0-9A-F]{8}$/, env: PollAccountEnv, limitBytes: 1_000_000 },
   wakeSinks: { id: /^DeliveryWakeSinks[0-9A-F]{8}$/, env: WakeSinksEnv, limitBytes: 1_000_000 },
-  // More than half of it is undici, which can't be had in part.
-  drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv, limitBytes: 1_400_000 },
+  drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv, limitBytes: 1_000_000 },
   api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 2_000_000 },
 } as const;
 type FunctionName = keyof typeof FUNCTIONS;
 const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
+
+/** The two tables, by logical id. */
+const STATE = /^State/;
+const HISTORY = /^History/;
 
 let outdir: string;
 let app: App;
@@ -100,24 +114,9 @@ describe('cells', () => {
 
 describe('state table', () => {
   test('keys, indexes, TTL and stream are those of the schema', () => {
-    const { Properties: table } = one('AWS::DynamoDB::GlobalTable')[1];
-    const keySchema = (partitionKey: string, sortKey: string) => [
-      { AttributeName: partitionKey, KeyType: 'HASH' },
-      { AttributeName: sortKey, KeyType: 'RANGE' },
-    ];
-    expect(table).toMatchObject({
-      KeySchema: keySchema(schema.partitionKey, schema.sortKey),
-      TimeToLiveSpecification: { AttributeName: schema.ttlAttribute, Enabled: true },
-      StreamSpecification: { StreamViewType: 'NEW_IMAGE' },
-      BillingMode: 'PAY_PER_REQUEST',
-    });
-    expect(table.GlobalSecondaryIndexes).toEqual(
-      Object.entries(schema.indexes).map(([IndexName, { partitionKey, sortKey }]) => ({
-        IndexName,
-        KeySchema: keySchema(partitionKey, sortKey),
-        Projection: { ProjectionType: 'KEYS_ONLY' },
-      })),
-    );
+    const { Properties: table } = one('AWS::DynamoDB::GlobalTable', STATE)[1];
+    expectSchema(table, stateSchema);
+    expect(table.StreamSpecification).toEqual({ StreamViewType: 'NEW_IMAGE' });
   });
 
   test('it can be restored to a point in time, and outlives its stack; in production nobody deletes it by accident', () => {
@@ -125,13 +124,35 @@ describe('state table', () => {
       ['jobwire-prod-us', true],
       ['jobwire-dev-us', false],
     ] as const) {
-      const [, table] = one('AWS::DynamoDB::GlobalTable', /./, name);
+      const [, table] = one('AWS::DynamoDB::GlobalTable', STATE, name);
       expect(table.DeletionPolicy).toBe('Retain');
       expect(table.Properties.Replicas).toMatchObject([
         {
           PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
           DeletionProtectionEnabled: protectedAgainstDeletion,
         },
+      ]);
+    }
+  });
+});
+
+describe('history table', () => {
+  test('keys, indexes and TTL are those of the schema; nothing follows it, and it is not kept twice', () => {
+    const { Properties: table } = one('AWS::DynamoDB::GlobalTable', HISTORY)[1];
+    expectSchema(table, historySchema);
+    expect(table).not.toHaveProperty('StreamSpecification');
+    expect(JSON.stringify(table)).not.toContain('"PointInTimeRecoveryEnabled":true');
+  });
+
+  test('in production it outlives its stack, and nobody deletes it by accident; elsewhere it goes with its stack', () => {
+    for (const [name, policy, protectedAgainstDeletion] of [
+      ['jobwire-prod-us', 'Retain', true],
+      ['jobwire-dev-us', 'Delete', false],
+    ] as const) {
+      const [, table] = one('AWS::DynamoDB::GlobalTable', HISTORY, name);
+      expect(table.DeletionPolicy).toBe(policy);
+      expect(table.Properties.Replicas).toMatchObject([
+        { DeletionProtectionEnabled: protectedAgainstDeletion },
       ]);
     }
   });
@@ -209,11 +230,77 @@ describe('queues', () => {
       });
     }
   });
+});
 
-  test('the topic is FIFO under a name of its own that ends in .fifo', () => {
+describe('topics', () => {
+  test('the topic is FIFO under a name of its own that ends in .fifo; there is no other unless asked for', () => {
     for (const name of templates.keys()) {
       const [, { Properties: topic }] = one('AWS::SNS::Topic', /./, name);
       expect(topic).toMatchObject({ FifoTopic: true, TopicName: `${name}-events.fifo` });
+      expect(templates.get(name)?.findOutputs('StandardTopicArn')).toEqual({});
+      expect(environmentOf('tick', name)).not.toHaveProperty('JOBWIRE_STANDARD_TOPIC_ARN');
+    }
+  });
+
+  test('in production the topic keeps messages for subscribers that come late; where a stack may be deleted it does not', () => {
+    const archive = (name: string) => one('AWS::SNS::Topic', /./, name)[1].Properties.ArchivePolicy;
+    expect(archive('jobwire-prod-us')).toEqual({ MessageRetentionPeriod: 30 });
+    expect(archive('jobwire-dev-us')).toBeUndefined();
+    for (const days of [1, 365]) {
+      const template = cellWith({ stage: { topicArchiveDays: days } });
+      const [topic] = Object.values(template.findResources('AWS::SNS::Topic'));
+      expect(topic?.Properties.ArchivePolicy).toEqual({ MessageRetentionPeriod: days });
+    }
+  });
+
+  test('a standard topic, where a cell wants one, is published to by drains, named to the tick and told', () => {
+    const template = cellWith({ cell: { standardTopic: true } });
+    const topics = Object.entries(template.findResources('AWS::SNS::Topic'));
+    expect(topics.map(([, { Properties }]) => Properties.TopicName).sort()).toEqual([
+      'jobwire-prod-us-events-standard',
+      'jobwire-prod-us-events.fifo',
+    ]);
+    const [id = ''] = topics.find(([, { Properties }]) => !Properties.FifoTopic) ?? [];
+    expect(template.findOutputs('StandardTopicArn')).toMatchObject({
+      StandardTopicArn: { Value: { Ref: id } },
+    });
+    const named = Object.entries(template.findResources('AWS::Lambda::Function')).filter(
+      ([, { Properties }]) => Properties.Environment.Variables.JOBWIRE_STANDARD_TOPIC_ARN,
+    );
+    expect(named).toEqual([
+      [
+        expect.stringMatching(FUNCTIONS.tick.id),
+        expect.objectContaining({
+          Properties: expect.objectContaining({
+            Environment: {
+              Variables: expect.objectContaining({ JOBWIRE_STANDARD_TOPIC_ARN: { Ref: id } }),
+            },
+          }),
+        }),
+      ],
+    ]);
+    const publishing = Object.entries(template.findResources('AWS::IAM::Policy')).filter(
+      ([, { Properties }]) =>
+        (Properties.PolicyDocument.Statement as Statement[]).some(
+          ({ Action, Resource }) =>
+            [Action].flat().includes('sns:Publish') && JSON.stringify(Resource).includes(`"${id}"`),
+        ),
+    );
+    expect(publishing.map(([policy]) => policy)).toEqual([expect.stringMatching(/^DeliveryDrainSink/)]);
+  });
+
+  test('nobody but their owner is let near the topics, and nobody without TLS', () => {
+    for (const template of [...templates.values(), cellWith({ cell: { standardTopic: true } })]) {
+      const topics = Object.keys(template.findResources('AWS::SNS::Topic'));
+      const policies = Object.values(template.findResources('AWS::SNS::TopicPolicy'));
+      expect(policies.flatMap(({ Properties }) => Properties.Topics as { Ref: string }[])).toEqual(
+        topics.map((Ref) => ({ Ref })),
+      );
+      for (const { Properties } of policies) {
+        expect(Properties.PolicyDocument.Statement).toMatchObject([
+          { Effect: 'Deny', Principal: '*', Condition: { Bool: { 'aws:SecureTransport': 'false' } } },
+        ]);
+      }
     }
   });
 });
@@ -244,10 +331,10 @@ describe('permissions', () => {
     expect(reaching).toEqual(['pollAccount']);
   });
 
-  test('every statement about the table itself names partitions, and does not hold for a call without any', () => {
+  test('every statement about a table itself names partitions, and does not hold for a call without any', () => {
     for (const name of FUNCTION_NAMES) {
       expect(tableStatements(name).length, name).toBeGreaterThan(0);
-      for (const statement of tableStatements(name)) {
+      for (const statement of [...tableStatements(name), ...tableStatements(name, HISTORY)]) {
         expect(leadingKeys(statement).length, name).toBeGreaterThan(0);
         expect(statement.Condition?.Null, name).toEqual({ 'dynamodb:LeadingKeys': 'false' });
       }
@@ -259,6 +346,9 @@ describe('permissions', () => {
     const patterns = FUNCTION_NAMES.flatMap((name) => tableStatements(name).flatMap(leadingKeys));
     expect(patterns.some((pattern) => like(pattern, one))).toBe(true);
     expect(patterns.some((pattern) => like(pattern, another) || like(pattern, sinkPk('uk')))).toBe(false);
+    const history = FUNCTION_NAMES.flatMap((name) => tableStatements(name, HISTORY).flatMap(leadingKeys));
+    expect(history.some((pattern) => like(pattern, deliveryPk('us', 'erp', 0)))).toBe(true);
+    expect(history.some((pattern) => like(pattern, deliveryPk('uk', 'erp', 0)))).toBe(false);
   });
 
   test('nothing that has a name is granted by a wildcard, no action is, and nobody may scan', () => {
@@ -307,6 +397,7 @@ describe('permissions', () => {
     const tick = createTickHandler({
       ...parts('tick'),
       topicArn: 'arn:aws:sns:us-east-1:111122223333:events.fifo',
+      standardTopicArn: 'arn:aws:sns:us-east-1:111122223333:events-standard',
       sendPolls: async (messages) => void polls.push(...messages),
       sendDrains,
       telemetry,
@@ -411,6 +502,42 @@ describe('permissions', () => {
     }
   });
 
+  test('drains write the history and nobody else does; the API looks back at it, in every way there is', async () => {
+    const actions = (name: FunctionName) => [
+      ...new Set(tableStatements(name, HISTORY).flatMap(({ Action }) => Action)),
+    ];
+    expect(Object.fromEntries(FUNCTION_NAMES.map((name) => [name, actions(name)]))).toEqual({
+      tick: [],
+      pollAccount: [],
+      wakeSinks: [],
+      drainSink: ['dynamodb:BatchWriteItem'],
+      api: ['dynamodb:BatchGetItem', 'dynamodb:Query'],
+    });
+    const memory = createMemoryTable(historySchema);
+    const logOf = (name: FunctionName) =>
+      createDeliveryLog(guarded(name, memory, HISTORY), { newId: randomUUID });
+    const entry = {
+      region: 'us',
+      sink: 'erp',
+      eventId: 'e1',
+      type: 'job.created',
+      account: 'acme',
+      sequence: 1,
+      at: 0,
+      latencyMs: 1,
+      outcome: 'retry',
+      cause: 'live',
+    } as const;
+    await logOf('drainSink').record([entry]);
+    const log = logOf('api');
+    for (const outcome of [undefined, 'failed', 'retry'] as const) {
+      expect(await log.bySink('us', 'erp', { outcome })).toEqual({ entries: [entry] });
+    }
+    expect(await log.bySink('us', 'erp', { outcome: 'delivered' })).toEqual({ entries: [] });
+    expect(await log.byEvent('us', 'e1')).toEqual([entry]);
+    expect(await healthOf(log, 'us', 'erp', 1)).toMatchObject({ attempts: 1 });
+  });
+
   test('credentials of accounts are for polling, signing secrets for draining', () => {
     const readers = (kind: string) =>
       FUNCTION_NAMES.filter((name) =>
@@ -491,6 +618,18 @@ describe('rules', () => {
 
 // The templates
 
+/** The production cell of us with other settings. Its functions are not bundled. */
+function cellWith(other: { readonly stage?: object; readonly cell?: object }): Template {
+  const settings = stages.find(({ stage }) => stage === 'prod');
+  if (!settings?.cells.us) throw new Error('There is no such cell.');
+  const stack = new CellStack(
+    new App({ context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [] } }),
+    'jobwire-prod-us',
+    { stage: { ...settings, ...other.stage }, region: 'us', cell: { ...settings.cells.us, ...other.cell } },
+  );
+  return Template.fromStack(stack);
+}
+
 function stacks(): Stack[] {
   return app.node.children.filter((child) => child instanceof CellStack);
 }
@@ -504,6 +643,25 @@ function one(type: string, id = /./, stackName = 'jobwire-prod-us'): [string, Re
   const [found, ...more] = all(type, stackName).filter(([logicalId]) => id.test(logicalId));
   if (!found || more.length > 0) throw new Error(`${stackName} has not exactly one ${type} ${id}.`);
   return found;
+}
+
+function expectSchema(table: Properties, schema: TableSchema): void {
+  const keySchema = (partitionKey: string, sortKey: string) => [
+    { AttributeName: partitionKey, KeyType: 'HASH' },
+    { AttributeName: sortKey, KeyType: 'RANGE' },
+  ];
+  expect(table).toMatchObject({
+    KeySchema: keySchema(schema.partitionKey, schema.sortKey),
+    TimeToLiveSpecification: { AttributeName: schema.ttlAttribute, Enabled: true },
+    BillingMode: 'PAY_PER_REQUEST',
+  });
+  expect(table.GlobalSecondaryIndexes).toEqual(
+    Object.entries(schema.indexes).map(([IndexName, { partitionKey, sortKey, holds }]) => ({
+      IndexName,
+      KeySchema: keySchema(partitionKey, sortKey),
+      Projection: { ProjectionType: holds === 'keys' ? 'KEYS_ONLY' : 'ALL' },
+    })),
+  );
 }
 
 function environmentOf(name: FunctionName, stackName?: string): Record<string, string> {
@@ -539,9 +697,9 @@ function statementsOf(name: FunctionName): Statement[] {
   });
 }
 
-/** Statements about the table itself: not about its indexes, which hold keys only, nor about its stream. */
-function tableStatements(name: FunctionName): Statement[] {
-  const [table] = one('AWS::DynamoDB::GlobalTable');
+/** Statements about a table itself: not about its indexes, nor about its stream. */
+function tableStatements(name: FunctionName, which = STATE): Statement[] {
+  const [table] = one('AWS::DynamoDB::GlobalTable', which);
   return statementsOf(name).filter(({ Resource }) =>
     [Resource].flat().some((resource) => JSON.stringify(resource) === `{"Fn::GetAtt":["${table}","Arn"]}`),
   );
@@ -552,8 +710,8 @@ function leadingKeys({ Condition }: Statement): string[] {
 }
 
 /** A table that lets a function do what its policy allows, and refuses the rest as IAM would. */
-function guarded(name: FunctionName, table: Table): Table {
-  const [tableId] = one('AWS::DynamoDB::GlobalTable');
+function guarded(name: FunctionName, table: Table, which = STATE): Table {
+  const [tableId] = one('AWS::DynamoDB::GlobalTable', which);
   const granted = statementsOf(name).flatMap((statement) =>
     [statement.Resource].flat().map((resource) => ({ ...statement, Resource: JSON.stringify(resource) })),
   );
@@ -592,6 +750,10 @@ function guarded(name: FunctionName, table: Table): Table {
       // What a failed condition leaves is read: any conditional write may have to.
       if ((write.when ?? []).length > 0) demand('GetItem', keyOf(write).pk);
       return table.write(write);
+    },
+    async putMany(items) {
+      for (const { pk } of items) demand('BatchWriteItem', pk);
+      return table.putMany(items);
     },
     async transact(writes, token) {
       for (const write of writes) demandWrite(write);

@@ -558,6 +558,76 @@ eachTable('The event log', (makeTable, kind) => {
     });
   });
 
+  describe('finds where an instant begins', () => {
+    const MINUTE_MS = 60_000;
+    /** A log whose events have these times, in minutes. */
+    async function logOf(minutes: readonly number[]): Promise<EventLog> {
+      const fresh = await makeTable();
+      await register(fresh);
+      const filled = logOver(fresh);
+      const drafts = minutes.map((minute) => ({ ...draft('x'), time: START + minute * MINUTE_MS }));
+      for (let at = 0; at < drafts.length; at += 90) await filled.append(ref, drafts.slice(at, at + 90));
+      return filled;
+    }
+    const seek = (over: EventLog, minute: number) => over.seek(ref, START + minute * MINUTE_MS);
+
+    test('before the first event of it or later, to the event', async () => {
+      const over = await logOf([0, 10, 10, 30, 40]);
+      const found = await Promise.all([-5, 0, 1, 10, 11, 30, 35, 40, 41].map((at) => seek(over, at)));
+      expect(found).toEqual([0, 0, 1, 1, 3, 3, 4, 4, 5]);
+    });
+
+    test('no event of it or later stands before, though times are not quite in order', async () => {
+      const runs = fc.array(fc.tuple(fc.integer({ min: 0, max: 15 }), fc.integer({ min: 0, max: 10 })), {
+        maxLength: kind === 'in memory' ? 400 : 120,
+      });
+      await fc.assert(
+        fc.asyncProperty(runs, fc.double({ min: 0, max: 1, noNaN: true }), async (steps, part) => {
+          let base = 0;
+          const times = steps.map(([step, late]) => {
+            base += step;
+            return base - late;
+          });
+          const over = await logOf(times);
+          const instant = Math.round(base * part);
+          const first = times.findIndex((time) => time >= instant);
+          expect(await seek(over, instant)).toBe(first < 0 ? times.length : first);
+        }),
+        { numRuns: kind === 'in memory' ? 200 : 5 },
+      );
+    });
+
+    test('within what is left of the log, and with few reads', async () => {
+      const over = await logOf(Array.from({ length: 500 }, (_, at) => at));
+      expect(await seek(over, 321.5)).toBe(322);
+      const fresh = await makeTable();
+      await register(fresh);
+      const get = vi.fn(fresh.get);
+      const query = vi.fn(fresh.query);
+      const brief = logOver({ ...fresh, get, query }, { retentionDays: 1 });
+      await brief.append(ref, [draft('1'), draft('2')]);
+      clock += DAY_MS + 1;
+      expect(await brief.seek(ref, START - 1)).toBe(2);
+      for (let at = 0; at < 5; at += 1) {
+        await brief.append(
+          ref,
+          Array.from({ length: 90 }, (_, n) => ({ ...draft('x'), time: START + n * 60_000 * 5 })),
+        );
+      }
+      expect(await brief.seek(ref, START - 1)).toBe(2);
+      get.mockClear();
+      query.mockClear();
+      await brief.seek(ref, START + 200 * MINUTE_MS);
+      expect(get.mock.calls.length + query.mock.calls.length).toBeLessThan(25);
+    });
+
+    test('an account without a log, and one without events, are read from their beginning', async () => {
+      const over = await logOf([]);
+      expect(await seek(over, 0)).toBe(0);
+      expect(await over.seek({ region: 'us', account: 'nobody' }, START)).toBe(0);
+    });
+  });
+
   test('whatever polls and operators do at once, wherever calls fail: contiguous, each event once, no loser heard', async () => {
     const actor = fc.record({
       polls: fc.boolean(),

@@ -32,7 +32,7 @@ const token = (): string => randomUUID();
 const WIDE = '\uff5e';
 const BEYOND = '\u{1f600}';
 
-eachTable('The table', (makeTable, kind) => {
+eachTable('The table', (makeTable, kind, makeHistoryTable) => {
   let table: Table;
   beforeEach(async () => {
     table = await makeTable();
@@ -227,6 +227,66 @@ eachTable('The table', (makeTable, kind) => {
       const winners = outcomes.flatMap(({ done }, by) => (done ? [by] : []));
       expect(winners).toHaveLength(1);
       expect((await table.get(key('1')))?.by).toBe(winners[0]);
+    });
+  });
+
+  describe('puts many', () => {
+    test('any number of items over any partitions, each whole and in the place of what was there', async () => {
+      const items = Array.from({ length: 120 }, (_, at) => ({
+        ...key(String(at).padStart(3, '0'), `P${at % 7}`),
+        at,
+        list: ['a'],
+        none: undefined,
+      }));
+      await put({ ...key('000', 'P0'), old: 1 });
+      await table.putMany(items);
+      const read = (
+        await Promise.all([0, 1, 2, 3, 4, 5, 6].map((one) => table.query({ pk: `P${one}` })))
+      ).flat();
+      expect(read.toSorted((a, b) => Number(a.at) - Number(b.at))).toEqual(
+        items.map(({ none: _, ...item }) => item),
+      );
+      await table.putMany([]);
+    });
+
+    test('of items with the same key the last one counts, also when they are far apart', async () => {
+      const others = Array.from({ length: 60 }, (_, at) => key(String(at), 'others'));
+      await table.putMany([
+        { ...key('1'), a: 1 },
+        { ...key('2'), a: 1 },
+        { ...key('1'), b: 2 },
+        ...others,
+        { ...key('2'), b: 3 },
+      ]);
+      expect(await table.query({ pk: 'P' })).toEqual([
+        { ...key('1'), b: 2 },
+        { ...key('2'), b: 3 },
+      ]);
+      expect(await table.query({ pk: 'others' })).toHaveLength(60);
+    });
+
+    test('an item over 400 KB is refused with its batch', async () => {
+      await expect(
+        table.putMany([key('1'), { ...key('2'), text: 'x'.repeat(410_000) }, key('3')]),
+      ).rejects.toThrow(TableError);
+      expect(await table.query({ pk: 'P' })).toEqual([]);
+    });
+
+    test('what a caller does to an item afterwards does not reach the table', async () => {
+      const list = ['a'];
+      await table.putMany([{ ...key('1'), list }]);
+      list.push('b');
+      expect((await table.get(key('1')))?.list).toEqual(['a']);
+    });
+
+    test('indexes follow', async () => {
+      await table.putMany([
+        { ...key('a'), duePk: 'D', dueSk: '2' },
+        { ...key('b'), duePk: 'D', dueSk: '1' },
+        { ...key('c'), duePk: 'D', dueSk: '3' },
+        key('c'),
+      ]);
+      expect((await table.query({ pk: 'D', index: 'due' })).map(({ sk }) => sk)).toEqual(['b', 'a']);
     });
   });
 
@@ -576,6 +636,25 @@ eachTable('The table', (makeTable, kind) => {
     test('an index that is not in the schema is an error', async () => {
       await expect(table.query({ pk: 'P', index: 'never' })).rejects.toThrow(TableError);
     });
+
+    test('another schema has its own indexes: by the sort key of the table, of keys or of whole items', async () => {
+      const history = await makeHistoryTable();
+      const items = ['3', '1', '2'].map((sk) => ({
+        ...key(sk, `P${sk}`),
+        eventPk: 'E',
+        failedPk: sk === '2' ? undefined : 'F',
+        text: `text ${sk}`,
+      }));
+      await history.putMany(items);
+      expect(await history.query({ pk: 'E', index: 'byEvent' })).toEqual(
+        ['1', '2', '3'].map((sk) => ({ ...key(sk, `P${sk}`), eventPk: 'E' })),
+      );
+      expect(await history.query({ pk: 'F', index: 'failures', descending: true })).toEqual(
+        ['3', '1'].map((sk) => ({ ...key(sk, `P${sk}`), eventPk: 'E', failedPk: 'F', text: `text ${sk}` })),
+      );
+      expect(await history.query({ pk: 'F', index: 'failures', after: '1', to: '3' })).toHaveLength(1);
+      await expect(history.query({ pk: 'P', index: 'due' })).rejects.toThrow(TableError);
+    });
   });
 
   test('units are counted where they are billed', async () => {
@@ -586,6 +665,8 @@ eachTable('The table', (makeTable, kind) => {
     expect(write).toBe(written.write);
     if (kind === 'in memory') expect({ read, write }).toEqual({ read: 0, write: 0 });
     else expect({ read: read - written.read, write }).toEqual({ read: 3, write: 10 });
+    await table.putMany(Array.from({ length: 30 }, (_, at) => key(String(at), 'Q')));
+    if (kind === 'on DynamoDB') expect(table.units().write - write).toBe(30);
   });
 });
 
@@ -727,6 +808,16 @@ describe('The table on DynamoDB, over a wire on which calls go wrong', () => {
       expect(new Set(tokensSent()).size).toBe(1);
     });
 
+    test('a batch of puts that was throttled, broken off or whose answer was lost is written', async () => {
+      wire.fail('BatchWriteItem', awsError('ProvisionedThroughputExceededException'), { kind: 'reset' });
+      const items = Array.from({ length: 30 }, (_, at) => ({ ...key(String(at).padStart(2, '0')), at }));
+      await table.putMany(items);
+      wire.fail('BatchWriteItem', awsError('ThrottlingException'), { kind: 'lost answer' });
+      await table.putMany(items.map((item) => ({ ...item, again: true })));
+      expect(await table.query({ pk: 'P' })).toEqual(items.map((item) => ({ ...item, again: true })));
+      expect(sent('BatchWriteItem')).toHaveLength(8);
+    });
+
     test('a conditional write whose answer was lost is done, though its condition no longer holds', async () => {
       await table.write({ put: { ...key('gone') } });
       const bytes = new Uint8Array([1, 2]);
@@ -821,11 +912,60 @@ describe('The table on DynamoDB, over a wire on which calls go wrong', () => {
       expect(sent('BatchGetItem')).toHaveLength(8);
     });
 
+    const many = Array.from({ length: 60 }, (_, at) => ({ ...key(String(at).padStart(2, '0')), at }));
+    type Puts = Record<string, unknown[]>;
+    /** The server gets the first half of a batch, and leaves the second. */
+    const halfOfIt = {
+      kind: 'changed',
+      call: (body: Record<string, unknown>) => ({
+        ...body,
+        RequestItems: mapValues(body.RequestItems as Puts, (puts) =>
+          puts.slice(0, Math.ceil(puts.length / 2)),
+        ),
+      }),
+      answer: (body: Record<string, unknown>, call: WireCall) => ({
+        ...body,
+        UnprocessedItems: mapValues(call.body.RequestItems as Puts, (puts) =>
+          puts.slice(Math.ceil(puts.length / 2)),
+        ),
+      }),
+    } as const;
+
+    test('items left unprocessed are put again, after a growing while, until all are written', async () => {
+      wire.fail('BatchWriteItem', halfOfIt, halfOfIt, halfOfIt);
+      await table.putMany(many);
+      expect(await table.query({ pk: 'P' })).toEqual(many);
+      expect(sent('BatchWriteItem')).toHaveLength(6);
+      expect(slept.length).toBeGreaterThan(0);
+      expect(slept).toEqual(slept.toSorted((a, b) => a - b));
+    });
+
+    test('items that stay unprocessed are a TableError, however often they are put', async () => {
+      const none = {
+        kind: 'changed',
+        call: (body: Record<string, unknown>) => ({
+          ...body,
+          RequestItems: mapValues(body.RequestItems as Puts, (puts) => puts.slice(0, 1)),
+        }),
+        answer: (body: Record<string, unknown>, call: WireCall) => ({
+          ...body,
+          UnprocessedItems: call.body.RequestItems,
+        }),
+      } as const;
+      wire.fail('BatchWriteItem', ...Array.from({ length: 50 }, () => none));
+      await expect(table.putMany(many.slice(0, 3))).rejects.toMatchObject({
+        name: 'TableError',
+        operation: 'put many',
+      });
+      expect(sent('BatchWriteItem')).toHaveLength(8);
+    });
+
     test('every failure is a TableError that keeps its cause', async () => {
       const calls: [string, () => Promise<unknown>][] = [
         ['GetItem', () => table.get(key('1'))],
         ['BatchGetItem', () => table.getMany([key('1')])],
         ['Query', () => table.query({ pk: 'P' })],
+        ['BatchWriteItem', () => table.putMany([key('1')])],
         ['PutItem', () => table.write({ put: key('1') })],
         ['UpdateItem', () => table.write({ update: key('1'), set: { a: 1 } })],
         ['DeleteItem', () => table.write({ delete: key('1') })],

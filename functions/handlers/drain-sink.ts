@@ -3,8 +3,8 @@ import type { SNSClient } from '@aws-sdk/client-sns';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { type SecretReader, secretNames } from '../../shared/secrets.ts';
 import { type DrainDeps, drainSink } from '../../shared/sinks/drain.ts';
-import { createOutboundAgent } from '../../shared/sinks/outbound.ts';
-import type { SinkPort, SinkRecord } from '../../shared/sinks/sink.ts';
+import { createConnectionPool } from '../../shared/sinks/outbound.ts';
+import { DEFAULT_CONCURRENCY, type SinkPort, type SinkRecord } from '../../shared/sinks/sink.ts';
 import { createSnsSink } from '../../shared/sinks/sns.ts';
 import { createWebhookSink } from '../../shared/sinks/webhook.ts';
 import type { Telemetry } from '../telemetry.ts';
@@ -49,23 +49,27 @@ export function createDrainSinkHandler(deps: DrainSinkDeps) {
 export function createSinkOpener(deps: {
   readonly stage: string;
   readonly sns: SNSClient;
+  /** Where the HTTP API is reached. */
+  readonly publicUrl: string;
   readonly secrets: Pick<SecretReader, 'readSigningSecrets'>;
   readonly now: () => number;
 }): (record: SinkRecord) => Promise<SinkPort> {
-  const { stage, sns, secrets, now } = deps;
-  const agent = createOutboundAgent({ allowPrivateNetworks: false, connections: 16 });
+  const { stage, sns, publicUrl, secrets, now } = deps;
+  const connections = createConnectionPool({ allowPrivateNetworks: false });
   return async (record) => {
     switch (record.kind) {
       case 'sns':
-        return createSnsSink(sns, record.target);
-      case 'webhook':
+        return createSnsSink(sns, record.target, { publicUrl });
+      case 'webhook': {
+        const { region, id, target, headers = {}, concurrency = DEFAULT_CONCURRENCY } = record;
         return createWebhookSink({
-          url: record.target,
-          secrets: await secrets.readSigningSecrets(secretNames(stage, record.region).endpoint(record.id)),
-          allowPrivateNetworks: false,
+          url: target,
+          secrets: await secrets.readSigningSecrets(secretNames(stage, region).endpoint(id)),
+          headers,
           now,
-          agent,
+          connections: connections.of(`${region}/${id}`, concurrency),
         });
+      }
     }
   };
 }

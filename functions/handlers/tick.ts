@@ -3,9 +3,17 @@ import type { Context } from 'aws-lambda';
 import pLimit from 'p-limit';
 import type * as z from 'zod';
 import type { EventLog } from '../../shared/log/log.ts';
-import { dueSinks, leftoverWakes, listSinks, registerSink, wakeSinks } from '../../shared/sinks/sink.ts';
+import {
+  dueSinks,
+  leftoverWakes,
+  listSinks,
+  registerSink,
+  type SinkRecord,
+  wakeSinks,
+} from '../../shared/sinks/sink.ts';
+import { cellLog, keys } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
-import { claimDue } from '../../shared/tracking/accounts.ts';
+import { claimDue, listAccounts } from '../../shared/tracking/accounts.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { DrainMessage, PollMessage, Send } from './messages.ts';
 
@@ -15,6 +23,8 @@ export interface TickDeps {
   readonly table: Table;
   readonly log: EventLog;
   readonly topicArn: string;
+  /** Absent in a cell without a standard topic. */
+  readonly standardTopicArn?: string | undefined;
   readonly sendPolls: Send<z.infer<typeof PollMessage>>;
   readonly sendDrains: Send<z.infer<typeof DrainMessage>>;
   readonly telemetry: Pick<Telemetry, 'tick'>;
@@ -30,12 +40,16 @@ export const CLAIM_SECONDS = 300;
 
 /** The built-in sink of each cell: everything, to the cell's topic. */
 export const TOPIC_SINK = 'topic';
+/** The built-in sink of cells with a standard topic: everything since there is one. */
+export const STANDARD_TOPIC_SINK = 'sns-standard';
 
 /** Accounts claimed before they are queued: as many wait for their claim to run out when a tick dies in between. */
 const CLAIM_BATCH = 100;
 /** Wake marks taken up in one tick, per shard. */
 const WAKES_PER_SHARD = 100;
 const CALLS_AT_ONCE = 10;
+/** Accounts of a cell, at most: of any beyond them a new sink tells from the beginning of their logs. */
+const MAX_ACCOUNTS = 100_000;
 /** Milliseconds before the tick's time is up from which on no more accounts are claimed. */
 const TAIL_MS = 10_000;
 
@@ -44,7 +58,7 @@ const TAIL_MS = 10_000;
  * drains of sinks that have something due and nobody woken for them: after a wait, or after a message was lost.
  */
 export function createTickHandler(deps: TickDeps) {
-  const { region, table, log, topicArn, sendPolls, sendDrains, telemetry, now } = deps;
+  const { region, table, sendPolls, sendDrains, telemetry, now } = deps;
   return async (_event: unknown, context: Pick<Context, 'getRemainingTimeInMillis'>): Promise<void> => {
     const startedAt = now();
     const deadline = startedAt + context.getRemainingTimeInMillis() - TAIL_MS;
@@ -75,7 +89,7 @@ export function createTickHandler(deps: TickDeps) {
   }
 
   async function queueDrains(): Promise<{ wakes: number; drains: number }> {
-    await keepTopicSink(table, log, region, topicArn);
+    await keepTopicSinks(deps);
     const { wakes, sinks } = await awaken(table, region, now());
     await sendDrains(sinks.map((sink) => ({ sink })));
     return { wakes, drains: sinks.length };
@@ -96,19 +110,46 @@ async function awaken(
   return { wakes: wakes.length, sinks: [...new Set([...woken.flat(), ...due])] };
 }
 
-/** Makes the built-in sink of a new cell, and points it to the topic again when that was replaced. */
-async function keepTopicSink(table: Table, log: EventLog, region: string, target: string): Promise<void> {
-  const known = (await listSinks(table, region)).find(({ id }) => id === TOPIC_SINK);
-  if (known?.target === target) return;
-  const { health: _, ...sink } = known ?? {
-    health: undefined,
-    region,
-    id: TOPIC_SINK,
-    kind: 'sns' as const,
-    accounts: [],
-    types: [],
-    paused: false,
-  };
-  // Without accounts no cursor is made: the topic gets every log from its beginning.
-  await registerSink(table, log, { ...sink, target }, []);
+/** Makes the built-in sinks of a new cell, and points them to their topics again when those were replaced. */
+async function keepTopicSinks(deps: TickDeps): Promise<void> {
+  const { region, table, log, topicArn, standardTopicArn } = deps;
+  const known = await listSinks(table, region);
+  const topic = known.find(({ id }) => id === TOPIC_SINK) ?? newTopicSink(region, TOPIC_SINK);
+  if (topic.target !== topicArn) {
+    // Without accounts no cursor is made: the topic gets every log from its beginning.
+    await registerSink(table, log, { ...topic, target: topicArn }, []);
+  }
+
+  const standard = known.find(({ id }) => id === STANDARD_TOPIC_SINK);
+  if (standardTopicArn !== undefined && standard?.target !== standardTopicArn) {
+    if (!standard) await startAtHeads(deps, STANDARD_TOPIC_SINK);
+    const sink = standard ?? newTopicSink(region, STANDARD_TOPIC_SINK);
+    const paused = sink.paused && sink.target !== NO_TOPIC;
+    await registerSink(table, log, { ...sink, target: standardTopicArn, paused }, []);
+  }
+  if (standardTopicArn === undefined && standard && !standard.paused) {
+    // Its cursors stay, should the topic come back. The target tells that it was not an operator who paused it.
+    const set = { paused: true, target: NO_TOPIC };
+    await table.write({ update: keys.sink(region, STANDARD_TOPIC_SINK), set });
+  }
+}
+
+/** The target of a sink whose topic is not there, or no longer. */
+const NO_TOPIC = 'none';
+
+function newTopicSink(region: string, id: string): SinkRecord {
+  return { region, id, kind: 'sns', target: NO_TOPIC, accounts: [], types: [], paused: false };
+}
+
+/** Puts the cursors of a new sink where the logs stand, so that nobody is told by e-mail of what was long ago. */
+async function startAtHeads({ region, table, log }: TickDeps, sink: string): Promise<void> {
+  const limit = pLimit(CALLS_AT_ONCE);
+  const logs = [...(await listAccounts(table, region, MAX_ACCOUNTS)), cellLog(region)];
+  await limit.map(logs, async ({ account }) => {
+    const head = await log.head({ region, account });
+    await table.write({
+      put: { ...keys.cursor(region, sink, account), sink, position: head?.sequence ?? 0 },
+      when: [['pk', 'absent']],
+    });
+  });
 }

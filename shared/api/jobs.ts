@@ -9,8 +9,8 @@ import {
   jobsWithOrderNumber,
   jobsWithStatus,
   keys,
-  schema,
   snapshotPk,
+  stateSchema,
 } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 import { toStatus } from '../tracking/accounts.ts';
@@ -176,7 +176,7 @@ async function readPlaces(
   const items = await table.getMany(entries.map(({ pk, sk }) => ({ pk, sk })));
   const byKey = new Map(items.map((item) => [`${item.pk}\n${item.sk}`, item]));
   return entries.map((entry) => ({
-    behind: String(entry[schema.indexes[range.index].sortKey]),
+    behind: String(entry[stateSchema.indexes[range.index].sortKey]),
     item: byKey.get(`${entry.pk}\n${entry.sk}`),
   }));
 }

@@ -9,7 +9,8 @@ export type EventDraft = {
     /** The job it is about; absent for events about the account. */
     readonly jobNumber?: number;
     readonly time: number;
-    readonly data: Omit<EventData<T>, 'account' | 'region'>;
+    /** Without what the log it goes to adds. The account of an event about an endpoint is another one than the log's. */
+    readonly data: Omit<EventData<T>, T extends `endpoint.${string}` ? 'region' : 'account' | 'region'>;
   };
 }[EventType];
 

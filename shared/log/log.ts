@@ -105,6 +105,11 @@ export interface EventLog {
   read(ref: AccountRef, after: number, limit: number): Promise<ReadOutcome | undefined>;
   /** The lowest sequence still within retention; head + 1 when there is none. */
   earliest(ref: AccountRef, head: Head): Promise<number>;
+  /**
+   * The sequence after which to read so that no event of an instant (epoch ms) or later is missed: the one before the
+   * first such event, the head when there is none yet, 0 for an unknown account. What is out of retention does not count.
+   */
+  seek(ref: AccountRef, time: number): Promise<number>;
 }
 
 interface Options {
@@ -122,6 +127,9 @@ interface Options {
 }
 
 const DAY_MS = 86_400_000;
+/** Events stand nearly in order of time: none is by more than this later than one behind it. A poll lasts 2 minutes. */
+const TIME_DISORDER_MS = 600_000;
+const SEEK_PAGE_EVENTS = 100;
 
 /** Makes the log over a table. */
 export function createEventLog(table: Table, options: Options): EventLog {
@@ -258,6 +266,35 @@ export function createEventLog(table: Table, options: Options): EventLog {
     },
 
     earliest,
+
+    async seek(ref, time) {
+      const head = await readHead(ref);
+      if (!head) return 0;
+      const first = await earliest(ref, head);
+      // By bisection: the event before `low` is so early that by the margin none before it can be of the instant or later.
+      let low = first;
+      let high = head.sequence + 1;
+      while (low < high) {
+        const middle = Math.floor((low + high) / 2);
+        const item = await table.get(keys.event(ref, middle));
+        if (item && Number(item.time) >= time - TIME_DISORDER_MS) high = middle;
+        else low = middle + 1;
+      }
+      for (let after = low - 1; after < head.sequence; ) {
+        const page = await table.query({
+          pk: logPk(ref),
+          after: keys.event(ref, after).sk,
+          to: keys.event(ref, head.sequence).sk,
+          limit: SEEK_PAGE_EVENTS,
+        });
+        const found = page.find((item) => Number(item.time) >= time);
+        if (found) return Number(found.sk) - 1;
+        const last = page.at(-1);
+        if (!last) break;
+        after = Number(last.sk);
+      }
+      return head.sequence;
+    },
   };
 
   /** By bisection: expiry is monotonic in the sequence, and TTL deletes at leisure, so the first item proves nothing. */

@@ -1,20 +1,47 @@
 /**
  * The drain engine: takes the events behind a sink's due cursors to the sink, at least once and in order per lane.
  *
- * A cursor is a position in the log of one account; below it everything is done. A lane is the events of one job: one at
- * a time, in order; lanes go side by side. The position moves to the last event below which all is done, so a crash
- * repeats at most the windows in flight.
+ * A cursor is a position in the log of one account; below it everything is done: taken by the sink, not wanted by it, or
+ * set aside for it. A lane is the events of one job: one at a time, in order; lanes go side by side, over all open cursors in
+ * turn. Positions are stored as they move, together with what is done beyond them, so nothing is sent twice unless a drain
+ * crashes; then it is at most what was sent since: {@link WINDOW_EVENTS} per open cursor.
  *
- *   drain A  lease 1 ├── window ── window ──┤ position 40
- *   drain B          lease? no              lease 2 ├── window …
+ *   due index ──▶ cursors waiting ──▶ open cursors: window ──▶ lanes ──▶ sink ──▶ position
+ *                       ▲                   │ had its share        │ refused
+ *                       └───────────────────┘                      └──▶ parked lanes ──(retry)──▶ sink
  *
- * The lease is fenced: each holder has a higher token than the one before, and a cursor refuses positions of a lower one.
- * What is NOT guaranteed: that a holder that lost its lease stops at once; it can deliver again what its successor does.
+ * The lease makes a drain the only one of its sink (`lease.ts`), `health.ts` decides what failures mean, `parking.ts` keeps
+ * what was refused. Replays are cursors of their own beside the live ones, with fewer of them open at a time.
  */
+import { setTimeout as sleepMs } from 'node:timers/promises';
+import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
-import { DRAIN_SHARDS, drainDuePk, keys } from '../table/schema.ts';
-import type { Item, Table } from '../table/table.ts';
-import { type DeliveryOutcome, follows, type SinkPort, type SinkRecord, toSink, wants } from './sink.ts';
+import { cellLog, cursorPk, DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
+import type { Clause, Table, Write } from '../table/table.ts';
+import type { DeliveryEntry, DeliveryLog } from './delivery-log.ts';
+import {
+  DEFAULT_DISABLE_AFTER_SECONDS,
+  type Failure,
+  healthAfter,
+  healthAttributes,
+  MAX_REJECTIONS,
+  MAX_SUSPECTS,
+  type SinkHealth,
+} from './health.ts';
+import { type Lease, takeLease } from './lease.ts';
+import { MAX_PARKED, type ParkedEvent, ParkedLanes } from './parking.ts';
+import {
+  DEFAULT_CONCURRENCY,
+  type DeliveryOutcome,
+  type EventFilter,
+  follows,
+  passes,
+  type Sink,
+  type SinkPort,
+  type SinkRecord,
+  wants,
+} from './sink.ts';
+import { CursorWindow, laneOf } from './window.ts';
 
 /** What a drain needs. */
 export interface DrainDeps {
@@ -25,16 +52,30 @@ export interface DrainDeps {
   readonly newId: () => string;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
-  /** Waits before the n-th retry of a sink; the last one repeats. */
+  /** Waits before the n-th retry, of a sink or of an event that was refused; a sink's last one repeats. */
   readonly retrySeconds: readonly number[];
+  /** After so long of nothing but failure a sink is disabled; absent: 5 days. */
+  readonly disableAfterSeconds?: number;
   /** The sink behind a record. Throws when it can't be made. */
   readonly open: (record: SinkRecord) => Promise<SinkPort>;
+  /** Where attempts at webhooks are noted. A fault of it is counted and stops nothing. */
+  readonly deliveries?: Pick<DeliveryLog, 'record'>;
   /**
-   * Asked when everything due is done: the accounts whose logs grew meanwhile, as soon as there are any, or `undefined`
-   * to end. With it a drain keeps its lease and its positions for a while, and what is committed in this process is on
-   * its way after one read. Absent (on Lambda, where waiting is paid for): it ends at once.
+   * Asked when everything due is done: what is new, as soon as there is something, or `undefined` to end. With it a drain
+   * keeps its lease and its positions for a while, and what is committed in this process is on its way after one read.
+   * Absent (on Lambda, where waiting is paid for): it ends at once.
    */
-  readonly linger?: () => Promise<readonly string[] | undefined>;
+  readonly linger?: () => Promise<News | undefined>;
+  /** Waits in real time, for sinks with a rate; injected by tests. */
+  readonly sleep?: (ms: number) => Promise<unknown>;
+}
+
+/** What a lingering drain is told. */
+export interface News {
+  /** Accounts whose logs grew. */
+  readonly accounts: readonly string[];
+  /** Something else may be due. */
+  readonly due: boolean;
 }
 
 /** What one drain did: the wide log line. */
@@ -47,29 +88,44 @@ export interface DrainReport {
     | 'more'
     /** The sink waits until `waitUntil`. */
     | 'waiting'
-    /** Another drain holds the lease, or the sink waits, is paused or unknown. */
+    /** The sink gets no more events until somebody enables it. */
+    | 'disabled'
+    /** Another drain holds the lease, or the sink waits, is paused, disabled or unknown. */
     | 'busy';
   readonly delivered: number;
   /** Events the sink did not want. */
   readonly skipped: number;
   readonly failed: number;
+  /** Events set aside: refused, or behind one that was. */
+  readonly parked: number;
+  /** Events refused to the last attempt. */
+  readonly dead: number;
+  /** Events that had fallen out of retention. */
+  readonly lost: number;
+  /** Attempts that could not be noted in the delivery log. */
+  readonly unlogged: number;
   readonly waitUntil?: number;
   readonly problem?: string;
 }
 
-/** Lanes of one sink that are under way at the same time. */
-const LANES = 16;
-/** Cursors of one sink whose windows are open at the same time. */
-const OPEN_WINDOWS = 4;
-const WINDOW_EVENTS = 200;
-/** Due cursors taken up in one drain, per shard. */
-const DUE_CURSORS = 100;
-/** A lease outlives what its holder still has under way when it stops taking up new events. */
-const LEASE_MS = 90_000;
-const LEASE_TAIL_MS = 30_000;
-const JITTER = 0.2;
-/** No Retry-After is honoured beyond this. */
-const MAX_RETRY_AFTER_MS = 86_400_000;
+/** Cursors of one sink that are open at the same time: live ones, and replays beside them. */
+const OPEN_CURSORS = 8;
+const OPEN_REPLAYS = 2;
+/** Events of one cursor that may be read and not yet stored as done. */
+const WINDOW_EVENTS = 400;
+const PAGE_EVENTS = 100;
+/** A position is stored when it has moved by so much, and when there is nothing more to do. */
+const STORE_EVERY = 100;
+/** Events of one cursor after which another that waits has its turn. */
+const SHARE_EVENTS = 400;
+/** Due cursors and lanes looked up at once, per shard. */
+const DUE_ITEMS = 100;
+/** How often a drain that has work looks for what became due meanwhile. */
+const LOOK_AGAIN_MS = 2_000;
+/** Attempts written to the delivery log at once. */
+const LOG_BATCH = 25;
+/** A sink with a rate that was idle may catch up on so much. */
+const BURST_MS = 100;
 
 /** Drains one sink until its due cursors are at their heads, it fails, or the deadline (epoch ms) comes near. */
 export async function drainSink(
@@ -78,360 +134,784 @@ export async function drainSink(
   sink: string,
   deadline: number,
 ): Promise<DrainReport> {
-  const lease = await takeLease(deps, region, sink);
-  if (!lease) return { region, sink, outcome: 'busy', delivered: 0, skipped: 0, failed: 0 };
-  const until = Math.min(deadline, lease.until - LEASE_TAIL_MS);
-  const drain = new Drain(deps, toSink(lease.item), lease.token, until);
-  const { report, failures } = await drain.run();
-  await releaseLease(deps, lease.token, report, failures);
-  return report;
-}
-
-/** The lease, unless somebody holds it, or the sink waits or is paused. Its token is higher than any before. */
-async function takeLease(
-  deps: DrainDeps,
-  region: string,
-  sink: string,
-): Promise<{ item: Item; token: number; until: number } | undefined> {
-  const now = deps.now();
-  const until = now + LEASE_MS;
-  const owner = deps.newId();
-  const outcome = await deps.table.write({
-    update: keys.sink(region, sink),
-    set: { leaseUntil: until, leaseToken: now, leaseOwner: owner },
-    when: [
-      ['kind', 'present'],
-      ['leaseUntil', 'absent or <=', now],
-      ['leaseToken', 'absent or <', now],
-      ['waitUntil', 'absent or <=', now],
-    ],
+  const taken = await takeLease(deps.table, region, sink, deps.now(), deps.newId);
+  if (!taken) return { region, sink, outcome: 'busy', ...NOTHING };
+  const drain = new Drain(deps, taken.sink, taken.lease, deadline, {
+    hasParked: taken.item.parking === true,
+    nextSendAt: Number(taken.item.nextSendAt ?? 0),
   });
-  // A retry after a lost answer finds its own lease.
-  const mine = outcome.done || outcome.item?.leaseOwner === owner;
-  if (!mine || !outcome.item) return undefined;
-  return { item: outcome.item, token: now, until };
+  return drain.run();
 }
 
-/** Gives the lease back together with what was learned of the sink's health. */
-async function releaseLease(
-  deps: DrainDeps,
-  token: number,
-  report: DrainReport,
-  failures: number,
-): Promise<void> {
-  await deps.table.write({
-    update: keys.sink(report.region, report.sink),
-    set: {
-      leaseUntil: undefined,
-      leaseOwner: undefined,
-      failures,
-      waitUntil: report.waitUntil,
-      problem: report.problem,
-    },
-    when: [['leaseToken', '=', token]],
-  });
-}
+const NOTHING = { delivered: 0, skipped: 0, failed: 0, parked: 0, dead: 0, lost: 0, unlogged: 0 };
 
-/** A run of events of one cursor that is being worked off. */
-interface Window {
+/** A cursor that is being worked off. */
+interface Run {
+  /** The cursor's sort key. */
+  readonly name: string;
   readonly account: string;
-  /** The log's head when the window was read. A later mark on the cursor means that the log grew on. */
-  readonly head: number;
-  readonly first: number;
-  readonly done: boolean[];
-  /** Events per lane, first to last; what is done or under way is taken out. */
-  readonly lanes: Map<string, LoggedEvent[]>;
-  /** Lanes with an event under way. */
-  readonly busy: Set<string>;
-  /** Whether the log ended within the window. */
-  readonly atHead: boolean;
+  readonly replay?: Replay;
+  window: CursorWindow;
+  /** The log's head, or the end of the replay, as last read. A later mark on the cursor means that the log grew on. */
+  head: number;
+  /** The position as it is stored. */
+  stored: number;
+  /** Whether a read or a write about this cursor is under way. */
+  busy: boolean;
+  /** Nothing more can be read for now. */
+  exhausted: boolean;
+  /** Where the window began. */
+  readonly from: number;
+  readonly counts: { delivered: number; failed: number; skipped: number; lost: number };
+}
+
+interface Replay {
+  readonly id: string;
+  readonly end: number;
+  readonly filter: EventFilter;
+}
+
+/** One event on its way: of a cursor, or of a lane that is set aside. */
+type Sent = { readonly event: LoggedEvent } & (
+  | { readonly run: Run; readonly parked?: undefined }
+  | { readonly run?: undefined; readonly parked: ParkedEvent }
+);
+
+/** What is said of a sink on the cell's own log. */
+type Saying =
+  | {
+      readonly type: 'endpoint.events_lost';
+      readonly account: string;
+      readonly first: number;
+      readonly last: number;
+    }
+  | { readonly type: 'endpoint.disabled'; readonly reason: string; readonly failingSince: string | null }
+  | { readonly type: 'endpoint.recovered'; readonly disabledAt: string };
+
+/** Whether a cursor is one of a replay, by its sort key. */
+function isReplay(name: string): boolean {
+  return name.includes('#');
 }
 
 class Drain {
   readonly #deps: DrainDeps;
-  readonly #sink: ReturnType<typeof toSink>;
-  readonly #token: number;
-  readonly #until: number;
-  readonly #windows: Window[] = [];
-  /** Accounts whose cursor is to be worked off. */
-  readonly #cursors: string[] = [];
-  /** Where cursors stand that this drain has moved: nobody else moves them while it holds the lease. */
-  readonly #positions = new Map<string, number>();
+  readonly #sink: Sink;
+  readonly #lease: Lease;
+  readonly #deadline: number;
+  readonly #concurrency: number;
+  readonly #runs: Run[] = [];
+  /** Cursors that wait for their turn, by sort key. */
+  readonly #waiting = new Set<string>();
+  /** Where live cursors stand that this drain has moved: nobody else moves them while it holds the lease. */
+  readonly #positions = new Map<string, { readonly position: number; readonly ahead: string }>();
+  /** Cursors that are being opened. */
+  readonly #opening = new Set<string>();
+  readonly #parked: ParkedLanes;
+  readonly #hasParked: boolean;
+  #counts = { ...NOTHING };
   #turn = 0;
+  /** Events with the sink. */
   #underWay = 0;
-  #delivered = 0;
-  #skipped = 0;
-  #failed = 0;
+  /** Everything that is under way, reads and writes included. */
+  #pending = 0;
+  #wake: (() => void) | undefined;
+  #fault: { readonly cause: unknown } | undefined;
+  /** When due cursors were last looked up, and whether those were all. */
+  #lookedAt = 0;
+  #sawAllDue = true;
+  /** Attempts that are not in the delivery log yet. */
+  #attempts: DeliveryEntry[] = [];
+  #logging: Promise<void> = Promise.resolve();
+  /** A sink with a rate gets nothing before. */
+  #nextSendAt: number;
   /** A sink that failed last time gets one event before it gets more. */
   #probing: boolean;
-  #failure: { afterMs?: number | undefined; reason: string } | undefined;
-  #wake: (() => void) | undefined;
+  /** The probe was the only event there was. */
+  #alone = false;
+  #health: SinkHealth;
+  #tookAt: number | null = null;
+  #rejections: number;
+  readonly #suspects: Set<string>;
+  #failure: Failure | null = null;
+  #disable: string | null = null;
 
-  constructor(deps: DrainDeps, sink: ReturnType<typeof toSink>, token: number, until: number) {
+  constructor(
+    deps: DrainDeps,
+    sink: Sink,
+    lease: Lease,
+    deadline: number,
+    kept: { readonly hasParked: boolean; readonly nextSendAt: number },
+  ) {
     this.#deps = deps;
     this.#sink = sink;
-    this.#token = token;
-    this.#until = until;
+    this.#lease = lease;
+    this.#deadline = deadline;
+    this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
+    this.#parked = new ParkedLanes(deps, sink.region, sink.id);
+    this.#hasParked = kept.hasParked;
+    this.#nextSendAt = kept.nextSendAt;
+    this.#health = sink.health;
     this.#probing = sink.health.failures > 0;
+    this.#rejections = sink.health.rejections;
+    this.#suspects = new Set(sink.health.suspects);
   }
 
-  async run(): Promise<{ readonly report: DrainReport; readonly failures: number }> {
-    const before = this.#sink.health.failures;
-    if (this.#sink.paused) return { report: this.#report('busy'), failures: before };
+  async run(): Promise<DrainReport> {
+    try {
+      await this.#drain();
+    } catch (cause) {
+      this.#fault ??= { cause };
+    }
+    if (this.#fault) {
+      // The table fails, so this may as well; then the lease runs out.
+      await this.#lease.release({}).catch(() => undefined);
+      throw this.#fault.cause;
+    }
+    return this.#conclude();
+  }
+
+  async #drain(): Promise<void> {
     let port: SinkPort;
     try {
       port = await this.#deps.open(this.#sink);
     } catch (cause) {
       this.#failure = { reason: cause instanceof Error ? cause.message : 'The sink could not be opened.' };
-      return this.#stopped();
+      return;
     }
-    this.#cursors.push(...(await this.#dueCursors()));
+    if (this.#hasParked) await this.#parked.load();
+    await this.#lookForDue();
     do {
       await this.#workOff(port);
-    } while (await this.#waitForMore());
-    while (this.#underWay > 0) await this.#somethingEnds();
-    await Promise.all(this.#windows.map((window) => this.#savePosition(window)));
-    if (this.#failure) return this.#stopped();
-    const rest = this.#cursors.length > 0 || this.#windows.length > 0;
-    return { report: this.#report(rest ? 'more' : 'drained'), failures: this.#probing ? before : 0 };
+    } while ((await this.#findMore()) || (await this.#waitForMore()));
+    await Promise.all(this.#runs.map((run) => this.#store(run)));
+    await this.#logAttempts();
   }
 
-  /** Until every cursor taken up is at its head, the sink fails, or time is over. */
+  /** Until every cursor taken up is at its head, the sink fails, or time is over; and what is under way has ended. */
   async #workOff(port: SinkPort): Promise<void> {
-    while (this.#mayGoOn() && (this.#cursors.length > 0 || this.#windows.length > 0 || this.#underWay > 0)) {
-      await this.#openWindows();
-      this.#send(port);
-      if (this.#underWay > 0) await this.#somethingEnds();
-      await this.#closeWindows();
+    for (;;) {
+      if (this.#mayGoOn()) {
+        this.#keepLease();
+        this.#lookAgain();
+        this.#openCursors();
+        this.#readAhead();
+        this.#send(port);
+      }
+      this.#storePositions();
+      const pause = this.#pause();
+      if (this.#pending === 0 && pause === undefined) return;
+      await this.#somethingEnds(pause);
     }
+  }
+
+  #mayGoOn(): boolean {
+    return (
+      this.#failure === null &&
+      this.#disable === null &&
+      this.#fault === undefined &&
+      !this.#lease.isLost &&
+      this.#deps.now() < this.#deadline
+    );
+  }
+
+  /** Whether more was due than was looked up. */
+  async #findMore(): Promise<boolean> {
+    if (this.#sawAllDue || !this.#mayGoOn()) return false;
+    await this.#lookForDue();
+    return this.#waiting.size > 0;
   }
 
   /** Whether there is, or soon will be, more to do under this lease. */
   async #waitForMore(): Promise<boolean> {
     if (!this.#deps.linger || !this.#mayGoOn()) return false;
-    const accounts = await this.#deps.linger();
-    if (!accounts) return false;
-    this.#cursors.push(...accounts.filter((account) => follows(this.#sink, account)));
+    const news = await this.#deps.linger();
+    if (!news) return false;
+    for (const account of news.accounts) if (follows(this.#sink, account)) this.#waiting.add(account);
+    if (this.#lease.isAging(this.#deps.now())) await this.#lease.renew(this.#deps.now());
+    if (news.due && this.#mayGoOn()) await this.#lookForDue();
     return this.#mayGoOn();
   }
 
-  #report(outcome: DrainReport['outcome']): DrainReport {
-    return {
-      region: this.#sink.region,
-      sink: this.#sink.id,
-      outcome,
-      delivered: this.#delivered,
-      skipped: this.#skipped,
-      failed: this.#failed,
+  /** Lets something go on in the background; the loop hears of its end. */
+  #begin(action: () => Promise<unknown>): void {
+    this.#pending += 1;
+    const ended = (): void => {
+      this.#pending -= 1;
+      this.#wake?.();
     };
+    action().then(ended, (cause: unknown) => {
+      this.#fault ??= { cause };
+      ended();
+    });
   }
 
-  /** The sink failed: when it is tried again. */
-  #stopped(): { readonly report: DrainReport; readonly failures: number } {
-    // A success before the failure begins the schedule anew.
-    const failures = (this.#probing ? this.#sink.health.failures : 0) + 1;
-    const schedule = this.#deps.retrySeconds;
-    const scheduled = 1000 * (schedule[Math.min(failures, schedule.length) - 1] ?? 60);
-    const jittered = scheduled * (1 - JITTER + 2 * JITTER * this.#deps.random());
-    const asked = Math.min(this.#failure?.afterMs ?? 0, MAX_RETRY_AFTER_MS);
-    return {
-      failures,
-      report: {
-        ...this.#report('waiting'),
-        waitUntil: this.#deps.now() + Math.max(jittered, asked),
-        ...(this.#failure ? { problem: this.#failure.reason } : {}),
-      },
-    };
+  async #somethingEnds(pauseMs: number | undefined): Promise<void> {
+    const ends = this.#pending === 0 ? undefined : new Promise<void>((resolve) => (this.#wake = resolve));
+    const { sleep = sleepMs } = this.#deps;
+    await Promise.race(
+      [ends, pauseMs === undefined ? undefined : sleep(pauseMs)].filter((one) => one !== undefined),
+    );
+    this.#wake = undefined;
   }
 
-  #mayGoOn(): boolean {
-    return this.#failure === undefined && this.#deps.now() < this.#until;
+  // What is due
+
+  #keepLease(): void {
+    const now = this.#deps.now();
+    if (this.#lease.isAging(now)) this.#begin(() => this.#lease.renew(now));
   }
 
-  /** The accounts of the sink's due cursors, the one that waited longest first. */
-  async #dueCursors(): Promise<string[]> {
+  #lookAgain(): void {
+    const worksOff = this.#underWay > 0 || this.#runs.length > 0;
+    if (!worksOff || this.#deps.now() < this.#lookedAt + LOOK_AGAIN_MS) return;
+    this.#begin(() => this.#lookForDue());
+  }
+
+  /** The sink's due cursors, the one that waited longest first. Lanes that are due are known. */
+  async #lookForDue(): Promise<void> {
+    const { table, now } = this.#deps;
+    const { region, id } = this.#sink;
+    this.#lookedAt = now();
     const shards = await Promise.all(
       Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
-        this.#deps.table.query({
+        table.query({
           index: 'due',
-          pk: drainDuePk(this.#sink.region, this.#sink.id, shard),
-          limit: DUE_CURSORS,
+          pk: drainDuePk(region, id, shard),
+          to: dueUntil(this.#lookedAt),
+          limit: DUE_ITEMS,
         }),
       ),
     );
-    return shards
+    this.#sawAllDue = shards.every(({ length }) => length < DUE_ITEMS);
+    const cursors = shards
       .flat()
-      .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1))
-      .map((item) => item.sk);
+      .filter(({ pk }) => pk === cursorPk(region, id))
+      .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
+    for (const { sk } of cursors) if (!this.#runs.some(({ name }) => name === sk)) this.#waiting.add(sk);
   }
 
-  async #openWindows(): Promise<void> {
-    const room = (this.#probing ? 1 : OPEN_WINDOWS) - this.#windows.length;
-    const opened = await Promise.all(
-      this.#cursors.splice(0, Math.max(0, room)).map((account) => this.#openWindow(account)),
-    );
-    this.#windows.push(...opened.filter((window) => window !== undefined));
-  }
-
-  /** Reads the next events of a cursor. */
-  async #openWindow(account: string): Promise<Window | undefined> {
-    const { table, log } = this.#deps;
-    const { region, id } = this.#sink;
-    let position = this.#positions.get(account);
-    if (position === undefined) {
-      const cursor = await table.get(keys.cursor(region, id, account));
-      position = Number(cursor?.position ?? 0);
-    }
-    let read = await log.read({ region, account }, position, WINDOW_EVENTS);
-    if (read?.kind === 'gone') {
-      // What fell out of retention can't be delivered any more; the sink goes on with what is left.
-      position = Math.min(read.earliest - 1, read.head.sequence);
-      read = await log.read({ region, account }, position, WINDOW_EVENTS);
-    }
-    if (!read || read.kind === 'gone') return undefined;
-    const { events, head } = read;
-    const atHead = position + events.length >= head.sequence;
-    // Written but not yet visible: the cursor stays due, and the next drain finds it.
-    if (events.length === 0 && !atHead) return undefined;
-    const window: Window = {
-      account,
-      head: head.sequence,
-      first: position + 1,
-      done: events.map((event) => !wants(this.#sink, event)),
-      lanes: new Map(),
-      busy: new Set(),
-      atHead,
-    };
-    events.forEach((event, at) => {
-      if (window.done[at]) {
-        this.#skipped += 1;
-        return;
-      }
-      const lane = event.jobNumber === undefined ? 'account' : String(event.jobNumber);
-      const queue = window.lanes.get(lane);
-      if (queue) queue.push(event);
-      else window.lanes.set(lane, [event]);
-    });
-    return window;
-  }
-
-  /** Sends as many batches as there is room for, taking windows in turn. */
-  #send(port: SinkPort): void {
-    const lanes = this.#probing ? 1 : LANES;
-    while (this.#underWay < lanes) {
-      const size = this.#probing ? 1 : Math.min(port.maxBatch, lanes - this.#underWay);
-      const batch = this.#nextBatch(size);
-      if (batch.length === 0) return;
-      this.#underWay += batch.length;
-      void this.#deliver(port, batch);
-    }
-  }
-
-  /** Up to `size` events, each the first of a lane with nothing under way; from all open windows in turn. */
-  #nextBatch(size: number): { window: Window; lane: string; event: LoggedEvent }[] {
-    const batch: { window: Window; lane: string; event: LoggedEvent }[] = [];
-    let idle = 0;
-    while (batch.length < size && idle < this.#windows.length) {
-      const window = this.#windows[this.#turn % this.#windows.length];
-      this.#turn += 1;
-      const next = window && nextOf(window);
-      if (!window || !next) {
-        idle += 1;
+  #openCursors(): void {
+    for (const name of this.#waiting) {
+      if (this.#opening.has(name)) continue;
+      const open = this.#runs.find((run) => run.name === name);
+      if (!open && !this.#hasRoomFor(name)) continue;
+      this.#waiting.delete(name);
+      if (open) {
+        // The log grew while its cursor was worked off.
+        open.exhausted = false;
         continue;
       }
-      idle = 0;
-      batch.push({ window, ...next });
+      this.#opening.add(name);
+      this.#begin(async () => {
+        const run = await this.#open(name).finally(() => this.#opening.delete(name));
+        if (run) this.#runs.push(run);
+      });
+    }
+  }
+
+  #hasRoomFor(name: string): boolean {
+    const alike = (other: string): boolean => isReplay(other) === isReplay(name);
+    const open = this.#runs.filter((run) => alike(run.name)).length;
+    const opening = [...this.#opening].filter(alike).length;
+    return open + opening < (isReplay(name) ? OPEN_REPLAYS : OPEN_CURSORS);
+  }
+
+  /** Takes up a cursor where it stands; `undefined` when there is nothing to it any more. */
+  async #open(name: string): Promise<Run | undefined> {
+    const [account = name, replayId] = name.split('#');
+    const known = this.#positions.get(name);
+    const make = (
+      { position, ahead }: { readonly position: number; readonly ahead: string },
+      replay?: Replay,
+      counts = { delivered: 0, failed: 0, skipped: 0, lost: 0 },
+    ): Run => ({
+      ...{ name, account, counts },
+      ...(replay && { replay }),
+      window: new CursorWindow(position, ahead),
+      ...{ head: position, stored: position, from: position },
+      ...{ busy: false, exhausted: false },
+    });
+    if (known !== undefined) return make(known);
+    const { table } = this.#deps;
+    const cursor = await table.get(this.#keyOf(name));
+    const place = { position: Number(cursor?.position ?? 0), ahead: String(cursor?.ahead ?? '') };
+    if (replayId === undefined) {
+      // Told of a new account before its cursor was marked due.
+      if (!cursor) {
+        const fresh = { ...this.#keyOf(name), sink: this.#sink.id, position: 0 };
+        await table.write({ put: fresh, when: [['pk', 'absent']] });
+      }
+      return make(place);
+    }
+    if (!cursor) return undefined;
+    const item = await table.get(keys.replay(this.#sink.region, this.#sink.id, replayId));
+    if (!item || item.cancelledAt !== undefined) {
+      await table.write({ delete: this.#keyOf(name) });
+      return undefined;
+    }
+    const filter = typeof item.filter === 'string' ? (JSON.parse(item.filter) as EventFilter) : {};
+    const count = (of: string): number => Number(cursor[of] ?? 0);
+    return make(
+      place,
+      { id: replayId, end: Number(cursor.end), filter },
+      {
+        delivered: count('delivered'),
+        failed: count('failed'),
+        skipped: count('skipped'),
+        lost: count('lost'),
+      },
+    );
+  }
+
+  #keyOf(name: string) {
+    return keys.cursor(this.#sink.region, this.#sink.id, name);
+  }
+
+  /** Reads on for open cursors that are about to run dry. */
+  #readAhead(): void {
+    for (const run of this.#runs) {
+      if (run.busy || run.exhausted || run.window.waiting >= 2 * this.#concurrency) continue;
+      if (run.window.readTo + PAGE_EVENTS > run.stored + WINDOW_EVENTS) continue;
+      if (this.#hadItsShare(run)) continue;
+      run.busy = true;
+      this.#begin(() =>
+        this.#read(run).finally(() => {
+          run.busy = false;
+        }),
+      );
+    }
+  }
+
+  /** Whether others that wait should have their turn. */
+  #hadItsShare(run: Run): boolean {
+    if (run.window.readTo - run.from < SHARE_EVENTS) return false;
+    return [...this.#waiting].some((name) => isReplay(name) === isReplay(run.name));
+  }
+
+  async #read(run: Run): Promise<void> {
+    const { log } = this.#deps;
+    const ref = { region: this.#sink.region, account: run.account };
+    const after = run.window.readTo;
+    const limit = Math.min(PAGE_EVENTS, (run.replay?.end ?? Number.POSITIVE_INFINITY) - after);
+    if (limit <= 0) {
+      run.head = after;
+      run.exhausted = true;
+      return;
+    }
+    const read = await log.read(ref, after, limit);
+    if (!read) {
+      run.exhausted = true;
+      return;
+    }
+    run.head = Math.min(read.head.sequence, run.replay?.end ?? Number.POSITIVE_INFINITY);
+    if (read.kind === 'gone') {
+      // Only what is behind everything under way is certain to be all that is lost.
+      if (run.window.isDone) await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
+      return;
+    }
+    const passed = run.window.add(read.events, (event) => this.#wanted(run, event));
+    run.counts.skipped += passed;
+    this.#counts.skipped += passed;
+    // At the head; or what comes next is written but not yet visible: then the cursor stays due.
+    run.exhausted = run.window.readTo >= run.head || read.events.length === 0;
+  }
+
+  #wanted(run: Run, event: LoggedEvent): boolean {
+    return wants(this.#sink, event) && (run.replay === undefined || passes(run.replay.filter, event));
+  }
+
+  // Sending
+
+  /** Sends as many batches as there is room for, taking open cursors and parked lanes in turn. */
+  #send(port: SinkPort): void {
+    const lanes = this.#probing ? 1 : this.#concurrency;
+    while (this.#underWay < lanes && this.#mayGoOn() && this.#pause() === undefined) {
+      const most =
+        this.#probing || this.#sink.ratePerSecond ? 1 : Math.min(port.maxBatch, lanes - this.#underWay);
+      const batch = this.#nextBatch(most);
+      if (batch.length === 0) return;
+      this.#underWay += batch.length;
+      this.#pace(batch.length);
+      this.#begin(() => this.#deliver(port, batch));
+    }
+  }
+
+  /** Up to `size` events of as many lanes. */
+  #nextBatch(size: number): (Sent | ParkedEvent)[] {
+    const batch = this.#takeInTurn(size, this.#probing ? this.#suspects : undefined);
+    if (batch.length > 0 || !this.#probing || this.#suspects.size === 0) return batch;
+    // Another event may yet turn up that tells more than a suspect.
+    if (this.#runs.some(({ busy }) => busy) || this.#opening.size > 0) return batch;
+    this.#alone = true;
+    return this.#takeInTurn(size, undefined);
+  }
+
+  #takeInTurn(size: number, avoid: ReadonlySet<string> | undefined): (Sent | ParkedEvent)[] {
+    const batch: (Sent | ParkedEvent)[] = [];
+    let idle = 0;
+    // Parked lanes are one more source, after the open cursors.
+    const sources = this.#runs.length + 1;
+    while (batch.length < size && idle < sources && this.#failure === null) {
+      const run = this.#runs[this.#turn % sources];
+      this.#turn += 1;
+      const next = run ? this.#takeFrom(run, avoid) : this.#parked.take(avoid);
+      if (next) batch.push(next);
+      idle = next ? 0 : idle + 1;
     }
     return batch;
   }
 
-  async #deliver(
-    port: SinkPort,
-    batch: readonly { window: Window; lane: string; event: LoggedEvent }[],
-  ): Promise<void> {
-    let outcomes: readonly DeliveryOutcome[];
-    try {
-      outcomes = await port.deliver(batch.map(({ event }) => ({ event })));
-    } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : 'The sink failed.';
-      outcomes = batch.map(() => ({ kind: 'retry', reason }));
-    }
-    batch.forEach(({ window, lane, event }, at) => {
-      this.#underWay -= 1;
-      const outcome = outcomes[at] ?? { kind: 'retry', reason: 'The sink did not answer for this event.' };
-      if (outcome.kind === 'delivered') {
-        this.#delivered += 1;
-        this.#probing = false;
-        window.done[event.sequence - window.first] = true;
-        window.busy.delete(lane);
-        return;
+  /** The next event of a cursor that can be sent; events of lanes that are set aside join them on the way. */
+  #takeFrom(run: Run, avoid: ReadonlySet<string> | undefined): Sent | undefined {
+    for (;;) {
+      const event = run.window.take(avoid);
+      if (!event) return undefined;
+      if (run.replay || !this.#parked.has(run.account, laneOf(event))) return { event, run };
+      if (this.#parked.holds(event)) {
+        run.window.settle(event);
+        continue;
       }
-      // A refused event is not skipped: until it can be parked apart, the sink waits for whoever can mend it.
-      this.#failed += 1;
-      const afterMs = outcome.kind === 'retry' ? outcome.afterMs : undefined;
-      this.#failure ??= { reason: outcome.reason, afterMs };
-    });
-    this.#wake?.();
+      if (!this.#mayPark()) {
+        run.window.putBack(event);
+        return undefined;
+      }
+      this.#park(run, event, null);
+    }
   }
 
-  #somethingEnds(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = () => {
-        this.#wake = undefined;
-        resolve();
-      };
-    });
+  /** Counts a delivery against the sink's rate. */
+  #pace(deliveries: number): void {
+    const { ratePerSecond } = this.#sink;
+    if (!ratePerSecond) return;
+    const from = Math.max(this.#nextSendAt, this.#deps.now() - BURST_MS);
+    this.#nextSendAt = from + (deliveries * 1000) / ratePerSecond;
   }
 
-  /** Takes out windows that are done: the cursor moves on, and is no longer due when it is at the head. */
-  async #closeWindows(): Promise<void> {
-    const finished = this.#windows.filter((window) => window.done.every(Boolean));
-    if (finished.length === 0) return;
-    for (const window of finished) this.#windows.splice(this.#windows.indexOf(window), 1);
-    await Promise.all(
-      finished.map(async (window) => {
-        const cleared = await this.#savePosition(window);
-        if (!cleared) this.#cursors.push(window.account);
-      }),
-    );
+  /** How long the rate makes a sink wait that has something to get. */
+  #pause(): number | undefined {
+    if (!this.#sink.ratePerSecond || !this.#mayGoOn()) return undefined;
+    const wait = this.#nextSendAt - this.#deps.now();
+    const hasMore = this.#runs.some(({ window }) => window.waiting > 0) || this.#parked.isDue;
+    return wait > 0 && hasMore ? Math.ceil(wait) : undefined;
   }
 
-  /** Stores how far a window is done. True when the cursor is at its head and no longer due. */
-  async #savePosition(window: Window): Promise<boolean> {
-    const { table } = this.#deps;
-    const { region, id } = this.#sink;
-    const undone = window.done.indexOf(false);
-    const position = window.first - 1 + (undone < 0 ? window.done.length : undone);
-    const mine = ['fence', 'absent or <=', this.#token] as const;
-    const key = keys.cursor(region, id, window.account);
-    this.#positions.set(window.account, position);
-    if (undone < 0 && window.atHead) {
-      const cleared = await table.write({
-        update: key,
-        set: { position, fence: this.#token, duePk: undefined, dueSk: undefined },
-        when: [mine, ['mark', 'absent or <=', window.head]],
+  async #deliver(port: SinkPort, batch: readonly (Sent | ParkedEvent)[]): Promise<void> {
+    try {
+      const sent = (await Promise.all(batch.map((one) => ('event' in one ? one : this.#recall(one))))).filter(
+        (one) => one !== undefined,
+      );
+      if (sent.length === 0) return;
+      const at = this.#deps.now();
+      let outcomes: readonly DeliveryOutcome[];
+      try {
+        outcomes = await port.deliver(
+          sent.map(({ event, run }) => ({ event, ...(run?.replay && { replay: true }) })),
+        );
+      } catch (cause) {
+        const reason = cause instanceof Error ? cause.message : 'The sink failed.';
+        outcomes = sent.map(() => ({ kind: 'retry', reason }));
+      }
+      sent.forEach((one, place) => {
+        const outcome = outcomes[place] ?? {
+          kind: 'retry',
+          reason: 'The sink did not answer for this event.',
+        };
+        this.#note(one, outcome, at);
+        this.#settle(one, outcome);
       });
-      if (cleared.done) return true;
+    } finally {
+      this.#underWay -= batch.length;
+    }
+  }
+
+  /** The event of a parked lane, from the log; `undefined` when it is no longer there. */
+  async #recall(parked: ParkedEvent): Promise<Sent | undefined> {
+    const ref = { region: this.#sink.region, account: parked.account };
+    const read = await this.#deps.log.read(ref, parked.sequence - 1, 1);
+    const event = read?.kind === 'events' ? read.events[0] : undefined;
+    if (event) return { event, parked };
+    await this.#sayLost(parked.account, parked.sequence, parked.sequence, []);
+    await this.#parked.settle(parked);
+    return undefined;
+  }
+
+  #settle(sent: Sent, outcome: DeliveryOutcome): void {
+    if (outcome.disable !== undefined) this.#disable ??= outcome.disable;
+    if (outcome.kind === 'delivered') {
+      this.#counts.delivered += 1;
+      this.#tookAt = this.#deps.now();
+      this.#rejections = 0;
+      this.#probing = false;
+      this.#suspects.delete(sent.event.id);
+      if (this.#health.failures > 0 || this.#health.announcedAt !== null) this.#begin(() => this.#recover());
+      this.#done(sent);
+      return;
+    }
+    this.#counts.failed += 1;
+    if (this.#isRefused(sent, outcome)) {
+      this.#setAside(sent, outcome.reason);
+      return;
+    }
+    if (sent.parked) this.#parked.putBack(sent.parked);
+    else sent.run.window.putBack(sent.event);
+    const mayBeIts = outcome.kind === 'rejected' || outcome.suspect === true;
+    if (this.#failure === null && mayBeIts && this.#suspects.size < MAX_SUSPECTS)
+      this.#suspects.add(sent.event.id);
+    this.#failure ??= {
+      reason: outcome.reason,
+      afterMs: outcome.kind === 'retry' ? outcome.afterMs : undefined,
+    };
+  }
+
+  /** Whether a failure is this event's own, rather than the sink's. */
+  #isRefused({ event, run }: Sent, outcome: Exclude<DeliveryOutcome, { kind: 'delivered' }>): boolean {
+    const tooMany = this.#rejections >= MAX_REJECTIONS;
+    if (outcome.kind === 'rejected') return run === undefined || run.replay !== undefined || !tooMany;
+    if (!outcome.suspect || outcome.disable !== undefined) return false;
+    const takesOthers = this.#tookAt !== null;
+    if (run === undefined)
+      return takesOthers || !this.#probing || (this.#alone && this.#suspects.has(event.id));
+    if (!this.#suspects.has(event.id) || tooMany) return false;
+    // Nothing else to try: rather than to hold back everything that is to come, it waits by itself.
+    return takesOthers || (this.#alone && this.#sink.health.failures >= 2);
+  }
+
+  #done(sent: Sent): void {
+    const { run, parked, event } = sent;
+    if (parked) {
+      this.#begin(() => this.#parked.settle(parked));
+      return;
+    }
+    run.counts.delivered += 1;
+    run.window.settle(event);
+  }
+
+  #setAside(sent: Sent, reason: string): void {
+    const { run, parked, event } = sent;
+    if (parked) {
+      this.#begin(async () => {
+        if (await this.#parked.refused(parked, reason)) this.#counts.dead += 1;
+      });
+    } else if (run.replay) {
+      run.counts.failed += 1;
+      run.window.settle(event);
+    } else if (this.#mayPark()) {
+      this.#rejections += 1;
+      this.#suspects.delete(event.id);
+      this.#park(run, event, reason);
+    } else run.window.putBack(event);
+  }
+
+  #mayPark(): boolean {
+    if (this.#parked.count < MAX_PARKED) return true;
+    this.#failure ??= { reason: `${MAX_PARKED} events are set aside, and no more can be.` };
+    return false;
+  }
+
+  #park(run: Run, event: LoggedEvent, reason: string | null): void {
+    this.#counts.parked += 1;
+    const mark: Write = {
+      update: keys.sink(this.#sink.region, this.#sink.id),
+      set: { parking: true },
+      when: [this.#lease.held],
+    };
+    const parking = this.#parked.park(event, reason, mark);
+    this.#begin(async () => {
+      if (await parking) run.window.settle(event);
+      else this.#lease.lose();
+    });
+  }
+
+  // Storing
+
+  /** Stores positions that have moved far, and closes cursors with nothing left to do. */
+  #storePositions(): void {
+    // The table fails: to go on trying would be to spin.
+    if (this.#fault) return;
+    for (const run of this.#runs) {
+      if (run.busy) continue;
+      const { window } = run;
+      const finished = window.isDone && (run.exhausted || this.#hadItsShare(run));
+      if (!finished && window.position - run.stored < STORE_EVERY) continue;
+      run.busy = true;
+      this.#begin(async () => {
+        try {
+          const next = await this.#store(run);
+          if (!finished && next !== 'gone') return;
+          this.#runs.splice(this.#runs.indexOf(run), 1);
+          if (next === 'due' && !(run.exhausted && window.readTo < run.head)) this.#waiting.add(run.name);
+        } finally {
+          run.busy = false;
+        }
+      });
+    }
+  }
+
+  /**
+   * Stores how far a cursor is done. At its head it is no longer due then (`clear`), unless the log grew meanwhile (`due`);
+   * `gone` when it is somebody else's, or was deleted.
+   */
+  async #store(run: Run): Promise<'clear' | 'due' | 'gone'> {
+    await this.#logAttempts();
+    const { table, now } = this.#deps;
+    const { window, replay } = run;
+    const { position, ahead } = window;
+    const mine: Clause[] = [
+      ['sink', 'present'],
+      ['fence', 'absent or <=', this.#lease.token],
+    ];
+    const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && run.counts) };
+    const update = this.#keyOf(run.name);
+    run.stored = position;
+    if (!replay) this.#positions.set(run.name, { position, ahead });
+    if (window.isDone && position >= run.head) {
+      const cleared = await table.write({
+        update,
+        set: { ...set, duePk: undefined, dueSk: undefined, ...(replay && { doneAt: now() }) },
+        when: [...mine, ['mark', 'absent or <=', run.head]],
+      });
+      if (cleared.done) return 'clear';
     }
     const moved = await table.write({
-      update: key,
-      set: { position, fence: this.#token },
-      when: [mine, ['position', 'absent or <=', position]],
+      update,
+      set,
+      when: [...mine, ['position', 'absent or <=', position]],
     });
-    // Somebody with a later lease is at work on this cursor: it is theirs.
-    return !moved.done;
+    if (moved.done) return 'due';
+    // Somebody with a later lease is at work on this cursor, or it was deleted.
+    this.#positions.delete(run.name);
+    return 'gone';
   }
-}
 
-/** The first event of some lane of the window that has nothing under way; it counts as under way from now on. */
-function nextOf(window: Window): { lane: string; event: LoggedEvent } | undefined {
-  for (const [lane, queue] of window.lanes) {
-    if (window.busy.has(lane)) continue;
-    const event = queue.shift();
-    if (queue.length === 0) window.lanes.delete(lane);
-    if (!event) continue;
-    window.busy.add(lane);
-    return { lane, event };
+  /** What fell out of retention can't be delivered any more: it is counted and said, and the cursor goes on behind it. */
+  async #passOverLost(run: Run, last: number): Promise<void> {
+    const { table } = this.#deps;
+    const first = run.window.position + 1;
+    if (last >= first) {
+      if (run.replay) run.counts.lost += last - first + 1;
+      else {
+        const move: Write = {
+          update: this.#keyOf(run.name),
+          set: { position: last, ahead: undefined, fence: this.#lease.token, sink: this.#sink.id },
+          when: [['position', 'absent or <=', last]],
+        };
+        if (!(await this.#sayLost(run.account, first, last, [move]))) await table.write(move);
+      }
+    }
+    run.window = new CursorWindow(last);
+    run.stored = last;
+    if (!run.replay) this.#positions.set(run.name, { position: last, ahead: '' });
   }
-  return undefined;
+
+  /** Counts events that are lost and says so on the cell's log. False when that log can't take it. */
+  async #sayLost(account: string, first: number, last: number, writes: readonly Write[]): Promise<boolean> {
+    this.#counts.lost += last - first + 1;
+    const lost = this.#sink.health.lost + this.#counts.lost;
+    const key = keys.sink(this.#sink.region, this.#sink.id);
+    return this.#say({ type: 'endpoint.events_lost', account, first, last }, [
+      ...writes,
+      { update: key, set: { lost }, when: [this.#lease.held] },
+    ]);
+  }
+
+  /** An event of the cell's own log about this sink, together with the writes that make it true. */
+  async #say(about: Saying, writes: readonly Write[]): Promise<boolean> {
+    const { type, ...data } = about;
+    const draft = { type, time: this.#deps.now(), data: { endpoint: this.#sink.id, ...data } } as EventDraft;
+    const said = await this.#deps.log.append(cellLog(this.#sink.region), [draft], writes);
+    return said.kind === 'appended';
+  }
+
+  // The delivery log
+
+  #note({ event, run, parked }: Sent, outcome: DeliveryOutcome, at: number): void {
+    if (!this.#deps.deliveries || this.#sink.kind !== 'webhook') return;
+    this.#attempts.push({
+      ...{ region: event.region, sink: this.#sink.id, eventId: event.id, type: event.type },
+      ...{ account: event.account, sequence: event.sequence, at, latencyMs: this.#deps.now() - at },
+      ...(event.jobNumber === undefined ? {} : { jobNumber: event.jobNumber }),
+      outcome: outcome.kind,
+      ...(outcome.kind === 'delivered' ? {} : { reason: outcome.reason }),
+      ...(outcome.answer && { status: outcome.answer.status, excerpt: outcome.answer.excerpt }),
+      cause: parked ? 'parked' : run.replay ? 'replay' : 'live',
+      ...(run?.replay && { replay: run.replay.id }),
+    });
+    if (this.#attempts.length >= LOG_BATCH) this.#begin(() => this.#logAttempts());
+  }
+
+  /** Everything noted so far is in the delivery log, or counted as missing there: history is only looked back at. */
+  #logAttempts(): Promise<void> {
+    const { deliveries } = this.#deps;
+    const attempts = this.#attempts;
+    if (!deliveries || attempts.length === 0) return this.#logging;
+    this.#attempts = [];
+    const logged = deliveries.record(attempts).catch(() => {
+      this.#counts.unlogged += attempts.length;
+    });
+    this.#logging = Promise.all([this.#logging, logged]).then(() => undefined);
+    return this.#logging;
+  }
+
+  // The end
+
+  /** The sink takes events again. Written down and said at once, for its drain may go on for long. */
+  async #recover(): Promise<void> {
+    const { announcedAt } = this.#health;
+    const healthy = { ...this.#healthSeen(), announcedAt: null };
+    this.#health = healthy;
+    if (announcedAt === null) {
+      await this.#lease.note(healthAttributes(healthy));
+      return;
+    }
+    const disabledAt = new Date(announcedAt).toISOString();
+    await this.#sayOf(healthy, { type: 'endpoint.recovered', disabledAt });
+  }
+
+  /** How the sink is by what was seen of it so far. */
+  #healthSeen(): SinkHealth {
+    const { now, random, retrySeconds, disableAfterSeconds = DEFAULT_DISABLE_AFTER_SECONDS } = this.#deps;
+    const seen = {
+      deliveredAt: this.#tookAt,
+      failure: this.#failure,
+      rejections: this.#rejections,
+      suspects: [...this.#suspects],
+      disable: this.#disable,
+    };
+    const before = { ...this.#health, lost: this.#sink.health.lost + this.#counts.lost };
+    return healthAfter(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
+  }
+
+  /** Says something on the cell's log together with the health that makes it true. */
+  async #sayOf(health: SinkHealth, about: Saying): Promise<void> {
+    const sink = keys.sink(this.#sink.region, this.#sink.id);
+    const write: Write = { update: sink, set: healthAttributes(health), when: [this.#lease.held] };
+    await this.#say(about, [write]);
+  }
+
+  /** Gives the lease back together with what was learned of the sink, and says that it is disabled if it is. */
+  async #conclude(): Promise<DrainReport> {
+    const { now } = this.#deps;
+    let health = this.#healthSeen();
+    if (health.disabledAt !== null && health.announcedAt === null) {
+      health = { ...health, announcedAt: health.disabledAt };
+      const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
+      const reason = health.disabledReason ?? '';
+      await this.#sayOf(health, { type: 'endpoint.disabled', reason, failingSince });
+    }
+    const busy = this.#nextSendAt > now();
+    await this.#lease.release({
+      ...healthAttributes(health),
+      parking: this.#parked.count > 0 || undefined,
+      nextSendAt: busy ? this.#nextSendAt : undefined,
+    });
+    const report = { region: this.#sink.region, sink: this.#sink.id, ...this.#counts };
+    if (health.disabledAt !== null) {
+      return { ...report, outcome: 'disabled', problem: health.disabledReason ?? '' };
+    }
+    if (this.#failure) {
+      return { ...report, outcome: 'waiting', waitUntil: health.waitUntil, problem: this.#failure.reason };
+    }
+    const rest = this.#waiting.size > 0 || this.#runs.length > 0 || this.#lease.isLost;
+    return { ...report, outcome: rest ? 'more' : 'drained' };
+  }
 }

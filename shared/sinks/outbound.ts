@@ -1,12 +1,165 @@
-/** The guard on connections to addresses that customers name: only public ones, unless private networks are allowed. */
-import { lookup as dnsLookup } from 'node:dns';
-import { isIP, type LookupFunction } from 'node:net';
-import ipaddr from 'ipaddr.js';
-import { Agent } from 'undici';
+/**
+ * Guarded connections to addresses that customers name: only public ones, unless private networks are allowed.
+ *
+ * Literal addresses are checked before a connection is begun, in whatever spelling. A name is resolved once per
+ * connection, and the connection goes to the addresses that were checked, so a resolver that answers differently later
+ * gains nothing. Redirects are never followed.
+ */
+import { lookup } from 'node:dns/promises';
+import { Agent as HttpAgent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from 'node:https';
+import { BlockList, isIP, type LookupFunction, type Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { urlToHttpOptions } from 'node:url';
 
-const CONNECT_TIMEOUT_MS = 5_000;
+/** What answers a POST, or why nothing did. */
+export type Exchange =
+  | {
+      readonly kind: 'answered';
+      readonly status: number;
+      readonly headers: IncomingHttpHeaders;
+      /** The first 1 kB of the body, as text. */
+      readonly excerpt: string;
+    }
+  | {
+      readonly kind: 'failed';
+      /** One sentence. It never shows the URL, which may hold a key. */
+      readonly reason: string;
+      /** Whether the request may have reached the endpoint. */
+      readonly sent: boolean;
+      /** What came of an answer that was cut short. */
+      readonly answer?: { readonly status: number; readonly excerpt: string };
+    };
 
-/** Why a URL can't be an endpoint, in one sentence; `undefined` when it can. Names are checked when they are resolved. */
+/** The connections of one endpoint, kept alive between requests. */
+export interface Connections {
+  /**
+   * Sends a request and reads its answer, up to 64 kB. Names of headers are in lower case; the length of the body is added.
+   * Never throws.
+   */
+  post(url: string, headers: Readonly<Record<string, string>>, body: string): Promise<Exchange>;
+  /** Ends all connections, also those with a request under way. */
+  close(): void;
+}
+
+/** The connections of all endpoints that a process has to do with. */
+export interface ConnectionPool {
+  /** The connections of an endpoint, at most `concurrency` at once. */
+  of(endpoint: string, concurrency: number): Connections;
+  close(): void;
+}
+
+interface Options {
+  /** Any address and port, and http:// besides https://: for local use. */
+  readonly allowPrivateNetworks: boolean;
+  readonly timeouts?: Partial<Timeouts>;
+  /** All addresses of a name. */
+  readonly resolve?: (hostname: string) => Promise<readonly { address: string; family: number }[]>;
+  /** What kind of address it is, when it is one that is refused. */
+  readonly refuseAddress?: (address: string) => string | undefined;
+}
+
+interface Timeouts {
+  /** To resolve the name, connect, and make the connection secure. */
+  readonly connectMs: number;
+  /** For a whole attempt, from the beginning of a connection to the end of the answer. */
+  readonly totalMs: number;
+  /** How long a connection is kept without a request. */
+  readonly idleMs: number;
+}
+
+const TIMEOUTS: Timeouts = { connectMs: 5_000, totalMs: 15_000, idleMs: 30_000 };
+const MAX_ANSWER_BYTES = 64 * 1024;
+const MAX_HEADER_BYTES = 16 * 1024;
+const EXCERPT_BYTES = 1024;
+/** With several addresses: how long one is tried before the next. Node's own 250 ms is too short for far-away networks. */
+const NEXT_ADDRESS_MS = 1_500;
+
+/**
+ * Addresses that are not public, and what they are: the special-purpose registries of IANA, what used to be in them, and
+ * what clouds put beside them. The first row that fits says what an address is. Of IPv6 only 2000::/3 is public at all.
+ */
+export const NOT_PUBLIC: readonly (readonly [range: string, what: string])[] = [
+  ['0.0.0.0/8', 'this network'],
+  ['10.0.0.0/8', 'private'],
+  ['100.64.0.0/10', 'shared by a carrier'],
+  ['127.0.0.0/8', 'loopback'],
+  // Also the metadata of most clouds: 169.254.169.254.
+  ['169.254.0.0/16', 'link-local'],
+  ['168.63.129.16/32', 'a cloud platform'],
+  ['172.16.0.0/12', 'private'],
+  ['192.0.0.0/24', 'protocol assignments'],
+  ['192.0.2.0/24', 'documentation'],
+  ['192.31.196.0/24', 'AS112'],
+  ['192.52.193.0/24', 'AMT'],
+  ['192.88.99.0/24', '6to4 relays'],
+  ['192.168.0.0/16', 'private'],
+  ['192.175.48.0/24', 'AS112'],
+  ['198.18.0.0/15', 'benchmarking'],
+  ['198.51.100.0/24', 'documentation'],
+  ['203.0.113.0/24', 'documentation'],
+  ['224.0.0.0/4', 'multicast'],
+  ['255.255.255.255/32', 'broadcast'],
+  ['240.0.0.0/4', 'reserved'],
+  ['::/128', 'unspecified'],
+  ['::1/128', 'loopback'],
+  ['::ffff:0:0/96', 'IPv4-mapped'],
+  ['::ffff:0:0:0/96', 'IPv4-translated'],
+  ['::/96', 'IPv4-compatible'],
+  ['64:ff9b::/96', 'NAT64'],
+  ['64:ff9b:1::/48', 'NAT64'],
+  ['100::/64', 'discarded'],
+  ['2001::/32', 'Teredo'],
+  ['2001:2::/48', 'benchmarking'],
+  ['2001:10::/28', 'ORCHID'],
+  ['2001:20::/28', 'ORCHID'],
+  ['2001::/23', 'protocol assignments'],
+  ['2001:db8::/32', 'documentation'],
+  ['2002::/16', '6to4'],
+  ['2620:4f:8000::/48', 'AS112'],
+  ['3ffe::/16', '6bone'],
+  ['3fff::/20', 'documentation'],
+  ['5f00::/16', 'segment routing'],
+  // Also the metadata of AWS: fd00:ec2::254.
+  ['fc00::/7', 'unique local'],
+  ['fe80::/10', 'link-local'],
+  ['fec0::/10', 'site-local'],
+  ['ff00::/8', 'multicast'],
+];
+
+const REFUSED = NOT_PUBLIC.map(([range, what]) => ({ family: familyOf(range), block: blockOf(range), what }));
+const GLOBAL_IPV6 = blockOf('2000::/3');
+
+/** What kind of address it is, when it is not one that the public Internet routes; `undefined` when it is. */
+export function whyNotPublic(address: string): string | undefined {
+  // An address with a zone means something on this machine only.
+  if (isIP(address) === 0 || address.includes('%')) return 'not an address';
+  const family = familyOf(address);
+  const row = REFUSED.find((refused) => refused.family === family && refused.block.check(address, family));
+  if (row) return row.what;
+  return family === 'ipv6' && !GLOBAL_IPV6.check(address, family) ? 'reserved' : undefined;
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return address.includes(':') ? 'ipv6' : 'ipv4';
+}
+
+function blockOf(range: string): BlockList {
+  const [address = '', bits] = range.split('/');
+  const block = new BlockList();
+  block.addSubnet(address, Number(bits), familyOf(address));
+  return block;
+}
+
+/** Ports below 1024 that are open to webhooks. */
+const LOW_PORTS = new Set([80, 443]);
+/** Names that never mean a host of the public Internet. */
+const LOCAL_NAME = /(^|\.)(localhost|local|localdomain|internal|home\.arpa)$/;
+
+/**
+ * Why a URL can't be an endpoint, in one sentence; `undefined` when it can. Names are checked again, by the addresses
+ * they have, whenever a connection is made.
+ */
 export function refuseUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
   let parsed: URL;
   try {
@@ -18,43 +171,305 @@ export function refuseUrl(url: string, allowPrivateNetworks: boolean): string | 
     return allowPrivateNetworks ? 'It must begin with https:// or http://.' : 'It must begin with https://.';
   }
   if (parsed.username || parsed.password) return 'It must not carry a user name or password.';
-  // URL has already turned odd spellings (decimal, octal, hexadecimal) into the plain address.
-  const host = parsed.hostname.replace(/^\[|\]$/g, '');
-  if (!allowPrivateNetworks && isIP(host) !== 0 && !isPublic(host)) return `${host} is not a public address.`;
-  return undefined;
+  if (allowPrivateNetworks) return undefined;
+  const port = parsed.port === '' ? 443 : Number(parsed.port);
+  if (port < 1024 && !LOW_PORTS.has(port)) return 'Its port must be 443, 80, or 1024 and above.';
+  const host = hostOf(parsed);
+  if (isIP(host) !== 0) {
+    const what = whyNotPublic(host);
+    return what === undefined ? undefined : `Its host is not a public address (${what}).`;
+  }
+  return LOCAL_NAME.test(host.replace(/\.+$/, '')) ? 'Its host is a name of a private network.' : undefined;
 }
 
-/** Whether an IP address is one that the public Internet routes: not loopback, private, link-local, reserved … */
-export function isPublic(address: string): boolean {
-  if (!ipaddr.isValid(address)) return false;
-  return ipaddr.process(address).range() === 'unicast';
+/** The host without brackets. URL has already turned odd spellings (decimal, octal, hexadecimal) into the plain address. */
+function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '');
 }
 
-/**
- * The connections of one endpoint: kept alive, never to an address that is not public. A name is resolved once, and the
- * connection goes to the address that was checked. Literal addresses never reach the resolver: {@link refuseUrl} has them.
- */
-export function createOutboundAgent(options: {
-  readonly allowPrivateNetworks: boolean;
-  readonly connections: number;
-}): Agent {
-  const lookup: LookupFunction = (hostname, lookupOptions, callback) => {
-    dnsLookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
-      if (error) return callback(error, '', 0);
-      const usable = options.allowPrivateNetworks
-        ? addresses
-        : addresses.filter(({ address }) => isPublic(address));
-      const [first] = usable;
-      if (!first) {
-        return callback(new Error(`${hostname} has no public address.`), '', 0);
-      }
-      if (lookupOptions.all) return callback(null, usable);
-      return callback(null, first.address, first.family);
-    });
+/** Connections by endpoint, made when they are first asked for, kept until the pool is closed. */
+export function createConnectionPool(options: Options): ConnectionPool {
+  const endpoints = new Map<string, GuardedConnections>();
+  return {
+    of(endpoint, concurrency) {
+      const connections = endpoints.get(endpoint) ?? new GuardedConnections(options);
+      endpoints.set(endpoint, connections);
+      connections.resize(concurrency);
+      return connections;
+    },
+    close() {
+      for (const connections of endpoints.values()) connections.close();
+      endpoints.clear();
+    },
   };
-  return new Agent({
-    connections: options.connections,
-    pipelining: 1,
-    connect: { timeout: CONNECT_TIMEOUT_MS, lookup },
-  });
+}
+
+/** Where a request goes, in the shape that Node's client wants it. */
+interface Target {
+  readonly url: string;
+  readonly refusal: string | undefined;
+  readonly options: RequestOptions;
+  readonly secure: boolean;
+}
+
+/** What came of an attempt; `stale` when it was the fault of a connection that the endpoint had closed meanwhile. */
+interface Attempt {
+  readonly exchange: Exchange;
+  readonly stale: boolean;
+}
+
+class GuardedConnections implements Connections {
+  readonly #allowPrivateNetworks: boolean;
+  readonly #refuseAddress: (address: string) => string | undefined;
+  readonly #timeouts: Timeouts;
+  readonly #http: HttpAgent;
+  readonly #https: HttpsAgent;
+  #target: Target | undefined;
+  #lastUsedAt = 0;
+
+  constructor(options: Options) {
+    this.#allowPrivateNetworks = options.allowPrivateNetworks;
+    this.#refuseAddress = options.allowPrivateNetworks
+      ? () => undefined
+      : (options.refuseAddress ?? whyNotPublic);
+    this.#timeouts = { ...TIMEOUTS, ...options.timeouts };
+    const resolve = options.resolve ?? ((hostname) => lookup(hostname, { all: true }));
+    const agentOptions = {
+      keepAlive: true,
+      timeout: this.#timeouts.idleMs,
+      autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
+      lookup: guardedLookup(resolve, this.#refuseAddress),
+    };
+    this.#http = new HttpAgent(agentOptions);
+    // Said outright, so that no setting of the environment turns it off.
+    this.#https = new HttpsAgent({ ...agentOptions, rejectUnauthorized: true, minVersion: 'TLSv1.2' });
+  }
+
+  async post(url: string, headers: Readonly<Record<string, string>>, body: string): Promise<Exchange> {
+    const target = this.#target?.url === url ? this.#target : this.#aim(url);
+    this.#target = target;
+    if (target.refusal) return notSent(target.refusal);
+    // Timers stand still while a Lambda is frozen; the endpoint's don't.
+    const now = Date.now();
+    if (now - this.#lastUsedAt > this.#timeouts.idleMs) this.#closeIdle();
+    const deadline = now + this.#timeouts.totalMs;
+    const first = await this.#attempt(target, headers, body, this.#timeouts.totalMs);
+    this.#lastUsedAt = Date.now();
+    if (!first.stale) return first.exchange;
+    // Where one was closed the others are likely to be, and none of them is fresh.
+    this.#closeIdle();
+    const second = await this.#attempt(target, headers, body, Math.max(1, deadline - this.#lastUsedAt));
+    this.#lastUsedAt = Date.now();
+    return second.exchange;
+  }
+
+  close(): void {
+    this.#http.destroy();
+    this.#https.destroy();
+  }
+
+  /** How many connections there may be at once; those there are stay. */
+  resize(concurrency: number): void {
+    this.#http.maxSockets = concurrency;
+    this.#https.maxSockets = concurrency;
+  }
+
+  #aim(url: string): Target {
+    const refusal = refuseUrl(url, this.#allowPrivateNetworks);
+    if (refusal)
+      return { url, refusal: `The endpoint's URL is refused. ${refusal}`, options: {}, secure: true };
+    const parsed = new URL(url);
+    const host = hostOf(parsed);
+    const what = isIP(host) === 0 ? undefined : this.#refuseAddress(host);
+    const secure = parsed.protocol === 'https:';
+    return {
+      url,
+      refusal: what && `The endpoint's address is not public (${what}).`,
+      options: {
+        ...urlToHttpOptions(parsed),
+        method: 'POST',
+        agent: secure ? this.#https : this.#http,
+        maxHeaderSize: MAX_HEADER_BYTES,
+      },
+      secure,
+    };
+  }
+
+  #closeIdle(): void {
+    for (const agent of [this.#http, this.#https]) {
+      for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
+    }
+  }
+
+  #attempt(
+    target: Target,
+    headers: Readonly<Record<string, string>>,
+    body: string,
+    totalMs: number,
+  ): Promise<Attempt> {
+    return new Promise((resolve) => {
+      let connectTimer: NodeJS.Timeout | undefined;
+      let totalTimer: NodeJS.Timeout | undefined;
+      let stage: Stage = 'connecting';
+      let socket: Socket | undefined;
+      let readBefore = 0;
+      let answer: { readonly status: number; readonly body: Excerpt } | undefined;
+
+      const end = (exchange: Exchange, stale = false): void => {
+        clearTimeout(connectTimer);
+        clearTimeout(totalTimer);
+        resolve({ exchange, stale });
+      };
+      const fail = (reason: string, stale = false): void => {
+        const cut = answer && { answer: { status: answer.status, excerpt: answer.body.text() } };
+        end({ kind: 'failed', reason, sent: stage === 'sent' || stage === 'answering', ...cut }, stale);
+        request.destroy();
+      };
+      const late = (): void => fail(LATE[stage]);
+      const fault = (cause: NodeJS.ErrnoException): void => {
+        const silent = stage === 'sent' && socket?.bytesRead === readBefore;
+        fail(reasonOf(cause, stage, socket), request.reusedSocket && silent && isReset(cause));
+      };
+
+      const send = target.secure ? httpsRequest : httpRequest;
+      let request: ReturnType<typeof send>;
+      try {
+        request = send({ ...target.options, headers });
+      } catch (cause) {
+        // Such as a header that can't be one.
+        end(notSent(`The request could not be made${codeOf(cause)}.`));
+        return;
+      }
+      request.on('socket', (assigned) => {
+        socket = assigned;
+        readBefore = assigned.bytesRead;
+        totalTimer = setTimeout(late, totalMs);
+        if (request.reusedSocket) {
+          stage = 'sent';
+          return;
+        }
+        connectTimer = setTimeout(late, this.#timeouts.connectMs);
+        if (target.secure) {
+          assigned.once('connect', () => {
+            stage = 'securing';
+          });
+        }
+        assigned.once(target.secure ? 'secureConnect' : 'connect', () => {
+          stage = 'sent';
+          clearTimeout(connectTimer);
+        });
+      });
+      request.on('error', fault);
+      request.on('response', (response) => {
+        stage = 'answering';
+        const status = response.statusCode ?? 0;
+        const body = new Excerpt();
+        answer = { status, body };
+        const answered = (): void =>
+          end({ kind: 'answered', status, headers: response.headers, excerpt: body.text() });
+        response.on('data', (chunk: Buffer) => {
+          body.add(chunk);
+          if (body.bytes <= MAX_ANSWER_BYTES) return;
+          answered();
+          request.destroy();
+        });
+        response.on('end', answered);
+        response.on('error', fault);
+      });
+      request.end(body);
+    });
+  }
+}
+
+function notSent(reason: string): Exchange {
+  return { kind: 'failed', reason, sent: false };
+}
+
+/** Resolves a name and leaves out the addresses that are refused. */
+function guardedLookup(
+  resolve: NonNullable<Options['resolve']>,
+  refuseAddress: (address: string) => string | undefined,
+): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname).then(
+      (addresses) => {
+        const usable = addresses.filter(({ address }) => refuseAddress(address) === undefined);
+        const [first] = usable;
+        if (!first) callback(new NoPublicAddress(), '', 0);
+        else if (options.all) callback(null, usable);
+        else callback(null, first.address, first.family);
+      },
+      (cause: NodeJS.ErrnoException) => callback(cause, '', 0),
+    );
+  };
+}
+
+class NoPublicAddress extends Error {
+  override readonly name = 'NoPublicAddress';
+}
+
+/** The beginning of a body, and how long all of it is. */
+class Excerpt {
+  bytes = 0;
+  readonly #kept: Buffer[] = [];
+
+  add(chunk: Buffer): void {
+    if (this.bytes < EXCERPT_BYTES) this.#kept.push(chunk.subarray(0, EXCERPT_BYTES - this.bytes));
+    this.bytes += chunk.length;
+  }
+
+  /** Valid text: a character that was cut is left out, and runs of what is no text become one replacement character. */
+  text(): string {
+    if (this.#kept.length === 0) return '';
+    const decoder = new TextDecoder();
+    // As part of a stream, for the rest of a last character may be beyond the excerpt.
+    const text = decoder.decode(Buffer.concat(this.#kept), { stream: this.bytes > EXCERPT_BYTES });
+    return text.replace(NO_TEXT, '\ufffd');
+  }
+}
+
+/** Control characters other than tab and line ends, and what could not be decoded. */
+const NO_TEXT = /(?:[^\P{Cc}\t\n\r]|\ufffd)+/gu;
+
+/** How far an attempt got. */
+type Stage = 'connecting' | 'securing' | 'sent' | 'answering';
+
+const LATE: Readonly<Record<Stage, string>> = {
+  connecting: 'The endpoint did not accept a connection in time.',
+  securing: 'The endpoint did not make the connection secure in time.',
+  sent: 'The endpoint did not answer in time.',
+  answering: 'The endpoint did not finish its answer in time.',
+};
+
+/** A fault in words. */
+function reasonOf(cause: NodeJS.ErrnoException, stage: Stage, socket: Socket | undefined): string {
+  const code = codeOf(cause);
+  if (cause.code === 'HPE_HEADER_OVERFLOW')
+    return `The headers of the endpoint's answer are too long${code}.`;
+  if (cause.code?.startsWith('HPE_')) return `The endpoint's answer is not valid HTTP${code}.`;
+  switch (stage) {
+    case 'connecting':
+      if (cause instanceof NoPublicAddress) return "The endpoint's name has no public address.";
+      if (cause.code === 'ENOTFOUND') return `The endpoint's name is not known${code}.`;
+      if (cause.syscall === 'getaddrinfo') return `The endpoint's name could not be resolved${code}.`;
+      if (cause.code === 'ECONNREFUSED') return `The endpoint refused the connection${code}.`;
+      return `The endpoint could not be reached${code}.`;
+    case 'securing':
+      return (socket as TLSSocket | undefined)?.authorizationError
+        ? `The endpoint's certificate is not valid${code}.`
+        : `A secure connection to the endpoint could not be made${code}.`;
+    case 'sent':
+      return `The endpoint broke off the connection${code}.`;
+    case 'answering':
+      return `The endpoint broke off its answer${code}.`;
+  }
+}
+
+function isReset(cause: NodeJS.ErrnoException): boolean {
+  return cause.code === 'ECONNRESET' || cause.code === 'EPIPE';
+}
+
+function codeOf(cause: unknown): string {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  return typeof code === 'string' && /^\w+$/.test(code) ? ` (${code})` : '';
 }

@@ -6,12 +6,14 @@ import {
   DRAIN_SHARDS,
   drainDue,
   drainDuePk,
+  dueUntil,
   keys,
   sinkPk,
   WAKE_SHARDS,
   wakePk,
 } from '../table/schema.ts';
 import type { Item, Table, Value } from '../table/table.ts';
+import { isReady, type SinkHealth, toHealth } from './health.ts';
 
 /** One event on its way to a sink. */
 export interface Delivery {
@@ -85,20 +87,14 @@ export interface SinkRecord extends EventFilter {
   readonly paused: boolean;
 }
 
-/** How a sink is doing: one state, whatever the number of accounts it follows. */
-export interface SinkHealth {
-  /** Failures since the last success. */
-  readonly failures: number;
-  /** Epoch ms until which the sink is left alone; 0 when it isn't. */
-  readonly waitUntil: number;
-  readonly problem: string | null;
-}
+/** A sink and how it is doing. */
+export type Sink = SinkRecord & { readonly health: SinkHealth };
 
 /** Lanes of one sink that are under way at the same time, unless its record says otherwise. */
 export const DEFAULT_CONCURRENCY = 16;
 
 /** Reads a sink's record and health. */
-export function toSink(item: Item): SinkRecord & { readonly health: SinkHealth } {
+export function toSink(item: Item): Sink {
   return {
     region: item.pk.slice('SINKS#'.length),
     id: item.sk,
@@ -113,11 +109,7 @@ export function toSink(item: Item): SinkRecord & { readonly health: SinkHealth }
     ...optional('concurrency', item.concurrency as number | undefined),
     ...optional('ratePerSecond', item.ratePerSecond as number | undefined),
     paused: item.paused === true,
-    health: {
-      failures: Number(item.failures ?? 0),
-      waitUntil: Number(item.waitUntil ?? 0),
-      problem: typeof item.problem === 'string' ? item.problem : null,
-    },
+    health: toHealth(item),
   };
 }
 
@@ -130,10 +122,7 @@ function optional<K extends string, T>(name: K, value: T | undefined): { readonl
 }
 
 /** All sinks of a region. */
-export async function listSinks(
-  table: Table,
-  region: string,
-): Promise<(SinkRecord & { readonly health: SinkHealth })[]> {
+export async function listSinks(table: Table, region: string): Promise<Sink[]> {
   return (await table.query({ pk: sinkPk(region) })).map(toSink);
 }
 
@@ -196,14 +185,6 @@ export function sinkAttributes(sink: SinkRecord): { readonly [attribute: string]
   };
 }
 
-/** Ends the lease of whoever holds it; its fencing token stays the highest, so a holder that is alive after all is fenced off. */
-export async function breakLease(table: Table, sink: SinkRecord): Promise<void> {
-  await table.write({
-    update: keys.sink(sink.region, sink.id),
-    set: { leaseUntil: undefined, leaseOwner: undefined },
-  });
-}
-
 /**
  * Marks the cursors of an account due, because its log grew, and names the sinks that can be drained now. Then the wake
  * mark goes, unless the log grew on. May be called twice, late, or for nothing.
@@ -229,19 +210,22 @@ export async function wakeSinks(
     ),
   );
   await table.write({ delete: keys.wake(ref), when: [['sequence', 'absent or <=', sequence]] });
-  return sinks.filter((sink) => !sink.paused && sink.health.waitUntil <= now).map((sink) => sink.id);
+  return sinks.filter((sink) => isReady(sink, now)).map((sink) => sink.id);
 }
 
 /** The sinks of a region that can be drained now and have something due: after a wait, or when a wake-up was lost. */
 export async function dueSinks(table: Table, region: string, now: number): Promise<string[]> {
-  const ready = (await listSinks(table, region)).filter(
-    (sink) => !sink.paused && sink.health.waitUntil <= now,
-  );
+  const ready = (await listSinks(table, region)).filter((sink) => isReady(sink, now));
   const due = await Promise.all(
     ready.map(async ({ id }) => {
       const shards = await Promise.all(
         Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
-          table.query({ index: 'due', pk: drainDuePk(region, id, shard), limit: 1 }),
+          table.query({
+            index: 'due',
+            pk: drainDuePk(region, id, shard),
+            to: dueUntil(now),
+            limit: 1,
+          }),
         ),
       );
       return shards.flat().length > 0;

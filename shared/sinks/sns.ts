@@ -1,58 +1,286 @@
-/** The SNS sink: events to a FIFO topic, ordered per job, each with attributes that subscribers can filter by. */
-import { PublishBatchCommand, type PublishBatchRequestEntry, type SNSClient } from '@aws-sdk/client-sns';
-import type { LoggedEvent } from '../log/log.ts';
-import type { DeliveryOutcome, SinkPort } from './sink.ts';
+/**
+ * The SNS sink: events to a topic, each with attributes that subscribers can filter by.
+ *
+ * A FIFO topic keeps the order of each job and takes an event once within five minutes; it delivers to SQS only. A standard
+ * topic promises neither, and delivers to e-mail, SMS, Lambda and HTTP as well.
+ */
+import {
+  type BatchResultErrorEntry,
+  type MessageAttributeValue,
+  PublishBatchCommand,
+  type PublishBatchRequestEntry,
+  type SNSClient,
+} from '@aws-sdk/client-sns';
+import type { JobEvent } from '../events/event.ts';
+import { formatCursor, type LoggedEvent } from '../log/log.ts';
+import { isCell } from '../table/schema.ts';
+import type { Delivery, DeliveryOutcome, SinkPort } from './sink.ts';
 
 /** SNS's limit on the entries of one PublishBatch. */
 const MAX_ENTRIES = 10;
+/** SNS's limit on the bytes of one message, and of all messages of a batch together: bodies and attributes. */
+const MAX_BYTES = 262_144;
+/** Left free of that per call, for what SNS might count besides. */
+const SPARE_BYTES = 4_096;
+/** What SNS wraps around a message for subscribers that did not ask for raw ones, besides body and attributes. */
+const WRAPPING_BYTES = 2_048;
+/** A longer attribute is left out: cut off it would not be true. */
+const MAX_ATTRIBUTE_CHARACTERS = 1_024;
+/** SNS wants the subject of e-mails shorter than 100 characters. */
+const MAX_SUBJECT_CHARACTERS = 99;
+
+interface Options {
+  /** Where the HTTP API is reached: an event that is too large for SNS is fetched from its feed. */
+  readonly publicUrl: string;
+}
 
 /**
- * A sink that publishes to an SNS FIFO topic: message group = account and job, so SNS keeps the order of each job;
- * deduplication id = event id, so a repeated publish within five minutes is one message. Attributes for filter policies:
- * type, accountId, region, and where the event has them jobNumber and orderGroup.
+ * A sink that publishes to an SNS topic, FIFO if its name ends in `.fifo`: then the message group is the event's lane
+ * (account and job, or what is about the account as a whole), and the deduplication id is the event's id, so an event
+ * published again within five minutes is one message. What was asked for again has another one, for it is to arrive.
+ *
+ * The message is the envelope; of an event that is too large a reference to it in the feed. Attributes: type, accountId
+ * (absent in a cell's own log), region, and where the event has them jobNumber, orderGroup, originCode and subject;
+ * `reference` and `replay` are `true` or absent. All are text. An attribute that SNS does not take is left out.
+ *
+ * Entries are answered for one by one. A batch that is refused as a whole because of what is in it is sent again entry by
+ * entry, so that one bad event does not hold up others.
  */
-export function createSnsSink(client: SNSClient, topicArn: string): SinkPort {
+export function createSnsSink(client: SNSClient, topicArn: string, options: Options): SinkPort {
+  const fifo = topicArn.endsWith('.fifo');
+  const publicUrl = options.publicUrl.replace(/\/$/, '');
+
+  async function publish(entries: readonly PublishBatchRequestEntry[]): Promise<DeliveryOutcome[]> {
+    try {
+      const answer = await client.send(
+        new PublishBatchCommand({ TopicArn: topicArn, PublishBatchRequestEntries: [...entries] }),
+      );
+      const published = new Set(answer.Successful?.map(({ Id }) => Id));
+      const failed = new Map(answer.Failed?.map((entry) => [entry.Id, entry]));
+      return entries.map(({ Id }) => {
+        if (published.has(Id)) return { kind: 'delivered' };
+        const failure = failed.get(Id);
+        return failure
+          ? judgeEntry(failure)
+          : { kind: 'retry', reason: 'SNS did not answer for this event.' };
+      });
+    } catch (cause) {
+      const { outcome, aboutContent } = judgeCall(cause);
+      if (!aboutContent) return entries.map(() => outcome);
+      // Alone it may still be the topic that is wrong, and not the event.
+      if (entries.length === 1) return [{ ...outcome, suspect: true }];
+      return (await Promise.all(entries.map((entry) => publish([entry])))).flat();
+    }
+  }
+
   return {
     maxBatch: MAX_ENTRIES,
-    async deliver(deliveries): Promise<DeliveryOutcome[]> {
-      const answer = await client.send(
-        new PublishBatchCommand({
-          TopicArn: topicArn,
-          PublishBatchRequestEntries: deliveries.map(({ event }, at) => toEntry(event, at)),
-        }),
-      );
-      const failed = new Map((answer.Failed ?? []).map((entry) => [entry.Id, entry]));
-      return deliveries.map((_, at) => {
-        const failure = failed.get(String(at));
-        if (!failure) return { kind: 'delivered' };
-        const reason = `SNS answered ${failure.Code ?? 'an error'}.`;
-        return failure.SenderFault ? { kind: 'rejected', reason } : { kind: 'retry', reason };
-      });
+    async deliver(deliveries) {
+      const entries = deliveries.map((delivery, at) => toEntry(delivery, String(at), { fifo, publicUrl }));
+      return (await Promise.all(inBatches(entries).map(publish))).flat();
     },
   };
 }
 
-function toEntry(event: LoggedEvent, at: number): PublishBatchRequestEntry {
-  const text = (value: string) => ({ DataType: 'String', StringValue: value });
-  const orderGroup = orderGroupOf(event);
+// Messages
+
+function toEntry(
+  delivery: Delivery,
+  id: string,
+  { fifo, publicUrl }: { readonly fifo: boolean; readonly publicUrl: string },
+): PublishBatchRequestEntry {
+  const { event, replay = false } = delivery;
+  const envelope = JSON.parse(event.json) as JobEvent;
+  const entry = (body: string, reference: boolean): PublishBatchRequestEntry => ({
+    Id: id,
+    Message: toAcceptedJson(body),
+    MessageAttributes: attributesOf(event, envelope, { reference, replay }),
+    ...(fifo
+      ? {
+          MessageGroupId: `${event.account}/${event.jobNumber ?? 'account'}`,
+          MessageDeduplicationId: replay ? `${event.id}.replay` : event.id,
+        }
+      : // Without a message group: with one, SQS queues that subscribe would be fair queues, which not everybody wants.
+        { Subject: subjectLine(event, envelope) }),
+  });
+  const whole = entry(event.json, false);
+  return fits(whole) ? whole : entry(referenceTo(event, envelope, publicUrl), true);
+}
+
+/** Where the event is found: in the feed, the one after the cursor. */
+function referenceTo(event: LoggedEvent, envelope: JobEvent, publicUrl: string): string {
+  const { id, type, source, subject, time, sequence } = envelope;
+  const epoch = event.id.slice(event.account.length + 1, event.id.lastIndexOf('.'));
+  const owner = isCell(event)
+    ? `regions/${encodeURIComponent(event.region)}`
+    : `accounts/${encodeURIComponent(event.account)}`;
+  const after = formatCursor(epoch, event.sequence - 1);
+  const feed = `${publicUrl}/v1/${owner}/events?after=${after}&limit=1`;
+  return JSON.stringify({ jobwire: 'reference', id, type, source, subject, time, sequence, feed });
+}
+
+function attributesOf(
+  event: LoggedEvent,
+  envelope: JobEvent,
+  marks: { readonly reference: boolean; readonly replay: boolean },
+): Record<string, MessageAttributeValue> {
+  const data = envelope.data as {
+    orderGroup?: string;
+    job?: { orderGroup?: string | null; originCode?: string | null };
+  };
+  // Ten at most: SNS drops messages with more for SQS queues that asked for raw ones, and it adds one when it replays.
+  const values = {
+    type: event.type,
+    accountId: isCell(event) ? undefined : event.account,
+    region: event.region,
+    // As text: SNS compares numbers up to a thousand million only.
+    jobNumber: event.jobNumber === undefined ? undefined : String(event.jobNumber),
+    orderGroup: data.orderGroup ?? data.job?.orderGroup,
+    originCode: data.job?.originCode,
+    subject: envelope.subject,
+    reference: marks.reference ? 'true' : undefined,
+    replay: marks.replay ? 'true' : undefined,
+  };
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) =>
+      typeof value !== 'string' || value.trim() === '' || value.length > MAX_ATTRIBUTE_CHARACTERS
+        ? []
+        : [[name, { DataType: 'String', StringValue: value.replace(REFUSED, '\uFFFD') }]],
+    ),
+  );
+}
+
+/** What stands in the subject line of an e-mail. */
+function subjectLine({ account, region }: LoggedEvent, { type, subject }: JobEvent): string {
+  const about = subject ?? `region ${region}`;
+  return `${type}, ${about} (${account})`.slice(0, MAX_SUBJECT_CHARACTERS);
+}
+
+/** What SQS does not accept in a message: all but the characters of XML 1.0. It puts U+FFFD in their place, or refuses. */
+const REFUSED = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
+
+/** The same JSON with every character that SQS does not accept escaped. In JSON such a character can only be part of a text. */
+function toAcceptedJson(json: string): string {
+  return json.replace(REFUSED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+// Sizes
+
+/** In the order given, as many to a batch as SNS takes. */
+function inBatches(entries: readonly PublishBatchRequestEntry[]): PublishBatchRequestEntry[][] {
+  const batches: PublishBatchRequestEntry[][] = [];
+  let room = 0;
+  for (const entry of entries) {
+    const bytes = bytesOf(entry);
+    const last = batches.at(-1);
+    if (last && bytes <= room) {
+      last.push(entry);
+      room -= bytes;
+    } else {
+      batches.push([entry]);
+      room = MAX_BYTES - SPARE_BYTES - bytes;
+    }
+  }
+  return batches;
+}
+
+/** Whether SNS takes an entry, and can still deliver it wrapped as a text in JSON, where every quotation mark is escaped. */
+function fits(entry: PublishBatchRequestEntry): boolean {
+  const limit = MAX_BYTES - SPARE_BYTES;
+  const bytes = bytesOf(entry);
+  // An escaped text is at most twice as long.
+  if (2 * bytes + WRAPPING_BYTES <= limit) return true;
+  const { Message, MessageAttributes } = entry;
+  const wrapped = Buffer.byteLength(JSON.stringify({ Message, MessageAttributes }));
+  return Math.max(bytes, wrapped + WRAPPING_BYTES) <= limit;
+}
+
+function bytesOf(entry: PublishBatchRequestEntry): number {
+  const { Id, Message, Subject, MessageGroupId, MessageDeduplicationId, MessageAttributes } = entry;
+  const texts = [Id, Message, Subject, MessageGroupId, MessageDeduplicationId];
+  for (const [name, { DataType, StringValue }] of Object.entries(MessageAttributes ?? {})) {
+    texts.push(name, DataType, StringValue);
+  }
+  return texts.reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), 0);
+}
+
+// Answers
+
+/** What an error code means; the first that matches. What comes before `content` is about the topic, whatever was published. */
+const MEANINGS: readonly (readonly [
+  pattern: RegExp,
+  about: 'topic' | 'throttle' | 'content',
+  words: string,
+])[] = [
+  [/^KMS/, 'topic', 'SNS can’t use the key that the topic is encrypted with'],
+  [/^(NotFound|ResourceNotFound)$/, 'topic', 'The topic is not there'],
+  [
+    /Authorization|AccessDenied|Credentials|Token|Signature|InvalidSecurity/,
+    'topic',
+    'SNS does not let us publish to the topic',
+  ],
+  [/Throttl|TooManyRequests|LimitExceeded|SlowDown/, 'throttle', 'SNS asks to slow down'],
+  [/^(InternalError|InternalFailure|ServiceUnavailable)$/, 'topic', 'SNS failed'],
+  [
+    /^(InvalidParameter|InvalidParameterValue|Validation|ValidationError|BatchRequestTooLong)$/,
+    'content',
+    'SNS refused what was published as not valid',
+  ],
+];
+
+function judgeEntry({ Code, SenderFault }: BatchResultErrorEntry): DeliveryOutcome {
+  const code = codeOf(Code);
+  const [, about, words] = meaningOf(code) ?? [undefined, 'content', 'SNS did not take the event'];
+  const reason = `${words} (${code}).`;
+  return SenderFault && about === 'content' ? { kind: 'rejected', reason } : { kind: 'retry', reason };
+}
+
+/** What a call that failed as a whole means. Ids, ARNs and messages of SNS are left out of the reason. */
+function judgeCall(cause: unknown): {
+  readonly outcome: DeliveryOutcome & { readonly kind: 'retry' };
+  readonly aboutContent: boolean;
+} {
+  const answer = answerIn(cause);
+  if (!answer) return { outcome: { kind: 'retry', reason: unreachable(cause) }, aboutContent: false };
+  const code = codeOf(answer.code);
+  const [, about, words] = meaningOf(code) ?? [undefined, 'topic', `SNS answered ${answer.status}`];
+  const afterMs = answer.retryAfterMs;
   return {
-    Id: String(at),
-    Message: event.json,
-    MessageGroupId: `${event.account}/${event.jobNumber ?? 'account'}`,
-    MessageDeduplicationId: event.id,
-    MessageAttributes: {
-      type: text(event.type),
-      accountId: text(event.account),
-      region: text(event.region),
-      ...(event.jobNumber === undefined ? {} : { jobNumber: text(String(event.jobNumber)) }),
-      ...(orderGroup ? { orderGroup: text(orderGroup) } : {}),
-    },
+    outcome: { kind: 'retry', reason: `${words} (${code}).`, ...(afterMs === undefined ? {} : { afterMs }) },
+    aboutContent: about === 'content',
   };
 }
 
-function orderGroupOf(event: LoggedEvent): string | undefined {
-  const { data } = JSON.parse(event.json) as {
-    data: { orderGroup?: string; job?: { orderGroup?: string | null } };
+function meaningOf(code: string): (typeof MEANINGS)[number] | undefined {
+  return MEANINGS.find(([pattern]) => pattern.test(code));
+}
+
+/** A code as SNS documents it; the SDK's classes add a word. */
+function codeOf(name: string | undefined): string {
+  const code = /^[A-Za-z][A-Za-z0-9.]{0,63}$/.exec(name ?? '')?.[0] ?? 'no code';
+  return code.replace(/(?<=.)Exception$/, '');
+}
+
+/** What SNS answered, if it did. */
+function answerIn(
+  cause: unknown,
+): { readonly code: string; readonly status: number; readonly retryAfterMs?: number } | undefined {
+  if (!(cause instanceof Error)) return undefined;
+  const { name, $metadata, $response } = cause as Error & {
+    $metadata?: { httpStatusCode?: number };
+    $response?: { headers?: Readonly<Record<string, string>> };
   };
-  return data.orderGroup ?? data.job?.orderGroup ?? undefined;
+  const status = $metadata?.httpStatusCode;
+  if (status === undefined) return undefined;
+  const seconds = /^\d{1,9}$/.exec($response?.headers?.['retry-after'] ?? '')?.[0];
+  return { code: name, status, ...(seconds === undefined ? {} : { retryAfterMs: Number(seconds) * 1000 }) };
+}
+
+/** A call without an answer, in words; addresses are left out. */
+function unreachable(cause: unknown): string {
+  if (!(cause instanceof Error)) return 'SNS could not be reached.';
+  // The SDK calls every broken connection a time-out as well; its code tells which it was.
+  const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name;
+  if (code === 'TimeoutError' || code === 'ETIMEDOUT') return 'SNS did not answer in time.';
+  return `SNS could not be reached (${codeOf(code)}).`;
 }

@@ -1,62 +1,67 @@
 /** The webhook sink: one signed POST per event, as the Standard Webhooks specification has it. */
-import { Webhook } from 'standardwebhooks';
-import { type Dispatcher, request } from 'undici';
-import { createOutboundAgent, refuseUrl } from './outbound.ts';
-import type { Delivery, DeliveryOutcome, SinkPort } from './sink.ts';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { type Connections, createConnectionPool } from './outbound.ts';
+import { DEFAULT_CONCURRENCY, type Delivery, type DeliveryOutcome, type SinkPort } from './sink.ts';
 
 interface Options {
   readonly url: string;
   /** `whsec_…`; two while one is being rotated out: then each request carries both signatures. */
   readonly secrets: readonly string[];
-  readonly allowPrivateNetworks: boolean;
+  /** Headers of each request besides our own. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Epoch ms. */
   readonly now: () => number;
-  /** For a whole attempt. */
-  readonly timeoutMs?: number;
-  /** Kept by whoever keeps the sink, so that connections are reused from one drain to the next. */
-  readonly agent?: Dispatcher;
+  /** Kept by whoever keeps the sink, so that they are used again from one drain to the next; absent: the sink's own. */
+  readonly connections?: Connections;
+  /** For connections of its own. */
+  readonly allowPrivateNetworks?: boolean;
 }
 
-/** Of an answer's body nothing is needed but that it was read, so that the connection can be used again. */
-const MAX_ANSWER_BYTES = 64 * 1024;
 const USER_AGENT = 'Jobwire/0.1';
 
 /**
  * A sink that POSTs each event to a URL: the CloudEvents envelope as the body, `webhook-id` the event's id,
- * `webhook-timestamp` the time of this attempt, `webhook-signature` over both and the body. Any 2xx is delivered; a
- * redirect is a failure; 408, 425, 429, 5xx, 401, 403, 404 and 405 mean that the endpoint as a whole can't take events now;
- * any other 4xx refuses this one event.
+ * `webhook-timestamp` the time of this attempt, `webhook-signature` over both and the body; `webhook-replay: true` when
+ * the event is sent again because somebody asked for it. {@link judge} says what an answer means.
  */
 export function createWebhookSink(options: Options): SinkPort {
-  const { url, now, timeoutMs = 15_000 } = options;
-  const refusal = refuseUrl(url, options.allowPrivateNetworks);
-  const signers = options.secrets.map((secret) => new Webhook(secret));
-  const agent =
-    options.agent ??
-    createOutboundAgent({ allowPrivateNetworks: options.allowPrivateNetworks, connections: 16 });
+  const { url, now, headers = {}, allowPrivateNetworks = false } = options;
+  const keys = options.secrets.map(toKey);
+  const connections =
+    options.connections ?? createConnectionPool({ allowPrivateNetworks }).of(url, DEFAULT_CONCURRENCY);
+  const constant = {
+    ...Object.fromEntries(
+      Object.entries(headers)
+        .map(([name, value]) => [name.toLowerCase(), value] as const)
+        .filter(([name]) => !isReservedHeader(name)),
+    ),
+    'content-type': 'application/cloudevents+json; charset=utf-8',
+    // Nothing that would have to be unpacked.
+    'accept-encoding': 'identity',
+    'user-agent': USER_AGENT,
+  };
 
-  async function attempt({ event }: Delivery): Promise<DeliveryOutcome> {
-    if (refusal) return { kind: 'retry', reason: `The endpoint's URL is refused. ${refusal}` };
-    const sentAt = new Date(now());
-    try {
-      const answer = await request(url, {
-        method: 'POST',
-        dispatcher: agent,
-        signal: AbortSignal.timeout(timeoutMs),
-        headers: {
-          'content-type': 'application/cloudevents+json; charset=utf-8',
-          'user-agent': USER_AGENT,
-          'webhook-id': event.id,
-          'webhook-timestamp': String(Math.floor(sentAt.getTime() / 1000)),
-          'webhook-signature': signers.map((signer) => signer.sign(event.id, sentAt, event.json)).join(' '),
-        },
-        body: event.json,
-      });
-      await answer.body.dump({ limit: MAX_ANSWER_BYTES, signal: AbortSignal.timeout(timeoutMs) });
-      return judge(answer.statusCode, answer.headers['retry-after'], now());
-    } catch (cause) {
-      return { kind: 'retry', reason: reasonOf(cause) };
+  async function attempt({ event, replay }: Delivery): Promise<DeliveryOutcome> {
+    const timestamp = String(Math.floor(now() / 1000));
+    const signed = `${event.id}.${timestamp}.${event.json}`;
+    const exchange = await connections.post(
+      url,
+      {
+        ...constant,
+        'webhook-id': event.id,
+        'webhook-timestamp': timestamp,
+        'webhook-signature': keys.map((key) => sign(key, signed)).join(' '),
+        ...(replay ? { 'webhook-replay': 'true' } : {}),
+      },
+      event.json,
+    );
+    if (exchange.kind === 'failed') {
+      const { reason, sent, answer } = exchange;
+      return { kind: 'retry', reason, ...(sent ? { suspect: true } : {}), ...(answer ? { answer } : {}) };
     }
+    const { status, excerpt } = exchange;
+    return { ...judge(status, exchange.headers, now()), answer: { status, excerpt } };
   }
 
   return {
@@ -65,32 +70,79 @@ export function createWebhookSink(options: Options): SinkPort {
   };
 }
 
-const SINK_WIDE = new Set([401, 403, 404, 405, 408, 425, 429]);
-
-/** What a status means. Pure. */
-export function judge(
-  status: number,
-  retryAfter: string | readonly string[] | undefined,
-  now: number,
-): DeliveryOutcome {
-  if (status >= 200 && status < 300) return { kind: 'delivered' };
-  const reason = `The endpoint answered ${status}.`;
-  if (status >= 400 && status < 500 && !SINK_WIDE.has(status)) return { kind: 'rejected', reason };
-  const afterMs = retryAfterMs(typeof retryAfter === 'string' ? retryAfter : retryAfter?.[0], now);
-  return { kind: 'retry', reason, ...(afterMs === undefined ? {} : { afterMs }) };
+/** The key of a `whsec_…` secret. As a key object it signs several times as fast as from its bytes. */
+function toKey(secret: string): KeyObject {
+  const bytes = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  if (bytes.length === 0) throw new Error('A signing secret of the endpoint is empty.');
+  return createSecretKey(bytes);
 }
+
+function sign(key: KeyObject, signed: string): string {
+  return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`;
+}
+
+/** Ours, and those that belong to the connection (RFC 9110, 7.6.1) or decide how the body is read. */
+const RESERVED_HEADERS = new Set([
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+]);
+
+/** Whether an endpoint's own headers may not have this name. */
+export function isReservedHeader(name: string): boolean {
+  const lower = name.toLowerCase();
+  return RESERVED_HEADERS.has(lower) || lower.startsWith('webhook-') || lower.startsWith('proxy-');
+}
+
+const SINK_WIDE = new Set([401, 403, 404, 405, 408, 410, 425, 429]);
+/** What stands between us and the receiver answers these: they say nothing about the event. */
+const GATEWAY = new Set([502, 503, 504]);
+
+/**
+ * What an answer means. Pure. Any 2xx is delivered; a redirect is a failure; 401, 403, 404, 405, 408, 425, 429 and 5xx mean
+ * that the endpoint as a whole can't take events now; any other 4xx refuses this one event. 410, and the header
+ * `webhook-delivery: disable` on any answer, mean that it wants no more.
+ */
+export function judge(status: number, headers: IncomingHttpHeaders, now: number): DeliveryOutcome {
+  const disable = disableReason(status, headers);
+  const common = disable === undefined ? {} : { disable };
+  if (status >= 200 && status < 300) return { kind: 'delivered', ...common };
+  const reason = `The endpoint answered ${status}.`;
+  if (status >= 400 && status < 500 && !SINK_WIDE.has(status)) return { kind: 'rejected', reason, ...common };
+  const afterMs = retryAfterMs(headers['retry-after'], now);
+  return {
+    kind: 'retry',
+    reason,
+    ...(afterMs === undefined ? {} : { afterMs }),
+    ...(status >= 500 && !GATEWAY.has(status) ? { suspect: true } : {}),
+    ...common,
+  };
+}
+
+function disableReason(status: number, headers: IncomingHttpHeaders): string | undefined {
+  if (status === 410) return 'The endpoint answered 410: it is gone for good.';
+  const wishes = String(headers['webhook-delivery'] ?? '').split(',');
+  const asked = wishes.some((wish) => wish.trim().toLowerCase() === 'disable');
+  return asked ? 'The endpoint asked for no more deliveries (webhook-delivery: disable).' : undefined;
+}
+
+/** No receiver may ask for more than a day. */
+const MAX_RETRY_AFTER_MS = 86_400_000;
+/** The date of RFC 9110; anything else that JavaScript would take for one is not meant. */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
 function retryAfterMs(text: string | undefined, now: number): number | undefined {
   if (text === undefined) return undefined;
-  if (/^\d+$/.test(text)) return Number(text) * 1000;
-  const at = Date.parse(text);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - now);
-}
-
-/** A fault in words; the URL is left out, for it may hold a key. */
-function reasonOf(cause: unknown): string {
-  if (!(cause instanceof Error)) return 'The endpoint could not be reached.';
-  if (cause.name === 'TimeoutError') return 'The endpoint did not answer in time.';
-  const code = 'code' in cause && typeof cause.code === 'string' ? ` (${cause.code})` : '';
-  return `The endpoint could not be reached${code}.`;
+  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : HTTP_DATE.test(text) ? Date.parse(text) - now : NaN;
+  return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS);
 }

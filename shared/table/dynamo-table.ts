@@ -9,6 +9,8 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import {
   BatchGetCommand,
+  BatchWriteCommand,
+  type BatchWriteCommandInput,
   DeleteCommand,
   DynamoDBDocumentClient,
   GetCommand,
@@ -17,7 +19,7 @@ import {
   TransactWriteCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb';
-import { schema } from './schema.ts';
+import { type IndexSchema, stateSchema, type TableSchema } from './schema.ts';
 import {
   type Clause,
   compareText,
@@ -33,17 +35,23 @@ import {
   type WriteOutcome,
 } from './table.ts';
 
-/** How often a conflict, a throttled action or an unprocessed key is tried before {@link TableError}. */
+/** How often a conflict, a throttled action or what was left unprocessed is tried before {@link TableError}. */
 const ATTEMPTS = 8;
 /** DynamoDB's limit on the keys of one BatchGetItem. */
 const BATCH_KEYS = 100;
+/** DynamoDB's limit on the items of one BatchWriteItem. */
+const BATCH_ITEMS = 25;
 
 interface Options {
   readonly tableName: string;
+  /** Absent: the state table's. */
+  readonly schema?: TableSchema;
   /** Waits before a retry; injected by tests. */
   readonly sleep?: (ms: number) => Promise<unknown>;
   readonly random?: () => number;
 }
+
+type PutRequests = NonNullable<BatchWriteCommandInput['RequestItems']>[string];
 
 /** The capacity part of a DynamoDB answer. */
 interface Consumed {
@@ -53,11 +61,12 @@ interface Consumed {
 /**
  * Makes the port over a DynamoDB client. The client's own retries cover throttled calls, time-outs and lost answers, and
  * send the same call again, a transaction with the same token; give it two attempts at least and a time-out. What it does
- * not retry (conflicts with transactions, unprocessed keys) is retried here.
+ * not retry (conflicts with transactions, what was left unprocessed) is retried here.
  */
 export function createDynamoTable(client: DynamoDBClient, options: Options): Table {
   const document = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
   const TableName = options.tableName;
+  const schema = options.schema ?? stateSchema;
   const sleep = options.sleep ?? sleepMs;
   const random = options.random ?? Math.random;
   const consumed = { read: 0, write: 0 };
@@ -75,6 +84,12 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
       if (cause instanceof TableError || cause instanceof ConditionalCheckFailedException) throw cause;
       throw new TableError(operation, cause instanceof Error ? cause.message : String(cause), cause);
     }
+  }
+
+  function indexOf(name: string): IndexSchema {
+    const index = Object.entries<IndexSchema>(schema.indexes).find(([known]) => known === name)?.[1];
+    if (!index) throw new TableError('query', `there is no index ${name}`);
+    return index;
   }
 
   function backOff(tries: number): Promise<unknown> {
@@ -95,10 +110,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
     async getMany(keys) {
       return attempt('get many', async () => {
         const items: Item[] = [];
-        // A key asked for twice is refused.
-        const wanted = [
-          ...new Map(keys.map(({ pk, sk }) => [JSON.stringify([pk, sk]), { pk, sk }])).values(),
-        ];
+        const wanted = lastOfEachKey(keys.map(({ pk, sk }) => ({ pk, sk })));
         for (let at = 0; at < wanted.length; at += BATCH_KEYS) {
           let left: Key[] = wanted.slice(at, at + BATCH_KEYS);
           for (let tries = 0; left.length > 0; tries += 1) {
@@ -155,6 +167,30 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
           start = answer.LastEvaluatedKey;
         } while (start !== undefined && (query.limit === undefined || items.length < query.limit));
         return items;
+      });
+    },
+
+    async putMany(items) {
+      return attempt('put many', async () => {
+        const wanted = lastOfEachKey(items);
+        for (let at = 0; at < wanted.length; at += BATCH_ITEMS) {
+          let left: PutRequests = wanted
+            .slice(at, at + BATCH_ITEMS)
+            .map((Item) => ({ PutRequest: { Item } }));
+          for (let tries = 0; left.length > 0; tries += 1) {
+            if (tries === ATTEMPTS)
+              throw new TableError('put many', `${left.length} items stayed unprocessed`);
+            if (tries > 0) await backOff(tries);
+            const answer = await document.send(
+              new BatchWriteCommand({
+                RequestItems: { [TableName]: left },
+                ReturnConsumedCapacity: 'TOTAL',
+              }),
+            );
+            count('write', answer.ConsumedCapacity);
+            left = answer.UnprocessedItems?.[TableName] ?? [];
+          }
+        }
       });
     },
 
@@ -263,10 +299,9 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
   }
 }
 
-function indexOf(name: string): { partitionKey: string; sortKey: string } {
-  const index = Object.entries(schema.indexes).find(([known]) => known === name)?.[1];
-  if (!index) throw new TableError('query', `there is no index ${name}`);
-  return index;
+/** A batch that names a key twice is refused. */
+function lastOfEachKey<K extends Key>(all: readonly K[]): K[] {
+  return [...new Map(all.map((one) => [JSON.stringify([one.pk, one.sk]), one])).values()];
 }
 
 /** The lower bound of the sort key, exclusive or not; empty for none, for every sort key is above that. */

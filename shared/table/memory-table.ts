@@ -1,6 +1,6 @@
 /** The table in this process's memory: for tests, benchmarks, and a demo on a platform without an embedded DynamoDB. */
 import { isDeepStrictEqual } from 'node:util';
-import { schema } from './schema.ts';
+import { stateSchema, type TableSchema } from './schema.ts';
 import {
   type Clause,
   compareText,
@@ -20,7 +20,7 @@ import {
 } from './table.ts';
 
 /** Makes an empty in-memory table with the indexes of the schema. Index reads are consistent here, unlike on AWS. */
-export function createMemoryTable(): Table {
+export function createMemoryTable(schema: TableSchema = stateSchema): Table {
   const main = new Partitions();
   const indexes = new Map(
     Object.entries(schema.indexes).map(([name, index]) => [name, { ...index, partitions: new Partitions() }]),
@@ -89,16 +89,25 @@ export function createMemoryTable(): Table {
       return [...new Set(keys.flatMap((key) => main.get(key.pk, key.sk) ?? []))].map(copy);
     },
     async query(query) {
-      const partitions = query.index === undefined ? main : indexes.get(query.index)?.partitions;
-      if (!partitions) throw new TableError('query', `there is no index ${query.index}`);
-      if (query.index === undefined) return partitions.range(query).map(copy);
-      const { partitionKey = '', sortKey = '' } = indexes.get(query.index) ?? {};
-      return partitions.range(inIndex(query)).map((item) => ({
+      if (query.index === undefined) return main.range(query).map(copy);
+      const index = indexes.get(query.index);
+      if (!index) throw new TableError('query', `there is no index ${query.index}`);
+      const { partitionKey, sortKey, holds, partitions } = index;
+      const found = partitions.range(inIndex(query));
+      if (holds === 'items') return found.map(copy);
+      return found.map((item) => ({
         pk: item.pk,
         sk: item.sk,
         [partitionKey]: item[partitionKey],
         [sortKey]: item[sortKey],
       }));
+    },
+    async putMany(items) {
+      const puts = items.map((put) => ({ put }));
+      const left = puts.map(accepted);
+      puts.forEach((write, at) => {
+        store(keyOf(write), left[at]);
+      });
     },
     async write(write): Promise<WriteOutcome> {
       if (!holds(write)) {

@@ -1,27 +1,57 @@
 /**
- * The key schema of the state table, as data: infra makes the table from it, adapters and tests use it, and nothing
+ * The key schemas of the two tables, as data: infra makes the tables from them, adapters and tests use them, and nothing
  * else spells a key. `docs/access-patterns.md` lists who reads what with which key.
  */
 import { createHash } from 'node:crypto';
 import type { Key } from './table.ts';
 
-/** Names of keys, TTL attribute and indexes. Indexes are sparse and hold keys only. */
-export const schema = {
+/** What a table is made of. */
+export interface TableSchema {
+  readonly partitionKey: 'pk';
+  readonly sortKey: 'sk';
+  /** Epoch seconds after which DynamoDB may delete the item; readers judge by `expiresAt` (epoch ms) where it matters. */
+  readonly ttlAttribute: 'ttl';
+  /** All are sparse: an item without one of an index's keys is not in it. */
+  readonly indexes: { readonly [name: string]: IndexSchema };
+}
+
+/** An index of a table. */
+export interface IndexSchema {
+  readonly partitionKey: string;
+  readonly sortKey: string;
+  /** What a read of the index gives of an item: keys cost the least to write, whole items need no second read. */
+  readonly holds: 'keys' | 'items';
+}
+
+/** The state table: everything Jobwire goes by. */
+export const stateSchema = {
   partitionKey: 'pk',
   sortKey: 'sk',
-  /** Epoch seconds after which DynamoDB may delete the item; readers judge by `expiresAt` (epoch ms) where it matters. */
   ttlAttribute: 'ttl',
   indexes: {
     /** What is due: polls (`POLLS#region#shard`) and cursors (`DRAINS#region#sink#shard`), by instant. */
-    due: { partitionKey: 'duePk', sortKey: 'dueSk' },
+    due: { partitionKey: 'duePk', sortKey: 'dueSk', holds: 'keys' },
     /** Jobs of an account in one status, by due day. */
-    jobsByStatus: { partitionKey: 'statusPk', sortKey: 'statusSk' },
+    jobsByStatus: { partitionKey: 'statusPk', sortKey: 'statusSk', holds: 'keys' },
     /** Open, undispatched jobs of an account by due day: what is late, what is due on a day. */
-    jobsByDue: { partitionKey: 'openPk', sortKey: 'openSk' },
+    jobsByDue: { partitionKey: 'openPk', sortKey: 'openSk', holds: 'keys' },
     /** Jobs of an account by order number. */
-    jobsByOrder: { partitionKey: 'orderPk', sortKey: 'orderSk' },
+    jobsByOrder: { partitionKey: 'orderPk', sortKey: 'orderSk', holds: 'keys' },
   },
-} as const;
+} as const satisfies TableSchema;
+
+/** The history table: what is only looked back at, and leaves by itself. */
+export const historySchema = {
+  partitionKey: 'pk',
+  sortKey: 'sk',
+  ttlAttribute: 'ttl',
+  indexes: {
+    /** What became of one event, at all sinks, by instant: written with each delivery and seldom read, so keys only. */
+    byEvent: { partitionKey: 'eventPk', sortKey: 'sk', holds: 'keys' },
+    /** Deliveries of a sink that failed, by instant: few, and read by the page. */
+    failures: { partitionKey: 'failedPk', sortKey: 'sk', holds: 'items' },
+  },
+} as const satisfies TableSchema;
 
 /** An account is known by its region and its id; ids are unique within a region (rule 17). */
 export interface AccountRef {
@@ -51,6 +81,8 @@ export const POLL_SHARDS = 8;
 export const DRAIN_SHARDS = 2;
 /** Over how many partitions the wake marks of one region are spread. */
 export const WAKE_SHARDS = 4;
+/** Over how many partitions the deliveries to one sink are spread: each takes 1,000 write units a second. */
+export const DELIVERY_SHARDS = 4;
 
 /** The key of every kind of item. Texts sort by code unit, so numbers are padded. */
 export const keys = {
@@ -82,6 +114,15 @@ export const keys = {
   }),
   /** All sinks of a region stand in one partition, so that they can be listed. */
   sink: (region: string, sink: string): Key => ({ pk: sinkPk(region), sk: sink }),
+  /** Who is at work on an endpoint as a whole: its making, changing, deleting. */
+  endpointLock: (region: string, endpoint: string): Key => ({
+    pk: endpointLockPk(region),
+    sk: endpoint,
+  }),
+  /** What nobody is shown of an endpoint, encrypted: where there is no other store for it. */
+  endpointSecrets: (region: string, endpoint: string): Key => ({ pk: `SECRETS#${region}`, sk: endpoint }),
+  /** A text that the key of those secrets was tried on. */
+  secretKeyCheck: (): Key => ({ pk: 'SECRETS', sk: 'KEY' }),
   cursor: (region: string, sink: string, account: string): Key => ({
     pk: cursorPk(region, sink),
     sk: account,
@@ -93,10 +134,20 @@ export const keys = {
     pk: cursorPk(region, sink),
     sk: `${account}#${replay}`,
   }),
+  /** An event that a sink refused to the last attempt. */
+  dead: (region: string, sink: string, account: string, sequence: number): Key => ({
+    pk: deadPk(region, sink),
+    sk: `${account}#${pad(sequence, 16)}`,
+  }),
   /** An event set aside for a sink; those of one lane stand together, first to last. */
   parked: (region: string, sink: string, account: string, lane: string, sequence: number): Key => ({
     pk: parkedPk(region, sink),
     sk: `${account}#${lane}#${pad(sequence, 16)}`,
+  }),
+  /** History: an attempt to deliver an event, by the instant (epoch ms) it began. */
+  delivery: (region: string, sink: string, eventId: string, at: number, id: string): Key => ({
+    pk: deliveryPk(region, sink, shardOf(eventId, DELIVERY_SHARDS)),
+    sk: `${instantText(at)}#${id}`,
   }),
 } as const;
 
@@ -117,12 +168,24 @@ export const wakePk = (region: string, shard: number): string => `WAKE#${region}
 /** Partition of the sinks of a region. */
 export const sinkPk = (region: string): string => `SINKS#${region}`;
 
+/** Partition of the locks of a region's endpoints. */
+export const endpointLockPk = (region: string): string => `ENDPOINTS#${region}`;
 /** Partition of a sink's cursors. */
 export const cursorPk = (region: string, sink: string): string => `CURSORS#${region}#${sink}`;
 /** Partition of the replays to a sink. */
 export const replayPk = (region: string, sink: string): string => `REPLAYS#${region}#${sink}`;
 /** Partition of the events set aside for a sink. */
 export const parkedPk = (region: string, sink: string): string => `PARKED#${region}#${sink}`;
+/** History: partition of one shard of the deliveries to a sink. */
+export const deliveryPk = (region: string, sink: string, shard: number | string): string =>
+  `DELIVERIES#${region}#${sink}#${shard}`;
+/** History: partition of an event in the `byEvent` index. */
+export const eventDeliveriesPk = (region: string, eventId: string): string => `${region}#${eventId}`;
+/** History: partition of a sink's deliveries with one outcome in the `failures` index. */
+export const failuresPk = (region: string, sink: string, outcome: 'rejected' | 'retry'): string =>
+  `${region}#${sink}#${outcome}`;
+/** Partition of the events that a sink refused to the last attempt. */
+export const deadPk = (region: string, sink: string): string => `DEAD#${region}#${sink}`;
 
 /** Where an account's next poll stands in the `due` index. */
 export function pollDue(ref: AccountRef, dueAt: number): { duePk: string; dueSk: string } {
@@ -134,16 +197,19 @@ export function pollDue(ref: AccountRef, dueAt: number): { duePk: string; dueSk:
 /** Partition of one shard of a region's due polls in the `due` index. */
 export const pollDuePk = (region: string, shard: number): string => `POLLS#${region}#${shard}`;
 
-/** Where a cursor with something to deliver stands in the `due` index. */
+/** The bound of what is due by an instant, in the sort keys of the `due` index. */
+export const dueUntil = (now: number): string => `${instantText(now)}~`;
+
+/** Where a cursor or a parked lane with something to deliver stands in the `due` index; `what` is its sort key. */
 export function drainDue(
   region: string,
   sink: string,
-  account: string,
+  what: string,
   dueAt: number,
 ): { duePk: string; dueSk: string } {
   return {
-    duePk: drainDuePk(region, sink, shardOf(account, DRAIN_SHARDS)),
-    dueSk: `${instantText(dueAt)}#${account}`,
+    duePk: drainDuePk(region, sink, shardOf(what, DRAIN_SHARDS)),
+    dueSk: `${instantText(dueAt)}#${what}`,
   };
 }
 /** Partition of one shard of a sink's due cursors in the `due` index. */

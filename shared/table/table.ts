@@ -89,6 +89,12 @@ export interface Table {
   getMany(keys: readonly Key[]): Promise<Item[]>;
   /** A range in sort-key order; see {@link Query}. */
   query(query: Query): Promise<Item[]>;
+  /**
+   * Puts without conditions, of any number of items and as cheaply as can be: not all or none, and in no order. Of items with
+   * the same key the last one counts. After a {@link TableError} some are written and some are not; to put them again is
+   * harmless.
+   */
+  putMany(items: readonly Item[]): Promise<void>;
   /** One conditional write (not a `check`). A condition that does not hold is an outcome, not an error. */
   write(write: Exclude<Write, { check: Key }>): Promise<WriteOutcome>;
   /**

@@ -2,20 +2,23 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach } from 'vitest';
+import { afterEach, expect } from 'vitest';
+import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { createEventLog, type LoggedEvent } from '../../shared/log/log.ts';
 import { type DrainDeps, drainSink } from '../../shared/sinks/drain.ts';
 import {
   type Delivery,
   type DeliveryOutcome,
+  type EventFilter,
   registerSink,
   type SinkPort,
   type SinkRecord,
+  toSink,
   wakeSinks,
 } from '../../shared/sinks/sink.ts';
 import { createMemoryTable } from '../../shared/table/memory-table.ts';
-import { type AccountRef, keys } from '../../shared/table/schema.ts';
+import { type AccountRef, cellLog, drainDue, keys } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
 
 /** The region of these tests. */
@@ -61,7 +64,7 @@ export async function createDeliveryRig(
   const now = () => state.now;
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
   const refs = (options.accounts ?? ['acme']).map((account): AccountRef => ({ region: REGION, account }));
-  for (const ref of refs) await table.transact([log.start(ref, 'e1')], randomUUID());
+  for (const ref of [...refs, cellLog(REGION)]) await table.transact([log.start(ref, 'e1')], randomUUID());
   const record: SinkRecord = {
     region: REGION,
     id: 'erp',
@@ -74,19 +77,21 @@ export async function createDeliveryRig(
   };
   await registerSink(table, log, record, refs);
   const got: LoggedEvent[] = [];
+  /** The ids of what was taken as a replay. */
+  const replays: string[] = [];
   const attempts = new Map<string, number>();
   const batches: LoggedEvent[][] = [];
-  const port: SinkPort = {
+  const port: { -readonly [K in keyof SinkPort]: SinkPort[K] } = {
     maxBatch: options.maxBatch ?? 1,
     async deliver(deliveries) {
-      const events = deliveries.map(({ event }) => event);
-      batches.push([...events]);
+      batches.push(deliveries.map(({ event }) => event));
       return Promise.all(
-        events.map(async (event) => {
+        deliveries.map(async ({ event, replay: replayed }) => {
           const attempt = (attempts.get(event.id) ?? 0) + 1;
           attempts.set(event.id, attempt);
           const outcome = await answer(event, attempt);
-          if (outcome.kind === 'delivered') got.push(event);
+          if (replayed) replays.push(event.id);
+          else if (outcome.kind === 'delivered') got.push(event);
           return outcome;
         }),
       );
@@ -107,8 +112,35 @@ export async function createDeliveryRig(
     log,
     refs,
     got,
+    replays,
     batches,
+    port,
+    attempts: (id: string) => attempts.get(id) ?? 0,
     deps,
+    /** The sink as it is stored. */
+    async sink() {
+      const item = await table.get(keys.sink(REGION, 'erp'));
+      if (!item) throw new Error('There is no sink.');
+      return toSink(item);
+    },
+    /** What the cell's own log says: type and data. */
+    async said() {
+      const page = await log.read(cellLog(REGION), 0, 500);
+      if (page?.kind !== 'events') throw new Error('The cell has no log.');
+      return page.events.map(({ json }) => {
+        const { type, data } = JSON.parse(json);
+        expect(catalogue[type as EventType].data.parse(data)).toEqual(data);
+        return { type, ...data };
+      });
+    },
+    /** Begins a replay of the log of an account, as its use-case does. */
+    async replay(id: string, position: number, end: number, filter: EventFilter = {}, account = 'acme') {
+      await table.write({ put: { ...keys.replay(REGION, 'erp', id), filter: JSON.stringify(filter) } });
+      const key = keys.replayCursor(REGION, 'erp', account, id);
+      const due = drainDue(REGION, 'erp', key.sk, state.now);
+      await table.write({ put: { ...key, sink: 'erp', replay: id, position, end, ...due } });
+      return async () => table.get(key);
+    },
     /** Appends events and wakes the sinks, as the stream does. */
     async say(events: EventDraft[], ref: AccountRef | undefined = refs[0]) {
       if (!ref) throw new Error('There is no account.');

@@ -214,7 +214,7 @@ async function assemble<S extends SandboxApp>(
 
 /** One call of a table. */
 export interface TableCall {
-  readonly call: 'get' | 'getMany' | 'query' | 'write' | 'transact';
+  readonly call: 'get' | 'getMany' | 'query' | 'putMany' | 'write' | 'transact';
   /** The partitions it is about, without what comes after the first `#`, such as `STATUS`. */
   readonly of: readonly string[];
 }
@@ -257,6 +257,12 @@ export function watchedTable(
         'getMany',
         wanted.map(({ pk }) => pk),
         () => inner.getMany(wanted),
+      ),
+    putMany: (items) =>
+      watched(
+        'putMany',
+        items.map(({ pk }) => pk),
+        () => inner.putMany(items),
       ),
     query: (query) => watched('query', [query.pk], () => inner.query(query)),
     write: (write) => watched('write', [pkOf(write)], () => inner.write(write)),

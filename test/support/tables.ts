@@ -3,9 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe } from 'vitest';
-import { createStateTable, type EmbeddedDynamo, startDynamo } from '../../local/embedded.ts';
+import { createTable, type EmbeddedDynamo, startDynamo } from '../../local/embedded.ts';
 import { createDynamoTable } from '../../shared/table/dynamo-table.ts';
 import { createMemoryTable } from '../../shared/table/memory-table.ts';
+import { historySchema, stateSchema } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
 
 /** The DynamoDB of a test file. */
@@ -14,6 +15,8 @@ export interface TestDynamo extends EmbeddedDynamo {
   freshTable(): Promise<string>;
   /** The port over a state table of its own. */
   makeTable(): Promise<Table>;
+  /** The port over a history table of its own. */
+  makeHistoryTable(): Promise<Table>;
 }
 
 let started: Promise<TestDynamo> | undefined;
@@ -26,11 +29,16 @@ export function startTestDynamo(): Promise<TestDynamo> {
     const client = dynamo.client();
     const freshTable = async (): Promise<string> => {
       const name = `state-${randomUUID()}`;
-      await createStateTable(client, name);
+      await createTable(client, name, stateSchema);
       return name;
     };
     const makeTable = async () => createDynamoTable(client, { tableName: await freshTable() });
-    return { ...dynamo, freshTable, makeTable };
+    const makeHistoryTable = async () => {
+      const tableName = `history-${randomUUID()}`;
+      await createTable(client, tableName, historySchema);
+      return createDynamoTable(client, { tableName, schema: historySchema });
+    };
+    return { ...dynamo, freshTable, makeTable, makeHistoryTable };
   })();
   return started;
 }
@@ -38,17 +46,29 @@ export function startTestDynamo(): Promise<TestDynamo> {
 /** The implementations of the port. */
 export type TableKind = 'in memory' | 'on DynamoDB';
 
-/** Runs a suite against every implementation of the port. `makeTable` gives an empty table, as often as it is called. */
+/**
+ * Runs a suite against every implementation of the port. `makeTable` gives an empty state table, as often as it is called,
+ * `makeHistoryTable` an empty history table.
+ */
 export function eachTable(
   name: string,
-  suite: (makeTable: () => Promise<Table>, kind: TableKind) => void,
+  suite: (makeTable: () => Promise<Table>, kind: TableKind, makeHistoryTable: () => Promise<Table>) => void,
 ): void {
-  describe(`${name}, in memory`, () => suite(async () => createMemoryTable(), 'in memory'));
+  describe(`${name}, in memory`, () =>
+    suite(
+      async () => createMemoryTable(),
+      'in memory',
+      async () => createMemoryTable(historySchema),
+    ));
   describe(`${name}, on DynamoDB`, () => {
     beforeAll(async () => {
       await startTestDynamo();
     });
-    suite(async () => (await startTestDynamo()).makeTable(), 'on DynamoDB');
+    suite(
+      async () => (await startTestDynamo()).makeTable(),
+      'on DynamoDB',
+      async () => (await startTestDynamo()).makeHistoryTable(),
+    );
   });
 }
 

@@ -1,0 +1,61 @@
+/** Rules for what people write, in the configuration file and in requests, and the sentence for what breaks one. */
+import * as z from 'zod';
+import { eventTypes } from './events/catalogue.ts';
+import { typeMatches } from './events/event.ts';
+
+/** The id that somebody gives to an account, a region or an endpoint. */
+export const id = z
+  .string()
+  .regex(
+    /^[a-z0-9][a-z0-9-]{0,62}$/,
+    'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit',
+  );
+
+/** A webhook secret: `whsec_` and 24–64 bytes in base64. */
+export const webhookSecret = z.string('must be text that begins with whsec_').refine((value) => {
+  const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(value)?.[1];
+  const bytes = encoded === undefined ? 0 : Buffer.from(encoded, 'base64').length;
+  return bytes >= 24 && bytes <= 64;
+}, 'must be "whsec_" and 24 to 64 random bytes in base64');
+
+/** Which event types somebody wants; a final `*` stands for the rest of the name. */
+export const typePatterns = z
+  .array(
+    z
+      .string('must be text')
+      .regex(/^[a-z_.]*\*?$/, 'must be an event type, or the beginning of one and a final *')
+      .refine(
+        (pattern) => eventTypes.some((type) => typeMatches(type, [pattern])),
+        'must match one of the event types that there are',
+      ),
+    'must be a list of event types',
+  )
+  .min(1, 'must name at least one type');
+
+/**
+ * What is wrong, in one sentence without its full stop: it names the field and says what would be right. Values are never
+ * quoted, for they may be secrets. `whole` stands for the document; `issue` is as zod reports it with `reportInput`.
+ */
+export function sentenceOf(issue: z.core.$ZodIssue | undefined, whole: string): string {
+  if (!issue) return `${whole} is not valid`;
+  const where = pathText(issue.path, whole);
+  if (issue.code === 'unrecognized_keys') {
+    const key = [...issue.path, issue.keys[0] ?? ''];
+    return `${pathText(key, whole)} is not a setting that Jobwire knows`;
+  }
+  if (issue.code === 'invalid_key') return `${where} ${issue.issues[0]?.message ?? 'is not a valid name'}`;
+  const missing = issue.code === 'invalid_type' && issue.input === undefined;
+  const rule = issue.message.startsWith('Invalid input')
+    ? `must be ${issue.code === 'invalid_type' ? `of type ${issue.expected}` : 'valid'}`
+    : issue.message;
+  return `${where} ${missing ? `is missing; it ${rule}` : rule}`;
+}
+
+/** The place of a field, as one would write it. */
+export function pathText(path: readonly PropertyKey[], whole: string): string {
+  if (path.length === 0) return whole;
+  return path.reduce<string>((text, part) => {
+    if (typeof part === 'number') return `${text}[${part}]`;
+    return text === '' ? String(part) : `${text}.${String(part)}`;
+  }, '');
+}

@@ -1,0 +1,668 @@
+/**
+ * Endpoints: webhooks that people make, change and take away. An endpoint is a sink of kind `webhook`; its secrets stand
+ * apart. What is made in several writes is made in an order in which a crash leaves nothing that counts:
+ *
+ *   create   lock ── remains of an earlier one gone ── secrets ── cursors ── sink item
+ *   change   lock ── secrets ── cursors of added accounts ── sink item ── cursors of removed ones gone
+ *   delete   lock ── sink item gone ── cursors, parked events, replays gone ── secrets gone
+ *
+ * Without its item there is no endpoint, whatever else is there. The lock keeps two of these apart; it ends by itself. A
+ * drain of an earlier endpoint of the same id that is still running is fenced off: its cursors carry a higher token.
+ *
+ * What is NOT guaranteed: that a receiver hears nothing after its endpoint was deleted, paused or changed; what is under
+ * way arrives, and a drain that runs goes by the record it has read until its lease ends.
+ */
+import pLimit from 'p-limit';
+import type * as z from 'zod';
+import type { EventType } from '../events/catalogue.ts';
+import type { EventLog, LoggedEvent } from '../log/log.ts';
+import {
+  CELL_LOG,
+  cellLog,
+  cursorPk,
+  drainDue,
+  endpointLockPk,
+  keys,
+  pad,
+  parkedPk,
+  replayPk,
+  sinkPk,
+} from '../table/schema.ts';
+import type { Clause, Item, Table, Value } from '../table/table.ts';
+import { listAccounts } from '../tracking/accounts.ts';
+import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
+import { checkInput, EndpointChange, NewEndpoint, Rotation, refuseEndpointUrl } from './endpoint-input.ts';
+import { findPlace, type Place, type Placed } from './positions.ts';
+import {
+  KEEP_OLD_SECONDS,
+  MAX_RETIRING,
+  newSigningSecret,
+  rotated,
+  type SigningSecrets,
+} from './signing-secrets.ts';
+import { type EventFilter, follows, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
+
+/** What the use-cases of endpoints need. */
+export interface EndpointDeps extends AttemptDeps {
+  readonly table: Table;
+  readonly log: EventLog;
+  readonly secrets: SigningSecrets;
+  readonly newId: () => string;
+  readonly allowPrivateNetworks: boolean;
+  /** What `dataschema` of a ping starts with. */
+  readonly schemaBaseUrl: string;
+}
+
+/** An endpoint as it is shown: without its secrets, and without the values of its headers. Instants are epoch ms. */
+export interface Endpoint extends EventFilter {
+  readonly region: string;
+  readonly id: string;
+  readonly url: string;
+  /** Empty: all, also those that come later. */
+  readonly accounts: readonly string[];
+  /** Names of the headers that each request carries besides ours. */
+  readonly headers: readonly string[];
+  readonly concurrency: number | null;
+  readonly ratePerSecond: number | null;
+  readonly description: string | null;
+  readonly paused: boolean;
+  /** Whether it was made here; one that the configuration declares can only be changed there. */
+  readonly managed: boolean;
+  /** Counted up with each change. */
+  readonly revision: number;
+  readonly createdAt: number | null;
+  readonly changedAt: number | null;
+}
+
+/** Why something was not done, in one sentence. */
+export type Refusal = {
+  readonly kind: /** What was asked for can't be. */
+    | 'refused'
+    /** There is no such thing. */
+    | 'unknown'
+    /** It stands otherwise than was assumed, or somebody else is at work on it. */
+    | 'conflict';
+  readonly reason: string;
+};
+
+/** For changes on the condition that nothing was changed since. */
+export interface Expectation {
+  readonly revision?: number;
+}
+
+/** Accounts of one region that an endpoint that follows all of them is prepared for; others begin with their first event. */
+const MAX_ACCOUNTS = 10_000;
+const WRITES_AT_ONCE = 16;
+/** How long making, changing or deleting may take before somebody else may try. */
+const LOCK_MS = 120_000;
+/** How long it is remembered which leases an endpoint had that is gone. */
+const LOCK_TTL_MS = 86_400_000;
+/** How often a change is decided anew because somebody else came in between. */
+const ATTEMPTS = 5;
+
+/** What came of making an endpoint. */
+export type Created = {
+  readonly kind: 'created';
+  readonly endpoint: Endpoint;
+  /** Shown here and never again. */
+  readonly secret: string;
+  /** Accounts that start later than was asked for, for what is left of their logs begins later. */
+  readonly late: readonly string[];
+};
+
+/**
+ * Makes an endpoint. An id and a secret are generated unless given. It starts now unless told otherwise; accounts that are
+ * registered later start at their beginning. Nothing is stored when it is refused.
+ */
+export async function createEndpoint(
+  deps: EndpointDeps,
+  region: string,
+  input: unknown,
+): Promise<Created | Refusal> {
+  const checked = checkInput(NewEndpoint, input);
+  if (checked.kind === 'refused') return checked;
+  const { id = newEndpointId(deps), secret = newSigningSecret(), start = 'now', ...fields } = checked.value;
+  const record = toRecord(region, id, fields);
+  const refusal = await refuseRecord(deps, record);
+  if (refusal) return refusal;
+  if (await deps.table.get(keys.sink(region, id))) return taken(id);
+  const place = await startingAt(deps, region, await followed(deps, record), start);
+  if (place.kind !== 'placed') return place;
+
+  return withLock(deps, region, id, async (lock) => {
+    if (await deps.table.get(keys.sink(region, id))) return taken(id);
+    const now = deps.now();
+    const remains = await removeRemains(deps, region, id);
+    const fence = Math.max(now, lock.fence + 1, remains.fence + 1);
+    const { headers } = fields;
+    await deps.secrets.save(region, id, { secrets: [secret], ...(headers ? { headers } : {}) });
+    await putCursors(deps, record, place.positions, fence);
+    const item: Item = {
+      ...keys.sink(region, id),
+      ...attributesOf(record, fields),
+      revision: 1,
+      createdAt: now,
+      changedAt: now,
+      // Whoever drains it has a later token than any drain before.
+      leaseToken: fence,
+    };
+    const made = await deps.table.transact(
+      [
+        { check: keys.endpointLock(region, id), when: [['owner', '=', lock.owner]] },
+        { put: item, when: [['pk', 'absent']] },
+      ],
+      deps.newId(),
+    );
+    if (!made.done) return made.failed.includes(1) ? taken(id) : beingWorkedOn(id);
+    return { kind: 'created', endpoint: toEndpoint(item), secret, late: place.late };
+  });
+}
+
+/**
+ * Changes an endpoint: what is absent stays, null takes a restriction away. Accounts that are added start now unless
+ * `start` says otherwise; the places in the logs of those that are removed are forgotten.
+ */
+export async function changeEndpoint(
+  deps: EndpointDeps,
+  region: string,
+  id: string,
+  input: unknown,
+  expected: Expectation = {},
+): Promise<{ readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal> {
+  const checked = checkInput(EndpointChange, input);
+  if (checked.kind === 'refused') return checked;
+  const { start, ...change } = checked.value;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const found = await findManaged(deps, region, id, expected);
+    if (found.kind !== 'found') return found;
+    const { item } = found;
+    const before = toSink(item);
+    const fields = mergedFields(item, change);
+    const record = { ...toRecord(region, id, fields), paused: before.paused };
+    const refusal = await refuseRecord(deps, record);
+    if (refusal) return refusal;
+    const added = (await followed(deps, record)).filter((account) => !follows(before, account));
+    if (start !== undefined && added.length === 0) {
+      return { kind: 'refused', reason: 'start is for accounts that are added, and none is.' };
+    }
+    const place = await startingAt(deps, region, added, start ?? 'now');
+    if (place.kind !== 'placed') return place;
+
+    const outcome = await withLock(deps, region, id, async () => {
+      const still = await deps.table.get(keys.sink(region, id));
+      if (!still || revisionOf(still) !== revisionOf(item)) return undefined;
+      if (change.headers !== undefined) {
+        const kept = await deps.secrets.load(region, id);
+        if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
+        const { headers: _, ...others } = kept;
+        await deps.secrets.save(region, id, {
+          ...others,
+          ...(change.headers ? { headers: change.headers } : {}),
+        });
+      }
+      // A drain under way does not follow them yet; whoever comes after it has a higher token.
+      await putCursors(deps, record, place.positions, Number(still.leaseToken ?? 0) + 1);
+      const changed = await deps.table.write({
+        update: keys.sink(region, id),
+        set: { ...attributesOf(record, fields), revision: revisionOf(item) + 1, changedAt: deps.now() },
+        when: [revisionStill(item), ['kind', 'present']],
+      });
+      if (!changed.done || !changed.item) return undefined;
+      // Also what an earlier change did not get round to.
+      if ('accounts' in change) await removeUnfollowed(deps, record);
+      return { kind: 'changed' as const, endpoint: toEndpoint(changed.item) };
+    });
+    if (outcome) return outcome;
+  }
+  return changedMeanwhile(id);
+}
+
+/** Deletes an endpoint with everything that was kept of it. Repeating it finishes what was cut off. */
+export async function deleteEndpoint(
+  deps: EndpointDeps,
+  region: string,
+  id: string,
+  expected: Expectation = {},
+): Promise<{ readonly kind: 'deleted' } | Refusal> {
+  return withLock(deps, region, id, async (lock) => {
+    const item = await deps.table.get(keys.sink(region, id));
+    if (item) {
+      const found = manageable(item, id, expected);
+      if (found.kind !== 'found') return found;
+      // Remembered first: what comes after must be able to fence off a drain that still runs.
+      const remembered = await deps.table.write({
+        update: keys.endpointLock(region, id),
+        set: { fence: Math.max(lock.fence, Number(item.leaseToken ?? 0)) },
+        when: [['owner', '=', lock.owner]],
+      });
+      if (!remembered.done) return beingWorkedOn(id);
+      const gone = await deps.table.write({
+        delete: keys.sink(region, id),
+        when: [revisionStill(item), ['kind', 'present']],
+      });
+      if (!gone.done) return changedMeanwhile(id);
+    }
+    const left = await removeRest(deps, region, id);
+    return item || left ? { kind: 'deleted' } : unknownEndpoint(id);
+  });
+}
+
+/**
+ * Finishes what was cut off: takes away what is left of endpoints whose making or deleting ended half way. For a host to
+ * call now and then; gives how many there were.
+ */
+export async function tidyEndpoints(deps: EndpointDeps, region: string): Promise<number> {
+  const now = deps.now();
+  const locks = await deps.table.query({ pk: endpointLockPk(region) });
+  const stale = locks.filter(({ until }) => typeof until === 'number' && until <= now);
+  for (const { sk: id } of stale) {
+    await withLock(deps, region, id, async () => {
+      if (!(await deps.table.get(keys.sink(region, id)))) await removeRest(deps, region, id);
+    });
+  }
+  return stale.length;
+}
+
+/** Holds an endpoint back: it keeps its places in the logs and gets nothing. */
+export function pauseEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
+  return edit(deps, region, id, expected, ({ paused }) => (paused ? undefined : { paused: true }));
+}
+
+/** Lets a paused endpoint go on where it stood. */
+export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
+  return edit(deps, region, id, expected, ({ paused }) => (paused ? { paused: false } : undefined));
+}
+
+/**
+ * Lets an endpoint that was disabled, or that waits after a failure, go on where it stood, with one probe first. That it
+ * was said to be disabled is kept: its recovery will be said. Also for sinks that are built in or that the configuration
+ * declares.
+ */
+export function enableEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
+  const enable = (item: Item) => {
+    const waits = Number(item.waitUntil ?? 0) > deps.now();
+    if (item.disabledAt === undefined && !waits) return undefined;
+    return {
+      disabledAt: undefined,
+      disabledReason: undefined,
+      failingSince: undefined,
+      waitUntil: undefined,
+      failures: Math.max(1, Number(item.failures ?? 0)),
+    };
+  };
+  return edit(deps, region, id, expected, enable, { declared: true });
+}
+
+/**
+ * Gives an endpoint a new signing secret, generated unless given, and shows it. The former ones sign along for a day
+ * unless told otherwise; after that, judged whenever they are read, no longer.
+ */
+export async function rotateSecret(
+  deps: EndpointDeps,
+  region: string,
+  id: string,
+  input: unknown = {},
+): Promise<{ readonly kind: 'rotated'; readonly secret: string; readonly oldSignUntil: number } | Refusal> {
+  const checked = checkInput(Rotation, input);
+  if (checked.kind === 'refused') return checked;
+  const { secret = newSigningSecret(), keepOldSeconds = KEEP_OLD_SECONDS } = checked.value;
+  return withLock(deps, region, id, async () => {
+    const found = await findManaged(deps, region, id, {});
+    if (found.kind !== 'found') return found;
+    const kept = await deps.secrets.load(region, id);
+    if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
+    const now = deps.now();
+    const oldSignUntil = now + keepOldSeconds * 1000;
+    const next = rotated(kept, secret, oldSignUntil, now);
+    if (!next) {
+      const reason = `${MAX_RETIRING} former secrets of the endpoint "${id}" still sign along; wait, or set keepOldSeconds to 0.`;
+      return { kind: 'conflict', reason };
+    }
+    await deps.secrets.save(region, id, next);
+    return { kind: 'rotated', secret, oldSignUntil };
+  });
+}
+
+/** An endpoint, or `undefined`. */
+export async function readEndpoint(
+  deps: Pick<EndpointDeps, 'table'>,
+  region: string,
+  id: string,
+): Promise<Endpoint | undefined> {
+  const item = await deps.table.get(keys.sink(region, id));
+  return item?.kind === 'webhook' ? toEndpoint(item) : undefined;
+}
+
+/** The endpoints of a region, by id. */
+export async function listEndpoints(deps: Pick<EndpointDeps, 'table'>, region: string): Promise<Endpoint[]> {
+  const items = await deps.table.query({ pk: sinkPk(region) });
+  return items.filter(({ kind }) => kind === 'webhook').map(toEndpoint);
+}
+
+/**
+ * Sends one `jobwire.ping` at once, signed as every event is, also to an endpoint that is paused or disabled. It stands in
+ * no log and in the delivery log; cursors and health are left alone.
+ */
+export async function pingEndpoint(
+  deps: EndpointDeps,
+  region: string,
+  id: string,
+): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Refusal> {
+  const item = await deps.table.get(keys.sink(region, id));
+  if (item?.kind !== 'webhook') return unknownEndpoint(id);
+  const event = pingOf(region, id, deps);
+  return { kind: 'attempted', ...(await attemptNow(deps, toSink(item), event, 'ping')) };
+}
+
+function pingOf(region: string, endpoint: string, deps: EndpointDeps): LoggedEvent {
+  const time = deps.now();
+  const id = `ping.${deps.newId()}`;
+  const type: EventType = 'jobwire.ping';
+  const json = JSON.stringify({
+    specversion: '1.0',
+    id,
+    source: `/regions/${region}`,
+    type,
+    time: new Date(time).toISOString(),
+    // It has no place in a log, and stands before everything that has.
+    sequence: pad(0, 20),
+    dataschema: `${deps.schemaBaseUrl}/v1/event-types/${type}/schema`,
+    datacontenttype: 'application/json',
+    data: { region, endpoint },
+  });
+  return { id, account: CELL_LOG, region, sequence: 0, type, time, json };
+}
+
+type Fields = Omit<z.infer<typeof NewEndpoint>, 'id' | 'secret' | 'start'>;
+
+function toRecord(region: string, id: string, fields: Fields): SinkRecord {
+  const { url, accounts = [], types = [], headers: _, description: __, ...others } = fields;
+  const known = Object.entries(others).filter(([, value]) => value !== undefined);
+  return {
+    ...Object.fromEntries(known),
+    ...{ region, id, kind: 'webhook', target: url, paused: false },
+    accounts: [...new Set(accounts)],
+    types: [...new Set(types)],
+  };
+}
+
+/** A record as attributes. The values of headers stand with the secrets. */
+function attributesOf(record: SinkRecord, fields: Fields): { readonly [name: string]: Value | undefined } {
+  return {
+    ...sinkAttributes(record),
+    headers: undefined,
+    headerNames: fields.headers && Object.keys(fields.headers),
+    description: fields.description,
+  };
+}
+
+/** The fields of an endpoint with a change on top. Values of headers are not known here, their names are. */
+function mergedFields(item: Item, change: Omit<EndpointChange, 'start'>): Fields {
+  const { target, accounts, types, orderGroups, origins, jobFields, concurrency, ratePerSecond } =
+    toSink(item);
+  const headerNames = item.headerNames as readonly string[] | undefined;
+  const before = {
+    ...{ url: target, orderGroups, origins, jobFields, concurrency, ratePerSecond },
+    accounts: accounts.length > 0 ? accounts : undefined,
+    types: types.length > 0 ? types : undefined,
+    headers: headerNames && Object.fromEntries(headerNames.map((name) => [name, ''])),
+    description: item.description,
+  };
+  const merged = Object.entries({ ...before, ...withoutUndefined(change) });
+  return Object.fromEntries(merged.filter(([, value]) => value !== null && value !== undefined)) as Fields;
+}
+
+function withoutUndefined(fields: object): object {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+function toEndpoint(item: Item): Endpoint {
+  const sink = toSink(item);
+  const { region, id, target, accounts, types, orderGroups, origins, jobFields, paused } = sink;
+  const number = (name: string) => (typeof item[name] === 'number' ? item[name] : null);
+  return {
+    ...{ region, id, url: target, accounts, types, paused },
+    orderGroups: orderGroups ?? [],
+    origins: origins ?? [],
+    jobFields: jobFields ?? {},
+    headers: (item.headerNames as readonly string[] | undefined) ?? [],
+    concurrency: sink.concurrency ?? null,
+    ratePerSecond: sink.ratePerSecond ?? null,
+    description: typeof item.description === 'string' ? item.description : null,
+    managed: isManaged(item),
+    revision: revisionOf(item),
+    createdAt: number('createdAt'),
+    changedAt: number('changedAt'),
+  };
+}
+
+function newEndpointId({ newId }: EndpointDeps): string {
+  return `ep_${newId()
+    .replace(/[^a-z0-9]/gi, '')
+    .toLowerCase()
+    .slice(0, 24)}`;
+}
+
+const isManaged = (item: Item): boolean => item.createdAt !== undefined;
+const revisionOf = (item: Item): number => Number(item.revision ?? 0);
+
+/** Nobody has changed it since it was read. */
+function revisionStill(item: Item): Clause {
+  return item.revision === undefined ? ['revision', 'absent'] : ['revision', '=', revisionOf(item)];
+}
+
+/** What the shape of the input can't tell. */
+async function refuseRecord(deps: EndpointDeps, record: SinkRecord): Promise<Refusal | undefined> {
+  const url = refuseEndpointUrl(record.target, deps.allowPrivateNetworks);
+  if (url) return { kind: 'refused', reason: url };
+  return refuseAccounts(deps.table, record.region, record.accounts, 'accounts');
+}
+
+/** Why the accounts can't be followed: the first that is not known, by its name. */
+export async function refuseAccounts(
+  table: Table,
+  region: string,
+  accounts: readonly string[],
+  field: string,
+): Promise<Refusal | undefined> {
+  const known = await table.getMany(accounts.map((account) => keys.account({ region, account })));
+  const stranger = accounts.find((account) => !known.some(({ sk }) => sk === account));
+  if (stranger === undefined) return undefined;
+  return {
+    kind: 'refused',
+    reason: `${field} must name accounts that are registered, and "${stranger}" is not.`,
+  };
+}
+
+/** The logs a sink follows, as of now: the accounts, and the cell's own for one that follows everything. */
+export async function followed(
+  deps: Pick<EndpointDeps, 'table' | 'log'>,
+  sink: SinkRecord,
+): Promise<readonly string[]> {
+  if (sink.accounts.length > 0) return sink.accounts;
+  const accounts = await listAccounts(deps.table, sink.region, MAX_ACCOUNTS);
+  const cell = await deps.log.head(cellLog(sink.region));
+  return [...accounts.map(({ account }) => account), ...(cell ? [CELL_LOG] : [])];
+}
+
+/** Where accounts start; those that are not named start now. */
+async function startingAt(
+  deps: EndpointDeps,
+  region: string,
+  accounts: readonly string[],
+  start: Place,
+): Promise<Extract<Placed, { kind: 'placed' }> | Refusal> {
+  const place = await findPlace(deps.log, region, accounts, start, deps.now());
+  if (place.kind === 'refused') return { kind: 'refused', reason: `start ${place.reason}.` };
+  const others = accounts.filter((account) => !place.positions.has(account));
+  const now = await findPlace(deps.log, region, others, 'now', deps.now());
+  const more = now.kind === 'placed' ? now.positions : [];
+  return { ...place, positions: new Map([...place.positions, ...more]) };
+}
+
+/**
+ * Puts the cursors of a sink, over whatever is left there of an earlier one. They are due at once, for what happens before
+ * the sink is there to be woken; drains of a lower token than the fence can't move them.
+ */
+async function putCursors(
+  deps: EndpointDeps,
+  { region, id }: SinkRecord,
+  positions: ReadonlyMap<string, number>,
+  fence: number,
+): Promise<void> {
+  await pLimit(WRITES_AT_ONCE).map([...positions], ([account, position]) => {
+    const due = drainDue(region, id, account, deps.now());
+    return deps.table.write({
+      put: { ...keys.cursor(region, id, account), sink: id, position, fence, ...due },
+    });
+  });
+}
+
+/** Partitions of everything that is kept of a sink besides its record. */
+const partsOf = (region: string, id: string): readonly string[] => [
+  cursorPk(region, id),
+  parkedPk(region, id),
+  replayPk(region, id),
+];
+
+/** Takes away what is left of an endpoint that is gone: how many items, and the highest fence among its cursors. */
+async function removeRemains(
+  { table }: EndpointDeps,
+  region: string,
+  id: string,
+): Promise<{ readonly count: number; readonly fence: number }> {
+  const parts = await Promise.all(partsOf(region, id).map((pk) => table.query({ pk })));
+  const items = parts.flat();
+  await removeAll(table, items);
+  return { count: items.length, fence: Math.max(0, ...items.map(({ fence }) => Number(fence ?? 0))) };
+}
+
+/** Takes away everything that is kept of an endpoint without a record. False when there was nothing. */
+async function removeRest(deps: EndpointDeps, region: string, id: string): Promise<boolean> {
+  const remains = await removeRemains(deps, region, id);
+  // What can't be read is there as well.
+  const secrets = await deps.secrets.load(region, id).catch(() => true);
+  if (secrets) await deps.secrets.remove(region, id);
+  return remains.count > 0 || Boolean(secrets);
+}
+
+/** Takes away the cursors, also those of replays, of accounts that a sink does not follow. */
+async function removeUnfollowed({ table }: EndpointDeps, record: SinkRecord): Promise<void> {
+  const cursors = await table.query({ pk: cursorPk(record.region, record.id) });
+  await removeAll(
+    table,
+    cursors.filter(({ sk }) => !follows(record, sk.split('#')[0] ?? '')),
+  );
+}
+
+async function removeAll(table: Table, items: readonly Item[]): Promise<void> {
+  await pLimit(WRITES_AT_ONCE).map(items, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
+}
+
+/** Changes the item of an endpoint on the condition that it stands as it was read; what is as it should be is not written. */
+async function edit(
+  deps: EndpointDeps,
+  region: string,
+  id: string,
+  expected: Expectation,
+  decide: (item: Item) => { readonly [attribute: string]: Value | undefined } | undefined,
+  options: { readonly declared?: boolean } = {},
+): Promise<{ readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const found = await findManaged(deps, region, id, expected, options);
+    if (found.kind !== 'found') return found;
+    const { item } = found;
+    const set = decide(item);
+    if (!set) return { kind: 'changed', endpoint: toEndpoint(item) };
+    const changed = await deps.table.write({
+      update: keys.sink(region, id),
+      set: { ...set, revision: revisionOf(item) + 1, changedAt: deps.now() },
+      when: [revisionStill(item), ['kind', 'present']],
+    });
+    if (changed.done && changed.item) return { kind: 'changed', endpoint: toEndpoint(changed.item) };
+  }
+  return changedMeanwhile(id);
+}
+
+type Found = { readonly kind: 'found'; readonly item: Item } | Refusal;
+
+async function findManaged(
+  { table }: EndpointDeps,
+  region: string,
+  id: string,
+  expected: Expectation,
+  options: { readonly declared?: boolean } = {},
+): Promise<Found> {
+  const item = await table.get(keys.sink(region, id));
+  return item ? manageable(item, id, expected, options) : unknownEndpoint(id);
+}
+
+function manageable(
+  item: Item,
+  id: string,
+  expected: Expectation,
+  options: { readonly declared?: boolean } = {},
+): Found {
+  if (options.declared) return unlessChanged(item, id, expected);
+  if (item.kind !== 'webhook') return unknownEndpoint(id);
+  if (!isManaged(item)) {
+    const reason = `The endpoint "${id}" is declared in the configuration and can only be changed there.`;
+    return { kind: 'refused', reason };
+  }
+  return unlessChanged(item, id, expected);
+}
+
+function unlessChanged(item: Item, id: string, { revision = revisionOf(item) }: Expectation): Found {
+  return revision === revisionOf(item) ? { kind: 'found', item } : changedMeanwhile(id);
+}
+
+interface Lock {
+  readonly owner: string;
+  /** The highest token that a lease of an earlier endpoint of this id had. */
+  readonly fence: number;
+}
+
+/** Does something with an endpoint that nobody else may do at the same time. */
+export async function withLock<T>(
+  { table, newId, now }: Pick<EndpointDeps, 'table' | 'newId' | 'now'>,
+  region: string,
+  id: string,
+  work: (lock: Lock) => Promise<T>,
+): Promise<T | Refusal> {
+  const key = keys.endpointLock(region, id);
+  const owner = newId();
+  const at = now();
+  const taken = await table.write({
+    update: key,
+    // It stays until it is given back, so that what was cut off can be found.
+    set: { owner, until: at + LOCK_MS, ttl: undefined },
+    when: [['until', 'absent or <=', at]],
+  });
+  if (!taken.done && taken.item?.owner !== owner) return beingWorkedOn(id);
+  try {
+    return await work({ owner, fence: Number(taken.item?.fence ?? 0) });
+  } finally {
+    // One that can't be given back ends by itself.
+    const ttl = Math.ceil((now() + LOCK_TTL_MS) / 1000);
+    await table
+      .write({ update: key, set: { owner: undefined, until: undefined, ttl }, when: [['owner', '=', owner]] })
+      .catch(() => undefined);
+  }
+}
+
+const unknownEndpoint = (id: string): Refusal => ({
+  kind: 'unknown',
+  reason: `There is no endpoint "${id}".`,
+});
+const taken = (id: string): Refusal => ({
+  kind: 'conflict',
+  reason: `id must be new, and there is an endpoint "${id}" already.`,
+});
+const changedMeanwhile = (id: string): Refusal => ({
+  kind: 'conflict',
+  reason: `The endpoint "${id}" was changed meanwhile; read it again.`,
+});
+const beingWorkedOn = (id: string): Refusal => ({
+  kind: 'conflict',
+  reason: `Somebody else is at work on "${id}" at this moment; try again in two minutes at the latest.`,
+});

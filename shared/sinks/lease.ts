@@ -1,0 +1,111 @@
+/**
+ * The lease of a sink: who drains it. Fenced: each holder has a higher token than the one before, and whatever it writes
+ * about the sink is refused once there is a higher one. What is NOT guaranteed: that a holder that lost its lease stops at
+ * once; it can deliver again what its successor does.
+ */
+import { keys } from '../table/schema.ts';
+import type { Clause, Item, Table, Value } from '../table/table.ts';
+import { isReady } from './health.ts';
+import { type Sink, type SinkRecord, toSink } from './sink.ts';
+
+/** How long a lease holds if its holder dies. */
+const LEASE_MS = 60_000;
+/** How old it gets before it is renewed. An attempt takes up to 15 s, so there are several occasions until it ends. */
+const RENEW_AFTER_MS = 15_000;
+
+/** A lease that is held. */
+export class Lease {
+  readonly token: number;
+  readonly #table: Table;
+  readonly #key: { readonly pk: string; readonly sk: string };
+  #takenAt: number;
+  #lost = false;
+
+  constructor(
+    table: Table,
+    sink: { readonly region: string; readonly id: string },
+    token: number,
+    takenAt: number,
+  ) {
+    this.#table = table;
+    this.#key = keys.sink(sink.region, sink.id);
+    this.token = token;
+    this.#takenAt = takenAt;
+  }
+
+  /** Whether somebody else is known to have it. */
+  get isLost(): boolean {
+    return this.#lost;
+  }
+
+  /** The condition on the sink's item that nobody else has taken the lease. */
+  get held(): Clause {
+    return ['leaseToken', '=', this.token];
+  }
+
+  /** Whether it is time to {@link renew}. */
+  isAging(now: number): boolean {
+    return now >= this.#takenAt + RENEW_AFTER_MS;
+  }
+
+  /** Holds it for longer, unless it is lost. */
+  async renew(now: number): Promise<void> {
+    this.#takenAt = now;
+    await this.note({ leaseUntil: now + LEASE_MS });
+  }
+
+  /** Somebody else has it, as a write that was conditional on {@link held} has shown. */
+  lose(): void {
+    this.#lost = true;
+  }
+
+  /** Writes attributes of the sink, unless the lease is lost. */
+  async note(set: { readonly [attribute: string]: Value | undefined }): Promise<void> {
+    const outcome = await this.#table.write({ update: this.#key, set, when: [this.held] });
+    if (!outcome.done) this.#lost = true;
+  }
+
+  /** Gives it back, together with what was learned. */
+  async release(set: { readonly [attribute: string]: Value | undefined }): Promise<void> {
+    await this.note({ ...set, leaseUntil: undefined, leaseOwner: undefined });
+  }
+}
+
+/** The lease of a sink and the sink as it stands; `undefined` while another drain has it, or the sink can't be drained now. */
+export async function takeLease(
+  table: Table,
+  region: string,
+  id: string,
+  now: number,
+  newId: () => string,
+): Promise<{ readonly lease: Lease; readonly sink: Sink; readonly item: Item } | undefined> {
+  const key = keys.sink(region, id);
+  const known = await table.get(key);
+  if (known?.kind === undefined || !isReady(toSink(known), now)) return undefined;
+  const before = typeof known.leaseToken === 'number' ? known.leaseToken : undefined;
+  // The clock's part keeps a sink that was deleted and made again from giving out a token twice.
+  const token = Math.max(now, (before ?? 0) + 1);
+  const owner = newId();
+  const outcome = await table.write({
+    update: key,
+    set: { leaseUntil: now + LEASE_MS, leaseToken: token, leaseOwner: owner },
+    when: [
+      ['kind', 'present'],
+      ['leaseUntil', 'absent or <=', now],
+      before === undefined ? ['leaseToken', 'absent'] : ['leaseToken', '=', before],
+    ],
+  });
+  // A retry after a lost answer finds its own lease.
+  const mine = outcome.done || outcome.item?.leaseOwner === owner;
+  if (!mine || !outcome.item) return undefined;
+  const sink = toSink(outcome.item);
+  return { lease: new Lease(table, sink, token, now), sink, item: outcome.item };
+}
+
+/** Ends the lease of whoever holds it; its fencing token stays the highest, so a holder that is alive after all is fenced off. */
+export async function breakLease(table: Table, sink: Pick<SinkRecord, 'region' | 'id'>): Promise<void> {
+  await table.write({
+    update: keys.sink(sink.region, sink.id),
+    set: { leaseUntil: undefined, leaseOwner: undefined },
+  });
+}
