@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { DeliveryEntry } from '../shared/sinks/delivery-log.ts';
 import { drainSink } from '../shared/sinks/drain.ts';
 import { enabled, healthAttributes } from '../shared/sinks/health.ts';
-import { discardParked, listParked, retryParked } from '../shared/sinks/parking.ts';
+import { discardParked, listDead, listParked, retryParked } from '../shared/sinks/parking.ts';
 import {
   type DeliveryOutcome,
   dueSinks,
@@ -462,8 +462,8 @@ describe('refused events', () => {
         reason: 'The endpoint answered 422.',
       },
     ]);
-    expect(await rig.table.query({ pk: deadPk(REGION, 'erp') })).toMatchObject([
-      { eventId: 'acme.e1.1', attempts: 4 },
+    expect(await listDead(rig.table, REGION, 'erp', 10)).toMatchObject([
+      { eventId: 'acme.e1.1', attempts: 4, sequence: 1, diedAt: expect.any(Number) },
     ]);
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });

@@ -5,7 +5,7 @@
  */
 
 import type { EventLog, LoggedEvent } from '../log/log.ts';
-import { cellLog, drainDue, keys, parkedPk } from '../table/schema.ts';
+import { cellLog, deadPk, drainDue, keys, parkedPk } from '../table/schema.ts';
 import type { Item, Table, Write } from '../table/table.ts';
 import { waitOf } from './health.ts';
 import { laneOf } from './window.ts';
@@ -237,6 +237,20 @@ export class ParkedLanes {
 /** Everything set aside for a sink, first to last within each lane. */
 export async function listParked(table: Table, region: string, sink: string): Promise<ParkedEvent[]> {
   return (await table.query({ pk: parkedPk(region, sink) })).map(toParked);
+}
+
+/** The events that a sink refused to the last attempt, while they are kept. */
+export async function listDead(
+  table: Table,
+  region: string,
+  sink: string,
+  limit: number,
+): Promise<DeadEvent[]> {
+  const items = await table.query({ pk: deadPk(region, sink), limit });
+  return items.map((item) => {
+    const { retryAt: _retryAt, ...dead } = toParked(item);
+    return { ...dead, diedAt: Number(item.diedAt) };
+  });
 }
 
 /** Has the first event of a lane tried again with the next drain. False when nothing of the lane is set aside. */
