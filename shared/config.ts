@@ -1,6 +1,6 @@
 /** The configuration file of a self-hosted Jobwire: what it may hold, and one clear sentence when it doesn't. */
 import * as z from 'zod';
-import { id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
+import { endpointId, id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
 import { refuseUrl } from './sinks/outbound.ts';
 
 /** The waits before the retries of a failing endpoint: the schedule of the Standard Webhooks specification. */
@@ -50,7 +50,7 @@ const schema = z
     endpoints: z
       .array(
         z.strictObject({
-          id,
+          id: endpointId,
           url: z.string('must be a URL'),
           secret: webhookSecret,
           /** Absent: all accounts. */
