@@ -1,6 +1,6 @@
 /** The configuration file of a self-hosted Jobwire: what it may hold, and one clear sentence when it doesn't. */
 import * as z from 'zod';
-import { id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
+import { endpointId, id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
 import { endpointFields } from './sinks/endpoint-input.ts';
 import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './sinks/health.ts';
 import { refuseUrl } from './sinks/outbound.ts';
@@ -49,7 +49,7 @@ const schema = z
     endpoints: z
       .array(
         z.strictObject({
-          id,
+          id: endpointId,
           url: z.string('must be a URL'),
           /** A list while one is being rotated out, the new one first: each request carries a signature of every one. */
           secret: z.union(

@@ -127,6 +127,74 @@ describe('cursor engine', () => {
     expect(await rig.table.get(keys.cursor(REGION, 'erp', 'other'))).toBeUndefined();
   });
 
+  test('an account that was taken away from a sink gets through nothing more, whatever was due, set aside or asked for again', async () => {
+    const rig = await createDeliveryRig(
+      ({ sequence }) =>
+        sequence === 1 ? { kind: 'rejected', reason: 'The endpoint answered 422.' } : { kind: 'delivered' },
+      { accounts: ['acme', 'other'], record: { accounts: ['acme', 'other'] } },
+    );
+    await rig.say([moved(1, 'a')]);
+    await rig.say([moved(1, 'a'), moved(2, 'a')], rig.refs[1]);
+    expect(await rig.drain()).toMatchObject({ delivered: 1, parked: 2 });
+    await rig.say([moved(3, 'b')]);
+    await rig.say([moved(3, 'b')], rig.refs[1]);
+    const replayed = await rig.replay('r1', 0, 2, {}, 'other');
+    await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { accounts: ['acme'] } });
+    rig.got.length = 0;
+    rig.state.now += 10_000;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1, failed: 1 });
+    expect(rig.got.map(({ id }) => id)).toEqual(['acme.e1.2']);
+    expect(rig.replays).toEqual([]);
+    expect(await replayed()).toBeUndefined();
+    expect((await listParked(rig.table, REGION, 'erp')).map(({ account }) => account)).toEqual(['acme']);
+    expect(await rig.position('other'), 'it may be added again').toEqual({ position: 2, due: false });
+    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
+  });
+
+  test('an account that is added while a drain runs keeps its place, and stays due for the next one', async () => {
+    const rig = await createDeliveryRig(
+      async (event) => {
+        if (event.account === 'acme') {
+          await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { accounts: ['acme', 'other'] } });
+          await rig.say([moved(1, 'b')], rig.refs[1]);
+          rig.state.now += 3_000;
+        }
+        return { kind: 'delivered' };
+      },
+      { accounts: ['acme', 'other'], record: { accounts: ['acme'] } },
+    );
+    await rig.say([moved(1, 'a')], rig.refs[1]);
+    const cursor = { ...keys.cursor(REGION, 'erp', 'other'), sink: 'erp', position: 1 };
+    await rig.table.write({ put: cursor });
+    await rig.say([moved(1, 'a'), moved(2, 'a'), moved(3, 'a')]);
+    expect(await rig.drain()).toMatchObject({ delivered: 3 });
+    expect(await rig.position('other')).toEqual({ position: 1, due: true });
+    await rig.drain();
+    expect(rig.got.map(({ id }) => id)).toContain('other.e1.2');
+    expect(rig.got.map(({ id }) => id)).not.toContain('other.e1.1');
+  });
+
+  test('a cursor that is taken away while it is looked up is not made anew, which would tell everything again', async () => {
+    const memory = createMemoryTable();
+    const key = keys.cursor(REGION, 'erp', 'acme');
+    let accounts = ['acme', 'other'];
+    const table: Table = {
+      ...memory,
+      async query(query) {
+        const found = await memory.query(query);
+        if (query.index !== 'due' || !found.some(({ sk }) => sk === key.sk)) return found;
+        await memory.write({ update: keys.sink(REGION, 'erp'), set: { accounts } });
+        await memory.write({ delete: key });
+        return found;
+      },
+    };
+    const rig = await createDeliveryRig(delivered, { table, accounts, record: { accounts } });
+    await rig.say([moved(1, 'a'), moved(1, 'b')]);
+    accounts = ['other'];
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 0 });
+    expect(await memory.get(key)).toBeUndefined();
+  });
+
   test('a new sink starts at the head of known accounts, and at the beginning of later ones', async () => {
     const rig = await createDeliveryRig(delivered);
     await rig.say([moved(1, 'a'), moved(1, 'b')]);

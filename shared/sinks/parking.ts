@@ -64,9 +64,12 @@ export class ParkedLanes {
     this.#sink = sink;
   }
 
-  /** Reads what is set aside: at most {@link MAX_PARKED} small items. */
-  async load(): Promise<void> {
-    for (const parked of await listParked(this.#deps.table, this.#region, this.#sink)) this.#add(parked);
+  /** Reads what is set aside: at most {@link MAX_PARKED} small items. What is of accounts not followed any more is forgotten. */
+  async load(follows: (account: string) => boolean): Promise<void> {
+    for (const parked of await listParked(this.#deps.table, this.#region, this.#sink)) {
+      if (follows(parked.account)) this.#add(parked);
+      else await this.#deps.table.write({ delete: this.#keyOf(parked) });
+    }
   }
 
   get count(): number {
