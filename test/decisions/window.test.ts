@@ -57,6 +57,15 @@ describe('lanes', () => {
     expect(window.waiting).toBe(0);
   });
 
+  test('one that is through stands behind those that wait when it comes again', () => {
+    const window = new CursorWindow(0);
+    window.add(eventsOf([1, 2, 3]), all);
+    const one = window.take();
+    window.add([eventOf(4, 1)], all);
+    if (one) window.settle(one);
+    expect(takeAll(window)).toEqual([2, 3, 4]);
+  });
+
   test('an event put back is the first of its lane again, whether others wait behind it or not', () => {
     const window = new CursorWindow(0);
     window.add(eventsOf([1, 1, 2]), all);
