@@ -49,7 +49,7 @@ describe('endpoints in the configuration', () => {
     [{ jobFields: { mustDate: 'yes' } }, 'jobFields.mustDate must be a value that this field can have'],
     [{ headers: { 'Webhook-Id': 'x' } }, 'headers.Webhook-Id must be another header'],
     [{ headers: { connection: 'close' } }, 'headers.connection must be another header'],
-    [{ headers: { 'x-a': 'b\r\nc: d' } }, 'headers.x-a must be plain text on one line'],
+    [{ headers: { 'x-a': 'b\r\nc: d' } }, 'headers.x-a must be printable ASCII'],
     [{ concurrency: 65 }, 'concurrency must be a whole number from 1 to 64'],
     [{ ratePerSecond: 0 }, 'ratePerSecond must be a number from 0.1 to 1000'],
     [{ url: 'https://10.0.0.1/' }, 'url is refused'],
