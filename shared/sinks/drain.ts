@@ -316,7 +316,8 @@ class Drain {
     for (const account of news.accounts) if (follows(this.#sink, account)) this.#waiting.add(account);
     if (this.#lease.isAging(this.#deps.now())) await this.#lease.renew(this.#deps.now());
     if (news.due && this.#mayGoOn()) await this.#lookForDue();
-    return this.#mayGoOn();
+    // What is due and not known here is a lane that somebody else set going: the next drain reads it.
+    return this.#mayGoOn() && (this.#waiting.size > 0 || this.#parked.isDue);
   }
 
   /** Lets something go on in the background; the loop hears of its end. */
@@ -553,11 +554,12 @@ class Drain {
     for (;;) {
       const event = run.window.take(avoid);
       if (!event) return undefined;
-      if (run.replay || !this.#parked.has(run.account, laneOf(event))) return { event, run };
+      if (run.replay) return { event, run };
       if (this.#parked.holds(event)) {
         run.window.settle(event);
         continue;
       }
+      if (!this.#parked.has(run.account, laneOf(event))) return { event, run };
       if (!this.#mayPark()) {
         run.window.putBack(event);
         return undefined;
@@ -864,22 +866,25 @@ class Drain {
     };
     let health = healthAfter(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
     const sink = keys.sink(this.#sink.region, this.#sink.id);
+    let stored = false;
     if (health.disabledAt !== null && health.announcedAt === null) {
       health = { ...health, announcedAt: health.disabledAt };
       const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
-      await this.#say({ type: 'endpoint.disabled', reason: health.disabledReason ?? '', failingSince }, [
-        { update: sink, set: healthAttributes(health), when: [this.#lease.held] },
-      ]);
+      stored = await this.#say(
+        { type: 'endpoint.disabled', reason: health.disabledReason ?? '', failingSince },
+        [{ update: sink, set: healthAttributes(health), when: [this.#lease.held] }],
+      );
     } else if (health.announcedAt !== null && health.disabledAt === null && this.#tookAt !== null) {
       const disabledAt = new Date(health.announcedAt).toISOString();
       health = { ...health, announcedAt: null };
-      await this.#say({ type: 'endpoint.recovered', disabledAt }, [
+      stored = await this.#say({ type: 'endpoint.recovered', disabledAt }, [
         { update: sink, set: healthAttributes(health), when: [this.#lease.held] },
       ]);
     }
     const busy = this.#nextSendAt > now();
     await this.#lease.release({
-      ...healthAttributes(health),
+      // Not again: who has heard that it is disabled may have enabled it by now.
+      ...(stored ? {} : healthAttributes(health)),
       parking: this.#parked.count > 0 || undefined,
       nextSendAt: busy ? this.#nextSendAt : undefined,
     });
