@@ -494,7 +494,7 @@ test('whatever receivers do, and wherever the delivering process is killed: ever
     ).toBe(true);
   }
   const asked = scene.reports.filter(
-    ({ report, at }) => report.sink === 'throttle' && (report.waitUntil ?? 0) > at + 800,
+    ({ report, at }) => report.sink === 'throttle' && (report.waitUntil ?? 0) > at + 300,
   );
   expect(asked.length, 'a Retry-After of a second').toBeGreaterThan(0);
 
