@@ -13,6 +13,7 @@ import { createDeliveryLog, type DeliveryEntry } from '../shared/sinks/delivery-
 import type { DrainReport } from '../shared/sinks/drain.ts';
 import { createEndpoint, type EndpointDeps, enableEndpoint } from '../shared/sinks/endpoints.ts';
 import { listParked } from '../shared/sinks/parking.ts';
+import { readReplay, startReplay } from '../shared/sinks/replays.ts';
 import { openLocalSigningSecrets } from '../shared/sinks/signing-secrets.ts';
 import { toSink } from '../shared/sinks/sink.ts';
 import { laneOf } from '../shared/sinks/window.ts';
@@ -519,5 +520,61 @@ test('whatever receivers do, and wherever the delivering process is killed: ever
       `${KILLS.length} kills; taken again: ${repeatsInLife} after lost answers, ${repeatsOverKills} after kills ` +
       `(at most ${mostPerKill} of a cursor per kill); ${unlogged} not in the delivery log; ` +
       `${[...receivers.values()].flatMap(({ had }) => had).length} troubles; ${Math.round(delivered - began)} ms`,
+  );
+
+  // All of it again, for two of them, with one more kill: by the ids it had, said to be a replay, and nothing else.
+  const before = new Map([...receivers].map(([id, { arrivals }]) => [id, arrivals.length]));
+  const cursorsBefore = await table.query({ pk: cursorPk(REGION, 'all') });
+  for (const endpoint of ['all', 'picky']) {
+    const input = { id: 'again', from: 'beginning' };
+    expect(await startReplay(scene.deps, REGION, endpoint, input)).toMatchObject({ kind: 'started' });
+  }
+  await deliverUntil({ at: 150, of: 'all', moment: 'before' });
+  const last = scene.deliver();
+  const replaysOf = (endpoint: string): Arrival[] =>
+    receiver(endpoint)
+      .arrivals.slice(before.get(endpoint))
+      .filter(({ replay }) => replay);
+  const wanted = new Map<string, LoggedEvent[]>();
+  for (const endpoint of ['all', 'picky']) {
+    const logs = await Promise.all(accountsOf(endpoint).map((account) => scene.all(account)));
+    wanted.set(endpoint, logs.flat());
+  }
+  await until(() => {
+    for (const [endpoint, all] of wanted) {
+      const again = new Set(replaysOf(endpoint).map(({ id }) => id));
+      const missing = all.filter(({ id }) => !again.has(id));
+      if (missing.length > 0) return `${endpoint} misses ${missing.length} again, ${missing[0]?.id}`;
+    }
+    return undefined;
+  });
+  await last.finish();
+  let repeatedReplays = 0;
+  for (const { id, arrivals, forgeries } of receivers.values()) {
+    const again = replaysOf(id);
+    expect(arrivals.length - (before.get(id) ?? 0), `${id} got replays only`).toBe(again.length);
+    expect(forgeries).toEqual([]);
+    const all = wanted.get(id) ?? [];
+    const first = again.filter((one, at) => again.findIndex((other) => other.id === one.id) === at);
+    expect(first.map((one) => one.id).sort()).toEqual(all.map((event) => event.id).sort());
+    expect(again.length - first.length).toBeLessThanOrEqual(WINDOW_EVENTS * accountsOf(id).length);
+    repeatedReplays += again.length - first.length;
+    const reached = new Map<string, number>();
+    for (const { lane, sequence } of first) {
+      expect(sequence, `${id}: ${lane} in order`).toBeGreaterThan(reached.get(lane) ?? 0);
+      reached.set(lane, sequence);
+    }
+    if (all.length === 0) continue;
+    expect(await readReplay(scene.deps, REGION, id, 'again')).toMatchObject({
+      ...{ state: 'done', total: all.length, done: all.length, delivered: all.length, failed: 0, skipped: 0 },
+    });
+  }
+  const cursorsAfter = await table.query({ pk: cursorPk(REGION, 'all') });
+  expect(cursorsAfter.filter(({ sk }) => !sk.includes('#'))).toEqual(cursorsBefore);
+  expect(scene.faults).toEqual([]);
+
+  console.info(
+    `replayed ${[...wanted.values()].flat().length} events, ${repeatedReplays} of them twice after a kill; ` +
+      `${Math.round(performance.now() - began)} ms in all`,
   );
 });
