@@ -362,25 +362,30 @@ describe('cursor engine', () => {
       },
     };
     const rig = await createDeliveryRig(
-      (event, attempt) =>
-        event.sequence === 7 && attempt === 1
+      async (event, attempt) => {
+        await setImmediate();
+        return event.sequence === 7 && attempt === 1
           ? { kind: 'retry', reason: 'The endpoint answered 503.', answer: { status: 503, excerpt: 'later' } }
-          : { kind: 'delivered', answer: { status: 204, excerpt: '' } },
+          : { kind: 'delivered', answer: { status: 204, excerpt: '' } };
+      },
       { table },
     );
     const deliveries = {
       async record(entries: readonly DeliveryEntry[]) {
-        await Promise.resolve();
+        // Deliveries go on meanwhile.
+        for (let turn = 0; turn < 20; turn += 1) await setImmediate();
         if (broken) throw new Error('The history fails.');
         logged.push(...entries);
       },
     };
     const drain = () => drainSink({ ...rig.deps, deliveries }, REGION, 'erp', rig.state.now + 60_000);
-    await rig.say(Array.from({ length: 90 }, (_, at) => moved(at % 30, `${at}`)));
+    for (let page = 0; page < 3; page += 1) {
+      await rig.say(Array.from({ length: 90 }, (_, at) => moved(at % 30, `${page} ${at}`)));
+    }
     await drain();
     rig.state.now += 10_000;
     await drain();
-    expect(logged).toHaveLength(91);
+    expect(logged).toHaveLength(271);
     expect(logged.filter(({ outcome }) => outcome === 'retry')).toMatchObject([
       {
         region: 'us',
@@ -553,6 +558,34 @@ describe('refused events', () => {
     down = false;
     while ((await rig.drain()).delivered > 0) rig.state.now += 3_000_000;
     expect(new Set(rig.got.map(({ id }) => id)).size).toBe(30);
+  });
+
+  test('are in the delivery log before it is forgotten that they were set aside', async () => {
+    const logged: string[] = [];
+    const memory = createMemoryTable();
+    const table: Table = {
+      ...memory,
+      async write(write) {
+        if ('delete' in write && write.delete.pk.startsWith('PARKED#'))
+          expect(logged).toEqual(['rejected', 'delivered']);
+        return memory.write(write);
+      },
+    };
+    const rig = await createDeliveryRig((_, attempt) => (attempt === 1 ? refused() : { kind: 'delivered' }), {
+      table,
+    });
+    const deliveries = {
+      async record(entries: readonly DeliveryEntry[]) {
+        for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+        logged.push(...entries.map(({ outcome }) => outcome));
+      },
+    };
+    await rig.say([moved(1, 'a')]);
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      rig.state.now += 6_000;
+      await drainSink({ ...rig.deps, deliveries }, REGION, 'erp', rig.state.now + 60_000);
+    }
+    expect(await listParked(table, REGION, 'erp')).toEqual([]);
   });
 
   test('one is not tried again before it is stored that it is set aside, however long that takes', async () => {

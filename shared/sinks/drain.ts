@@ -667,7 +667,10 @@ class Drain {
   #done(sent: Sent): void {
     const { run, parked, event } = sent;
     if (parked) {
-      this.#begin(() => this.#parked.settle(parked));
+      this.#begin(async () => {
+        await this.#logAttempts();
+        await this.#parked.settle(parked);
+      });
       return;
     }
     run.counts.delivered += 1;
@@ -740,15 +743,17 @@ class Drain {
    * `gone` when it is somebody else's, or was deleted.
    */
   async #store(run: Run): Promise<'clear' | 'due' | 'gone'> {
-    await this.#logAttempts();
     const { table, now } = this.#deps;
     const { window, replay } = run;
+    // As of now: what is done while the log is written is not in it.
     const { position, ahead } = window;
+    const counts = { ...run.counts };
+    await this.#logAttempts();
     const mine: Clause[] = [
       ['sink', 'present'],
       ['fence', 'absent or <=', this.#lease.token],
     ];
-    const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && run.counts) };
+    const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && counts) };
     const update = this.#keyOf(run.name);
     run.stored = position;
     if (!replay) this.#positions.set(run.name, { position, ahead });
