@@ -332,7 +332,8 @@ class Drain {
     for (const account of news.accounts) if (follows(this.#sink, account)) this.#waiting.add(account);
     if (this.#lease.isAging(this.#deps.now())) await this.#lease.renew(this.#deps.now());
     if (news.due && this.#mayGoOn()) await this.#lookForDue();
-    return this.#mayGoOn();
+    // What is due and not known here is a lane that somebody else set going: the next drain reads it.
+    return this.#mayGoOn() && (this.#waiting.size > 0 || this.#parked.isDue);
   }
 
   /** Lets something go on in the background; the loop hears of its end. */
@@ -598,11 +599,12 @@ class Drain {
     for (;;) {
       const event = run.window.take(avoid);
       if (!event) return undefined;
-      if (run.replay || !this.#parked.has(run.account, laneOf(event))) return { event, run };
+      if (run.replay) return { event, run };
       if (this.#parked.holds(event)) {
         run.window.settle(event);
         continue;
       }
+      if (!this.#parked.has(run.account, laneOf(event))) return { event, run };
       if (!this.#mayPark()) {
         run.window.putBack(event);
         return undefined;
@@ -711,7 +713,10 @@ class Drain {
   #done(sent: Sent): void {
     const { run, parked, event } = sent;
     if (parked) {
-      this.#begin(() => this.#parked.settle(parked));
+      this.#begin(async () => {
+        await this.#logAttempts();
+        await this.#parked.settle(parked);
+      });
       return;
     }
     run.counts.delivered += 1;
@@ -784,15 +789,17 @@ class Drain {
    * `gone` when it is somebody else's, or was deleted.
    */
   async #store(run: Run): Promise<'clear' | 'due' | 'gone'> {
-    await this.#logAttempts();
     const { table, now } = this.#deps;
     const { window, replay } = run;
+    // As of now: what is done while the log is written is not in it.
     const { position, ahead } = window;
+    const counts = { ...run.counts };
+    await this.#logAttempts();
     const mine: Clause[] = [
       ['sink', 'present'],
       ['fence', 'absent or <=', this.#lease.token],
     ];
-    const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && run.counts) };
+    const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && counts) };
     const update = this.#keyOf(run.name);
     run.stored = position;
     if (!replay) this.#positions.set(run.name, { position, ahead });
@@ -914,25 +921,27 @@ class Drain {
   }
 
   /** Says something on the cell's log together with the health that makes it true. */
-  async #sayOf(health: SinkHealth, about: Saying): Promise<void> {
+  async #sayOf(health: SinkHealth, about: Saying): Promise<boolean> {
     const sink = keys.sink(this.#sink.region, this.#sink.id);
     const write: Write = { update: sink, set: healthAttributes(health), when: [this.#lease.held] };
-    await this.#say(about, [write]);
+    return this.#say(about, [write]);
   }
 
   /** Gives the lease back together with what was learned of the sink, and says that it is disabled if it is. */
   async #conclude(): Promise<DrainReport> {
     const { now } = this.#deps;
     let health = this.#healthSeen();
+    let stored = false;
     if (health.disabledAt !== null && health.announcedAt === null) {
       health = { ...health, announcedAt: health.disabledAt };
       const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
       const reason = health.disabledReason ?? '';
-      await this.#sayOf(health, { type: 'endpoint.disabled', reason, failingSince });
+      stored = await this.#sayOf(health, { type: 'endpoint.disabled', reason, failingSince });
     }
     const busy = this.#nextSendAt > now();
     await this.#lease.release({
-      ...healthAttributes(health),
+      // Not again: who has heard that it is disabled may have enabled it by now.
+      ...(stored ? {} : healthAttributes(health)),
       parking: this.#parked.count > 0 || undefined,
       nextSendAt: busy ? this.#nextSendAt : undefined,
     });
