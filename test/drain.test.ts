@@ -1116,8 +1116,7 @@ test('whatever the sink answers, wherever a drain crashes, whoever takes its lea
         const dead = (await memory.query({ pk: deadPk(REGION, 'erp') })).map(({ eventId }) =>
           String(eventId),
         );
-        for (const id of dead)
-          if (!rig.got.some((event) => event.id === id)) expect([...never.keys()]).toContain(id);
+        for (const id of dead) expect(rig.attempts(id), `${id} is dead`).toBeGreaterThanOrEqual(4);
         const arrived = new Set(
           [...rig.got.map(({ id }) => id), ...dead].filter((id) => !id.startsWith('_cell')),
         );
