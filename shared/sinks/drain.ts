@@ -250,7 +250,7 @@ class Drain {
     this.#lease = lease;
     this.#deadline = deadline;
     this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
-    this.#parked = new ParkedLanes(deps, sink.region, sink.id);
+    this.#parked = new ParkedLanes(deps, sink.region, sink.id, lease);
     this.#hasParked = kept.hasParked;
     this.#nextSendAt = kept.nextSendAt;
     this.#health = sink.health;

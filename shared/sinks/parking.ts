@@ -8,6 +8,7 @@ import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, deadPk, drainDue, keys, parkedPk } from '../table/schema.ts';
 import type { Item, Table, Write } from '../table/table.ts';
 import { waitOf } from './health.ts';
+import type { Lease } from './lease.ts';
 import { laneOf } from './window.ts';
 
 /** An event set aside for a sink. Instants are epoch ms. */
@@ -52,6 +53,7 @@ export class ParkedLanes {
   readonly #deps: ParkingDeps;
   readonly #region: string;
   readonly #sink: string;
+  readonly #lease: Pick<Lease, 'held' | 'lose'>;
   readonly #lanes = new Map<string, ParkedEvent[]>();
   readonly #busy = new Set<string>();
   /** The ids of all events that are set aside, or were at the beginning. */
@@ -64,10 +66,11 @@ export class ParkedLanes {
   #storing: Promise<unknown> = Promise.resolve();
   #count = 0;
 
-  constructor(deps: ParkingDeps, region: string, sink: string) {
+  constructor(deps: ParkingDeps, region: string, sink: string, lease: Pick<Lease, 'held' | 'lose'>) {
     this.#deps = deps;
     this.#region = region;
     this.#sink = sink;
+    this.#lease = lease;
   }
 
   /** Reads what is set aside: at most {@link MAX_PARKED} small items. What is of accounts not followed any more is forgotten. */
@@ -158,20 +161,20 @@ export class ParkedLanes {
   /** The event of a lane that was taken reached the sink, or can't any more: the next one is the first. */
   async settle(parked: ParkedEvent): Promise<void> {
     await this.#promoteNext(parked);
-    await this.#deps.table.write({ delete: this.#keyOf(parked) });
+    await this.#write({ delete: this.#keyOf(parked) });
     this.#remove(parked);
   }
 
   /** The event that was taken was refused again. True when that was the last attempt: it is dead, said so, and its lane goes on. */
   async refused(parked: ParkedEvent, reason: string): Promise<boolean> {
-    const { table, now, retrySeconds } = this.#deps;
+    const { now, retrySeconds } = this.#deps;
     const attempts = parked.attempts + 1;
     if (attempts <= retrySeconds.length) {
       const again = { ...parked, attempts, reason, retryAt: this.#retryAfter(attempts) };
       // Not there any more: somebody discarded it meanwhile.
       const { pk, sk, ...set } = this.#toItem(again);
-      const kept = await table.write({ update: { pk, sk }, set, when: [['pk', 'present']] });
-      if (kept.done) this.#replace(again);
+      const kept = await this.#write({ update: { pk, sk }, set, when: [['pk', 'present']] });
+      if (kept) this.#replace(again);
       else this.#remove(parked);
       return false;
     }
@@ -183,7 +186,11 @@ export class ParkedLanes {
       diedAt,
       ttl: Math.ceil(diedAt / 1000) + DEAD_DAYS * 86_400,
     };
-    const writes: Write[] = [{ put: dead }, { delete: this.#keyOf(parked), when: [['pk', 'present']] }];
+    const writes: Write[] = [
+      this.#stillHeld(),
+      { put: dead },
+      { delete: this.#keyOf(parked), when: [['pk', 'present']] },
+    ];
     const buried = await this.#bury(parked, { attempts, reason, diedAt }, writes);
     this.#remove(parked);
     return buried;
@@ -218,8 +225,23 @@ export class ParkedLanes {
     await this.#storing;
     const due = { ...next, retryAt: this.#deps.now() };
     const { pk, sk, ...set } = this.#toItem(due);
-    await this.#deps.table.write({ update: { pk, sk }, set, when: [['pk', 'present']] });
+    await this.#write({ update: { pk, sk }, set, when: [['pk', 'present']] });
     this.#replace(due);
+  }
+
+  /**
+   * Writes about a lane, unless somebody else holds the lease by now: who takes away the first of a lane must know what
+   * stands behind it. False when it is not written.
+   */
+  async #write(write: Write): Promise<boolean> {
+    const { table, newId } = this.#deps;
+    const outcome = await table.transact([this.#stillHeld(), write], newId());
+    if (!outcome.done && outcome.failed.includes(0)) this.#lease.lose();
+    return outcome.done;
+  }
+
+  #stillHeld(): Write {
+    return { check: keys.sink(this.#region, this.#sink), when: [this.#lease.held] };
   }
 
   #add(parked: ParkedEvent): void {
