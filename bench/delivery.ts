@@ -47,6 +47,7 @@ const host = await startHost({
   ),
   table: createDynamoTable(client, { tableName: 'bench' }),
   history: createDynamoTable(client, { tableName: historyTableName('bench'), schema: historySchema }),
+  secretKey: Buffer.alloc(32),
   publicUrl: 'http://bench',
   onGrowth: () => {
     committedAt = performance.timeOrigin + performance.now();

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createEventLog, type EventLog } from '../shared/log/log.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { historySchema } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 
 /** A dead connection must cost seconds, not the function's whole time; a call that timed out is retried. */
@@ -16,6 +17,12 @@ export const REQUEST_TIMEOUTS = {
 export function createCellTable(env: { readonly JOBWIRE_TABLE: string }): Table {
   const client = new DynamoDBClient({ requestHandler: REQUEST_TIMEOUTS });
   return createDynamoTable(client, { tableName: env.JOBWIRE_TABLE });
+}
+
+/** The cell's history table. */
+export function createHistoryTable(env: { readonly JOBWIRE_HISTORY_TABLE: string }): Table {
+  const client = new DynamoDBClient({ requestHandler: REQUEST_TIMEOUTS });
+  return createDynamoTable(client, { tableName: env.JOBWIRE_HISTORY_TABLE, schema: historySchema });
 }
 
 /** The cell's event log. */

@@ -3,15 +3,20 @@ import { randomUUID } from 'node:crypto';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { SNSClient } from '@aws-sdk/client-sns';
 import middy from '@middy/core';
-import { DEFAULT_RETRY_SECONDS } from '../shared/config.ts';
-import { createSecretReader } from '../shared/secrets.ts';
-import { createCellLog, createCellTable, REQUEST_TIMEOUTS } from './clients.ts';
+import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
+import { DEFAULT_RETRY_SECONDS } from '../shared/sinks/health.ts';
+import { createAwsSigningSecrets, createSigningReader } from '../shared/sinks/signing-secrets.ts';
+import { createCellLog, createCellTable, createHistoryTable, REQUEST_TIMEOUTS } from './clients.ts';
 import { DrainSinkEnv, readEnv } from './env.ts';
 import { createDrainSinkHandler, createSinkOpener } from './handlers/drain-sink.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(DrainSinkEnv, process.env);
 const table = createCellTable(env);
+const signingSecrets = createAwsSigningSecrets(
+  new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }),
+  { stage: env.JOBWIRE_STAGE },
+);
 const telemetry = createTelemetry('drain-sink', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
 
 /** Invoked with messages of the drain queue. */
@@ -25,14 +30,11 @@ export const handler = middy(
       newId: randomUUID,
       random: Math.random,
       retrySeconds: DEFAULT_RETRY_SECONDS,
+      deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
       open: createSinkOpener({
-        stage: env.JOBWIRE_STAGE,
         sns: new SNSClient({ requestHandler: REQUEST_TIMEOUTS }),
         publicUrl: env.JOBWIRE_PUBLIC_URL,
-        secrets: createSecretReader(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
-          now: Date.now,
-          maxAgeMs: 60_000,
-        }),
+        signing: createSigningReader(signingSecrets, Date.now),
         now: Date.now,
       }),
     },

@@ -54,9 +54,19 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
       count('EventsCommitted', report.events);
     },
     drain(report) {
-      logger[report.outcome === 'waiting' ? 'warn' : 'info']('drain', { ...report });
+      const trouble = report.outcome === 'waiting' || report.outcome === 'disabled' || report.lost > 0;
+      logger[trouble ? 'warn' : 'info']('drain', { ...report });
       count('Deliveries', report.delivered);
       count('DeliveryFailures', report.failed);
+      // What is rare is counted when it happens: a metric costs by the hours in which it says anything.
+      const rare = {
+        EventsParked: report.parked,
+        EventsDead: report.dead,
+        EventsLost: report.lost,
+        DeliveriesUnlogged: report.unlogged,
+        SinksDisabled: report.outcome === 'disabled' ? 1 : 0,
+      };
+      for (const [metric, value] of Object.entries(rare)) if (value > 0) count(metric, value);
     },
     fault(message, cause, ids = {}) {
       logger.error(message, { ...ids, error: cause instanceof Error ? cause : new Error(String(cause)) });

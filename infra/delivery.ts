@@ -11,7 +11,7 @@ import type { HistoryTable } from './history-table.ts';
 import type { StateTable } from './state-table.ts';
 import { DeadLetters, WorkQueue } from './work-queue.ts';
 
-/** Longer than the longest drain, which is as long as its lease lets it be, and the attempts under way then. */
+/** How long a drain may go on, and the attempts under way at its end besides: it keeps its lease for as long as it works. */
 const DRAIN_TIMEOUT = Duration.seconds(120);
 
 interface Props extends Cell {

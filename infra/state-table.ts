@@ -12,11 +12,16 @@ import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import {
   accountPk,
+  cellLog,
   cellPk,
+  cursorPk,
+  deadPk,
   groupPk,
   indexPk,
   keys,
   logPk,
+  parkedPk,
+  replayPk,
   sinkPk,
   snapshotPk,
   stateSchema,
@@ -106,12 +111,19 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** Drains: reads logs, moves cursors, takes leases. */
+  /**
+   * Drains: read all logs, move cursors, take leases, set events aside and bury them, work off replays. What becomes of
+   * sinks they say on the cell's own log, and on no other.
+   */
   grantDraining(fn: CellFunction): void {
-    const { index, log, cursors, sinks } = this.#partitions();
-    this.#allow(fn, ['GetItem'], [index, log, cursors, sinks]);
-    this.#allow(fn, ['Query'], [log]);
-    this.#allow(fn, ['UpdateItem'], [cursors, sinks]);
+    const { index, log, cursors, sinks, parked, dead, replays } = this.#partitions();
+    const own = cellLog(this.#cell.region);
+    this.#allow(fn, ['GetItem'], [index, log, cursors, sinks, parked, replays]);
+    this.#allow(fn, ['Query'], [log, parked]);
+    this.#allow(fn, ['PutItem'], [cursors, parked, dead, logPk(own), keys.wake(own).pk]);
+    this.#allow(fn, ['UpdateItem'], [cursors, sinks, parked, indexPk(own)]);
+    // Cursors of replays that are gone or cancelled; what was set aside and got through, or is dead.
+    this.#allow(fn, ['DeleteItem'], [cursors, parked]);
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);
   }
@@ -146,7 +158,10 @@ export class StateTable extends Construct {
       groups: groupPk(any),
       log: logPk(any),
       sinks: sinkPk(region),
-      cursors: keys.cursor(region, '*', '*').pk,
+      cursors: cursorPk(region, '*'),
+      parked: parkedPk(region, '*'),
+      dead: deadPk(region, '*'),
+      replays: replayPk(region, '*'),
     };
   }
 

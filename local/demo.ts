@@ -62,7 +62,7 @@ export async function startDemo(base: {
       pollIntervalSeconds: 2,
     })),
     endpoints: [{ id: 'demo-receiver', url: receiver.url, secret }],
-    webhooks: { allowPrivateNetworks: true, retrySeconds: [1, 2, 5, 10] },
+    webhooks: { allowPrivateNetworks: true, retrySeconds: [1, 2, 5, 10], disableAfterDays: 5 },
     departures: { confirmAfterSeconds: 6 },
     settling: { scheduleSeconds: [3, 5, 10, 20], days: 0.002 },
   };

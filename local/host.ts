@@ -6,12 +6,15 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { SNSClient } from '@aws-sdk/client-sns';
 import pLimit from 'p-limit';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
-import type { Config } from '../shared/config.ts';
+import { type Config, ConfigError } from '../shared/config.ts';
 import { createEventLog, type EventLog } from '../shared/log/log.ts';
+import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
+import { type EndpointDeps, tidyEndpoints } from '../shared/sinks/endpoints.ts';
 import { isReady } from '../shared/sinks/health.ts';
 import { breakLease } from '../shared/sinks/lease.ts';
 import { type ConnectionPool, createConnectionPool } from '../shared/sinks/outbound.ts';
+import { createSigningReader, openLocalSigningSecrets } from '../shared/sinks/signing-secrets.ts';
 import {
   DEFAULT_CONCURRENCY,
   dueSinks,
@@ -22,12 +25,13 @@ import {
   type Sink,
   type SinkPort,
   type SinkRecord,
+  toSink,
   wakeSinks,
 } from '../shared/sinks/sink.ts';
 import { createSnsSink } from '../shared/sinks/sns.ts';
 import { createWebhookSink } from '../shared/sinks/webhook.ts';
 import type { AccountRef } from '../shared/table/schema.ts';
-import { cellLog, keys } from '../shared/table/schema.ts';
+import { cellLog, keys, sinkPk } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { claimDue, listAccounts, registerAccount } from '../shared/tracking/accounts.ts';
 import { createConnector } from '../shared/tracking/connect.ts';
@@ -40,6 +44,8 @@ export interface HostOptions {
   readonly table: Table;
   /** The history table: what is only looked back at. */
   readonly history: Table;
+  /** The key (32 bytes) that the secrets of endpoints made through the API are encrypted with. */
+  readonly secretKey: Uint8Array;
   /** Where to publish: absent, nothing is published to SNS. */
   readonly sns?: { readonly client: SNSClient; readonly topicArns: Readonly<Record<string, string>> };
   /** What `dataschema` of events starts with. */
@@ -62,6 +68,8 @@ export interface HostOptions {
 export interface Host {
   readonly log: EventLog;
   readonly growth: GrowthSignal;
+  /** What the use-cases of endpoints and replays need. */
+  readonly endpoints: EndpointDeps;
   /** Begins nothing new, and waits until what is under way has ended, at most `patienceMs`. */
   stop(patienceMs: number): Promise<void>;
 }
@@ -83,7 +91,7 @@ const SNS_SINK = 'sns';
 
 /** Brings the table in line with the configuration, and starts polling and delivering. */
 export async function startHost(options: HostOptions): Promise<Host> {
-  const { config, table, onFault } = options;
+  const { config, table, history, onFault } = options;
   const now = Date.now;
   const growth = createGrowthSignal();
   let stopping = false;
@@ -163,6 +171,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
     sinks.set(region, await listSinks(table, region));
   }
 
+  const deliveries = createDeliveryLog(history, { newId: randomUUID });
+  const secrets = await openLocalSigningSecrets(table, options.secretKey);
+  const readSigning = createSigningReader(secrets, now);
+  const open = (record: SinkRecord) => openSink(options, record, connections, readSigning);
   const drains = createDrainers(async (region, sink, linger) => {
     const report = await drainSink(
       {
@@ -172,7 +184,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
         newId: randomUUID,
         random: Math.random,
         retrySeconds: config.webhooks.retrySeconds,
-        open: async (record) => openSink(options, record, connections),
+        disableAfterSeconds: config.webhooks.disableAfterDays * 86_400,
+        open,
+        deliveries,
         linger,
       },
       region,
@@ -182,6 +196,12 @@ export async function startHost(options: HostOptions): Promise<Host> {
     options.onDrain?.(report);
     return report.outcome === 'more';
   }, run);
+  const endpoints: EndpointDeps = {
+    ...{ table, log, secrets, deliveries, open, now },
+    newId: randomUUID,
+    allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
+    schemaBaseUrl: options.publicUrl,
+  };
 
   /** What a scheduled Lambda does each minute: polls that are due, wake marks left over, sinks due for a retry. */
   async function tick(): Promise<void> {
@@ -209,7 +229,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
     }
   }
 
-  for (const region of Object.keys(config.regions)) await refreshSinks(region);
+  for (const region of Object.keys(config.regions)) {
+    await refreshSinks(region);
+    run('tidy endpoints', () => tidyEndpoints(endpoints, region));
+  }
   let ticking = false;
   const ticker = setInterval(() => {
     if (ticking) return;
@@ -225,6 +248,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   return {
     log,
     growth,
+    endpoints,
     async stop(patienceMs) {
       stopping = true;
       clearInterval(ticker);
@@ -251,6 +275,12 @@ async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
     const declared = config.accounts.filter((account) => account.region === region);
     const sinks = declaredSinks(options, region);
     const known = await listAccounts(table, region, MAX_ACCOUNTS);
+    for (const { id } of sinks) {
+      if ((await table.get(keys.sink(region, id)))?.createdAt === undefined) continue;
+      throw new ConfigError(
+        `endpoints: the id "${id}" is that of an endpoint made through the API; choose another one.`,
+      );
+    }
     // Sinks before new accounts, so that they get those from the beginning.
     for (const sink of sinks) await registerSink(table, log, sink, [...known, cellLog(region)]);
     for (const { id, pollIntervalSeconds } of declared) {
@@ -262,9 +292,11 @@ async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
         await registerAccount(table, log, { ...account, paused: true }, { now, epoch: newEpoch(now) });
       }
     }
-    for (const sink of await listSinks(table, region)) {
+    for (const item of await table.query({ pk: sinkPk(region) })) {
+      const sink = toSink(item);
       if (options.exclusive) await breakLease(table, sink);
-      if (!sinks.some(({ id }) => id === sink.id)) {
+      // Those made through the API have nothing to do with the file.
+      if (item.createdAt === undefined && !sinks.some(({ id }) => id === sink.id)) {
         await table.write({ update: keys.sink(region, sink.id), set: { paused: true } });
       }
     }
@@ -274,10 +306,13 @@ async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
 function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord[] {
   const topicArn = sns?.topicArns[region];
   const ids = config.accounts.filter((account) => account.region === region).map(({ id }) => id);
-  const webhooks = config.endpoints.flatMap(({ id, url, accounts, types = [] }): SinkRecord[] => {
+  const webhooks = config.endpoints.flatMap((endpoint): SinkRecord[] => {
+    const { id, url, secret: _secret, headers: _headers, accounts, types = [], ...wishes } = endpoint;
     const followed = accounts?.filter((account) => ids.includes(account)) ?? [];
     if (accounts && followed.length === 0) return [];
-    return [{ region, id, kind: 'webhook', target: url, accounts: followed, types, paused: false }];
+    return [
+      { region, id, kind: 'webhook', target: url, accounts: followed, types, paused: false, ...wishes },
+    ];
   });
   if (topicArn === undefined) return webhooks;
   const topic: SinkRecord = {
@@ -292,22 +327,26 @@ function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord
   return [topic, ...webhooks];
 }
 
-function openSink(
+/** Secrets and own headers of what the configuration declares stand there, of other endpoints in the table, encrypted. */
+async function openSink(
   { config, sns, publicUrl }: HostOptions,
   record: SinkRecord,
   connections: ConnectionPool,
-): SinkPort {
+  readSigning: ReturnType<typeof createSigningReader>,
+): Promise<SinkPort> {
   switch (record.kind) {
     case 'sns':
       if (!sns) throw new Error('There is no SNS to publish to.');
       return createSnsSink(sns.client, record.target, { publicUrl });
     case 'webhook': {
-      const endpoint = config.endpoints.find(({ id }) => id === record.id);
-      if (!endpoint) throw new Error(`The endpoint ${record.id} is not in the configuration.`);
-      const { region, id, target, headers = {}, concurrency = DEFAULT_CONCURRENCY } = record;
+      const { region, id, target, concurrency = DEFAULT_CONCURRENCY } = record;
+      const declared = config.endpoints.find((endpoint) => endpoint.id === id);
+      const { secrets, headers } = declared
+        ? { secrets: [declared.secret].flat(), headers: declared.headers ?? {} }
+        : await readSigning(region, id);
       return createWebhookSink({
         url: target,
-        secrets: [endpoint.secret],
+        secrets,
         headers,
         now: Date.now,
         connections: connections.of(`${region}/${id}`, concurrency),

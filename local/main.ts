@@ -9,6 +9,7 @@ import { createApi } from '../shared/api/app.ts';
 import { type Config, ConfigError, parseConfig } from '../shared/config.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
+import { SecretError } from '../shared/secrets.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { type AccountRef, cellLog, historySchema } from '../shared/table/schema.ts';
@@ -84,6 +85,7 @@ async function main(): Promise<void> {
     config,
     table,
     history,
+    secretKey: dataDir?.secretKey(process.env.JOBWIRE_SECRET_KEY) ?? randomBytes(32),
     sns: { client: queues.sns(), topicArns },
     publicUrl: url,
     exclusive: config.dynamodbEndpoint === undefined,
@@ -351,6 +353,7 @@ function isExpected(cause: Error): boolean {
     cause instanceof StartError ||
     cause instanceof ConfigError ||
     cause instanceof DataDirError ||
+    cause instanceof SecretError ||
     cause instanceof MissingBinaryError ||
     cause instanceof EmbeddedPartError
   );

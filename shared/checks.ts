@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { eventTypes } from './events/catalogue.ts';
 import { typeMatches } from './events/event.ts';
+import { BUILT_IN_SINKS } from './sinks/sink.ts';
 
 /** The id that somebody gives to an account, a region or an endpoint. */
 export const id = z
@@ -10,6 +11,12 @@ export const id = z
     /^[a-z0-9][a-z0-9-]{0,62}$/,
     'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit',
   );
+
+/** The id of an endpoint: endpoints and built-in sinks stand side by side. */
+export const endpointId = id.refine(
+  (value) => !BUILT_IN_SINKS.some((builtIn) => builtIn === value),
+  `must not be ${BUILT_IN_SINKS.join(', ').replace(/, ([^,]*)$/, ' or $1')}: built-in sinks have these names`,
+);
 
 /** A webhook secret: `whsec_` and 24–64 bytes in base64. */
 export const webhookSecret = z.string('must be text that begins with whsec_').refine((value) => {

@@ -1,10 +1,9 @@
 /** The configuration file of a self-hosted Jobwire: what it may hold, and one clear sentence when it doesn't. */
 import * as z from 'zod';
-import { id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
+import { endpointId, id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
+import { endpointFields } from './sinks/endpoint-input.ts';
+import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './sinks/health.ts';
 import { refuseUrl } from './sinks/outbound.ts';
-
-/** The waits before the retries of a failing endpoint: the schedule of the Standard Webhooks specification. */
-export const DEFAULT_RETRY_SECONDS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
 /** What the document is called in sentences about it. */
 const WHOLE = 'The configuration';
@@ -50,13 +49,22 @@ const schema = z
     endpoints: z
       .array(
         z.strictObject({
-          id,
+          id: endpointId,
           url: z.string('must be a URL'),
-          secret: webhookSecret,
-          /** Absent: all accounts. */
+          /** A list while one is being rotated out, the new one first: each request carries a signature of every one. */
+          secret: z.union(
+            [webhookSecret, z.array(webhookSecret).min(1).max(4)],
+            'must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4 such secrets',
+          ),
+          /** Absent: all accounts. The rest restricts what it gets, too: absent, nothing is left out. */
           accounts: z.array(z.string()).min(1, 'must name at least one account').optional(),
-          /** Absent: all types. A final `*` stands for the rest of the name. */
           types: typePatterns.optional(),
+          orderGroups: endpointFields.orderGroups.optional(),
+          origins: endpointFields.origins.optional(),
+          jobFields: endpointFields.jobFields.optional(),
+          headers: endpointFields.headers.optional(),
+          concurrency: endpointFields.concurrency.optional(),
+          ratePerSecond: endpointFields.ratePerSecond.optional(),
         }),
         'must be a list of endpoints',
       )
@@ -65,6 +73,11 @@ const schema = z
       .strictObject({
         allowPrivateNetworks: z.boolean('must be true or false').default(false),
         retrySeconds: z.array(seconds).min(1, 'must hold at least one wait').default(DEFAULT_RETRY_SECONDS),
+        /** After so many days of nothing but failure an endpoint is disabled. */
+        disableAfterDays: z
+          .number('must be a number of days')
+          .positive('must be more than 0')
+          .default(DEFAULT_DISABLE_AFTER_SECONDS / 86_400),
       })
       .prefault({}),
     departures: z.strictObject({ confirmAfterSeconds: seconds.default(900) }).prefault({}),

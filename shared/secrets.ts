@@ -56,8 +56,6 @@ export interface SecretReader {
    * The version is the whole secret's, so a change of one account's credentials renews the tokens of all in it.
    */
   readSecret(secretRef: string): Promise<Credentials>;
-  /** The signing secrets of an endpoint that hold now, the current one first. */
-  readSigningSecrets(secretId: string): Promise<readonly string[]>;
   /** A secret that is plain text. */
   readText(secretId: string): Promise<string>;
 }
@@ -89,11 +87,6 @@ export function createSecretReader(client: SecretsManagerClient, options: Option
       const whole = readJson(secretRef, text);
       const part = at < 0 ? whole : ownValue(whole, secretRef.slice(at + 1));
       return { ...check(secretRef, part, AccountSecret), version };
-    },
-
-    async readSigningSecrets(secretId) {
-      const { text } = await read(secretId);
-      return signingAt(parseEndpointSecrets(secretId, text), now());
     },
 
     async readText(secretId) {

@@ -27,7 +27,9 @@ test('the README names eight files that lead from the wire to the webhook', () =
 
 test('the README lists every event type with the sentence of the catalogue, and no other', () => {
   const rows = [
-    ...readme.matchAll(/^\| `((?:job|account|status|order_group|upstream)\.[a-z_]+)` \| (.*) \|$/gm),
+    ...readme.matchAll(
+      /^\| `((?:job|account|status|order_group|upstream|endpoint|jobwire)\.[a-z_]+)` \| (.*) \|$/gm,
+    ),
   ];
   expect(Object.fromEntries(rows.map(([, type, when]) => [type, when]))).toEqual(
     Object.fromEntries(Object.entries(catalogue).map(([type, { when }]) => [type, when])),

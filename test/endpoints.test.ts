@@ -16,7 +16,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DataDirError, openDataDir } from '../local/data-dir.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
 import { createEventLog } from '../shared/log/log.ts';
-import { createSecretReader, type EndpointSecrets, SecretError } from '../shared/secrets.ts';
+import { type EndpointSecrets, SecretError } from '../shared/secrets.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { endpointHealth } from '../shared/sinks/endpoint-health.ts';
 import {
@@ -46,6 +46,7 @@ import { createMemoryTable } from '../shared/table/memory-table.ts';
 import {
   CELL_LOG,
   cursorPk,
+  deadPk,
   drainDuePk,
   historySchema,
   keys,
@@ -114,7 +115,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
     /** Everything that is kept of an endpoint. */
     async everything(id = 'erp') {
       const parts = await Promise.all([
-        ...[cursorPk, parkedPk, replayPk].map((pk) => table.query({ pk: pk(REGION, id) })),
+        ...[cursorPk, parkedPk, deadPk, replayPk].map((pk) => table.query({ pk: pk(REGION, id) })),
         table.getMany([keys.sink(REGION, id), keys.endpointSecrets(REGION, id)]),
       ]);
       return parts.flat();
@@ -559,6 +560,7 @@ eachTable('endpoints', (makeTable) => {
       await rig.create({ id: 'erp', url: URL });
       const before = {
         failures: 0,
+        suspects: ['acme.e1.1'],
         disabledAt: START,
         disabledReason: 'It said so.',
         failingSince: START - 1,
@@ -570,6 +572,7 @@ eachTable('endpoints', (makeTable) => {
       await enableEndpoint(rig.deps, REGION, 'erp');
       const sink = await rig.sink();
       expect(sink).toMatchObject({ failures: 1, announcedAt: START, lost: 7, revision: 2 });
+      expect(sink?.suspects, 'what the probe is not to be').toEqual(['acme.e1.1']);
       for (const name of ['disabledAt', 'disabledReason', 'failingSince', 'waitUntil']) {
         expect(sink?.[name], name).toBeUndefined();
       }
@@ -611,6 +614,7 @@ eachTable('endpoints', (makeTable) => {
       const rig = await createRig(makeTable);
       await rig.create({ id: 'erp', url: URL, accounts: ['acme'] });
       await rig.table.write({ put: { ...keys.parked(REGION, 'erp', 'acme', '1', 1) } });
+      await rig.table.write({ put: { ...keys.dead(REGION, 'erp', 'acme', 1) } });
       await rig.table.write({ put: { ...keys.replay(REGION, 'erp', 'r1') } });
       await rig.table.write({ put: { ...keys.replayCursor(REGION, 'erp', 'acme', 'r1') } });
       return rig;
@@ -636,11 +640,11 @@ eachTable('endpoints', (makeTable) => {
           (deps) => deleteEndpoint(deps, REGION, 'erp'),
           async (rig, where) => {
             const there = (await rig.sink()) !== undefined;
-            if (there) expect(await rig.everything(), where).toHaveLength(6);
+            if (there) expect(await rig.everything(), where).toHaveLength(7);
             rig.clock.now += LATER_MS;
             if (finish === 'tidy') {
               await tidyEndpoints(rig.deps, REGION);
-              expect((await rig.everything()).length, where).toBe(there ? 6 : 0);
+              expect((await rig.everything()).length, where).toBe(there ? 7 : 0);
             } else {
               await deleteEndpoint(rig.deps, REGION, 'erp');
               expect(await rig.everything(), where).toEqual([]);
@@ -796,7 +800,10 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
       { url: URL, id: 'ERP' },
       'id must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit.',
     ],
-    [{ url: URL, id: 'topic' }, 'id must not be the name of a built-in sink.'],
+    ...['topic', 'sns', 'sns-standard'].map((id): [unknown, string] => [
+      { url: URL, id },
+      'id must not be topic, sns-standard or sns: built-in sinks have these names.',
+    ]),
     [{ url: URL, accounts: 'acme' }, 'accounts must be a list of accounts.'],
     [{ url: URL, accounts: [] }, 'accounts must name at least one account.'],
     [{ url: URL, accounts: many(1001) }, 'accounts must name at most 1000 accounts.'],
@@ -835,13 +842,11 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
     ],
     [{ url: URL, headers: 'a' }, 'headers must map names of headers to values.'],
     [headers({ 'X A': 'b' }), 'headers.X A is not a name that a header can have.'],
-    [
-      headers({ 'X-A': 'b\r\nX-B: c' }),
-      'headers.X-A must be plain text on one line without spaces around it.',
-    ],
-    [headers({ 'X-A': 'b\u0000' }), 'headers.X-A must be plain text on one line without spaces around it.'],
-    [headers({ 'X-A': 'ж' }), 'headers.X-A must be plain text on one line without spaces around it.'],
-    [headers({ 'X-A': ' b' }), 'headers.X-A must be plain text on one line without spaces around it.'],
+    [headers({ 'X-A': 'b\r\nX-B: c' }), 'headers.X-A must be printable ASCII without spaces around it.'],
+    [headers({ 'X-A': 'b\u0000' }), 'headers.X-A must be printable ASCII without spaces around it.'],
+    [headers({ 'X-A': 'é' }), 'headers.X-A must be printable ASCII without spaces around it.'],
+    [headers({ 'X-A': 'ж' }), 'headers.X-A must be printable ASCII without spaces around it.'],
+    [headers({ 'X-A': ' b' }), 'headers.X-A must be printable ASCII without spaces around it.'],
     [headers({ 'X-A': 'b', 'x-a': 'c' }), 'headers.x-a must be there once.'],
     ...[
       ...['Content-Type', 'content-length', 'Host', 'user-agent', 'accept-encoding', 'expect'],
@@ -1145,11 +1150,10 @@ describe('secrets in Secrets Manager', () => {
     await store.save(REGION, 'erp', KEPT);
     expect([...manager.held.keys()]).toEqual(['jobwire/test/us/endpoints/erp']);
     let now = START;
-    const reader = createSecretReader(manager.client, { now: () => now, maxAgeMs: 60_000 });
-    const name = 'jobwire/test/us/endpoints/erp';
-    expect(await reader.readSigningSecrets(name)).toEqual([KEPT.secrets[0], KEPT.retiring?.[0]?.secret]);
+    const read = createSigningReader(store, () => now);
+    expect((await read(REGION, 'erp')).secrets).toEqual([KEPT.secrets[0], KEPT.retiring?.[0]?.secret]);
     now += 1000;
-    expect(await reader.readSigningSecrets(name), 'though it was not read again').toEqual(KEPT.secrets);
+    expect((await read(REGION, 'erp')).secrets, 'though it was not read again').toEqual(KEPT.secrets);
   });
 
   test('that are marked for deletion are brought back by saving', async () => {

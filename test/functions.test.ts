@@ -29,7 +29,8 @@ import { createTelemetry, type Telemetry } from '../functions/telemetry.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createEventLog, type LoggedEvent } from '../shared/log/log.ts';
 import { createSecretReader, SecretError } from '../shared/secrets.ts';
-import { listSinks, registerSink, type SinkRecord } from '../shared/sinks/sink.ts';
+import type { DrainReport } from '../shared/sinks/drain.ts';
+import { type DeliveryOutcome, listSinks, registerSink, type SinkRecord } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { keys } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
@@ -317,6 +318,44 @@ test('an account that grows while its sink drains, so that its wake-up finds the
   ]);
 });
 
+test('an account that grows while all that its sink does is to refuse is drained right after too', async () => {
+  const cell = await createCell({ ticking: true });
+  await cell.addAccounts('a', 'b');
+  await cell.tick();
+  await cell.grow('a');
+  await cell.wakeBy(['a', 1]);
+  cell.onDelivery(async () => {
+    await cell.grow('b');
+    await cell.wakeBy(['b', 1]);
+    await cell.drain(sqsEvent({ sink: TOPIC_SINK }));
+    return { kind: 'rejected', reason: 'The topic refused it.' };
+  });
+  await cell.drain(sqsEvent({ sink: TOPIC_SINK }));
+  expect(cell.delivered.map(({ account }) => account)).toEqual(['b']);
+  expect(cell.reports.drain.map(({ outcome, parked, delivered }) => [outcome, parked, delivered])).toEqual([
+    ['busy', 0, 0],
+    ['drained', 1, 0],
+    ['drained', 0, 1],
+  ]);
+});
+
+test('one drain goes on until the time of its function is nearly up, for longer than a lease lasts', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  await cell.tick();
+  for (let n = 0; n < 9; n += 1) await cell.grow('a');
+  await cell.wakeBy(['a', 9]);
+  const slow = () => {
+    cell.pass(10);
+    cell.onDelivery(slow);
+  };
+  cell.onDelivery(slow);
+  await cell.drain(sqsEvent({ sink: TOPIC_SINK }), { getRemainingTimeInMillis: () => 100_000 });
+  expect(cell.reports.drain).toMatchObject([{ outcome: 'more', delivered: 8 }]);
+  await cell.drain(sqsEvent({ sink: TOPIC_SINK }));
+  expect(cell.delivered.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+});
+
 test('a sink that fails is an outcome, not a failed message; its events wait', async () => {
   const cell = await createCell();
   await cell.addAccounts('a');
@@ -336,14 +375,11 @@ test('a sink that fails is an outcome, not a failed message; its events wait', a
 test('an endpoint is opened with its own signing secrets; the topic needs none', async () => {
   const asked: string[] = [];
   const open = createSinkOpener({
-    stage: 'test',
     sns: fake<SNSClient>(async () => ({})),
     publicUrl: 'https://us.jobwire.example',
-    secrets: {
-      async readSigningSecrets(secretId) {
-        asked.push(secretId);
-        return [`whsec_${Buffer.alloc(24, 7).toString('base64')}`];
-      },
+    async signing(region, endpoint) {
+      asked.push(`${region}/${endpoint}`);
+      return { secrets: [`whsec_${Buffer.alloc(24, 7).toString('base64')}`], headers: {} };
     },
     now: () => START,
   });
@@ -353,7 +389,7 @@ test('an endpoint is opened with its own signing secrets; the topic needs none',
   expect((await open({ ...sink, id: 'erp', kind: 'webhook', target: 'https://erp.example' })).maxBatch).toBe(
     1,
   );
-  expect(asked).toEqual(['jobwire/test/us/endpoints/erp']);
+  expect(asked).toEqual(['us/erp']);
 });
 
 // Polling
@@ -534,14 +570,14 @@ test('a secret that could not be read is asked for again the next time', async (
   let fails = true;
   const client = fake<SecretsManagerClient>(async () => {
     if (fails) throw Object.assign(new Error('no'), { name: 'AccessDeniedException' });
-    return { SecretString: JSON.stringify({ secrets: ['whsec_1', 'whsec_2'] }), VersionId: 'v1' };
+    return { SecretString: 'the-key-of-this-test', VersionId: 'v1' };
   });
   const secrets = createSecretReader(client, { now: () => 0, maxAgeMs: 1000 });
-  await expect(secrets.readSigningSecrets('erp')).rejects.toThrow(
-    'The secret erp could not be read (AccessDeniedException).',
+  await expect(secrets.readText('api-key')).rejects.toThrow(
+    'The secret api-key could not be read (AccessDeniedException).',
   );
   fails = false;
-  expect(await secrets.readSigningSecrets('erp')).toEqual(['whsec_1', 'whsec_2']);
+  expect(await secrets.readText('api-key')).toBe('the-key-of-this-test');
 });
 
 // Telemetry
@@ -575,6 +611,40 @@ test('metrics have the cell as their only dimension; accounts stand in the log l
   expect(metrics).toMatchObject({ cell: 'test-us', PollsComplete: 1, EventsCommitted: 2 });
   expect(metrics._aws.CloudWatchMetrics).toMatchObject([{ Namespace: 'Jobwire', Dimensions: [['cell']] }]);
   expect(JSON.stringify(metrics)).not.toContain('acme');
+});
+
+test('what became of events that were not simply delivered is counted per cell, and only when there was any', () => {
+  const lines: string[] = [];
+  const writes = [process.stdout, process.stderr].map((stream) =>
+    vi.spyOn(stream, 'write').mockImplementation((line) => lines.push(String(line)) > 0),
+  );
+  const nothing = { delivered: 0, skipped: 0, failed: 0, parked: 0, dead: 0, lost: 0, unlogged: 0 };
+  try {
+    const telemetry = createTelemetry('drain-sink', { stage: 'test', region: 'us' });
+    const drain = (report: Partial<DrainReport>) => {
+      telemetry.drain({ region: 'us', sink: 'erp', outcome: 'drained', ...nothing, ...report });
+      void telemetry.counting.after?.({} as never);
+    };
+    drain({ delivered: 3 });
+    const parts = { failed: 2, parked: 4, dead: 1, lost: 5, unlogged: 6 };
+    drain({ ...parts, outcome: 'disabled', problem: 'The endpoint answered 410.' });
+  } finally {
+    for (const write of writes) write.mockRestore();
+  }
+  const [calm, calmMetrics, line, metrics] = lines.map((text) => JSON.parse(text));
+  expect(calm).toMatchObject({ message: 'drain', level: 'INFO', sink: 'erp', delivered: 3, lost: 0 });
+  const names = calmMetrics._aws.CloudWatchMetrics[0].Metrics.map(({ Name }: { Name: string }) => Name);
+  expect(names).toEqual(['Deliveries', 'DeliveryFailures']);
+  expect(line).toMatchObject({
+    ...{ message: 'drain', level: 'WARN', sink: 'erp', outcome: 'disabled' },
+    ...{ failed: 2, parked: 4, dead: 1, lost: 5, unlogged: 6, problem: 'The endpoint answered 410.' },
+  });
+  expect(metrics).toMatchObject({
+    ...{ cell: 'test-us', DeliveryFailures: 2, EventsParked: 4, EventsDead: 1, EventsLost: 5 },
+    ...{ DeliveriesUnlogged: 6, SinksDisabled: 1 },
+  });
+  expect(metrics._aws.CloudWatchMetrics).toMatchObject([{ Dimensions: [['cell']] }]);
+  expect(JSON.stringify(metrics)).not.toContain('erp');
 });
 
 // Support
@@ -616,7 +686,7 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
   const polls: { account: string }[] = [];
   const drains: { sink: string }[] = [];
   const delivered: LoggedEvent[] = [];
-  let onDelivery: () => unknown = () => {};
+  let onDelivery: () => unknown = () => undefined;
   const pollQueue = vi.fn(async (messages: readonly { account: string }[]) => void polls.push(...messages));
   const drainQueue = vi.fn(async (messages: readonly { sink: string }[]) => void drains.push(...messages));
   const ticking = {
@@ -643,8 +713,9 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
         maxBatch: 10,
         async deliver(events) {
           const reaction = onDelivery;
-          onDelivery = () => {};
-          await reaction();
+          onDelivery = () => undefined;
+          const outcome = (await reaction()) as DeliveryOutcome | undefined;
+          if (outcome) return events.map(() => outcome);
           delivered.push(...events.map(({ event }) => event));
           return events.map(() => ({ kind: 'delivered' as const }));
         },
@@ -667,7 +738,7 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
     failWrites(which: typeof refuse): void {
       refuse = which;
     },
-    /** Does something during the next delivery. */
+    /** Does something during the next delivery, which may have another outcome for it. */
     onDelivery(reaction: () => unknown): void {
       onDelivery = reaction;
     },
@@ -715,7 +786,7 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
           },
         })),
       }),
-    drain: (event: SQSEvent) => drainSink(event, context),
+    drain: (event: SQSEvent, within = context) => drainSink(event, within),
   };
 }
 

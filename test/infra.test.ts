@@ -24,6 +24,9 @@ import { stages } from '../infra/settings.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createDeliveryLog, healthOf } from '../shared/sinks/delivery-log.ts';
+import type { DrainReport } from '../shared/sinks/drain.ts';
+import { enabled, healthAttributes } from '../shared/sinks/health.ts';
+import { type DeliveryOutcome, wakeSinks as wakeSinksOf } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import {
   accountPk,
@@ -40,7 +43,10 @@ import { registerAccount } from '../shared/tracking/accounts.ts';
 import { readUpstream } from '../shared/tracking/breaker.ts';
 import { tableTokenCache } from '../shared/tracking/connect.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
+import { createDeliveryRig, delivered, moved } from './support/delivery.ts';
 import { createRig } from './support/rig.ts';
+
+const DAY_MS = 86_400_000;
 
 /** A resource of a template, as far as it matters here. */
 interface Resource {
@@ -502,6 +508,82 @@ describe('permissions', () => {
     }
   });
 
+  test('a drain may do what it takes when things go wrong, and nothing beyond that', async () => {
+    const [memory, historyMemory] = [createMemoryTable(), createMemoryTable(historySchema)];
+    const table = guarded('drainSink', memory);
+    const history = guarded('drainSink', historyMemory, HISTORY);
+    let answer: () => DeliveryOutcome = delivered;
+    const rig = await createDeliveryRig(({ jobNumber }) => (jobNumber === 1 ? answer() : delivered()), {
+      table: memory,
+    });
+    const { state, refs } = rig;
+    const now = () => state.now;
+    const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://us.example' });
+    const deliveries = createDeliveryLog(history, { newId: randomUUID });
+    const reports: DrainReport[] = [];
+    const handler = createDrainSinkHandler({
+      region: 'us',
+      draining: { ...rig.deps, table, log, deliveries },
+      telemetry: {
+        drain: (report) => void reports.push(report),
+        fault: (_, cause) => expect.fail(String(cause)),
+      },
+    });
+    const message = { messageId: '1', body: JSON.stringify({ sink: 'erp' }) } as SQSRecord;
+    const drain = async (afterMs = 1) => {
+      reports.length = 0;
+      state.now += afterMs;
+      await handler({ Records: [message] }, { getRemainingTimeInMillis: () => 60_000 });
+      return reports[0];
+    };
+
+    answer = () => ({ kind: 'rejected', reason: 'The endpoint answered 422.' });
+    await rig.say([moved(1, 'a'), moved(1, 'b'), moved(2, 'c')]);
+    expect(await drain()).toMatchObject({ delivered: 1, parked: 2 });
+    for (const dead of [0, 0, 1]) expect(await drain(DAY_MS)).toMatchObject({ dead });
+    answer = delivered;
+    expect(await drain(DAY_MS)).toMatchObject({ delivered: 1 });
+    await wakeSinksOf(memory, cellLog('us'), 1, now());
+    expect(await drain(), 'what was said of it').toMatchObject({ delivered: 1 });
+
+    answer = () => ({ kind: 'retry', reason: 'It is gone.', disable: 'It wants no more.' });
+    await rig.say([moved(1, 'd')]);
+    expect(await drain()).toMatchObject({ outcome: 'disabled' });
+    answer = delivered;
+    const set = healthAttributes(enabled((await rig.sink()).health));
+    await memory.write({ update: keys.sink('us', 'erp'), set });
+    expect(await drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
+
+    const said = (await rig.said()).map(({ type }) => type);
+    expect(said).toEqual(['endpoint.event_dead', 'endpoint.disabled', 'endpoint.recovered']);
+
+    await rig.say([moved(1, 'e')]);
+    state.now += 91 * DAY_MS;
+    await rig.say([moved(1, 'f')]);
+    expect(await drain()).toMatchObject({ lost: 1, delivered: 1 });
+    expect(await rig.log.head(cellLog('us')), 'that is said too').toMatchObject({ sequence: 4 });
+
+    await rig.replay('r1', 5, 6);
+    await rig.replay('r2', 5, 6);
+    await memory.write({ update: keys.replay('us', 'erp', 'r2'), set: { cancelledAt: now() } });
+    expect(await drain()).toMatchObject({ delivered: 1 });
+    expect(rig.replays).toEqual(['acme.e1.6']);
+
+    // A cursor that goes between the look for it and its reading, though its account is followed.
+    await rig.say([moved(1, 'g')]);
+    const { get } = table;
+    table.get = async (key) => {
+      const cursor = keys.cursor('us', 'erp', 'acme');
+      if (key.pk === cursor.pk && key.sk === cursor.sk) await memory.write({ delete: cursor });
+      return get(key);
+    };
+    await drain();
+    expect((await rig.position()).position).toBe(7);
+
+    expect([table.unused(), history.unused()]).toEqual([[], []]);
+    for (const ref of refs) await expect(log.append(ref, [moved(1, 'h')])).rejects.toThrow(/may not/);
+  });
+
   test('drains write the history and nobody else does; the API looks back at it, in every way there is', async () => {
     const actions = (name: FunctionName) => [
       ...new Set(tableStatements(name, HISTORY).flatMap(({ Action }) => Action)),
@@ -709,22 +791,45 @@ function leadingKeys({ Condition }: Statement): string[] {
   return [Condition?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'] ?? []].flat();
 }
 
-/** A table that lets a function do what its policy allows, and refuses the rest as IAM would. */
-function guarded(name: FunctionName, table: Table, which = STATE): Table {
+/** What a function may do with a table, one by one: an action on partitions, or on an index. */
+interface Grant {
+  readonly action: string;
+  /** Absent for an index: all its partitions. */
+  readonly pattern?: string;
+  readonly index?: string;
+}
+
+function grantsOf(name: FunctionName, which = STATE): Grant[] {
   const [tableId] = one('AWS::DynamoDB::GlobalTable', which);
-  const granted = statementsOf(name).flatMap((statement) =>
-    [statement.Resource].flat().map((resource) => ({ ...statement, Resource: JSON.stringify(resource) })),
+  const table = JSON.stringify({ 'Fn::GetAtt': [tableId, 'Arn'] });
+  return statementsOf(name).flatMap((statement) =>
+    [statement.Resource].flat().flatMap((resource) => {
+      const text = JSON.stringify(resource);
+      const index = text.includes(table) ? /"\/index\/(\w+)"/.exec(text)?.[1] : undefined;
+      const actions = [statement.Action].flat().map((action) => action.replace(/^dynamodb:/, ''));
+      return actions.flatMap((action): Grant[] => {
+        if (index !== undefined) return [{ action, index }];
+        return text === table ? leadingKeys(statement).map((pattern) => ({ action, pattern })) : [];
+      });
+    }),
   );
+}
+
+/** A table that lets a function do what its policy allows, notes what that took, and refuses the rest as IAM would. */
+function guarded(name: FunctionName, table: Table, which = STATE): Table & { unused(): Grant[] } {
+  const granted = grantsOf(name, which);
+  const used = new Set<Grant>();
   function demand(action: string, pk: string, index?: string): void {
-    const resource = { 'Fn::GetAtt': [tableId, 'Arn'] };
-    const wanted = JSON.stringify(index ? { 'Fn::Join': ['', [resource, `/index/${index}`]] } : resource);
-    const allowed = granted.some(
-      (statement) =>
-        statement.Resource === wanted &&
-        [statement.Action].flat().includes(`dynamodb:${action}`) &&
-        (index !== undefined || leadingKeys(statement).some((pattern) => like(pattern, pk))),
+    const grants = granted.filter(
+      (grant) =>
+        grant.action === action &&
+        grant.index === index &&
+        (grant.pattern === undefined || like(grant.pattern, pk)),
     );
-    if (!allowed) throw new Error(`${name} may not ${action} ${pk}${index ? ` of index ${index}` : ''}.`);
+    if (grants.length === 0) {
+      throw new Error(`${name} may not ${action} ${pk}${index ? ` of index ${index}` : ''}.`);
+    }
+    for (const grant of grants) used.add(grant);
   }
   function demandWrite(write: Write): void {
     if ('put' in write) demand('PutItem', write.put.pk);
@@ -760,6 +865,7 @@ function guarded(name: FunctionName, table: Table, which = STATE): Table {
       return table.transact(writes, token);
     },
     units: () => table.units(),
+    unused: () => granted.filter((grant) => !used.has(grant)),
   };
 }
 

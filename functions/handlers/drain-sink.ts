@@ -1,9 +1,9 @@
 /** Works off drain messages: takes a sink's due events to where they go. */
 import type { SNSClient } from '@aws-sdk/client-sns';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { type SecretReader, secretNames } from '../../shared/secrets.ts';
-import { type DrainDeps, drainSink } from '../../shared/sinks/drain.ts';
+import { type DrainDeps, type DrainReport, drainSink } from '../../shared/sinks/drain.ts';
 import { createConnectionPool } from '../../shared/sinks/outbound.ts';
+import type { createSigningReader } from '../../shared/sinks/signing-secrets.ts';
 import { DEFAULT_CONCURRENCY, type SinkPort, type SinkRecord } from '../../shared/sinks/sink.ts';
 import { createSnsSink } from '../../shared/sinks/sns.ts';
 import { createWebhookSink } from '../../shared/sinks/webhook.ts';
@@ -21,9 +21,9 @@ export interface DrainSinkDeps {
 const TAIL_MS = 20_000;
 
 /**
- * Drains the sinks of a batch side by side. As long as a drain gets something done it is followed by another: one drain
- * lasts no longer than its lease, and whoever is woken meanwhile finds the sink busy and leaves. What is left when time
- * runs out stays due, and the tick finds it; nothing is put back into the queue.
+ * Drains the sinks of a batch side by side, each until everything due is done or time runs out; what is left then stays
+ * due, and the tick finds it; nothing is put back into the queue. A drain that had something to do is followed by a look
+ * for more: whoever was woken at its end, when it looked no more, found the sink busy and left.
  */
 export function createDrainSinkHandler(deps: DrainSinkDeps) {
   const { region, draining, telemetry } = deps;
@@ -35,37 +35,41 @@ export function createDrainSinkHandler(deps: DrainSinkDeps) {
     return workOff(event, DrainMessage, telemetry, async ({ sink }) => {
       for (let turn = 0; ; turn += 1) {
         const report = await drainSink(draining, region, sink, deadline);
-        const moved = report.delivered + report.skipped > 0;
+        const worked = hadSomethingToDo(report);
         // A further look that finds nothing is no news.
-        if (turn === 0 || moved || report.outcome === 'waiting') telemetry.drain(report);
-        const goesOn = report.outcome === 'more' || report.outcome === 'drained';
-        if (!goesOn || !moved || draining.now() >= deadline) return;
+        if (turn === 0 || worked || report.outcome === 'waiting') telemetry.drain(report);
+        if (report.outcome !== 'drained' || !worked || draining.now() >= deadline) return;
       }
     });
   };
 }
 
+function hadSomethingToDo({ delivered, skipped, failed, parked, dead, lost }: DrainReport): boolean {
+  return delivered + skipped + failed + parked + dead + lost > 0;
+}
+
 /** The sinks of a cell as they are on AWS; connections are kept from one drain to the next. */
 export function createSinkOpener(deps: {
-  readonly stage: string;
   readonly sns: SNSClient;
   /** Where the HTTP API is reached. */
   readonly publicUrl: string;
-  readonly secrets: Pick<SecretReader, 'readSigningSecrets'>;
+  /** What signs the requests of an endpoint, and the headers of its own that it wants. */
+  readonly signing: ReturnType<typeof createSigningReader>;
   readonly now: () => number;
 }): (record: SinkRecord) => Promise<SinkPort> {
-  const { stage, sns, publicUrl, secrets, now } = deps;
+  const { sns, publicUrl, signing, now } = deps;
   const connections = createConnectionPool({ allowPrivateNetworks: false });
   return async (record) => {
     switch (record.kind) {
       case 'sns':
         return createSnsSink(sns, record.target, { publicUrl });
       case 'webhook': {
-        const { region, id, target, headers = {}, concurrency = DEFAULT_CONCURRENCY } = record;
+        const { region, id, target, concurrency = DEFAULT_CONCURRENCY } = record;
+        const { secrets, headers } = await signing(region, id);
         return createWebhookSink({
           url: target,
-          secrets: await secrets.readSigningSecrets(secretNames(stage, region).endpoint(id)),
-          headers,
+          secrets,
+          headers: { ...record.headers, ...headers },
           now,
           connections: connections.of(`${region}/${id}`, concurrency),
         });

@@ -4,6 +4,7 @@ import pLimit from 'p-limit';
 import type * as z from 'zod';
 import type { EventLog } from '../../shared/log/log.ts';
 import {
+  type BUILT_IN_SINKS,
   dueSinks,
   leftoverWakes,
   listSinks,
@@ -39,9 +40,10 @@ export interface TickDeps {
 export const CLAIM_SECONDS = 300;
 
 /** The built-in sink of each cell: everything, to the cell's topic. */
-export const TOPIC_SINK = 'topic';
+export const TOPIC_SINK = 'topic' satisfies BuiltInSink;
 /** The built-in sink of cells with a standard topic: everything since there is one. */
-export const STANDARD_TOPIC_SINK = 'sns-standard';
+export const STANDARD_TOPIC_SINK = 'sns-standard' satisfies BuiltInSink;
+type BuiltInSink = (typeof BUILT_IN_SINKS)[number];
 
 /** Accounts claimed before they are queued: as many wait for their claim to run out when a tick dies in between. */
 const CLAIM_BATCH = 100;

@@ -17,9 +17,10 @@ import { setTimeout as sleepMs } from 'node:timers/promises';
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, cursorPk, DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
-import type { Clause, Table, Write } from '../table/table.ts';
+import type { Clause, Item, Table, Write } from '../table/table.ts';
 import type { DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import {
+  DEFAULT_DISABLE_AFTER_SECONDS,
   type Failure,
   healthAfter,
   healthAttributes,
@@ -38,6 +39,7 @@ import {
   type Sink,
   type SinkPort,
   type SinkRecord,
+  toSink,
   wants,
 } from './sink.ts';
 import { CursorWindow, laneOf } from './window.ts';
@@ -125,7 +127,6 @@ const DUE_ITEMS = 100;
 const LOOK_AGAIN_MS = 2_000;
 /** Attempts written to the delivery log at once. */
 const LOG_BATCH = 25;
-const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 86_400;
 /** A sink with a rate that was idle may catch up on so much. */
 const BURST_MS = 100;
 
@@ -181,6 +182,17 @@ type Sent = { readonly event: LoggedEvent } & (
   | { readonly run?: undefined; readonly parked: ParkedEvent }
 );
 
+/** What is said of a sink on the cell's own log. */
+type Saying =
+  | {
+      readonly type: 'endpoint.events_lost';
+      readonly account: string;
+      readonly first: number;
+      readonly last: number;
+    }
+  | { readonly type: 'endpoint.disabled'; readonly reason: string; readonly failingSince: string | null }
+  | { readonly type: 'endpoint.recovered'; readonly disabledAt: string };
+
 /** Whether a cursor is one of a replay, by its sort key. */
 function isReplay(name: string): boolean {
   return name.includes('#');
@@ -197,6 +209,8 @@ class Drain {
   readonly #waiting = new Set<string>();
   /** Where live cursors stand that this drain has moved: nobody else moves them while it holds the lease. */
   readonly #positions = new Map<string, { readonly position: number; readonly ahead: string }>();
+  /** Cursors that are due and left to the next drain. */
+  readonly #later = new Set<string>();
   /** Cursors that are being opened. */
   readonly #opening = new Set<string>();
   readonly #parked: ParkedLanes;
@@ -221,6 +235,7 @@ class Drain {
   #probing: boolean;
   /** The probe was the only event there was. */
   #alone = false;
+  #health: SinkHealth;
   #tookAt: number | null = null;
   #rejections: number;
   readonly #suspects: Set<string>;
@@ -239,9 +254,10 @@ class Drain {
     this.#lease = lease;
     this.#deadline = deadline;
     this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
-    this.#parked = new ParkedLanes(deps, sink.region, sink.id);
+    this.#parked = new ParkedLanes(deps, sink.region, sink.id, lease);
     this.#hasParked = kept.hasParked;
     this.#nextSendAt = kept.nextSendAt;
+    this.#health = sink.health;
     this.#probing = sink.health.failures > 0;
     this.#rejections = sink.health.rejections;
     this.#suspects = new Set(sink.health.suspects);
@@ -269,7 +285,7 @@ class Drain {
       this.#failure = { reason: cause instanceof Error ? cause.message : 'The sink could not be opened.' };
       return;
     }
-    if (this.#hasParked) await this.#parked.load();
+    if (this.#hasParked) await this.#parked.load((account) => follows(this.#sink, account));
     await this.#lookForDue();
     do {
       await this.#workOff(port);
@@ -320,7 +336,8 @@ class Drain {
     for (const account of news.accounts) if (follows(this.#sink, account)) this.#waiting.add(account);
     if (this.#lease.isAging(this.#deps.now())) await this.#lease.renew(this.#deps.now());
     if (news.due && this.#mayGoOn()) await this.#lookForDue();
-    return this.#mayGoOn();
+    // What is due and not known here is a lane that somebody else set going: the next drain reads it.
+    return this.#mayGoOn() && (this.#waiting.size > 0 || this.#parked.isDue);
   }
 
   /** Lets something go on in the background; the loop hears of its end. */
@@ -376,7 +393,9 @@ class Drain {
       .flat()
       .filter(({ pk }) => pk === cursorPk(region, id))
       .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
-    for (const { sk } of cursors) if (!this.#runs.some(({ name }) => name === sk)) this.#waiting.add(sk);
+    for (const { sk } of cursors) {
+      if (!this.#later.has(sk) && !this.#runs.some(({ name }) => name === sk)) this.#waiting.add(sk);
+    }
   }
 
   #openCursors(): void {
@@ -423,6 +442,13 @@ class Drain {
     if (known !== undefined) return make(known);
     const { table } = this.#deps;
     const cursor = await table.get(this.#keyOf(name));
+    if (!cursor || !follows(this.#sink, account)) {
+      const followed = await this.#followsNow(account);
+      if (cursor && !followed) await this.#leave(cursor);
+      // Added since: the next drain knows of it, and its fence may be above this one's.
+      if (cursor && followed) this.#later.add(name);
+      if (!followed || !follows(this.#sink, account)) return undefined;
+    }
     const place = { position: Number(cursor?.position ?? 0), ahead: String(cursor?.ahead ?? '') };
     if (replayId === undefined) {
       // Told of a new account before its cursor was marked due.
@@ -450,6 +476,26 @@ class Drain {
         lost: count('lost'),
       },
     );
+  }
+
+  /** Whether the sink follows an account as it stands now: it may have been changed, or deleted, since the drain began. */
+  async #followsNow(account: string): Promise<boolean> {
+    const item = await this.#deps.table.get(keys.sink(this.#sink.region, this.#sink.id));
+    return item?.kind !== undefined && follows(toSink(item), account);
+  }
+
+  /** Nothing more of an account that was taken away gets through. Its place in the log is kept: it may be added again. */
+  async #leave({ pk, sk, dueSk }: Item): Promise<void> {
+    const { table } = this.#deps;
+    if (isReplay(sk)) await table.write({ delete: { pk, sk } });
+    // Only as it was found: one that was put there since, or woken, is somebody else's.
+    else if (typeof dueSk === 'string') {
+      const when: Clause[] = [
+        ['dueSk', '=', dueSk],
+        ['fence', 'absent or <=', this.#lease.token],
+      ];
+      await table.write({ update: { pk, sk }, set: { duePk: undefined, dueSk: undefined }, when });
+    }
   }
 
   #keyOf(name: string) {
@@ -555,11 +601,12 @@ class Drain {
     for (;;) {
       const event = run.window.take(avoid);
       if (!event) return undefined;
-      if (run.replay || !this.#parked.has(run.account, laneOf(event))) return { event, run };
+      if (run.replay) return { event, run };
       if (this.#parked.holds(event)) {
         run.window.settle(event);
         continue;
       }
+      if (!this.#parked.has(run.account, laneOf(event))) return { event, run };
       if (!this.#mayPark()) {
         run.window.putBack(event);
         return undefined;
@@ -632,6 +679,7 @@ class Drain {
       this.#rejections = 0;
       this.#probing = false;
       this.#suspects.delete(sent.event.id);
+      if (this.#health.failures > 0 || this.#health.announcedAt !== null) this.#begin(() => this.#recover());
       this.#done(sent);
       return;
     }
@@ -667,7 +715,10 @@ class Drain {
   #done(sent: Sent): void {
     const { run, parked, event } = sent;
     if (parked) {
-      this.#begin(() => this.#parked.settle(parked));
+      this.#begin(async () => {
+        await this.#logAttempts();
+        await this.#parked.settle(parked);
+      });
       return;
     }
     run.counts.delivered += 1;
@@ -746,12 +797,15 @@ class Drain {
   async #store(run: Run): Promise<'clear' | 'due' | 'gone'> {
     const { table, now } = this.#deps;
     const { window, replay } = run;
+    // As of now: what is done while the log is written is not in it.
     const { position, ahead } = window;
+    const counts = { ...run.counts };
+    await this.#logAttempts();
     const mine: Clause[] = [
       ['sink', 'present'],
       ['fence', 'absent or <=', this.#lease.token],
     ];
-    const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && run.counts) };
+    const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && counts) };
     const update = this.#keyOf(run.name);
     run.stored = position;
     if (!replay) this.#positions.set(run.name, { position, ahead });
@@ -809,18 +863,7 @@ class Drain {
   }
 
   /** An event of the cell's own log about this sink, together with the writes that make it true. */
-  async #say(
-    about:
-      | {
-          readonly type: 'endpoint.events_lost';
-          readonly account: string;
-          readonly first: number;
-          readonly last: number;
-        }
-      | { readonly type: 'endpoint.disabled'; readonly reason: string; readonly failingSince: string | null }
-      | { readonly type: 'endpoint.recovered'; readonly disabledAt: string },
-    writes: readonly Write[],
-  ): Promise<boolean> {
+  async #say(about: Saying, writes: readonly Write[]): Promise<boolean> {
     const { type, ...data } = about;
     const draft = { type, time: this.#deps.now(), data: { endpoint: this.#sink.id, ...data } } as EventDraft;
     const said = await this.#deps.log.append(cellLog(this.#sink.region), [draft], writes);
@@ -859,10 +902,22 @@ class Drain {
 
   // The end
 
-  /** Gives the lease back together with what was learned of the sink, and says what others should know of it. */
-  async #conclude(): Promise<DrainReport> {
+  /** The sink takes events again. Written down and said at once, for its drain may go on for long. */
+  async #recover(): Promise<void> {
+    const { announcedAt } = this.#health;
+    const healthy = { ...this.#healthSeen(), announcedAt: null };
+    this.#health = healthy;
+    if (announcedAt === null) {
+      await this.#lease.note(healthAttributes(healthy));
+      return;
+    }
+    const disabledAt = new Date(announcedAt).toISOString();
+    await this.#sayOf(healthy, { type: 'endpoint.recovered', disabledAt });
+  }
+
+  /** How the sink is by what was seen of it so far. */
+  #healthSeen(): SinkHealth {
     const { now, random, retrySeconds, disableAfterSeconds = DEFAULT_DISABLE_AFTER_SECONDS } = this.#deps;
-    const before: SinkHealth = { ...this.#sink.health, lost: this.#sink.health.lost + this.#counts.lost };
     const seen = {
       deliveredAt: this.#tookAt,
       failure: this.#failure,
@@ -870,24 +925,32 @@ class Drain {
       suspects: [...this.#suspects],
       disable: this.#disable,
     };
-    let health = healthAfter(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
+    const before = { ...this.#health, lost: this.#sink.health.lost + this.#counts.lost };
+    return healthAfter(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
+  }
+
+  /** Says something on the cell's log together with the health that makes it true. */
+  async #sayOf(health: SinkHealth, about: Saying): Promise<boolean> {
     const sink = keys.sink(this.#sink.region, this.#sink.id);
+    const write: Write = { update: sink, set: healthAttributes(health), when: [this.#lease.held] };
+    return this.#say(about, [write]);
+  }
+
+  /** Gives the lease back together with what was learned of the sink, and says that it is disabled if it is. */
+  async #conclude(): Promise<DrainReport> {
+    const { now } = this.#deps;
+    let health = this.#healthSeen();
+    let stored = false;
     if (health.disabledAt !== null && health.announcedAt === null) {
       health = { ...health, announcedAt: health.disabledAt };
       const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
-      await this.#say({ type: 'endpoint.disabled', reason: health.disabledReason ?? '', failingSince }, [
-        { update: sink, set: healthAttributes(health), when: [this.#lease.held] },
-      ]);
-    } else if (health.announcedAt !== null && health.disabledAt === null && this.#tookAt !== null) {
-      const disabledAt = new Date(health.announcedAt).toISOString();
-      health = { ...health, announcedAt: null };
-      await this.#say({ type: 'endpoint.recovered', disabledAt }, [
-        { update: sink, set: healthAttributes(health), when: [this.#lease.held] },
-      ]);
+      const reason = health.disabledReason ?? '';
+      stored = await this.#sayOf(health, { type: 'endpoint.disabled', reason, failingSince });
     }
     const busy = this.#nextSendAt > now();
     await this.#lease.release({
-      ...healthAttributes(health),
+      // Not again: who has heard that it is disabled may have enabled it by now.
+      ...(stored ? {} : healthAttributes(health)),
       parking: this.#parked.count > 0 || undefined,
       nextSendAt: busy ? this.#nextSendAt : undefined,
     });

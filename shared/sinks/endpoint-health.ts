@@ -4,7 +4,7 @@ import type { EventLog } from '../log/log.ts';
 import { cursorPk, keys, parkedPk } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 import { type DeliveryHealth, type DeliveryLog, healthOf } from './delivery-log.ts';
-import { follows, toSink } from './sink.ts';
+import { follows, type Sink, toSink } from './sink.ts';
 
 /** Instants are epoch ms. */
 export interface EndpointHealth {
@@ -84,7 +84,7 @@ export async function endpointHealth(
     oldestAfter(log, region, account, position),
   );
   return {
-    ...stateOf(item, now()),
+    ...stateOf(sink, now()),
     parked: { count: parked.length, oldestAt: least(parked.map(({ parkedAt }) => Number(parkedAt))) },
     backlog: {
       events: behind.reduce((sum, { events }) => sum + events, 0),
@@ -100,24 +100,19 @@ export async function endpointHealth(
 }
 
 /** What its item says. Pure. */
-function stateOf(item: Item, now: number): Omit<EndpointHealth, 'parked' | 'backlog' | 'lately'> {
-  const number = (name: string) => (typeof item[name] === 'number' ? item[name] : null);
-  const text = (name: string) => (typeof item[name] === 'string' ? item[name] : null);
-  const waitUntil = number('waitUntil');
-  const waits = waitUntil !== null && waitUntil > now;
-  const disabledAt = number('disabledAt');
-  const failing = waits || number('failingSince') !== null;
-  const state =
-    disabledAt !== null ? 'disabled' : item.paused === true ? 'paused' : failing ? 'failing' : 'active';
+function stateOf(
+  { paused, health }: Sink,
+  now: number,
+): Omit<EndpointHealth, 'parked' | 'backlog' | 'lately'> {
+  const waits = health.waitUntil > now;
+  const failing = waits || health.failingSince !== null;
+  const state = health.disabledAt !== null ? 'disabled' : paused ? 'paused' : failing ? 'failing' : 'active';
+  const { failingSince, disabledAt, lastDeliveredAt, lastFailedAt, lost } = health;
   return {
     state,
-    waitUntil: waits ? waitUntil : null,
-    problem: state === 'disabled' ? (text('disabledReason') ?? text('problem')) : text('problem'),
-    failingSince: number('failingSince'),
-    disabledAt,
-    lastDeliveredAt: number('lastDeliveredAt'),
-    lastFailedAt: number('lastFailedAt'),
-    lost: number('lost') ?? 0,
+    waitUntil: waits ? health.waitUntil : null,
+    problem: state === 'disabled' ? (health.disabledReason ?? health.problem) : health.problem,
+    ...{ failingSince, disabledAt, lastDeliveredAt, lastFailedAt, lost },
   };
 }
 

@@ -1,20 +1,18 @@
 /** What may be asked of an endpoint. Pure; every refusal is one sentence that names the field and says what would be right. */
 import * as z from 'zod';
-import { id, sentenceOf, typePatterns, webhookSecret } from '../checks.ts';
+import { endpointId, id, sentenceOf, typePatterns, webhookSecret } from '../checks.ts';
 import { catalogue } from '../events/catalogue.ts';
 import { refuseUrl } from './outbound.ts';
 import { cursorsByAccount, instant } from './positions.ts';
+import { isReservedHeader } from './webhook.ts';
 
 /** Headers of its own that an endpoint may have, and their size in all. */
 const MAX_HEADERS = 20;
 const MAX_HEADER_BYTES = 4096;
 const MAX_NAMES = 200;
 
-/** Headers that are ours to set, that say how the body is to be read, or that belong to one connection. */
-const RESERVED_HEADERS =
-  /^(content-(type|length|encoding)|host|user-agent|accept-encoding|expect|webhook-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|proxy-.*)$/i;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const HEADER_TEXT = /^[\x20-\x7e\x80-\xff]*$/;
+const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
 /** The fields of the job in events that can be compared with a value. */
 const { tracking: _, ...jobFieldShapes } = catalogue['job.created'].data.shape.job.shape;
@@ -61,11 +59,11 @@ const headers = z
     const seen = new Set<string>();
     for (const [name, value] of entries) {
       if (!TOKEN.test(name)) fail([name], 'is not a name that a header can have');
-      else if (RESERVED_HEADERS.test(name)) {
+      else if (isReservedHeader(name)) {
         fail([name], 'must be another header, for this one is set by Jobwire or belongs to the connection');
       } else if (seen.has(name.toLowerCase())) fail([name], 'must be there once');
-      else if (!HEADER_TEXT.test(value) || value !== value.trim()) {
-        fail([name], 'must be plain text on one line without spaces around it');
+      else if (!PRINTABLE_ASCII.test(value) || value !== value.trim()) {
+        fail([name], 'must be printable ASCII without spaces around it');
       }
       seen.add(name.toLowerCase());
     }
@@ -86,7 +84,8 @@ const filterFields = {
   jobFields,
 };
 
-const endpointFields = {
+/** What an endpoint may be given, in the configuration file as well. */
+export const endpointFields = {
   url: z.string('must be a URL').max(2000, 'must be at most 2000 characters'),
   ...filterFields,
   headers,
@@ -110,16 +109,11 @@ const start = z.union(
   'must be "now", "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
 );
 
-/** Ids that built-in sinks have. */
-const RESERVED_IDS = ['sns', 'topic'];
-
 /** A new endpoint. What is absent restricts nothing; an id and a secret are generated unless given; it starts now. */
 export const NewEndpoint = z.strictObject({
   ...z.object(endpointFields).partial().shape,
   url: endpointFields.url,
-  id: id
-    .refine((value) => !RESERVED_IDS.includes(value), 'must not be the name of a built-in sink')
-    .optional(),
+  id: endpointId.optional(),
   secret: webhookSecret.optional(),
   start: start.optional(),
 });

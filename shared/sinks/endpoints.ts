@@ -4,7 +4,7 @@
  *
  *   create   lock ── remains of an earlier one gone ── secrets ── cursors ── sink item
  *   change   lock ── secrets ── cursors of added accounts ── sink item ── cursors of removed ones gone
- *   delete   lock ── sink item gone ── cursors, parked events, replays gone ── secrets gone
+ *   delete   lock ── sink item gone ── cursors, parked and dead events, replays gone ── secrets gone
  *
  * Without its item there is no endpoint, whatever else is there. The lock keeps two of these apart; it ends by itself. A
  * drain of an earlier endpoint of the same id that is still running is fenced off: its cursors carry a higher token.
@@ -20,6 +20,7 @@ import {
   CELL_LOG,
   cellLog,
   cursorPk,
+  deadPk,
   drainDue,
   endpointLockPk,
   keys,
@@ -32,6 +33,7 @@ import type { Clause, Item, Table, Value } from '../table/table.ts';
 import { listAccounts } from '../tracking/accounts.ts';
 import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
 import { checkInput, EndpointChange, NewEndpoint, Rotation, refuseEndpointUrl } from './endpoint-input.ts';
+import { enabled, healthAttributes, toHealth } from './health.ts';
 import { findPlace, type Place, type Placed } from './positions.ts';
 import {
   KEEP_OLD_SECONDS,
@@ -280,15 +282,9 @@ export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, e
  */
 export function enableEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
   const enable = (item: Item) => {
-    const waits = Number(item.waitUntil ?? 0) > deps.now();
-    if (item.disabledAt === undefined && !waits) return undefined;
-    return {
-      disabledAt: undefined,
-      disabledReason: undefined,
-      failingSince: undefined,
-      waitUntil: undefined,
-      failures: Math.max(1, Number(item.failures ?? 0)),
-    };
+    const health = toHealth(item);
+    if (health.disabledAt === null && health.waitUntil <= deps.now()) return undefined;
+    return healthAttributes(enabled(health));
   };
   return edit(deps, region, id, expected, enable, { declared: true });
 }
@@ -518,10 +514,11 @@ async function putCursors(
   });
 }
 
-/** Partitions of everything that is kept of a sink besides its record. */
+/** Partitions of everything that is kept of a sink besides its record. What stands in the history leaves by itself. */
 const partsOf = (region: string, id: string): readonly string[] => [
   cursorPk(region, id),
   parkedPk(region, id),
+  deadPk(region, id),
   replayPk(region, id),
 ];
 

@@ -64,6 +64,9 @@ export interface FailurePolicy {
   readonly disableAfterSeconds: number;
 }
 
+/** The waits before retries: the schedule of the Standard Webhooks specification. */
+export const DEFAULT_RETRY_SECONDS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
+export const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 86_400;
 /** Events set aside in a row, with none taken in between, after which it is the sink that fails. */
 export const MAX_REJECTIONS = 5;
 /** Events under suspicion at most. */

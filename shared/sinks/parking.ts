@@ -5,9 +5,10 @@
  */
 
 import type { EventLog, LoggedEvent } from '../log/log.ts';
-import { cellLog, drainDue, keys, parkedPk } from '../table/schema.ts';
+import { cellLog, deadPk, drainDue, keys, parkedPk } from '../table/schema.ts';
 import type { Item, Table, Write } from '../table/table.ts';
 import { waitOf } from './health.ts';
+import type { Lease } from './lease.ts';
 import { laneOf } from './window.ts';
 
 /** An event set aside for a sink. Instants are epoch ms. */
@@ -52,21 +53,32 @@ export class ParkedLanes {
   readonly #deps: ParkingDeps;
   readonly #region: string;
   readonly #sink: string;
+  readonly #lease: Pick<Lease, 'held' | 'lose'>;
   readonly #lanes = new Map<string, ParkedEvent[]>();
   readonly #busy = new Set<string>();
+  /** The ids of all events that are set aside, or were at the beginning. */
+  readonly #known = new Set<string>();
+  /** Lanes whose first event is about to go. */
+  readonly #leaving = new Set<string>();
+  /** Events that are set aside and not stored yet: what became of one can't be stored before it is. */
+  readonly #unstored = new Set<ParkedEvent>();
   /** Settled when what was set aside is stored. */
   #storing: Promise<unknown> = Promise.resolve();
   #count = 0;
 
-  constructor(deps: ParkingDeps, region: string, sink: string) {
+  constructor(deps: ParkingDeps, region: string, sink: string, lease: Pick<Lease, 'held' | 'lose'>) {
     this.#deps = deps;
     this.#region = region;
     this.#sink = sink;
+    this.#lease = lease;
   }
 
-  /** Reads what is set aside: at most {@link MAX_PARKED} small items. */
-  async load(): Promise<void> {
-    for (const parked of await listParked(this.#deps.table, this.#region, this.#sink)) this.#add(parked);
+  /** Reads what is set aside: at most {@link MAX_PARKED} small items. What is of accounts not followed any more is forgotten. */
+  async load(follows: (account: string) => boolean): Promise<void> {
+    for (const parked of await listParked(this.#deps.table, this.#region, this.#sink)) {
+      if (follows(parked.account)) this.#add(parked);
+      else await this.#deps.table.write({ delete: this.#keyOf(parked) });
+    }
   }
 
   get count(): number {
@@ -78,16 +90,22 @@ export class ParkedLanes {
     return this.#lanes.has(`${account}#${lane}`);
   }
 
-  /** Whether this very event is set aside: by a drain that died before it could say so at the cursor. */
+  /**
+   * Whether this very event is set aside, or was and is done with: by a drain that died before it could say so at the
+   * cursor.
+   */
   holds(event: LoggedEvent): boolean {
-    const lane = this.#lanes.get(`${event.account}#${laneOf(event)}`);
-    return lane?.some(({ sequence }) => sequence === event.sequence) ?? false;
+    return this.#known.has(event.id);
   }
 
   /** Whether there is something to {@link take}. */
   get isDue(): boolean {
     const now = this.#deps.now();
-    return [...this.#lanes].some(([name, [first]]) => !this.#busy.has(name) && (first?.retryAt ?? 0) <= now);
+    return [...this.#lanes].some(([name, [first]]) => first !== undefined && this.#isFree(name, first, now));
+  }
+
+  #isFree(name: string, first: ParkedEvent, now: number): boolean {
+    return !this.#busy.has(name) && !this.#unstored.has(first) && (first.retryAt ?? 0) <= now;
   }
 
   /**
@@ -97,7 +115,7 @@ export class ParkedLanes {
   take(avoid?: ReadonlySet<string>): ParkedEvent | undefined {
     const now = this.#deps.now();
     for (const [name, [first]] of this.#lanes) {
-      if (!first || this.#busy.has(name) || (first.retryAt ?? 0) > now || avoid?.has(first.eventId)) continue;
+      if (!first || !this.#isFree(name, first, now) || avoid?.has(first.eventId)) continue;
       this.#busy.add(name);
       return first;
     }
@@ -117,40 +135,46 @@ export class ParkedLanes {
   async park(event: LoggedEvent, reason: string | null, mark: Write): Promise<boolean> {
     const { table, now, newId } = this.#deps;
     const { account, sequence, type } = event;
+    const lane = laneOf(event);
+    const name = `${account}#${lane}`;
+    // It stands behind one that is about to go, and whoever lets that one go has already looked what is next.
+    const isNext = this.#leaving.has(name) && this.#lanes.get(name)?.length === 1;
     const parked: ParkedEvent = {
-      ...{ account, sequence, type },
-      lane: laneOf(event),
+      ...{ account, sequence, type, lane },
       eventId: event.id,
       ...(event.jobNumber === undefined ? {} : { jobNumber: event.jobNumber }),
       parkedAt: now(),
       attempts: reason === null ? 0 : 1,
       reason,
-      retryAt: reason === null ? null : this.#retryAfter(1),
+      retryAt: reason !== null ? this.#retryAfter(1) : isNext ? now() : null,
     };
     this.#add(parked);
+    this.#unstored.add(parked);
     const writes = [mark, { put: this.#toItem(parked) }];
     const stored = this.#storing.then(() => table.transact(writes, newId()));
     this.#storing = stored;
-    return (await stored).done;
+    const { done } = await stored;
+    this.#unstored.delete(parked);
+    return done;
   }
 
   /** The event of a lane that was taken reached the sink, or can't any more: the next one is the first. */
   async settle(parked: ParkedEvent): Promise<void> {
     await this.#promoteNext(parked);
-    await this.#deps.table.write({ delete: this.#keyOf(parked) });
+    await this.#write({ delete: this.#keyOf(parked) });
     this.#remove(parked);
   }
 
   /** The event that was taken was refused again. True when that was the last attempt: it is dead, said so, and its lane goes on. */
   async refused(parked: ParkedEvent, reason: string): Promise<boolean> {
-    const { table, now, retrySeconds } = this.#deps;
+    const { now, retrySeconds } = this.#deps;
     const attempts = parked.attempts + 1;
     if (attempts <= retrySeconds.length) {
       const again = { ...parked, attempts, reason, retryAt: this.#retryAfter(attempts) };
       // Not there any more: somebody discarded it meanwhile.
       const { pk, sk, ...set } = this.#toItem(again);
-      const kept = await table.write({ update: { pk, sk }, set, when: [['pk', 'present']] });
-      if (kept.done) this.#replace(again);
+      const kept = await this.#write({ update: { pk, sk }, set, when: [['pk', 'present']] });
+      if (kept) this.#replace(again);
       else this.#remove(parked);
       return false;
     }
@@ -162,7 +186,11 @@ export class ParkedLanes {
       diedAt,
       ttl: Math.ceil(diedAt / 1000) + DEAD_DAYS * 86_400,
     };
-    const writes: Write[] = [{ put: dead }, { delete: this.#keyOf(parked), when: [['pk', 'present']] }];
+    const writes: Write[] = [
+      this.#stillHeld(),
+      { put: dead },
+      { delete: this.#keyOf(parked), when: [['pk', 'present']] },
+    ];
     const buried = await this.#bury(parked, { attempts, reason, diedAt }, writes);
     this.#remove(parked);
     return buried;
@@ -191,17 +219,34 @@ export class ParkedLanes {
 
   /** What stands behind the first of a lane is due at once when that one goes; marked first, so that a crash leaves it due. */
   async #promoteNext(first: ParkedEvent): Promise<void> {
+    this.#leaving.add(nameOf(first));
     const next = this.#lanes.get(nameOf(first))?.[1];
     if (!next) return;
     await this.#storing;
     const due = { ...next, retryAt: this.#deps.now() };
     const { pk, sk, ...set } = this.#toItem(due);
-    await this.#deps.table.write({ update: { pk, sk }, set, when: [['pk', 'present']] });
+    await this.#write({ update: { pk, sk }, set, when: [['pk', 'present']] });
     this.#replace(due);
+  }
+
+  /**
+   * Writes about a lane, unless somebody else holds the lease by now: who takes away the first of a lane must know what
+   * stands behind it. False when it is not written.
+   */
+  async #write(write: Write): Promise<boolean> {
+    const { table, newId } = this.#deps;
+    const outcome = await table.transact([this.#stillHeld(), write], newId());
+    if (!outcome.done && outcome.failed.includes(0)) this.#lease.lose();
+    return outcome.done;
+  }
+
+  #stillHeld(): Write {
+    return { check: keys.sink(this.#region, this.#sink), when: [this.#lease.held] };
   }
 
   #add(parked: ParkedEvent): void {
     this.#count += 1;
+    this.#known.add(parked.eventId);
     const name = nameOf(parked);
     const lane = this.#lanes.get(name);
     if (lane) lane.push(parked);
@@ -220,6 +265,7 @@ export class ParkedLanes {
     const lane = (this.#lanes.get(name) ?? []).filter(({ sequence }) => sequence !== parked.sequence);
     this.#count -= 1;
     this.#busy.delete(name);
+    this.#leaving.delete(name);
     if (lane.length === 0) this.#lanes.delete(name);
     else this.#lanes.set(name, lane);
   }
@@ -237,6 +283,20 @@ export class ParkedLanes {
 /** Everything set aside for a sink, first to last within each lane. */
 export async function listParked(table: Table, region: string, sink: string): Promise<ParkedEvent[]> {
   return (await table.query({ pk: parkedPk(region, sink) })).map(toParked);
+}
+
+/** The events that a sink refused to the last attempt, while they are kept. */
+export async function listDead(
+  table: Table,
+  region: string,
+  sink: string,
+  limit: number,
+): Promise<DeadEvent[]> {
+  const items = await table.query({ pk: deadPk(region, sink), limit });
+  return items.map((item) => {
+    const { retryAt: _retryAt, ...dead } = toParked(item);
+    return { ...dead, diedAt: Number(item.diedAt) };
+  });
 }
 
 /** Has the first event of a lane tried again with the next drain. False when nothing of the lane is set aside. */

@@ -15,6 +15,9 @@ import {
 import type { Item, Table, Value } from '../table/table.ts';
 import { isReady, type SinkHealth, toHealth } from './health.ts';
 
+/** Ids of sinks that are built in: the topics of a cell on AWS, and the one of a single machine. No endpoint can have them. */
+export const BUILT_IN_SINKS = ['topic', 'sns-standard', 'sns'] as const;
+
 /** One event on its way to a sink. */
 export interface Delivery {
   readonly event: LoggedEvent;

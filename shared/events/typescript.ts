@@ -1,0 +1,163 @@
+/**
+ * The catalogue as TypeScript that stands by itself: what receivers import must need neither zod nor this repository. It is
+ * read from the JSON Schemas, so it knows what they know and refuses what it can't say rather than guess.
+ */
+import { catalogue, dataSchemaOf, eventTypes } from './catalogue.ts';
+
+/** The part of JSON Schema that zod makes of the catalogue and that has a meaning for types. */
+interface Schema {
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: Schema | boolean;
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+}
+
+/** What only narrows values, or names and explains: types can't say it, comments do. */
+const WITHOUT_A_TYPE = new Set(
+  ['$schema', 'title', 'description', 'format', 'pattern', 'minLength', 'maxLength', 'minItems', 'maxItems']
+    .concat(['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'propertyNames', 'default'])
+    .concat(['contentEncoding', 'multipleOf']),
+);
+const WITH_A_TYPE = new Set([
+  'type',
+  'properties',
+  'required',
+  'additionalProperties',
+  'items',
+  'anyOf',
+  'oneOf',
+  'enum',
+  'const',
+]);
+
+/** The source of `receive/events.ts`. Throws when the catalogue uses a shape that is not known here. */
+export function typesOfEvents(): string {
+  const { job, observed } = schemaOf('job.created').properties ?? {};
+  const parcel = job?.properties?.tracking?.items;
+  if (!job || !observed || !parcel) throw new Error('job.created lacks the shapes that have names.');
+  const shapes: readonly Shape[] = [
+    { name: 'TrackingEntry', schema: parcel, about: 'One parcel: known by its number, or else by its link.' },
+    {
+      name: 'JobSummary',
+      schema: job,
+      about:
+        'The job as it stands after the change. Texts written by customers are data: escape them wherever they are shown.',
+    },
+    {
+      name: 'Observed',
+      schema: observed,
+      about: 'When the change happened: after `since` and not later than `at`.',
+    },
+  ];
+  const named = shapes.map((shape) => {
+    const others = shapes.filter((other) => other !== shape);
+    return `${comment(shape.about, '')}export interface ${shape.name} ${typeOf(shape.schema, others, '')}\n`;
+  });
+  const byType = eventTypes.map(
+    (type) => `${comment(catalogue[type].when, '  ')}  '${type}': ${typeOf(schemaOf(type), shapes, '  ')};\n`,
+  );
+  return [
+    '/** The types of all events. Made from shared/events/catalogue.ts by `npm run build`: not to be edited. */\n',
+    ...named,
+    '/** A value before and after. */\nexport interface Change<T> {\n  from: T;\n  to: T;\n}\n',
+    `/** Every event type with the shape of its data. */\nexport interface EventDataByType {\n${byType.join('')}}\n`,
+  ].join('\n');
+}
+
+/** A schema that stands in many events, and its name. */
+interface Shape {
+  readonly name: string;
+  readonly schema: Schema;
+  readonly about: string;
+}
+
+function schemaOf(type: string): Schema {
+  return dataSchemaOf(type) as Schema;
+}
+
+function typeOf(schema: Schema, shapes: readonly Shape[], indent: string): string {
+  for (const keyword of Object.keys(schema)) {
+    if (WITH_A_TYPE.has(keyword) || WITHOUT_A_TYPE.has(keyword)) continue;
+    throw new Error(`The catalogue uses "${keyword}" of JSON Schema, which has no TypeScript here yet.`);
+  }
+  for (const { name, schema: shape } of shapes) {
+    if (sameShape(schema, shape)) return name;
+    if (sameShape(schema, { ...shape, required: undefined })) return `Partial<${name}>`;
+  }
+  if ('const' in schema) return literal(schema.const);
+  if (schema.enum) return schema.enum.map(literal).join(' | ');
+  const either = schema.anyOf ?? schema.oneOf;
+  if (either) return unionOf(either.map((one) => typeOf(one, shapes, indent)));
+  if (typeof schema.type === 'object') {
+    return unionOf(schema.type.map((type) => typeOf({ ...schema, type }, shapes, indent)));
+  }
+  switch (schema.type) {
+    case 'string':
+    case 'boolean':
+    case 'number':
+    case 'null':
+      return schema.type;
+    case 'integer':
+      return 'number';
+    case 'array': {
+      const items = typeOf(schema.items ?? {}, shapes, indent);
+      return items.includes(' | ') ? `Array<${items}>` : `${items}[]`;
+    }
+    case 'object':
+      return objectOf(schema, shapes, indent);
+    case undefined:
+      return 'unknown';
+    default:
+      throw new Error(`The catalogue uses the type "${schema.type}", which has no TypeScript here yet.`);
+  }
+}
+
+function objectOf(schema: Schema, shapes: readonly Shape[], indent: string): string {
+  const { properties = {}, required = [], additionalProperties: rest } = schema;
+  const names = Object.keys(properties);
+  const { from, to } = properties;
+  if (names.length === 2 && required.length === 2 && from && to && sameShape(from, to)) {
+    return `Change<${typeOf(from, shapes, indent)}>`;
+  }
+  const inner = `${indent}  `;
+  const fields = names.map((name) => {
+    const field = properties[name] ?? {};
+    const key = /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name);
+    const mark = required.includes(name) ? '' : '?';
+    return `${comment(field.description, inner)}${inner}${key}${mark}: ${typeOf(field, shapes, inner)};\n`;
+  });
+  const others =
+    typeof rest === 'object' ? typeOf(rest, shapes, inner) : rest === true ? 'unknown' : undefined;
+  if (others !== undefined) {
+    if (names.length === 0) return `Record<string, ${others}>`;
+    fields.push(`${inner}[name: string]: unknown;\n`);
+  }
+  return fields.length === 0 ? 'Record<string, never>' : `{\n${fields.join('')}${indent}}`;
+}
+
+function unionOf(types: readonly string[]): string {
+  return [...new Set(types)].join(' | ');
+}
+
+function literal(value: unknown): string {
+  return typeof value === 'string' ? `'${value.replaceAll(/['\\]/g, '\\$&')}'` : JSON.stringify(value);
+}
+
+/** Whether two schemas say the same, whatever they are called. */
+function sameShape(one: Schema, other: Schema): boolean {
+  return meaningOf(one) === meaningOf(other);
+}
+
+function meaningOf(schema: Schema): string {
+  return JSON.stringify({ ...schema, description: undefined, title: undefined });
+}
+
+function comment(text: string | undefined, indent: string): string {
+  return text === undefined ? '' : `${indent}/** ${text.replaceAll('*/', '*\\/')} */\n`;
+}
