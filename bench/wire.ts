@@ -85,7 +85,7 @@ export async function fill({ table, log }: Wire, events: number): Promise<void> 
   });
 }
 
-/** Registers a sink at a place of the log that is so long, due. */
+/** Registers a sink at a place of the log that is so long, due; or puts one back there that has its connections already. */
 export async function addSink(
   { table, log, now }: Wire,
   id: string,

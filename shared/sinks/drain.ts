@@ -112,10 +112,10 @@ export interface DrainReport {
 /** Cursors of one sink that are open at the same time: live ones, and replays beside them. */
 const OPEN_CURSORS = 8;
 const OPEN_REPLAYS = 2;
-/** Events of one cursor that may be read and not yet stored as done. */
-const WINDOW_EVENTS = 600;
+/** Events of one cursor that may be read and not yet done; and those that may be sent and not yet stored as done. */
+const WINDOW_EVENTS = 400;
 const PAGE_EVENTS = 200;
-/** More is read when so many events per lane are left: enough to be busy with until it comes. */
+/** More is read when no more than so many events per lane are left: enough to be busy with until it comes. */
 const READ_AHEAD = 8;
 /** A position is stored when it has moved by so much, and when there is nothing more to do. */
 const STORE_EVERY = 100;
@@ -290,8 +290,8 @@ class Drain {
     do {
       await this.#workOff(port);
     } while ((await this.#findMore()) || (await this.#waitForMore()));
-    await this.#logAttempts();
     await Promise.all(this.#runs.map((run) => this.#store(run)));
+    await this.#logAttempts();
   }
 
   /** Until every cursor taken up is at its head, the sink fails, or time is over; and what is under way has ended. */
@@ -505,8 +505,8 @@ class Drain {
   /** Reads on for open cursors that are about to run dry. */
   #readAhead(): void {
     for (const run of this.#runs) {
-      if (run.busy || run.exhausted || run.window.waiting >= READ_AHEAD * this.#concurrency) continue;
-      if (run.window.readTo + PAGE_EVENTS > run.stored + WINDOW_EVENTS) continue;
+      if (run.busy || run.exhausted || run.window.waiting > READ_AHEAD * this.#concurrency) continue;
+      if (run.window.readTo + PAGE_EVENTS > run.window.position + WINDOW_EVENTS) continue;
       if (this.#hadItsShare(run)) continue;
       run.busy = true;
       this.#begin(() =>
@@ -541,7 +541,8 @@ class Drain {
     run.head = Math.min(read.head.sequence, run.replay?.end ?? Number.POSITIVE_INFINITY);
     if (read.kind === 'gone') {
       // Only what is behind everything under way is certain to be all that is lost.
-      if (run.window.isDone && !run.storing) await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
+      if (run.window.isDone && !run.storing)
+        await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
       return;
     }
     const passed = run.window.add(read.events, (event) => this.#wanted(run, event));
@@ -599,7 +600,7 @@ class Drain {
   /** The next event of a cursor that can be sent; events of lanes that are set aside join them on the way. */
   #takeFrom(run: Run, avoid: ReadonlySet<string> | undefined): Sent | undefined {
     for (;;) {
-      const event = run.window.take(avoid);
+      const event = run.window.take(avoid, run.stored + WINDOW_EVENTS);
       if (!event) return undefined;
       if (run.replay) return { event, run };
       if (this.#parked.holds(event)) {
@@ -776,8 +777,6 @@ class Drain {
       if (finished) run.busy = true;
       this.#begin(async () => {
         try {
-          // On the way nothing waits for the delivery log; what is closed is in there.
-          if (finished) await this.#logAttempts();
           const next = await this.#store(run);
           if (!finished && next !== 'gone') return;
           this.#runs.splice(this.#runs.indexOf(run), 1);
@@ -807,7 +806,6 @@ class Drain {
     ];
     const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && counts) };
     const update = this.#keyOf(run.name);
-    run.stored = position;
     if (!replay) this.#positions.set(run.name, { position, ahead });
     if (window.isDone && position >= run.head) {
       const cleared = await table.write({
@@ -815,14 +813,20 @@ class Drain {
         set: { ...set, duePk: undefined, dueSk: undefined, ...(replay && { doneAt: now() }) },
         when: [...mine, ['mark', 'absent or <=', run.head]],
       });
-      if (cleared.done) return 'clear';
+      if (cleared.done) {
+        run.stored = position;
+        return 'clear';
+      }
     }
     const moved = await table.write({
       update,
       set,
       when: [...mine, ['position', 'absent or <=', position]],
     });
-    if (moved.done) return 'due';
+    if (moved.done) {
+      run.stored = position;
+      return 'due';
+    }
     // Somebody with a later lease is at work on this cursor, or it was deleted.
     this.#positions.delete(run.name);
     return 'gone';
