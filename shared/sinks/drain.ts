@@ -17,7 +17,7 @@ import { setTimeout as sleepMs } from 'node:timers/promises';
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, cursorPk, DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
-import type { Clause, Table, Write } from '../table/table.ts';
+import type { Clause, Item, Table, Write } from '../table/table.ts';
 import type { DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import {
   type Failure,
@@ -38,6 +38,7 @@ import {
   type Sink,
   type SinkPort,
   type SinkRecord,
+  toSink,
   wants,
 } from './sink.ts';
 import { CursorWindow, laneOf } from './window.ts';
@@ -193,6 +194,8 @@ class Drain {
   readonly #waiting = new Set<string>();
   /** Where live cursors stand that this drain has moved: nobody else moves them while it holds the lease. */
   readonly #positions = new Map<string, { readonly position: number; readonly ahead: string }>();
+  /** Cursors that are due and left to the next drain. */
+  readonly #later = new Set<string>();
   /** Cursors that are being opened. */
   readonly #opening = new Set<string>();
   readonly #parked: ParkedLanes;
@@ -265,7 +268,7 @@ class Drain {
       this.#failure = { reason: cause instanceof Error ? cause.message : 'The sink could not be opened.' };
       return;
     }
-    if (this.#hasParked) await this.#parked.load();
+    if (this.#hasParked) await this.#parked.load((account) => follows(this.#sink, account));
     await this.#lookForDue();
     do {
       await this.#workOff(port);
@@ -316,7 +319,8 @@ class Drain {
     for (const account of news.accounts) if (follows(this.#sink, account)) this.#waiting.add(account);
     if (this.#lease.isAging(this.#deps.now())) await this.#lease.renew(this.#deps.now());
     if (news.due && this.#mayGoOn()) await this.#lookForDue();
-    return this.#mayGoOn();
+    // What is due and not known here is a lane that somebody else set going: the next drain reads it.
+    return this.#mayGoOn() && (this.#waiting.size > 0 || this.#parked.isDue);
   }
 
   /** Lets something go on in the background; the loop hears of its end. */
@@ -374,7 +378,9 @@ class Drain {
       .flat()
       .filter(({ pk }) => pk === cursorPk(region, id))
       .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
-    for (const { sk } of cursors) if (!this.#runs.some(({ name }) => name === sk)) this.#waiting.add(sk);
+    for (const { sk } of cursors) {
+      if (!this.#later.has(sk) && !this.#runs.some(({ name }) => name === sk)) this.#waiting.add(sk);
+    }
   }
 
   #openCursors(): void {
@@ -421,6 +427,13 @@ class Drain {
     if (known !== undefined) return make(known);
     const { table } = this.#deps;
     const cursor = await table.get(this.#keyOf(name));
+    if (!cursor || !follows(this.#sink, account)) {
+      const followed = await this.#followsNow(account);
+      if (cursor && !followed) await this.#leave(cursor);
+      // Added since: the next drain knows of it, and its fence may be above this one's.
+      if (cursor && followed) this.#later.add(name);
+      if (!followed || !follows(this.#sink, account)) return undefined;
+    }
     const place = { position: Number(cursor?.position ?? 0), ahead: String(cursor?.ahead ?? '') };
     if (replayId === undefined) {
       // Told of a new account before its cursor was marked due.
@@ -448,6 +461,26 @@ class Drain {
         lost: count('lost'),
       },
     );
+  }
+
+  /** Whether the sink follows an account as it stands now: it may have been changed, or deleted, since the drain began. */
+  async #followsNow(account: string): Promise<boolean> {
+    const item = await this.#deps.table.get(keys.sink(this.#sink.region, this.#sink.id));
+    return item?.kind !== undefined && follows(toSink(item), account);
+  }
+
+  /** Nothing more of an account that was taken away gets through. Its place in the log is kept: it may be added again. */
+  async #leave({ pk, sk, dueSk }: Item): Promise<void> {
+    const { table } = this.#deps;
+    if (isReplay(sk)) await table.write({ delete: { pk, sk } });
+    // Only as it was found: one that was put there since, or woken, is somebody else's.
+    else if (typeof dueSk === 'string') {
+      const when: Clause[] = [
+        ['dueSk', '=', dueSk],
+        ['fence', 'absent or <=', this.#lease.token],
+      ];
+      await table.write({ update: { pk, sk }, set: { duePk: undefined, dueSk: undefined }, when });
+    }
   }
 
   #keyOf(name: string) {
@@ -864,22 +897,25 @@ class Drain {
     };
     let health = healthAfter(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
     const sink = keys.sink(this.#sink.region, this.#sink.id);
+    let stored = false;
     if (health.disabledAt !== null && health.announcedAt === null) {
       health = { ...health, announcedAt: health.disabledAt };
       const failingSince = health.failingSince === null ? null : new Date(health.failingSince).toISOString();
-      await this.#say({ type: 'endpoint.disabled', reason: health.disabledReason ?? '', failingSince }, [
-        { update: sink, set: healthAttributes(health), when: [this.#lease.held] },
-      ]);
+      stored = await this.#say(
+        { type: 'endpoint.disabled', reason: health.disabledReason ?? '', failingSince },
+        [{ update: sink, set: healthAttributes(health), when: [this.#lease.held] }],
+      );
     } else if (health.announcedAt !== null && health.disabledAt === null && this.#tookAt !== null) {
       const disabledAt = new Date(health.announcedAt).toISOString();
       health = { ...health, announcedAt: null };
-      await this.#say({ type: 'endpoint.recovered', disabledAt }, [
+      stored = await this.#say({ type: 'endpoint.recovered', disabledAt }, [
         { update: sink, set: healthAttributes(health), when: [this.#lease.held] },
       ]);
     }
     const busy = this.#nextSendAt > now();
     await this.#lease.release({
-      ...healthAttributes(health),
+      // Not again: who has heard that it is disabled may have enabled it by now.
+      ...(stored ? {} : healthAttributes(health)),
       parking: this.#parked.count > 0 || undefined,
       nextSendAt: busy ? this.#nextSendAt : undefined,
     });

@@ -54,6 +54,10 @@ export class ParkedLanes {
   readonly #sink: string;
   readonly #lanes = new Map<string, ParkedEvent[]>();
   readonly #busy = new Set<string>();
+  /** Lanes whose first event is about to go. */
+  readonly #leaving = new Set<string>();
+  /** Events that are set aside and not stored yet: what became of one can't be stored before it is. */
+  readonly #unstored = new Set<ParkedEvent>();
   /** Settled when what was set aside is stored. */
   #storing: Promise<unknown> = Promise.resolve();
   #count = 0;
@@ -64,9 +68,12 @@ export class ParkedLanes {
     this.#sink = sink;
   }
 
-  /** Reads what is set aside: at most {@link MAX_PARKED} small items. */
-  async load(): Promise<void> {
-    for (const parked of await listParked(this.#deps.table, this.#region, this.#sink)) this.#add(parked);
+  /** Reads what is set aside: at most {@link MAX_PARKED} small items. What is of accounts not followed any more is forgotten. */
+  async load(follows: (account: string) => boolean): Promise<void> {
+    for (const parked of await listParked(this.#deps.table, this.#region, this.#sink)) {
+      if (follows(parked.account)) this.#add(parked);
+      else await this.#deps.table.write({ delete: this.#keyOf(parked) });
+    }
   }
 
   get count(): number {
@@ -87,7 +94,11 @@ export class ParkedLanes {
   /** Whether there is something to {@link take}. */
   get isDue(): boolean {
     const now = this.#deps.now();
-    return [...this.#lanes].some(([name, [first]]) => !this.#busy.has(name) && (first?.retryAt ?? 0) <= now);
+    return [...this.#lanes].some(([name, [first]]) => first !== undefined && this.#isFree(name, first, now));
+  }
+
+  #isFree(name: string, first: ParkedEvent, now: number): boolean {
+    return !this.#busy.has(name) && !this.#unstored.has(first) && (first.retryAt ?? 0) <= now;
   }
 
   /**
@@ -97,7 +108,7 @@ export class ParkedLanes {
   take(avoid?: ReadonlySet<string>): ParkedEvent | undefined {
     const now = this.#deps.now();
     for (const [name, [first]] of this.#lanes) {
-      if (!first || this.#busy.has(name) || (first.retryAt ?? 0) > now || avoid?.has(first.eventId)) continue;
+      if (!first || !this.#isFree(name, first, now) || avoid?.has(first.eventId)) continue;
       this.#busy.add(name);
       return first;
     }
@@ -117,21 +128,27 @@ export class ParkedLanes {
   async park(event: LoggedEvent, reason: string | null, mark: Write): Promise<boolean> {
     const { table, now, newId } = this.#deps;
     const { account, sequence, type } = event;
+    const lane = laneOf(event);
+    const name = `${account}#${lane}`;
+    // It stands behind one that is about to go, and whoever lets that one go has already looked what is next.
+    const isNext = this.#leaving.has(name) && this.#lanes.get(name)?.length === 1;
     const parked: ParkedEvent = {
-      ...{ account, sequence, type },
-      lane: laneOf(event),
+      ...{ account, sequence, type, lane },
       eventId: event.id,
       ...(event.jobNumber === undefined ? {} : { jobNumber: event.jobNumber }),
       parkedAt: now(),
       attempts: reason === null ? 0 : 1,
       reason,
-      retryAt: reason === null ? null : this.#retryAfter(1),
+      retryAt: reason !== null ? this.#retryAfter(1) : isNext ? now() : null,
     };
     this.#add(parked);
+    this.#unstored.add(parked);
     const writes = [mark, { put: this.#toItem(parked) }];
     const stored = this.#storing.then(() => table.transact(writes, newId()));
     this.#storing = stored;
-    return (await stored).done;
+    const { done } = await stored;
+    this.#unstored.delete(parked);
+    return done;
   }
 
   /** The event of a lane that was taken reached the sink, or can't any more: the next one is the first. */
@@ -191,6 +208,7 @@ export class ParkedLanes {
 
   /** What stands behind the first of a lane is due at once when that one goes; marked first, so that a crash leaves it due. */
   async #promoteNext(first: ParkedEvent): Promise<void> {
+    this.#leaving.add(nameOf(first));
     const next = this.#lanes.get(nameOf(first))?.[1];
     if (!next) return;
     await this.#storing;
@@ -220,6 +238,7 @@ export class ParkedLanes {
     const lane = (this.#lanes.get(name) ?? []).filter(({ sequence }) => sequence !== parked.sequence);
     this.#count -= 1;
     this.#busy.delete(name);
+    this.#leaving.delete(name);
     if (lane.length === 0) this.#lanes.delete(name);
     else this.#lanes.set(name, lane);
   }
