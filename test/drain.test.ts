@@ -916,18 +916,6 @@ test('whatever the sink answers, wherever a drain crashes, whoever takes its lea
           if ((await dueSinks(table, REGION, rig.state.now)).length > 0) await rig.drain();
           rig.state.now += 2_200_000;
         }
-        console.info(
-          JSON.stringify(
-            [
-              await memory.query({ pk: 'CURSORS#us#erp' }),
-              await memory.query({ pk: 'PARKED#us#erp' }),
-              await memory.query({ pk: 'SINKS#us' }),
-              await rig.drain(),
-            ],
-            null,
-            1,
-          ),
-        );
         expect(await dueSinks(table, REGION, rig.state.now)).toEqual([]);
         const dead = (await memory.query({ pk: deadPk(REGION, 'erp') })).map(({ eventId }) =>
           String(eventId),

@@ -4,6 +4,7 @@
  * first. An event is set aside before its cursor moves past it, so nothing is lost in between.
  */
 
+import { randomUUID } from 'node:crypto';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, drainDue, keys, parkedPk } from '../table/schema.ts';
 import type { Item, Table, Write } from '../table/table.ts';
@@ -126,7 +127,7 @@ export class ParkedLanes {
    * that something is set aside. False when the mark's condition does not hold: then it is not set aside.
    */
   async park(event: LoggedEvent, reason: string | null, mark: Write): Promise<boolean> {
-    const { table, now, newId } = this.#deps;
+    const { now } = this.#deps;
     const { account, sequence, type } = event;
     const lane = laneOf(event);
     const name = `${account}#${lane}`;
@@ -143,18 +144,46 @@ export class ParkedLanes {
     };
     this.#add(parked);
     this.#unstored.add(parked);
-    const writes = [mark, { put: this.#toItem(parked) }];
-    const stored = this.#storing.then(() => table.transact(writes, newId()));
+    const stored = this.#storing.then(() => this.#store(parked, mark));
     this.#storing = stored;
-    const { done } = await stored;
+    const done = await stored;
     this.#unstored.delete(parked);
     return done;
   }
 
-  /** The event of a lane that was taken reached the sink, or can't any more: the next one is the first. */
-  async settle(parked: ParkedEvent): Promise<void> {
+  /** Stores an event that is set aside: behind the first of its lane if that one is still there, else as the first. */
+  async #store(parked: ParkedEvent, mark: Write): Promise<boolean> {
+    const { table, now, newId } = this.#deps;
+    const put = { put: this.#toItem(parked) };
+    if (parked.retryAt !== null) return (await table.transact([mark, put], newId())).done;
+    const [first = parked] = this.#lanes.get(nameOf(parked)) ?? [];
+    // Somebody may have discarded it; and who did saw nothing behind it.
+    const behind: Write = { update: this.#keyOf(first), set: { first: true }, when: [['pk', 'present']] };
+    const outcome = first === parked ? undefined : await table.transact([mark, put, behind], newId());
+    if (outcome?.done) return true;
+    if (outcome?.failed.includes(0)) return false;
+    const due = { ...parked, retryAt: now() };
+    this.#unstored.add(due);
+    this.#replace(due);
+    const { done } = await table.transact([mark, { put: this.#toItem(due) }], newId());
+    this.#unstored.delete(due);
+    return done;
+  }
+
+  /** Whether an event is still set aside: somebody may have discarded it. */
+  async isStored(parked: ParkedEvent): Promise<boolean> {
+    return (await this.#deps.table.get(this.#keyOf(parked))) !== undefined;
+  }
+
+  /**
+   * The event of a lane that was taken reached the sink, or can't any more: the next one is the first. With `remove` that is
+   * what takes it away, by the write it is given.
+   */
+  async settle(parked: ParkedEvent, remove?: (removal: Write) => Promise<void>): Promise<void> {
     await this.#promoteNext(parked);
-    await this.#deps.table.write({ delete: this.#keyOf(parked) });
+    const key = this.#keyOf(parked);
+    if (remove) await remove({ delete: key, when: [['pk', 'present']] });
+    else await this.#deps.table.write({ delete: key });
     this.#remove(parked);
   }
 
@@ -193,12 +222,14 @@ export class ParkedLanes {
   ): Promise<boolean> {
     const { table, log, newId } = this.#deps;
     const ref = cellLog(this.#region);
-    if (parked.account === ref.account) return (await table.transact(writes, newId())).done;
+    const bury = async (): Promise<boolean> => (await table.transact(writes, newId())).done;
+    if (parked.account === ref.account) return bury();
     const { attempts, reason, diedAt } = death;
     const { account, sequence, eventId: event } = parked;
     const data = { endpoint: this.#sink, account, sequence, event, attempts, reason };
     const said = await log.append(ref, [{ type: 'endpoint.event_dead', time: diedAt, data }], writes);
-    return said.kind === 'appended';
+    // Refused because somebody discarded it, or because that log is not there yet.
+    return said.kind === 'appended' || bury();
   }
 
   #retryAfter(attempts: number): number {
@@ -235,8 +266,9 @@ export class ParkedLanes {
 
   #remove(parked: ParkedEvent): void {
     const name = nameOf(parked);
-    const lane = (this.#lanes.get(name) ?? []).filter(({ sequence }) => sequence !== parked.sequence);
-    this.#count -= 1;
+    const before = this.#lanes.get(name) ?? [];
+    const lane = before.filter(({ sequence }) => sequence !== parked.sequence);
+    this.#count -= before.length - lane.length;
     this.#busy.delete(name);
     this.#leaving.delete(name);
     if (lane.length === 0) this.#lanes.delete(name);
@@ -266,13 +298,7 @@ export async function retryParked(
   parked: Pick<ParkedEvent, 'account' | 'lane'>,
   now: number,
 ): Promise<boolean> {
-  const range = keys.parked(region, sink, parked.account, parked.lane, 0);
-  const [first] = await table.query({
-    pk: range.pk,
-    from: range.sk,
-    to: `${range.sk.slice(0, -16)}~`,
-    limit: 1,
-  });
+  const [first] = await laneItems(table, region, sink, parked, 1);
   if (!first) return false;
   const due = dueOf(region, sink, { ...toParked(first), retryAt: now });
   const { pk, sk } = first;
@@ -289,9 +315,35 @@ export async function discardParked(
   now: number,
 ): Promise<boolean> {
   const key = keys.parked(region, sink, parked.account, parked.lane, parked.sequence);
-  const gone = await table.write({ delete: key, when: [['pk', 'present']] });
+  const [first, next] = await laneItems(table, region, sink, parked, 2);
+  const removal: Write = { delete: key, when: [['pk', 'present']] };
+  if (first?.sk === key.sk && next) {
+    // In one, so that nothing is left behind that nobody is told of.
+    const due = dueOf(region, sink, { ...toParked(next), retryAt: now });
+    const { pk, sk } = next;
+    const promotion: Write = {
+      update: { pk, sk },
+      set: { retryAt: now, ...due },
+      when: [['pk', 'present']],
+    };
+    const { done } = await table.transact([removal, promotion], randomUUID());
+    if (done) return true;
+  }
+  const gone = await table.write(removal);
   if (gone.done) await retryParked(table, region, sink, parked, now);
   return gone.done;
+}
+
+/** The first events of a lane that is set aside. */
+function laneItems(
+  table: Table,
+  region: string,
+  sink: string,
+  { account, lane }: Pick<ParkedEvent, 'account' | 'lane'>,
+  limit: number,
+): Promise<Item[]> {
+  const { pk, sk } = keys.parked(region, sink, account, lane, 0);
+  return table.query({ pk, from: sk, to: `${sk.slice(0, -16)}~`, limit });
 }
 
 function nameOf({ account, lane }: ParkedEvent): string {
