@@ -17,7 +17,7 @@ import { setTimeout as sleepMs } from 'node:timers/promises';
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, cursorPk, DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
-import type { Clause, Item, Table, Value, Write } from '../table/table.ts';
+import type { Clause, Item, Table, TransactOutcome, Value, Write } from '../table/table.ts';
 import type { DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import {
   type Failure,
@@ -251,7 +251,7 @@ class Drain {
     this.#lease = lease;
     this.#deadline = deadline;
     this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
-    this.#parked = new ParkedLanes(deps, sink.region, sink.id);
+    this.#parked = new ParkedLanes(deps, sink, lease);
     this.#hasParked = kept.hasParked;
     this.#nextSendAt = kept.nextSendAt;
     this.#settings = kept.settings;
@@ -696,9 +696,10 @@ class Drain {
     ]);
     const event = read?.kind === 'events' ? read.events[0] : undefined;
     if (isThere && event) return { event, parked };
-    await this.#parked.settle(parked, async (removal) => {
-      if (isThere) await this.#sayLost(account, sequence, sequence, removal);
-    });
+    if (isThere) {
+      const range = { account, first: sequence, last: sequence };
+      await this.#parked.settle(parked, ([, ...writes]) => this.#sayLost(range, writes));
+    } else await this.#parked.settle(parked);
     return undefined;
   }
 
@@ -783,10 +784,9 @@ class Drain {
 
   #park(run: Run, event: LoggedEvent, reason: string | null): void {
     this.#counts.parked += 1;
-    const parking = this.#parked.park(event, reason, this.#whileHeld({ parking: true }));
+    const parking = this.#parked.park(event, reason);
     this.#begin(async () => {
       if (await parking) run.window.settle(event);
-      else this.#lease.lose();
     });
   }
 
@@ -868,7 +868,10 @@ class Drain {
           set: { position: last, ahead: undefined, fence: this.#lease.token, sink: this.#sink.id },
           when: [...this.#mine, ['position', 'absent or <=', last]],
         };
-        if (!(await this.#sayLost(run.account, first, last, move))) {
+        const outcome = await this.#sayLost({ account: run.account, first, last }, [move]);
+        if (!outcome.done) {
+          // It was deleted, or somebody else is at work on it.
+          if (outcome.failed.includes(0)) this.#lease.lose();
           this.#positions.delete(run.name);
           this.#drop(run);
           return;
@@ -881,19 +884,21 @@ class Drain {
   }
 
   /**
-   * Counts events that are lost and says so on the cell's log, together with the write that passes over them. False when
-   * neither was done: somebody else has passed over them, or has the lease.
+   * Counts events that are lost and says so on the cell's log, if that is there yet, together with the writes that pass over
+   * them: all of it or nothing, and nothing without the lease.
    */
-  async #sayLost(account: string, first: number, last: number, pass: Write): Promise<boolean> {
-    const lost = last - first + 1;
-    const counted = this.#whileHeld({ lost: this.#sink.health.lost + this.#counts.lost + lost });
+  async #sayLost(
+    range: { readonly account: string; readonly first: number; readonly last: number },
+    writes: readonly Write[],
+  ): Promise<TransactOutcome> {
+    const lost = range.last - range.first + 1;
     this.#counts.lost += lost;
-    if (await this.#say({ type: 'endpoint.events_lost', account, first, last }, [pass, counted])) return true;
-    // That log may not be there yet.
-    if ((await this.#deps.table.transact([pass, counted], this.#deps.newId())).done) return true;
-    this.#counts.lost -= lost;
-    await this.#renew();
-    return false;
+    const counted = this.#whileHeld({ lost: this.#sink.health.lost + this.#counts.lost });
+    const all = [counted, ...writes];
+    if (await this.#say({ type: 'endpoint.events_lost', ...range }, all)) return { done: true };
+    const outcome = await this.#deps.table.transact(all, this.#deps.newId());
+    if (!outcome.done) this.#counts.lost -= lost;
+    return outcome;
   }
 
   /** An event of the cell's own log about this sink, together with the writes that make it true. */
