@@ -173,7 +173,9 @@ export class ParkedLanes {
     return this.#inTurn(async () => {
       for (;;) {
         const next = this.#lanes.get(nameOf(parked))?.[1];
-        const due = next && { ...next, retryAt: this.#deps.now() };
+        // One that is not stored yet will be stored as the first.
+        const isStored = next !== undefined && !this.#unstored.has(next);
+        const due = isStored ? { ...next, retryAt: this.#deps.now() } : undefined;
         const gone: Write = { delete: this.#keyOf(parked), when: [['pk', 'present']] };
         const outcome = await write([this.#guard(), gone, ...(due ? [this.#change(due)] : [])]);
         if (outcome.done || outcome.failed.includes(1)) {
@@ -182,7 +184,7 @@ export class ParkedLanes {
           return outcome.done;
         }
         if (this.#noticeLoss(outcome)) return false;
-        if (!next) return false;
+        if (!isStored) return false;
         // It is the next one that was discarded.
         this.#remove(next);
       }
