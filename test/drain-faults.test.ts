@@ -67,9 +67,19 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
       // Events that the first sink never takes, or breaks on.
       fc.array(fc.record({ at: fc.nat(59), kind: fc.constantFrom('rejected', 'broken') }), { maxLength: 2 }),
       fc.array(round(), { maxLength: 8 }),
-      async (jobs, answers, poison, rounds) => {
+      // How long the table takes for a call, in turns of the event loop's queue.
+      fc.array(fc.nat(12), { minLength: 1, maxLength: 30 }),
+      async (jobs, answers, poison, rounds, paces) => {
         const memory = createMemoryTable();
         const faults = { left: Number.POSITIVE_INFINITY, lands: false };
+        let calls = 0;
+        const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
+          const turns = paces[calls++ % paces.length] ?? 0;
+          for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+          const answer = await call();
+          for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+          return answer;
+        };
         const faulty = async <T>(write: () => Promise<T>): Promise<T> => {
           faults.left -= 1;
           if (faults.left === -1 && faults.lands) await write();
@@ -78,8 +88,10 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
         };
         const table: Table = {
           ...memory,
-          write: (write) => faulty(() => memory.write(write)),
-          transact: (writes, token) => faulty(() => memory.transact(writes, token)),
+          get: (key) => slowly(() => memory.get(key)),
+          query: (query) => slowly(() => memory.query(query)),
+          write: (write) => slowly(() => faulty(() => memory.write(write))),
+          transact: (writes, token) => slowly(() => faulty(() => memory.transact(writes, token))),
         };
         const rig = await createDeliveryRig(delivered, { table, accounts: ACCOUNTS });
         await registerSink(memory, rig.log, { ...(await rig.sink()), id: 'shop', concurrency: 2 }, rig.refs);

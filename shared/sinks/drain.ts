@@ -160,7 +160,7 @@ interface Run {
   readonly account: string;
   readonly replay?: Replay;
   window: CursorWindow;
-  /** The log's head, or the end of the replay, as last read. A later mark on the cursor means that the log grew on. */
+  /** The log's head, or the end of the replay, as last read; infinite before. A later mark on the cursor means that the log grew on. */
   head: number;
   /** The position as it is stored. */
   stored: number;
@@ -455,7 +455,8 @@ class Drain {
       ...{ name, account, counts },
       ...(replay && { replay }),
       window: new CursorWindow(position, ahead),
-      ...{ head: position, stored: position, from: position },
+      // Nothing is known of the head before the first read: least of all that the cursor is at it.
+      ...{ head: Number.POSITIVE_INFINITY, stored: position, from: position },
       ...{ busy: false, exhausted: false, told: false },
     });
     if (known !== undefined) return make(known);
@@ -560,6 +561,7 @@ class Drain {
     }
     const read = await log.read(ref, after, limit);
     if (!read) {
+      run.head = after;
       run.exhausted = true;
       return;
     }
