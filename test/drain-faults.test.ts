@@ -1,6 +1,6 @@
 /** Drains that crash, lose their lease or are meddled with: nothing is lost, overtaken or left lying. */
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { LoggedEvent } from '../shared/log/log.ts';
 import { type DrainDeps, drainSink, type News } from '../shared/sinks/drain.ts';
 import { enabled, healthAttributes } from '../shared/sinks/health.ts';
@@ -15,8 +15,8 @@ import {
   wakeSinks,
 } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { deadPk, drainDue, keys } from '../shared/table/schema.ts';
-import type { Table } from '../shared/table/table.ts';
+import { cellLog, cursorPk, deadPk, drainDue, keys } from '../shared/table/schema.ts';
+import type { Query, Table, Write } from '../shared/table/table.ts';
 import { createDeliveryRig, delivered, inOrderPerJob, moved, REGION } from './support/delivery.ts';
 
 /** What a receiver may do with an event. */
@@ -37,6 +37,7 @@ const ACCOUNTS = ['acme', 'other'];
 const SINKS = ['erp', 'shop'] as const;
 /** Longer than the longest wait of the rig's schedule. */
 const LONG_MS = 2_200_000;
+const DAY_MS = 86_400_000;
 
 /** What happens around one drain of each sink. */
 const round = () =>
@@ -309,3 +310,386 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
   console.info(JSON.stringify(seen));
   for (const [what, count] of Object.entries(seen)) expect(count, `${what} were tried`).toBeGreaterThan(0);
 }, 180_000);
+
+/** A table that does something of its own before or after a write. */
+function hooked(hooks: {
+  readonly before?: (write: Write) => Promise<void>;
+  readonly read?: (query: Query) => Promise<void>;
+}): Table {
+  const memory = createMemoryTable();
+  return {
+    ...memory,
+    async query(query) {
+      await hooks.read?.(query);
+      return memory.query(query);
+    },
+    async write(write) {
+      await hooks.before?.(write);
+      return memory.write(write);
+    },
+    async transact(writes, token) {
+      for (const write of writes) await hooks.before?.(write);
+      return memory.transact(writes, token);
+    },
+  };
+}
+
+const refused = (): DeliveryOutcome => ({ kind: 'rejected', reason: 'The endpoint answered 422.' });
+const LANE = { account: 'acme', lane: '1' };
+const jobs = (count: number, text = 'x') => Array.from({ length: count }, (_, at) => moved(at, text));
+
+describe('what is set aside', () => {
+  test('is not forgotten when the sink can not be opened for a while', async () => {
+    let mended = false;
+    const rig = await createDeliveryRig(() => (mended ? { kind: 'delivered' } : refused()));
+    await rig.say([moved(1, 'a')]);
+    await rig.drain();
+    mended = true;
+    rig.state.now += 5_000;
+    const open = async () => {
+      throw new Error('Its secret could not be read.');
+    };
+    const report = await drainSink({ ...rig.deps, open }, REGION, 'erp', rig.state.now + 60_000);
+    expect(report).toMatchObject({ outcome: 'waiting', problem: 'Its secret could not be read.' });
+    await rig.say([moved(1, 'b')]);
+    rig.state.now += LONG_MS;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 2 });
+    expect(rig.got.map(({ sequence }) => sequence)).toEqual([1, 2]);
+    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
+  });
+
+  test('goes before what is new when no more can be, and all of it in one drain once the sink takes it', async () => {
+    let mended = false;
+    const memory = createMemoryTable();
+    const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
+      for (let turn = 0; turn < 30; turn += 1) await Promise.resolve();
+      return call();
+    };
+    const table: Table = {
+      ...memory,
+      write: (write) => slowly(() => memory.write(write)),
+      transact: (writes, token) => slowly(() => memory.transact(writes, token)),
+    };
+    const rig = await createDeliveryRig(
+      (event) => (event.sequence % 3 === 0 || mended ? { kind: 'delivered' } : refused()),
+      { table },
+    );
+    for (let at = 0; at < 18; at += 1)
+      await rig.say(Array.from({ length: 90 }, (_, n) => moved(at * 90 + n, 'x')));
+    expect(await rig.drain()).toMatchObject({ outcome: 'waiting', parked: 1000 });
+    await rig.say([moved(0, 'of a lane that is set aside')]);
+    mended = true;
+    rig.state.now += LONG_MS;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained' });
+    expect(new Set(rig.got.map(({ sequence }) => sequence)).size).toBe(18 * 90 + 1);
+    expect(inOrderPerJob(rig.got)).toBe(true);
+  });
+
+  test('behind an event that somebody discards meanwhile is due all the same', async () => {
+    const rig = await createDeliveryRig(
+      async (event) => {
+        if (event.sequence === 1) return refused();
+        if (event.sequence === 2)
+          await discardParked(rig.table, REGION, 'erp', { ...LANE, sequence: 1 }, rig.state.now);
+        return { kind: 'delivered' };
+      },
+      { record: { concurrency: 1 } },
+    );
+    await rig.say([moved(1, 'a')]);
+    await rig.drain();
+    await rig.say([moved(2, 'b'), moved(1, 'c')]);
+    await rig.drain();
+    for (let tick = 0; tick < 3; tick += 1) {
+      rig.state.now += LONG_MS;
+      if ((await dueSinks(rig.table, REGION, rig.state.now)).length > 0) await rig.drain();
+    }
+    expect(rig.got.map(({ sequence }) => sequence)).toEqual([2, 3]);
+    expect(rig.attempts('acme.e1.1'), 'it is not sent any more').toBe(1);
+  });
+
+  test('and discarded while a drain is at work is not sent any more', async () => {
+    const rig = await createDeliveryRig(
+      async (event, attempt) => {
+        if (attempt === 1) return refused();
+        // The other one, which the drain knows as due.
+        const sequence = event.sequence === 1 ? 2 : 1;
+        await discardParked(rig.table, REGION, 'erp', { account: 'acme', lane: `${sequence}`, sequence }, 0);
+        return { kind: 'delivered' };
+      },
+      { record: { concurrency: 1 } },
+    );
+    await rig.say([moved(1, 'a'), moved(2, 'b')]);
+    await rig.drain();
+    rig.state.now += 5_000;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1, lost: 0 });
+    expect(rig.attempts('acme.e1.1') + rig.attempts('acme.e1.2')).toBe(3);
+    expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
+  });
+
+  test('is due again wherever a discarding breaks off', async () => {
+    for (let crash = 1; crash <= 3; crash += 1) {
+      let left = Number.POSITIVE_INFINITY;
+      const table = hooked({
+        async before() {
+          left -= 1;
+          if (left < 0) throw new Error('crash');
+        },
+      });
+      const rig = await createDeliveryRig(
+        (event) => (event.sequence === 1 ? refused() : { kind: 'delivered' }),
+        { table },
+      );
+      await rig.say([moved(1, 'a'), moved(1, 'b')]);
+      await rig.drain();
+      left = crash;
+      await discardParked(table, REGION, 'erp', { ...LANE, sequence: 1 }, rig.state.now).catch(
+        () => undefined,
+      );
+      left = Number.POSITIVE_INFINITY;
+      expect(await dueSinks(table, REGION, rig.state.now + DAY_MS), `after ${crash} writes`).toEqual(['erp']);
+    }
+  });
+
+  test('by the drain that took the lease over is not lost sight of by the one that lost it', async () => {
+    let stolen = false;
+    const rig = await createDeliveryRig(async (event, attempt) => {
+      if (event.sequence > 1 || attempt > 3) return { kind: 'delivered' };
+      if (attempt === 2 && !stolen) {
+        stolen = true;
+        await rig.say([moved(1, 'b')]);
+        rig.state.now += 61_000;
+        await rig.drain();
+        return { kind: 'delivered' };
+      }
+      return refused();
+    });
+    await rig.say([moved(1, 'a')]);
+    await rig.drain();
+    rig.state.now += 5_000;
+    await rig.drain();
+    expect(stolen).toBe(true);
+    for (let tick = 0; tick < 3; tick += 1) {
+      rig.state.now += LONG_MS;
+      if ((await dueSinks(rig.table, REGION, rig.state.now)).length > 0) await rig.drain();
+    }
+    expect(rig.got.map(({ sequence }) => sequence)).toContain(2);
+    expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
+  });
+
+  test('dies also where the cell has no log to say it on', async () => {
+    const rig = await createDeliveryRig(() => refused());
+    await rig.table.write({ delete: keys.head(cellLog(REGION)) });
+    await rig.say([moved(1, 'a')]);
+    let dead = 0;
+    for (let attempt = 0; attempt < 6; attempt += 1) {
+      dead += (await rig.drain()).dead;
+      rig.state.now += LONG_MS;
+    }
+    expect(dead).toBe(1);
+    expect(rig.attempts('acme.e1.1')).toBe(4);
+    expect(await rig.table.query({ pk: deadPk(REGION, 'erp') })).toHaveLength(1);
+    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual([]);
+  });
+});
+
+describe('what fell out of retention', () => {
+  /** Somebody takes the lease while the log is read. */
+  async function createStolenRig(answer: () => DeliveryOutcome) {
+    const state = { steal: false };
+    const table = hooked({
+      async read({ pk }) {
+        if (!state.steal || !pk.startsWith('LOG#us#acme')) return;
+        state.steal = false;
+        await table.write({ update: keys.sink(REGION, 'erp'), set: { leaseToken: rig.state.now + 1000 } });
+      },
+    });
+    const rig = await createDeliveryRig(answer, { table });
+    return { ...rig, steal: () => (state.steal = true) };
+  }
+
+  test('is not passed over unsaid by a drain that has lost its lease', async () => {
+    const rig = await createStolenRig(delivered);
+    await rig.say([moved(1, 'old'), moved(2, 'old')]);
+    rig.state.now += 91 * DAY_MS;
+    rig.steal();
+    expect(await rig.drain()).toMatchObject({ lost: 0 });
+    expect(await rig.position()).toEqual({ position: 0, due: true });
+    rig.state.now += 61_000;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', lost: 2 });
+    expect(await rig.said()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 2 }]);
+  });
+
+  test('nor taken from what is set aside', async () => {
+    const rig = await createStolenRig(refused);
+    await rig.say([moved(1, 'old')]);
+    await rig.drain();
+    rig.state.now += 91 * DAY_MS;
+    rig.steal();
+    expect(await rig.drain()).toMatchObject({ lost: 0 });
+    expect(await listParked(rig.table, REGION, 'erp')).toHaveLength(1);
+    rig.state.now += 61_000;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', lost: 1 });
+    expect(await rig.said()).toMatchObject([{ type: 'endpoint.events_lost', first: 1, last: 1 }]);
+  });
+
+  test('brings back no cursor of an endpoint that is deleted meanwhile', async () => {
+    let deleting = false;
+    const table = hooked({
+      async read({ pk }) {
+        if (!deleting || !pk.startsWith('LOG#us#acme')) return;
+        deleting = false;
+        await table.write({ delete: keys.sink(REGION, 'erp') });
+        await table.write({ delete: keys.cursor(REGION, 'erp', 'acme') });
+      },
+    });
+    const rig = await createDeliveryRig(delivered, { table });
+    await rig.say([moved(1, 'old')]);
+    rig.state.now += 91 * DAY_MS;
+    deleting = true;
+    await rig.drain();
+    expect(await table.query({ pk: cursorPk(REGION, 'erp') })).toEqual([]);
+    expect(await rig.said()).toEqual([]);
+  });
+
+  test('is said nowhere where the cell has no log, counted, and passed over', async () => {
+    const rig = await createDeliveryRig(delivered);
+    await rig.table.write({ delete: keys.head(cellLog(REGION)) });
+    await rig.say([moved(1, 'old')]);
+    rig.state.now += 91 * DAY_MS;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', lost: 1 });
+    expect((await rig.sink()).health.lost).toBe(1);
+    expect(await rig.position()).toEqual({ position: 1, due: false });
+  });
+});
+
+test('a cursor that starts at the beginning stays due when its log could not be read', async () => {
+  let broken = false;
+  const table = hooked({
+    async read({ pk }) {
+      if (broken && pk.startsWith('LOG#us#acme')) throw new Error('The table is away.');
+    },
+  });
+  const rig = await createDeliveryRig(delivered, { table });
+  const [ref] = rig.refs;
+  if (ref) await rig.log.append(ref, [moved(1, 'a')]);
+  // As the making of an endpoint puts it: due, and nobody has woken it.
+  const key = keys.cursor(REGION, 'erp', 'acme');
+  await table.write({
+    put: { ...key, sink: 'erp', position: 0, ...drainDue(REGION, 'erp', 'acme', rig.state.now) },
+  });
+  broken = true;
+  await expect(rig.drain()).rejects.toThrow('The table is away.');
+  broken = false;
+  expect(await rig.position()).toEqual({ position: 0, due: true });
+  expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
+});
+
+test('an event that breaks the receiver is found out, also when those suspected before never come again', async () => {
+  const rig = await createDeliveryRig((event) =>
+    event.sequence === 1 ? { kind: 'retry', reason: 'reset', suspect: true } : { kind: 'delivered' },
+  );
+  const suspects = ['a', 'b', 'c', 'd', 'e'];
+  await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { suspects } });
+  await rig.say([moved(1, 'breaks')]);
+  await rig.drain();
+  await rig.say(Array.from({ length: 10 }, (_, at) => moved(at + 2, 'fine')));
+  for (let probe = 0; probe < 3; probe += 1) {
+    rig.state.now += LONG_MS;
+    await rig.drain();
+  }
+  expect(rig.got).toHaveLength(10);
+  expect((await rig.sink()).health.suspects).toHaveLength(4);
+});
+
+test('an event that is dead, or that a replay gave up, is under suspicion no longer', async () => {
+  const rig = await createDeliveryRig((event) =>
+    event.sequence === 1 ? { kind: 'retry', reason: 'reset', suspect: true } : { kind: 'delivered' },
+  );
+  await rig.say([moved(1, 'breaks')]);
+  for (let probe = 0; probe < 12; probe += 1) {
+    await rig.drain();
+    rig.state.now += LONG_MS;
+  }
+  expect(await rig.table.query({ pk: deadPk(REGION, 'erp') })).toHaveLength(1);
+  expect((await rig.sink()).health.suspects).toEqual([]);
+  const cursor = await rig.replay('r1', 0, 1);
+  for (let probe = 0; probe < 4; probe += 1) {
+    await rig.say([moved(2, 'fine')]);
+    await rig.drain();
+    rig.state.now += LONG_MS;
+  }
+  expect(await cursor()).toMatchObject({ position: 1, failed: 1 });
+  expect((await rig.sink()).health.suspects).toEqual([]);
+});
+
+test('a replay of many accounts does not hold up what is new', async () => {
+  const accounts = Array.from({ length: 300 }, (_, at) => `a${at}`);
+  const rig = await createDeliveryRig(delivered, { accounts });
+  for (const ref of rig.refs) await rig.say([moved(1, 'x')], ref);
+  await rig.drain();
+  for (const account of accounts) await rig.replay('r1', 0, 1, {}, account);
+  rig.state.now += 10;
+  await rig.say([moved(1, 'new')], rig.refs[7]);
+  const order: string[] = [];
+  const { deliver } = rig.port;
+  rig.port.deliver = async (deliveries) => {
+    order.push(...deliveries.map(({ replay }) => (replay ? 'replay' : 'new')));
+    return deliver(deliveries);
+  };
+  await rig.drain();
+  expect(order).toHaveLength(301);
+  expect(order.indexOf('new')).toBeLessThan(60);
+});
+
+test.each([
+  ['paused', { paused: true }],
+  ['changed', { target: 'http://127.0.0.1/elsewhere', revision: 2 }],
+])('a drain of a sink that is %s meanwhile ends soon, and what is left stays due', async (_, set) => {
+  const rig = await createDeliveryRig(
+    async (event) => {
+      rig.state.now += 1_000;
+      if (event.sequence === 5) await rig.table.write({ update: keys.sink(REGION, 'erp'), set });
+      return { kind: 'delivered' };
+    },
+    { record: { concurrency: 1 } },
+  );
+  await rig.say(jobs(90));
+  const report = await rig.drain(rig.state.now + 600_000);
+  expect(report.outcome).toBe('more');
+  expect(report.delivered).toBeLessThan(25);
+  expect(await rig.position()).toEqual({ position: report.delivered, due: true });
+});
+
+test('a replay that is cancelled while it is sent ends soon, and what is new goes on', async () => {
+  const rig = await createDeliveryRig(delivered, { record: { concurrency: 2 } });
+  for (let at = 0; at < 10; at += 1) await rig.say(jobs(90, `${at}`));
+  await rig.drain();
+  const cursor = await rig.replay('r1', 0, 900);
+  const { deliver } = rig.port;
+  rig.port.deliver = async (deliveries) => {
+    rig.state.now += 200;
+    if (rig.replays.length === 10) {
+      await rig.table.write({ update: keys.replay(REGION, 'erp', 'r1'), set: { cancelledAt: 1 } });
+      await rig.table.write({ delete: keys.replayCursor(REGION, 'erp', 'acme', 'r1') });
+      await rig.say([moved(1, 'new')]);
+    }
+    return deliver(deliveries);
+  };
+  expect(await rig.drain(rig.state.now + 600_000)).toMatchObject({ outcome: 'drained' });
+  expect(rig.replays.length).toBeLessThan(40);
+  expect(rig.got.at(-1)?.sequence).toBe(901);
+  expect(await cursor()).toBeUndefined();
+});
+
+test('a sink with a rate does not make a drain wait beyond its time, and one timer is enough for it', async () => {
+  const rig = await createDeliveryRig(delivered, { record: { ratePerSecond: 0.1 } });
+  await rig.say(jobs(5));
+  let slept = 0;
+  const sleep = async (ms: number) => {
+    slept += ms;
+    rig.state.now += ms;
+  };
+  const report = await drainSink({ ...rig.deps, sleep }, REGION, 'erp', rig.state.now + 3_000);
+  expect(report).toMatchObject({ outcome: 'more', delivered: 1 });
+  expect(slept).toBe(3_000);
+});

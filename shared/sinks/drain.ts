@@ -168,8 +168,6 @@ interface Run {
   busy: boolean;
   /** Nothing more can be read for now. */
   exhausted: boolean;
-  /** Its log grew since the last read began. */
-  told: boolean;
   /** Where the window began. */
   readonly from: number;
   readonly counts: { delivered: number; failed: number; skipped: number; lost: number };
@@ -216,6 +214,7 @@ class Drain {
   /** Everything that is under way, reads and writes included. */
   #pending = 0;
   #wake: (() => void) | undefined;
+  #sleeping: Promise<void> | undefined;
   #fault: { readonly cause: unknown } | undefined;
   /** When due cursors are looked up again. */
   #lookAt = 0;
@@ -351,9 +350,14 @@ class Drain {
   async #somethingEnds(pauseMs: number | undefined): Promise<void> {
     const ends = this.#pending === 0 ? undefined : new Promise<void>((resolve) => (this.#wake = resolve));
     const { sleep = sleepMs } = this.#deps;
-    await Promise.race(
-      [ends, pauseMs === undefined ? undefined : sleep(pauseMs)].filter((one) => one !== undefined),
-    );
+    if (pauseMs !== undefined) {
+      // One at a time: it only ever has to last longer, and then another follows.
+      this.#sleeping ??= sleep(pauseMs).then(() => {
+        this.#sleeping = undefined;
+      });
+    }
+    const pause = pauseMs === undefined ? undefined : this.#sleeping;
+    await Promise.race([ends, pause].filter((one) => one !== undefined));
     this.#wake = undefined;
   }
 
@@ -423,7 +427,6 @@ class Drain {
       if (!this.#waiting.delete(run.name)) continue;
       // The log grew while its cursor was worked off.
       run.exhausted = false;
-      run.told = true;
     }
     if (!this.#hasRoom(false) && !this.#hasRoom(true)) return;
     for (const name of this.#waiting) {
@@ -457,7 +460,7 @@ class Drain {
       window: new CursorWindow(position, ahead),
       // Nothing is known of the head before the first read: least of all that the cursor is at it.
       ...{ head: Number.POSITIVE_INFINITY, stored: position, from: position },
-      ...{ busy: false, exhausted: false, told: false },
+      ...{ busy: false, exhausted: false },
     });
     if (known !== undefined) return make(known);
     const { table } = this.#deps;
@@ -552,7 +555,6 @@ class Drain {
     const { log } = this.#deps;
     const ref = { region: this.#sink.region, account: run.account };
     const after = run.window.readTo;
-    run.told = false;
     const limit = Math.min(PAGE_EVENTS, (run.replay?.end ?? Number.POSITIVE_INFINITY) - after);
     if (limit <= 0) {
       run.head = after;
@@ -575,7 +577,7 @@ class Drain {
     run.counts.skipped += passed;
     this.#counts.skipped += passed;
     // At the head; or what comes next is written but not yet visible: then the cursor stays due.
-    run.exhausted = !run.told && (run.window.readTo >= run.head || read.events.length === 0);
+    run.exhausted = run.window.readTo >= run.head || read.events.length === 0;
   }
 
   #wanted(run: Run, event: LoggedEvent): boolean {
@@ -809,8 +811,7 @@ class Drain {
           const next = await this.#store(run);
           if (!finished && next !== 'gone') return;
           this.#drop(run);
-          const hasMore = next === 'due' && !(run.exhausted && window.readTo < run.head);
-          if (hasMore || (run.told && !run.replay)) this.#waiting.add(run.name);
+          if (next === 'due' && !(run.exhausted && window.readTo < run.head)) this.#waiting.add(run.name);
         } finally {
           run.busy = false;
         }
