@@ -374,14 +374,15 @@ describe('what is set aside', () => {
       (event) => (event.sequence % 3 === 0 || mended ? { kind: 'delivered' } : refused()),
       { table },
     );
-    for (let at = 0; at < 18; at += 1)
-      await rig.say(Array.from({ length: 90 }, (_, n) => moved(at * 90 + n, 'x')));
-    expect(await rig.drain()).toMatchObject({ outcome: 'waiting', parked: 1000 });
+    for (let at = 0; at < 20; at += 1)
+      await rig.say(Array.from({ length: 75 }, (_, n) => moved(at * 75 + n, 'x')));
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', parked: 1000 });
     await rig.say([moved(0, 'of a lane that is set aside')]);
+    expect(await rig.drain(), 'nothing goes').toMatchObject({ outcome: 'waiting', parked: 0 });
     mended = true;
     rig.state.now += LONG_MS;
-    expect(await rig.drain()).toMatchObject({ outcome: 'drained' });
-    expect(new Set(rig.got.map(({ sequence }) => sequence)).size).toBe(18 * 90 + 1);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1001 });
+    expect(new Set(rig.got.map(({ sequence }) => sequence)).size).toBe(1501);
     expect(inOrderPerJob(rig.got)).toBe(true);
   });
 
