@@ -308,7 +308,7 @@ test('whatever the sinks answer, wherever drains crash, whoever takes their leas
     },
   );
   console.info(JSON.stringify(seen));
-  for (const [what, count] of Object.entries(seen)) expect(count, `${what} were tried`).toBeGreaterThan(0);
+  expect(Math.min(seen.events, seen.crashes, seen.repeats, seen.replays, seen.steals)).toBeGreaterThan(0);
 }, 180_000);
 
 /** A table that does something of its own before or after a write. */
