@@ -13,6 +13,7 @@ import { historySchema } from '../shared/table/schema.ts';
 import { startChild } from './child.ts';
 import type { Received, ReceiverFacts } from './receiver.ts';
 import type { UpstreamFacts } from './upstream.ts';
+import { percentile, SECRET } from './wire.ts';
 
 /** What was measured; times in ms. */
 export interface DeliveryFigures {
@@ -23,7 +24,6 @@ export interface DeliveryFigures {
   readonly bareP99Ms: number;
 }
 
-const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const rounds = Number(process.argv[2]);
 const ref = { region: 'us', account: 'bench' };
 
@@ -40,7 +40,7 @@ const host = await startHost({
     {
       regions: { us: { baseUrl: upstream.facts.apiUrl, authUrl: upstream.facts.authUrl, realm: 'us' } },
       accounts: [{ id: 'bench', region: 'us', pollIntervalSeconds: 86_400, ...credentials() }],
-      endpoints: [{ id: 'bench', url: receiver.facts.url, secret: SECRET }],
+      endpoints: [{ id: 'bench', url: `${receiver.facts.url}each`, secret: SECRET }],
       webhooks: { allowPrivateNetworks: true },
     },
     {},
@@ -91,7 +91,7 @@ async function bareSignedPost(): Promise<number> {
   const start = performance.timeOrigin + performance.now();
   const sentAt = new Date();
   const body = JSON.stringify({ specversion: '1.0', id: 'bare', data: { filler: 'x'.repeat(400) } });
-  const answer = await request(receiver.facts.url, {
+  const answer = await request(`${receiver.facts.url}each`, {
     method: 'POST',
     headers: {
       'content-type': 'application/cloudevents+json; charset=utf-8',
@@ -108,9 +108,4 @@ async function bareSignedPost(): Promise<number> {
 function credentials(): { clientId: string; clientSecret: string } {
   const { clientId, clientSecret } = upstream.facts;
   return { clientId, clientSecret };
-}
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

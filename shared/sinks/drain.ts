@@ -113,9 +113,11 @@ export interface DrainReport {
 /** Cursors of one sink that are open at the same time: live ones, and replays beside them. */
 const OPEN_CURSORS = 8;
 const OPEN_REPLAYS = 2;
-/** Events of one cursor that may be read and not yet stored as done. */
+/** Events of one cursor that may be read and not yet done; and those that may be sent and not yet stored as done. */
 const WINDOW_EVENTS = 400;
-const PAGE_EVENTS = 100;
+const PAGE_EVENTS = 200;
+/** More is read when no more than so many events per lane are left: enough to be busy with until it comes. */
+const READ_AHEAD = 8;
 /** A position is stored when it has moved by so much, and when there is nothing more to do. */
 const STORE_EVERY = 100;
 /** Events of one cursor after which another that waits has its turn. */
@@ -164,8 +166,10 @@ interface Run {
   head: number;
   /** The position as it is stored. */
   stored: number;
-  /** Whether a read or a write about this cursor is under way. */
+  /** Whether more of it is being read, or it is being closed: one or the other. */
   busy: boolean;
+  /** Whether its position is being stored, which keeps nobody from reading on. */
+  storing: boolean;
   /** Nothing more can be read for now. */
   exhausted: boolean;
   /** Where the window began. */
@@ -473,7 +477,7 @@ class Drain {
       window: new CursorWindow(position, ahead),
       // Nothing is known of the head before the first read: least of all that the cursor is at it.
       ...{ head: Number.POSITIVE_INFINITY, stored: position, from: position },
-      ...{ busy: false, exhausted: false },
+      ...{ busy: false, storing: false, exhausted: false },
     });
     if (known !== undefined) return make(known);
     const { table } = this.#deps;
@@ -546,8 +550,8 @@ class Drain {
   /** Reads on for open cursors that are about to run dry. */
   #readAhead(): void {
     for (const run of this.#runs) {
-      if (run.busy || run.exhausted || run.window.waiting >= 2 * this.#concurrency) continue;
-      if (run.window.readTo + PAGE_EVENTS > run.stored + WINDOW_EVENTS) continue;
+      if (run.busy || run.exhausted || run.window.waiting > READ_AHEAD * this.#concurrency) continue;
+      if (run.window.readTo + PAGE_EVENTS > run.window.position + WINDOW_EVENTS) continue;
       if (this.#hadItsShare(run)) continue;
       run.busy = true;
       this.#begin(() =>
@@ -583,7 +587,8 @@ class Drain {
     run.head = Math.min(read.head.sequence, run.replay?.end ?? Number.POSITIVE_INFINITY);
     if (read.kind === 'gone') {
       // Only what is behind everything under way is certain to be all that is lost.
-      if (run.window.isDone) await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
+      if (run.window.isDone && !run.storing)
+        await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
       return;
     }
     const passed = run.window.add(read.events, (event) => this.#wanted(run, event));
@@ -642,7 +647,7 @@ class Drain {
   /** The next event of a cursor that can be sent; events of lanes that are set aside join them on the way. */
   #takeFrom(run: Run, avoid: ReadonlySet<string> | undefined): Sent | undefined {
     for (;;) {
-      const event = run.window.take(avoid);
+      const event = run.window.take(avoid, run.stored + WINDOW_EVENTS);
       if (!event) return undefined;
       if (run.replay) return { event, run };
       if (this.#parked.holds(event)) {
@@ -819,11 +824,12 @@ class Drain {
     // The table fails: to go on trying would be to spin.
     if (this.#fault) return;
     for (const run of this.#runs) {
-      if (run.busy) continue;
+      if (run.storing) continue;
       const { window } = run;
-      const finished = window.isDone && (run.exhausted || this.#hadItsShare(run));
+      const finished = !run.busy && window.isDone && (run.exhausted || this.#hadItsShare(run));
       if (!finished && window.position - run.stored < STORE_EVERY) continue;
-      run.busy = true;
+      run.storing = true;
+      if (finished) run.busy = true;
       this.#begin(async () => {
         try {
           const next = await this.#store(run);
@@ -831,7 +837,8 @@ class Drain {
           this.#drop(run);
           if (next === 'due' && !(run.exhausted && window.readTo < run.head)) this.#waiting.add(run.name);
         } finally {
-          run.busy = false;
+          run.storing = false;
+          if (finished) run.busy = false;
         }
       });
     }
@@ -851,22 +858,30 @@ class Drain {
     const mine = this.#mine;
     const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && counts) };
     const update = this.#keyOf(run.name);
-    run.stored = position;
-    if (!replay) this.#positions.set(run.name, { position, ahead });
+    const stored = (): void => {
+      run.stored = Math.max(run.stored, position);
+      if (!replay) this.#positions.set(run.name, { position, ahead });
+    };
     if (window.isDone && position >= run.head) {
       const cleared = await table.write({
         update,
         set: { ...set, duePk: undefined, dueSk: undefined, ...(replay && { doneAt: now() }) },
         when: [...mine, ['mark', 'absent or <=', run.head]],
       });
-      if (cleared.done) return 'clear';
+      if (cleared.done) {
+        stored();
+        return 'clear';
+      }
     }
     const moved = await table.write({
       update,
       set,
       when: [...mine, ['position', 'absent or <=', position]],
     });
-    if (moved.done) return 'due';
+    if (moved.done) {
+      stored();
+      return 'due';
+    }
     // Somebody with a later lease is at work on this cursor, or it was deleted.
     this.#positions.delete(run.name);
     return 'gone';

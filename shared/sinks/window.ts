@@ -83,11 +83,14 @@ export class CursorWindow {
     return passedOver;
   }
 
-  /** The first event of the first free lane, which is then busy. Events with the ids to avoid are left where they are. */
-  take(avoid?: ReadonlySet<string>): LoggedEvent | undefined {
+  /**
+   * The first event of the first free lane, which is then busy. Events with the ids to avoid are left where they are, and
+   * those beyond a sequence.
+   */
+  take(avoid?: ReadonlySet<string>, upTo = Number.POSITIVE_INFINITY): LoggedEvent | undefined {
     for (const [lane, queue] of this.#lanes) {
       const [event] = queue;
-      if (!event || this.#busy.has(lane) || avoid?.has(event.id)) continue;
+      if (!event || event.sequence > upTo || this.#busy.has(lane) || avoid?.has(event.id)) continue;
       queue.shift();
       if (queue.length === 0) this.#lanes.delete(lane);
       this.#busy.add(lane);

@@ -65,6 +65,8 @@ interface Consumed {
  */
 export function createDynamoTable(client: DynamoDBClient, options: Options): Table {
   const document = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
+  // It walks through all that is read and written, for a logger that nobody has given.
+  document.middlewareStack.remove('loggerMiddleware');
   const TableName = options.tableName;
   const schema = options.schema ?? stateSchema;
   const sleep = options.sleep ?? sleepMs;

@@ -1,0 +1,99 @@
+/**
+ * A child process: how fast a backlog goes to one endpoint, to fifty, and to one that takes its time, against a bare loop
+ * of signed POSTs to the same receiver with the same concurrency and the same writes to the delivery log.
+ */
+import { startChild } from './child.ts';
+import type { ReceiverFacts } from './receiver.ts';
+import {
+  addSink,
+  createBareLoop,
+  createWire,
+  drain,
+  fill,
+  median,
+  readEvents,
+  startTables,
+  timed,
+} from './wire.ts';
+
+/** What was measured: events per second; ratios are medians of the rounds. */
+export interface RateFigures {
+  readonly rounds: number;
+  readonly barePerSecond: number;
+  readonly onePerSecond: number;
+  readonly oneRatio: number;
+  readonly fiftyPerSecond: number;
+  readonly fiftyRatio: number;
+  readonly slowPerSecond: number;
+  /** Of what lanes that are never idle give. */
+  readonly slowRatio: number;
+}
+
+/** Of the log, which every sink gets from its beginning. */
+const EVENTS = 3_000;
+const ENDPOINTS = 50;
+/** Of the slow endpoint, and how long it drains. */
+const SLOW_MS = 200;
+const SLOW_FOR_MS = 5_000;
+const LANES = 16;
+
+const rounds = Number(process.argv[2]);
+const [receiver, tables] = await Promise.all([startChild<ReceiverFacts>('receiver.ts'), startTables()]);
+const { url } = receiver.facts;
+const wire = createWire(tables.client);
+await fill(wire, EVENTS);
+const events = await readEvents(wire, EVENTS);
+const bareLoop = createBareLoop(wire, `${url}bare`);
+let sinks = 0;
+
+const bare: number[] = [];
+const one: number[] = [];
+const fifty: number[] = [];
+for (let round = -1; round < rounds; round += 1) {
+  // In turn, each first every other time, so that neither gets the better half of a noisy machine.
+  const work = [
+    async () => bare.push(await rateOfBare()),
+    async () => one.push(await rateOf(1, EVENTS)),
+    async () => fifty.push(await rateOf(ENDPOINTS, EVENTS / ENDPOINTS)),
+  ];
+  for (const measure of round % 2 === 0 ? work : work.reverse()) await measure();
+  if (round < 0) for (const rates of [bare, one, fifty]) rates.length = 0;
+}
+await addSink(wire, 'slow', `${url}after/${SLOW_MS}`, EVENTS);
+const slow = await timed(() => drain(wire, 'slow', SLOW_FOR_MS));
+const slowPerSecond = slow.result.delivered / slow.seconds;
+
+const ratio = (rates: readonly number[]): number =>
+  median(rates.map((rate, at) => rate / (bare[at] ?? Number.NaN)));
+process.send?.({
+  rounds,
+  barePerSecond: median(bare),
+  onePerSecond: median(one),
+  oneRatio: ratio(one),
+  fiftyPerSecond: median(fifty),
+  fiftyRatio: ratio(fifty),
+  slowPerSecond,
+  slowRatio: slowPerSecond / (LANES * (1000 / SLOW_MS)),
+} satisfies RateFigures);
+wire.connections.close();
+await tables.stop();
+receiver[Symbol.dispose]();
+process.disconnect();
+
+async function rateOfBare(): Promise<number> {
+  const { seconds } = await timed(() => bareLoop(events));
+  return EVENTS / seconds;
+}
+
+/** Of new sinks side by side, in sum; each has so many events to get. */
+async function rateOf(count: number, eventsEach: number): Promise<number> {
+  const ids = Array.from({ length: count }, () => `sink-${++sinks}`);
+  for (const id of ids) await addSink(wire, id, `${url}${id}`, EVENTS, EVENTS - eventsEach);
+  const { seconds, result } = await timed(() => Promise.all(ids.map((id) => drain(wire, id))));
+  for (const { outcome, delivered, unlogged } of result) {
+    if (outcome !== 'drained' || delivered !== eventsEach || unlogged > 0) {
+      throw new Error(`A drain was ${outcome} with ${delivered} events, ${unlogged} not noted.`);
+    }
+  }
+  return (count * eventsEach) / seconds;
+}
