@@ -1,4 +1,5 @@
 /** Drains that crash, lose their lease or are meddled with: nothing is lost, overtaken or left lying. */
+import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LoggedEvent } from '../shared/log/log.ts';
@@ -693,4 +694,254 @@ test('a sink with a rate does not make a drain wait beyond its time, and one tim
   const report = await drainSink({ ...rig.deps, sleep }, REGION, 'erp', rig.state.now + 3_000);
   expect(report).toMatchObject({ outcome: 'more', delivered: 1 });
   expect(slept).toBe(3_000);
+});
+
+describe('what is set aside, in detail', () => {
+  test('counts from the moment it is stored, also for the drain after one that died', async () => {
+    let dead = false;
+    const table = hooked({
+      async before() {
+        if (dead) throw new Error('crash');
+      },
+    });
+    const rig = await createDeliveryRig(
+      (event, attempt) => {
+        if (event.sequence === 1 && attempt < 3) return refused();
+        if (event.sequence === 2 && attempt === 1) dead = true;
+        return { kind: 'delivered' };
+      },
+      { table, record: { concurrency: 1 } },
+    );
+    await rig.say([moved(1, 'a')]);
+    // Stored, and then the drain dies before it could say anything of the sink.
+    const storing = hookOn(rig.table, 'PARKED#');
+    await rig.say([moved(2, 'b')]);
+    const { deliver } = rig.port;
+    rig.port.deliver = async (deliveries) => {
+      if (deliveries[0]?.event.sequence === 2) await storing;
+      return deliver(deliveries);
+    };
+    await expect(rig.drain()).rejects.toThrow('crash');
+    dead = false;
+    expect(await listParked(table, REGION, 'erp')).toHaveLength(1);
+    await rig.say([moved(1, 'c')]);
+    for (let tick = 0; tick < 4; tick += 1) {
+      rig.state.now += LONG_MS;
+      await rig.drain();
+    }
+    const ofLane = rig.got.filter(({ jobNumber }) => jobNumber === 1);
+    expect(ofLane.map(({ sequence }) => sequence)).toEqual([1, 3]);
+    expect((await table.get(keys.sink(REGION, 'erp')))?.parking, 'nothing is any more').toBeUndefined();
+  });
+
+  test('is due behind one that was taken, also when the sink fails right then', async () => {
+    let down = false;
+    const rig = await createDeliveryRig((event, attempt) => {
+      if (event.sequence === 1) return attempt === 1 ? refused() : { kind: 'delivered' };
+      return down ? { kind: 'retry', reason: 'down' } : { kind: 'delivered' };
+    });
+    await rig.say([moved(1, 'a'), moved(1, 'b')]);
+    await rig.drain();
+    down = true;
+    rig.state.now += 5_000;
+    expect(await rig.drain()).toMatchObject({ outcome: 'waiting', delivered: 1 });
+    down = false;
+    rig.state.now += LONG_MS;
+    expect(await dueSinks(rig.table, REGION, rig.state.now)).toEqual(['erp']);
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
+  });
+
+  test('while the one before it is being taken follows in the same drain', async () => {
+    let isParked = (): void => undefined;
+    const parked = new Promise<void>((resolve) => {
+      isParked = resolve;
+    });
+    let slow = false;
+    const table = hooked({
+      async before(write) {
+        if (slow && 'delete' in write && write.delete.sk.startsWith('acme#1#')) await parked;
+      },
+    });
+    const rig = await createDeliveryRig(
+      (event, attempt) => {
+        if (event.sequence <= 2 && attempt === 1) return refused();
+        // It comes after an event of a lane whose end waits behind the slow one.
+        if (event.sequence === 4) isParked();
+        return { kind: 'delivered' };
+      },
+      { table },
+    );
+    await rig.say([moved(1, 'a'), moved(2, 'b')]);
+    await rig.drain();
+    await rig.say([moved(2, 'c'), moved(3, 'd')]);
+    rig.state.now += 5_000;
+    slow = true;
+    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 4, parked: 1 });
+    expect(await listParked(table, REGION, 'erp')).toEqual([]);
+  });
+
+  test('loses at most one attempt while the sink as a whole is down', async () => {
+    let down = false;
+    const rig = await createDeliveryRig((event) => {
+      if (down) return { kind: 'retry', reason: 'down', suspect: true };
+      return event.sequence === 1 ? refused() : { kind: 'delivered' };
+    });
+    await rig.say([moved(1, 'a')]);
+    await rig.drain();
+    down = true;
+    await rig.say(Array.from({ length: 9 }, (_, at) => moved(at + 2, 'x')));
+    for (let probe = 0; probe < 8; probe += 1) {
+      rig.state.now += LONG_MS;
+      await rig.drain();
+    }
+    // The one that may have found out that it is down.
+    expect(await listParked(rig.table, REGION, 'erp')).toMatchObject([{ sequence: 1, attempts: 2 }]);
+  });
+});
+
+/** Settled when an item under a partition is put in a transaction. */
+function hookOn(table: Table, partition: string): Promise<void> {
+  const { transact } = table;
+  return new Promise((resolve) => {
+    Object.assign(table, {
+      async transact(writes: readonly Write[], token: string) {
+        const outcome = await transact(writes, token);
+        if (writes.some((write) => 'put' in write && write.put.pk.startsWith(partition))) resolve();
+        return outcome;
+      },
+    });
+  });
+}
+
+describe('turns', () => {
+  test.each(['a', 'b', 'c'])('a long backlog of %s keeps none of the others waiting', async (hot) => {
+    const rig = await createDeliveryRig(delivered, { accounts: ['a', 'b', 'c'], record: { concurrency: 1 } });
+    for (const ref of rig.refs) {
+      for (let at = 0; at < (ref.account === hot ? 3 : 1); at += 1) await rig.say(jobs(90, `${at}`), ref);
+    }
+    await rig.drain();
+    for (const account of ['a', 'b', 'c']) {
+      expect(rig.got.slice(0, 30).filter((event) => event.account === account).length).toBeGreaterThan(5);
+    }
+  });
+
+  test('more accounts with a backlog than can be worked off at once make way for one that has little', async () => {
+    const accounts = [...Array.from({ length: 8 }, (_, at) => `busy${at}`), 'calm'];
+    const rig = await createDeliveryRig(delivered, { accounts });
+    for (const ref of rig.refs.slice(0, 8))
+      for (let at = 0; at < 8; at += 1) await rig.say(jobs(90, `${at}`), ref);
+    rig.state.now += 1;
+    await rig.say([moved(1, 'x')], rig.refs[8]);
+    await rig.drain();
+    expect(rig.got).toHaveLength(8 * 720 + 1);
+    expect(rig.got.findIndex(({ account }) => account === 'calm')).toBeLessThan(8 * 500);
+  });
+
+  test('the accounts that waited longest come first', async () => {
+    const accounts = Array.from({ length: 30 }, (_, at) => `a${at}`);
+    const rig = await createDeliveryRig(delivered, { accounts });
+    for (const ref of rig.refs.toReversed()) {
+      rig.state.now += 1_000;
+      await rig.say([moved(1, 'x')], ref);
+    }
+    await rig.drain();
+    const first = rig.got.slice(0, 8).map(({ account }) => account);
+    expect(first.sort()).toEqual(accounts.slice(-8).sort());
+  });
+
+  test('an event that takes long holds up no more than a window of its account', async () => {
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const rig = await createDeliveryRig(async (event) => {
+      if (event.sequence === 1) await held;
+      return { kind: 'delivered' };
+    });
+    for (let at = 0; at < 10; at += 1)
+      await rig.say(jobs(90, `${at}`).map((draft, n) => ({ ...draft, jobNumber: at * 90 + n })));
+    const drained = rig.drain();
+    let before = -1;
+    while (rig.got.length > before) {
+      before = rig.got.length;
+      for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+    }
+    expect(before).toBeGreaterThan(200);
+    expect(before).toBeLessThanOrEqual(400);
+    release();
+    expect(await drained).toMatchObject({ outcome: 'drained', delivered: 900 });
+  });
+});
+
+describe('a drain that lingers', () => {
+  /** Drains with these news, one after the other. */
+  async function linger(
+    rig: Awaited<ReturnType<typeof createDeliveryRig>>,
+    news: readonly (() => Promise<News>)[],
+  ) {
+    const left = [...news];
+    rig.state.now += 1;
+    const next = async () => left.shift()?.();
+    return drainSink({ ...rig.deps, linger: next }, REGION, 'erp', rig.state.now + 600_000);
+  }
+
+  test('delivers what it is told of before it is marked, and the mark that comes late starts nothing', async () => {
+    const rig = await createDeliveryRig(delivered);
+    const [ref] = rig.refs;
+    if (!ref) throw new Error('There is no account.');
+    const told = async () => {
+      await rig.log.append(ref, [moved(1, 'a')]);
+      return { accounts: ['acme'], due: false };
+    };
+    expect(await linger(rig, [told, told])).toMatchObject({ outcome: 'drained', delivered: 2 });
+    await wakeSinks(rig.table, ref, 2, rig.state.now);
+    expect(await rig.position()).toEqual({ position: 2, due: false });
+    const due = async () => {
+      await rig.say([moved(1, 'b')]);
+      return { accounts: [], due: true };
+    };
+    expect(await linger(rig, [due]), 'told only that something is').toMatchObject({ delivered: 1 });
+  });
+
+  test('keeps its lease', async () => {
+    const rig = await createDeliveryRig(delivered);
+    const told = async () => {
+      rig.state.now += 20_000;
+      expect(await rig.drain()).toMatchObject({ outcome: 'busy' });
+      await rig.say([moved(1, 'a')]);
+      return { accounts: ['acme'], due: false };
+    };
+    const report = await linger(
+      rig,
+      Array.from({ length: 6 }, () => told),
+    );
+    expect(report).toMatchObject({ outcome: 'drained', delivered: 6 });
+  });
+});
+
+test('an event for which the sink gives no answer is not taken', async () => {
+  const rig = await createDeliveryRig(delivered);
+  rig.port.deliver = async () => [];
+  await rig.say([moved(1, 'a')]);
+  expect(await rig.drain()).toMatchObject({ outcome: 'waiting', delivered: 0 });
+  expect(await rig.position()).toEqual({ position: 0, due: true });
+});
+
+test('that a sink has recovered is said when it takes an event, not when it is enabled', async () => {
+  const rig = await createDeliveryRig((event) => ({
+    kind: 'delivered',
+    ...(event.sequence === 1 && { disable: 'The endpoint answered 410.' }),
+  }));
+  await rig.say([moved(1, 'a')]);
+  await rig.drain();
+  const { health } = await rig.sink();
+  await rig.table.write({ update: keys.sink(REGION, 'erp'), set: healthAttributes(enabled(health)) });
+  const types = async () => (await rig.said()).map(({ type }) => type);
+  // Nothing of the cell's own log either.
+  await rig.table.write({ delete: keys.cursor(REGION, 'erp', '_cell') });
+  expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 0 });
+  expect(await types()).toEqual(['endpoint.disabled']);
+  await rig.say([moved(1, 'b')]);
+  await rig.drain();
+  expect(await types()).toEqual(['endpoint.disabled', 'endpoint.recovered']);
 });
