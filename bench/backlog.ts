@@ -1,0 +1,94 @@
+/**
+ * A child process that only drains: a long backlog behind an endpoint that is down for five days, on a clock that is moved
+ * from one back-off step to the next; and how fast the backlog goes once the endpoint is back, against a new endpoint
+ * that gets the same log.
+ */
+import { once } from 'node:events';
+import { enabled, healthAttributes, toHealth } from '../shared/sinks/health.ts';
+import { keys } from '../shared/table/schema.ts';
+import { startChild } from './child.ts';
+import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
+import { ACCOUNT, addSink, createWire, drain, fill, median, startTables, timed } from './wire.ts';
+
+/** What was measured. */
+export interface BacklogFigures {
+  readonly events: number;
+  /** Back-off steps until the endpoint was disabled. */
+  readonly steps: number;
+  /** The most requests of one step after the first. */
+  readonly probesPerStep: number;
+  /** The most memory in use after a step, as a share of that after the first. */
+  readonly memoryGrowth: number;
+  readonly recoveredPerSecond: number;
+  readonly newPerSecond: number;
+  /** The median of the rounds. */
+  readonly recoveryRatio: number;
+}
+
+const events = Number(process.argv[2]);
+const ROUNDS = 3;
+const DRAIN_FOR_MS = 3_000;
+
+const [receiver, tables] = await Promise.all([startChild<ReceiverFacts>('receiver.ts'), startTables()]);
+const { url } = receiver.facts;
+let ahead = 0;
+const wire = createWire(tables.client, { now: () => Date.now() + ahead });
+await fill(wire, events);
+await addSink(wire, 'dead', `${url}dead`, events);
+await ask({ status: 503 });
+
+const memory: number[] = [];
+const probes: number[] = [];
+for (;;) {
+  const { outcome, waitUntil = 0 } = await drain(wire, 'dead');
+  globalThis.gc?.();
+  memory.push(process.memoryUsage().heapUsed + process.memoryUsage().external);
+  probes.push((await ask({})).requests);
+  if (outcome === 'disabled') break;
+  if (outcome !== 'waiting') throw new Error(`A drain of a dead endpoint was ${outcome}.`);
+  ahead = waitUntil - Date.now();
+}
+
+await ask({ status: 204 });
+const key = keys.sink(ACCOUNT.region, 'dead');
+const item = await wire.table.get(key);
+if (!item) throw new Error('The sink is gone.');
+await wire.table.write({ update: key, set: healthAttributes(enabled(toHealth(item))) });
+const recovered: number[] = [];
+const fresh: number[] = [];
+for (let round = 0; round < ROUNDS; round += 1) {
+  const work = [
+    async () => recovered.push(await rateOf('dead')),
+    async () => {
+      await addSink(wire, `new-${round}`, `${url}new`, events);
+      fresh.push(await rateOf(`new-${round}`));
+    },
+  ];
+  for (const measure of round % 2 === 0 ? work : work.reverse()) await measure();
+}
+
+const [firstMemory = Number.NaN] = memory;
+process.send?.({
+  events,
+  steps: probes.length,
+  probesPerStep: Math.max(...probes.slice(1)),
+  memoryGrowth: Math.max(...memory) / firstMemory,
+  recoveredPerSecond: median(recovered),
+  newPerSecond: median(fresh),
+  recoveryRatio: median(recovered.map((rate, at) => rate / (fresh[at] ?? Number.NaN))),
+} satisfies BacklogFigures);
+wire.connections.close();
+await tables.stop();
+receiver[Symbol.dispose]();
+process.disconnect();
+
+async function ask(request: ReceiverRequest): Promise<Tally> {
+  const answer = once(receiver.process, 'message') as Promise<[Tally]>;
+  receiver.process.send(request);
+  return (await answer)[0];
+}
+
+async function rateOf(id: string): Promise<number> {
+  const { seconds, result } = await timed(() => drain(wire, id, DRAIN_FOR_MS));
+  return result.delivered / seconds;
+}
