@@ -24,9 +24,9 @@ export interface HangingFigures {
 }
 
 const HEALTHY = 49;
-const EVENTS = 60;
-const WARM_UP = 20;
-const EVERY_MS = 100;
+const EVENTS = 25;
+const WARM_UP = 5;
+const EVERY_MS = 400;
 
 const rounds = Number(process.argv[2]);
 const [receiver, upstream] = await Promise.all([
