@@ -1,119 +1,94 @@
 /**
- * A child process: what a long backlog behind a dead endpoint costs. The process that drains is one of its own; the
- * schedule of retries is the usual one, on a clock that leaps.
+ * A child process that only drains: a long backlog behind an endpoint that is down for five days, on a clock that is moved
+ * from one back-off step to the next; and how fast the backlog goes once the endpoint is back, against a new endpoint
+ * that gets the same log.
  */
+import { once } from 'node:events';
+import { enabled, healthAttributes, toHealth } from '../shared/sinks/health.ts';
+import { keys } from '../shared/table/schema.ts';
 import { startChild } from './child.ts';
-import type { DeadRequest, SpeedFigures, StepFigures } from './dead.ts';
 import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
-import { addSink, createWire, fill, median, startTables } from './wire.ts';
+import { ACCOUNT, addSink, createWire, drain, fill, median, startTables, timed } from './wire.ts';
 
 /** What was measured. */
 export interface BacklogFigures {
   readonly events: number;
-  readonly fillSeconds: number;
-  /** Times the sink was tried again, over so many days. */
+  /** Back-off steps until the endpoint was disabled. */
   readonly steps: number;
-  readonly days: number;
-  /** Requests to the endpoint per step. */
-  readonly fewestProbes: number;
-  readonly mostProbes: number;
-  readonly heapMb: number;
-  /** The most after any step, over that after the first ones. */
-  readonly heapGrowth: number;
-  readonly rssGrowth: number;
-  /** Events per second after the endpoint is back, and of an endpoint beside it that was never away. */
+  /** The most requests of one step after the first. */
+  readonly probesPerStep: number;
+  /** The most memory in use after a step, as a share of that after the first. */
+  readonly memoryGrowth: number;
   readonly recoveredPerSecond: number;
-  readonly steadyPerSecond: number;
-  /** The median of rounds. */
+  readonly newPerSecond: number;
+  /** The median of the rounds. */
   readonly recoveryRatio: number;
 }
 
-/** Of the configuration, unless it says otherwise; repeated often enough for a look at memory. */
-const RETRY_SECONDS = [5, 300, 1800, 7200, 18_000];
-/** After five days the endpoint would be disabled. */
-const DAYS = 4.7;
-/** Steps before memory is looked at: code is compiled, connections are made. */
-const WARM_UP = 5;
-const SPEED_MS = 1_500;
-
 const events = Number(process.argv[2]);
-const rounds = Number(process.argv[3]);
+const ROUNDS = 3;
+const DRAIN_FOR_MS = 3_000;
+
 const [receiver, tables] = await Promise.all([startChild<ReceiverFacts>('receiver.ts'), startTables()]);
 const { url } = receiver.facts;
-const wire = createWire(tables.client);
-const begin = performance.now();
+let ahead = 0;
+const wire = createWire(tables.client, { now: () => Date.now() + ahead });
 await fill(wire, events);
-const fillSeconds = (performance.now() - begin) / 1000;
 await addSink(wire, 'dead', `${url}dead`, events);
-await addSink(wire, 'steady', `${url}steady`, events);
-const drains = await startChild<object>(
-  'dead.ts',
-  [JSON.stringify({ endpoint: tables.endpoint, retrySeconds: RETRY_SECONDS })],
-  ['--expose-gc'],
-);
-const answer = (status: number): Promise<Tally> =>
-  receiver.ask({ status } satisfies ReceiverRequest) as Promise<Tally>;
-const step = (): Promise<StepFigures> =>
-  drains.ask({ step: 'dead' } satisfies DeadRequest) as Promise<StepFigures>;
+await ask({ status: 503 });
 
-// The first drain finds out that the endpoint is away; from then on it is probed.
-await answer(503);
-await step();
-await answer(503);
-const steps: StepFigures[] = [];
+const memory: number[] = [];
 const probes: number[] = [];
-while ((steps.at(-1)?.day ?? 0) < DAYS) {
-  const figures = await step();
-  if (figures.outcome !== 'waiting') throw new Error(`A drain of a dead endpoint was ${figures.outcome}.`);
-  steps.push(figures);
-  probes.push((await answer(503)).requests);
+for (;;) {
+  const { outcome, waitUntil = 0 } = await drain(wire, 'dead');
+  globalThis.gc?.();
+  memory.push(process.memoryUsage().heapUsed + process.memoryUsage().external);
+  probes.push((await ask({})).requests);
+  if (outcome === 'disabled') break;
+  if (outcome !== 'waiting') throw new Error(`A drain of a dead endpoint was ${outcome}.`);
+  ahead = waitUntil - Date.now();
 }
 
+await ask({ status: 204 });
+const key = keys.sink(ACCOUNT.region, 'dead');
+const item = await wire.table.get(key);
+if (!item) throw new Error('The sink is gone.');
+await wire.table.write({ update: key, set: healthAttributes(enabled(toHealth(item))) });
 const recovered: number[] = [];
-const steady: number[] = [];
-for (let round = 0; round < rounds; round += 1) {
+const fresh: number[] = [];
+for (let round = 0; round < ROUNDS; round += 1) {
   const work = [
+    async () => recovered.push(await rateOf('dead')),
     async () => {
-      await answer(204);
-      recovered.push(await rateOf('dead'));
-      // It is away once more, for the next round.
-      await answer(503);
-      await step();
-    },
-    async () => {
-      await answer(204);
-      steady.push(await rateOf('steady'));
+      await addSink(wire, `new-${round}`, `${url}new`, events);
+      fresh.push(await rateOf(`new-${round}`));
     },
   ];
   for (const measure of round % 2 === 0 ? work : work.reverse()) await measure();
 }
 
-const settled = steps.slice(WARM_UP);
-const growthOf = (field: 'heapMb' | 'rssMb'): number =>
-  Math.max(...settled.map((figures) => figures[field])) / (settled[0]?.[field] ?? Number.NaN);
+const [firstMemory = Number.NaN] = memory;
 process.send?.({
   events,
-  fillSeconds,
-  steps: steps.length,
-  days: steps.at(-1)?.day ?? 0,
-  fewestProbes: Math.min(...probes),
-  mostProbes: Math.max(...probes),
-  heapMb: steps.at(-1)?.heapMb ?? Number.NaN,
-  heapGrowth: growthOf('heapMb'),
-  rssGrowth: growthOf('rssMb'),
+  steps: probes.length,
+  probesPerStep: Math.max(...probes.slice(1)),
+  memoryGrowth: Math.max(...memory) / firstMemory,
   recoveredPerSecond: median(recovered),
-  steadyPerSecond: median(steady),
-  recoveryRatio: median(recovered.map((rate, at) => rate / (steady[at] ?? Number.NaN))),
+  newPerSecond: median(fresh),
+  recoveryRatio: median(recovered.map((rate, at) => rate / (fresh[at] ?? Number.NaN))),
 } satisfies BacklogFigures);
-drains[Symbol.dispose]();
+wire.connections.close();
 await tables.stop();
 receiver[Symbol.dispose]();
 process.disconnect();
 
-async function rateOf(sink: string): Promise<number> {
-  const { perSecond, outcome } = (await drains.ask({
-    ...{ speed: sink, forMs: SPEED_MS },
-  } satisfies DeadRequest)) as SpeedFigures;
-  if (outcome !== 'more') throw new Error(`A drain of ${sink} was ${outcome}.`);
-  return perSecond;
+async function ask(request: ReceiverRequest): Promise<Tally> {
+  const answer = once(receiver.process, 'message') as Promise<[Tally]>;
+  receiver.process.send(request);
+  return (await answer)[0];
+}
+
+async function rateOf(id: string): Promise<number> {
+  const { seconds, result } = await timed(() => drain(wire, id, DRAIN_FOR_MS));
+  return result.delivered / seconds;
 }

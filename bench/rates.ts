@@ -29,10 +29,10 @@ export interface RateFigures {
   readonly slowRatio: number;
 }
 
-/** What one endpoint gets of the log, and what each of fifty gets. */
-const EVENTS = 4_000;
+/** Of the log, which every sink gets from its beginning. */
+const EVENTS = 3_000;
 const ENDPOINTS = 50;
-const EVENTS_EACH = 200;
+const EVENTS_OF_FIFTY = 300;
 /** Of the slow endpoint, and how long it drains. */
 const SLOW_MS = 200;
 const SLOW_FOR_MS = 5_000;
@@ -45,6 +45,7 @@ const wire = createWire(tables.client);
 await fill(wire, EVENTS);
 const events = await readEvents(wire, EVENTS);
 const bareLoop = createBareLoop(wire, `${url}bare`);
+let sinks = 0;
 
 const bare: number[] = [];
 const one: number[] = [];
@@ -54,7 +55,7 @@ for (let round = -1; round < rounds; round += 1) {
   const work = [
     async () => bare.push(await rateOfBare()),
     async () => one.push(await rateOf(1, EVENTS)),
-    async () => fifty.push(await rateOf(ENDPOINTS, EVENTS_EACH)),
+    async () => fifty.push(await rateOf(ENDPOINTS, EVENTS_OF_FIFTY)),
   ];
   for (const measure of round % 2 === 0 ? work : work.reverse()) await measure();
   if (round < 0) for (const rates of [bare, one, fifty]) rates.length = 0;
@@ -85,9 +86,9 @@ async function rateOfBare(): Promise<number> {
   return EVENTS / seconds;
 }
 
-/** Of sinks side by side, in sum; each has so many events to get. */
+/** Of new sinks side by side, in sum; each has so many events to get. */
 async function rateOf(count: number, eventsEach: number): Promise<number> {
-  const ids = Array.from({ length: count }, (_, at) => `sink-${at}`);
+  const ids = Array.from({ length: count }, () => `sink-${++sinks}`);
   for (const id of ids) await addSink(wire, id, `${url}${id}`, EVENTS, EVENTS - eventsEach);
   const { seconds, result } = await timed(() => Promise.all(ids.map((id) => drain(wire, id))));
   for (const { outcome, delivered, unlogged } of result) {

@@ -3,7 +3,7 @@ import { createHmac, createSecretKey, randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { createTables, historyTableName, startDynamo } from '../local/embedded.ts';
 import { type EventDraft, toEvent } from '../shared/events/event.ts';
-import { createEventLog, type EventLog } from '../shared/log/log.ts';
+import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
 import { createDeliveryLog, type DeliveryEntry, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { type DrainDeps, type DrainReport, drainSink } from '../shared/sinks/drain.ts';
 import { type ConnectionPool, createConnectionPool } from '../shared/sinks/outbound.ts';
@@ -55,7 +55,7 @@ export function createWire(
   });
   return {
     ...{ table, now, retrySeconds },
-    log: createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: SCHEMA_BASE_URL }),
+    log: shareReads(createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: SCHEMA_BASE_URL })),
     deliveries: createDeliveryLog(history, { newId: randomUUID }),
     connections: createConnectionPool({ allowPrivateNetworks: true }),
   };
@@ -85,7 +85,7 @@ export async function fill({ table, log }: Wire, events: number): Promise<void> 
   });
 }
 
-/** Registers a sink at a place of the log that is so long, due; or puts one back there that has its connections already. */
+/** Registers a sink at a place of the log that is so long, due. */
 export async function addSink(
   { table, log, now }: Wire,
   id: string,

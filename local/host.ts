@@ -7,7 +7,7 @@ import type { SNSClient } from '@aws-sdk/client-sns';
 import pLimit from 'p-limit';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
-import { createEventLog, type EventLog } from '../shared/log/log.ts';
+import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
 import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
 import { type EndpointDeps, tidyEndpoints } from '../shared/sinks/endpoints.ts';
@@ -172,6 +172,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }
 
   const deliveries = createDeliveryLog(history, { newId: randomUUID });
+  // All sinks of an account are told of a commit at once, and read the same.
+  const sharedLog = shareReads(log);
   const secrets = await openLocalSigningSecrets(table, options.secretKey);
   const readSigning = createSigningReader(secrets, now);
   const open = (record: SinkRecord) => openSink(options, record, connections, readSigning);
@@ -179,7 +181,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const report = await drainSink(
       {
         table,
-        log,
+        log: sharedLog,
         now,
         newId: randomUUID,
         random: Math.random,

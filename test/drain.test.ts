@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { DeliveryEntry } from '../shared/sinks/delivery-log.ts';
 import { drainSink } from '../shared/sinks/drain.ts';
@@ -16,7 +15,7 @@ import {
   wakeSinks,
 } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { deadPk, keys } from '../shared/table/schema.ts';
+import { keys } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { createDeliveryRig, delivered, inOrderPerJob, moved, REGION } from './support/delivery.ts';
 
@@ -687,40 +686,6 @@ describe('refused events', () => {
     expect(await listParked(rig.table, REGION, 'erp')).toEqual([]);
   });
 
-  test('what is set aside behind one that is just being taken is due when that one is gone', async () => {
-    const memory = createMemoryTable();
-    const parked = () => listParked(memory, REGION, 'erp');
-    let down = true;
-    const table: Table = {
-      ...memory,
-      async transact(writes, token) {
-        // The first one was taken; before that is stored the next one comes.
-        if (writes.some((write) => 'delete' in write && write.delete.pk.startsWith('PARKED#'))) {
-          while (down && (await parked()).length < 2) await setImmediate();
-        }
-        return memory.transact(writes, token);
-      },
-    };
-    const rig = await createDeliveryRig(
-      (event, attempt) => {
-        if (event.sequence === 1 && attempt === 1) return refused();
-        return event.sequence === 3 && down ? { kind: 'retry', reason: 'down' } : { kind: 'delivered' };
-      },
-      { table, record: { concurrency: 1 } },
-    );
-    await rig.say([moved(1, 'a')]);
-    await rig.drain();
-    await rig.say([moved(2, 'b'), moved(1, 'c')]);
-    rig.state.now += 5_000;
-    expect(await rig.drain()).toMatchObject({ outcome: 'waiting', delivered: 2, parked: 1 });
-    expect(await rig.position()).toEqual({ position: 3, due: false });
-    down = false;
-    rig.state.now += 10_000;
-    expect(await dueSinks(table, REGION, rig.state.now)).toEqual(['erp']);
-    expect(await rig.drain()).toMatchObject({ outcome: 'drained', delivered: 1 });
-    expect(await parked()).toEqual([]);
-  });
-
   test('what was set aside by a drain that died is not sent by its cursor as well', async () => {
     const memory = createMemoryTable();
     let dead = false;
@@ -1067,140 +1032,3 @@ describe('the lease', () => {
     expect((await rig.sink()).health.failures).toBe(0);
   });
 });
-
-/** What a receiver may do with an event. */
-const ANSWERS = ['ok', 'ok', 'ok', 'ok', 'retry', 'broken', 'rejected', 'throw'] as const;
-
-test('whatever the sink answers, wherever a drain crashes, whoever takes its lease, whatever wake-ups are lost: every event arrives or is said to be dead, in order per job, and no cursor is ahead', async () => {
-  let events = 0;
-  let crashes = 0;
-  let repeats = 0;
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(
-        fc.record({ account: fc.constantFrom('acme', 'other'), job: fc.integer({ min: 1, max: 4 }) }),
-        {
-          minLength: 1,
-          maxLength: 60,
-        },
-      ),
-      fc.array(fc.constantFrom(...ANSWERS), { maxLength: 60 }),
-      // Events that the receiver never takes, or breaks on.
-      fc.array(fc.record({ at: fc.nat(59), kind: fc.constantFrom('rejected', 'broken') }), { maxLength: 2 }),
-      fc.array(
-        fc.record({
-          writes: fc.integer({ min: 1, max: 40 }),
-          wake: fc.constantFrom('lost', 'once', 'twice'),
-          steal: fc.boolean(),
-        }),
-        { maxLength: 8 },
-      ),
-      async (jobs, answers, poison, rounds) => {
-        const memory = createMemoryTable();
-        let writesLeft = Number.POSITIVE_INFINITY;
-        const spend = (): void => {
-          writesLeft -= 1;
-          if (writesLeft < 0) throw new Error('crash');
-        };
-        const table: Table = {
-          ...memory,
-          async write(write) {
-            spend();
-            return memory.write(write);
-          },
-          async transact(writes, token) {
-            spend();
-            return memory.transact(writes, token);
-          },
-        };
-        let asked = 0;
-        const never = new Map<string, string>();
-        const rig = await createDeliveryRig(
-          async (event) => {
-            const answer = never.get(event.id) ?? answers[asked++] ?? 'ok';
-            if (steal) {
-              steal = false;
-              rig.state.now += 61_000;
-              await drainSink(rig.deps, REGION, 'erp', rig.state.now + 60_000).catch(() => undefined);
-            }
-            if (answer === 'throw') throw new Error('receiver');
-            if (answer === 'ok') return { kind: 'delivered' };
-            if (answer === 'broken') return { kind: 'retry', reason: 'broken', suspect: true };
-            return { kind: answer as 'retry', reason: answer };
-          },
-          { table, accounts: ['acme', 'other'] },
-        );
-        let steal = false;
-        let said = 0;
-        const all: string[] = [];
-        const sayNext = async (wake: string, count: number): Promise<void> => {
-          for (; said < jobs.length && count > 0; said += 1, count -= 1) {
-            const { account, job } = jobs[said] ?? { account: 'acme', job: 1 };
-            const ref = { region: REGION, account };
-            const appended = await rig.log.append(ref, [moved(job, `${said}`)]);
-            if (appended.kind !== 'appended') throw new Error('The event was refused.');
-            const { sequence } = appended.head;
-            all.push(`${account}.e1.${sequence}`);
-            const poisoned = poison.find(({ at }) => at === said);
-            if (poisoned) never.set(`${account}.e1.${sequence}`, poisoned.kind);
-            if (wake !== 'lost') await wakeSinks(table, ref, sequence, rig.state.now);
-            if (wake === 'twice') await wakeSinks(table, ref, sequence, rig.state.now);
-          }
-        };
-        const settled = async (): Promise<Set<string>> => {
-          const parked = (await listParked(memory, REGION, 'erp')).map(({ eventId }) => eventId);
-          const dead = (await memory.query({ pk: deadPk(REGION, 'erp') })).map(({ eventId }) =>
-            String(eventId),
-          );
-          return new Set([...rig.got.map(({ id }) => id), ...parked, ...dead]);
-        };
-        for (const round of rounds) {
-          await sayNext(round.wake, 12);
-          steal = round.steal;
-          writesLeft = round.writes;
-          await rig.drain().catch(() => undefined);
-          if (writesLeft < 0) crashes += 1;
-          writesLeft = Number.POSITIVE_INFINITY;
-          const known = await settled();
-          for (const account of ['acme', 'other']) {
-            const { position } = await rig.position(account);
-            for (let sequence = 1; sequence <= Number(position ?? 0); sequence += 1) {
-              expect(known, `${account} ${sequence} of ${position}`).toContain(`${account}.e1.${sequence}`);
-            }
-          }
-          rig.state.now += 2_200_000;
-        }
-        await sayNext('lost', jobs.length);
-        answers.length = 0;
-        // What a tick does: wake marks that are left, sinks with something due.
-        for (let round = 0; round < 40; round += 1) {
-          for (const { ref, sequence } of await leftoverWakes(table, REGION, 10)) {
-            await wakeSinks(table, ref, sequence, rig.state.now);
-          }
-          if ((await dueSinks(table, REGION, rig.state.now)).length > 0) await rig.drain();
-          rig.state.now += 2_200_000;
-        }
-        expect(await dueSinks(table, REGION, rig.state.now)).toEqual([]);
-        const dead = (await memory.query({ pk: deadPk(REGION, 'erp') })).map(({ eventId }) =>
-          String(eventId),
-        );
-        for (const id of dead) expect(rig.attempts(id), `${id} is dead`).toBeGreaterThanOrEqual(4);
-        const arrived = new Set(
-          [...rig.got.map(({ id }) => id), ...dead].filter((id) => !id.startsWith('_cell')),
-        );
-        expect([...arrived].sort()).toEqual([...all].sort());
-        const first = rig.got.filter((event, at) => rig.got.findIndex(({ id }) => id === event.id) === at);
-        expect(inOrderPerJob(first)).toBe(true);
-        expect(await listParked(memory, REGION, 'erp')).toEqual([]);
-        events += all.length;
-        repeats += rig.got.length - first.length;
-      },
-    ),
-    {
-      numRuns: Number(process.env.ENGINE_RUNS ?? 400),
-      ...(process.env.ENGINE_SEED ? { seed: Number(process.env.ENGINE_SEED) } : {}),
-      ...(process.env.ENGINE_PATH ? { path: process.env.ENGINE_PATH } : {}),
-    },
-  );
-  console.info(`${events} events, ${crashes} crashed drains, ${repeats} delivered more than once`);
-}, 120_000);

@@ -10,6 +10,7 @@ import {
   type EventLog,
   type Head,
   type LoggedEvent,
+  shareReads,
 } from '../shared/log/log.ts';
 import { type AccountRef, indexPk, keys, logPk, snapshotPk } from '../shared/table/schema.ts';
 import {
@@ -711,6 +712,28 @@ eachTable('The event log', (makeTable, kind) => {
       ),
       { numRuns: kind === 'in memory' ? 200 : 10 },
     );
+  });
+
+  test('shared among readers, gives each what is there when they ask, and reads what many ask for at once only once', async () => {
+    let reads = 0;
+    const counting: EventLog = {
+      ...log,
+      read(...asked) {
+        reads += 1;
+        return log.read(...asked);
+      },
+    };
+    const shared = shareReads(counting);
+    await log.append(ref, [draft('a')]);
+    const together = await Promise.all(Array.from({ length: 20 }, () => shared.read(ref, 0, 10)));
+    expect(reads).toBe(1);
+    for (const page of together) expect(page).toMatchObject({ kind: 'events', events: [{ sequence: 1 }] });
+    const early = shared.read(ref, 0, 10);
+    await early;
+    await log.append(ref, [draft('b')]);
+    expect(await shared.read(ref, 0, 10)).toMatchObject({ events: [{ sequence: 1 }, { sequence: 2 }] });
+    await Promise.all([shared.read(ref, 1, 10), shared.read(ref, 0, 1)]);
+    expect(reads, 'other pages are other reads').toBe(5);
   });
 });
 

@@ -315,6 +315,28 @@ export function createEventLog(table: Table, options: Options): EventLog {
   }
 }
 
+/**
+ * The same log, for a process in which many read the same at the same time: what is asked for several times within one
+ * turn of the event loop is read once. Nobody is given a page that was asked for before they asked.
+ */
+export function shareReads(log: EventLog): EventLog {
+  const asked = new Map<string, Promise<ReadOutcome | undefined>>();
+  return {
+    ...log,
+    read(ref, after, limit) {
+      const name = JSON.stringify([ref.region, ref.account, after, limit]);
+      const known = asked.get(name);
+      if (known) return known;
+      const read = new Promise((resolve) => setImmediate(resolve)).then(() => {
+        asked.delete(name);
+        return log.read(ref, after, limit);
+      });
+      asked.set(name, read);
+      return read;
+    },
+  };
+}
+
 /** A place in a log as clients carry it: `<epoch>.<sequence>`. */
 export function formatCursor(epoch: string, sequence: number): string {
   return `${epoch}.${sequence}`;

@@ -17,7 +17,7 @@ import { setTimeout as sleepMs } from 'node:timers/promises';
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, cursorPk, DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
-import type { Clause, Item, Table, Write } from '../table/table.ts';
+import type { Clause, Item, Table, TransactOutcome, Value, Write } from '../table/table.ts';
 import type { DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import {
   DEFAULT_DISABLE_AFTER_SECONDS,
@@ -39,6 +39,7 @@ import {
   type Sink,
   type SinkPort,
   type SinkRecord,
+  sinkAttributes,
   toSink,
   wants,
 } from './sink.ts';
@@ -121,12 +122,12 @@ const READ_AHEAD = 8;
 const STORE_EVERY = 100;
 /** Events of one cursor after which another that waits has its turn. */
 const SHARE_EVENTS = 400;
-/** Due cursors and lanes looked up at once, per shard. */
-const DUE_ITEMS = 100;
-/** How often a drain that has work looks for what became due meanwhile. */
+/** How often a drain that has work looks for what became due meanwhile: the less often, the more there is of it. */
 const LOOK_AGAIN_MS = 2_000;
+const DUE_PER_LOOK = 200;
 /** Attempts written to the delivery log at once. */
 const LOG_BATCH = 25;
+const TOO_MANY_PARKED: Failure = { reason: `${MAX_PARKED} events are set aside, and no more can be.` };
 /** A sink with a rate that was idle may catch up on so much. */
 const BURST_MS = 100;
 
@@ -142,11 +143,17 @@ export async function drainSink(
   const drain = new Drain(deps, taken.sink, taken.lease, deadline, {
     hasParked: taken.item.parking === true,
     nextSendAt: Number(taken.item.nextSendAt ?? 0),
+    settings: settingsOf(taken.item),
   });
   return drain.run();
 }
 
 const NOTHING = { delivered: 0, skipped: 0, failed: 0, parked: 0, dead: 0, lost: 0, unlogged: 0 };
+
+/** What a sink is told to do, as text: not how it is doing. */
+function settingsOf(item: Item): string {
+  return JSON.stringify([sinkAttributes(toSink(item)), item.revision]);
+}
 
 /** A cursor that is being worked off. */
 interface Run {
@@ -155,7 +162,7 @@ interface Run {
   readonly account: string;
   readonly replay?: Replay;
   window: CursorWindow;
-  /** The log's head, or the end of the replay, as last read. A later mark on the cursor means that the log grew on. */
+  /** The log's head, or the end of the replay, as last read; infinite before. A later mark on the cursor means that the log grew on. */
   head: number;
   /** The position as it is stored. */
   stored: number;
@@ -222,10 +229,15 @@ class Drain {
   /** Everything that is under way, reads and writes included. */
   #pending = 0;
   #wake: (() => void) | undefined;
+  #sleeping: Promise<void> | undefined;
   #fault: { readonly cause: unknown } | undefined;
-  /** When due cursors were last looked up, and whether those were all. */
-  #lookedAt = 0;
-  #sawAllDue = true;
+  /** When due cursors are looked up again. */
+  #lookAt = 0;
+  /** The sink as it was when this drain began, but for its health; and whether it has been paused or changed since. */
+  readonly #settings: string;
+  #isOutdated = false;
+  /** Something can't be set aside because so much is. */
+  #isFull = false;
   /** Attempts that are not in the delivery log yet. */
   #attempts: DeliveryEntry[] = [];
   #logging: Promise<void> = Promise.resolve();
@@ -247,16 +259,17 @@ class Drain {
     sink: Sink,
     lease: Lease,
     deadline: number,
-    kept: { readonly hasParked: boolean; readonly nextSendAt: number },
+    kept: { readonly hasParked: boolean; readonly nextSendAt: number; readonly settings: string },
   ) {
     this.#deps = deps;
     this.#sink = sink;
     this.#lease = lease;
     this.#deadline = deadline;
     this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
-    this.#parked = new ParkedLanes(deps, sink.region, sink.id, lease);
+    this.#parked = new ParkedLanes(deps, sink, lease);
     this.#hasParked = kept.hasParked;
     this.#nextSendAt = kept.nextSendAt;
+    this.#settings = kept.settings;
     this.#health = sink.health;
     this.#probing = sink.health.failures > 0;
     this.#rejections = sink.health.rejections;
@@ -278,6 +291,8 @@ class Drain {
   }
 
   async #drain(): Promise<void> {
+    // First, for what is set aside is remembered by what was read of it.
+    if (this.#hasParked) await this.#parked.load((account) => follows(this.#sink, account));
     let port: SinkPort;
     try {
       port = await this.#deps.open(this.#sink);
@@ -285,11 +300,10 @@ class Drain {
       this.#failure = { reason: cause instanceof Error ? cause.message : 'The sink could not be opened.' };
       return;
     }
-    if (this.#hasParked) await this.#parked.load((account) => follows(this.#sink, account));
     await this.#lookForDue();
     do {
       await this.#workOff(port);
-    } while ((await this.#findMore()) || (await this.#waitForMore()));
+    } while (await this.#waitForMore());
     await Promise.all(this.#runs.map((run) => this.#store(run)));
     await this.#logAttempts();
   }
@@ -306,7 +320,10 @@ class Drain {
       }
       this.#storePositions();
       const pause = this.#pause();
-      if (this.#pending === 0 && pause === undefined) return;
+      if (this.#pending === 0 && pause === undefined) {
+        if (this.#isFull) this.#failure ??= TOO_MANY_PARKED;
+        return;
+      }
       await this.#somethingEnds(pause);
     }
   }
@@ -317,15 +334,9 @@ class Drain {
       this.#disable === null &&
       this.#fault === undefined &&
       !this.#lease.isLost &&
+      !this.#isOutdated &&
       this.#deps.now() < this.#deadline
     );
-  }
-
-  /** Whether more was due than was looked up. */
-  async #findMore(): Promise<boolean> {
-    if (this.#sawAllDue || !this.#mayGoOn()) return false;
-    await this.#lookForDue();
-    return this.#waiting.size > 0;
   }
 
   /** Whether there is, or soon will be, more to do under this lease. */
@@ -334,7 +345,7 @@ class Drain {
     const news = await this.#deps.linger();
     if (!news) return false;
     for (const account of news.accounts) if (follows(this.#sink, account)) this.#waiting.add(account);
-    if (this.#lease.isAging(this.#deps.now())) await this.#lease.renew(this.#deps.now());
+    if (this.#lease.isAging(this.#deps.now())) await this.#renew();
     if (news.due && this.#mayGoOn()) await this.#lookForDue();
     // What is due and not known here is a lane that somebody else set going: the next drain reads it.
     return this.#mayGoOn() && (this.#waiting.size > 0 || this.#parked.isDue);
@@ -354,41 +365,71 @@ class Drain {
   }
 
   async #somethingEnds(pauseMs: number | undefined): Promise<void> {
-    const ends = new Promise<void>((resolve) => (this.#wake = resolve));
+    const ends = this.#pending === 0 ? undefined : new Promise<void>((resolve) => (this.#wake = resolve));
     const { sleep = sleepMs } = this.#deps;
-    await (pauseMs === undefined ? ends : Promise.race([ends, sleep(pauseMs)]));
+    if (pauseMs !== undefined) {
+      // One at a time: it only ever has to last longer, and then another follows.
+      this.#sleeping ??= sleep(pauseMs).then(() => {
+        this.#sleeping = undefined;
+      });
+    }
+    const pause = pauseMs === undefined ? undefined : this.#sleeping;
+    await Promise.race([ends, pause].filter((one) => one !== undefined));
     this.#wake = undefined;
   }
 
   // What is due
 
   #keepLease(): void {
-    const now = this.#deps.now();
-    if (this.#lease.isAging(now)) this.#begin(() => this.#lease.renew(now));
+    if (this.#lease.isAging(this.#deps.now())) this.#begin(() => this.#renew());
+  }
+
+  /** Also finds out whether the sink was paused or changed: then a drain that knows of it takes over. */
+  async #renew(): Promise<void> {
+    const sink = await this.#lease.renew(this.#deps.now());
+    if (sink && settingsOf(sink) !== this.#settings) this.#isOutdated = true;
   }
 
   #lookAgain(): void {
     const worksOff = this.#underWay > 0 || this.#runs.length > 0;
-    if (!worksOff || this.#deps.now() < this.#lookedAt + LOOK_AGAIN_MS) return;
+    if (!worksOff || this.#deps.now() < this.#lookAt) return;
     this.#begin(() => this.#lookForDue());
+    this.#begin(() => this.#dropCancelled());
   }
 
-  /** The sink's due cursors, the one that waited longest first. Lanes that are due are known. */
+  /** Replays that were cancelled while they are worked off. */
+  async #dropCancelled(): Promise<void> {
+    const replays = this.#runs.filter(({ replay }) => replay !== undefined);
+    if (replays.length === 0) return;
+    const left = await this.#deps.table.getMany(replays.map(({ name }) => this.#keyOf(name)));
+    for (const run of replays) if (!left.some(({ sk }) => sk === run.name)) this.#drop(run);
+  }
+
+  #drop(run: Run): void {
+    const at = this.#runs.indexOf(run);
+    if (at >= 0) this.#runs.splice(at, 1);
+  }
+
+  /**
+   * The sink's due cursors, the one that waited longest first: all of them, so that those at the end, new events behind
+   * replays say, have their turn too. Lanes that are due are known.
+   */
   async #lookForDue(): Promise<void> {
     const { table, now } = this.#deps;
     const { region, id } = this.#sink;
-    this.#lookedAt = now();
+    const lookedAt = now();
+    this.#lookAt = lookedAt + LOOK_AGAIN_MS;
     const shards = await Promise.all(
       Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
         table.query({
           index: 'due',
           pk: drainDuePk(region, id, shard),
-          to: dueUntil(this.#lookedAt),
-          limit: DUE_ITEMS,
+          to: dueUntil(lookedAt),
         }),
       ),
     );
-    this.#sawAllDue = shards.every(({ length }) => length < DUE_ITEMS);
+    const found = shards.reduce((sum, { length }) => sum + length, 0);
+    this.#lookAt = lookedAt + LOOK_AGAIN_MS * Math.max(1, found / DUE_PER_LOOK);
     const cursors = shards
       .flat()
       .filter(({ pk }) => pk === cursorPk(region, id))
@@ -399,16 +440,15 @@ class Drain {
   }
 
   #openCursors(): void {
+    for (const run of this.#runs) {
+      if (!this.#waiting.delete(run.name)) continue;
+      // The log grew while its cursor was worked off.
+      run.exhausted = false;
+    }
+    if (!this.#hasRoom(false) && !this.#hasRoom(true)) return;
     for (const name of this.#waiting) {
-      if (this.#opening.has(name)) continue;
-      const open = this.#runs.find((run) => run.name === name);
-      if (!open && !this.#hasRoomFor(name)) continue;
+      if (this.#opening.has(name) || !this.#hasRoom(isReplay(name))) continue;
       this.#waiting.delete(name);
-      if (open) {
-        // The log grew while its cursor was worked off.
-        open.exhausted = false;
-        continue;
-      }
       this.#opening.add(name);
       this.#begin(async () => {
         const run = await this.#open(name).finally(() => this.#opening.delete(name));
@@ -417,11 +457,10 @@ class Drain {
     }
   }
 
-  #hasRoomFor(name: string): boolean {
-    const alike = (other: string): boolean => isReplay(other) === isReplay(name);
-    const open = this.#runs.filter((run) => alike(run.name)).length;
-    const opening = [...this.#opening].filter(alike).length;
-    return open + opening < (isReplay(name) ? OPEN_REPLAYS : OPEN_CURSORS);
+  #hasRoom(forReplay: boolean): boolean {
+    const open = this.#runs.filter(({ name }) => isReplay(name) === forReplay).length;
+    const opening = [...this.#opening].filter((name) => isReplay(name) === forReplay).length;
+    return open + opening < (forReplay ? OPEN_REPLAYS : OPEN_CURSORS);
   }
 
   /** Takes up a cursor where it stands; `undefined` when there is nothing to it any more. */
@@ -436,12 +475,13 @@ class Drain {
       ...{ name, account, counts },
       ...(replay && { replay }),
       window: new CursorWindow(position, ahead),
-      ...{ head: position, stored: position, from: position },
+      // Nothing is known of the head before the first read: least of all that the cursor is at it.
+      ...{ head: Number.POSITIVE_INFINITY, stored: position, from: position },
       ...{ busy: false, storing: false, exhausted: false },
     });
     if (known !== undefined) return make(known);
     const { table } = this.#deps;
-    const cursor = await table.get(this.#keyOf(name));
+    let cursor = await table.get(this.#keyOf(name));
     if (!cursor || !follows(this.#sink, account)) {
       const followed = await this.#followsNow(account);
       if (cursor && !followed) await this.#leave(cursor);
@@ -449,16 +489,16 @@ class Drain {
       if (cursor && followed) this.#later.add(name);
       if (!followed || !follows(this.#sink, account)) return undefined;
     }
-    const place = { position: Number(cursor?.position ?? 0), ahead: String(cursor?.ahead ?? '') };
-    if (replayId === undefined) {
+    if (!cursor && replayId === undefined) {
       // Told of a new account before its cursor was marked due.
-      if (!cursor) {
-        const fresh = { ...this.#keyOf(name), sink: this.#sink.id, position: 0 };
-        await table.write({ put: fresh, when: [['pk', 'absent']] });
-      }
-      return make(place);
+      const put = { ...this.#keyOf(name), sink: this.#sink.id, position: 0 };
+      const writes = [this.#whileHeld(), { put, when: [['pk', 'absent']] }] as const;
+      const { done } = await table.transact(writes, this.#deps.newId());
+      cursor = done ? put : await table.get(put);
     }
     if (!cursor) return undefined;
+    const place = { position: Number(cursor.position ?? 0), ahead: String(cursor.ahead ?? '') };
+    if (replayId === undefined) return make(place);
     const item = await table.get(keys.replay(this.#sink.region, this.#sink.id, replayId));
     if (!item || item.cancelledAt !== undefined) {
       await table.write({ delete: this.#keyOf(name) });
@@ -498,6 +538,11 @@ class Drain {
     }
   }
 
+  /** A write that makes others of its transaction conditional on the lease. */
+  #whileHeld(set: { readonly [attribute: string]: Value } = { leaseToken: this.#lease.token }): Write {
+    return { update: keys.sink(this.#sink.region, this.#sink.id), set, when: [this.#lease.held] };
+  }
+
   #keyOf(name: string) {
     return keys.cursor(this.#sink.region, this.#sink.id, name);
   }
@@ -535,6 +580,7 @@ class Drain {
     }
     const read = await log.read(ref, after, limit);
     if (!read) {
+      run.head = after;
       run.exhausted = true;
       return;
     }
@@ -561,6 +607,7 @@ class Drain {
   /** Sends as many batches as there is room for, taking open cursors and parked lanes in turn. */
   #send(port: SinkPort): void {
     const lanes = this.#probing ? 1 : this.#concurrency;
+    this.#isFull = false;
     while (this.#underWay < lanes && this.#mayGoOn() && this.#pause() === undefined) {
       const most =
         this.#probing || this.#sink.ratePerSecond ? 1 : Math.min(port.maxBatch, lanes - this.#underWay);
@@ -608,8 +655,10 @@ class Drain {
         continue;
       }
       if (!this.#parked.has(run.account, laneOf(event))) return { event, run };
-      if (!this.#mayPark()) {
+      if (this.#parked.count >= MAX_PARKED) {
+        // What is set aside goes first; the sink waits when nothing of that can.
         run.window.putBack(event);
+        this.#isFull = true;
         return undefined;
       }
       this.#park(run, event, null);
@@ -629,7 +678,7 @@ class Drain {
     if (!this.#sink.ratePerSecond || !this.#mayGoOn()) return undefined;
     const wait = this.#nextSendAt - this.#deps.now();
     const hasMore = this.#runs.some(({ window }) => window.waiting > 0) || this.#parked.isDue;
-    return wait > 0 && hasMore ? Math.ceil(wait) : undefined;
+    return wait > 0 && hasMore ? Math.ceil(Math.min(wait, this.#deadline - this.#deps.now())) : undefined;
   }
 
   async #deliver(port: SinkPort, batch: readonly (Sent | ParkedEvent)[]): Promise<void> {
@@ -661,14 +710,19 @@ class Drain {
     }
   }
 
-  /** The event of a parked lane, from the log; `undefined` when it is no longer there. */
+  /** The event of a parked lane, from the log; `undefined` when it is no longer there, or somebody discarded it meanwhile. */
   async #recall(parked: ParkedEvent): Promise<Sent | undefined> {
-    const ref = { region: this.#sink.region, account: parked.account };
-    const read = await this.#deps.log.read(ref, parked.sequence - 1, 1);
+    const { account, sequence } = parked;
+    const [isThere, read] = await Promise.all([
+      this.#parked.isStored(parked),
+      this.#deps.log.read({ region: this.#sink.region, account }, sequence - 1, 1),
+    ]);
     const event = read?.kind === 'events' ? read.events[0] : undefined;
-    if (event) return { event, parked };
-    await this.#sayLost(parked.account, parked.sequence, parked.sequence, []);
-    await this.#parked.settle(parked);
+    if (isThere && event) return { event, parked };
+    if (isThere) {
+      const range = { account, first: sequence, last: sequence };
+      await this.#parked.settle(parked, ([, ...writes]) => this.#sayLost(range, writes));
+    } else await this.#parked.settle(parked);
     return undefined;
   }
 
@@ -692,12 +746,19 @@ class Drain {
     if (sent.parked) this.#parked.putBack(sent.parked);
     else sent.run.window.putBack(sent.event);
     const mayBeIts = outcome.kind === 'rejected' || outcome.suspect === true;
-    if (this.#failure === null && mayBeIts && this.#suspects.size < MAX_SUSPECTS)
-      this.#suspects.add(sent.event.id);
+    if (this.#failure === null && mayBeIts) this.#suspect(sent.event.id);
     this.#failure ??= {
       reason: outcome.reason,
       afterMs: outcome.kind === 'retry' ? outcome.afterMs : undefined,
     };
+  }
+
+  /** Of more than a few the first gives way: it may be of an event that is never sent again. */
+  #suspect(eventId: string): void {
+    const [first] = this.#suspects;
+    const isNew = !this.#suspects.has(eventId);
+    if (isNew && first !== undefined && this.#suspects.size >= MAX_SUSPECTS) this.#suspects.delete(first);
+    this.#suspects.add(eventId);
   }
 
   /** Whether a failure is this event's own, rather than the sink's. */
@@ -728,37 +789,31 @@ class Drain {
 
   #setAside(sent: Sent, reason: string): void {
     const { run, parked, event } = sent;
+    if (!parked) this.#suspects.delete(event.id);
     if (parked) {
       this.#begin(async () => {
-        if (await this.#parked.refused(parked, reason)) this.#counts.dead += 1;
+        if (await this.#parked.refused(parked, reason)) {
+          this.#counts.dead += 1;
+          this.#suspects.delete(event.id);
+        }
       });
     } else if (run.replay) {
       run.counts.failed += 1;
       run.window.settle(event);
-    } else if (this.#mayPark()) {
+    } else if (this.#parked.count < MAX_PARKED) {
       this.#rejections += 1;
-      this.#suspects.delete(event.id);
       this.#park(run, event, reason);
-    } else run.window.putBack(event);
-  }
-
-  #mayPark(): boolean {
-    if (this.#parked.count < MAX_PARKED) return true;
-    this.#failure ??= { reason: `${MAX_PARKED} events are set aside, and no more can be.` };
-    return false;
+    } else {
+      run.window.putBack(event);
+      this.#failure ??= TOO_MANY_PARKED;
+    }
   }
 
   #park(run: Run, event: LoggedEvent, reason: string | null): void {
     this.#counts.parked += 1;
-    const mark: Write = {
-      update: keys.sink(this.#sink.region, this.#sink.id),
-      set: { parking: true },
-      when: [this.#lease.held],
-    };
-    const parking = this.#parked.park(event, reason, mark);
+    const parking = this.#parked.park(event, reason);
     this.#begin(async () => {
       if (await parking) run.window.settle(event);
-      else this.#lease.lose();
     });
   }
 
@@ -779,7 +834,7 @@ class Drain {
         try {
           const next = await this.#store(run);
           if (!finished && next !== 'gone') return;
-          this.#runs.splice(this.#runs.indexOf(run), 1);
+          this.#drop(run);
           if (next === 'due' && !(run.exhausted && window.readTo < run.head)) this.#waiting.add(run.name);
         } finally {
           run.storing = false;
@@ -800,13 +855,13 @@ class Drain {
     const { position, ahead } = window;
     const counts = { ...run.counts };
     await this.#logAttempts();
-    const mine: Clause[] = [
-      ['sink', 'present'],
-      ['fence', 'absent or <=', this.#lease.token],
-    ];
+    const mine = this.#mine;
     const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && counts) };
     const update = this.#keyOf(run.name);
-    if (!replay) this.#positions.set(run.name, { position, ahead });
+    const stored = (): void => {
+      run.stored = Math.max(run.stored, position);
+      if (!replay) this.#positions.set(run.name, { position, ahead });
+    };
     if (window.isDone && position >= run.head) {
       const cleared = await table.write({
         update,
@@ -814,7 +869,7 @@ class Drain {
         when: [...mine, ['mark', 'absent or <=', run.head]],
       });
       if (cleared.done) {
-        run.stored = position;
+        stored();
         return 'clear';
       }
     }
@@ -824,7 +879,7 @@ class Drain {
       when: [...mine, ['position', 'absent or <=', position]],
     });
     if (moved.done) {
-      run.stored = position;
+      stored();
       return 'due';
     }
     // Somebody with a later lease is at work on this cursor, or it was deleted.
@@ -832,11 +887,18 @@ class Drain {
     return 'gone';
   }
 
+  /** That a cursor is there and nobody with a later lease has written it. */
+  get #mine(): Clause[] {
+    return [
+      ['sink', 'present'],
+      ['fence', 'absent or <=', this.#lease.token],
+    ];
+  }
+
   /** What fell out of retention can't be delivered any more: it is counted and said, and the cursor goes on behind it. */
   async #passOverLost(run: Run, last: number): Promise<void> {
-    const { table } = this.#deps;
     const first = run.window.position + 1;
-    // What it stores itself is the newer position.
+    // It stores a position itself, and an older one must not come after it.
     run.storing = true;
     if (last >= first) {
       if (run.replay) run.counts.lost += last - first + 1;
@@ -844,9 +906,16 @@ class Drain {
         const move: Write = {
           update: this.#keyOf(run.name),
           set: { position: last, ahead: undefined, fence: this.#lease.token, sink: this.#sink.id },
-          when: [['position', 'absent or <=', last]],
+          when: [...this.#mine, ['position', 'absent or <=', last]],
         };
-        if (!(await this.#sayLost(run.account, first, last, [move]))) await table.write(move);
+        const outcome = await this.#sayLost({ account: run.account, first, last }, [move]);
+        if (!outcome.done) {
+          // It was deleted, or somebody else is at work on it.
+          if (outcome.failed.includes(0)) this.#lease.lose();
+          this.#positions.delete(run.name);
+          this.#drop(run);
+          return;
+        }
       }
     }
     run.window = new CursorWindow(last);
@@ -855,15 +924,22 @@ class Drain {
     if (!run.replay) this.#positions.set(run.name, { position: last, ahead: '' });
   }
 
-  /** Counts events that are lost and says so on the cell's log. False when that log can't take it. */
-  async #sayLost(account: string, first: number, last: number, writes: readonly Write[]): Promise<boolean> {
-    this.#counts.lost += last - first + 1;
-    const lost = this.#sink.health.lost + this.#counts.lost;
-    const key = keys.sink(this.#sink.region, this.#sink.id);
-    return this.#say({ type: 'endpoint.events_lost', account, first, last }, [
-      ...writes,
-      { update: key, set: { lost }, when: [this.#lease.held] },
-    ]);
+  /**
+   * Counts events that are lost and says so on the cell's log, if that is there yet, together with the writes that pass over
+   * them: all of it or nothing, and nothing without the lease.
+   */
+  async #sayLost(
+    range: { readonly account: string; readonly first: number; readonly last: number },
+    writes: readonly Write[],
+  ): Promise<TransactOutcome> {
+    const lost = range.last - range.first + 1;
+    this.#counts.lost += lost;
+    const counted = this.#whileHeld({ lost: this.#sink.health.lost + this.#counts.lost });
+    const all = [counted, ...writes];
+    if (await this.#say({ type: 'endpoint.events_lost', ...range }, all)) return { done: true };
+    const outcome = await this.#deps.table.transact(all, this.#deps.newId());
+    if (!outcome.done) this.#counts.lost -= lost;
+    return outcome;
   }
 
   /** An event of the cell's own log about this sink, together with the writes that make it true. */
@@ -965,7 +1041,7 @@ class Drain {
     if (this.#failure) {
       return { ...report, outcome: 'waiting', waitUntil: health.waitUntil, problem: this.#failure.reason };
     }
-    const rest = this.#waiting.size > 0 || this.#runs.length > 0 || this.#lease.isLost;
+    const rest = this.#waiting.size > 0 || this.#runs.length > 0 || this.#parked.isDue || this.#lease.isLost;
     return { ...report, outcome: rest ? 'more' : 'drained' };
   }
 }

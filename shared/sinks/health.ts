@@ -23,7 +23,7 @@ export interface SinkHealth {
   readonly failingSince: number | null;
   /** Events set aside since it last took one. */
   readonly rejections: number;
-  /** The ids of events whose failure made the sink wait: {@link MAX_SUSPECTS} at most, then it can hardly be the events. */
+  /** The ids of events whose failure made the sink wait: the last {@link MAX_SUSPECTS}. */
   readonly suspects: readonly string[];
   /** Since when it gets no more events until somebody enables it. */
   readonly disabledAt: number | null;
@@ -69,7 +69,7 @@ export const DEFAULT_RETRY_SECONDS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400
 export const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 86_400;
 /** Events set aside in a row, with none taken in between, after which it is the sink that fails. */
 export const MAX_REJECTIONS = 5;
-/** Events under suspicion at most. */
+/** Events under suspicion at most; of more, the latest. */
 export const MAX_SUSPECTS = 5;
 /** Waits are spread by so much either way, so that sinks that failed together don't come back together. */
 const JITTER = 0.2;

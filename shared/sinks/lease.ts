@@ -48,10 +48,10 @@ export class Lease {
     return now >= this.#takenAt + RENEW_AFTER_MS;
   }
 
-  /** Holds it for longer, unless it is lost. */
-  async renew(now: number): Promise<void> {
+  /** Holds it for longer, unless it is lost: the sink's item as it stands now. */
+  async renew(now: number): Promise<Item | undefined> {
     this.#takenAt = now;
-    await this.note({ leaseUntil: now + LEASE_MS });
+    return this.note({ leaseUntil: now + LEASE_MS });
   }
 
   /** Somebody else has it, as a write that was conditional on {@link held} has shown. */
@@ -59,10 +59,12 @@ export class Lease {
     this.#lost = true;
   }
 
-  /** Writes attributes of the sink, unless the lease is lost. */
-  async note(set: { readonly [attribute: string]: Value | undefined }): Promise<void> {
+  /** Writes attributes of the sink, unless the lease is lost: its item with them. */
+  async note(set: { readonly [attribute: string]: Value | undefined }): Promise<Item | undefined> {
     const outcome = await this.#table.write({ update: this.#key, set, when: [this.held] });
-    if (!outcome.done) this.#lost = true;
+    if (outcome.done) return outcome.item;
+    this.#lost = true;
+    return undefined;
   }
 
   /** Gives it back, together with what was learned. */

@@ -4,9 +4,11 @@
  * first. An event is set aside before its cursor moves past it, so nothing is lost in between.
  */
 
+import { randomUUID } from 'node:crypto';
+import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, deadPk, drainDue, keys, parkedPk } from '../table/schema.ts';
-import type { Item, Table, Write } from '../table/table.ts';
+import type { Item, Table, TransactOutcome, Write } from '../table/table.ts';
 import { waitOf } from './health.ts';
 import type { Lease } from './lease.ts';
 import { laneOf } from './window.ts';
@@ -48,28 +50,33 @@ export interface ParkingDeps {
   readonly retrySeconds: readonly number[];
 }
 
-/** The lanes of a sink that are set aside, as its drain works with them: nobody else changes them while it holds the lease. */
+/** Writes that belong together: the first one holds for the lease, and so for all of them. */
+type Together = readonly [guard: Write, ...others: Write[]];
+
+/**
+ * The lanes of a sink that are set aside, as its drain works with them. What it writes is conditional on its lease and
+ * written in turn, so of each lane the first event stands in the `due` index, whoever comes in between; somebody may
+ * discard events meanwhile.
+ */
 export class ParkedLanes {
   readonly #deps: ParkingDeps;
   readonly #region: string;
   readonly #sink: string;
-  readonly #lease: Pick<Lease, 'held' | 'lose'>;
+  readonly #lease: Lease;
   readonly #lanes = new Map<string, ParkedEvent[]>();
   readonly #busy = new Set<string>();
-  /** The ids of all events that are set aside, or were at the beginning. */
+  /** The ids of all events that are set aside, or were since this was loaded. */
   readonly #known = new Set<string>();
-  /** Lanes whose first event is about to go. */
-  readonly #leaving = new Set<string>();
   /** Events that are set aside and not stored yet: what became of one can't be stored before it is. */
   readonly #unstored = new Set<ParkedEvent>();
-  /** Settled when what was set aside is stored. */
-  #storing: Promise<unknown> = Promise.resolve();
+  /** Settled when what was written before is. */
+  #writing: Promise<unknown> = Promise.resolve();
   #count = 0;
 
-  constructor(deps: ParkingDeps, region: string, sink: string, lease: Pick<Lease, 'held' | 'lose'>) {
+  constructor(deps: ParkingDeps, sink: { readonly region: string; readonly id: string }, lease: Lease) {
     this.#deps = deps;
-    this.#region = region;
-    this.#sink = sink;
+    this.#region = sink.region;
+    this.#sink = sink.id;
     this.#lease = lease;
   }
 
@@ -91,8 +98,8 @@ export class ParkedLanes {
   }
 
   /**
-   * Whether this very event is set aside, or was and is done with: by a drain that died before it could say so at the
-   * cursor.
+   * Whether this very event is set aside, or was while this drain works: one that died before it could say so at the cursor
+   * leaves it to both.
    */
   holds(event: LoggedEvent): boolean {
     return this.#known.has(event.id);
@@ -129,40 +136,63 @@ export class ParkedLanes {
 
   /**
    * Sets an event aside: with a reason because the sink refused it, without one because its lane is set aside. What counts
-   * for its lane counts at once; it is stored after those before it, together with `mark`, a write on the sink that says
-   * that something is set aside. False when the mark's condition does not hold: then it is not set aside.
+   * for its lane counts at once; it is stored together with a mark at the sink that something is set aside. False when the
+   * lease is lost: then it is not set aside.
    */
-  async park(event: LoggedEvent, reason: string | null, mark: Write): Promise<boolean> {
-    const { table, now, newId } = this.#deps;
+  park(event: LoggedEvent, reason: string | null): Promise<boolean> {
+    const { now } = this.#deps;
     const { account, sequence, type } = event;
-    const lane = laneOf(event);
-    const name = `${account}#${lane}`;
-    // It stands behind one that is about to go, and whoever lets that one go has already looked what is next.
-    const isNext = this.#leaving.has(name) && this.#lanes.get(name)?.length === 1;
     const parked: ParkedEvent = {
-      ...{ account, sequence, type, lane },
+      ...{ account, sequence, type },
+      lane: laneOf(event),
       eventId: event.id,
       ...(event.jobNumber === undefined ? {} : { jobNumber: event.jobNumber }),
       parkedAt: now(),
       attempts: reason === null ? 0 : 1,
       reason,
-      retryAt: reason !== null ? this.#retryAfter(1) : isNext ? now() : null,
+      retryAt: reason === null ? null : this.#retryAfter(1),
     };
     this.#add(parked);
     this.#unstored.add(parked);
-    const writes = [mark, { put: this.#toItem(parked) }];
-    const stored = this.#storing.then(() => table.transact(writes, newId()));
-    this.#storing = stored;
-    const { done } = await stored;
-    this.#unstored.delete(parked);
-    return done;
+    return this.#inTurn(async () => {
+      const stored = await this.#store(parked);
+      this.#unstored.delete(parked);
+      return stored;
+    });
   }
 
-  /** The event of a lane that was taken reached the sink, or can't any more: the next one is the first. */
-  async settle(parked: ParkedEvent): Promise<void> {
-    await this.#promoteNext(parked);
-    await this.#write({ delete: this.#keyOf(parked) });
-    this.#remove(parked);
+  /** Whether an event is still set aside: somebody may have discarded it. */
+  async isStored(parked: ParkedEvent): Promise<boolean> {
+    return (await this.#deps.table.get(this.#keyOf(parked))) !== undefined;
+  }
+
+  /**
+   * The event of a lane that was taken reached the sink, or can't any more: the next one is the first. `write` is how that
+   * is written if there is more to it. True when it was this that took it away.
+   */
+  settle(
+    parked: ParkedEvent,
+    write: (writes: Together) => Promise<TransactOutcome> = (writes) => this.#transact(writes),
+  ): Promise<boolean> {
+    return this.#inTurn(async () => {
+      for (;;) {
+        const next = this.#lanes.get(nameOf(parked))?.[1];
+        // One that is not stored yet will be stored as the first.
+        const isStored = next !== undefined && !this.#unstored.has(next);
+        const due = isStored ? { ...next, retryAt: this.#deps.now() } : undefined;
+        const gone: Write = { delete: this.#keyOf(parked), when: [['pk', 'present']] };
+        const outcome = await write([this.#guard(), gone, ...(due ? [this.#change(due)] : [])]);
+        if (outcome.done || outcome.failed.includes(1)) {
+          if (due) this.#replace(due);
+          this.#remove(parked);
+          return outcome.done;
+        }
+        if (this.#noticeLoss(outcome)) return false;
+        if (!isStored) return false;
+        // It is the next one that was discarded.
+        this.#remove(next);
+      }
+    });
   }
 
   /** The event that was taken was refused again. True when that was the last attempt: it is dead, said so, and its lane goes on. */
@@ -171,45 +201,41 @@ export class ParkedLanes {
     const attempts = parked.attempts + 1;
     if (attempts <= retrySeconds.length) {
       const again = { ...parked, attempts, reason, retryAt: this.#retryAfter(attempts) };
-      // Not there any more: somebody discarded it meanwhile.
-      const { pk, sk, ...set } = this.#toItem(again);
-      const kept = await this.#write({ update: { pk, sk }, set, when: [['pk', 'present']] });
-      if (kept) this.#replace(again);
-      else this.#remove(parked);
+      await this.#inTurn(async () => {
+        const outcome = await this.#transact([this.#guard(), this.#change(again)]);
+        if (outcome.done) this.#replace(again);
+        // Not there any more: somebody discarded it meanwhile.
+        else if (!this.#noticeLoss(outcome)) this.#remove(parked);
+      });
       return false;
     }
-    await this.#promoteNext(parked);
-    const diedAt = now();
-    const dead: Item = {
-      ...keys.dead(this.#region, this.#sink, parked.account, parked.sequence),
-      ...attributesOf({ ...parked, attempts, reason }),
-      diedAt,
-      ttl: Math.ceil(diedAt / 1000) + DEAD_DAYS * 86_400,
-    };
-    const writes: Write[] = [
-      this.#stillHeld(),
-      { put: dead },
-      { delete: this.#keyOf(parked), when: [['pk', 'present']] },
-    ];
-    const buried = await this.#bury(parked, { attempts, reason, diedAt }, writes);
-    this.#remove(parked);
-    return buried;
+    const death = { attempts, reason, diedAt: now() };
+    return this.settle(parked, (writes) => this.#bury(parked, death, writes));
   }
 
   /** Writes down a death and says it. Deaths of events of the cell's own log are not said there: one could be the next. */
   async #bury(
     parked: ParkedEvent,
     death: { readonly attempts: number; readonly reason: string; readonly diedAt: number },
-    writes: readonly Write[],
-  ): Promise<boolean> {
-    const { table, log, newId } = this.#deps;
+    writes: Together,
+  ): Promise<TransactOutcome> {
     const ref = cellLog(this.#region);
-    if (parked.account === ref.account) return (await table.transact(writes, newId())).done;
     const { attempts, reason, diedAt } = death;
     const { account, sequence, eventId: event } = parked;
-    const data = { endpoint: this.#sink, account, sequence, event, attempts, reason };
-    const said = await log.append(ref, [{ type: 'endpoint.event_dead', time: diedAt, data }], writes);
-    return said.kind === 'appended';
+    const dead: Item = {
+      ...keys.dead(this.#region, this.#sink, account, sequence),
+      ...attributesOf({ ...parked, attempts, reason }),
+      diedAt,
+      ttl: Math.ceil(diedAt / 1000) + DEAD_DAYS * 86_400,
+    };
+    const all: Together = [...writes, { put: dead }];
+    if (account !== ref.account) {
+      const data = { endpoint: this.#sink, account, sequence, event, attempts, reason };
+      const draft: EventDraft = { type: 'endpoint.event_dead', time: diedAt, data };
+      if ((await this.#deps.log.append(ref, [draft], all)).kind === 'appended') return { done: true };
+    }
+    // Also where that log is not there yet; and this tells what else was in the way.
+    return this.#transact(all);
   }
 
   #retryAfter(attempts: number): number {
@@ -217,36 +243,61 @@ export class ParkedLanes {
     return now() + waitOf(retrySeconds, attempts, random());
   }
 
-  /** What stands behind the first of a lane is due at once when that one goes; marked first, so that a crash leaves it due. */
-  async #promoteNext(first: ParkedEvent): Promise<void> {
-    this.#leaving.add(nameOf(first));
-    const next = this.#lanes.get(nameOf(first))?.[1];
-    if (!next) return;
-    await this.#storing;
-    const due = { ...next, retryAt: this.#deps.now() };
-    const { pk, sk, ...set } = this.#toItem(due);
-    await this.#write({ update: { pk, sk }, set, when: [['pk', 'present']] });
+  /** Stores an event that is set aside: behind the first of its lane if that one is still there, else as the first. */
+  async #store(parked: ParkedEvent): Promise<boolean> {
+    const mark = this.#guard({ parking: true });
+    const [first] = this.#lanes.get(nameOf(parked)) ?? [];
+    if (parked.retryAt === null && first && first !== parked) {
+      // It is discarded by somebody who saw nothing behind it, or it is not: one of the two writes comes first.
+      const behind: Write = { update: this.#keyOf(first), set: { first: true }, when: [['pk', 'present']] };
+      const outcome = await this.#transact([mark, { put: this.#toItem(parked) }, behind]);
+      if (outcome.done) return true;
+      if (this.#noticeLoss(outcome)) return false;
+    }
+    const due = { ...parked, retryAt: parked.retryAt ?? this.#deps.now() };
+    this.#unstored.add(due);
     this.#replace(due);
+    const outcome = await this.#transact([mark, { put: this.#toItem(due) }]);
+    this.#unstored.delete(due);
+    return outcome.done || !this.#noticeLoss(outcome);
   }
 
-  /**
-   * Writes about a lane, unless somebody else holds the lease by now: who takes away the first of a lane must know what
-   * stands behind it. False when it is not written.
-   */
-  async #write(write: Write): Promise<boolean> {
-    const { table, newId } = this.#deps;
-    const outcome = await table.transact([this.#stillHeld(), write], newId());
-    if (!outcome.done && outcome.failed.includes(0)) this.#lease.lose();
-    return outcome.done;
+  /** One write after the other: they all are about the sink's item as well, and some about each other's events. */
+  #inTurn<T>(write: () => Promise<T>): Promise<T> {
+    const written = this.#writing.then(write);
+    this.#writing = written;
+    return written;
   }
 
-  #stillHeld(): Write {
-    return { check: keys.sink(this.#region, this.#sink), when: [this.#lease.held] };
+  /** The write that makes others conditional on the lease. */
+  #guard(set: { readonly parking?: true } = {}): Write {
+    const { token, held } = this.#lease;
+    return {
+      update: keys.sink(this.#region, this.#sink),
+      set: { ...set, leaseToken: token },
+      when: [held],
+    };
+  }
+
+  #transact(writes: Together): Promise<TransactOutcome> {
+    return this.#deps.table.transact(writes, this.#deps.newId());
+  }
+
+  #noticeLoss(outcome: TransactOutcome): boolean {
+    if (outcome.done || !outcome.failed.includes(0)) return false;
+    this.#lease.lose();
+    return true;
+  }
+
+  /** The write that changes an event that is set aside, unless it was discarded. */
+  #change(parked: ParkedEvent): Write {
+    const { pk, sk, ...set } = this.#toItem(parked);
+    return { update: { pk, sk }, set, when: [['pk', 'present']] };
   }
 
   #add(parked: ParkedEvent): void {
-    this.#count += 1;
     this.#known.add(parked.eventId);
+    this.#count += 1;
     const name = nameOf(parked);
     const lane = this.#lanes.get(name);
     if (lane) lane.push(parked);
@@ -262,10 +313,10 @@ export class ParkedLanes {
 
   #remove(parked: ParkedEvent): void {
     const name = nameOf(parked);
-    const lane = (this.#lanes.get(name) ?? []).filter(({ sequence }) => sequence !== parked.sequence);
-    this.#count -= 1;
+    const before = this.#lanes.get(name) ?? [];
+    const lane = before.filter(({ sequence }) => sequence !== parked.sequence);
+    this.#count -= before.length - lane.length;
     this.#busy.delete(name);
-    this.#leaving.delete(name);
     if (lane.length === 0) this.#lanes.delete(name);
     else this.#lanes.set(name, lane);
   }
@@ -307,13 +358,7 @@ export async function retryParked(
   parked: Pick<ParkedEvent, 'account' | 'lane'>,
   now: number,
 ): Promise<boolean> {
-  const range = keys.parked(region, sink, parked.account, parked.lane, 0);
-  const [first] = await table.query({
-    pk: range.pk,
-    from: range.sk,
-    to: `${range.sk.slice(0, -16)}~`,
-    limit: 1,
-  });
+  const [first] = await laneItems(table, region, sink, parked, 1);
   if (!first) return false;
   const due = dueOf(region, sink, { ...toParked(first), retryAt: now });
   const { pk, sk } = first;
@@ -330,9 +375,35 @@ export async function discardParked(
   now: number,
 ): Promise<boolean> {
   const key = keys.parked(region, sink, parked.account, parked.lane, parked.sequence);
-  const gone = await table.write({ delete: key, when: [['pk', 'present']] });
+  const [first, next] = await laneItems(table, region, sink, parked, 2);
+  const removal: Write = { delete: key, when: [['pk', 'present']] };
+  if (first?.sk === key.sk && next) {
+    // In one, so that nothing is left behind that nobody is told of.
+    const due = dueOf(region, sink, { ...toParked(next), retryAt: now });
+    const { pk, sk } = next;
+    const promotion: Write = {
+      update: { pk, sk },
+      set: { retryAt: now, ...due },
+      when: [['pk', 'present']],
+    };
+    const { done } = await table.transact([removal, promotion], randomUUID());
+    if (done) return true;
+  }
+  const gone = await table.write(removal);
   if (gone.done) await retryParked(table, region, sink, parked, now);
   return gone.done;
+}
+
+/** The first events of a lane that is set aside. */
+function laneItems(
+  table: Table,
+  region: string,
+  sink: string,
+  { account, lane }: Pick<ParkedEvent, 'account' | 'lane'>,
+  limit: number,
+): Promise<Item[]> {
+  const { pk, sk } = keys.parked(region, sink, account, lane, 0);
+  return table.query({ pk, from: sk, to: `${sk.slice(0, -16)}~`, limit });
 }
 
 function nameOf({ account, lane }: ParkedEvent): string {

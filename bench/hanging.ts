@@ -1,0 +1,116 @@
+/**
+ * A child process: how long it takes from the commit of an event until 49 endpoints of the local host have it, with a 50th
+ * that takes it as well and with one that accepts requests and never answers.
+ */
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createTables, historyTableName, startDynamo } from '../local/embedded.ts';
+import { startHost } from '../local/host.ts';
+import { parseConfig } from '../shared/config.ts';
+import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { historySchema } from '../shared/table/schema.ts';
+import { startChild } from './child.ts';
+import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
+import type { UpstreamFacts } from './upstream.ts';
+import { ACCOUNT, median, percentile, SECRET } from './wire.ts';
+
+/** What was measured; times in ms, medians of the rounds. */
+export interface HangingFigures {
+  readonly rounds: number;
+  readonly deliveriesPerRound: number;
+  readonly healthyP99Ms: number;
+  readonly besideHangingP99Ms: number;
+  readonly ratio: number;
+}
+
+const HEALTHY = 49;
+const EVENTS = 25;
+const WARM_UP = 5;
+const EVERY_MS = 400;
+
+const rounds = Number(process.argv[2]);
+const [receiver, upstream] = await Promise.all([
+  startChild<ReceiverFacts>('receiver.ts'),
+  startChild<UpstreamFacts>('upstream.ts', ['0']),
+]);
+const dynamo = await startDynamo({});
+const client = dynamo.client();
+const without: number[] = [];
+const beside: number[] = [];
+for (let round = 0; round < rounds; round += 1) {
+  const work = [
+    async () => without.push(await p99With('healthy-50')),
+    async () => beside.push(await p99With('hang')),
+  ];
+  for (const measure of round % 2 === 0 ? work : work.reverse()) await measure();
+}
+client.destroy();
+await dynamo.stop();
+receiver[Symbol.dispose]();
+upstream[Symbol.dispose]();
+process.send?.({
+  rounds,
+  deliveriesPerRound: HEALTHY * EVENTS,
+  healthyP99Ms: median(without),
+  besideHangingP99Ms: median(beside),
+  ratio: median(beside.map((ms, at) => ms / (without[at] ?? Number.NaN))),
+} satisfies HangingFigures);
+process.disconnect();
+
+/** The 99th percentile of all deliveries to the healthy endpoints, with one more endpoint beside them. */
+async function p99With(another: string): Promise<number> {
+  const { apiUrl, authUrl, clientId, clientSecret } = upstream.facts;
+  const tableName = `bench-${another}-${without.length}-${beside.length}`;
+  await createTables(client, tableName);
+  const paths = [...Array.from({ length: HEALTHY }, (_, at) => `healthy-${at + 1}`), another];
+  const host = await startHost({
+    config: parseConfig(
+      {
+        regions: { us: { baseUrl: apiUrl, authUrl, realm: 'us' } },
+        accounts: [
+          { id: ACCOUNT.account, region: 'us', pollIntervalSeconds: 86_400, clientId, clientSecret },
+        ],
+        endpoints: paths.map((id) => ({ id, url: `${receiver.facts.url}${id}`, secret: SECRET })),
+        webhooks: { allowPrivateNetworks: true },
+      },
+      {},
+    ),
+    table: createDynamoTable(client, { tableName }),
+    history: createDynamoTable(client, { tableName: historyTableName(tableName), schema: historySchema }),
+    secretKey: Buffer.alloc(32),
+    publicUrl: 'http://bench',
+    onFault: (what, cause) => console.error(`Could not ${what}.`, cause),
+  });
+  const committedAt = new Map<string, number>();
+  await ask({ note: true });
+  for (let at = 0; at < WARM_UP + EVENTS; at += 1) {
+    const appended = await host.log.append(ACCOUNT, [
+      { type: 'account.baselined', time: Date.now(), data: { openJobs: at } },
+    ]);
+    if (appended.kind !== 'appended') throw new Error('The log took no event.');
+    const { epoch, sequence } = appended.head;
+    if (at >= WARM_UP) {
+      committedAt.set(`${ACCOUNT.account}.${epoch}.${sequence}`, performance.timeOrigin + performance.now());
+    }
+    await sleep(EVERY_MS);
+  }
+  const took: number[] = [];
+  const expected = HEALTHY * EVENTS;
+  for (let patience = 0; took.length < expected; patience += 1) {
+    for (const { id, path, receivedAt } of (await ask({ note: true })).noted) {
+      const committed = committedAt.get(id);
+      if (committed !== undefined && path !== `/${another}`) took.push(receivedAt - committed);
+    }
+    if (patience > 100) throw new Error(`Only ${took.length} of ${expected} deliveries came.`);
+    if (took.length < expected) await sleep(100);
+  }
+  await host.stop(100);
+  await ask({ note: false });
+  return percentile(took, 0.99);
+}
+
+async function ask(request: ReceiverRequest): Promise<Tally> {
+  const answer = once(receiver.process, 'message') as Promise<[Tally]>;
+  receiver.process.send(request);
+  return (await answer)[0];
+}
