@@ -4,20 +4,20 @@
  * A cursor is a position in the log of one account; below it everything is done: taken by the sink, not wanted by it, or
  * set aside for it. A lane is the events of one job: one at a time, in order; lanes go side by side, over all open cursors in
  * turn. Positions are stored as they move, together with what is done beyond them, so nothing is sent twice unless a drain
- * crashes; then it is at most what was sent since: {@link WINDOW_EVENTS} per open cursor.
+ * crashes; then it is at most what was sent since: 400 per open cursor.
  *
  *   due index ──▶ cursors waiting ──▶ open cursors: window ──▶ lanes ──▶ sink ──▶ position
  *                       ▲                   │ had its share        │ refused
  *                       └───────────────────┘                      └──▶ parked lanes ──(retry)──▶ sink
  *
- * The lease makes a drain the only one of its sink (`lease.ts`), `health.ts` decides what failures mean, `parking.ts` keeps
- * what was refused. Replays are cursors of their own beside the live ones, with fewer of them open at a time.
+ * `runs.ts` has the cursors, the lease makes a drain the only one of its sink (`lease.ts`), `health.ts` decides what failures
+ * mean, `parking.ts` keeps what was refused. Replays are cursors of their own beside the live ones, with fewer of them open at a time.
  */
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
-import { cellLog, cursorPk, DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
-import type { Clause, Item, Table, TransactOutcome, Value, Write } from '../table/table.ts';
+import { cellLog, keys } from '../table/schema.ts';
+import type { Item, Table, TransactOutcome, Write } from '../table/table.ts';
 import type { DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import {
   DEFAULT_DISABLE_AFTER_SECONDS,
@@ -30,20 +30,18 @@ import {
 } from './health.ts';
 import { type Lease, takeLease } from './lease.ts';
 import { MAX_PARKED, type ParkedEvent, ParkedLanes } from './parking.ts';
+import { CursorRuns, type Run } from './runs.ts';
 import {
   DEFAULT_CONCURRENCY,
   type DeliveryOutcome,
-  type EventFilter,
   follows,
-  passes,
   type Sink,
   type SinkPort,
   type SinkRecord,
   sinkAttributes,
   toSink,
-  wants,
 } from './sink.ts';
-import { CursorWindow, laneOf } from './window.ts';
+import { laneOf } from './window.ts';
 
 /** What a drain needs. */
 export interface DrainDeps {
@@ -110,21 +108,6 @@ export interface DrainReport {
   readonly problem?: string;
 }
 
-/** Cursors of one sink that are open at the same time: live ones, and replays beside them. */
-const OPEN_CURSORS = 8;
-const OPEN_REPLAYS = 2;
-/** Events of one cursor that may be read and not yet done; and those that may be sent and not yet stored as done. */
-const WINDOW_EVENTS = 400;
-const PAGE_EVENTS = 200;
-/** More is read when no more than so many events per lane are left: enough to be busy with until it comes. */
-const READ_AHEAD = 8;
-/** A position is stored when it has moved by so much, and when there is nothing more to do. */
-const STORE_EVERY = 100;
-/** Events of one cursor after which another that waits has its turn. */
-const SHARE_EVENTS = 400;
-/** How often a drain that has work looks for what became due meanwhile: the less often, the more there is of it. */
-const LOOK_AGAIN_MS = 2_000;
-const DUE_PER_LOOK = 200;
 /** Attempts written to the delivery log at once. */
 const LOG_BATCH = 25;
 const TOO_MANY_PARKED: Failure = { reason: `${MAX_PARKED} events are set aside, and no more can be.` };
@@ -155,34 +138,6 @@ function settingsOf(item: Item): string {
   return JSON.stringify([sinkAttributes(toSink(item)), item.revision]);
 }
 
-/** A cursor that is being worked off. */
-interface Run {
-  /** The cursor's sort key. */
-  readonly name: string;
-  readonly account: string;
-  readonly replay?: Replay;
-  window: CursorWindow;
-  /** The log's head, or the end of the replay, as last read; infinite before. A later mark on the cursor means that the log grew on. */
-  head: number;
-  /** The position as it is stored. */
-  stored: number;
-  /** Whether more of it is being read, or it is being closed: one or the other. */
-  busy: boolean;
-  /** Whether its position is being stored, which keeps nobody from reading on. */
-  storing: boolean;
-  /** Nothing more can be read for now. */
-  exhausted: boolean;
-  /** Where the window began. */
-  readonly from: number;
-  readonly counts: { delivered: number; failed: number; skipped: number; lost: number };
-}
-
-interface Replay {
-  readonly id: string;
-  readonly end: number;
-  readonly filter: EventFilter;
-}
-
 /** One event on its way: of a cursor, or of a lane that is set aside. */
 type Sent = { readonly event: LoggedEvent } & (
   | { readonly run: Run; readonly parked?: undefined }
@@ -200,26 +155,13 @@ type Saying =
   | { readonly type: 'endpoint.disabled'; readonly reason: string; readonly failingSince: string | null }
   | { readonly type: 'endpoint.recovered'; readonly disabledAt: string };
 
-/** Whether a cursor is one of a replay, by its sort key. */
-function isReplay(name: string): boolean {
-  return name.includes('#');
-}
-
 class Drain {
   readonly #deps: DrainDeps;
   readonly #sink: Sink;
   readonly #lease: Lease;
   readonly #deadline: number;
   readonly #concurrency: number;
-  readonly #runs: Run[] = [];
-  /** Cursors that wait for their turn, by sort key. */
-  readonly #waiting = new Set<string>();
-  /** Where live cursors stand that this drain has moved: nobody else moves them while it holds the lease. */
-  readonly #positions = new Map<string, { readonly position: number; readonly ahead: string }>();
-  /** Cursors that are due and left to the next drain. */
-  readonly #later = new Set<string>();
-  /** Cursors that are being opened. */
-  readonly #opening = new Set<string>();
+  readonly #runs: CursorRuns;
   readonly #parked: ParkedLanes;
   readonly #hasParked: boolean;
   #counts = { ...NOTHING };
@@ -231,8 +173,6 @@ class Drain {
   #wake: (() => void) | undefined;
   #sleeping: Promise<void> | undefined;
   #fault: { readonly cause: unknown } | undefined;
-  /** When due cursors are looked up again. */
-  #lookAt = 0;
   /** The sink as it was when this drain began, but for its health; and whether it has been paused or changed since. */
   readonly #settings: string;
   #isOutdated = false;
@@ -267,6 +207,20 @@ class Drain {
     this.#deadline = deadline;
     this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
     this.#parked = new ParkedLanes(deps, sink, lease);
+    const { table, log, now, newId } = deps;
+    this.#runs = new CursorRuns(
+      {
+        ...{ table, log, now, newId },
+        begin: (action) => this.#begin(action),
+        beforeStoring: () => this.#logAttempts(),
+        skipped: (events) => {
+          this.#counts.skipped += events;
+        },
+        sayLost: (range, writes) => this.#sayLost(range, writes),
+      },
+      sink,
+      lease,
+    );
     this.#hasParked = kept.hasParked;
     this.#nextSendAt = kept.nextSendAt;
     this.#settings = kept.settings;
@@ -300,11 +254,11 @@ class Drain {
       this.#failure = { reason: cause instanceof Error ? cause.message : 'The sink could not be opened.' };
       return;
     }
-    await this.#lookForDue();
+    await this.#runs.lookForDue();
     do {
       await this.#workOff(port);
     } while (await this.#waitForMore());
-    await Promise.all(this.#runs.map((run) => this.#store(run)));
+    await this.#runs.storeAll();
     await this.#logAttempts();
   }
 
@@ -313,12 +267,13 @@ class Drain {
     for (;;) {
       if (this.#mayGoOn()) {
         this.#keepLease();
-        this.#lookAgain();
-        this.#openCursors();
-        this.#readAhead();
+        if (this.#underWay > 0 || this.#runs.open.length > 0) this.#runs.lookAgain();
+        this.#runs.openWaiting();
+        this.#runs.readAhead();
         this.#send(port);
       }
-      this.#storePositions();
+      // Once the table fails, to go on trying would be to spin.
+      if (!this.#fault) this.#runs.storePositions();
       const pause = this.#pause();
       if (this.#pending === 0 && pause === undefined) {
         if (this.#isFull) this.#failure ??= TOO_MANY_PARKED;
@@ -344,11 +299,11 @@ class Drain {
     if (!this.#deps.linger || !this.#mayGoOn()) return false;
     const news = await this.#deps.linger();
     if (!news) return false;
-    for (const account of news.accounts) if (follows(this.#sink, account)) this.#waiting.add(account);
+    for (const account of news.accounts) this.#runs.tell(account);
     if (this.#lease.isAging(this.#deps.now())) await this.#renew();
-    if (news.due && this.#mayGoOn()) await this.#lookForDue();
+    if (news.due && this.#mayGoOn()) await this.#runs.lookForDue();
     // What is due and not known here is a lane that somebody else set going: the next drain reads it.
-    return this.#mayGoOn() && (this.#waiting.size > 0 || this.#parked.isDue);
+    return this.#mayGoOn() && (this.#runs.isWaiting || this.#parked.isDue);
   }
 
   /** Lets something go on in the background; the loop hears of its end. */
@@ -390,218 +345,6 @@ class Drain {
     if (sink && settingsOf(sink) !== this.#settings) this.#isOutdated = true;
   }
 
-  #lookAgain(): void {
-    const worksOff = this.#underWay > 0 || this.#runs.length > 0;
-    if (!worksOff || this.#deps.now() < this.#lookAt) return;
-    this.#begin(() => this.#lookForDue());
-    this.#begin(() => this.#dropCancelled());
-  }
-
-  /** Replays that were cancelled while they are worked off. */
-  async #dropCancelled(): Promise<void> {
-    const replays = this.#runs.filter(({ replay }) => replay !== undefined);
-    if (replays.length === 0) return;
-    const left = await this.#deps.table.getMany(replays.map(({ name }) => this.#keyOf(name)));
-    for (const run of replays) if (!left.some(({ sk }) => sk === run.name)) this.#drop(run);
-  }
-
-  #drop(run: Run): void {
-    const at = this.#runs.indexOf(run);
-    if (at >= 0) this.#runs.splice(at, 1);
-  }
-
-  /**
-   * The sink's due cursors, the one that waited longest first: all of them, so that those at the end, new events behind
-   * replays say, have their turn too. Lanes that are due are known.
-   */
-  async #lookForDue(): Promise<void> {
-    const { table, now } = this.#deps;
-    const { region, id } = this.#sink;
-    const lookedAt = now();
-    this.#lookAt = lookedAt + LOOK_AGAIN_MS;
-    const shards = await Promise.all(
-      Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
-        table.query({
-          index: 'due',
-          pk: drainDuePk(region, id, shard),
-          to: dueUntil(lookedAt),
-        }),
-      ),
-    );
-    const found = shards.reduce((sum, { length }) => sum + length, 0);
-    this.#lookAt = lookedAt + LOOK_AGAIN_MS * Math.max(1, found / DUE_PER_LOOK);
-    const cursors = shards
-      .flat()
-      .filter(({ pk }) => pk === cursorPk(region, id))
-      .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
-    for (const { sk } of cursors) {
-      if (!this.#later.has(sk) && !this.#runs.some(({ name }) => name === sk)) this.#waiting.add(sk);
-    }
-  }
-
-  #openCursors(): void {
-    for (const run of this.#runs) {
-      if (!this.#waiting.delete(run.name)) continue;
-      // The log grew while its cursor was worked off.
-      run.exhausted = false;
-    }
-    if (!this.#hasRoom(false) && !this.#hasRoom(true)) return;
-    for (const name of this.#waiting) {
-      if (this.#opening.has(name) || !this.#hasRoom(isReplay(name))) continue;
-      this.#waiting.delete(name);
-      this.#opening.add(name);
-      this.#begin(async () => {
-        const run = await this.#open(name).finally(() => this.#opening.delete(name));
-        if (run) this.#runs.push(run);
-      });
-    }
-  }
-
-  #hasRoom(forReplay: boolean): boolean {
-    const open = this.#runs.filter(({ name }) => isReplay(name) === forReplay).length;
-    const opening = [...this.#opening].filter((name) => isReplay(name) === forReplay).length;
-    return open + opening < (forReplay ? OPEN_REPLAYS : OPEN_CURSORS);
-  }
-
-  /** Takes up a cursor where it stands; `undefined` when there is nothing to it any more. */
-  async #open(name: string): Promise<Run | undefined> {
-    const [account = name, replayId] = name.split('#');
-    const known = this.#positions.get(name);
-    const make = (
-      { position, ahead }: { readonly position: number; readonly ahead: string },
-      replay?: Replay,
-      counts = { delivered: 0, failed: 0, skipped: 0, lost: 0 },
-    ): Run => ({
-      ...{ name, account, counts },
-      ...(replay && { replay }),
-      window: new CursorWindow(position, ahead),
-      // Nothing is known of the head before the first read: least of all that the cursor is at it.
-      ...{ head: Number.POSITIVE_INFINITY, stored: position, from: position },
-      ...{ busy: false, storing: false, exhausted: false },
-    });
-    if (known !== undefined) return make(known);
-    const { table } = this.#deps;
-    let cursor = await table.get(this.#keyOf(name));
-    if (!cursor || !follows(this.#sink, account)) {
-      const followed = await this.#followsNow(account);
-      if (cursor && !followed) await this.#leave(cursor);
-      // Added since: the next drain knows of it, and its fence may be above this one's.
-      if (cursor && followed) this.#later.add(name);
-      if (!followed || !follows(this.#sink, account)) return undefined;
-    }
-    if (!cursor && replayId === undefined) {
-      // Told of a new account before its cursor was marked due.
-      const put = { ...this.#keyOf(name), sink: this.#sink.id, position: 0 };
-      const writes = [this.#whileHeld(), { put, when: [['pk', 'absent']] }] as const;
-      const { done } = await table.transact(writes, this.#deps.newId());
-      cursor = done ? put : await table.get(put);
-    }
-    if (!cursor) return undefined;
-    const place = { position: Number(cursor.position ?? 0), ahead: String(cursor.ahead ?? '') };
-    if (replayId === undefined) return make(place);
-    const item = await table.get(keys.replay(this.#sink.region, this.#sink.id, replayId));
-    if (!item || item.cancelledAt !== undefined) {
-      await table.write({ delete: this.#keyOf(name) });
-      return undefined;
-    }
-    const filter = typeof item.filter === 'string' ? (JSON.parse(item.filter) as EventFilter) : {};
-    const count = (of: string): number => Number(cursor[of] ?? 0);
-    return make(
-      place,
-      { id: replayId, end: Number(cursor.end), filter },
-      {
-        delivered: count('delivered'),
-        failed: count('failed'),
-        skipped: count('skipped'),
-        lost: count('lost'),
-      },
-    );
-  }
-
-  /** Whether the sink follows an account as it stands now: it may have been changed, or deleted, since the drain began. */
-  async #followsNow(account: string): Promise<boolean> {
-    const item = await this.#deps.table.get(keys.sink(this.#sink.region, this.#sink.id));
-    return item?.kind !== undefined && follows(toSink(item), account);
-  }
-
-  /** Nothing more of an account that was taken away gets through. Its place in the log is kept: it may be added again. */
-  async #leave({ pk, sk, dueSk }: Item): Promise<void> {
-    const { table } = this.#deps;
-    if (isReplay(sk)) await table.write({ delete: { pk, sk } });
-    // Only as it was found: one that was put there since, or woken, is somebody else's.
-    else if (typeof dueSk === 'string') {
-      const when: Clause[] = [
-        ['dueSk', '=', dueSk],
-        ['fence', 'absent or <=', this.#lease.token],
-      ];
-      await table.write({ update: { pk, sk }, set: { duePk: undefined, dueSk: undefined }, when });
-    }
-  }
-
-  /** A write that makes others of its transaction conditional on the lease. */
-  #whileHeld(set: { readonly [attribute: string]: Value } = { leaseToken: this.#lease.token }): Write {
-    return { update: keys.sink(this.#sink.region, this.#sink.id), set, when: [this.#lease.held] };
-  }
-
-  #keyOf(name: string) {
-    return keys.cursor(this.#sink.region, this.#sink.id, name);
-  }
-
-  /** Reads on for open cursors that are about to run dry. */
-  #readAhead(): void {
-    for (const run of this.#runs) {
-      if (run.busy || run.exhausted || run.window.waiting > READ_AHEAD * this.#concurrency) continue;
-      if (run.window.readTo + PAGE_EVENTS > run.window.position + WINDOW_EVENTS) continue;
-      if (this.#hadItsShare(run)) continue;
-      run.busy = true;
-      this.#begin(() =>
-        this.#read(run).finally(() => {
-          run.busy = false;
-        }),
-      );
-    }
-  }
-
-  /** Whether others that wait should have their turn. */
-  #hadItsShare(run: Run): boolean {
-    if (run.window.readTo - run.from < SHARE_EVENTS) return false;
-    return [...this.#waiting].some((name) => isReplay(name) === isReplay(run.name));
-  }
-
-  async #read(run: Run): Promise<void> {
-    const { log } = this.#deps;
-    const ref = { region: this.#sink.region, account: run.account };
-    const after = run.window.readTo;
-    const limit = Math.min(PAGE_EVENTS, (run.replay?.end ?? Number.POSITIVE_INFINITY) - after);
-    if (limit <= 0) {
-      run.head = after;
-      run.exhausted = true;
-      return;
-    }
-    const read = await log.read(ref, after, limit);
-    if (!read) {
-      run.head = after;
-      run.exhausted = true;
-      return;
-    }
-    run.head = Math.min(read.head.sequence, run.replay?.end ?? Number.POSITIVE_INFINITY);
-    if (read.kind === 'gone') {
-      // Only what is behind everything under way is certain to be all that is lost.
-      if (run.window.isDone && !run.storing)
-        await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
-      return;
-    }
-    const passed = run.window.add(read.events, (event) => this.#wanted(run, event));
-    run.counts.skipped += passed;
-    this.#counts.skipped += passed;
-    // At the head; or what comes next is written but not yet visible: then the cursor stays due.
-    run.exhausted = run.window.readTo >= run.head || read.events.length === 0;
-  }
-
-  #wanted(run: Run, event: LoggedEvent): boolean {
-    return wants(this.#sink, event) && (run.replay === undefined || passes(run.replay.filter, event));
-  }
-
   // Sending
 
   /** Sends as many batches as there is room for, taking open cursors and parked lanes in turn. */
@@ -624,7 +367,7 @@ class Drain {
     const batch = this.#takeInTurn(size, this.#probing ? this.#suspects : undefined);
     if (batch.length > 0 || !this.#probing || this.#suspects.size === 0) return batch;
     // Another event may yet turn up that tells more than a suspect.
-    if (this.#runs.some(({ busy }) => busy) || this.#opening.size > 0) return batch;
+    if (this.#runs.isReading) return batch;
     this.#alone = true;
     return this.#takeInTurn(size, undefined);
   }
@@ -633,9 +376,9 @@ class Drain {
     const batch: (Sent | ParkedEvent)[] = [];
     let idle = 0;
     // Parked lanes are one more source, after the open cursors.
-    const sources = this.#runs.length + 1;
+    const sources = this.#runs.open.length + 1;
     while (batch.length < size && idle < sources && this.#failure === null) {
-      const run = this.#runs[this.#turn % sources];
+      const run = this.#runs.open[this.#turn % sources];
       this.#turn += 1;
       const next = run ? this.#takeFrom(run, avoid) : this.#parked.take(avoid);
       if (next) batch.push(next);
@@ -647,7 +390,7 @@ class Drain {
   /** The next event of a cursor that can be sent; events of lanes that are set aside join them on the way. */
   #takeFrom(run: Run, avoid: ReadonlySet<string> | undefined): Sent | undefined {
     for (;;) {
-      const event = run.window.take(avoid, run.stored + WINDOW_EVENTS);
+      const event = this.#runs.takeFrom(run, avoid);
       if (!event) return undefined;
       if (run.replay) return { event, run };
       if (this.#parked.holds(event)) {
@@ -677,7 +420,7 @@ class Drain {
   #pause(): number | undefined {
     if (!this.#sink.ratePerSecond || !this.#mayGoOn()) return undefined;
     const wait = this.#nextSendAt - this.#deps.now();
-    const hasMore = this.#runs.some(({ window }) => window.waiting > 0) || this.#parked.isDue;
+    const hasMore = this.#runs.open.some(({ window }) => window.waiting > 0) || this.#parked.isDue;
     return wait > 0 && hasMore ? Math.ceil(Math.min(wait, this.#deadline - this.#deps.now())) : undefined;
   }
 
@@ -819,111 +562,6 @@ class Drain {
 
   // Storing
 
-  /** Stores positions that have moved far, and closes cursors with nothing left to do. */
-  #storePositions(): void {
-    // The table fails: to go on trying would be to spin.
-    if (this.#fault) return;
-    for (const run of this.#runs) {
-      if (run.storing) continue;
-      const { window } = run;
-      const finished = !run.busy && window.isDone && (run.exhausted || this.#hadItsShare(run));
-      if (!finished && window.position - run.stored < STORE_EVERY) continue;
-      run.storing = true;
-      if (finished) run.busy = true;
-      this.#begin(async () => {
-        try {
-          const next = await this.#store(run);
-          if (!finished && next !== 'gone') return;
-          this.#drop(run);
-          if (next === 'due' && !(run.exhausted && window.readTo < run.head)) this.#waiting.add(run.name);
-        } finally {
-          run.storing = false;
-          if (finished) run.busy = false;
-        }
-      });
-    }
-  }
-
-  /**
-   * Stores how far a cursor is done. At its head it is no longer due then (`clear`), unless the log grew meanwhile (`due`);
-   * `gone` when it is somebody else's, or was deleted.
-   */
-  async #store(run: Run): Promise<'clear' | 'due' | 'gone'> {
-    const { table, now } = this.#deps;
-    const { window, replay } = run;
-    // As of now: what is done while the log is written is not in it.
-    const { position, ahead } = window;
-    const counts = { ...run.counts };
-    await this.#logAttempts();
-    const mine = this.#mine;
-    const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && counts) };
-    const update = this.#keyOf(run.name);
-    const stored = (): void => {
-      run.stored = Math.max(run.stored, position);
-      if (!replay) this.#positions.set(run.name, { position, ahead });
-    };
-    if (window.isDone && position >= run.head) {
-      const cleared = await table.write({
-        update,
-        set: { ...set, duePk: undefined, dueSk: undefined, ...(replay && { doneAt: now() }) },
-        when: [...mine, ['mark', 'absent or <=', run.head]],
-      });
-      if (cleared.done) {
-        stored();
-        return 'clear';
-      }
-    }
-    const moved = await table.write({
-      update,
-      set,
-      when: [...mine, ['position', 'absent or <=', position]],
-    });
-    if (moved.done) {
-      stored();
-      return 'due';
-    }
-    // Somebody with a later lease is at work on this cursor, or it was deleted.
-    this.#positions.delete(run.name);
-    return 'gone';
-  }
-
-  /** That a cursor is there and nobody with a later lease has written it. */
-  get #mine(): Clause[] {
-    return [
-      ['sink', 'present'],
-      ['fence', 'absent or <=', this.#lease.token],
-    ];
-  }
-
-  /** What fell out of retention can't be delivered any more: it is counted and said, and the cursor goes on behind it. */
-  async #passOverLost(run: Run, last: number): Promise<void> {
-    const first = run.window.position + 1;
-    // It stores a position itself, and an older one must not come after it.
-    run.storing = true;
-    if (last >= first) {
-      if (run.replay) run.counts.lost += last - first + 1;
-      else {
-        const move: Write = {
-          update: this.#keyOf(run.name),
-          set: { position: last, ahead: undefined, fence: this.#lease.token, sink: this.#sink.id },
-          when: [...this.#mine, ['position', 'absent or <=', last]],
-        };
-        const outcome = await this.#sayLost({ account: run.account, first, last }, [move]);
-        if (!outcome.done) {
-          // It was deleted, or somebody else is at work on it.
-          if (outcome.failed.includes(0)) this.#lease.lose();
-          this.#positions.delete(run.name);
-          this.#drop(run);
-          return;
-        }
-      }
-    }
-    run.window = new CursorWindow(last);
-    run.stored = last;
-    run.storing = false;
-    if (!run.replay) this.#positions.set(run.name, { position: last, ahead: '' });
-  }
-
   /**
    * Counts events that are lost and says so on the cell's log, if that is there yet, together with the writes that pass over
    * them: all of it or nothing, and nothing without the lease.
@@ -934,7 +572,7 @@ class Drain {
   ): Promise<TransactOutcome> {
     const lost = range.last - range.first + 1;
     this.#counts.lost += lost;
-    const counted = this.#whileHeld({ lost: this.#sink.health.lost + this.#counts.lost });
+    const counted = this.#lease.whileHeld({ lost: this.#sink.health.lost + this.#counts.lost });
     const all = [counted, ...writes];
     if (await this.#say({ type: 'endpoint.events_lost', ...range }, all)) return { done: true };
     const outcome = await this.#deps.table.transact(all, this.#deps.newId());
@@ -1041,7 +679,7 @@ class Drain {
     if (this.#failure) {
       return { ...report, outcome: 'waiting', waitUntil: health.waitUntil, problem: this.#failure.reason };
     }
-    const rest = this.#waiting.size > 0 || this.#runs.length > 0 || this.#parked.isDue || this.#lease.isLost;
+    const rest = this.#runs.hasMore || this.#parked.isDue || this.#lease.isLost;
     return { ...report, outcome: rest ? 'more' : 'drained' };
   }
 }

@@ -4,7 +4,7 @@
  * once; it can deliver again what its successor does.
  */
 import { keys } from '../table/schema.ts';
-import type { Clause, Item, Table, Value } from '../table/table.ts';
+import type { Clause, Item, Table, Value, Write } from '../table/table.ts';
 import { isReady } from './health.ts';
 import { type Sink, type SinkRecord, toSink } from './sink.ts';
 
@@ -41,6 +41,11 @@ export class Lease {
   /** The condition on the sink's item that nobody else has taken the lease. */
   get held(): Clause {
     return ['leaseToken', '=', this.token];
+  }
+
+  /** A write on the sink that makes others of its transaction conditional on the lease. */
+  whileHeld(set: { readonly [attribute: string]: Value } = { leaseToken: this.token }): Write {
+    return { update: this.#key, set, when: [this.held] };
   }
 
   /** Whether it is time to {@link renew}. */

@@ -181,7 +181,7 @@ export class ParkedLanes {
         const isStored = next !== undefined && !this.#unstored.has(next);
         const due = isStored ? { ...next, retryAt: this.#deps.now() } : undefined;
         const gone: Write = { delete: this.#keyOf(parked), when: [['pk', 'present']] };
-        const outcome = await write([this.#guard(), gone, ...(due ? [this.#change(due)] : [])]);
+        const outcome = await write([this.#lease.whileHeld(), gone, ...(due ? [this.#change(due)] : [])]);
         if (outcome.done || outcome.failed.includes(1)) {
           if (due) this.#replace(due);
           this.#remove(parked);
@@ -202,7 +202,7 @@ export class ParkedLanes {
     if (attempts <= retrySeconds.length) {
       const again = { ...parked, attempts, reason, retryAt: this.#retryAfter(attempts) };
       await this.#inTurn(async () => {
-        const outcome = await this.#transact([this.#guard(), this.#change(again)]);
+        const outcome = await this.#transact([this.#lease.whileHeld(), this.#change(again)]);
         if (outcome.done) this.#replace(again);
         // Not there any more: somebody discarded it meanwhile.
         else if (!this.#noticeLoss(outcome)) this.#remove(parked);
@@ -245,7 +245,7 @@ export class ParkedLanes {
 
   /** Stores an event that is set aside: behind the first of its lane if that one is still there, else as the first. */
   async #store(parked: ParkedEvent): Promise<boolean> {
-    const mark = this.#guard({ parking: true });
+    const mark = this.#lease.whileHeld({ parking: true });
     const [first] = this.#lanes.get(nameOf(parked)) ?? [];
     if (parked.retryAt === null && first && first !== parked) {
       // It is discarded by somebody who saw nothing behind it, or it is not: one of the two writes comes first.
@@ -267,16 +267,6 @@ export class ParkedLanes {
     const written = this.#writing.then(write);
     this.#writing = written;
     return written;
-  }
-
-  /** The write that makes others conditional on the lease. */
-  #guard(set: { readonly parking?: true } = {}): Write {
-    const { token, held } = this.#lease;
-    return {
-      update: keys.sink(this.#region, this.#sink),
-      set: { ...set, leaseToken: token },
-      when: [held],
-    };
   }
 
   #transact(writes: Together): Promise<TransactOutcome> {

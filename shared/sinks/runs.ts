@@ -1,0 +1,459 @@
+/**
+ * The cursors of one sink that a drain works off: which are due, whose turn it is, what is read of them, and how far they are
+ * stored as done. A cursor that is open is a run.
+ *
+ *   due index ──▶ waiting ──▶ open ──▶ window read ahead ──▶ position stored ──▶ no longer due
+ *                    ▲                      │ had its share, or the log grew on
+ *                    └──────────────────────┘
+ *
+ * Every write holds only for whoever has the latest lease; see `lease.ts`.
+ */
+import type { EventLog, LoggedEvent } from '../log/log.ts';
+import { cursorPk, DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
+import type { Clause, Item, Table, TransactOutcome, Write } from '../table/table.ts';
+import type { Lease } from './lease.ts';
+import { DEFAULT_CONCURRENCY, type EventFilter, follows, passes, type Sink, toSink, wants } from './sink.ts';
+import { CursorWindow } from './window.ts';
+
+/** Cursors of one sink that are open at the same time: live ones, and replays beside them. */
+const OPEN_CURSORS = 8;
+const OPEN_REPLAYS = 2;
+/** Events of one cursor that may be read and not yet done; and those that may be sent and not yet stored as done. */
+const WINDOW_EVENTS = 400;
+const PAGE_EVENTS = 200;
+/** More is read when no more than so many events per lane are left: enough to be busy with until it comes. */
+const READ_AHEAD = 8;
+/** A position is stored when it has moved by so much, and when there is nothing more to do. */
+const STORE_EVERY = 100;
+/** Events of one cursor after which another that waits has its turn. */
+const SHARE_EVENTS = 400;
+/** How often a drain that has work looks for what became due meanwhile: the less often, the more there is of it. */
+const LOOK_AGAIN_MS = 2_000;
+const DUE_PER_LOOK = 200;
+/** Whether a cursor is one of a replay, by its sort key. */
+function isReplay(name: string): boolean {
+  return name.includes('#');
+}
+
+/** A cursor that is being worked off. */
+export interface Run {
+  /** The cursor's sort key. */
+  readonly name: string;
+  readonly account: string;
+  readonly replay?: Replay;
+  window: CursorWindow;
+  /** The log's head, or the end of the replay, as last read; infinite before. A later mark on the cursor means that the log grew on. */
+  head: number;
+  /** The position as it is stored. */
+  stored: number;
+  /** Whether more of it is being read, or it is being closed: one or the other. */
+  busy: boolean;
+  /** Whether its position is being stored, which keeps nobody from reading on. */
+  storing: boolean;
+  /** Nothing more can be read for now. */
+  exhausted: boolean;
+  /** Where the window began. */
+  readonly from: number;
+  readonly counts: { delivered: number; failed: number; skipped: number; lost: number };
+}
+
+interface Replay {
+  readonly id: string;
+  readonly end: number;
+  readonly filter: EventFilter;
+}
+
+/** What the runs of a sink need of the drain they belong to. */
+export interface RunsDeps {
+  readonly table: Table;
+  readonly log: EventLog;
+  /** Epoch ms. */
+  readonly now: () => number;
+  readonly newId: () => string;
+  /** Lets something go on in the background. */
+  readonly begin: (action: () => Promise<unknown>) => void;
+  /** Settled when everything about events that are done is kept that has to be before a position moves past them. */
+  readonly beforeStoring: () => Promise<void>;
+  /** Events that the sink does not want were passed over. */
+  readonly skipped: (events: number) => void;
+  /** Says that events are lost, together with the writes that pass over them: all of it or nothing. */
+  readonly sayLost: (
+    range: { readonly account: string; readonly first: number; readonly last: number },
+    writes: readonly Write[],
+  ) => Promise<TransactOutcome>;
+}
+
+/** See the top of the file. */
+export class CursorRuns {
+  readonly #work: RunsDeps;
+  readonly #sink: Sink;
+  readonly #lease: Lease;
+  readonly #concurrency: number;
+  readonly #open: Run[] = [];
+  /** Cursors that wait for their turn, by sort key. */
+  readonly #waiting = new Set<string>();
+  /** Where live cursors stand that this drain has moved: nobody else moves them while it holds the lease. */
+  readonly #positions = new Map<string, { readonly position: number; readonly ahead: string }>();
+  /** Cursors that are due and left to the next drain. */
+  readonly #later = new Set<string>();
+  /** Cursors that are being opened. */
+  readonly #opening = new Set<string>();
+  /** When due cursors are looked up again. */
+  #lookAt = 0;
+
+  constructor(work: RunsDeps, sink: Sink, lease: Lease) {
+    this.#work = work;
+    this.#sink = sink;
+    this.#lease = lease;
+    this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
+  }
+
+  /** Those that are open. */
+  get open(): readonly Run[] {
+    return this.#open;
+  }
+
+  /** Whether there is a cursor that is not at its head, as far as is known. */
+  get hasMore(): boolean {
+    return this.#open.length > 0 || this.isWaiting;
+  }
+
+  /** Whether a cursor waits for its turn. */
+  get isWaiting(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** Whether more events are about to be there to send. */
+  get isReading(): boolean {
+    return this.#opening.size > 0 || this.#open.some(({ busy }) => busy);
+  }
+
+  /** The log of an account grew. */
+  tell(account: string): void {
+    if (follows(this.#sink, account)) this.#waiting.add(account);
+  }
+
+  /**
+   * The next event of a cursor, unless it is too far ahead of what is stored: that would be sent again after a crash. Events
+   * with the ids to avoid are left where they are.
+   */
+  takeFrom(run: Run, avoid: ReadonlySet<string> | undefined): LoggedEvent | undefined {
+    return run.window.take(avoid, run.stored + WINDOW_EVENTS);
+  }
+
+  /** Stores the positions of all that are open. */
+  async storeAll(): Promise<void> {
+    await Promise.all(this.#open.map((run) => this.#store(run)));
+  }
+
+  /** While there is work: looks now and then what became due, and whether replays were cancelled. */
+  lookAgain(): void {
+    if (this.#work.now() < this.#lookAt) return;
+    this.#work.begin(() => this.lookForDue());
+    this.#work.begin(() => this.#dropCancelled());
+  }
+
+  /** Replays that were cancelled while they are worked off. */
+  async #dropCancelled(): Promise<void> {
+    const replays = this.#open.filter(({ replay }) => replay !== undefined);
+    if (replays.length === 0) return;
+    const left = await this.#work.table.getMany(replays.map(({ name }) => this.#keyOf(name)));
+    for (const run of replays) if (!left.some(({ sk }) => sk === run.name)) this.#drop(run);
+  }
+
+  #drop(run: Run): void {
+    const at = this.#open.indexOf(run);
+    if (at >= 0) this.#open.splice(at, 1);
+  }
+
+  /**
+   * The sink's due cursors, the one that waited longest first: all of them, so that those at the end, new events behind
+   * replays say, have their turn too. Lanes that are due are known.
+   */
+  async lookForDue(): Promise<void> {
+    const { table, now } = this.#work;
+    const { region, id } = this.#sink;
+    const lookedAt = now();
+    this.#lookAt = lookedAt + LOOK_AGAIN_MS;
+    const shards = await Promise.all(
+      Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
+        table.query({
+          index: 'due',
+          pk: drainDuePk(region, id, shard),
+          to: dueUntil(lookedAt),
+        }),
+      ),
+    );
+    const found = shards.reduce((sum, { length }) => sum + length, 0);
+    this.#lookAt = lookedAt + LOOK_AGAIN_MS * Math.max(1, found / DUE_PER_LOOK);
+    const cursors = shards
+      .flat()
+      .filter(({ pk }) => pk === cursorPk(region, id))
+      .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
+    for (const { sk } of cursors) {
+      if (!this.#later.has(sk) && !this.#open.some(({ name }) => name === sk)) this.#waiting.add(sk);
+    }
+  }
+
+  /** Opens cursors that wait for their turn, as far as there is room. */
+  openWaiting(): void {
+    for (const run of this.#open) {
+      if (!this.#waiting.delete(run.name)) continue;
+      // The log grew while its cursor was worked off.
+      run.exhausted = false;
+    }
+    if (!this.#hasRoom(false) && !this.#hasRoom(true)) return;
+    for (const name of this.#waiting) {
+      if (this.#opening.has(name) || !this.#hasRoom(isReplay(name))) continue;
+      this.#waiting.delete(name);
+      this.#opening.add(name);
+      this.#work.begin(async () => {
+        const run = await this.#takeUp(name).finally(() => this.#opening.delete(name));
+        if (run) this.#open.push(run);
+      });
+    }
+  }
+
+  #hasRoom(forReplay: boolean): boolean {
+    const open = this.#open.filter(({ name }) => isReplay(name) === forReplay).length;
+    const opening = [...this.#opening].filter((name) => isReplay(name) === forReplay).length;
+    return open + opening < (forReplay ? OPEN_REPLAYS : OPEN_CURSORS);
+  }
+
+  /** Takes up a cursor where it stands; `undefined` when there is nothing to it any more. */
+  async #takeUp(name: string): Promise<Run | undefined> {
+    const [account = name, replayId] = name.split('#');
+    const known = this.#positions.get(name);
+    const make = (
+      { position, ahead }: { readonly position: number; readonly ahead: string },
+      replay?: Replay,
+      counts = { delivered: 0, failed: 0, skipped: 0, lost: 0 },
+    ): Run => ({
+      ...{ name, account, counts },
+      ...(replay && { replay }),
+      window: new CursorWindow(position, ahead),
+      // Nothing is known of the head before the first read: least of all that the cursor is at it.
+      ...{ head: Number.POSITIVE_INFINITY, stored: position, from: position },
+      ...{ busy: false, storing: false, exhausted: false },
+    });
+    if (known !== undefined) return make(known);
+    const { table } = this.#work;
+    let cursor = await table.get(this.#keyOf(name));
+    if (!cursor || !follows(this.#sink, account)) {
+      const followed = await this.#followsNow(account);
+      if (cursor && !followed) await this.#leave(cursor);
+      // Added since: the next drain knows of it, and its fence may be above this one's.
+      if (cursor && followed) this.#later.add(name);
+      if (!followed || !follows(this.#sink, account)) return undefined;
+    }
+    if (!cursor && replayId === undefined) {
+      // Told of a new account before its cursor was marked due.
+      const put = { ...this.#keyOf(name), sink: this.#sink.id, position: 0 };
+      const writes = [this.#lease.whileHeld(), { put, when: [['pk', 'absent']] }] as const;
+      const { done } = await table.transact(writes, this.#work.newId());
+      cursor = done ? put : await table.get(put);
+    }
+    if (!cursor) return undefined;
+    const place = { position: Number(cursor.position ?? 0), ahead: String(cursor.ahead ?? '') };
+    if (replayId === undefined) return make(place);
+    const item = await table.get(keys.replay(this.#sink.region, this.#sink.id, replayId));
+    if (!item || item.cancelledAt !== undefined) {
+      await table.write({ delete: this.#keyOf(name) });
+      return undefined;
+    }
+    const filter = typeof item.filter === 'string' ? (JSON.parse(item.filter) as EventFilter) : {};
+    const count = (of: string): number => Number(cursor[of] ?? 0);
+    return make(
+      place,
+      { id: replayId, end: Number(cursor.end), filter },
+      {
+        delivered: count('delivered'),
+        failed: count('failed'),
+        skipped: count('skipped'),
+        lost: count('lost'),
+      },
+    );
+  }
+
+  /** Whether the sink follows an account as it stands now: it may have been changed, or deleted, since the drain began. */
+  async #followsNow(account: string): Promise<boolean> {
+    const item = await this.#work.table.get(keys.sink(this.#sink.region, this.#sink.id));
+    return item?.kind !== undefined && follows(toSink(item), account);
+  }
+
+  /** Nothing more of an account that was taken away gets through. Its place in the log is kept: it may be added again. */
+  async #leave({ pk, sk, dueSk }: Item): Promise<void> {
+    const { table } = this.#work;
+    if (isReplay(sk)) await table.write({ delete: { pk, sk } });
+    // Only as it was found: one that was put there since, or woken, is somebody else's.
+    else if (typeof dueSk === 'string') {
+      const when: Clause[] = [
+        ['dueSk', '=', dueSk],
+        ['fence', 'absent or <=', this.#lease.token],
+      ];
+      await table.write({ update: { pk, sk }, set: { duePk: undefined, dueSk: undefined }, when });
+    }
+  }
+
+  #keyOf(name: string) {
+    return keys.cursor(this.#sink.region, this.#sink.id, name);
+  }
+
+  /** Reads on for open cursors that are about to run dry. */
+  readAhead(): void {
+    for (const run of this.#open) {
+      if (run.busy || run.exhausted || run.window.waiting > READ_AHEAD * this.#concurrency) continue;
+      if (run.window.readTo + PAGE_EVENTS > run.window.position + WINDOW_EVENTS) continue;
+      if (this.#hadItsShare(run)) continue;
+      run.busy = true;
+      this.#work.begin(() =>
+        this.#read(run).finally(() => {
+          run.busy = false;
+        }),
+      );
+    }
+  }
+
+  /** Whether others that wait should have their turn. */
+  #hadItsShare(run: Run): boolean {
+    if (run.window.readTo - run.from < SHARE_EVENTS) return false;
+    return [...this.#waiting].some((name) => isReplay(name) === isReplay(run.name));
+  }
+
+  async #read(run: Run): Promise<void> {
+    const { log } = this.#work;
+    const ref = { region: this.#sink.region, account: run.account };
+    const after = run.window.readTo;
+    const limit = Math.min(PAGE_EVENTS, (run.replay?.end ?? Number.POSITIVE_INFINITY) - after);
+    if (limit <= 0) {
+      run.head = after;
+      run.exhausted = true;
+      return;
+    }
+    const read = await log.read(ref, after, limit);
+    if (!read) {
+      run.head = after;
+      run.exhausted = true;
+      return;
+    }
+    run.head = Math.min(read.head.sequence, run.replay?.end ?? Number.POSITIVE_INFINITY);
+    if (read.kind === 'gone') {
+      // Only what is behind everything under way is certain to be all that is lost.
+      if (run.window.isDone && !run.storing)
+        await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
+      return;
+    }
+    const passed = run.window.add(read.events, (event) => this.#wanted(run, event));
+    run.counts.skipped += passed;
+    this.#work.skipped(passed);
+    // At the head; or what comes next is written but not yet visible: then the cursor stays due.
+    run.exhausted = run.window.readTo >= run.head || read.events.length === 0;
+  }
+
+  #wanted(run: Run, event: LoggedEvent): boolean {
+    return wants(this.#sink, event) && (run.replay === undefined || passes(run.replay.filter, event));
+  }
+
+  /** Stores positions that have moved far, and closes cursors with nothing left to do. */
+  storePositions(): void {
+    for (const run of this.#open) {
+      if (run.storing) continue;
+      const { window } = run;
+      const finished = !run.busy && window.isDone && (run.exhausted || this.#hadItsShare(run));
+      if (!finished && window.position - run.stored < STORE_EVERY) continue;
+      run.storing = true;
+      if (finished) run.busy = true;
+      this.#work.begin(async () => {
+        try {
+          const next = await this.#store(run);
+          if (!finished && next !== 'gone') return;
+          this.#drop(run);
+          if (next === 'due' && !(run.exhausted && window.readTo < run.head)) this.#waiting.add(run.name);
+        } finally {
+          run.storing = false;
+          if (finished) run.busy = false;
+        }
+      });
+    }
+  }
+
+  /**
+   * Stores how far a cursor is done. At its head it is no longer due then (`clear`), unless the log grew meanwhile (`due`);
+   * `gone` when it is somebody else's, or was deleted.
+   */
+  async #store(run: Run): Promise<'clear' | 'due' | 'gone'> {
+    const { table, now } = this.#work;
+    const { window, replay } = run;
+    // As of now: what is done while the log is written is not in it.
+    const { position, ahead } = window;
+    const counts = { ...run.counts };
+    await this.#work.beforeStoring();
+    const mine = this.#mine;
+    const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && counts) };
+    const update = this.#keyOf(run.name);
+    const stored = (): void => {
+      run.stored = Math.max(run.stored, position);
+      if (!replay) this.#positions.set(run.name, { position, ahead });
+    };
+    if (window.isDone && position >= run.head) {
+      const cleared = await table.write({
+        update,
+        set: { ...set, duePk: undefined, dueSk: undefined, ...(replay && { doneAt: now() }) },
+        when: [...mine, ['mark', 'absent or <=', run.head]],
+      });
+      if (cleared.done) {
+        stored();
+        return 'clear';
+      }
+    }
+    const moved = await table.write({
+      update,
+      set,
+      when: [...mine, ['position', 'absent or <=', position]],
+    });
+    if (moved.done) {
+      stored();
+      return 'due';
+    }
+    // Somebody with a later lease is at work on this cursor, or it was deleted.
+    this.#positions.delete(run.name);
+    return 'gone';
+  }
+
+  /** That a cursor is there and nobody with a later lease has written it. */
+  get #mine(): Clause[] {
+    return [
+      ['sink', 'present'],
+      ['fence', 'absent or <=', this.#lease.token],
+    ];
+  }
+
+  /** What fell out of retention can't be delivered any more: it is counted and said, and the cursor goes on behind it. */
+  async #passOverLost(run: Run, last: number): Promise<void> {
+    const first = run.window.position + 1;
+    // It stores a position itself, and an older one must not come after it.
+    run.storing = true;
+    if (last >= first) {
+      if (run.replay) run.counts.lost += last - first + 1;
+      else {
+        const move: Write = {
+          update: this.#keyOf(run.name),
+          set: { position: last, ahead: undefined, fence: this.#lease.token, sink: this.#sink.id },
+          when: [...this.#mine, ['position', 'absent or <=', last]],
+        };
+        const outcome = await this.#work.sayLost({ account: run.account, first, last }, [move]);
+        if (!outcome.done) {
+          // It was deleted, or somebody else is at work on it.
+          if (outcome.failed.includes(0)) this.#lease.lose();
+          this.#positions.delete(run.name);
+          this.#drop(run);
+          return;
+        }
+      }
+    }
+    run.window = new CursorWindow(last);
+    run.stored = last;
+    run.storing = false;
+    if (!run.replay) this.#positions.set(run.name, { position: last, ahead: '' });
+  }
+}
