@@ -83,6 +83,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks]);
     // A write whose condition does not hold is read again.
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, index, cursors]);
+    this.#allow(fn, ['BatchGetItem'], [cursors]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);
@@ -107,6 +108,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['Query'], [sinks]);
     this.#allow(fn, ['UpdateItem'], [cursors]);
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cursors]);
+    this.#allow(fn, ['BatchGetItem'], [cursors]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#name(fn);
   }

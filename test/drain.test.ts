@@ -16,7 +16,7 @@ import {
 } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { keys } from '../shared/table/schema.ts';
-import type { Table } from '../shared/table/table.ts';
+import { keyOf, type Table } from '../shared/table/table.ts';
 import { createDeliveryRig, delivered, inOrderPerJob, moved, REGION } from './support/delivery.ts';
 
 const DAY_MS = 86_400_000;
@@ -300,6 +300,27 @@ describe('cursor engine', () => {
     await wakeSinks(rig.table, ref, 1, rig.state.now);
     expect(await rig.position()).toEqual({ position: 1, due: false });
     expect(rig.got).toHaveLength(1);
+  });
+
+  test('a wake-up for what a cursor is through with, or marked for, costs no write on it', async () => {
+    const rig = await createDeliveryRig(delivered, { accounts: ['acme', 'other'] });
+    const [ref, other] = rig.refs;
+    if (!ref || !other) throw new Error('There are no accounts.');
+    await rig.say([moved(1, 'a')]);
+    await rig.drain();
+    await rig.say([moved(1, 'a')], other);
+    const written: string[] = [];
+    const table: Table = {
+      ...rig.table,
+      write: (write) => {
+        written.push(keyOf(write).pk);
+        return rig.table.write(write);
+      },
+    };
+    for (const one of [ref, other]) await wakeSinks(table, one, 1, rig.state.now);
+    expect(written).toEqual([keys.wake(ref).pk, keys.wake(other).pk]);
+    await wakeSinks(table, ref, 2, rig.state.now);
+    expect(written[2]).toBe(keys.cursor(REGION, 'erp', 'acme').pk);
   });
 
   test('a wake mark for events that came later is not deleted by an earlier wake-up', async () => {

@@ -431,6 +431,8 @@ export class CursorRuns {
   /** What fell out of retention can't be delivered any more: it is counted and said, and the cursor goes on behind it. */
   async #passOverLost(run: Run, last: number): Promise<void> {
     const first = run.window.position + 1;
+    // It stores a position itself, and an older one must not come after it.
+    run.storing = true;
     if (last >= first) {
       if (run.replay) run.counts.lost += last - first + 1;
       else {
@@ -451,6 +453,7 @@ export class CursorRuns {
     }
     run.window = new CursorWindow(last);
     run.stored = last;
+    run.storing = false;
     if (!run.replay) this.#positions.set(run.name, { position: last, ahead: '' });
   }
 }

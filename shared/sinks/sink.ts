@@ -3,6 +3,7 @@ import { typeMatches } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import {
   type AccountRef,
+  cursorPk,
   DRAIN_SHARDS,
   drainDue,
   drainDuePk,
@@ -199,12 +200,19 @@ export async function wakeSinks(
   now: number,
 ): Promise<string[]> {
   const sinks = (await listSinks(table, ref.region)).filter((sink) => follows(sink, ref.account));
+  // A drain may have been told of it in its process, and be through with it: one read for all saves a write each.
+  const cursors = await table.getMany(sinks.map(({ id }) => keys.cursor(ref.region, id, ref.account)));
+  const through = new Set(
+    cursors
+      .filter(({ mark, position }) => Math.max(Number(mark ?? 0), Number(position ?? 0)) >= sequence)
+      .map(({ pk }) => pk),
+  );
+  const behind = sinks.filter(({ id }) => !through.has(cursorPk(ref.region, id)));
   await Promise.all(
-    sinks.map((sink) =>
+    behind.map((sink) =>
       table.write({
         update: keys.cursor(ref.region, sink.id, ref.account),
         set: { sink: sink.id, mark: sequence, ...drainDue(ref.region, sink.id, ref.account, now) },
-        // A drain may have been told of it in its process, and be through with it.
         when: [
           ['mark', 'absent or <', sequence],
           ['position', 'absent or <', sequence],

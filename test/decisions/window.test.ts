@@ -57,6 +57,17 @@ describe('lanes', () => {
     expect(window.waiting).toBe(0);
   });
 
+  test('events beyond a sequence are left where they are, those of other lanes are not', () => {
+    const window = new CursorWindow(0);
+    window.add(eventsOf([1, 1, 2, 3]), all);
+    const [one, three] = [window.take(undefined, 3), window.take(undefined, 3)];
+    expect([one, three].map(sequenceOf)).toEqual([1, 3]);
+    if (one) window.settle(one);
+    expect(sequenceOf(window.take(undefined, 1)), 'both that are left are beyond').toBeUndefined();
+    expect(sequenceOf(window.take(undefined, 2))).toBe(2);
+    expect(sequenceOf(window.take())).toBe(4);
+  });
+
   test('one that is through stands behind those that wait when it comes again', () => {
     const window = new CursorWindow(0);
     window.add(eventsOf([1, 2, 3]), all);
