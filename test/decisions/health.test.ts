@@ -2,6 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  DEFAULT_DISABLE_AFTER_SECONDS,
+  DEFAULT_RETRY_SECONDS,
   enabled,
   type FailurePolicy,
   healthAfter,
@@ -308,4 +310,9 @@ describe('what is stored', () => {
     const item = { pk: 'SINKS#us', sk: 'erp', ...Object.fromEntries(names.map((name) => [name, true])) };
     expect(toHealth(item)).toEqual(healthy());
   });
+});
+
+test('unless told otherwise the schedule is that of Standard Webhooks, and five days of failure are the end', () => {
+  expect(DEFAULT_RETRY_SECONDS).toEqual([5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]);
+  expect(DEFAULT_DISABLE_AFTER_SECONDS).toBe(432_000);
 });
