@@ -14,6 +14,7 @@ import {
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DataDirError, openDataDir } from '../local/data-dir.ts';
+import { endpointId } from '../shared/checks.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { type EndpointSecrets, SecretError } from '../shared/secrets.ts';
@@ -239,7 +240,8 @@ eachTable('endpoints', (makeTable) => {
       const secret = newSecret();
       const [first, second] = [await rig.create({ url: URL, secret }), await rig.create({ url: URL })];
       if (first.kind !== 'created' || second.kind !== 'created') throw new Error('not made');
-      expect(first.endpoint.id).toMatch(/^ep_[a-z0-9]{24}$/);
+      expect(first.endpoint.id).toMatch(/^ep-[a-z0-9]{24}$/);
+      expect(endpointId.safeParse(first.endpoint.id).success, 'as one that somebody chooses').toBe(true);
       expect(first.endpoint.id).not.toBe(second.endpoint.id);
       expect(first.secret).toBe(secret);
       expect(second.secret).not.toBe(secret);

@@ -206,6 +206,13 @@ eachTable('replays', (makeTable) => {
     expect(filters).toContainEqual({ types: ['job.*'], jobFields: { jobNumber: 3 } });
   });
 
+  test('can be asked for again by the id they were given, and are not started twice', async () => {
+    const rig = await createRig(makeTable);
+    const replay = await started(rig, { from: 'beginning' });
+    expect(await started(rig, { id: replay.id, from: 'beginning' })).toEqual(replay);
+    expect(await rig.cursors()).toHaveLength(replay.accounts.length);
+  });
+
   test('show how far they are until they are done', async () => {
     const rig = await createRig(makeTable);
     const { id } = await started(rig, { from: 'beginning' });

@@ -69,7 +69,7 @@ export function createSinkOpener(deps: {
         return createWebhookSink({
           url: target,
           secrets,
-          headers: { ...record.headers, ...headers },
+          headers,
           now,
           connections: connections.of(`${region}/${id}`, concurrency),
         });

@@ -11,7 +11,8 @@
  *                       └───────────────────┘                      └──▶ parked lanes ──(retry)──▶ sink
  *
  * `runs.ts` has the cursors, the lease makes a drain the only one of its sink (`lease.ts`), `health.ts` decides what failures
- * mean, `parking.ts` keeps what was refused. Replays are cursors of their own beside the live ones, with fewer of them open at a time.
+ * mean, `parking.ts` keeps what was refused. Replays are cursors of their own beside the live ones, with fewer of them open
+ * at a time.
  */
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import type { EventDraft } from '../events/event.ts';
@@ -333,7 +334,7 @@ class Drain {
     this.#wake = undefined;
   }
 
-  // What is due
+  // The lease
 
   #keepLease(): void {
     if (this.#lease.isAging(this.#deps.now())) this.#begin(() => this.#renew());
@@ -560,7 +561,7 @@ class Drain {
     });
   }
 
-  // Storing
+  // What is said of the sink
 
   /**
    * Counts events that are lost and says so on the cell's log, if that is there yet, together with the writes that pass over

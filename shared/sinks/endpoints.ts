@@ -386,7 +386,6 @@ function toRecord(region: string, id: string, fields: Fields): SinkRecord {
 function attributesOf(record: SinkRecord, fields: Fields): { readonly [name: string]: Value | undefined } {
   return {
     ...sinkAttributes(record),
-    headers: undefined,
     headerNames: fields.headers && Object.keys(fields.headers),
     description: fields.description,
   };
@@ -433,7 +432,7 @@ function toEndpoint(item: Item): Endpoint {
 }
 
 function newEndpointId({ newId }: EndpointDeps): string {
-  return `ep_${newId()
+  return `ep-${newId()
     .replace(/[^a-z0-9]/gi, '')
     .toLowerCase()
     .slice(0, 24)}`;

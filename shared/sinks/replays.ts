@@ -235,7 +235,7 @@ function newReplayId({ now, newId }: ReplayDeps): string {
     .replace(/[^a-z0-9]/gi, '')
     .toLowerCase()
     .slice(0, 12);
-  return `rp_${now().toString(36)}${unique}`;
+  return `rp-${now().toString(36)}${unique}`;
 }
 
 const rangesOf = (item: Item): readonly Range[] => JSON.parse(String(item.ranges)) as Range[];

@@ -12,7 +12,7 @@ import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cursorPk, DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
 import type { Clause, Item, Table, TransactOutcome, Write } from '../table/table.ts';
 import type { Lease } from './lease.ts';
-import { DEFAULT_CONCURRENCY, type EventFilter, follows, passes, type Sink, toSink, wants } from './sink.ts';
+import { DEFAULT_CONCURRENCY, type EventFilter, follows, passes, type Sink, toSink } from './sink.ts';
 import { CursorWindow } from './window.ts';
 
 /** Cursors of one sink that are open at the same time: live ones, and replays beside them. */
@@ -30,6 +30,7 @@ const SHARE_EVENTS = 400;
 /** How often a drain that has work looks for what became due meanwhile: the less often, the more there is of it. */
 const LOOK_AGAIN_MS = 2_000;
 const DUE_PER_LOOK = 200;
+
 /** Whether a cursor is one of a replay, by its sort key. */
 function isReplay(name: string): boolean {
   return name.includes('#');
@@ -351,7 +352,7 @@ export class CursorRuns {
   }
 
   #wanted(run: Run, event: LoggedEvent): boolean {
-    return wants(this.#sink, event) && (run.replay === undefined || passes(run.replay.filter, event));
+    return passes(this.#sink, event) && passes(run.replay?.filter ?? {}, event);
   }
 
   /** Stores positions that have moved far, and closes cursors with nothing left to do. */

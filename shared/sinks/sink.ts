@@ -71,7 +71,7 @@ export interface EventFilter {
   readonly jobFields?: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-/** A sink as it is stored. Secrets stand elsewhere. */
+/** A sink as it is stored. Secrets, and the headers of its own that it may have, stand elsewhere: their values may be secrets too. */
 export interface SinkRecord extends EventFilter {
   readonly region: string;
   readonly id: string;
@@ -81,8 +81,6 @@ export interface SinkRecord extends EventFilter {
   /** Accounts it follows; empty for all. */
   readonly accounts: readonly string[];
   readonly types: readonly string[];
-  /** Headers that each request carries besides our own. */
-  readonly headers?: Readonly<Record<string, string>>;
   /** Lanes that may be under way at once; absent: {@link DEFAULT_CONCURRENCY}. */
   readonly concurrency?: number;
   /** At most so many deliveries a second; absent: as many as it takes. */
@@ -109,7 +107,6 @@ export function toSink(item: Item): Sink {
     ...optional('orderGroups', item.orderGroups as readonly string[] | undefined),
     ...optional('origins', item.origins as readonly string[] | undefined),
     ...optional('jobFields', fromJson<NonNullable<SinkRecord['jobFields']>>(item.jobFields)),
-    ...optional('headers', fromJson<NonNullable<SinkRecord['headers']>>(item.headers)),
     ...optional('concurrency', item.concurrency as number | undefined),
     ...optional('ratePerSecond', item.ratePerSecond as number | undefined),
     paused: item.paused === true,
@@ -135,12 +132,7 @@ export function follows(sink: SinkRecord, account: string): boolean {
   return sink.accounts.length === 0 || sink.accounts.includes(account);
 }
 
-/** Whether a sink wants an event of an account it follows. */
-export function wants(sink: SinkRecord, event: LoggedEvent): boolean {
-  return passes(sink, event);
-}
-
-/** Whether an event passes a filter. */
+/** Whether an event passes a filter: a sink's, or that of a replay. */
 export function passes(filter: EventFilter, event: LoggedEvent): boolean {
   const { types = [], orderGroups = [], origins = [], jobFields = {} } = filter;
   if (types.length > 0 && !typeMatches(event.type, types)) return false;
@@ -185,7 +177,6 @@ export function sinkAttributes(sink: SinkRecord): { readonly [attribute: string]
   return {
     ...{ kind, target, accounts, types, orderGroups, origins, concurrency, ratePerSecond, paused },
     jobFields: sink.jobFields && JSON.stringify(sink.jobFields),
-    headers: sink.headers && JSON.stringify(sink.headers),
   };
 }
 
