@@ -14,6 +14,7 @@ import {
   keys,
 } from '../table/schema.ts';
 import type { Item, Query, Table } from '../table/table.ts';
+import { EXCERPT_BYTES } from './sink.ts';
 
 /** One attempt to deliver one event. */
 export interface DeliveryEntry {
@@ -68,8 +69,6 @@ export interface DeliveryLog {
 
 /** How long entries are kept unless told. */
 const RETENTION_DAYS = 30;
-/** How much of a response, and of a reason, is kept. */
-const EXCERPT_BYTES = 1024;
 /** What health is judged by. */
 const HEALTH_MS = 86_400_000;
 const HEALTH_ATTEMPTS = 500;

@@ -74,7 +74,7 @@ export const MAX_SUSPECTS = 5;
 /** Waits are spread by so much either way, so that sinks that failed together don't come back together. */
 const JITTER = 0.2;
 /** No Retry-After is honoured beyond this. */
-const MAX_RETRY_AFTER_MS = 86_400_000;
+export const MAX_RETRY_AFTER_MS = 86_400_000;
 
 /** The wait before retry `n` (from 1) in ms, with jitter; `random` is from 0 to 1. */
 export function waitOf(retrySeconds: readonly number[], n: number, random: number): number {

@@ -11,6 +11,7 @@ import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } fro
 import { BlockList, isIP, type LookupFunction, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { urlToHttpOptions } from 'node:url';
+import { EXCERPT_BYTES } from './sink.ts';
 
 /** What answers a POST, or why nothing did. */
 export type Exchange =
@@ -71,7 +72,6 @@ interface Timeouts {
 const TIMEOUTS: Timeouts = { connectMs: 5_000, totalMs: 15_000, idleMs: 30_000 };
 const MAX_ANSWER_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
-const EXCERPT_BYTES = 1024;
 /** With several addresses: how long one is tried before the next. Node's own 250 ms is too short for far-away networks. */
 const NEXT_ADDRESS_MS = 1_500;
 

@@ -37,7 +37,7 @@ export interface DeadEvent extends Omit<ParkedEvent, 'retryAt'> {
 
 /** Events set aside for one sink at most; then the sink waits. */
 export const MAX_PARKED = 1000;
-/** How long dead events can be looked up, and sent again. */
+/** How long dead events can be looked up. They can be sent again for as long as they are in the log. */
 const DEAD_DAYS = 90;
 
 /** What parking needs. */

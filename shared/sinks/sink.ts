@@ -26,10 +26,13 @@ export interface Delivery {
   readonly replay?: boolean;
 }
 
+/** How much of an answer's body is kept, in bytes of UTF-8. */
+export const EXCERPT_BYTES = 1024;
+
 /** What a receiver answered, for the delivery log. */
 export interface Answer {
   readonly status: number;
-  /** The first 1 kB of the body, as text. */
+  /** The first {@link EXCERPT_BYTES} of the body, as text. */
   readonly excerpt: string;
 }
 

@@ -1,6 +1,7 @@
 /** The webhook sink: one signed POST per event, as the Standard Webhooks specification has it. */
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { MAX_RETRY_AFTER_MS } from './health.ts';
 import { type Connections, createConnectionPool } from './outbound.ts';
 import { DEFAULT_CONCURRENCY, type Delivery, type DeliveryOutcome, type SinkPort } from './sink.ts';
 
@@ -136,8 +137,6 @@ function disableReason(status: number, headers: IncomingHttpHeaders): string | u
   return asked ? 'The endpoint asked for no more deliveries (webhook-delivery: disable).' : undefined;
 }
 
-/** No receiver may ask for more than a day. */
-const MAX_RETRY_AFTER_MS = 86_400_000;
 /** The date of RFC 9110; anything else that JavaScript would take for one is not meant. */
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
