@@ -1,0 +1,69 @@
+/**
+ * A deployed cell as the scenario sees it: whatever the cell runs on, the scenario is written against this alone. One
+ * implementation runs the synthesized assembly on the embedded servers, see emulated.ts.
+ */
+
+/** The functions of a cell, by the names that the design gives them. */
+export type FunctionName = 'tick' | 'pollAccount' | 'wakeSinks' | 'drainSink' | 'api' | 'live' | 'operate';
+
+/** What a deployment is put into: the world outside AWS. */
+export interface Surroundings {
+  /**
+   * Host names that functions reach by https at public addresses, and what answers there: the base of a plain HTTP
+   * server on loopback. `{'us.ordering.example': 'http://127.0.0.1:4010/us'}` leads `https://us.ordering.example/api/x`
+   * to `http://127.0.0.1:4010/us/api/x`. No other host outside AWS can be reached.
+   */
+  readonly hosts: Readonly<Record<string, string>>;
+}
+
+/** A call of a function to AWS, such as `dynamodb` and `TransactWriteItems`. */
+export interface AwsCall {
+  readonly service: string;
+  readonly operation: string;
+}
+
+/** What becomes of a call. `fail`: AWS answers with its own fault. The kills end the function's process. */
+export type CallFate = 'pass' | 'fail' | 'kill before' | 'kill after';
+
+/** A running deployment of one cell. */
+export interface Deployment extends AsyncDisposable {
+  /** Of names: `prod`, and the API region, `us`. */
+  readonly stage: string;
+  readonly region: string;
+  /** The stack's outputs by their names: TableName, TopicArn, ApiUrl, … */
+  readonly outputs: Readonly<Record<string, string>>;
+  /** Where the test reaches the HTTP API, without a slash at the end: `/v1/…` is appended. */
+  readonly apiUrl: string;
+  /** What the test's own AWS clients are made with; they may do everything. */
+  readonly aws: {
+    readonly region: string;
+    readonly endpoint: string;
+    readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  };
+  /** The physical id (what `Ref` gives) of the resource at a construct path below the stack: `Polling/Polls/Queue`. */
+  physicalId(path: string): string;
+  /** Invokes a function and gives its answer. Throws {@link FunctionError} when it throws, dies or runs out of time. */
+  invoke(name: FunctionName, payload: unknown): Promise<unknown>;
+  /** The schedule comes round: invokes what it targets, and waits for it. A tick that fails is no error of this call. */
+  tick(): Promise<void>;
+  /**
+   * As if so much time went by for functions, queues and the servers of the test (`Date.now` of the test moves on as
+   * well). The schedule does not come round by it. What runs is given a little time to get done before.
+   */
+  passTime(seconds: number): Promise<void>;
+  /** What can go wrong on purpose; absent where the deployment offers no such thing. */
+  readonly faults?: {
+    /** Asked about each call that the function makes to AWS, until the other one of a function is set, or none. */
+    onCall(name: FunctionName, fate: ((call: AwsCall) => CallFate) | undefined): void;
+    /** Ends the processes of the function that are at work now, as if they had crashed; how many there were. */
+    kill(name: FunctionName): number;
+  };
+}
+
+/** An invocation did not end well. */
+export class FunctionError extends Error {
+  override readonly name = 'FunctionError';
+}
+
+/** Puts the cell into its surroundings and starts it. */
+export type Deploy = (surroundings: Surroundings) => Promise<Deployment>;
