@@ -46,9 +46,11 @@ export interface Deployment extends AsyncDisposable {
   invoke(name: FunctionName, payload: unknown): Promise<unknown>;
   /** The schedule comes round: invokes what it targets, and waits for it. A tick that fails is no error of this call. */
   tick(): Promise<void>;
+  /** Waits, a bounded time, until nothing is under way: no function at work, no message or stream record to work off. */
+  settled(): Promise<void>;
   /**
    * As if so much time went by for functions, queues and the servers of the test (`Date.now` of the test moves on as
-   * well). The schedule does not come round by it. What runs is given a little time to get done before.
+   * well). The schedule does not come round by it. Waits before until things have {@link settled}.
    */
   passTime(seconds: number): Promise<void>;
   /** What can go wrong on purpose; absent where the deployment offers no such thing. */

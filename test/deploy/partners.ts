@@ -1,0 +1,174 @@
+/** Whom a deployed cell has to do with: the ordering service, and those who take its events. */
+import { randomBytes } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
+import {
+  CreateQueueCommand,
+  DeleteMessageBatchCommand,
+  GetQueueAttributesCommand,
+  ReceiveMessageCommand,
+  SQSClient,
+} from '@aws-sdk/client-sqs';
+import { type Sandbox, startSandbox } from '../../local/sandbox/server.ts';
+import { createWorld } from '../../local/sandbox/world.ts';
+import { createReceiver, type JobwireEvent, parseMessage } from '../../receive/index.ts';
+import type { Deployment } from './deployment.ts';
+
+/** An event as somebody got it: what tells it from others, and when it may come. */
+export interface Told {
+  readonly id: string;
+  readonly type: string;
+  readonly account: string;
+  readonly sequence: number;
+}
+
+/** What is compared of an event. */
+export function told(event: Pick<JobwireEvent, 'id' | 'type' | 'source' | 'sequence'>): Told {
+  const account = event.source.split('/')[4] ?? '_cell';
+  return { id: event.id, type: event.type, account, sequence: Number(event.sequence) };
+}
+
+/** The ordering service of the region us, empty. */
+export async function startOrdering(): Promise<Sandbox> {
+  return startSandbox({ world: createWorld({ now: () => Date.now() }) });
+}
+
+/** A receiver of webhooks that verifies each request. */
+export interface WebhookReceiver extends AsyncDisposable {
+  readonly url: string;
+  readonly secret: string;
+  /** What was accepted, in the order of arrival, repetitions included. */
+  readonly events: Told[];
+  /** What was not signed as it has to be, or is no event. */
+  readonly refused: string[];
+  /** Called with each event before it is answered; what it gives is the status. */
+  answer: (event: Told) => number | Promise<number>;
+}
+
+/** Starts a receiver on loopback. */
+export async function startWebhookReceiver(): Promise<WebhookReceiver> {
+  const secret = `whsec_${randomBytes(32).toString('base64')}`;
+  const { receive } = createReceiver({ secret, now: () => Date.now() });
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    let status = 400;
+    try {
+      const event = told(await receive(Buffer.concat(chunks), request.headers));
+      status = await receiver.answer(event);
+      if (status < 300) receiver.events.push(event);
+    } catch (cause) {
+      receiver.refused.push(String(cause));
+    }
+    response.writeHead(status).end();
+  });
+  const receiver: WebhookReceiver = {
+    url: await listen(server),
+    secret,
+    events: [],
+    refused: [],
+    answer: () => 204,
+    [Symbol.asyncDispose]: () => close(server),
+  };
+  return receiver;
+}
+
+/** A queue that subscribes to the cell's topic. */
+export interface Subscriber extends Disposable {
+  /** What has come, in order, repetitions included; asks the queue for more. */
+  events(): Promise<readonly Told[]>;
+}
+
+/** Subscribes a FIFO queue of its own to the cell's topic, as its users do. */
+export async function subscribe(cell: Deployment): Promise<Subscriber> {
+  const sns = new SNSClient(cell.aws);
+  const sqs = new SQSClient(cell.aws);
+  const { QueueUrl = '' } = await sqs.send(
+    new CreateQueueCommand({ QueueName: 'subscriber.fifo', Attributes: { FifoQueue: 'true' } }),
+  );
+  const { Attributes } = await sqs.send(
+    new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['QueueArn'] }),
+  );
+  await sns.send(
+    new SubscribeCommand({
+      TopicArn: cell.outputs.TopicArn,
+      Protocol: 'sqs',
+      Endpoint: Attributes?.QueueArn,
+      Attributes: { RawMessageDelivery: 'true' },
+    }),
+  );
+  const got: Told[] = [];
+  return {
+    async events() {
+      for (;;) {
+        const { Messages = [] } = await sqs.send(
+          new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10 }),
+        );
+        if (Messages.length === 0) return got;
+        for (const { Body = '' } of Messages) got.push(told(parseMessage(Body)));
+        await sqs.send(
+          new DeleteMessageBatchCommand({
+            QueueUrl,
+            Entries: Messages.map(({ ReceiptHandle }, at) => ({ Id: String(at), ReceiptHandle })),
+          }),
+        );
+      }
+    },
+    [Symbol.dispose]() {
+      sns.destroy();
+      sqs.destroy();
+    },
+  };
+}
+
+/** A client of the HTTP API. */
+export function createApiClient(cell: Deployment, key: string) {
+  const headers = { authorization: `Bearer ${key}` };
+  return {
+    get: (path: string) => fetch(`${cell.apiUrl}${path}`, { headers }),
+    /** The whole log of an account, read by the pull feed. */
+    async feed(account: string): Promise<Told[]> {
+      const events: Told[] = [];
+      for (let after = ''; ; ) {
+        const query = after === '' ? '' : `&after=${after}`;
+        const answer = await fetch(`${cell.apiUrl}/v1/accounts/${account}/events?limit=100${query}`, { headers });
+        if (answer.status !== 200) throw new Error(`The feed of ${account} answered ${answer.status}.`);
+        const page = (await answer.json()) as { events: JobwireEvent[]; next: string; head: string };
+        events.push(...page.events.map(told));
+        if (page.next === page.head) return events;
+        after = page.next;
+      }
+    },
+    /** The ids of events as they come by a live stream, which ends when the iteration is left. */
+    async *stream(path: string): AsyncGenerator<Told> {
+      const gone = new AbortController();
+      try {
+        const answer = await fetch(`${cell.apiUrl}${path}`, { headers, signal: gone.signal });
+        if (answer.status !== 200 || !answer.body) throw new Error(`The stream answered ${answer.status}.`);
+        let text = '';
+        for await (const chunk of answer.body.pipeThrough(new TextDecoderStream())) {
+          text += chunk;
+          const blocks = text.split('\n\n');
+          text = blocks.pop() ?? '';
+          for (const block of blocks) {
+            const data = block.split('\n').filter((line) => line.startsWith('data:'));
+            if (data.length > 0) yield told(JSON.parse(data.map((line) => line.slice(5)).join('\n')));
+          }
+        }
+      } finally {
+        gone.abort();
+      }
+    },
+  };
+}
+
+async function listen(server: Server): Promise<string> {
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+function close(server: Server): Promise<void> {
+  server.closeAllConnections();
+  return new Promise((done) => server.close(() => done()));
+}
