@@ -12,7 +12,7 @@ import {
 } from '@aws-sdk/client-sqs';
 import { type Sandbox, startSandbox } from '../../local/sandbox/server.ts';
 import { createWorld } from '../../local/sandbox/world.ts';
-import { createReceiver, type JobwireEvent, parseMessage } from '../../receive/index.ts';
+import { createReceiver, type EventReference, type JobwireEvent, parseMessage } from '../../receive/index.ts';
 import type { Deployment } from './deployment.ts';
 
 /** An event as somebody got it: what tells it from others, and when it may come. */
@@ -24,7 +24,7 @@ export interface Told {
 }
 
 /** What is compared of an event. */
-export function told(event: Pick<JobwireEvent, 'id' | 'type' | 'source' | 'sequence'>): Told {
+export function told(event: Pick<EventReference, 'id' | 'type' | 'source' | 'sequence'>): Told {
   const account = event.source.split('/')[4] ?? '_cell';
   return { id: event.id, type: event.type, account, sequence: Number(event.sequence) };
 }
@@ -132,7 +132,9 @@ export function createApiClient(cell: Deployment, key: string) {
       const events: Told[] = [];
       for (let after = ''; ; ) {
         const query = after === '' ? '' : `&after=${after}`;
-        const answer = await fetch(`${cell.apiUrl}/v1/accounts/${account}/events?limit=100${query}`, { headers });
+        const answer = await fetch(`${cell.apiUrl}/v1/accounts/${account}/events?limit=100${query}`, {
+          headers,
+        });
         if (answer.status !== 200) throw new Error(`The feed of ${account} answered ${answer.status}.`);
         const page = (await answer.json()) as { events: JobwireEvent[]; next: string; head: string };
         events.push(...page.events.map(told));

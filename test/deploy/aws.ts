@@ -1,0 +1,431 @@
+/**
+ * AWS as functions reach it: every call is checked against the caller's role, handed to the embedded server that plays
+ * the service, and, where it changed the state table, told to whoever follows the table's stream.
+ */
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AwsCall, CallFate } from './deployment.ts';
+import type { Access, Role } from './iam.ts';
+import { ACCOUNT, queueName, secretArn } from './template.ts';
+
+/** Who calls. Without a role: the test, who may do everything. */
+export interface Caller {
+  readonly role: Role | undefined;
+  /** Asked before each call, after the role has allowed it. */
+  readonly fate: (call: AwsCall) => CallFate;
+  /** Ends the caller's process. */
+  readonly kill: () => void;
+}
+
+/** A table as calls about it have to be understood. */
+export interface TableKeys {
+  readonly arn: string;
+  readonly partitionKey: string;
+  readonly sortKey: string;
+  /** Partition keys of its indexes. */
+  readonly indexes: ReadonlyMap<string, string>;
+  /** Whether its stream is followed. */
+  readonly streamed: boolean;
+}
+
+/** A key or an item, in DynamoDB's own notation. */
+export type Image = { readonly [attribute: string]: unknown };
+
+/** A change of a streamed table, in the order in which they were acknowledged. No image: it was deleted. */
+export interface Change {
+  readonly table: string;
+  readonly keys: Image;
+  readonly newImage: Image | undefined;
+}
+
+interface Options {
+  readonly region: string;
+  readonly dynamoEndpoint: string;
+  readonly fauxqsEndpoint: string;
+  readonly tables: ReadonlyMap<string, TableKeys>;
+  /** Whether the image of a change is wanted, by the keys alone: to read it again costs a call. */
+  readonly wants: (table: string, keys: Image) => boolean;
+  readonly onChange: (change: Change) => void;
+  /** A queue may have got a message. */
+  readonly onQueue: () => void;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+type Body = Record<string, unknown>;
+
+/** The part of AWS that functions use. */
+export class Aws {
+  readonly secrets: SecretsManager;
+  readonly #options: Options;
+
+  constructor(options: Options) {
+    this.#options = options;
+    this.secrets = new SecretsManager(options.region);
+  }
+
+  /** Serves one request of the HTTP server that stands for AWS to this caller. */
+  async serve(caller: Caller, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const text = await textOf(request);
+    const call = parseCall(request, text);
+    const answer = await this.#answer(caller, call, text, request);
+    if (!answer) {
+      request.socket.destroy();
+      return;
+    }
+    response.writeHead(answer.status, {
+      'content-type': answer.contentType,
+      'x-amzn-requestid': randomUUID(),
+    });
+    response.end(answer.body);
+  }
+
+  /** A call that AWS makes itself in the name of a role: event sources do. Throws when it is not answered well. */
+  async call(caller: Caller, service: 'sqs', operation: string, body: Body): Promise<Body> {
+    const text = JSON.stringify(body);
+    const answer = await this.#answer(caller, { service, operation, body }, text);
+    if (answer?.status !== 200)
+      throw new Error(`${operation} was answered ${answer?.status}: ${answer?.body}`);
+    return JSON.parse(answer.body || '{}');
+  }
+
+  async #answer(
+    caller: Caller,
+    call: Call,
+    text: string,
+    request?: IncomingMessage,
+  ): Promise<Answer | undefined> {
+    const denied = caller.role && this.#accesses(call).find((access) => !caller.role?.may(access));
+    if (denied) return accessDenied(call.service, caller.role, denied);
+    const fate = caller.fate(call);
+    if (fate === 'kill before') {
+      caller.kill();
+      return undefined;
+    }
+    if (fate === 'fail') return awsFault(call.service, 'InternalServerError', 'Injected.', 500);
+    const answer = await this.#forward(call, text, request);
+    if (answer.status === 200) {
+      if (call.service === 'dynamodb') await this.#follow(call);
+      if (/^(SendMessage|Publish)/.test(call.operation)) this.#options.onQueue();
+    }
+    if (fate !== 'kill after') return answer;
+    caller.kill();
+    return undefined;
+  }
+
+  async #forward(call: Call, text: string, request?: IncomingMessage): Promise<Answer> {
+    if (call.service === 'secretsmanager') return this.secrets.answer(call.operation, call.body);
+    const { dynamoEndpoint, fauxqsEndpoint } = this.#options;
+    const json = 'application/x-amz-json-1.0';
+    const headers: Record<string, string> = {
+      'content-type': call.service === 'sns' ? 'application/x-www-form-urlencoded' : json,
+      authorization: String(
+        request?.headers.authorization ?? AUTHORIZATION(this.#options.region, call.service),
+      ),
+      'x-amz-date': String(request?.headers['x-amz-date'] ?? '20260101T000000Z'),
+    };
+    if (call.service !== 'sns') headers['x-amz-target'] = `${TARGETS[call.service]}.${call.operation}`;
+    const answer = await fetch(call.service === 'dynamodb' ? dynamoEndpoint : fauxqsEndpoint, {
+      method: 'POST',
+      headers,
+      body: text,
+    });
+    return {
+      status: answer.status,
+      contentType: answer.headers.get('content-type') ?? json,
+      body: await answer.text(),
+    };
+  }
+
+  /** What the role has to allow for a call. */
+  #accesses({ service, operation, body }: Call): Access[] {
+    const { region, tables } = this.#options;
+    switch (service) {
+      case 'dynamodb':
+        return dynamoAccesses(operation, body, tables);
+      case 'sqs': {
+        const action = operation.replace(/Batch$/, '');
+        return [
+          {
+            action: `sqs:${action}`,
+            resource: `arn:aws:sqs:${region}:${ACCOUNT}:${queueName(String(body.QueueUrl))}`,
+          },
+        ];
+      }
+      case 'sns':
+        return [{ action: `sns:${operation.replace(/Batch$/, '')}`, resource: String(body.TopicArn) }];
+      case 'secretsmanager':
+        return [
+          {
+            action: `secretsmanager:${operation}`,
+            resource: this.secrets.arnOf(String(body.SecretId ?? body.Name)),
+          },
+        ];
+    }
+  }
+
+  /** Tells the changes that a call has made to streamed tables. */
+  async #follow({ operation, body }: Call): Promise<void> {
+    for (const { table, item, key } of writesOf(operation, body)) {
+      const known = this.#options.tables.get(table);
+      if (!known?.streamed) continue;
+      const of = (item ?? key ?? {}) as Image;
+      const keys = { [known.partitionKey]: of[known.partitionKey], [known.sortKey]: of[known.sortKey] };
+      if (!this.#options.wants(table, keys)) continue;
+      this.#options.onChange({ table, keys, newImage: item ?? (await this.#read(table, keys)) });
+    }
+  }
+
+  async #read(TableName: string, Key: Image): Promise<Image | undefined> {
+    const body = { TableName, Key, ConsistentRead: true };
+    const answer = await this.#forward(
+      { service: 'dynamodb', operation: 'GetItem', body },
+      JSON.stringify(body),
+    );
+    return (JSON.parse(answer.body) as { Item?: Image }).Item;
+  }
+}
+
+// Calls as they come over the wire
+
+type Service = 'dynamodb' | 'sqs' | 'sns' | 'secretsmanager';
+
+interface Call extends AwsCall {
+  readonly service: Service;
+  readonly body: Body;
+}
+
+const TARGETS: Readonly<Record<string, string>> = {
+  dynamodb: 'DynamoDB_20120810',
+  sqs: 'AmazonSQS',
+  secretsmanager: 'secretsmanager',
+};
+const AUTHORIZATION = (region: string, service: string) =>
+  `AWS4-HMAC-SHA256 Credential=local/20260101/${region}/${service}/aws4_request, SignedHeaders=host, Signature=0`;
+
+function parseCall(request: IncomingMessage, text: string): Call {
+  const [prefix, operation = ''] = String(request.headers['x-amz-target'] ?? '').split('.');
+  const service = Object.keys(TARGETS).find((name) => TARGETS[name] === prefix);
+  if (service) return { service: service as Service, operation, body: JSON.parse(text || '{}') };
+  const form = Object.fromEntries(new URLSearchParams(text));
+  if (form.Action && form.Version === '2010-03-31')
+    return { service: 'sns', operation: form.Action, body: form };
+  throw new Error(`A call to AWS is not known here: ${request.headers['x-amz-target'] ?? form.Action}.`);
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+// DynamoDB
+
+interface Part {
+  readonly TableName: string;
+  readonly Item?: Image;
+  readonly Key?: Image;
+}
+
+/** Transactions and batches are allowed part by part. */
+function dynamoAccesses(operation: string, body: Body, tables: ReadonlyMap<string, TableKeys>): Access[] {
+  const known = (name: unknown): TableKeys => {
+    const table = tables.get(String(name));
+    if (!table) throw new Error(`${operation} is about a table that the template does not have.`);
+    return table;
+  };
+  const access = (action: string, table: TableKeys, images: readonly Image[]): Access => ({
+    action: `dynamodb:${action}`,
+    resource: table.arn,
+    context: { 'dynamodb:LeadingKeys': images.map((image) => textOfKey(image[table.partitionKey])) },
+  });
+  switch (operation) {
+    case 'Query': {
+      const table = known(body.TableName);
+      const index = body.IndexName === undefined ? undefined : String(body.IndexName);
+      const key = index === undefined ? table.partitionKey : (table.indexes.get(index) ?? '');
+      return [
+        {
+          action: 'dynamodb:Query',
+          resource: index === undefined ? table.arn : `${table.arn}/index/${index}`,
+          context: { 'dynamodb:LeadingKeys': [queriedKey(body, key)] },
+        },
+      ];
+    }
+    case 'GetItem':
+    case 'PutItem':
+    case 'UpdateItem':
+    case 'DeleteItem': {
+      const part = body as unknown as Part;
+      return [access(operation, known(part.TableName), [part.Item ?? part.Key ?? {}])];
+    }
+    case 'BatchGetItem':
+      return Object.entries(body.RequestItems as Record<string, { Keys: Image[] }>).map(([name, { Keys }]) =>
+        access(operation, known(name), Keys),
+      );
+    case 'BatchWriteItem':
+      return Object.entries(body.RequestItems as Record<string, Record<string, Part>[]>).map(
+        ([name, requests]) =>
+          access(
+            operation,
+            known(name),
+            requests.map(({ PutRequest, DeleteRequest }) => PutRequest?.Item ?? DeleteRequest?.Key ?? {}),
+          ),
+      );
+    case 'TransactWriteItems':
+      return transactParts(body).map(([kind, part]) =>
+        access(kind === 'ConditionCheck' ? 'ConditionCheckItem' : `${kind}Item`, known(part.TableName), [
+          part.Item ?? part.Key ?? {},
+        ]),
+      );
+    case 'TransactGetItems':
+      return (body.TransactItems as { Get: Part }[]).map(({ Get }) =>
+        access('GetItem', known(Get.TableName), [Get.Key ?? {}]),
+      );
+    default:
+      return [{ action: `dynamodb:${operation}`, resource: known(body.TableName).arn }];
+  }
+}
+
+function transactParts(body: Body): [string, Part][] {
+  return (body.TransactItems as Record<string, Part>[]).flatMap((item) => Object.entries(item));
+}
+
+/** What a call writes; `item` where all of it is in the call. */
+function writesOf(operation: string, body: Body): { table: string; item?: Image; key?: Image }[] {
+  const one = (part: Part) => ({
+    table: part.TableName,
+    ...(part.Item ? { item: part.Item } : { key: part.Key ?? {} }),
+  });
+  switch (operation) {
+    case 'PutItem':
+    case 'UpdateItem':
+    case 'DeleteItem':
+      return [one(body as unknown as Part)];
+    case 'BatchWriteItem':
+      return Object.entries(body.RequestItems as Record<string, Record<string, Part>[]>).flatMap(
+        ([TableName, requests]) =>
+          requests.map(({ PutRequest, DeleteRequest }) =>
+            one({ ...(PutRequest ?? DeleteRequest), TableName }),
+          ),
+      );
+    case 'TransactWriteItems':
+      return transactParts(body)
+        .filter(([kind]) => kind !== 'ConditionCheck')
+        .map(([, part]) => one(part));
+    default:
+      return [];
+  }
+}
+
+function queriedKey(body: Body, key: string): string {
+  const names = (body.ExpressionAttributeNames ?? {}) as Record<string, string>;
+  const values = (body.ExpressionAttributeValues ?? {}) as Image;
+  for (const [, name = '', value = ''] of String(body.KeyConditionExpression).matchAll(
+    /([#\w]+)\s*=\s*(:\w+)/g,
+  )) {
+    if ((names[name] ?? name) === key) return textOfKey(values[value]);
+  }
+  throw new Error('A query does not say which partition it is about.');
+}
+
+function textOfKey(value: unknown): string {
+  return String(Object.values((value ?? {}) as object)[0]);
+}
+
+// Errors as AWS answers them
+
+function accessDenied(service: Service, role: Role | undefined, { action, resource }: Access): Answer {
+  const what = `User: ${role?.arn} is not authorized to perform: ${action} on resource: ${resource} because no identity-based policy allows the ${action} action`;
+  return service === 'sns'
+    ? awsFault(service, 'AuthorizationError', what, 403)
+    : awsFault(service, 'AccessDeniedException', what, 400);
+}
+
+function awsFault(service: Service, code: string, message: string, status: number): Answer {
+  if (service === 'sns') {
+    return {
+      status,
+      contentType: 'text/xml',
+      body: `<ErrorResponse><Error><Type>Sender</Type><Code>${code}</Code><Message>${message}</Message></Error></ErrorResponse>`,
+    };
+  }
+  const body = JSON.stringify({ __type: `com.amazon.coral.service#${code}`, message, Message: message });
+  return { status, contentType: 'application/x-amz-json-1.0', body };
+}
+
+// Secrets Manager
+
+interface Secret {
+  readonly name: string;
+  text: string;
+  version: string;
+  deletedAt: number | undefined;
+}
+
+/** As much of Secrets Manager as functions and operators use, in memory. */
+class SecretsManager {
+  readonly #region: string;
+  readonly #secrets = new Map<string, Secret>();
+
+  constructor(region: string) {
+    this.#region = region;
+  }
+
+  /** Every secret text there is: none of it belongs into a log. */
+  texts(): string[] {
+    return [...this.#secrets.values()].map(({ text }) => text);
+  }
+
+  arnOf(id: string): string {
+    return id.startsWith('arn:') ? id : secretArn(this.#region, id);
+  }
+
+  create(name: string, text: string): void {
+    this.#secrets.set(name, { name, text, version: randomUUID(), deletedAt: undefined });
+  }
+
+  answer(operation: string, body: Body): Answer {
+    const name = String(body.SecretId ?? body.Name).replace(/^arn:.*:secret:(.*)-[A-Za-z0-9]{6}$/, '$1');
+    const found = this.#secrets.get(name);
+    const ARN = this.arnOf(name);
+    const fault = (code: string, message: string) => awsFault('secretsmanager', code, message, 400);
+    const well = (answer: Body): Answer => ({
+      status: 200,
+      contentType: 'application/x-amz-json-1.1',
+      body: JSON.stringify({ ARN, Name: name, ...answer }),
+    });
+    if (operation === 'CreateSecret') {
+      if (found) return fault('ResourceExistsException', 'The secret is there already.');
+      this.create(name, String(body.SecretString));
+      return well({ VersionId: this.#secrets.get(name)?.version });
+    }
+    if (!found) return fault('ResourceNotFoundException', "Secrets Manager can't find the specified secret.");
+    if (found.deletedAt !== undefined && operation !== 'RestoreSecret') {
+      return fault('InvalidRequestException', 'The secret is marked for deletion.');
+    }
+    switch (operation) {
+      case 'GetSecretValue':
+        return well({ SecretString: found.text, VersionId: found.version, VersionStages: ['AWSCURRENT'] });
+      case 'DescribeSecret':
+        return well({ VersionIdsToStages: { [found.version]: ['AWSCURRENT'] } });
+      case 'PutSecretValue':
+      case 'UpdateSecret':
+        Object.assign(found, { text: String(body.SecretString), version: randomUUID() });
+        return well({ VersionId: found.version });
+      case 'DeleteSecret':
+        if (body.ForceDeleteWithoutRecovery) this.#secrets.delete(name);
+        else found.deletedAt = Date.now();
+        return well({ DeletionDate: Date.now() / 1000 });
+      case 'RestoreSecret':
+        found.deletedAt = undefined;
+        return well({});
+      default:
+        throw new Error(`${operation} of Secrets Manager is not known here.`);
+    }
+  }
+}

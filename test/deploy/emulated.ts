@@ -1,0 +1,398 @@
+/**
+ * A cell deployed without AWS: the synthesized stack on the embedded servers. Tables, queues, topics and secrets are made
+ * as the template has them, the bundles run in processes of their own (lambda.ts), with what the template grants and no
+ * more (iam.ts, aws.ts), and are invoked as it says (event-sources.ts, rest-api.ts). Nothing leaves loopback.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, request as httpRequest, type RequestListener, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { CreateTableCommand, type CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
+import { CreateTopicCommand } from '@aws-sdk/client-sns';
+import { CreateQueueCommand } from '@aws-sdk/client-sqs';
+import { startDynamo, startFauxqs } from '../../local/embedded.ts';
+import { type Certificate, makeCertificate } from '../support/certificates.ts';
+import { Aws, type Caller, type TableKeys } from './aws.ts';
+import { clockAhead, setClockAhead } from './clock.ts';
+import type { AwsCall, CallFate, Deployment, FunctionName, Surroundings } from './deployment.ts';
+import {
+  type EventSource,
+  followQueue,
+  followStream,
+  type Mapping,
+  type StreamSource,
+} from './event-sources.ts';
+import { Role } from './iam.ts';
+import { Lambda } from './lambda.ts';
+import type { Routes } from './network.ts';
+import { createRestApi } from './rest-api.ts';
+import { queueName, type Resource, StackTemplate, type Value } from './template.ts';
+
+/** Processes of one function, at most, whatever the template allows: the machine has few cores. */
+const MOST_ENVIRONMENTS = 3;
+const SETTLED_WITHIN_MS = 20_000;
+const PROBE_EVERY_MS = 10;
+/** So long nothing has to be under way: what one function has done wakes the next. */
+const QUIET_PROBES = 3;
+const KEPT_LINES = 2_000;
+
+/** Where the functions are in the tree of constructs. */
+const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
+  tick: 'Polling/Tick',
+  pollAccount: 'Polling/PollAccount',
+  wakeSinks: 'Delivery/WakeSinks',
+  drainSink: 'Delivery/DrainSink',
+  api: 'Api/Function',
+  live: 'Api/Live',
+  operate: 'Operate/Function',
+};
+
+/** What else the emulation can tell of its cell. */
+export interface Emulated extends Deployment {
+  /** Requests that a role did not allow, in sentences. */
+  denied(): string[];
+  /** What roles allow and no request needed: `tick: dynamodb:Query on …`. */
+  unused(): string[];
+  /** Where functions wanted to connect to, and nothing of theirs is. */
+  strayed(): string[];
+  /** What functions have written, by their construct paths. */
+  lines(): readonly string[];
+  /** Lines that hold any part of a secret. */
+  leaks(): string[];
+}
+
+/** Deploys a stack of the assembly. */
+export async function deployEmulated(
+  assembly: string,
+  stack: string,
+  surroundings: Surroundings,
+): Promise<Emulated> {
+  const template = new StackTemplate(assembly, stack);
+  const stage = stack.split('-')[1] ?? '';
+  const region = stack.split('-')[2] ?? '';
+  const closing: (() => Promise<unknown> | unknown)[] = [];
+  const close = async () => {
+    for (const end of closing.splice(0).reverse()) await end();
+  };
+  try {
+    return await start();
+  } catch (cause) {
+    await close();
+    throw cause;
+  }
+
+  async function start(): Promise<Emulated> {
+    const dynamo = await startDynamo();
+    closing.push(() => dynamo.stop());
+    const fauxqs = await startFauxqs();
+    closing.push(() => fauxqs.stop());
+    closing.push(() => setClockAhead(0));
+    const folder = await mkdtemp(join(tmpdir(), 'jobwire-deploy-'));
+    closing.push(() => rm(folder, { recursive: true }));
+    const authority = makeCertificate('Jobwire test authority', { authority: true });
+    const caFile = join(folder, 'ca.pem');
+    await writeFile(caFile, authority.certPem);
+
+    const client = dynamo.client();
+    for (const table of tablesOf(template))
+      await client.send(new CreateTableCommand(toTable(template, table)));
+    const sqs = fauxqs.sqs();
+    for (const queue of inOrderOfNeed(template.ofType('AWS::SQS::Queue'))) {
+      await sqs.send(new CreateQueueCommand(toQueue(template, queue)));
+    }
+    const sns = fauxqs.sns();
+    for (const { id, properties } of template.ofType('AWS::SNS::Topic')) {
+      const Attributes: Record<string, string> = properties.FifoTopic === true ? { FifoTopic: 'true' } : {};
+      await sns.send(new CreateTopicCommand({ Name: template.ref(id).split(':').at(-1), Attributes }));
+    }
+
+    const sources: EventSource[] = [];
+    let stream: StreamSource | undefined;
+    const nudge = () => {
+      for (const source of sources) source.nudge();
+    };
+    const aws = new Aws({
+      region: template.region,
+      dynamoEndpoint: dynamo.endpoint,
+      fauxqsEndpoint: fauxqs.endpoint,
+      tables: new Map(tablesOf(template).map((table) => [template.ref(table.id), keysOf(template, table)])),
+      wants: (table, keys) => stream?.wants(table, keys) ?? false,
+      onChange: (change) => stream?.push(change),
+      onQueue: nudge,
+    });
+    for (const { properties } of template.ofType('AWS::SecretsManager::Secret')) {
+      if (properties.GenerateSecretString) {
+        aws.secrets.create(String(template.resolve(properties.Name)), randomBytes(24).toString('hex'));
+      }
+    }
+
+    // The world outside, and AWS for each function by itself: so it is known who calls.
+    const outside = await listen(createSecureServer(certificates(authority), forwardTo(surroundings.hosts)));
+    closing.push(outside.close);
+    const lines: string[] = [];
+    const strayed: string[] = [];
+    const fates = new Map<string, (call: AwsCall) => CallFate>();
+    const functions = new Map<string, { path: string; fn: Lambda; caller: Caller; role: Role }>();
+    for (const resource of template.ofType('AWS::Lambda::Function')) {
+      const { path, properties } = resource;
+      const [roleId = ''] = (properties.Role as { 'Fn::GetAtt': [string] })['Fn::GetAtt'];
+      const role = new Role(template, roleId, path);
+      const caller: Caller = {
+        role,
+        fate: (call) => fates.get(path)?.(call) ?? 'pass',
+        kill: () => fn.kill(),
+      };
+      const serve: RequestListener = (request, response) => {
+        aws.serve(caller, request, response).catch((cause) => {
+          strayed.push(`${path}: ${cause instanceof Error ? cause.message : cause}`);
+          request.socket.destroy();
+        });
+      };
+      const front = await listen(createSecureServer(certificates(authority), serve));
+      closing.push(front.close);
+      const routes: Routes = {
+        ...Object.fromEntries(Object.keys(surroundings.hosts).map((host) => [host, outside.port])),
+        [`*.${template.region}.amazonaws.com`]: front.port,
+      };
+      const logs = String((template.resolve(properties.LoggingConfig) as { LogGroup?: string })?.LogGroup);
+      const onLine = (line: string) => {
+        lines.push(`${path}: ${line}`);
+        if (lines.length > KEPT_LINES) lines.shift();
+        const group = `arn:aws:logs:${template.region}:000000000000:log-group:${logs}:log-stream:0`;
+        for (const action of ['logs:CreateLogStream', 'logs:PutLogEvents'])
+          role.may({ action, resource: group });
+      };
+      const onRefused = (destination: string) => strayed.push(`${path} to ${destination}`);
+      const fn = new Lambda(template, resource, MOST_ENVIRONMENTS, { routes, caFile, onLine, onRefused });
+      closing.push(() => fn.close());
+      functions.set(fn.arn, { path, fn, caller, role });
+    }
+    const byPath = (path: string) => {
+      const found = [...functions.values()].find((candidate) => candidate.path === path);
+      if (!found) throw new Error(`The template has no function ${path}.`);
+      return found;
+    };
+    const named = (name: FunctionName) => byPath(FUNCTIONS[name]);
+    const byArn = (arn: string) => {
+      const found = functions.get(arn);
+      if (!found) throw new Error(`The template has no function ${arn}.`);
+      return found;
+    };
+
+    for (const resource of template.ofType('AWS::Lambda::EventSourceMapping')) {
+      const name = String(template.resolve(resource.properties.FunctionName));
+      const found = [...functions.values()].find(({ fn }) => fn.name === name || fn.arn === name);
+      if (!found) throw new Error(`${resource.path} is for a function that is not there.`);
+      const mapping: Mapping = { template, resource, aws, ...found };
+      const isQueue = String(template.resolve(resource.properties.EventSourceArn)).includes(':sqs:');
+      if (!isQueue) stream = followStream(mapping);
+      const source = isQueue ? followQueue(mapping) : (stream as EventSource);
+      sources.push(source);
+      closing.push(() => source.stop());
+    }
+
+    const api = await listen(createRestApi(template, (arn) => byArn(arn).fn));
+    closing.push(api.close);
+    const everybody: Caller = { role: undefined, fate: () => 'pass', kill: () => {} };
+    const open = await listen(
+      createServer((request, response) => {
+        aws.serve(everybody, request, response).catch((cause) => {
+          strayed.push(`the test: ${cause}`);
+          request.socket.destroy();
+        });
+      }),
+    );
+    closing.push(open.close);
+
+    const settled = async () => {
+      const deadline = performance.now() + SETTLED_WITHIN_MS;
+      for (let quiet = 0; quiet < QUIET_PROBES && performance.now() < deadline; await sleep(PROBE_EVERY_MS)) {
+        const busy = await Promise.all(sources.map((source) => source.busy()));
+        quiet = busy.includes(true) ? 0 : quiet + 1;
+      }
+    };
+
+    return {
+      stage,
+      region,
+      outputs: template.outputs(),
+      apiUrl: `http://127.0.0.1:${api.port}/${stage}`,
+      aws: {
+        region: template.region,
+        endpoint: `http://127.0.0.1:${open.port}`,
+        credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+      },
+      physicalId: (path) => template.ref(template.at(path).id),
+      invoke: (name, payload) => named(name).fn.invoke(payload),
+      async tick() {
+        for (const { path, properties } of template.ofType('AWS::Scheduler::Schedule')) {
+          if (properties.State !== 'ENABLED') throw new Error(`${path} is not enabled.`);
+          const { Arn, RoleArn } = properties.Target as { Arn: Value; RoleArn: { 'Fn::GetAtt': [string] } };
+          const { fn } = byArn(String(template.resolve(Arn)));
+          const scheduler = new Role(template, RoleArn['Fn::GetAtt'][0], path);
+          if (!scheduler.may({ action: 'lambda:InvokeFunction', resource: fn.arn })) {
+            throw new Error(scheduler.denied[0]);
+          }
+          await fn.invoke({}).catch(() => {});
+        }
+      },
+      settled,
+      async passTime(seconds) {
+        await settled();
+        setClockAhead(clockAhead() + seconds * 1000);
+        for (const { fn } of functions.values()) fn.tellClock();
+        nudge();
+      },
+      faults: {
+        onCall(name, fate) {
+          if (fate) fates.set(FUNCTIONS[name], fate);
+          else fates.delete(FUNCTIONS[name]);
+        },
+        kill: (name) => named(name).fn.kill(),
+      },
+      denied: () => [...functions.values()].flatMap(({ role }) => role.denied),
+      unused: () =>
+        [...functions.values()].flatMap(({ path, role }) =>
+          role.unused().map((grant) => `${path}: ${grant}`),
+        ),
+      strayed: () => strayed,
+      lines: () => lines,
+      leaks: () => lines.filter((line) => secretsOf(aws).some((secret) => line.includes(secret))),
+      [Symbol.asyncDispose]: close,
+    };
+  }
+}
+
+// Resources as the embedded servers make them
+
+function tablesOf(template: StackTemplate): readonly Resource[] {
+  return [...template.ofType('AWS::DynamoDB::GlobalTable'), ...template.ofType('AWS::DynamoDB::Table')];
+}
+
+/** Without its stream, for with one the embedded server slows to a crawl. */
+function toTable(template: StackTemplate, { id, properties }: Resource): CreateTableCommandInput {
+  const { AttributeDefinitions, KeySchema, GlobalSecondaryIndexes, BillingMode } = template.resolve(
+    properties,
+  ) as CreateTableCommandInput;
+  return {
+    TableName: template.ref(id),
+    AttributeDefinitions,
+    KeySchema,
+    GlobalSecondaryIndexes,
+    BillingMode,
+  };
+}
+
+function keysOf(template: StackTemplate, { id, properties }: Resource): TableKeys {
+  const { KeySchema, GlobalSecondaryIndexes = [] } = template.resolve(properties) as CreateTableCommandInput;
+  const [partition, sort] = KeySchema ?? [];
+  return {
+    arn: String(template.resolve({ 'Fn::GetAtt': [id, 'Arn'] })),
+    partitionKey: partition?.AttributeName ?? '',
+    sortKey: sort?.AttributeName ?? '',
+    indexes: new Map(
+      GlobalSecondaryIndexes.map((index) => [
+        index.IndexName ?? '',
+        index.KeySchema?.[0]?.AttributeName ?? '',
+      ]),
+    ),
+    streamed: properties.StreamSpecification !== undefined,
+  };
+}
+
+/** Queues of dead letters before those that point to them. */
+function inOrderOfNeed(queues: readonly Resource[]): readonly Resource[] {
+  return [...queues].sort(
+    (a, b) =>
+      Number(a.properties.RedrivePolicy !== undefined) - Number(b.properties.RedrivePolicy !== undefined),
+  );
+}
+
+const QUEUE_ATTRIBUTES = [
+  'VisibilityTimeout',
+  'MessageRetentionPeriod',
+  'DelaySeconds',
+  'ReceiveMessageWaitTimeSeconds',
+  'FifoQueue',
+  'ContentBasedDeduplication',
+] as const;
+
+function toQueue(template: StackTemplate, { id, properties }: Resource) {
+  const Attributes: Record<string, string> = {};
+  for (const name of QUEUE_ATTRIBUTES) {
+    if (properties[name] !== undefined) Attributes[name] = String(template.resolve(properties[name]));
+  }
+  if (properties.RedrivePolicy)
+    Attributes.RedrivePolicy = JSON.stringify(template.resolve(properties.RedrivePolicy));
+  return { QueueName: queueName(template.ref(id)), Attributes };
+}
+
+/** Every text in secrets that is long enough to be one. */
+function secretsOf(aws: Aws): string[] {
+  return aws.secrets.texts().flatMap((text) => text.match(/[A-Za-z0-9+/=_-]{20,}/g) ?? []);
+}
+
+// Servers
+
+interface Listening {
+  readonly port: number;
+  readonly close: () => Promise<void>;
+}
+
+async function listen(server: Server): Promise<Listening> {
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((done) => {
+        server.close(() => done());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** A certificate for whatever name is asked for. */
+function certificates(issuer: Certificate) {
+  const contexts = new Map<string, SecureContext>();
+  const contextOf = (name: string) => {
+    const known = contexts.get(name);
+    if (known) return known;
+    const { certPem, keyPem } = makeCertificate(name, { issuer });
+    const context = createSecureContext({ cert: certPem, key: keyPem });
+    contexts.set(name, context);
+    return context;
+  };
+  return {
+    SNICallback: (name: string, done: (error: Error | null, context?: SecureContext) => void) =>
+      done(null, contextOf(name)),
+  };
+}
+
+/** Hands requests on to the plain servers behind the names. */
+function forwardTo(hosts: Readonly<Record<string, string>>): RequestListener {
+  return (request, response) => {
+    const base = new URL(hosts[String(request.headers.host)] ?? 'http://127.0.0.1:9');
+    const onward = httpRequest(
+      {
+        host: base.hostname,
+        port: base.port,
+        path: `${base.pathname.replace(/\/$/, '')}${request.url}`,
+        method: request.method,
+        headers: { ...request.headers, host: base.host },
+      },
+      (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+        answer.once('error', () => response.destroy());
+      },
+    );
+    onward.once('error', () => request.socket.destroy());
+    response.once('close', () => onward.destroy());
+    request.pipe(onward);
+  };
+}

@@ -1,0 +1,140 @@
+/** What a role may do by the policies of the template, and which of it was made use of. */
+import type { Resource, StackTemplate, Value } from './template.ts';
+
+/** One request as IAM sees it. */
+export interface Access {
+  /** `dynamodb:PutItem` */
+  readonly action: string;
+  readonly resource: string;
+  /** Condition keys and their values. */
+  readonly context?: Readonly<Record<string, readonly string[]>>;
+}
+
+interface Statement {
+  readonly Effect: 'Allow' | 'Deny';
+  readonly Action: readonly string[];
+  readonly Resource: readonly string[];
+  readonly Condition: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
+}
+
+/** A role: its policies, what was asked of it and denied, and what was granted and used. */
+export class Role {
+  readonly name: string;
+  readonly arn: string;
+  /** Each request that was denied, in a sentence. */
+  readonly denied: string[] = [];
+  readonly #statements: readonly Statement[];
+  readonly #used = new Set<string>();
+
+  constructor(template: StackTemplate, id: string, name: string) {
+    this.name = name;
+    this.arn = String(template.resolve({ 'Fn::GetAtt': [id, 'Arn'] }));
+    this.#statements = policiesOf(template, id).flatMap((policy) =>
+      (template.resolve(policy.Statement as Value) as Record<string, never>[]).map(toStatement),
+    );
+  }
+
+  /** Whether it may; a denial is kept. Throws for conditions that are not known here. */
+  may(access: Access): boolean {
+    const fitting = this.#statements.filter((statement) => fits(statement, access));
+    const granted = fitting.filter(({ Effect }) => Effect === 'Allow');
+    if (granted.length === 0 || fitting.some(({ Effect }) => Effect === 'Deny')) {
+      const about = Object.entries(access.context ?? {}).map(([key, values]) => ` with ${key} ${values}`);
+      this.denied.push(`${this.name} may not ${access.action} on ${access.resource}${about.join('')}.`);
+      return false;
+    }
+    for (const statement of granted) this.#used.add(grantName(statement, access.action));
+    return true;
+  }
+
+  /** Actions of statements that no request needed: `dynamodb:Query on LOG#us#*, PARKED#us#*`. */
+  unused(): string[] {
+    return this.#statements
+      .filter(({ Effect }) => Effect === 'Allow')
+      .flatMap((statement) => statement.Action.map((action) => grantName(statement, action)))
+      .filter((grant) => !this.#used.has(grant));
+  }
+}
+
+function policiesOf(template: StackTemplate, roleId: string): Record<string, Value>[] {
+  const role = template.get(roleId);
+  if (role.properties.ManagedPolicyArns)
+    throw new Error(`${role.path} has managed policies, which are not known here.`);
+  const inline = (role.properties.Policies ?? []) as { PolicyDocument: Record<string, Value> }[];
+  const attached = template
+    .ofType('AWS::IAM::Policy')
+    .filter(({ properties }) => refers(properties.Roles, roleId))
+    .map(({ properties }: Resource) => properties as unknown as { PolicyDocument: Record<string, Value> });
+  return [...inline, ...attached].map(({ PolicyDocument }) => PolicyDocument);
+}
+
+function refers(list: Value | undefined, id: string): boolean {
+  return Array.isArray(list) && list.some((item) => (item as { Ref?: string }).Ref === id);
+}
+
+function toStatement(raw: Record<string, never>): Statement {
+  for (const part of ['NotAction', 'NotResource', 'Principal']) {
+    if (part in raw) throw new Error(`A policy uses ${part}, which is not known here.`);
+  }
+  const { Effect, Action, Resource, Condition = {} } = raw as unknown as Statement;
+  return {
+    Effect,
+    Action: listOf(Action),
+    Resource: listOf(Resource),
+    Condition: Object.fromEntries(
+      Object.entries(Condition).map(([operator, keys]) => [
+        operator,
+        Object.fromEntries(Object.entries(keys).map(([key, values]) => [key, listOf(values)])),
+      ]),
+    ),
+  };
+}
+
+function fits(statement: Statement, { action, resource, context = {} }: Access): boolean {
+  return (
+    statement.Action.some((pattern) => like(action.toLowerCase(), pattern.toLowerCase())) &&
+    statement.Resource.some((pattern) => like(resource, pattern)) &&
+    Object.entries(statement.Condition).every(([operator, keys]) =>
+      Object.entries(keys).every(([key, wanted]) => holds(operator, context[key], wanted)),
+    )
+  );
+}
+
+function holds(operator: string, values: readonly string[] | undefined, wanted: readonly string[]): boolean {
+  const [quantifier, test] = operator.includes(':') ? operator.split(':') : ['ForAnyValue', operator];
+  if (test === 'Null') return wanted.includes(String(values === undefined));
+  const one = (value: string): boolean => {
+    switch (test) {
+      case 'StringEquals':
+      case 'Bool':
+        return wanted.includes(value);
+      case 'StringLike':
+      case 'ArnLike':
+        return wanted.some((pattern) => like(value, pattern));
+      default:
+        throw new Error(`A policy has the condition ${operator}, which is not known here.`);
+    }
+  };
+  // "For all values" holds for none as well.
+  return quantifier === 'ForAllValues' ? (values ?? []).every(one) : (values ?? []).some(one);
+}
+
+/** `*` stands for any text, `?` for any character. */
+function like(text: string, pattern: string): boolean {
+  const source = pattern
+    .replace(/[.+^${}()|[\]\\]/g, '\\$&')
+    .replaceAll('*', '.*')
+    .replaceAll('?', '.');
+  return new RegExp(`^${source}$`, 's').test(text);
+}
+
+function grantName(statement: Statement, action: string): string {
+  const granted = statement.Action.find((pattern) => like(action.toLowerCase(), pattern.toLowerCase()));
+  const keys = statement.Condition['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'];
+  const on = keys ?? statement.Resource.map((arn) => arn.split(':').slice(5).join(':'));
+  return `${granted} on ${on.join(', ')}`;
+}
+
+function listOf<T>(value: T | readonly T[]): readonly T[] {
+  return Array.isArray(value) ? value : [value as T];
+}

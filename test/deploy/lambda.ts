@@ -1,0 +1,228 @@
+/** A function of the template: its bundle in processes of its own, as many as work is given to it at once. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { clockAhead } from './clock.ts';
+import { FunctionError } from './deployment.ts';
+import type { Routes } from './network.ts';
+import type { FromRuntime, ToRuntime } from './runtime.ts';
+import type { Resource, StackTemplate } from './template.ts';
+
+const RUNTIME = fileURLToPath(new URL('./runtime.ts', import.meta.url));
+const TIMES_CHECKED_EVERY_MS = 100;
+
+/** What a function is put into. */
+export interface LambdaHost {
+  readonly routes: Routes;
+  /** A PEM file of the authority behind the certificates of all that is reached by https. */
+  readonly caFile: string;
+  /** Told of every line that a function writes. */
+  readonly onLine: (line: string) => void;
+  /** Told of every attempt to leave the routes. */
+  readonly onRefused: (destination: string) => void;
+}
+
+/** Takes parts of an answer as a function streams it. */
+export type OnPart = (bytes: Buffer) => void;
+
+interface Invocation {
+  readonly payload: unknown;
+  readonly onPart: OnPart | undefined;
+  readonly done: (answer: unknown) => void;
+  readonly fail: (cause: FunctionError) => void;
+}
+
+/** An execution environment: one process, one invocation at a time. */
+interface Environment {
+  readonly child: ChildProcess;
+  readonly exited: Promise<void>;
+  ready: boolean;
+  work: (Invocation & { readonly deadline: number }) | undefined;
+}
+
+/** A deployed function. */
+export class Lambda {
+  readonly name: string;
+  readonly arn: string;
+  readonly timeoutMs: number;
+  /** How many environments there may be at once. */
+  readonly limit: number;
+  readonly #host: LambdaHost;
+  readonly #taskRoot: string;
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #environments = new Set<Environment>();
+  readonly #waiting: Invocation[] = [];
+  readonly #timer: NodeJS.Timeout;
+  #closed = false;
+
+  constructor(template: StackTemplate, resource: Resource, most: number, host: LambdaHost) {
+    const { properties } = resource;
+    const major = /^nodejs(\d+)\.x$/.exec(String(properties.Runtime))?.[1];
+    if (process.versions.node.split('.')[0] !== major) {
+      throw new Error(
+        `${resource.path} runs on ${properties.Runtime}, and this is Node ${process.versions.node}.`,
+      );
+    }
+    this.name = template.ref(resource.id);
+    this.arn = String(template.resolve({ 'Fn::GetAtt': [resource.id, 'Arn'] }));
+    this.timeoutMs = Number(properties.Timeout) * 1000;
+    this.limit = Math.min(most, Number(properties.ReservedConcurrentExecutions ?? most));
+    this.#host = host;
+    this.#taskRoot = template.assetOf(resource);
+    if (!existsSync(this.#taskRoot)) throw new Error(`The bundle of ${resource.path} is not there.`);
+    const own = (template.resolve(properties.Environment) ?? {}) as { Variables?: Record<string, string> };
+    const logging = (template.resolve(properties.LoggingConfig) ?? {}) as { LogGroup?: string };
+    this.#env = {
+      // What the runtime gives every function.
+      PATH: process.env.PATH ?? '',
+      LANG: 'en_US.UTF-8',
+      TZ: ':UTC',
+      _HANDLER: String(properties.Handler),
+      LAMBDA_TASK_ROOT: this.#taskRoot,
+      LAMBDA_RUNTIME_DIR: '/var/runtime',
+      AWS_REGION: template.region,
+      AWS_DEFAULT_REGION: template.region,
+      AWS_ACCESS_KEY_ID: 'ASIAEMULATED',
+      AWS_SECRET_ACCESS_KEY: 'emulated',
+      AWS_SESSION_TOKEN: 'emulated',
+      AWS_EXECUTION_ENV: `AWS_Lambda_${properties.Runtime}`,
+      AWS_LAMBDA_INITIALIZATION_TYPE: 'on-demand',
+      AWS_LAMBDA_FUNCTION_NAME: this.name,
+      AWS_LAMBDA_FUNCTION_VERSION: '$LATEST',
+      AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(properties.MemorySize),
+      AWS_LAMBDA_LOG_GROUP_NAME: logging.LogGroup ?? `/aws/lambda/${this.name}`,
+      AWS_LAMBDA_LOG_STREAM_NAME: '2026/01/01/[$LATEST]0',
+      ...own.Variables,
+      // Read when the process starts; the runtime takes it away.
+      NODE_EXTRA_CA_CERTS: host.caFile,
+    };
+    this.#timer = setInterval(() => this.#endOverdue(), TIMES_CHECKED_EVERY_MS);
+  }
+
+  /** Invocations that run or wait for an environment. */
+  get busy(): number {
+    return [...this.#environments].filter(({ work }) => work).length + this.#waiting.length;
+  }
+
+  /** Gives the answer. Throws {@link FunctionError} when it throws, dies or runs out of time. */
+  invoke(payload: unknown, onPart?: OnPart): Promise<unknown> {
+    return new Promise((done, fail) => {
+      if (this.#closed) return fail(new FunctionError(`${this.name} is no longer there.`));
+      this.#waiting.push({ payload: structuredClone(payload), onPart, done, fail });
+      this.#assign();
+    });
+  }
+
+  /** Ends the processes that are at work, as if they had crashed; how many there were. */
+  kill(): number {
+    const atWork = [...this.#environments].filter(({ work }) => work);
+    for (const environment of atWork) this.#end(environment, 'The process ended with signal SIGKILL.');
+    return atWork.length;
+  }
+
+  /** Tells all processes how far the clock is ahead. */
+  tellClock(): void {
+    for (const { child } of this.#environments) tell(child, { kind: 'clock', clockAheadMs: clockAhead() });
+  }
+
+  /** Ends all processes and waits until they are gone. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    const environments = [...this.#environments];
+    for (const invocation of this.#waiting.splice(0))
+      invocation.fail(new FunctionError('It was never begun.'));
+    for (const environment of environments) this.#end(environment, 'The deployment is gone.');
+    await Promise.all(environments.map(({ exited }) => exited));
+  }
+
+  #assign(): void {
+    while (this.#waiting.length > 0) {
+      const free = [...this.#environments].find(({ ready, work }) => ready && !work);
+      if (!free) break;
+      const invocation = this.#waiting.shift() as Invocation;
+      const deadline = Date.now() + this.timeoutMs;
+      free.work = { ...invocation, deadline };
+      tell(free.child, { kind: 'invoke', payload: invocation.payload, deadline, arn: this.arn });
+    }
+    const starting = [...this.#environments].filter(({ ready }) => !ready).length;
+    const wanted = Math.min(this.#waiting.length - starting, this.limit - this.#environments.size);
+    for (let at = 0; at < wanted; at += 1) this.#start();
+  }
+
+  #start(): void {
+    const child = spawn(process.execPath, [RUNTIME], {
+      cwd: this.#taskRoot,
+      env: this.#env,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    const exited = new Promise<void>((done) => child.once('close', () => done()));
+    const environment: Environment = { child, exited, ready: false, work: undefined };
+    this.#environments.add(environment);
+    for (const pipe of [child.stdout, child.stderr]) {
+      let rest = '';
+      pipe?.setEncoding('utf8').on('data', (text: string) => {
+        const lines = (rest + text).split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) this.#host.onLine(line);
+      });
+    }
+    child.on('message', (message: FromRuntime) => this.#hear(environment, message));
+    child.once('error', (cause) =>
+      this.#end(environment, `The process could not be started: ${cause.message}`),
+    );
+    child.once('exit', (code, signal) => this.#end(environment, `The process ended with ${signal ?? code}.`));
+  }
+
+  #hear(environment: Environment, message: FromRuntime): void {
+    const { work } = environment;
+    switch (message.kind) {
+      case 'up':
+        tell(environment.child, { kind: 'start', routes: this.#host.routes, clockAheadMs: clockAhead() });
+        break;
+      case 'ready':
+        environment.ready = true;
+        this.#assign();
+        break;
+      case 'part':
+        work?.onPart?.(Buffer.from(message.bytes, 'base64'));
+        break;
+      case 'answer':
+        environment.work = undefined;
+        work?.done(message.answer);
+        this.#assign();
+        break;
+      case 'failed':
+        // Before it was ready, the process ends, and whoever waits for it is told.
+        if (!work) return this.#end(environment, message.error);
+        environment.work = undefined;
+        work.fail(new FunctionError(message.error));
+        this.#assign();
+        break;
+      case 'refused':
+        this.#host.onRefused(message.destination);
+        break;
+    }
+  }
+
+  #endOverdue(): void {
+    for (const environment of this.#environments) {
+      if (environment.work && Date.now() > environment.work.deadline) {
+        this.#end(environment, `Task timed out after ${this.timeoutMs / 1000} seconds.`);
+      }
+    }
+  }
+
+  #end(environment: Environment, reason: string): void {
+    if (!this.#environments.delete(environment)) return;
+    environment.child.kill('SIGKILL');
+    // Without an invocation it died as it started: whoever has waited longest is told.
+    const work = environment.work ?? (environment.ready ? undefined : this.#waiting.shift());
+    work?.fail(new FunctionError(reason));
+    if (!this.#closed) this.#assign();
+  }
+}
+
+function tell(child: ChildProcess, message: ToRuntime): void {
+  if (child.connected) child.send(message, () => {});
+}

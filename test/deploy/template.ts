@@ -1,0 +1,243 @@
+/** Reads a stack of a synthesized assembly, and says what its resources are called once they are there. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A value of a template: it may hold intrinsic functions. */
+export type Value = string | number | boolean | null | readonly Value[] | { readonly [name: string]: Value };
+
+/** A resource of a template. */
+export interface Resource {
+  readonly id: string;
+  readonly type: string;
+  /** Below the stack: `Polling/Polls/Queue`. */
+  readonly path: string;
+  readonly properties: { readonly [name: string]: Value };
+}
+
+/** The account that everything belongs to. */
+export const ACCOUNT = '000000000000';
+
+/** A stack as it was synthesized. */
+export class StackTemplate {
+  readonly name: string;
+  /** The AWS region. */
+  readonly region: string;
+  readonly resources: readonly Resource[];
+  readonly #byId: ReadonlyMap<string, Resource>;
+  readonly #outputs: { readonly [name: string]: { readonly Value: Value } };
+  readonly #assembly: string;
+
+  constructor(assembly: string, name: string) {
+    const read = (file: string) => JSON.parse(readFileSync(join(assembly, file), 'utf8'));
+    const { artifacts } = read('manifest.json');
+    const template = read(artifacts[name].properties.templateFile);
+    this.name = name;
+    this.region = artifacts[name].environment.split('/').at(-1);
+    this.#assembly = assembly;
+    this.#outputs = template.Outputs ?? {};
+    this.resources = Object.entries<Record<string, never>>(template.Resources).map(([id, raw]) => ({
+      id,
+      type: raw.Type ?? '',
+      path: pathOf(raw.Metadata?.['aws:cdk:path'] ?? id, name),
+      properties: raw.Properties ?? {},
+    }));
+    this.#byId = new Map(this.resources.map((resource) => [resource.id, resource]));
+  }
+
+  ofType(type: string): readonly Resource[] {
+    return this.resources.filter((resource) => resource.type === type);
+  }
+
+  /** The resource with this logical id. Throws when there is none. */
+  get(id: string): Resource {
+    const resource = this.#byId.get(id);
+    if (!resource) throw new Error(`The template has no ${id}.`);
+    return resource;
+  }
+
+  /** The resource at a construct path below the stack. Throws when there is none. */
+  at(path: string): Resource {
+    const resource = this.resources.find((candidate) => candidate.path === path);
+    if (!resource) throw new Error(`The template has nothing at ${path}.`);
+    return resource;
+  }
+
+  /** The resource whose ARN this is; for what points elsewhere by `Fn::GetAtt`. */
+  byArn(arn: string): Resource {
+    const resource = this.resources.find(
+      ({ id }) => attribute(this, id, 'Arn') === arn || attribute(this, id, 'StreamArn') === arn,
+    );
+    if (!resource) throw new Error(`The template has nothing with the ARN ${arn}.`);
+    return resource;
+  }
+
+  /** The values of the stack's outputs. */
+  outputs(): Record<string, string> {
+    return Object.fromEntries(
+      Object.entries(this.#outputs).map(([name, { Value }]) => [name, String(this.resolve(Value))]),
+    );
+  }
+
+  /** Where the unpacked code of a function lies. */
+  assetOf(fn: Resource): string {
+    const { S3Key } = fn.properties.Code as { S3Key: string };
+    return join(this.#assembly, `asset.${S3Key.replace(/\.zip$/, '')}`);
+  }
+
+  /** What `Ref` gives for a resource. */
+  ref(id: string): string {
+    const { type, properties } = this.get(id);
+    const named = (name: string) => this.#text(properties[name]) ?? generatedName(this.name, id);
+    switch (type) {
+      case 'AWS::DynamoDB::GlobalTable':
+      case 'AWS::DynamoDB::Table':
+        return named('TableName');
+      case 'AWS::SQS::Queue':
+        return `https://sqs.${this.region}.amazonaws.com/${ACCOUNT}/${named('QueueName')}`;
+      case 'AWS::SNS::Topic':
+        return this.#arn('sns', named('TopicName'));
+      case 'AWS::SecretsManager::Secret':
+        return secretArn(this.region, named('Name'));
+      case 'AWS::Lambda::Function':
+        return named('FunctionName');
+      case 'AWS::ApiGateway::Stage':
+        return this.#text(properties.StageName) ?? 'prod';
+      case 'AWS::ApiGateway::RestApi':
+        return 'restapi0';
+      case 'AWS::Logs::LogGroup':
+        return named('LogGroupName');
+      default:
+        return generatedName(this.name, id);
+    }
+  }
+
+  /** A value with its intrinsic functions carried out. Throws for those that are not known here. */
+  resolve(value: Value | undefined): unknown {
+    if (Array.isArray(value)) return value.map((item) => this.resolve(item));
+    if (typeof value !== 'object' || value === null) return value;
+    const object = value as { readonly [name: string]: Value };
+    const [name = '', argument] = Object.entries(object)[0] ?? [];
+    if (Object.keys(object).length !== 1 || !(name === 'Ref' || name.startsWith('Fn::'))) {
+      return Object.fromEntries(Object.entries(object).map(([key, item]) => [key, this.resolve(item)]));
+    }
+    switch (name) {
+      case 'Ref':
+        return this.#refOrPseudo(String(argument));
+      case 'Fn::GetAtt': {
+        const [id = '', ...rest] =
+          typeof argument === 'string' ? argument.split('.') : (argument as string[]);
+        return attribute(this, id, rest.join('.'));
+      }
+      case 'Fn::Join': {
+        const [separator, items] = argument as [string, Value];
+        return (this.resolve(items) as string[]).join(separator);
+      }
+      case 'Fn::Select': {
+        const [at, items] = argument as [number, Value];
+        return (this.resolve(items) as unknown[])[Number(at)];
+      }
+      case 'Fn::Split': {
+        const [separator, text] = argument as [string, Value];
+        return String(this.resolve(text)).split(separator);
+      }
+      case 'Fn::Sub': {
+        const [text, variables] =
+          typeof argument === 'string' ? [argument, {}] : (argument as [string, object]);
+        return text.replace(/\$\{(!?)([^}]+)\}/g, (_, literal: string, key: string) => {
+          if (literal) return `\${${key}}`;
+          if (key in variables) return String(this.resolve((variables as Record<string, Value>)[key]));
+          return String(key.includes('.') ? this.resolve({ 'Fn::GetAtt': key }) : this.#refOrPseudo(key));
+        });
+      }
+      default:
+        throw new Error(`The template uses ${name}, which is not known here.`);
+    }
+  }
+
+  #refOrPseudo(id: string): string {
+    switch (id) {
+      case 'AWS::AccountId':
+        return ACCOUNT;
+      case 'AWS::Region':
+        return this.region;
+      case 'AWS::Partition':
+        return 'aws';
+      case 'AWS::URLSuffix':
+        return 'amazonaws.com';
+      case 'AWS::StackName':
+        return this.name;
+      default:
+        return this.ref(id);
+    }
+  }
+
+  #text(value: Value | undefined): string | undefined {
+    return value === undefined ? undefined : String(this.resolve(value));
+  }
+
+  #arn(service: string, name: string): string {
+    return `arn:aws:${service}:${this.region}:${ACCOUNT}:${name}`;
+  }
+}
+
+/** The ARN of a secret: Secrets Manager puts six characters of its own behind the name. */
+export function secretArn(region: string, name: string): string {
+  return `arn:aws:secretsmanager:${region}:${ACCOUNT}:secret:${name}-Abc123`;
+}
+
+/** What `Fn::GetAtt` gives; `undefined` where the resource has no such attribute. */
+function attribute(template: StackTemplate, id: string, name: string): string | undefined {
+  const { type, properties } = template.get(id);
+  const ref = template.ref(id);
+  const arn = (service: string, rest: string) => `arn:aws:${service}:${template.region}:${ACCOUNT}:${rest}`;
+  switch (`${type} ${name}`) {
+    case 'AWS::DynamoDB::GlobalTable Arn':
+    case 'AWS::DynamoDB::Table Arn':
+      return arn('dynamodb', `table/${ref}`);
+    case 'AWS::DynamoDB::GlobalTable StreamArn':
+    case 'AWS::DynamoDB::Table StreamArn':
+      return properties.StreamSpecification
+        ? arn('dynamodb', `table/${ref}/stream/2026-01-01T00:00:00.000`)
+        : undefined;
+    case 'AWS::SQS::Queue Arn':
+      return arn('sqs', queueName(ref));
+    case 'AWS::SQS::Queue QueueName':
+      return queueName(ref);
+    case 'AWS::SNS::Topic TopicArn':
+    case 'AWS::SNS::Topic Arn':
+      return ref;
+    case 'AWS::SNS::Topic TopicName':
+      return ref.split(':').at(-1);
+    case 'AWS::SecretsManager::Secret Arn':
+      return ref;
+    case 'AWS::Lambda::Function Arn':
+      return arn('lambda', `function:${ref}`);
+    case 'AWS::Logs::LogGroup Arn':
+      return arn('logs', `log-group:${ref}:*`);
+    case 'AWS::IAM::Role Arn':
+      return `arn:aws:iam::${ACCOUNT}:role/${ref}`;
+    case 'AWS::KMS::Key Arn':
+      return arn('kms', `key/${ref}`);
+    case 'AWS::ApiGateway::RestApi RootResourceId':
+      return ROOT;
+    default:
+      return undefined;
+  }
+}
+
+/** The id of the root of a REST API's paths. */
+export const ROOT = 'root';
+
+/** The name of the queue behind a URL. */
+export function queueName(url: string): string {
+  return url.split('/').at(-1) ?? '';
+}
+
+/** As CloudFormation makes names up: the stack's, the resource's, and something of its own. */
+function generatedName(stack: string, id: string): string {
+  return `${stack.slice(0, 24)}-${id.slice(0, 24)}-X1Y2Z3`;
+}
+
+function pathOf(path: string, stack: string): string {
+  return path.replace(`${stack}/`, '').replace(/\/Resource$/, '');
+}
