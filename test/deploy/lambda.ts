@@ -194,10 +194,10 @@ export class Lambda {
         break;
       case 'failed':
         // Before it was ready, the process ends, and whoever waits for it is told.
-        if (!work) return this.#end(environment, message.error);
         environment.work = undefined;
-        work.fail(new FunctionError(message.error));
-        this.#assign();
+        work?.fail(new FunctionError(message.error));
+        if (work) this.#assign();
+        else this.#end(environment, message.error);
         break;
       case 'refused':
         this.#host.onRefused(message.destination);

@@ -8,7 +8,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sandbox } from '../../local/sandbox/server.ts';
 import type { SandboxAccount } from '../../local/sandbox/world.ts';
 import type { Deploy, Deployment } from './deployment.ts';
-import { operateStandIn } from './operate-stand-in.ts';
 import {
   createApiClient,
   type Subscriber,
@@ -66,8 +65,11 @@ export function scenario(name: string, deploy: Deploy): void {
       return upstream;
     }
 
-    async function operate(act: Readonly<Record<string, unknown>>): Promise<unknown> {
-      return operateStandIn(cell, act);
+    /** An operator's command, which has to be done. */
+    async function operate(command: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>> {
+      const answer = (await cell.invoke('operate', command)) as Record<string, unknown>;
+      expect(answer).not.toHaveProperty('error');
+      return answer;
     }
 
     /** Waits until something is so; the schedule comes round meanwhile, minute by minute. */
