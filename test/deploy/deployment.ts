@@ -53,6 +53,8 @@ export interface Deployment extends AsyncDisposable {
    * well). The schedule does not come round by it. Waits before until things have {@link settled}.
    */
   passTime(seconds: number): Promise<void>;
+  /** What must never happen, in sentences: requests that AWS would deny, connections to elsewhere. Empty when all is well. */
+  complaints(): readonly string[];
   /** What can go wrong on purpose; absent where the deployment offers no such thing. */
   readonly faults?: {
     /** Asked about each call that the function makes to AWS, until the other one of a function is set, or none. */

@@ -54,12 +54,8 @@ const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
 
 /** What else the emulation can tell of its cell. */
 export interface Emulated extends Deployment {
-  /** Requests that a role did not allow, in sentences. */
-  denied(): string[];
   /** What roles allow and no request needed: `tick: dynamodb:Query on …`. */
   unused(): string[];
-  /** Where functions wanted to connect to, and nothing of theirs is. */
-  strayed(): string[];
   /** What functions have written, by their construct paths. */
   lines(): readonly string[];
   /** Lines that hold any part of a secret. */
@@ -265,12 +261,11 @@ export async function deployEmulated(
         },
         kill: (name) => named(name).fn.kill(),
       },
-      denied: () => [...functions.values()].flatMap(({ role }) => role.denied),
+      complaints: () => [...[...functions.values()].flatMap(({ role }) => role.denied), ...strayed],
       unused: () =>
         [...functions.values()].flatMap(({ path, role }) =>
           role.unused().map((grant) => `${path}: ${grant}`),
         ),
-      strayed: () => strayed,
       lines: () => lines,
       leaks: () => lines.filter((line) => secretsOf(aws).some((secret) => line.includes(secret))),
       [Symbol.asyncDispose]: close,

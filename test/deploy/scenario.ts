@@ -96,6 +96,7 @@ export function scenario(name: string, deploy: Deploy, { faults }: { readonly fa
         await cell.settled();
         const found = await probe();
         if (found !== undefined) return found;
+        expect(cell.complaints()).toEqual([]);
       }
       throw new Error(`In ${MINUTES} minutes it did not come about that ${what}.`);
     }
@@ -109,6 +110,7 @@ export function scenario(name: string, deploy: Deploy, { faults }: { readonly fa
       do {
         const found = await probe();
         if (found !== undefined) return found;
+        expect(cell.complaints()).toEqual([]);
         await sleep(PROBE_EVERY_MS);
       } while (performance.now() < deadline);
       throw new Error(`It did not come about that ${what}.`);
