@@ -30,6 +30,8 @@ export const TickEnv = z.object({
   ...cell,
   ...log,
   JOBWIRE_POLL_QUEUE_URL: url,
+  /** For accounts that are polled one at a time. */
+  JOBWIRE_LONE_POLL_QUEUE_URL: url,
   JOBWIRE_DRAIN_QUEUE_URL: url,
   /** The topic that the cell's built-in sink publishes to. */
   JOBWIRE_TOPIC_ARN: text,

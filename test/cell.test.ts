@@ -438,6 +438,7 @@ describe('while a region fails', () => {
       region: 'us',
       topicArn: 'arn:of:a:topic',
       sendPolls: async (messages) => void queued.push(...messages.map(({ account }) => account)),
+      sendLonePolls: async (messages) => void queued.push(...messages.map(({ account }) => account)),
       sendDrains: async () => {},
       telemetry: { tick() {} },
     });
@@ -937,6 +938,7 @@ describe('what is heard of a service (pure)', () => {
           baselined: true,
           failuresBeforeAlarm: 3,
           regionFails,
+          phase: 0,
         },
         START,
         START + 500,

@@ -197,6 +197,7 @@ describe('stream filter', () => {
 describe('queues', () => {
   test.each([
     ['PollingPolls', 'PollingPollAccount'],
+    ['PollingLonePolls', 'PollingPollAccount'],
     ['DeliveryDrains', 'DeliveryDrainSink'],
   ])(
     '%s: a message stays hidden while its work may go on, and failures end in a queue that alarms',
@@ -215,25 +216,41 @@ describe('queues', () => {
   );
 
   test('a failed poll is not delivered again, and one not begun within its claim is forgotten', () => {
-    const [, { Properties: polls }] = one('AWS::SQS::Queue', /^PollingPollsQueue/);
-    expect(polls).toMatchObject({
-      RedrivePolicy: { maxReceiveCount: 1 },
-      MessageRetentionPeriod: CLAIM_SECONDS,
-    });
+    for (const id of [/^PollingPollsQueue/, /^PollingLonePollsQueue/]) {
+      expect(one('AWS::SQS::Queue', id)[1].Properties).toMatchObject({
+        RedrivePolicy: { maxReceiveCount: 1 },
+        MessageRetentionPeriod: CLAIM_SECONDS,
+      });
+    }
     const [, { Properties: fn }] = one('AWS::Lambda::Function', FUNCTIONS.pollAccount.id);
     expect(Number(fn.Timeout)).toBeLessThan(CLAIM_SECONDS);
+  });
+
+  test('accounts are polled ten at a time, and suspects alone, each by the same function', () => {
+    const settings = (id: RegExp) => one('AWS::Lambda::EventSourceMapping', id)[1].Properties;
+    const polls = settings(/^PollingPollAccount.*PollingPollsQueue/);
+    const alone = settings(/^PollingPollAccount.*PollingLonePollsQueue/);
+    expect([polls, alone]).toMatchObject([
+      { BatchSize: 10, MaximumBatchingWindowInSeconds: 1, ScalingConfig: { MaximumConcurrency: 50 } },
+      { BatchSize: 1, ScalingConfig: { MaximumConcurrency: 5 } },
+    ]);
+    expect(alone.FunctionName).toEqual(polls.FunctionName);
+    expect(alone.EventSourceArn).not.toEqual(polls.EventSourceArn);
   });
 
   test('consumers are limited by their event source, never by a reserve that would throttle good messages', () => {
     for (const name of ['pollAccount', 'drainSink'] as const) {
       const [, { Properties: fn }] = one('AWS::Lambda::Function', FUNCTIONS[name].id);
       expect(fn).not.toHaveProperty('ReservedConcurrentExecutions');
-      const prefix = FUNCTIONS[name].id.source.replace(/\[.*$/, '').slice(1);
-      const [, { Properties: mapping }] = one('AWS::Lambda::EventSourceMapping', new RegExp(`^${prefix}`));
-      expect(mapping).toMatchObject({
-        ScalingConfig: { MaximumConcurrency: 50 },
-        FunctionResponseTypes: ['ReportBatchItemFailures'],
-      });
+      const prefix = new RegExp(FUNCTIONS[name].id.source.replace(/\[.*$/, ''));
+      const mappings = all('AWS::Lambda::EventSourceMapping').filter(([id]) => prefix.test(id));
+      expect(mappings.length).toBeGreaterThan(0);
+      for (const [, { Properties: mapping }] of mappings) {
+        expect(mapping).toMatchObject({
+          ScalingConfig: { MaximumConcurrency: expect.any(Number) },
+          FunctionResponseTypes: ['ReportBatchItemFailures'],
+        });
+      }
     }
   });
 });
@@ -398,6 +415,7 @@ describe('permissions', () => {
     };
     const context = { getRemainingTimeInMillis: () => 60_000 };
     const polls: { account: string }[] = [];
+    const lonePolls: { account: string }[] = [];
     const drains: { sink: string }[] = [];
     const sendDrains = async (messages: readonly { sink: string }[]) => void drains.push(...messages);
     const tick = createTickHandler({
@@ -405,6 +423,7 @@ describe('permissions', () => {
       topicArn: 'arn:aws:sns:us-east-1:111122223333:events.fifo',
       standardTopicArn: 'arn:aws:sns:us-east-1:111122223333:events-standard',
       sendPolls: async (messages) => void polls.push(...messages),
+      sendLonePolls: async (messages) => void lonePolls.push(...messages),
       sendDrains,
       telemetry,
     });
@@ -455,7 +474,10 @@ describe('permissions', () => {
     expect(drains).toContainEqual({ sink: TOPIC_SINK });
     rig.pass(60);
     await tick({}, context);
-    expect(polls).toEqual([{ account: 'acme' }]);
+    expect(polls).toEqual([{ account: 'acme', dueAt: expect.any(Number) }]);
+    rig.pass(CLAIM_SECONDS);
+    await tick({}, context);
+    expect(lonePolls, 'its poll never reported').toMatchObject([{ account: 'acme' }]);
     const message = { messageId: '1', body: JSON.stringify({ sink: TOPIC_SINK }) };
     for (let n = 0; n < 2; n += 1) {
       rig.pass(1);

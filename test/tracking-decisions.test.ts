@@ -154,7 +154,7 @@ describe('what a poll means for its account (rule 11)', () => {
       const at = BASELINE + n * MINUTE;
       const next = transition(
         result,
-        { status, account: { pollIntervalSeconds: 60 }, baselined: true, failuresBeforeAlarm: 3 },
+        { status, account: { pollIntervalSeconds: 60 }, baselined: true, failuresBeforeAlarm: 3, phase: 0 },
         at,
         at + 500,
       );
