@@ -474,7 +474,7 @@ describe('permissions', () => {
     expect(drains).toContainEqual({ sink: TOPIC_SINK });
     rig.pass(60);
     await tick({}, context);
-    expect(polls).toEqual([{ account: 'acme', dueAt: expect.any(Number) }]);
+    expect(polls.map(({ account }) => account)).toEqual(['acme', 'acme']);
     rig.pass(CLAIM_SECONDS);
     await tick({}, context);
     expect(lonePolls, 'its poll never reported').toMatchObject([{ account: 'acme' }]);
