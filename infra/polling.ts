@@ -29,7 +29,7 @@ export const POLLS = {
   maxReceiveCount: 1,
 } as const;
 /** Few at a time: they are there to be found out, and the queue is for those that are not well. */
-export const LONE_POLLS = { ...POLLS, batchSize: 1, batchingSeconds: 0, maxConcurrency: 5 } as const;
+export const LONE_POLLS = { ...POLLS, batchSize: 1, batchingSeconds: 0, maxConcurrency: 10 } as const;
 const POLL_TIMEOUT = Duration.seconds(POLLS.timeoutSeconds);
 
 interface Props extends Cell {

@@ -232,7 +232,7 @@ describe('queues', () => {
     const alone = settings(/^PollingPollAccount.*PollingLonePollsQueue/);
     expect([polls, alone]).toMatchObject([
       { BatchSize: 10, MaximumBatchingWindowInSeconds: 1, ScalingConfig: { MaximumConcurrency: 50 } },
-      { BatchSize: 1, ScalingConfig: { MaximumConcurrency: 5 } },
+      { BatchSize: 1, ScalingConfig: { MaximumConcurrency: 10 } },
     ]);
     expect(alone.FunctionName).toEqual(polls.FunctionName);
     expect(alone.EventSourceArn).not.toEqual(polls.EventSourceArn);
