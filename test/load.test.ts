@@ -38,6 +38,9 @@ const MINUTE = 60_000;
 const INTERVAL_SECONDS = 120;
 const JOBS = 3;
 const SLOW_PAGES = 17;
+const { pollConcurrency } = settingsOf('prod');
+/** Between the starts of two polls. */
+const LIMIT_MS = INTERVAL_SECONDS * 1.1 * 1000;
 /** Of a hundred polls so many find a job that moved. */
 const MOVING_PERCENT = 2;
 
@@ -82,14 +85,27 @@ test('ten thousand accounts registered at one instant are each polled within the
   const [from, to] = [START + 9 * MINUTE, START + 19 * MINUTE];
   await cell.time.runUntil(to);
 
-  console.info(cell.summary(from, to));
-  const limitMs = INTERVAL_SECONDS * 1.1 * 1000;
-  const late = cell.names('healthy').flatMap((account) => {
-    const gapMs = cell.longestGap(account, from, to);
-    return gapMs > limitMs ? [`${account}: ${gapMs}`] : [];
-  });
-  expect(late).toEqual([]);
+  const measured = cell.measure(from, to);
+  console.info(measured.summary);
+  expect(cell.faults).toEqual([]);
+  expect(measured.late).toEqual([]);
+  // Where all had their turns at one time, there would be no end to it.
+  expect(measured.concurrency).toBeLessThan(pollConcurrency);
+  // Whoever was beside those that take their process with them is back among the others.
+  expect(measured.polledAlone).toEqual([...cell.names('deadly'), ...cell.names('endless')].sort());
 }, 300_000);
+
+test('a run with the same seed is the same run', async () => {
+  const nature = (n: number): Nature => (n === 77 ? 'deadly' : n % 50 === 9 ? 'failing' : 'healthy');
+  const run = async (seed: number): Promise<string> => {
+    const cell = await createCell({ accounts: 200, nature, seed });
+    await cell.time.runUntil(START + 8 * MINUTE);
+    return cell.measure(START, START + 8 * MINUTE).summary;
+  };
+  const first = await run(1);
+  expect(await run(1)).toBe(first);
+  expect(await run(2)).not.toBe(first);
+});
 
 /** What is drawn for a request of the service: half of them take 250 ms, one of a hundred 2 s. */
 function answerMs(random: Random): number {
@@ -165,8 +181,6 @@ async function createCell(options: {
       return createPollAccountHandler({ region: 'us', polling, telemetry });
     },
   });
-  const prod = stages.find(({ stage }) => stage === 'prod');
-  if (!prod) throw new Error('There is no such stage.');
   const queueOf = (
     settings: Pick<typeof POLLS, 'maxReceiveCount'> & {
       readonly batchSize: number;
@@ -183,12 +197,13 @@ async function createCell(options: {
       retentionSeconds: CLAIM_SECONDS,
     });
   const queues = {
-    polls: queueOf({ ...POLLS, maxConcurrency: prod.pollConcurrency }),
+    polls: queueOf({ ...POLLS, maxConcurrency: pollConcurrency }),
     alone: queueOf(LONE_POLLS),
   };
 
   // The tick
 
+  const alone: { account: string; at: number }[] = [];
   const ticks: { at: number; claimed: number; alone: number; ms: number }[] = [];
   const table = over(memory, time, random);
   const sendTo =
@@ -196,6 +211,7 @@ async function createCell(options: {
       if (messages.length === 0) return;
       await time.sleep(10 + 20 * random());
       for (const message of messages) {
+        if (queue === 'alone') alone.push({ account: message.account, at: now() });
         const delaySeconds = Math.max(0, Math.ceil((message.dueAt - now()) / 1000));
         queues[queue].send(JSON.stringify(message satisfies typeof PollMessage._output), delaySeconds);
       }
@@ -221,48 +237,68 @@ async function createCell(options: {
     });
   }
 
+  const namesOf = (nature: Nature) => names.filter((name) => natures.get(name) === nature);
+
+  /** Between the starts of successive complete polls, the last of which may be still to come. */
+  function longestGap(account: string, from: number, to: number): number {
+    const starts = [START, ...(pollsOf.get(account) ?? []).map(({ startedAt }) => startedAt), to];
+    const gaps = starts.map((start, at) =>
+      start < from || start > to ? 0 : start - (starts[at - 1] ?? START),
+    );
+    return Math.max(...gaps);
+  }
+
   return {
     time,
     faults,
-    names: (nature: Nature) => names.filter((name) => natures.get(name) === nature),
-    /** Between the starts of successive complete polls, and until the end. */
-    longestGap(account: string, from: number, to: number): number {
-      const starts = [...(pollsOf.get(account) ?? []).map(({ startedAt }) => startedAt), to];
-      let longest = 0;
-      for (let at = 0; at < starts.length; at += 1) {
-        const [before, start] = [starts[at - 1] ?? START, starts[at] ?? to];
-        if (start >= from) longest = Math.max(longest, start - before);
-      }
-      return longest;
+    names: namesOf,
+    /** What happened between two instants. */
+    measure(from: number, to: number) {
+      const within = ({ at }: { readonly at: number }) => at >= from && at < to;
+      const begun = ({ startedAt }: { readonly startedAt: number }) => within({ at: startedAt });
+      const perMinute = (amount: number) => Math.round(amount / ((to - from) / MINUTE));
+      const made = polls.filter(begun);
+      const [ended, ticked] = [invocations.filter(begun), ticks.filter(within)];
+      const billedMs = sum(ended.map((invocation) => invocation.billedMs));
+      const gaps = namesOf('healthy').map((account) => ({ account, ms: longestGap(account, from, to) }));
+      const most = concurrency(invocations, from, to);
+      const outcomes = Object.entries(Object.groupBy(made, ({ outcome }) => outcome));
+      const [first] = ticks;
+      return {
+        late: gaps.filter(({ ms }) => ms > LIMIT_MS),
+        concurrency: most,
+        polledAlone: [...new Set(alone.filter(within).map(({ account }) => account))].sort(),
+        summary: [
+          `${names.length} accounts every ${INTERVAL_SECONDS} s, ${(to - from) / MINUTE} minutes:`,
+          `  polls        ${perMinute(made.length)} a minute: ${outcomes.map(([outcome, some]) => `${some.length} ${outcome}`).join(', ')}`,
+          `  longest gap  ${(Math.max(...gaps.map(({ ms }) => ms)) / 1000).toFixed(1)} s of a healthy account`,
+          `  lag          ${lags(made.filter(({ account }) => natures.get(account) === 'healthy'))}; of the others ${lags(made.filter(({ account }) => natures.get(account) !== 'healthy'))}`,
+          `  invocations  ${perMinute(ended.length)} a minute, of ${(made.length / ended.length).toFixed(1)} polls`,
+          `  billed       ${Math.round(billedMs / ended.length)} ms each, ${perMinute(billedMs / 1000)} s a minute`,
+          `  concurrency  ${most} at most; before that ${concurrency(invocations, START, from)}`,
+          `  claims       ${perMinute(sum(ticked.map(({ claimed }) => claimed)))} a minute, ${sum(ticked.map((tick) => tick.alone))} alone in all`,
+          `  ticks        ${Math.max(...ticked.map(({ ms }) => ms))} ms at most; the first, of ${first?.claimed} claims, ${first?.ms} ms`,
+          `  dead         ${queues.polls.dead.length} in batches, ${queues.alone.dead.length} alone since the beginning; ${queues.polls.forgotten + queues.alone.forgotten} forgotten; the longest queue ${queues.polls.longest}`,
+        ].join('\n'),
+      };
     },
-    summary(from: number, to: number): string {
-      const within = (at: number) => at >= from && at < to;
-      const minutes = (to - from) / MINUTE;
-      const ended = invocations.filter(({ startedAt }) => within(startedAt));
-      const made = polls.filter(({ startedAt }) => within(startedAt));
-      const lags = made.map(({ lagMs }) => lagMs).sort((a, b) => a - b);
-      const quantile = (part: number) => Math.round(lags[Math.floor(part * (lags.length - 1))] ?? 0);
-      const outcomes = Object.entries(Object.groupBy(made, ({ outcome }) => outcome))
-        .map(([outcome, some]) => `${some.length} ${outcome}`)
-        .join(', ');
-      const ticked = ticks.filter(({ at }) => within(at));
-      const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
-      const billed = sum(ended.map(({ billedMs }) => billedMs));
-      const gap = Math.max(...this.names('healthy').map((account) => this.longestGap(account, from, to)));
-      return [
-        `${options.accounts} accounts every ${INTERVAL_SECONDS} s, ${minutes} minutes:`,
-        `  polls        ${made.length} (${outcomes})`,
-        `  longest gap  ${(gap / 1000).toFixed(1)} s of a healthy account`,
-        `  lag          p50 ${quantile(0.5)} ms, p99 ${quantile(0.99)} ms, max ${quantile(1)} ms`,
-        `  invocations  ${Math.round(ended.length / minutes)} a minute, ${(made.length / ended.length).toFixed(1)} polls each`,
-        `  billed       ${Math.round(billed / ended.length)} ms each, ${Math.round(billed / minutes / 1000)} s a minute`,
-        `  concurrency  ${concurrency(invocations, from, to)} at most; while all were new ${concurrency(invocations, START, from)}`,
-        `  claims       ${Math.round(sum(ticked.map(({ claimed }) => claimed)) / minutes)} a minute, ${sum(ticked.map(({ alone }) => alone))} alone; a tick took ${Math.max(...ticked.map(({ ms }) => ms))} ms at most, the first ${ticks[0]?.ms} ms`,
-        `  dead         ${queues.polls.dead.length} polls of batches, ${queues.alone.dead.length} alone; forgotten ${queues.polls.forgotten + queues.alone.forgotten}; backlog ${queues.polls.longest} at most`,
-      ].join('\n');
-    },
-    queues,
   };
+}
+
+function lags(polls: readonly Poll[]): string {
+  const sorted = polls.map(({ lagMs }) => lagMs).sort((a, b) => a - b);
+  const at = (part: number) => sorted[Math.floor(part * (sorted.length - 1))] ?? 0;
+  return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms`;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function settingsOf(name: string) {
+  const found = stages.find(({ stage }) => stage === name);
+  if (!found) throw new Error(`There is no stage ${name}.`);
+  return found;
 }
 
 /** Invocations under way at once, at most. */
