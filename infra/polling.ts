@@ -91,7 +91,7 @@ export class Polling extends Construct {
       env: TickEnv,
       description: 'Each minute: queues due polls, works off wake marks, finds sinks to drain',
       timeout: Duration.seconds(55),
-      // Five thousand claims a minute in the largest cell are CPU time, of which memory buys the share.
+      // Five thousand claims a minute in the largest cell, at half a millisecond of CPU, of which memory buys the share.
       memoryMb: 1024,
       invokedOnce: true,
     });

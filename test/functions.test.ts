@@ -150,6 +150,24 @@ test('an account whose last claim nobody reported on is polled alone, until its 
   expect(cell.reports.tick.map(({ alone }) => alone)).toEqual([0, 1, 1, 0]);
 });
 
+test('an account that is paused while its poll is on its way is not polled; resumed, it is polled like any other', async () => {
+  const rig = await createRig();
+  const cell = await createCell({ table: rig.table });
+  const { handler, reports } = createPolling(rig);
+  const register = (paused: boolean) =>
+    registerAccount(rig.table, rig.log, { ...accountOf('acme'), paused }, { now: START, epoch: 'e1' });
+  await cell.tick();
+  await register(true);
+  await handler(sqsEvent(...cell.polls), context);
+  expect(reports.poll).toMatchObject([{ outcome: 'skipped', problem: 'The account is paused.' }]);
+  cell.pass(CLAIM_SECONDS);
+  await cell.tick();
+  expect(cell.polls).toHaveLength(1);
+  await register(false);
+  await cell.tick();
+  expect([cell.polls.length, cell.lonePolls.length]).toEqual([2, 0]);
+});
+
 test('when very many polls never reported, it is not for an account: most are polled with others again', async () => {
   const cell = await createCell();
   await cell.addAccounts(...Array.from({ length: 200 }, (_, at) => `account-${at}`));
@@ -515,6 +533,28 @@ test('messages fail alone: one that is not understood does not keep the others f
     ['nobody', 'skipped'],
   ]);
   expect(reports.fault).toMatchObject([{ ids: { messageId: 'message-1' } }]);
+});
+
+test('an account whose poll hangs keeps no other of its batch from committing and reporting', async () => {
+  const rig = await createRig();
+  await registerAccount(rig.table, rig.log, accountOf('stuck'), { now: START, epoch: 'e1' });
+  const stuck = Promise.withResolvers<never>();
+  const reported = Promise.withResolvers<void>();
+  const { telemetry } = recordTelemetry();
+  const connect: typeof rig.deps.connect = (account) =>
+    account.account === 'stuck' ? stuck.promise : rig.deps.connect(account);
+  const handler = createPollAccountHandler({
+    region: 'us',
+    polling: { ...rig.deps, connect },
+    telemetry: { ...telemetry, poll: ({ account }) => account === 'acme' && reported.resolve() },
+  });
+  const batch = ['stuck', 'acme'].map((account) => ({ account, dueAt: START }));
+  const answer = handler(sqsEvent(...batch), context);
+  await reported.promise;
+  expect((await rig.fresh()).map(({ type }) => type)).toEqual(['account.baselined']);
+  expect((await rig.status()).nextPollAt).toBeGreaterThan(START);
+  stuck.reject(new Error('It never came.'));
+  expect(await answer).toEqual({ batchItemFailures: [] });
 });
 
 test('a fault fails its message, a poll that fails upstream does not', async () => {

@@ -95,6 +95,17 @@ test('ten thousand accounts registered at one instant are each polled within the
   expect(measured.polledAlone).toEqual([...cell.names('deadly'), ...cell.names('endless')].sort());
 }, 300_000);
 
+test('accounts registered at one instant are spread over their interval from their second poll on', async () => {
+  const cell = await createCell({ accounts: 1_000, nature: () => 'healthy', seed: 5 });
+  await cell.time.runUntil(START + 9 * MINUTE);
+  // At first all are polled as fast as can be; eight a second is what comes of the interval.
+  const burst = cell.measure(START, START + 3 * MINUTE);
+  const spread = cell.measure(START + 5 * MINUTE, START + 9 * MINUTE);
+  expect(burst.concurrency).toBeGreaterThan(30);
+  expect(spread.concurrency).toBeLessThan(15);
+  expect(spread.late).toEqual([]);
+});
+
 test('a run with the same seed is the same run', async () => {
   const nature = (n: number): Nature => (n === 77 ? 'deadly' : n % 50 === 9 ? 'failing' : 'healthy');
   const run = async (seed: number): Promise<string> => {

@@ -13,9 +13,9 @@ export interface PollAccountDeps {
 
 /**
  * Polls the accounts of a batch side by side: a poll mostly waits for the ordering service, and one that waits long keeps
- * no other from reading, committing and reporting. A message that comes twice is
- * two polls, of which the fence lets one speak. A failed poll is an outcome; only a fault (the table does not answer)
- * fails its message, and that is not delivered again: the account's claim runs out, and a later tick is the retry.
+ * no other from reading, committing and reporting. A message that comes twice is two polls, of which the fence lets one
+ * speak. A failed poll is an outcome; only a fault (the table does not answer) fails its message, and that is not delivered
+ * again: the account's claim runs out, and a later tick is the retry.
  */
 export function createPollAccountHandler(deps: PollAccountDeps) {
   const { region, polling, telemetry } = deps;
