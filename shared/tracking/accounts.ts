@@ -256,3 +256,15 @@ export async function claimDue(
 ): Promise<Claim[]> {
   return claimPolls(table, await duePolls(table, region, options), options);
 }
+
+/** Ends the claim of a poll that died with its process, if there is one: the account is due at once. */
+export async function breakClaim(table: Table, ref: AccountRef, now: number): Promise<void> {
+  await table.write({
+    update: keys.status(ref),
+    set: schedule(ref, now),
+    when: [
+      ['claimedAt', 'present'],
+      ['duePk', 'present'],
+    ],
+  });
+}
