@@ -27,11 +27,7 @@ const schema = z
     /** The bootstrap key of the HTTP API. */
     apiKey: z.string('must be text').min(16, 'must be at least 16 characters').optional(),
     /** How many streams and waiting long polls a key may have at the same time. */
-    streamsPerKey: z
-      .int(STREAMS_RULE)
-      .min(1, STREAMS_RULE)
-      .max(MAX_SLOTS_PER_KEY, STREAMS_RULE)
-      .default(100),
+    streamsPerKey: z.int(STREAMS_RULE).min(1, STREAMS_RULE).max(MAX_SLOTS_PER_KEY, STREAMS_RULE).default(100),
     /** An external DynamoDB (or a server that speaks its protocol) instead of the embedded one. */
     dynamodbEndpoint: httpUrl.optional(),
     regions: z
