@@ -1,7 +1,8 @@
 /** Lambda: the part of a cell's HTTP API that waits, streams and feeds; an invocation is held for each. */
 import { randomUUID } from 'node:crypto';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
-import middy, { executionModeStreamifyResponse } from '@middy/core';
+import middy from '@middy/core';
+import { executionModeStreamifyResponse } from '@middy/core/StreamifyResponse';
 import { createApi } from '../shared/api/app.ts';
 import { createSlots } from '../shared/api/slots.ts';
 import { createSecretReader } from '../shared/secrets.ts';

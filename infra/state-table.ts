@@ -145,8 +145,8 @@ export class StateTable extends Construct {
    */
   grantStreaming(fn: CellFunction): void {
     const { accounts, status, index, log, slots } = this.#partitions();
-    this.#allow(fn, ['GetItem'], [accounts, status, index, log, slots]);
-    this.#allow(fn, ['BatchGetItem'], [index]);
+    this.#allow(fn, ['GetItem'], [status, index, log, slots]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, index]);
     this.#allow(fn, ['Query'], [accounts, log, slots]);
     this.#allow(fn, ['PutItem', 'DeleteItem'], [slots]);
     this.#name(fn);

@@ -14,7 +14,15 @@ import { AwsSolutionsChecks } from 'cdk-nag';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type * as z from 'zod';
 import cdkJson from '../cdk.json' with { type: 'json' };
-import { ApiEnv, DrainSinkEnv, PollAccountEnv, readEnv, TickEnv, WakeSinksEnv } from '../functions/env.ts';
+import {
+  ApiEnv,
+  DrainSinkEnv,
+  LiveEnv,
+  PollAccountEnv,
+  readEnv,
+  TickEnv,
+  WakeSinksEnv,
+} from '../functions/env.ts';
 import { createDrainSinkHandler } from '../functions/handlers/drain-sink.ts';
 import { CLAIM_SECONDS, createTickHandler, TOPIC_SINK } from '../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
@@ -22,6 +30,7 @@ import { CellStack } from '../infra/cell-stack.ts';
 import { createApp } from '../infra/create-app.ts';
 import { stages } from '../infra/settings.ts';
 import { createApi } from '../shared/api/app.ts';
+import { createSlots } from '../shared/api/slots.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createDeliveryLog, healthOf } from '../shared/sinks/delivery-log.ts';
 import type { DrainReport } from '../shared/sinks/drain.ts';
@@ -70,6 +79,7 @@ const FUNCTIONS = {
   wakeSinks: { id: /^DeliveryWakeSinks[0-9A-F]{8}$/, env: WakeSinksEnv, limitBytes: 1_000_000 },
   drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv, limitBytes: 1_000_000 },
   api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 2_000_000 },
+  live: { id: /^ApiLive[0-9A-F]{8}$/, env: LiveEnv, limitBytes: 2_000_000 },
 } as const;
 type FunctionName = keyof typeof FUNCTIONS;
 const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
@@ -479,33 +489,54 @@ describe('permissions', () => {
     expect(await rig.log.head(cellLog('us'))).toMatchObject({ sequence: 2 });
 
     const apiStart = performance.now();
-    const api = createApi({
-      ...parts('api'),
-      // Streams end by the clock, so it has to run.
-      now: () => now() + performance.now() - apiStart,
-      regions: ['us'],
-      apiKey: 'the-key-of-this-test',
-      pace: { streamMs: 1 },
+    // Streams end by the clock, so it has to run.
+    const ticking = () => now() + performance.now() - apiStart;
+    const shared = { regions: ['us'], apiKey: 'the-key-of-this-test', now: ticking };
+    const live = guarded('live', memory);
+    let agedMs = 0;
+    const liveLog = createEventLog(live, {
+      now: () => now() + agedMs,
+      newId: randomUUID,
+      schemaBaseUrl: 'https://us.example',
     });
-    for (const path of [
-      'accounts/acme/status',
-      'accounts/acme/events',
-      'accounts/acme/events?after=0&types=job.*',
-      'accounts/acme/events/stream?after=0',
-      'events/stream',
-      'regions/us/events',
-      'regions/us/events/stream?after=0',
-      'accounts/acme/jobs',
-      'accounts/acme/jobs?status=x',
-      'accounts/acme/jobs?orderNumber=x',
-      'accounts/acme/jobs?dueBefore=2099-01-01',
-      `accounts/acme/jobs/${first}`,
-    ]) {
+    const slots = createSlots({
+      ...{ table: live, region: 'us', perKey: 2, now: ticking, newId: randomUUID },
+      // The one it tries first is taken.
+      random: () => 0,
+    });
+    const apis = {
+      api: createApi({ ...parts('api'), ...shared }),
+      live: createApi({
+        ...{ table: live, log: liveLog, ...shared, slots },
+        pace: { streamMs: 1, waitMs: 1 },
+      }),
+    };
+    await slots.take('bootstrap', 60_000);
+    const last = `accounts/acme/jobs/${first}`;
+    const asked: [keyof typeof apis, string][] = [
+      ['api', 'accounts/acme/status'],
+      ['live', 'accounts/acme/events?after=0&types=job.*'],
+      ['live', `accounts/acme/events?wait=1&after=${(await rig.log.head(ref))?.sequence}`],
+      ['live', 'accounts/acme/events/stream?after=0'],
+      ['live', 'events/stream'],
+      ['live', 'regions/us/events'],
+      ['live', 'regions/us/events/stream?after=0'],
+      ['api', 'accounts/acme/jobs'],
+      ['api', 'accounts/acme/jobs?status=x'],
+      ['api', 'accounts/acme/jobs?orderNumber=x'],
+      ['api', 'accounts/acme/jobs?dueBefore=2099-01-01'],
+      ['api', last],
+      ['live', 'accounts/acme/events'],
+    ];
+    for (const [name, path] of asked) {
       const headers = { authorization: 'Bearer the-key-of-this-test' };
-      const answer = await api.request(`/v1/${path}`, { headers });
+      const answer = await apis[name].request(`/v1/${path}`, { headers });
       expect([path, answer.status]).toEqual([path, 200]);
       await answer.text();
+      // The last one asks for the earliest event when most of them have expired.
+      agedMs = path === last ? 85 * DAY_MS : 0;
     }
+    expect(live.unused()).toEqual([]);
   });
 
   test('a drain may do what it takes when things go wrong, and nothing beyond that', async () => {
@@ -594,6 +625,7 @@ describe('permissions', () => {
       wakeSinks: [],
       drainSink: ['dynamodb:BatchWriteItem'],
       api: ['dynamodb:BatchGetItem', 'dynamodb:Query'],
+      live: [],
     });
     const memory = createMemoryTable(historySchema);
     const logOf = (name: FunctionName) =>
@@ -662,11 +694,17 @@ describe('functions', () => {
     expect(statSync(bundle).size).toBeLessThan(FUNCTIONS[name].limitBytes);
     await using secrets = await startSecretsManager('the-key-of-this-test');
     const script = `
+      import { PassThrough } from 'node:stream';
+      let head;
+      globalThis.awslambda = {
+        streamifyResponse: (handler) => (event, context) => handler(event, new PassThrough().resume(), context),
+        HttpResponseStream: { from: (stream, metadata) => (head = metadata, stream) },
+      };
       const { handler } = await import(${JSON.stringify(bundle)});
       const event = { httpMethod: 'GET', path: '/healthz', body: null, multiValueHeaders: {}, requestContext: {} };
       const context = { getRemainingTimeInMillis: () => 5000 };
       console.log(typeof handler);
-      if (process.env.JOBWIRE_API_KEY_SECRET) console.log((await handler(event, context)).statusCode);`;
+      if (process.env.JOBWIRE_API_KEY_SECRET) console.log((await handler(event, context) ?? head).statusCode);`;
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
       env: {
         ...environmentOf(name),
@@ -676,7 +714,8 @@ describe('functions', () => {
         AWS_ENDPOINT_URL: secrets.url,
       },
     });
-    expect(stdout.trim().split('\n')).toEqual(name === 'api' ? ['function', '200'] : ['function']);
+    const answers = name === 'api' || name === 'live';
+    expect(stdout.trim().split('\n')).toEqual(answers ? ['function', '200'] : ['function']);
   });
 });
 
