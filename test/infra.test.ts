@@ -29,9 +29,9 @@ import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../infra/cell-stack.ts';
 import { createApp } from '../infra/create-app.ts';
 import { stages } from '../infra/settings.ts';
-import { createApi } from '../shared/api/app.ts';
+import { createApi, SLOT_GRACE_MS } from '../shared/api/app.ts';
 import { createSlots } from '../shared/api/slots.ts';
-import { createEventLog } from '../shared/log/log.ts';
+import { createEventLog, type EventLog } from '../shared/log/log.ts';
 import { createDeliveryLog, healthOf } from '../shared/sinks/delivery-log.ts';
 import type { DrainReport } from '../shared/sinks/drain.ts';
 import { enabled, healthAttributes } from '../shared/sinks/health.ts';
@@ -332,6 +332,118 @@ describe('schedule', () => {
     expect(Number(tick.Timeout)).toBeLessThan(60);
     // The schedule invokes asynchronously, and Lambda repeats that by itself unless told otherwise.
     expect(one('AWS::Lambda::EventInvokeConfig')[1].Properties).toMatchObject({ MaximumRetryAttempts: 0 });
+  });
+});
+
+describe('HTTP API', () => {
+  const WAITING = ['/v1/accounts/:id/events', '/v1/regions/:id/events'];
+
+  test('a GET of each route of the app gets to the function that can answer it, however API Gateway looks for it', () => {
+    const app = createApi({
+      ...{ table: createMemoryTable(), log: {} as EventLog, regions: [], apiKey: 'key', now: Date.now },
+    });
+    const paths = new Set(app.routes.map(({ path }) => path).filter((path) => !path.includes('*')));
+    expect(paths.size).toBeGreaterThan(8);
+    const waiting = [...paths].filter((path) => path.endsWith('/stream') || WAITING.includes(path));
+    expect(waiting).toHaveLength(5);
+    for (const path of paths) {
+      const asked = path.replace(/:\w+/g, 'x');
+      expect([path, route('GET', asked)], path).toEqual([path, waiting.includes(path) ? 'live' : 'api']);
+      // A HEAD asks for nothing that waits, and what is not allowed is answered at once.
+      for (const method of ['HEAD', 'POST']) expect(route(method, asked), path).toBe('api');
+    }
+  });
+
+  test.each([
+    '/',
+    '/v1',
+    '/v1/accounts',
+    '/v1/accounts/x',
+    '/v1/accounts/x/y/z',
+    '/v1/events',
+    '/v1/events/x',
+    '/v1/events/stream/x',
+    '/v1/accounts/x/events/x',
+    '/v1/accounts/x/events/stream/x/y',
+    '/v1/regions',
+    '/v1/regions/x/y',
+    '/x/y',
+  ])('what is not there is said by the app, not by API Gateway: %s', (path) => {
+    expect(route('GET', path)).toBe('api');
+  });
+
+  test('what waits is streamed, for as long as a stream lasts and no shorter than its slot is held', () => {
+    for (const stackName of templates.keys()) {
+      const [liveId, { Properties: live }] = one('AWS::Lambda::Function', FUNCTIONS.live.id, stackName);
+      const methods = all('AWS::ApiGateway::Method', stackName).map(([, { Properties }]) => Properties);
+      const streamed = methods.filter(({ Integration }) => JSON.stringify(Integration).includes(liveId));
+      expect(streamed).toHaveLength(5);
+      for (const { HttpMethod, Integration } of streamed) {
+        expect(HttpMethod).toBe('GET');
+        expect(Integration).toMatchObject({
+          Type: 'AWS_PROXY',
+          ResponseTransferMode: 'STREAM',
+          TimeoutInMillis: Number(live.Timeout) * 1000,
+        });
+        expect(JSON.stringify(Integration)).toContain('/response-streaming-invocations');
+      }
+      const { JOBWIRE_STREAM_SECONDS: seconds } = environmentOf('live', stackName);
+      // A slot that expired before its invocation ended would let in more than there may be.
+      expect(Number(live.Timeout) * 1000).toBe(Number(seconds) * 1000 + SLOT_GRACE_MS);
+      expect(Number(live.Timeout)).toBeLessThanOrEqual(900);
+    }
+  });
+
+  test('what waits has a reserve where the AWS account allows one; nothing else of the API has', () => {
+    const reserve = (name: FunctionName, stackName: string) =>
+      one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[1].Properties.ReservedConcurrentExecutions;
+    const prod = stages.find(({ stage }) => stage === 'prod');
+    expect(reserve('live', 'jobwire-prod-us')).toBe(prod?.api.liveConcurrency);
+    expect(reserve('live', 'jobwire-dev-us')).toBeUndefined();
+    expect(reserve('api', 'jobwire-prod-us')).toBeUndefined();
+  });
+
+  test('streams are opened at a tenth of the rate, and the burst is everybody’s', () => {
+    const [, { Properties: stage }] = one('AWS::ApiGateway::Stage');
+    const settings = (stage.MethodSettings as Properties[]).map(({ ResourcePath, HttpMethod, ...rest }) => [
+      `${HttpMethod} ${String(ResourcePath).replaceAll('~1', '/').replace('//', '/')}`,
+      [rest.ThrottlingRateLimit, rest.ThrottlingBurstLimit],
+    ]);
+    expect(Object.fromEntries(settings)).toEqual({
+      '* /*': [100, 200],
+      'GET /v1/events/stream': [10, 200],
+      'GET /v1/accounts/{id}/events/stream': [10, 200],
+      'GET /v1/regions/{id}/events/stream': [10, 200],
+    });
+  });
+
+  test('nobody gets in with less than TLS 1.2', () => {
+    expect(one('AWS::ApiGateway::RestApi')[1].Properties).toMatchObject({
+      SecurityPolicy: 'SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09',
+    });
+  });
+
+  test('a web ACL, where a stage wants one, stands before the stage: no sample shows a key, no client is shut out', () => {
+    expect(all('AWS::WAFv2::WebACL')).toEqual([]);
+    const stack = cellStackWith({ stage: { api: { ...prodApi(), waf: true } } });
+    expect(new AwsSolutionsChecks().validateScope(stack).violations).toEqual([]);
+    const template = Template.fromStack(stack);
+    const [[aclId, acl] = ['', undefined]] = Object.entries(template.findResources('AWS::WAFv2::WebACL'));
+    expect(JSON.stringify(acl)).not.toContain('"SampledRequestsEnabled":true');
+    const rules = acl?.Properties.Rules as { Name: string; Priority: number; Statement: Properties }[];
+    expect(rules.map(({ Name, Priority }) => [Name, Priority])).toEqual([
+      ['rate', 0],
+      ['common', 1],
+      ['bad-inputs', 2],
+    ]);
+    expect(rules[0]?.Statement).toMatchObject({
+      RateBasedStatement: { AggregateKeyType: 'IP', EvaluationWindowSec: 60, Limit: 3000 },
+    });
+    expect(JSON.stringify(rules[1])).toMatch(/NoUserAgent_HEADER.*SizeRestrictions_QUERYSTRING/);
+    const [stageId] = Object.keys(template.findResources('AWS::ApiGateway::Stage'));
+    const [association] = Object.values(template.findResources('AWS::WAFv2::WebACLAssociation'));
+    expect(association?.Properties.WebACLArn).toEqual({ 'Fn::GetAtt': [aclId, 'Arn'] });
+    expect(JSON.stringify(association?.Properties.ResourceArn)).toContain(`/stages/",{"Ref":"${stageId}"}`);
   });
 });
 
@@ -741,14 +853,52 @@ describe('rules', () => {
 
 /** The production cell of us with other settings. Its functions are not bundled. */
 function cellWith(other: { readonly stage?: object; readonly cell?: object }): Template {
+  return Template.fromStack(cellStackWith(other));
+}
+
+function cellStackWith(other: { readonly stage?: object; readonly cell?: object }): CellStack {
   const settings = stages.find(({ stage }) => stage === 'prod');
   if (!settings?.cells.us) throw new Error('There is no such cell.');
-  const stack = new CellStack(
+  return new CellStack(
     new App({ context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [] } }),
     'jobwire-prod-us',
     { stage: { ...settings, ...other.stage }, region: 'us', cell: { ...settings.cells.us, ...other.cell } },
   );
-  return Template.fromStack(stack);
+}
+
+/** The production API's settings. */
+function prodApi(): object {
+  return stages.find(({ stage }) => stage === 'prod')?.api ?? {};
+}
+
+/**
+ * The function that the REST API sends a request to, if at each resource only the best child counts: a literal before a
+ * variable, a variable before the rest of the path. Whatever API Gateway tries besides, it finds no less.
+ */
+function route(method: string, path: string): 'api' | 'live' | undefined {
+  const resources = all('AWS::ApiGateway::Resource').map(([id, { Properties }]) => ({ id, ...Properties }));
+  let at = JSON.stringify({ 'Fn::GetAtt': [one('AWS::ApiGateway::RestApi')[0], 'RootResourceId'] });
+  const parts = path.split('/').filter((part) => part !== '');
+  for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
+    const children = resources.filter(({ ParentId }: Properties) => JSON.stringify(ParentId) === at);
+    const child = (name: string | undefined) =>
+      children.find(({ PathPart }: Properties) => PathPart === name);
+    const found = child(part) ?? child('{id}') ?? child('{proxy+}');
+    if (!found) return undefined;
+    if (found === child('{proxy+}')) parts.length = 0;
+    at = JSON.stringify({ Ref: found.id });
+  }
+  const methods = all('AWS::ApiGateway::Method').map(([, { Properties }]) => Properties);
+  const here = methods.filter(({ ResourceId }) => JSON.stringify(ResourceId) === at);
+  const found =
+    here.find(({ HttpMethod }) => HttpMethod === method) ??
+    here.find(({ HttpMethod }) => HttpMethod === 'ANY');
+  const names = ['api', 'live'] as const;
+  return names.find((name) =>
+    JSON.stringify(found?.Integration ?? {}).includes(
+      `"${one('AWS::Lambda::Function', FUNCTIONS[name].id)[0]}"`,
+    ),
+  );
 }
 
 function stacks(): Stack[] {
