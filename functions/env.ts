@@ -66,6 +66,9 @@ export const LiveEnv = z.object({
   JOBWIRE_STREAMS_PER_KEY: z.coerce.number('must be a number').int().positive(),
 });
 
+/** Environment of the operator's function. */
+export const OperateEnv = z.object({ ...cell, ...log, ...history });
+
 /** Every variable that some function reads. */
 export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof PollAccountEnv> &

@@ -11,7 +11,7 @@ const WHOLE = 'The configuration';
 
 const httpUrl = z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
 const seconds = z.number('must be a number of seconds').positive('must be more than 0');
-const STREAMS_RULE = `must be a number from 1 to ${MAX_SLOTS_PER_KEY}`;
+const STREAMS_RULE = `must be a whole number from 1 to ${MAX_SLOTS_PER_KEY}`;
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
 const schema = z
