@@ -22,8 +22,17 @@ interface TickReport {
   readonly ms: number;
 }
 
+/** What an operator did. Ids only: what was said besides may hold secrets. */
+interface OperateReport {
+  readonly command: string;
+  /** The account or endpoint it was about. */
+  readonly about: string | null;
+  readonly outcome: 'done' | 'refused' | 'unknown' | 'conflict';
+}
+
 /** How handlers report. */
 export interface Telemetry {
+  operate(report: OperateReport): void;
   tick(report: TickReport): void;
   /** `lagMs`: how long after it was due the poll began. */
   poll(report: PollReport, late: { readonly lagMs: number }): void;
@@ -46,6 +55,9 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
   const count = (metric: string, value: number) => metrics.addMetric(metric, MetricUnit.Count, value);
 
   const telemetry: Telemetry = {
+    operate(report) {
+      logger.info('operate', { ...report });
+    },
     tick(report) {
       logger.info('tick', { ...report });
       count('Ticks', 1);

@@ -16,6 +16,7 @@ import {
   cellPk,
   cursorPk,
   deadPk,
+  endpointLockPk,
   groupPk,
   indexPk,
   keys,
@@ -25,6 +26,7 @@ import {
   sinkPk,
   snapshotPk,
   stateSchema,
+  streamPk,
   type TableSchema,
   WAKE_SHARDS,
   wakePk,
@@ -40,6 +42,7 @@ type Action =
   | 'PutItem'
   | 'UpdateItem'
   | 'DeleteItem'
+  | 'ConditionCheckItem'
   | 'BatchWriteItem';
 
 /**
@@ -138,11 +141,41 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
+  /**
+   * Streams and feeds of the HTTP API: read the cell's own log and those of its accounts, take slots and give them back. No
+   * jobs are shown there.
+   */
+  grantStreaming(fn: CellFunction): void {
+    const { accounts, status, index, log, slots } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [status, index, log, slots]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, index]);
+    this.#allow(fn, ['Query'], [accounts, log, slots]);
+    this.#allow(fn, ['PutItem', 'DeleteItem'], [slots]);
+    this.#name(fn);
+  }
+
   /** An operator's acts through the HTTP API: they change an account's state, with the event that says so. */
   grantOperating(fn: CellFunction): void {
     const { status, index, log } = this.#partitions();
     this.#allow(fn, ['UpdateItem'], [status, index]);
     this.#allow(fn, ['PutItem'], [log, ...this.wakePartitions()]);
+    this.#name(fn);
+  }
+
+  /**
+   * An operator's commands: register accounts and change how they are polled, and all that can be done with endpoints. No
+   * tokens, no jobs; events are read to find where an endpoint is to start.
+   */
+  grantManaging(fn: CellFunction): void {
+    const { cell, accounts, status, index, log, sinks, locks, cursors, parked, dead, replays } =
+      this.#partitions();
+    this.#allow(fn, ['GetItem'], [cell, accounts, status, index, log, sinks, locks]);
+    this.#allow(fn, ['BatchGetItem'], [accounts]);
+    this.#allow(fn, ['Query'], [accounts, log, sinks, cursors, parked, dead, replays]);
+    this.#allow(fn, ['PutItem'], [index, status, log, sinks, cursors, ...this.wakePartitions()]);
+    this.#allow(fn, ['UpdateItem'], [accounts, status, index, sinks, locks]);
+    this.#allow(fn, ['DeleteItem'], [sinks, cursors, parked, dead, replays]);
+    this.#allow(fn, ['ConditionCheckItem'], [locks]);
     this.#name(fn);
   }
 
@@ -160,10 +193,12 @@ export class StateTable extends Construct {
       groups: groupPk(any),
       log: logPk(any),
       sinks: sinkPk(region),
+      locks: endpointLockPk(region),
       cursors: cursorPk(region, '*'),
       parked: parkedPk(region, '*'),
       dead: deadPk(region, '*'),
       replays: replayPk(region, '*'),
+      slots: streamPk(region, '*'),
     };
   }
 
