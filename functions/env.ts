@@ -20,6 +20,8 @@ const log = {
   /** What the events' `dataschema` starts with. */
   JOBWIRE_PUBLIC_URL: url,
   JOBWIRE_RETENTION_DAYS: z.coerce.number('must be a number of days').int().positive(),
+  /** When the cell's table was restored from a backup, in cells where it was. */
+  JOBWIRE_RESTORED_AT: z.iso.datetime('must be an instant').optional(),
 };
 
 /** What it takes to keep, or to look back at, what became of deliveries. */

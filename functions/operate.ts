@@ -22,6 +22,7 @@ export const handler = middy(
   createOperateHandler({
     stage: env.JOBWIRE_STAGE,
     region: env.JOBWIRE_REGION,
+    isRestored: env.JOBWIRE_RESTORED_AT !== undefined,
     table,
     log: createCellLog(env, table),
     secrets,

@@ -629,6 +629,12 @@ describe('permissions', () => {
     await memory.write({ put: { ...keys.dead('us', 'erp', 'acme', 1), at: 0 } });
     await memory.write({ put: { ...keys.replay('us', 'erp', 'r1'), createdAt: 0 } });
     await done({ do: 'endpoints.delete', endpoint: 'erp' });
+    const restored = await createOperator({
+      table,
+      now: () => clock.now + 2000,
+      restoredAt: clock.now + 1000,
+    });
+    expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 17, unchanged: 0 } });
     expect([table.unused(), history.unused()]).toEqual([[], []]);
     const writes = [{ delete: keys.snapshot({ region: 'us', account: 'acme' }, 1) }];
     await expect(log.append({ region: 'us', account: 'acme' }, [], writes)).rejects.toThrow(/may not/);

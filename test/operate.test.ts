@@ -206,6 +206,26 @@ test.each(['accounts.change', 'accounts.status', 'accounts.pause', 'accounts.res
   },
 );
 
+test('logs are renewed after a restore that the settings name, and never otherwise', async () => {
+  const operator = await createOperator();
+  await addAcme(operator);
+  expect(await operator.tell({ do: 'logs.renew' })).toEqual({
+    error: {
+      kind: 'conflict',
+      message:
+        'The settings of the cell "us" name no restored table (restored), so there is nothing to renew.',
+    },
+  });
+  const { table, clock } = operator;
+  const restored = await createOperator({ table, now: () => clock.now + 2000, restoredAt: clock.now + 1000 });
+  expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 2, unchanged: 0 } });
+  expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 0, unchanged: 2 } });
+  await restored.tell({ do: 'accounts.add', account: 'new', secretRef: SECRET });
+  expect(await restored.tell({ do: 'logs.renew' }), 'also what is new since').toEqual({
+    logs: { renewed: 0, unchanged: 3 },
+  });
+});
+
 test('a table that does not answer is a fault of the function, and no answer', async () => {
   const { tell, table, reports } = await createOperator();
   table.query = () => Promise.reject(new Error('The table does not answer.'));
