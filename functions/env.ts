@@ -58,13 +58,20 @@ export const DrainSinkEnv = z.object({ ...cell, ...log, ...history });
 export const ApiEnv = z.object({ ...cell, ...log, ...history, JOBWIRE_API_KEY_SECRET: text });
 
 /** Environment of the operator's function. */
-export const OperateEnv = z.object({ ...cell, ...log, ...history });
+export const OperateEnv = z.object({
+  ...cell,
+  ...log,
+  ...history,
+  /** The cell's own key, in cells that have one. */
+  JOBWIRE_KEY_ARN: text.optional(),
+});
 
 /** Every variable that some function reads. */
 export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof PollAccountEnv> &
   z.infer<typeof DrainSinkEnv> &
-  z.infer<typeof ApiEnv>);
+  z.infer<typeof ApiEnv> &
+  z.infer<typeof OperateEnv>);
 
 /** The environment is not as a function needs it; the message is one sentence that names the variable. */
 export class EnvError extends Error {

@@ -159,19 +159,6 @@ describe('history table', () => {
     expect(table).not.toHaveProperty('StreamSpecification');
     expect(JSON.stringify(table)).not.toContain('"PointInTimeRecoveryEnabled":true');
   });
-
-  test('in production it outlives its stack, and nobody deletes it by accident; elsewhere it goes with its stack', () => {
-    for (const [name, policy, protectedAgainstDeletion] of [
-      ['jobwire-prod-us', 'Retain', true],
-      ['jobwire-dev-us', 'Delete', false],
-    ] as const) {
-      const [, table] = one('AWS::DynamoDB::GlobalTable', HISTORY, name);
-      expect(table.DeletionPolicy).toBe(policy);
-      expect(table.Properties.Replicas).toMatchObject([
-        { DeletionProtectionEnabled: protectedAgainstDeletion },
-      ]);
-    }
-  });
 });
 
 describe('stream filter', () => {

@@ -213,7 +213,7 @@ test('logs are renewed after a restore that the settings name, and never otherwi
     error: {
       kind: 'conflict',
       message:
-        'The settings of the cell "us" name no restored table (restored), so there is nothing to renew.',
+        'The settings of the cell "us" name no restored table (stateTable.restoredAt), so there is nothing to renew.',
     },
   });
   const { table, clock } = operator;

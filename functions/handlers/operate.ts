@@ -197,7 +197,7 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
       if (deps.isRestored) return renewLogs(deps, region).then((outcome) => ({ logs: outcome }));
       return fail(
         'conflict',
-        `The settings of the cell "${region}" name no restored table (restored), so there is nothing to renew.`,
+        `The settings of the cell "${region}" name no restored table (stateTable.restoredAt), so there is nothing to renew.`,
       );
   }
 }
