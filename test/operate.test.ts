@@ -1,6 +1,8 @@
 /** The operator's function: what each command does, and how it says what it will not do. */
+import { CreateSecretCommand, type SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { expect, test } from 'vitest';
 import { commands } from '../functions/handlers/operate.ts';
+import { createAwsSigningSecrets } from '../shared/sinks/signing-secrets.ts';
 import { CELL_LOG, cellLog, cursorPk, keys, POLL_SHARDS, pollDuePk } from '../shared/table/schema.ts';
 import { createOperator, SECRET } from './support/operator.ts';
 
@@ -250,4 +252,23 @@ test('of each command a line is logged that holds ids only, no secret and no URL
     { command: 'endpoints.rotate', about: 'erp', outcome: 'done' },
     { command: 'endpoints.rotate', about: 'erp', outcome: 'refused' },
   ]);
+});
+
+test('in a cell with a key of its own, secrets of endpoints are made with it', async () => {
+  const made: object[] = [];
+  const client = {
+    async send(command: { input: object }) {
+      if (!(command instanceof CreateSecretCommand)) {
+        throw Object.assign(new Error('none'), { name: 'ResourceNotFoundException' });
+      }
+      made.push(command.input);
+      return {};
+    },
+  } as unknown as SecretsManagerClient;
+  const kept = { secrets: [`whsec_${Buffer.alloc(32).toString('base64')}`] };
+  for (const keyArn of ['arn:aws:kms:us-east-1:111122223333:key/k', undefined]) {
+    await createAwsSigningSecrets(client, { stage: 'test', keyArn }).save('us', 'erp', kept);
+  }
+  expect(made).toMatchObject([{ KmsKeyId: 'arn:aws:kms:us-east-1:111122223333:key/k' }, {}]);
+  expect(made[1]).not.toHaveProperty('KmsKeyId');
 });

@@ -14,6 +14,7 @@ import type { Table } from '../../shared/table/table.ts';
 export const SECRET = 'jobwire/test/us/accounts/acme';
 
 interface Options {
+  readonly stage?: string;
   readonly table?: Table;
   readonly history?: Table;
   readonly now?: () => number;
@@ -39,7 +40,7 @@ export async function createOperator(options: Options = {}) {
   const secrets = await openLocalSigningSecrets(createMemoryTable(), new Uint8Array(32).fill(7));
   const { port = { maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] } } = options;
   const tell = createOperateHandler({
-    stage: 'test',
+    stage: options.stage ?? 'test',
     region: 'us',
     isRestored: restoredAt !== undefined,
     table,
