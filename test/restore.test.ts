@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createApi } from '../shared/api/app.ts';
 import { createGrowthSignal } from '../shared/api/growth.ts';
-import { encodePlaces } from '../shared/api/merged-feed.ts';
+import { decodePlaces, encodePlaces } from '../shared/api/merged-feed.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import {
@@ -248,18 +248,43 @@ eachTable('A restored table', (makeTable) => {
     const after = encodePlaces(new Map([['us/acme', { epoch, sequence: 5 }]]));
     const merged = await get(`/v1/events/stream?after=${after}`);
     expect(merged.status).toBe(410);
+    const from = decodePlaces(String(merged.body.earliest));
+    expect(from?.get('us/acme')).toEqual({ epoch: head?.epoch, sequence: 2 });
   });
 
   test('whoever waits at the head while the log is renewed is told what is new, not that it is gone', async () => {
     const growth = createGrowthSignal();
     const { backup, log, renew, epoch } = await restore({ growth });
-    const api = createApi({ table: backup, log, regions: ['us'], apiKey: KEY, now: Date.now, growth });
-    const answer = api.request(`/v1/accounts/acme/events?after=${epoch}.2&wait=20`, {
+    const looked = Promise.withResolvers<void>();
+    const watched: EventLog = {
+      ...log,
+      async read(...query) {
+        const page = await log.read(...query);
+        looked.resolve();
+        return page;
+      },
+    };
+    const api = createApi({
+      table: backup,
+      log: watched,
+      regions: ['us'],
+      apiKey: KEY,
+      now: Date.now,
+      growth,
+    });
+    const asked = api.request(`/v1/accounts/acme/events?after=${epoch}.2&wait=20`, {
       headers: { authorization: `Bearer ${KEY}` },
     });
+    await looked.promise;
     await renew();
-    expect((await answer).status).toBe(200);
-    expect(await (await answer).json()).toMatchObject({ events: [{ type: 'account.restored' }] });
+    const answer = await asked;
+    expect(answer.status).toBe(200);
+    const now = formatCursor((await log.head(ACME))?.epoch ?? '', 3);
+    expect(await answer.json()).toMatchObject({
+      events: [{ type: 'account.restored' }],
+      next: now,
+      head: now,
+    });
   });
 
   test('a sink goes on where it stood: what is left of the old epoch under the same ids, then the new one, in order', async () => {
