@@ -1,6 +1,7 @@
 /** What differs from stage to stage and from cell to cell, written out. Checked before anything is synthesized. */
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import * as z from 'zod';
+import { MAX_SLOTS_PER_KEY } from '../shared/api/slots.ts';
 import { sentenceOf } from '../shared/checks.ts';
 
 /** The API regions of the ordering service; there can be one cell for each. */
@@ -84,13 +85,23 @@ const StageSettings = z.strictObject({
   /** Invocations of drainSink side by side; each drains up to five sinks. */
   drainConcurrency: wholeNumber(2, 1000),
   api: z.strictObject({
-    requestsPerSecond: z.int().positive(),
-    burst: z.int().positive(),
+    requestsPerSecond: wholeNumber(1, 10_000),
+    burst: wholeNumber(1, 5000),
+    /** After this time a stream ends, and its client resumes: one that has gone is paid for until then. */
+    streamSeconds: wholeNumber(60, 840).default(300),
+    /** How many streams and waiting long polls a key may have at the same time. */
+    streamsPerKey: wholeNumber(1, MAX_SLOTS_PER_KEY).default(20),
     /**
-     * Long polls hold an invocation while they wait. The reserve caps them, so that they can't take what polling needs.
-     * It comes off the AWS account's limit, of which a new account has too little: then null, for no reserve and no cap.
+     * Streams and long polls hold an invocation while they wait. The reserve caps them all together, so that they can't take
+     * what polling needs. It comes off the AWS account's limit, of which a new account has too little: then null, for no
+     * reserve and no cap but the one per key.
      */
-    reservedConcurrency: z.int().positive().nullable(),
+    liveConcurrency: wholeNumber(1, 10_000).nullable(),
+    /**
+     * A web ACL in front: AWS's common rules, known bad inputs, a rate per address. It costs $8 a month and $0.60 per million
+     * requests, and every request has to show a key anyway; so it is for APIs that strangers find.
+     */
+    waf: z.boolean('must be true or false').default(false),
   }),
   /** A cell for each API region that is served. One that is taken out here leaves its stack, and all data, where they are. */
   cells: z.partialRecord(ApiRegion, CellSettings),
@@ -138,7 +149,7 @@ export const stages: readonly StageSettings[] = parseStages([
     logRetention: RetentionDays.ONE_WEEK,
     pollConcurrency: 2,
     drainConcurrency: 2,
-    api: { requestsPerSecond: 20, burst: 40, reservedConcurrency: null },
+    api: { requestsPerSecond: 20, burst: 40, streamSeconds: 300, streamsPerKey: 20, liveConcurrency: null },
     cells: {
       us: {
         awsRegion: 'us-east-1',
@@ -159,7 +170,7 @@ export const stages: readonly StageSettings[] = parseStages([
     logRetention: RetentionDays.THREE_MONTHS,
     pollConcurrency: 50,
     drainConcurrency: 50,
-    api: { requestsPerSecond: 100, burst: 200, reservedConcurrency: 100 },
+    api: { requestsPerSecond: 100, burst: 200, streamSeconds: 300, streamsPerKey: 20, liveConcurrency: 100 },
     cells: {
       us: {
         awsRegion: 'us-east-1',

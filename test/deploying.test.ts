@@ -87,6 +87,7 @@ test('the settings that it shows are valid ones, and those that it names are the
     'upstream',
     'pollConcurrency',
     'drainConcurrency',
+    'liveConcurrency',
   ]) {
     expect(guide, name).toContain(`\`${name}`);
     expect(known, name).toContain(`"${name}"`);
