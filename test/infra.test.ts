@@ -162,19 +162,6 @@ describe('history table', () => {
     expect(table).not.toHaveProperty('StreamSpecification');
     expect(JSON.stringify(table)).not.toContain('"PointInTimeRecoveryEnabled":true');
   });
-
-  test('in production it outlives its stack, and nobody deletes it by accident; elsewhere it goes with its stack', () => {
-    for (const [name, policy, protectedAgainstDeletion] of [
-      ['jobwire-prod-us', 'Retain', true],
-      ['jobwire-dev-us', 'Delete', false],
-    ] as const) {
-      const [, table] = one('AWS::DynamoDB::GlobalTable', HISTORY, name);
-      expect(table.DeletionPolicy).toBe(policy);
-      expect(table.Properties.Replicas).toMatchObject([
-        { DeletionProtectionEnabled: protectedAgainstDeletion },
-      ]);
-    }
-  });
 });
 
 describe('stream filter', () => {
@@ -787,6 +774,12 @@ describe('permissions', () => {
     await memory.write({ put: { ...keys.dead('us', 'erp', 'acme', 1), at: 0 } });
     await memory.write({ put: { ...keys.replay('us', 'erp', 'r1'), createdAt: 0 } });
     await done({ do: 'endpoints.delete', endpoint: 'erp' });
+    const restored = await createOperator({
+      table,
+      now: () => clock.now + 2000,
+      restoredAt: clock.now + 1000,
+    });
+    expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 17, unchanged: 0 } });
     expect([table.unused(), history.unused()]).toEqual([[], []]);
     const writes = [{ delete: keys.snapshot({ region: 'us', account: 'acme' }, 1) }];
     await expect(log.append({ region: 'us', account: 'acme' }, [], writes)).rejects.toThrow(/may not/);
