@@ -5,12 +5,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundle, type DeployedFunction, synthesize } from './assets.ts';
+import { lambdaEnvironment, median, startSecrets } from './lambda.ts';
 
 /** What was measured of one function. Times are medians in ms. */
 export interface BundleFigures {
@@ -49,19 +48,8 @@ const folder = mkdtempSync(join(tmpdir(), 'jobwire-bench-bundles-'));
 // What is left out of a bundle is found from here, as a function finds the runtime's.
 symlinkSync(fileURLToPath(new URL('../node_modules', import.meta.url)), join(folder, 'node_modules'));
 
-// Answers whatever is asked for while a function starts: a secret.
-let answeringMs = 0;
-const aws = createServer((request, response) => {
-  const from = performance.now();
-  request.resume().once('end', () => {
-    response.setHeader('content-type', 'application/x-amz-json-1.1');
-    response.end(JSON.stringify({ SecretString: 'a key of the stand-in', VersionId: '1' }), () => {
-      answeringMs += performance.now() - from;
-    });
-  });
-});
-await once(aws.listen(0, '127.0.0.1'), 'listening');
-const awsUrl = `http://127.0.0.1:${(aws.address() as AddressInfo).port}`;
+// Some functions read a secret as they start.
+using secrets = await startSecrets(() => 'a key of the stand-in');
 
 const empty = subject(write('empty', 'export {};'), {});
 const functions = await Promise.all(
@@ -96,11 +84,13 @@ process.send?.(
     ({ fn, packages, bytesWithoutSdk, deployed, withoutMaps, withoutSdk }): BundleFigures => ({
       entry: fn.entry,
       bytes: fn.bytes,
-      importMs: median(deployed, 'importMs'),
-      startMs: median(deployed, 'wholeMs') - median(empty, 'wholeMs'),
-      importWithoutMapsMs: median(withoutMaps, 'importMs'),
+      importMs: median(deployed.samples.map((sample) => sample.importMs)),
+      startMs:
+        median(deployed.samples.map((sample) => sample.wholeMs)) -
+        median(empty.samples.map((sample) => sample.wholeMs)),
+      importWithoutMapsMs: median(withoutMaps.samples.map((sample) => sample.importMs)),
       bytesWithoutSdk,
-      importWithoutSdkMs: median(withoutSdk, 'importMs'),
+      importWithoutSdkMs: median(withoutSdk.samples.map((sample) => sample.importMs)),
       biggest: [...packages]
         .slice(0, BIGGEST)
         .map(([name, bytes]) => `${name} ${Math.round(bytes / 1000)}`)
@@ -108,7 +98,6 @@ process.send?.(
     }),
   ),
 );
-aws.close();
 rmSync(folder, { recursive: true });
 process.disconnect();
 
@@ -128,12 +117,8 @@ function write(name: string, code: string): string {
 
 /** In a process with the environment that the function has on Lambda, as far as it matters, and no other. */
 async function importFresh({ file, environment }: Subject): Promise<Sample> {
-  const env = {
-    ...{ AWS_REGION: 'us-east-1', AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs24.x', AWS_ENDPOINT_URL: awsUrl },
-    ...{ AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local', AWS_SESSION_TOKEN: 'local' },
-    ...environment,
-  };
-  answeringMs = 0;
+  const env = lambdaEnvironment(environment, { AWS_ENDPOINT_URL: secrets.url });
+  secrets.asked.ms = 0;
   const from = performance.now();
   const child = spawn(process.execPath, ['--input-type=module', '--eval', PROBE, file], {
     ...{ env, stdio: ['ignore', 'pipe', 'inherit'] },
@@ -144,10 +129,5 @@ async function importFresh({ file, environment }: Subject): Promise<Sample> {
   });
   const [code] = await once(child, 'close');
   if (code !== 0) throw new Error(`${file} could not be imported.`);
-  return { importMs: Number(said) - answeringMs, wholeMs: performance.now() - from - answeringMs };
-}
-
-function median({ samples }: Subject, of: keyof Sample): number {
-  const sorted = samples.map((sample) => sample[of]).sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+  return { importMs: Number(said) - secrets.asked.ms, wholeMs: performance.now() - from - secrets.asked.ms };
 }

@@ -4,7 +4,9 @@
  */
 import { once } from 'node:events';
 import type { BacklogFigures } from './backlog.ts';
+import type { BundleFigures } from './bundles.ts';
 import { type Child, startChild } from './child.ts';
+import type { ColdStartFigures } from './cold-start.ts';
 import type { DeliveryFigures } from './delivery.ts';
 import type { HangingFigures } from './hanging.ts';
 import type { PollingFigures } from './polling.ts';
@@ -23,6 +25,9 @@ const SIZES = [
 /** How much a ratio may differ between two sizes before it counts as growth: what noise alone does. */
 const GROWTH = 1.15;
 
+/** Functions that answer requests; they carry the HTTP app. */
+const OF_THE_API = ['api', 'live'];
+
 const polling: PollingFigures[] = [];
 for (const { jobs, rounds } of SIZES) {
   console.log(`Polling ${jobs} open jobs …`);
@@ -36,6 +41,10 @@ console.log('Delivering to a dead endpoint …');
 const backlog = await measure<BacklogFigures>('backlog.ts', ['100000']);
 console.log('Delivering beside an endpoint that hangs …');
 const hanging = await measure<HangingFigures>('hanging.ts', ['3']);
+console.log('Importing the functions of a cell …');
+const bundles = await measure<BundleFigures[]>('bundles.ts', ['9']);
+console.log('Starting a function and polling …');
+const coldStart = await measure<ColdStartFigures>('cold-start.ts', ['500', '9']);
 
 console.table(
   Object.fromEntries(
@@ -45,7 +54,20 @@ console.table(
     ]),
   ),
 );
-for (const [name, figures] of Object.entries({ delivery, rates, backlog, hanging })) {
+console.table(
+  Object.fromEntries(
+    bundles.map(({ entry, ...figures }) => [
+      entry,
+      Object.fromEntries(
+        Object.entries(figures).map(([name, value]) => [
+          name,
+          typeof value === 'number' ? round(value) : value,
+        ]),
+      ),
+    ]),
+  ),
+);
+for (const [name, figures] of Object.entries({ delivery, rates, backlog, hanging, coldStart })) {
   console.table({
     [name]: Object.fromEntries(
       Object.entries(figures).map(([what, value]) => [what, round(value as number)]),
@@ -57,6 +79,8 @@ console.log(JSON.stringify({ bench: 'delivery', ...delivery }));
 console.log(JSON.stringify({ bench: 'rates', ...rates }));
 console.log(JSON.stringify({ bench: 'backlog', ...backlog }));
 console.log(JSON.stringify({ bench: 'hanging', ...hanging }));
+for (const figures of bundles) console.log(JSON.stringify({ bench: 'bundles', ...figures }));
+console.log(JSON.stringify({ bench: 'cold-start', ...coldStart }));
 
 const [small, middle, large] = polling;
 if (!small || !middle || !large) throw new Error('Not every size was measured.');
@@ -111,6 +135,23 @@ const bars: Bar[] = [
     atLeast: 0.9,
   },
   { what: '49 endpoints beside one that hangs: p99 / without it', measured: hanging.ratio, atMost: 2 },
+  ...bundles.flatMap(({ entry, bytes, importMs }): Bar[] => {
+    const api = OF_THE_API.includes(entry);
+    return [
+      { what: `Bundle of ${entry}: MB`, measured: bytes / 1e6, atMost: api ? 2 : 1 },
+      { what: `Bundle of ${entry}: import, ms`, measured: importMs, atMost: api ? 400 : 250 },
+    ];
+  }),
+  {
+    what: 'First poll after a cold start / a warm one, 500 jobs at a service 30 ms away',
+    measured: coldStart.ratio,
+    atMost: 6,
+  },
+  {
+    what: 'First poll after a cold start / a bare process that fetches the same pages, at a service that answers at once',
+    measured: coldStart.overBare,
+    atMost: 3,
+  },
 ];
 console.log();
 for (const bar of bars) {
