@@ -10,12 +10,16 @@ export interface Invocation {
   readonly cpuMs: number;
   /** What it wrote to its log. */
   readonly logBytes: number;
+  /** Metrics in what it wrote, with their dimensions. */
+  readonly metrics: readonly string[];
   readonly result: unknown;
 }
 
 /** A process that runs a function. It ends with `Symbol.dispose`. */
 export interface Environment extends Disposable {
   readonly importMs: number;
+  /** From the start of the process until it could be invoked. */
+  readonly startCpuMs: number;
   /** Since it was started. */
   ageMs(): number;
   /** Throws when the handler does, or when it says that part of a batch failed. */
@@ -26,14 +30,29 @@ type Answer = Invocation & { readonly error?: string };
 
 const RUNNER = `
 let logBytes = 0;
+let metrics = new Set();
 for (const stream of [process.stdout, process.stderr]) {
-  stream.write = (text, ...rest) => { logBytes += Buffer.byteLength(text); rest.findLast((one) => typeof one === 'function')?.(); return true; };
+  stream.write = (text, ...rest) => {
+    logBytes += Buffer.byteLength(text);
+    if (String(text).includes('"_aws"')) note(JSON.parse(text));
+    rest.findLast((one) => typeof one === 'function')?.();
+    return true;
+  };
+}
+function note(line) {
+  for (const { Namespace, Dimensions, Metrics } of line._aws.CloudWatchMetrics) {
+    for (const names of Dimensions) for (const { Name } of Metrics) {
+      metrics.add([Namespace, Name, ...names.map((name) => name + '=' + line[name])].join(' '));
+    }
+  }
 }
 const from = performance.now();
 const { handler } = await import(process.argv[1]);
-process.send({ importMs: performance.now() - from });
+const { user, system } = process.cpuUsage();
+process.send({ importMs: performance.now() - from, startCpuMs: (user + system) / 1000 });
 process.on('message', async (event) => {
   logBytes = 0;
+  metrics = new Set();
   const until = Date.now() + 120_000;
   const context = { awsRequestId: crypto.randomUUID(), functionName: process.env.AWS_LAMBDA_FUNCTION_NAME,
     functionVersion: '$LATEST', memoryLimitInMB: process.env.AWS_LAMBDA_FUNCTION_MEMORY_SIZE,
@@ -44,7 +63,7 @@ process.on('message', async (event) => {
   const answer = await handler(event, context).then((result) => ({ result }), (error) => ({ error: error.stack }));
   const ms = performance.now() - start;
   const { user, system } = process.cpuUsage(cpu);
-  process.send({ ...answer, ms, cpuMs: (user + system) / 1000, logBytes });
+  process.send({ ...answer, ms, cpuMs: (user + system) / 1000, logBytes, metrics: [...metrics] });
 });
 process.on('disconnect', () => process.exit(0));`;
 
@@ -69,9 +88,9 @@ export async function startEnvironment(file: string, env: Record<string, string>
     env,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  const { importMs } = (await answerOf(child)) as unknown as { importMs: number };
+  const started = (await answerOf(child)) as unknown as Pick<Environment, 'importMs' | 'startCpuMs'>;
   return {
-    importMs,
+    ...started,
     ageMs: () => performance.now() - startedAt,
     async invoke(event) {
       child.send(event as object);

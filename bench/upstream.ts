@@ -14,7 +14,9 @@ type UpstreamRequest =
   /** Moves the status of so many jobs. */
   | { readonly change: number }
   /** From now on every answer takes so long, as over a network. */
-  | { readonly answerMs: number };
+  | { readonly answerMs: number }
+  /** Forgets all tokens. */
+  | { readonly revokeTokens: true };
 
 const jobs = Number(process.argv[2]);
 const world = createWorld({ now: Date.now });
@@ -33,6 +35,7 @@ let turn = 0;
 
 process.on('message', (request: UpstreamRequest) => {
   if ('change' in request) change(request.change, [first, second]);
+  else if ('revokeTokens' in request) sandbox.revokeTokens();
   else {
     sandbox.faults.clear();
     if (request.answerMs > 0) sandbox.faults.add({ fault: { kind: 'delay', delayMs: request.answerMs } });
