@@ -20,8 +20,17 @@ interface TickReport {
   readonly ms: number;
 }
 
+/** What an operator did. Ids only: what was said besides may hold secrets. */
+interface OperateReport {
+  readonly command: string;
+  /** The account or endpoint it was about. */
+  readonly about: string | null;
+  readonly outcome: 'done' | 'refused' | 'unknown' | 'conflict';
+}
+
 /** How handlers report. */
 export interface Telemetry {
+  operate(report: OperateReport): void;
   tick(report: TickReport): void;
   poll(report: PollReport): void;
   drain(report: DrainReport): void;
@@ -43,6 +52,9 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
   const count = (metric: string, value: number) => metrics.addMetric(metric, MetricUnit.Count, value);
 
   const telemetry: Telemetry = {
+    operate(report) {
+      logger.info('operate', { ...report });
+    },
     tick(report) {
       logger.info('tick', { ...report });
       count('Ticks', 1);

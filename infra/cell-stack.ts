@@ -4,6 +4,7 @@ import { Api } from './api.ts';
 import { CellSecrets } from './cell-secrets.ts';
 import { Delivery } from './delivery.ts';
 import { HistoryTable } from './history-table.ts';
+import { Operate } from './operate.ts';
 import { Polling } from './polling.ts';
 import type { ApiRegion, CellSettings, StageSettings } from './settings.ts';
 import { StateTable } from './state-table.ts';
@@ -35,11 +36,13 @@ export class CellStack extends Stack {
     const delivery = new Delivery(this, 'Delivery', { ...props, table, history, secrets });
     new Polling(this, 'Polling', { ...props, table, secrets, delivery });
     const api = new Api(this, 'Api', { ...props, table, history, secrets });
+    const operate = new Operate(this, 'Operate', { ...props, table, history, secrets });
 
     new CfnOutput(this, 'TableName', { value: table.name });
     new CfnOutput(this, 'TopicArn', { value: delivery.topicArn });
     if (delivery.standardTopicArn)
       new CfnOutput(this, 'StandardTopicArn', { value: delivery.standardTopicArn });
     new CfnOutput(this, 'ApiUrl', { value: api.url });
+    new CfnOutput(this, 'OperateFunction', { value: operate.functionName });
   }
 }

@@ -9,6 +9,7 @@ import {
   ApiEnv,
   DrainSinkEnv,
   EnvError,
+  OperateEnv,
   PollAccountEnv,
   readEnv,
   TickEnv,
@@ -59,6 +60,7 @@ test.each([
   ['wakeSinks', WakeSinksEnv],
   ['drainSink', DrainSinkEnv],
   ['api', ApiEnv],
+  ['operate', OperateEnv],
 ])('the environment of %s: whatever is missing is named in one sentence', (_, schema) => {
   expect(() => readEnv(schema, {})).toThrow(/^The environment variable JOBWIRE_STAGE is missing\.$/);
 });
@@ -649,13 +651,14 @@ test('what became of events that were not simply delivered is counted per cell, 
 
 // Support
 
-type Reports = { [K in 'tick' | 'poll' | 'drain']: Parameters<Telemetry[K]>[0][] } & {
+type Reports = { [K in 'operate' | 'tick' | 'poll' | 'drain']: Parameters<Telemetry[K]>[0][] } & {
   fault: { message: string; cause: unknown; ids: object | undefined }[];
 };
 
 function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
-  const reports: Reports = { tick: [], poll: [], drain: [], fault: [] };
+  const reports: Reports = { operate: [], tick: [], poll: [], drain: [], fault: [] };
   const telemetry: Telemetry = {
+    operate: (report) => reports.operate.push(report),
     tick: (report) => reports.tick.push(report),
     poll: (report) => reports.poll.push(report),
     drain: (report) => reports.drain.push(report),
