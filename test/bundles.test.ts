@@ -48,6 +48,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   'drain-sink': [...BASE, ...SECRETS, ...SNS],
   api: [...BASE, ...SECRETS, ...LIMIT, 'hono'],
+  operate: [...BASE, ...SECRETS, ...LIMIT],
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-bundles-'));
@@ -98,6 +99,7 @@ async function importBundled(contents: string) {
   const { entryPoints: _, ...options } = esbuildOptions('');
   const { outputFiles } = await build({
     ...options,
+    sourcemap: false,
     stdin: { contents, resolveDir: options.absWorkingDir },
   });
   const file = join(folder, 'index.mjs');
