@@ -35,14 +35,14 @@ import { ACCOUNT, queueName, type Resource, StackTemplate, type Value } from './
 
 /** Processes of one function, at most, whatever the template allows: the machine has few cores. */
 const MOST_ENVIRONMENTS = 3;
-const SETTLED_WITHIN_MS = 20_000;
+const SETTLED_WITHIN_MS = 60_000;
 const PROBE_EVERY_MS = 10;
 /** So long nothing has to be under way: what one function has done wakes the next. */
 const QUIET_PROBES = 3;
 const KEPT_LINES = 2_000;
 
 /** Where the functions are in the tree of constructs. */
-const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
+export const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
   tick: 'Polling/Tick',
   pollAccount: 'Polling/PollAccount',
   wakeSinks: 'Delivery/WakeSinks',
@@ -131,7 +131,7 @@ export async function deployEmulated(
     const outside = await listen(createSecureServer(certificates(authority), forwardTo(surroundings.hosts)));
     closing.push(outside.close);
     const lines: string[] = [];
-    const strayed: string[] = [];
+    const complaints: string[] = [];
     const fates = new Map<string, (call: AwsCall) => CallFate>();
     const functions = new Map<string, { path: string; fn: Lambda; caller: Caller; role: Role }>();
     for (const resource of template.ofType('AWS::Lambda::Function')) {
@@ -145,7 +145,7 @@ export async function deployEmulated(
       };
       const serve: RequestListener = (request, response) => {
         aws.serve(caller, request, response).catch((cause) => {
-          strayed.push(`${path}: ${cause instanceof Error ? cause.message : cause}`);
+          complaints.push(`${path}: ${cause instanceof Error ? cause.message : cause}`);
           request.socket.destroy();
         });
       };
@@ -167,12 +167,17 @@ export async function deployEmulated(
           role.may({ action, resource: logStream });
         }
       };
-      const onRefused = (destination: string) => strayed.push(`${path} to ${destination}`);
+      const onRefused = (destination: string) =>
+        complaints.push(`${path} wanted to connect to ${destination}.`);
+      const onFailed = (reason: string) => {
+        if (!fates.has(path)) complaints.push(`${path} failed: ${reason}`);
+      };
       const fn = new Lambda(template, resource, MOST_ENVIRONMENTS, {
         routes,
         caFile,
         onBegin,
         onLine,
+        onFailed,
         onRefused,
       });
       closing.push(() => fn.close());
@@ -208,7 +213,7 @@ export async function deployEmulated(
     const open = await listen(
       createServer((request, response) => {
         aws.serve(everybody, request, response).catch((cause) => {
-          strayed.push(`the test: ${cause}`);
+          complaints.push(`the test: ${cause}`);
           request.socket.destroy();
         });
       }),
@@ -261,7 +266,7 @@ export async function deployEmulated(
         },
         kill: (name) => named(name).fn.kill(),
       },
-      complaints: () => [...[...functions.values()].flatMap(({ role }) => role.denied), ...strayed],
+      complaints: () => [...[...functions.values()].flatMap(({ role }) => role.denied), ...complaints],
       unused: () =>
         [...functions.values()].flatMap(({ path, role }) =>
           role.unused().map((grant) => `${path}: ${grant}`),
@@ -349,7 +354,7 @@ interface Listening {
   readonly close: () => Promise<void>;
 }
 
-async function listen(server: Server): Promise<Listening> {
+export async function listen(server: Server): Promise<Listening> {
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   return {
     port: (server.address() as AddressInfo).port,
@@ -362,7 +367,7 @@ async function listen(server: Server): Promise<Listening> {
 }
 
 /** A certificate for whatever name is asked for. */
-function certificates(issuer: Certificate) {
+export function certificates(issuer: Certificate) {
   const contexts = new Map<string, SecureContext>();
   const contextOf = (name: string) => {
     const known = contexts.get(name);
@@ -379,7 +384,7 @@ function certificates(issuer: Certificate) {
 }
 
 /** Hands requests on to the plain servers behind the names. */
-function forwardTo(hosts: Readonly<Record<string, string>>): RequestListener {
+export function forwardTo(hosts: Readonly<Record<string, string>>): RequestListener {
   return (request, response) => {
     const base = new URL(hosts[String(request.headers.host)] ?? 'http://127.0.0.1:9');
     const onward = httpRequest(
