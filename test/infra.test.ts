@@ -394,6 +394,7 @@ describe('permissions', () => {
     const telemetry = {
       tick() {},
       drain() {},
+      attempt() {},
       fault: (_: string, cause: unknown) => expect.fail(String(cause)),
     };
     const context = { getRemainingTimeInMillis: () => 60_000 };
@@ -526,6 +527,7 @@ describe('permissions', () => {
       draining: { ...rig.deps, table, log, deliveries },
       telemetry: {
         drain: (report) => void reports.push(report),
+        attempt() {},
         fault: (_, cause) => expect.fail(String(cause)),
       },
     });

@@ -4,8 +4,8 @@ import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import * as z from 'zod';
 import type { Telemetry } from '../telemetry.ts';
 
-/** Poll this account of the cell once. */
-export const PollMessage = z.object({ account: z.string().min(1) });
+/** Poll this account of the cell once; `dueAt`: when its poll was due (epoch ms). */
+export const PollMessage = z.object({ account: z.string().min(1), dueAt: z.number().optional() });
 /** Drain this sink of the cell. */
 export const DrainMessage = z.object({ sink: z.string().min(1) });
 

@@ -23,8 +23,9 @@ export function createPollAccountHandler(deps: PollAccountDeps) {
     context: Pick<Context, 'getRemainingTimeInMillis'>,
   ): Promise<SQSBatchResponse> => {
     const deadline = polling.now() + context.getRemainingTimeInMillis();
-    return workOff(event, PollMessage, telemetry, async ({ account }) => {
-      telemetry.poll(await pollAccount(polling, { region, account }, deadline));
+    return workOff(event, PollMessage, telemetry, async ({ account, dueAt }) => {
+      const lagMs = dueAt === undefined ? 0 : Math.max(0, polling.now() - dueAt);
+      telemetry.poll(await pollAccount(polling, { region, account }, deadline), { lagMs });
     });
   };
 }
