@@ -5,6 +5,7 @@ import {
   EndpointType,
   LambdaRestApi,
   LogGroupLogDestination,
+  type RestApi,
 } from 'aws-cdk-lib/aws-apigateway';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
@@ -25,6 +26,9 @@ interface Props extends Cell {
 /** The HTTP API of a cell: one function behind every path. */
 export class Api extends Construct {
   readonly url: string;
+  readonly rest: RestApi;
+  /** Those behind it. */
+  readonly functions: { readonly api: CellFunction };
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
@@ -80,6 +84,8 @@ export class Api extends Construct {
       },
     });
     this.url = api.url;
+    this.rest = api;
+    this.functions = { api: fn };
 
     const rules = Validations.of(api);
     rules.acknowledge({

@@ -4,6 +4,7 @@ import { Api } from './api.ts';
 import { CellSecrets } from './cell-secrets.ts';
 import { Delivery } from './delivery.ts';
 import { HistoryTable } from './history-table.ts';
+import { Operations } from './operations.ts';
 import { Polling } from './polling.ts';
 import type { ApiRegion, CellSettings, StageSettings } from './settings.ts';
 import { StateTable } from './state-table.ts';
@@ -33,13 +34,25 @@ export class CellStack extends Stack {
     const history = new HistoryTable(this, 'History', props);
     const secrets = new CellSecrets(this, 'Secrets', props);
     const delivery = new Delivery(this, 'Delivery', { ...props, table, history, secrets });
-    new Polling(this, 'Polling', { ...props, table, secrets, delivery });
+    const polling = new Polling(this, 'Polling', { ...props, table, secrets, delivery });
     const api = new Api(this, 'Api', { ...props, table, history, secrets });
+    const operations = new Operations(this, 'Operations', {
+      ...props,
+      functions: { ...polling.functions, ...delivery.functions },
+      serving: api.functions,
+      queues: { polls: polling.polls.queue, drains: delivery.drains.queue },
+      polls: polling.polls.queue,
+      dead: { polls: polling.polls.dead, drains: delivery.drains.dead, wakes: delivery.deadWakes },
+      state: table.table,
+      history: history.table,
+      api: api.rest,
+    });
 
     new CfnOutput(this, 'TableName', { value: table.name });
     new CfnOutput(this, 'TopicArn', { value: delivery.topicArn });
     if (delivery.standardTopicArn)
       new CfnOutput(this, 'StandardTopicArn', { value: delivery.standardTopicArn });
     new CfnOutput(this, 'ApiUrl', { value: api.url });
+    new CfnOutput(this, 'OpsTopicArn', { value: operations.topicArn });
   }
 }

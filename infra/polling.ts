@@ -22,6 +22,9 @@ interface Props extends Cell {
 
 /** Each minute the tick claims what is due; pollAccount polls it. */
 export class Polling extends Construct {
+  readonly polls: WorkQueue;
+  readonly functions: { readonly tick: CellFunction; readonly pollAccount: CellFunction };
+
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
     const { table, secrets, delivery, stage, cell } = props;
@@ -42,7 +45,7 @@ export class Polling extends Construct {
     pollAccount.set('JOBWIRE_UPSTREAM_AUTH_URL', cell.upstream.authUrl);
     pollAccount.set('JOBWIRE_UPSTREAM_REALM', cell.upstream.realm);
 
-    const polls = new WorkQueue(this, 'Polls', {
+    this.polls = new WorkQueue(this, 'Polls', {
       consumer: pollAccount,
       consumerTimeout: POLL_TIMEOUT,
       batchSize: 10,
@@ -66,11 +69,12 @@ export class Polling extends Construct {
       invokedOnce: true,
     });
     table.grantTicking(tick);
-    polls.grantSend(tick);
+    this.polls.grantSend(tick);
     delivery.drains.grantSend(tick);
     delivery.nameTopics(tick);
     setLog(tick, props);
     this.#eachMinute(tick);
+    this.functions = { tick, pollAccount };
   }
 
   #eachMinute(tick: CellFunction): void {

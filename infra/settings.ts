@@ -18,6 +18,8 @@ const CellSettings = z.strictObject({
   publicUrl: z.url({ protocol: /^https$/ }),
   /** Whether there is a second topic, for subscribers that a FIFO topic can't have: e-mail, SMS, Lambda, HTTP. */
   standardTopic: z.boolean().default(false),
+  /** Who is told of alarms by e-mail. Others subscribe to the cell's ops topic. */
+  opsEmail: z.email().optional(),
 });
 
 const StageSettings = z.strictObject({

@@ -49,7 +49,6 @@ type Action =
  */
 export class StateTable extends Construct {
   readonly name: string;
-  /** For the event source of the stream. */
   readonly table: ITableV2;
   readonly #cell: Cell;
 
