@@ -55,6 +55,9 @@ export const DrainSinkEnv = z.object({ ...cell, ...log, ...history });
 /** Environment of the HTTP API. */
 export const ApiEnv = z.object({ ...cell, ...log, ...history, JOBWIRE_API_KEY_SECRET: text });
 
+/** Environment of the operator's function. */
+export const OperateEnv = z.object({ ...cell, ...log, ...history });
+
 /** Every variable that some function reads. */
 export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof PollAccountEnv> &

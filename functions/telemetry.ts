@@ -30,8 +30,17 @@ interface TickReport {
   readonly ms: number;
 }
 
+/** What an operator did. Ids only: what was said besides may hold secrets. */
+interface OperateReport {
+  readonly command: string;
+  /** The account or endpoint it was about. */
+  readonly about: string | null;
+  readonly outcome: 'done' | 'refused' | 'unknown' | 'conflict';
+}
+
 /** How handlers report. */
 export interface Telemetry {
+  operate(report: OperateReport): void;
   tick(report: TickReport): void;
   /** `lagMs`: when the poll began, less when it was due. */
   poll(report: PollReport, late: { readonly lagMs: number }): void;
@@ -69,6 +78,9 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
   }
 
   const telemetry: Telemetry = {
+    operate(report) {
+      logger.info('operate', { ...report });
+    },
     tick(report) {
       const { whole, outage, oldestSeconds } = report;
       logger[whole ? 'info' : 'warn']('tick', { ...report });

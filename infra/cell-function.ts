@@ -15,6 +15,8 @@ interface Props extends Cell {
   /** The environment the entry file reads; synthesizing fails when part of it was not set. */
   readonly env: z.ZodObject;
   readonly description: string;
+  /** Only for a function that people call by its name. */
+  readonly functionName?: string;
   readonly timeout: Duration;
   readonly memoryMb: number;
   readonly reservedConcurrency?: number | undefined;
@@ -42,6 +44,7 @@ export class CellFunction extends NodejsFunction {
       entry: fileURLToPath(new URL(`../functions/${props.entry}.ts`, import.meta.url)),
       handler: 'handler',
       description: props.description,
+      ...(props.functionName === undefined ? {} : { functionName: props.functionName }),
       runtime: Runtime.NODEJS_24_X,
       architecture: Architecture.ARM_64,
       timeout: props.timeout,

@@ -33,7 +33,7 @@ export class CellSecrets extends Construct {
 
   /** The key of the HTTP API. */
   grantReadApiKey(fn: CellFunction): void {
-    this.#allow(fn, this.#apiKey.secretArn);
+    this.#allow(fn, this.#apiKey.secretArn, ['GetSecretValue']);
     fn.set('JOBWIRE_API_KEY_SECRET', this.#names.apiKey);
   }
 
@@ -55,14 +55,29 @@ export class CellSecrets extends Construct {
     );
   }
 
-  #allowBelow(fn: CellFunction, name: string, reason: string): void {
+  /** The signing secrets of all endpoints of the cell: made, changed and deleted as well. */
+  grantManageEndpoints(fn: CellFunction): void {
+    this.#allowBelow(
+      fn,
+      this.#names.endpoints,
+      'Endpoints are registered after deployment, each with signing secrets.',
+      ['GetSecretValue', 'CreateSecret', 'PutSecretValue', 'DeleteSecret', 'RestoreSecret'],
+    );
+  }
+
+  #allowBelow(
+    fn: CellFunction,
+    name: string,
+    reason: string,
+    actions: readonly string[] = ['GetSecretValue'],
+  ): void {
     const arn = Stack.of(this).formatArn({
       service: 'secretsmanager',
       resource: 'secret',
       resourceName: `${name}*`,
       arnFormat: ArnFormat.COLON_RESOURCE_NAME,
     });
-    this.#allow(fn, arn);
+    this.#allow(fn, arn, actions);
     const { region } = Stack.of(this);
     Validations.of(fn.role ?? fn).acknowledge({
       id: `AwsSolutions-IAM5[Resource::arn:aws:secretsmanager:${region}:<AWS::AccountId>:secret:${name}*]`,
@@ -70,7 +85,12 @@ export class CellSecrets extends Construct {
     });
   }
 
-  #allow(fn: CellFunction, arn: string): void {
-    fn.addToRolePolicy(new PolicyStatement({ actions: ['secretsmanager:GetSecretValue'], resources: [arn] }));
+  #allow(fn: CellFunction, arn: string, actions: readonly string[]): void {
+    fn.addToRolePolicy(
+      new PolicyStatement({
+        actions: actions.map((action) => `secretsmanager:${action}`),
+        resources: [arn],
+      }),
+    );
   }
 }

@@ -4,6 +4,7 @@ import { Api } from './api.ts';
 import { CellSecrets } from './cell-secrets.ts';
 import { Delivery } from './delivery.ts';
 import { HistoryTable } from './history-table.ts';
+import { Operate } from './operate.ts';
 import { Operations } from './operations.ts';
 import { Polling } from './polling.ts';
 import type { ApiRegion, CellSettings, StageSettings } from './settings.ts';
@@ -47,6 +48,7 @@ export class CellStack extends Stack {
       history: history.table,
       api: api.rest,
     });
+    const operate = new Operate(this, 'Operate', { ...props, table, history, secrets });
 
     new CfnOutput(this, 'TableName', { value: table.name });
     new CfnOutput(this, 'TopicArn', { value: delivery.topicArn });
@@ -54,5 +56,6 @@ export class CellStack extends Stack {
       new CfnOutput(this, 'StandardTopicArn', { value: delivery.standardTopicArn });
     new CfnOutput(this, 'ApiUrl', { value: api.url });
     new CfnOutput(this, 'OpsTopicArn', { value: operations.topicArn });
+    new CfnOutput(this, 'OperateFunction', { value: operate.functionName });
   }
 }

@@ -11,8 +11,11 @@ import type { HistoryTable } from './history-table.ts';
 import type { StateTable } from './state-table.ts';
 import { DeadLetters, WorkQueue } from './work-queue.ts';
 
-/** How long a drain may go on, and the attempts under way at its end besides: it keeps its lease for as long as it works. */
-const DRAIN_TIMEOUT = Duration.seconds(120);
+/**
+ * How long a drain may go on, and the attempts under way at its end besides: it keeps its lease for as long as it works.
+ * What is left then waits for the next tick, so a backlog is worked off for five minutes of at most six.
+ */
+const DRAIN_TIMEOUT = Duration.minutes(5);
 
 interface Props extends Cell {
   readonly table: StateTable;

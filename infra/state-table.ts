@@ -16,6 +16,7 @@ import {
   cellPk,
   cursorPk,
   deadPk,
+  endpointLockPk,
   groupPk,
   indexPk,
   keys,
@@ -40,6 +41,7 @@ type Action =
   | 'PutItem'
   | 'UpdateItem'
   | 'DeleteItem'
+  | 'ConditionCheckItem'
   | 'BatchWriteItem';
 
 /**
@@ -146,6 +148,23 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
+  /**
+   * An operator's commands: register accounts and change how they are polled, and all that can be done with endpoints. No
+   * tokens, no jobs; events are read to find where an endpoint is to start.
+   */
+  grantManaging(fn: CellFunction): void {
+    const { cell, accounts, status, index, log, sinks, locks, cursors, parked, dead, replays } =
+      this.#partitions();
+    this.#allow(fn, ['GetItem'], [cell, accounts, status, index, log, sinks, locks]);
+    this.#allow(fn, ['BatchGetItem'], [accounts]);
+    this.#allow(fn, ['Query'], [accounts, log, sinks, cursors, parked, dead, replays]);
+    this.#allow(fn, ['PutItem'], [index, status, log, sinks, cursors, ...this.wakePartitions()]);
+    this.#allow(fn, ['UpdateItem'], [accounts, status, index, sinks, locks]);
+    this.#allow(fn, ['DeleteItem'], [sinks, cursors, parked, dead, replays]);
+    this.#allow(fn, ['ConditionCheckItem'], [locks]);
+    this.#name(fn);
+  }
+
   /** What the leading keys of each kind of item look like, in the notation of `StringLike`. */
   #partitions() {
     const { region } = this.#cell;
@@ -160,6 +179,7 @@ export class StateTable extends Construct {
       groups: groupPk(any),
       log: logPk(any),
       sinks: sinkPk(region),
+      locks: endpointLockPk(region),
       cursors: cursorPk(region, '*'),
       parked: parkedPk(region, '*'),
       dead: deadPk(region, '*'),

@@ -2,12 +2,12 @@
  * All cells in one process: the use-cases that the Lambdas run, on timers and in-process wake-ups. A wake-up is only a
  * hint here as it is there: whatever one misses, the next tick finds in the table.
  */
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { SNSClient } from '@aws-sdk/client-sns';
 import pLimit from 'p-limit';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
-import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
+import { createEventLog, type EventLog, newEpoch, shareReads } from '../shared/log/log.ts';
 import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
 import { type EndpointDeps, tidyEndpoints } from '../shared/sinks/endpoints.ts';
@@ -355,11 +355,6 @@ async function openSink(
       });
     }
   }
-}
-
-/** Sorts by time, and differs for two tables made in the same second. */
-function newEpoch(now: number): string {
-  return `${Math.floor(now / 1000).toString(36)}${randomBytes(3).toString('hex')}`;
 }
 
 /** The drain of one sink that is under way, and what it has been told of meanwhile. */

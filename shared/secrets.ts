@@ -18,6 +18,22 @@ export function secretNames(stage: string, region: string) {
   } as const;
 }
 
+/** What a secret's name may hold, as Secrets Manager has it. */
+const SECRET_NAME = /^[A-Za-z0-9/_+=.@-]{1,512}$/;
+
+/**
+ * Why an account's `secretRef` can't be one of the cell's: the rest of a sentence that begins with the field's name. A
+ * secret elsewhere could not be read, and that would show in the first poll only.
+ */
+export function refuseAccountSecret(stage: string, region: string, secretRef: string): string | undefined {
+  const { accounts } = secretNames(stage, region);
+  const at = secretRef.indexOf('#');
+  const name = at < 0 ? secretRef : secretRef.slice(0, at);
+  const isBelow = name.startsWith(accounts) && name.length > accounts.length && SECRET_NAME.test(name);
+  if (isBelow && at !== secretRef.length - 1) return undefined;
+  return `must be the name of a secret that begins with ${accounts}, or that, # and a key of the JSON in it`;
+}
+
 const signingSecret = z.string().startsWith('whsec_');
 
 /** What is kept of an endpoint that nobody is shown. */

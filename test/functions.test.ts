@@ -9,6 +9,7 @@ import {
   ApiEnv,
   DrainSinkEnv,
   EnvError,
+  OperateEnv,
   PollAccountEnv,
   readEnv,
   TickEnv,
@@ -58,6 +59,7 @@ test.each([
   ['wakeSinks', WakeSinksEnv],
   ['drainSink', DrainSinkEnv],
   ['api', ApiEnv],
+  ['operate', OperateEnv],
 ])('the environment of %s: whatever is missing is named in one sentence', (_, schema) => {
   expect(() => readEnv(schema, {})).toThrow(/^The environment variable JOBWIRE_STAGE is missing\.$/);
 });
@@ -581,13 +583,14 @@ test('a secret that could not be read is asked for again the next time', async (
 
 // Support
 
-type Reports = { [K in 'tick' | 'poll' | 'drain' | 'attempt']: Parameters<Telemetry[K]>[0][] } & {
+type Reports = { [K in 'operate' | 'tick' | 'poll' | 'drain' | 'attempt']: Parameters<Telemetry[K]>[0][] } & {
   fault: { message: string; cause: unknown; ids: object | undefined }[];
 };
 
 function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
-  const reports: Reports = { tick: [], poll: [], drain: [], attempt: [], fault: [] };
+  const reports: Reports = { operate: [], tick: [], poll: [], drain: [], attempt: [], fault: [] };
   const telemetry: Telemetry = {
+    operate: (report) => reports.operate.push(report),
     tick: (report) => reports.tick.push(report),
     poll: (report) => reports.poll.push(report),
     drain: (report) => reports.drain.push(report),

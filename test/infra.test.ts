@@ -14,7 +14,15 @@ import { AwsSolutionsChecks } from 'cdk-nag';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type * as z from 'zod';
 import cdkJson from '../cdk.json' with { type: 'json' };
-import { ApiEnv, DrainSinkEnv, PollAccountEnv, readEnv, TickEnv, WakeSinksEnv } from '../functions/env.ts';
+import {
+  ApiEnv,
+  DrainSinkEnv,
+  OperateEnv,
+  PollAccountEnv,
+  readEnv,
+  TickEnv,
+  WakeSinksEnv,
+} from '../functions/env.ts';
 import { createDrainSinkHandler } from '../functions/handlers/drain-sink.ts';
 import { CLAIM_SECONDS, createTickHandler, TOPIC_SINK } from '../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
@@ -44,6 +52,7 @@ import { readUpstream } from '../shared/tracking/breaker.ts';
 import { tableTokenCache } from '../shared/tracking/connect.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { createDeliveryRig, delivered, moved } from './support/delivery.ts';
+import { createOperator, SECRET } from './support/operator.ts';
 import { createRig } from './support/rig.ts';
 
 const DAY_MS = 86_400_000;
@@ -70,6 +79,7 @@ const FUNCTIONS = {
   wakeSinks: { id: /^DeliveryWakeSinks[0-9A-F]{8}$/, env: WakeSinksEnv, limitBytes: 1_000_000 },
   drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv, limitBytes: 1_000_000 },
   api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 2_000_000 },
+  operate: { id: /^OperateFunction[0-9A-F]{8}$/, env: OperateEnv, limitBytes: 1_000_000 },
 } as const;
 type FunctionName = keyof typeof FUNCTIONS;
 const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
@@ -590,7 +600,47 @@ describe('permissions', () => {
     for (const ref of refs) await expect(log.append(ref, [moved(1, 'h')])).rejects.toThrow(/may not/);
   });
 
-  test('drains write the history and nobody else does; the API looks back at it, in every way there is', async () => {
+  test('an operator’s function may do what its commands take, and nothing beyond that', async () => {
+    const [memory, historyMemory] = [createMemoryTable(), createMemoryTable(historySchema)];
+    const table = guarded('operate', memory);
+    const history = guarded('operate', historyMemory, HISTORY);
+    const { tell, log, clock } = await createOperator({ table, history });
+    /** Does a command that can be done. */
+    const done = async (command: object) => {
+      const answer = await tell(command);
+      expect(answer, JSON.stringify(command)).not.toHaveProperty('error');
+      return answer;
+    };
+    // So many that there are some in every shard of wake marks.
+    for (let n = 0; n < 16; n += 1) {
+      const account = n === 0 ? 'acme' : `acme-${n}`;
+      await done({ do: 'accounts.add', account, secretRef: SECRET });
+      await memory.write({
+        update: keys.status({ region: 'us', account }),
+        set: { state: 'identity_mismatch' },
+      });
+      await done({ do: 'accounts.confirm', account });
+    }
+    await done({ do: 'accounts.add', account: 'acme', secretRef: SECRET });
+    for (const verb of ['pause', 'resume', 'status']) await done({ do: `accounts.${verb}`, account: 'acme' });
+    await done({ do: 'accounts.list' });
+
+    const start = { at: new Date(clock.now).toISOString() };
+    await done({ do: 'endpoints.add', endpoint: { id: 'erp', url: 'https://erp.example.com/', start } });
+    await done({ do: 'endpoints.change', endpoint: 'erp', change: { accounts: ['acme'] } });
+    for (const verb of ['list', 'pause', 'resume', 'enable', 'ping', 'rotate']) {
+      await done({ do: `endpoints.${verb}`, ...(verb === 'list' ? {} : { endpoint: 'erp' }) });
+    }
+    await memory.write({ put: { ...keys.parked('us', 'erp', 'acme', '1', 1), parkedAt: 0 } });
+    await memory.write({ put: { ...keys.dead('us', 'erp', 'acme', 1), at: 0 } });
+    await memory.write({ put: { ...keys.replay('us', 'erp', 'r1'), createdAt: 0 } });
+    await done({ do: 'endpoints.delete', endpoint: 'erp' });
+    expect([table.unused(), history.unused()]).toEqual([[], []]);
+    const writes = [{ delete: keys.snapshot({ region: 'us', account: 'acme' }, 1) }];
+    await expect(log.append({ region: 'us', account: 'acme' }, [], writes)).rejects.toThrow(/may not/);
+  });
+
+  test('deliveries and pings write the history and nothing else does; the API looks back at it, in every way there is', async () => {
     const actions = (name: FunctionName) => [
       ...new Set(tableStatements(name, HISTORY).flatMap(({ Action }) => Action)),
     ];
@@ -600,6 +650,7 @@ describe('permissions', () => {
       wakeSinks: [],
       drainSink: ['dynamodb:BatchWriteItem'],
       api: ['dynamodb:BatchGetItem', 'dynamodb:Query'],
+      operate: ['dynamodb:BatchWriteItem'],
     });
     const memory = createMemoryTable(historySchema);
     const logOf = (name: FunctionName) =>
@@ -626,15 +677,19 @@ describe('permissions', () => {
     expect(await healthOf(log, 'us', 'erp', 1)).toMatchObject({ attempts: 1 });
   });
 
-  test('credentials of accounts are for polling, signing secrets for draining', () => {
+  test('credentials of accounts are for polling, signing secrets for delivering and for operators', () => {
     const readers = (kind: string) =>
       FUNCTION_NAMES.filter((name) =>
         statementsOf(name).some(
           ({ Action, Resource }) =>
-            Action === 'secretsmanager:GetSecretValue' && JSON.stringify(Resource).includes(kind),
+            [Action].flat().includes('secretsmanager:GetSecretValue') &&
+            JSON.stringify(Resource).includes(kind),
         ),
       );
-    expect([readers('/accounts/'), readers('/endpoints/')]).toEqual([['pollAccount'], ['drainSink']]);
+    expect([readers('/accounts/'), readers('/endpoints/')]).toEqual([
+      ['pollAccount'],
+      ['drainSink', 'operate'],
+    ]);
   });
 });
 

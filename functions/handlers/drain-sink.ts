@@ -58,23 +58,33 @@ export function createSinkOpener(deps: {
   readonly signing: ReturnType<typeof createSigningReader>;
   readonly now: () => number;
 }): (record: SinkRecord) => Promise<SinkPort> {
-  const { sns, publicUrl, signing, now } = deps;
-  const connections = createConnectionPool({ allowPrivateNetworks: false });
+  const { sns, publicUrl } = deps;
+  const openWebhook = createWebhookOpener(deps);
   return async (record) => {
     switch (record.kind) {
       case 'sns':
         return createSnsSink(sns, record.target, { publicUrl });
-      case 'webhook': {
-        const { region, id, target, concurrency = DEFAULT_CONCURRENCY } = record;
-        const { secrets, headers } = await signing(region, id);
-        return createWebhookSink({
-          url: target,
-          secrets,
-          headers,
-          now,
-          connections: connections.of(`${region}/${id}`, concurrency),
-        });
-      }
+      case 'webhook':
+        return openWebhook(record);
     }
+  };
+}
+
+/** The endpoints of a cell as they are on AWS; connections are kept from one time to the next. */
+export function createWebhookOpener(deps: {
+  readonly signing: ReturnType<typeof createSigningReader>;
+  readonly now: () => number;
+}): (record: SinkRecord) => Promise<SinkPort> {
+  const { signing, now } = deps;
+  const connections = createConnectionPool({ allowPrivateNetworks: false });
+  return async ({ region, id, target, concurrency = DEFAULT_CONCURRENCY }) => {
+    const { secrets, headers } = await signing(region, id);
+    return createWebhookSink({
+      url: target,
+      secrets,
+      headers,
+      now,
+      connections: connections.of(`${region}/${id}`, concurrency),
+    });
   };
 }

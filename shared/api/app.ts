@@ -13,12 +13,11 @@ import { validator } from 'hono/validator';
 import * as z from 'zod';
 import { catalogue, dataSchemaOf, eventTypes } from '../events/catalogue.ts';
 import { typeMatches } from '../events/event.ts';
-import { type EventLog, formatCursor, parseCursor } from '../log/log.ts';
-import { type AccountRef, cellLog, isCell, keys } from '../table/schema.ts';
+import { type EventLog, parseCursor } from '../log/log.ts';
+import { type AccountRef, cellLog, isCell } from '../table/schema.ts';
 import { type Table, TableError } from '../table/table.ts';
-import { type Account, type AccountState, findAccount, toStatus } from '../tracking/accounts.ts';
-import { outageOf, readUpstream } from '../tracking/breaker.ts';
-import { confirmAccount } from '../tracking/operator.ts';
+import { type Account, findAccount } from '../tracking/accounts.ts';
+import { confirmAccount, reportAccount } from '../tracking/operator.ts';
 import { type FeedPace, followLog, type Gone, locateStream, readPage, toBody } from './feed.ts';
 import type { GrowthSignal } from './growth.ts';
 import { decodeJobsCursor, type JobFilter, listJobs, readJob } from './jobs.ts';
@@ -65,8 +64,6 @@ const RETRY_AFTER_SECONDS = 5;
 const MAX_WAIT_SECONDS = 25;
 const MAX_LIMIT = 500;
 const DEFAULT_LIMIT = 100;
-/** States that an outage of the region changes; in the others the account needs an operator of its own. */
-const REGIONAL: ReadonlySet<AccountState> = new Set<AccountState>(['baselining', 'tracking', 'failing']);
 const MAX_BODY_BYTES = 10_000;
 /** No id of an account is longer, and no key of the table may be much longer. */
 const MAX_ACCOUNT_ID = 200;
@@ -215,29 +212,8 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
 
   app.get('/v1/accounts/:id/status', account, query(z.strictObject({})), async (c) => {
     const ref = c.get('account');
-    // Before the head: all that was seen before `observedThrough` is then in the log at or before it.
-    const [item, upstream] = await Promise.all([
-      table.get(keys.status(ref)),
-      readUpstream(table, ref.region),
-    ]);
-    const head = await log.head(ref);
-    if (!item || !head) return unknownAccount(c);
-    const status = toStatus(item);
-    // Most accounts are not polled while their region fails, so their own status still tells of better days.
-    const outage = REGIONAL.has(status.state) ? outageOf(upstream) : undefined;
-    return c.json({
-      state: ref.paused ? 'paused' : outage ? 'failing' : status.state,
-      lastPollAt: instant(status.lastPollAt),
-      observedThrough: instant(status.lastGoodCrawlStartedAt),
-      consecutiveFailures: status.consecutiveFailures,
-      openJobs: status.openJobs,
-      unreadJobs: status.unreadJobs,
-      head: formatCursor(head.epoch, head.sequence),
-      problem: outage ?? status.problem,
-      // Missing from the list, and what became of them is open.
-      missingJobs: status.missing,
-      quarantinedAt: instant(status.quarantinedAt),
-    });
+    const report = await reportAccount({ table, log }, ref);
+    return report ? c.json(report) : unknownAccount(c);
   });
 
   app.post(

@@ -10,6 +10,7 @@
  * the same transaction; a writer without a fence (`append`) raises only that, and a poll whose fence still holds
  * renumbers.
  */
+import { randomBytes } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import { type EventDraft, toEvent } from '../events/event.ts';
 import { type AccountRef, keys, logPk } from '../table/schema.ts';
@@ -335,6 +336,11 @@ export function shareReads(log: EventLog): EventLog {
       return read;
     },
   };
+}
+
+/** The epoch of a log that begins now (epoch ms): sorts by time as text, and differs for two that begin in the same second. */
+export function newEpoch(now: number): string {
+  return `${Math.floor(now / 1000).toString(36)}${randomBytes(3).toString('hex')}`;
 }
 
 /** A place in a log as clients carry it: `<epoch>.<sequence>`. */

@@ -1,9 +1,123 @@
-/** What an operator can say to tracking, where it waits for one (rules 9 and 10). */
-import type { EventLog } from '../log/log.ts';
+/**
+ * What an operator can say to tracking: which accounts there are and how they are polled, and what to do where tracking
+ * waits for somebody (rules 9 and 10).
+ */
+import { type EventLog, formatCursor, newEpoch } from '../log/log.ts';
 import { type AccountRef, keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
-import { type AccountState, schedule, toAccount, toStatus } from './accounts.ts';
+import {
+  type Account,
+  type AccountState,
+  findAccount,
+  registerAccount,
+  schedule,
+  toAccount,
+  toStatus,
+} from './accounts.ts';
+import { outageOf, readUpstream } from './breaker.ts';
 import { countTally, goneAtOnce, type Tally, WINDOW_HOURS } from './quarantine.ts';
+
+/** What an operator's acts need. */
+export interface OperatorDeps {
+  readonly table: Table;
+  readonly log: EventLog;
+  /** Epoch ms. */
+  readonly now: () => number;
+}
+
+/** What may be set of an account. */
+export type AccountSettings = Pick<Account, 'secretRef' | 'pollIntervalSeconds'>;
+
+/**
+ * Registers an account; its first poll is due at once. Repeating it is harmless, and finishes what was cut off. An account
+ * that is there with other settings is left as it is (`taken`).
+ */
+export async function addAccount(
+  { table, log, now }: OperatorDeps,
+  ref: AccountRef,
+  settings: AccountSettings,
+): Promise<{ readonly kind: 'added'; readonly account: Account } | { readonly kind: 'taken' }> {
+  const known = await findAccount(table, [ref.region], ref.account);
+  const account: Account = { ...ref, ...settings, paused: known?.paused ?? false };
+  if (known && JSON.stringify(toSettings(known)) !== JSON.stringify(toSettings(account))) {
+    return { kind: 'taken' };
+  }
+  await registerAccount(table, log, account, { now: now(), epoch: newEpoch(now()) });
+  return { kind: 'added', account };
+}
+
+function toSettings({ secretRef, pollIntervalSeconds }: AccountSettings): AccountSettings {
+  return { secretRef, pollIntervalSeconds };
+}
+
+/** Changes how an account is polled, or pauses or resumes it: its log, its snapshots and its state stay. `undefined` for an unknown one. */
+export async function changeAccount(
+  { table, log, now }: OperatorDeps,
+  ref: AccountRef,
+  change: Partial<AccountSettings & Pick<Account, 'paused'>>,
+): Promise<Account | undefined> {
+  const known = await findAccount(table, [ref.region], ref.account);
+  if (!known) return undefined;
+  const account = { ...known, ...change };
+  await registerAccount(table, log, account, { now: now(), epoch: newEpoch(now()) });
+  return account;
+}
+
+/** How tracking of an account stands, for people. Instants are ISO texts. */
+export interface AccountReport {
+  readonly state: AccountState;
+  readonly lastPollAt: string | null;
+  readonly observedThrough: string | null;
+  readonly consecutiveFailures: number;
+  readonly openJobs: number | null;
+  readonly unreadJobs: number;
+  /** A cursor. */
+  readonly head: string;
+  readonly problem: string | null;
+  /** Missing from the list, and what became of them is open. */
+  readonly missingJobs: {
+    readonly unanswered: number;
+    readonly suspected: number;
+    readonly contradictory: number;
+  };
+  readonly quarantinedAt: string | null;
+}
+
+/** States that an outage of the region changes; in the others the account needs an operator of its own. */
+const REGIONAL: ReadonlySet<AccountState> = new Set<AccountState>(['baselining', 'tracking', 'failing']);
+
+/** How an account stands; `undefined` when it was not registered to the end. */
+export async function reportAccount(
+  { table, log }: Pick<OperatorDeps, 'table' | 'log'>,
+  account: Account,
+): Promise<AccountReport | undefined> {
+  // Before the head: all that was seen before `observedThrough` is then in the log at or before it.
+  const [item, upstream] = await Promise.all([
+    table.get(keys.status(account)),
+    readUpstream(table, account.region),
+  ]);
+  const head = await log.head(account);
+  if (!item || !head) return undefined;
+  const status = toStatus(item);
+  // Most accounts are not polled while their region fails, so their own status still tells of better days.
+  const outage = REGIONAL.has(status.state) ? outageOf(upstream) : undefined;
+  return {
+    state: account.paused ? 'paused' : outage ? 'failing' : status.state,
+    lastPollAt: instant(status.lastPollAt),
+    observedThrough: instant(status.lastGoodCrawlStartedAt),
+    consecutiveFailures: status.consecutiveFailures,
+    openJobs: status.openJobs,
+    unreadJobs: status.unreadJobs,
+    head: formatCursor(head.epoch, head.sequence),
+    problem: outage ?? status.problem,
+    missingJobs: status.missing,
+    quarantinedAt: instant(status.quarantinedAt),
+  };
+}
+
+function instant(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
 
 /** What became of a confirmation. */
 export type Confirmed =
@@ -26,7 +140,7 @@ const ATTEMPTS = 5;
  * A poll that is under way loses its fence, so that it can't undo this; the next one finds what it saw.
  */
 export async function confirmAccount(
-  deps: { readonly table: Table; readonly log: EventLog; readonly now: () => number },
+  deps: OperatorDeps,
   ref: AccountRef,
   options: { readonly upstreamId?: number } = {},
 ): Promise<Confirmed> {

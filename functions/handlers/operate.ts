@@ -1,0 +1,270 @@
+/**
+ * What an operator can tell a cell: one command per invocation, which is an object with a `do`. The answer says what came
+ * of it. What can't be done is an answer, too: `{ "error": { "kind", "message" } }`, one sentence that names the field.
+ * Only faults (the table does not answer) are thrown, so that an error of the function is one that somebody has to look at.
+ */
+import * as z from 'zod';
+import { id, sentenceOf } from '../../shared/checks.ts';
+import { refuseAccountSecret } from '../../shared/secrets.ts';
+import {
+  changeEndpoint,
+  createEndpoint,
+  deleteEndpoint,
+  type Endpoint,
+  type EndpointDeps,
+  enableEndpoint,
+  listEndpoints,
+  pauseEndpoint,
+  pingEndpoint,
+  type Refusal,
+  resumeEndpoint,
+  rotateSecret,
+} from '../../shared/sinks/endpoints.ts';
+import { type Account, findAccount, listAccounts } from '../../shared/tracking/accounts.ts';
+import { addAccount, changeAccount, confirmAccount, reportAccount } from '../../shared/tracking/operator.ts';
+import type { Telemetry } from '../telemetry.ts';
+
+/** What the handler needs. */
+export interface OperateDeps extends EndpointDeps {
+  readonly stage: string;
+  readonly region: string;
+  readonly telemetry: Pick<Telemetry, 'operate'>;
+}
+
+/** What is answered: JSON. */
+type Answer = { readonly [field: string]: unknown };
+
+/** Why something was not done. */
+interface Failure {
+  readonly kind: Refusal['kind'];
+  readonly message: string;
+}
+
+const INTERVAL_RULE = 'must be a whole number of seconds from 60 to 86400';
+const pollIntervalSeconds = z.int(INTERVAL_RULE).min(60, INTERVAL_RULE).max(86_400, INTERVAL_RULE);
+const secretRef = z.string('must be the name of a secret');
+const ID_RULE = 'must be the id of an account';
+/** Of an account that is there: whatever it was registered by. */
+const account = z.string(ID_RULE).min(1, ID_RULE).max(200, ID_RULE);
+const endpoint = z.string('must be the id of an endpoint').min(1, 'must be the id of an endpoint');
+/** What the use-cases of endpoints check themselves. */
+const input = (what: string) => z.record(z.string(), z.unknown(), `must be ${what}`);
+
+const UPSTREAM_RULE = 'must be the id that the ordering service has for the account: a whole number above 0';
+
+/** All commands, each with the one place where it says what it takes. */
+const Command = z.discriminatedUnion(
+  'do',
+  [
+    z.strictObject({
+      do: z.literal('accounts.add'),
+      account: id,
+      secretRef,
+      pollIntervalSeconds: pollIntervalSeconds.default(120),
+    }),
+    z.strictObject({
+      do: z.literal('accounts.change'),
+      account,
+      secretRef: secretRef.optional(),
+      pollIntervalSeconds: pollIntervalSeconds.optional(),
+    }),
+    z.strictObject({ do: z.literal('accounts.list') }),
+    z.strictObject({ do: z.literal('accounts.status'), account }),
+    z.strictObject({ do: z.literal('accounts.pause'), account }),
+    z.strictObject({ do: z.literal('accounts.resume'), account }),
+    z.strictObject({
+      do: z.literal('accounts.confirm'),
+      account,
+      upstreamId: z.int(UPSTREAM_RULE).positive(UPSTREAM_RULE).optional(),
+    }),
+    z.strictObject({ do: z.literal('endpoints.add'), endpoint: input('an endpoint: at least its url') }),
+    z.strictObject({
+      do: z.literal('endpoints.change'),
+      endpoint,
+      change: input('what is to be changed of the endpoint'),
+    }),
+    z.strictObject({
+      do: z.literal('endpoints.rotate'),
+      endpoint,
+      rotation: input('what is known of the new secret').default({}),
+    }),
+    z.strictObject({ do: z.literal('endpoints.list') }),
+    z.strictObject({ do: z.literal('endpoints.pause'), endpoint }),
+    z.strictObject({ do: z.literal('endpoints.resume'), endpoint }),
+    z.strictObject({ do: z.literal('endpoints.enable'), endpoint }),
+    z.strictObject({ do: z.literal('endpoints.ping'), endpoint }),
+    z.strictObject({ do: z.literal('endpoints.delete'), endpoint }),
+  ],
+  {
+    error: (issue) =>
+      issue.code === 'invalid_union' ? `must be one of ${commands().join(', ')}` : undefined,
+  },
+);
+type Command = z.infer<typeof Command>;
+
+/** Every command that there is. */
+export function commands(): string[] {
+  return Command.options.map(({ shape }) => shape.do.value);
+}
+
+/** Accounts listed at most: all that a cell is made for. */
+const MAX_ACCOUNTS = 10_000;
+
+/** Does one command. Bad input and what can't be done are answers; faults are thrown. */
+export function createOperateHandler(deps: OperateDeps) {
+  const { telemetry } = deps;
+  return async (event: unknown): Promise<Answer> => {
+    const parsed = Command.safeParse(event, { reportInput: true });
+    const answer = parsed.success
+      ? await perform(deps, parsed.data)
+      : fail('refused', `${sentenceOf(parsed.error.issues[0], 'The command')}.`);
+    telemetry.operate({
+      command: parsed.success ? parsed.data.do : 'unknown',
+      about: parsed.success ? aboutWhat(parsed.data, answer) : null,
+      outcome: (answer.error as Failure | undefined)?.kind ?? 'done',
+    });
+    return answer;
+  };
+}
+
+function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer {
+  const { region } = deps;
+  switch (command.do) {
+    case 'accounts.add':
+      return add(deps, command);
+    case 'accounts.change': {
+      const { secretRef: ref, pollIntervalSeconds: interval } = command;
+      return (
+        refuseSecret(deps, ref) ??
+        change(deps, command.account, {
+          ...(ref === undefined ? {} : { secretRef: ref }),
+          ...(interval === undefined ? {} : { pollIntervalSeconds: interval }),
+        })
+      );
+    }
+    case 'accounts.list':
+      return listed(deps);
+    case 'accounts.status':
+      return status(deps, command.account);
+    case 'accounts.pause':
+      return change(deps, command.account, { paused: true });
+    case 'accounts.resume':
+      return change(deps, command.account, { paused: false });
+    case 'accounts.confirm':
+      return confirm(deps, command);
+    case 'endpoints.add':
+      return createEndpoint(deps, region, command.endpoint).then((outcome) =>
+        outcome.kind === 'created'
+          ? { endpoint: shown(outcome.endpoint), secret: outcome.secret, late: outcome.late }
+          : notDone(outcome),
+      );
+    case 'endpoints.change':
+      return changeEndpoint(deps, region, command.endpoint, command.change).then(changed);
+    case 'endpoints.rotate':
+      return rotateSecret(deps, region, command.endpoint, command.rotation).then((outcome) =>
+        outcome.kind === 'rotated'
+          ? { secret: outcome.secret, oldSignUntil: instant(outcome.oldSignUntil) }
+          : notDone(outcome),
+      );
+    case 'endpoints.list':
+      return listEndpoints(deps, region).then((endpoints) => ({ endpoints: endpoints.map(shown) }));
+    case 'endpoints.pause':
+      return pauseEndpoint(deps, region, command.endpoint).then(changed);
+    case 'endpoints.resume':
+      return resumeEndpoint(deps, region, command.endpoint).then(changed);
+    case 'endpoints.enable':
+      return enableEndpoint(deps, region, command.endpoint).then(changed);
+    case 'endpoints.ping':
+      return pingEndpoint(deps, region, command.endpoint).then((outcome) => {
+        if (outcome.kind !== 'attempted') return notDone(outcome);
+        const { kind: _, ...report } = outcome;
+        return report;
+      });
+    case 'endpoints.delete':
+      return deleteEndpoint(deps, region, command.endpoint).then((outcome) =>
+        outcome.kind === 'deleted' ? { deleted: command.endpoint } : notDone(outcome),
+      );
+  }
+}
+
+async function add(
+  deps: OperateDeps,
+  { account: name, ...command }: Extract<Command, { do: 'accounts.add' }>,
+): Promise<Answer> {
+  const refusal = refuseSecret(deps, command.secretRef);
+  if (refusal) return refusal;
+  const outcome = await addAccount(
+    deps,
+    { region: deps.region, account: name },
+    { secretRef: command.secretRef, pollIntervalSeconds: command.pollIntervalSeconds },
+  );
+  if (outcome.kind === 'added') return { account: outcome.account };
+  return fail(
+    'conflict',
+    `account must be new, and there is an account "${name}" with other settings already; accounts.change changes them.`,
+  );
+}
+
+function refuseSecret({ stage, region }: OperateDeps, ref: string | undefined): Answer | undefined {
+  const refusal = ref === undefined ? undefined : refuseAccountSecret(stage, region, ref);
+  return refusal === undefined ? undefined : fail('refused', `secretRef ${refusal}.`);
+}
+
+async function change(
+  deps: OperateDeps,
+  name: string,
+  settings: Partial<Omit<Account, 'region' | 'account'>>,
+): Promise<Answer> {
+  const changedAccount = await changeAccount(deps, { region: deps.region, account: name }, settings);
+  return changedAccount ? { account: changedAccount } : unknownAccount(name);
+}
+
+async function listed({ table, region }: OperateDeps): Promise<Answer> {
+  return { accounts: await listAccounts(table, region, MAX_ACCOUNTS) };
+}
+
+async function status(deps: OperateDeps, name: string): Promise<Answer> {
+  const known = await findAccount(deps.table, [deps.region], name);
+  const report = known && (await reportAccount(deps, known));
+  return report ? { account: known, status: report } : unknownAccount(name);
+}
+
+async function confirm(
+  deps: OperateDeps,
+  { account: name, upstreamId }: Extract<Command, { do: 'accounts.confirm' }>,
+): Promise<Answer> {
+  const ref = { region: deps.region, account: name };
+  const outcome = await confirmAccount(deps, ref, upstreamId === undefined ? {} : { upstreamId });
+  switch (outcome.kind) {
+    case 'confirmed':
+      return { confirmed: outcome.was };
+    case 'nothing to confirm':
+      return fail('conflict', `The account is ${outcome.state}: it waits for nobody.`);
+    case 'unknown account':
+      return unknownAccount(name);
+  }
+}
+
+const fail = (kind: Failure['kind'], message: string): Answer => ({ error: { kind, message } });
+const unknownAccount = (name: string): Answer => fail('unknown', `There is no account "${name}".`);
+const notDone = ({ kind, reason }: Refusal): Answer => fail(kind, reason);
+
+function changed(outcome: { readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal): Answer {
+  return outcome.kind === 'changed' ? { endpoint: shown(outcome.endpoint) } : notDone(outcome);
+}
+
+function shown(endpoint: Endpoint): Answer {
+  const { createdAt, changedAt } = endpoint;
+  return { ...endpoint, createdAt: instant(createdAt), changedAt: instant(changedAt) };
+}
+
+function instant(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
+
+/** The id of what a command was about: a new endpoint's is in the answer, for it may have been generated. */
+function aboutWhat(command: Command, answer: Answer): string | null {
+  if ('account' in command) return command.account;
+  if ('endpoint' in command && typeof command.endpoint === 'string') return command.endpoint;
+  return (answer.endpoint as Endpoint | undefined)?.id ?? null;
+}

@@ -1,0 +1,37 @@
+/** Lambda: an operator's commands. Who may invoke it is IAM's business. */
+import { randomUUID } from 'node:crypto';
+import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import middy from '@middy/core';
+import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
+import { createAwsSigningSecrets, createSigningReader } from '../shared/sinks/signing-secrets.ts';
+import { createCellLog, createCellTable, createHistoryTable, REQUEST_TIMEOUTS } from './clients.ts';
+import { OperateEnv, readEnv } from './env.ts';
+import { createWebhookOpener } from './handlers/drain-sink.ts';
+import { createOperateHandler } from './handlers/operate.ts';
+import { createTelemetry } from './telemetry.ts';
+
+const env = readEnv(OperateEnv, process.env);
+const table = createCellTable(env);
+const secrets = createAwsSigningSecrets(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
+  stage: env.JOBWIRE_STAGE,
+});
+const telemetry = createTelemetry('operate', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+
+/** Invoked with one command: see {@link createOperateHandler}. */
+export const handler = middy(
+  createOperateHandler({
+    stage: env.JOBWIRE_STAGE,
+    region: env.JOBWIRE_REGION,
+    table,
+    log: createCellLog(env, table),
+    secrets,
+    deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
+    // Nothing is kept from one command to the next: a secret that was just changed is the one to sign with.
+    open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
+    schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
+    allowPrivateNetworks: false,
+    now: Date.now,
+    newId: randomUUID,
+    telemetry,
+  }),
+).use(telemetry.logging);

@@ -1,0 +1,233 @@
+/** The operator's function: what each command does, and how it says what it will not do. */
+import { expect, test } from 'vitest';
+import { commands } from '../functions/handlers/operate.ts';
+import { CELL_LOG, cellLog, cursorPk, keys, POLL_SHARDS, pollDuePk } from '../shared/table/schema.ts';
+import { createOperator, SECRET } from './support/operator.ts';
+
+const ACME = { region: 'us', account: 'acme' };
+const URL = 'https://erp.example.com/hook?key=s3cret-in-url';
+
+type Operator = Awaited<ReturnType<typeof createOperator>>;
+
+const addAcme = ({ tell }: Operator) =>
+  tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET, pollIntervalSeconds: 60 });
+
+/** The accounts that are due by an instant. */
+async function dueAt({ table }: Operator, instant: string): Promise<string[]> {
+  const shards = Array.from({ length: POLL_SHARDS }, (_, shard) =>
+    table.query({ index: 'due', pk: pollDuePk('us', shard), to: instant }),
+  );
+  return (await Promise.all(shards)).flat().map(({ dueSk }) => String(dueSk).split('#')[1] ?? '');
+}
+
+test('a cell without anything is told of its first account: it is due at once, with logs of a new epoch', async () => {
+  const operator = await createOperator();
+  expect(await operator.tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET })).toEqual({
+    account: { ...ACME, secretRef: SECRET, pollIntervalSeconds: 120, paused: false },
+  });
+  expect(await dueAt(operator, '2026-03-02T08:00:01')).toEqual(['acme']);
+  const [head, cell] = [await operator.log.head(ACME), await operator.log.head(cellLog('us'))];
+  expect([head, cell]).toMatchObject([{ sequence: 0 }, { sequence: 0 }]);
+
+  operator.clock.now += 1000;
+  await operator.tell({ do: 'accounts.add', account: 'later', secretRef: SECRET });
+  const later = await operator.log.head({ ...ACME, account: 'later' });
+  expect(String(later?.epoch) > String(head?.epoch), 'epochs sort by time').toBe(true);
+});
+
+test('adding an account again changes nothing, with other settings it is refused', async () => {
+  const operator = await createOperator();
+  const added = await addAcme(operator);
+  const head = await operator.log.head(ACME);
+  await operator.tell({ do: 'accounts.pause', account: 'acme' });
+  expect(await addAcme(operator)).toEqual({ account: { ...(added.account as object), paused: true } });
+  expect(await operator.log.head(ACME)).toEqual(head);
+  expect(await operator.tell({ do: 'accounts.add', account: 'acme', secretRef: `${SECRET}-2` })).toEqual({
+    error: {
+      kind: 'conflict',
+      message:
+        'account must be new, and there is an account "acme" with other settings already; accounts.change changes them.',
+    },
+  });
+});
+
+test('an account is changed, paused and resumed; its log stays, and while it is paused it is not due', async () => {
+  const operator = await createOperator();
+  await addAcme(operator);
+  const head = await operator.log.head(ACME);
+  const changed = { ...ACME, secretRef: `${SECRET}#a`, pollIntervalSeconds: 300, paused: false };
+  expect(
+    await operator.tell({
+      do: 'accounts.change',
+      account: 'acme',
+      secretRef: `${SECRET}#a`,
+      pollIntervalSeconds: 300,
+    }),
+  ).toEqual({ account: changed });
+  expect(await operator.tell({ do: 'accounts.pause', account: 'acme' })).toEqual({
+    account: { ...changed, paused: true },
+  });
+  expect(await dueAt(operator, '2099')).toEqual([]);
+  expect(await operator.tell({ do: 'accounts.status', account: 'acme' })).toMatchObject({
+    account: { secretRef: `${SECRET}#a` },
+    status: { state: 'paused', head: `${head?.epoch}.0` },
+  });
+  await operator.tell({ do: 'accounts.resume', account: 'acme' });
+  expect(await dueAt(operator, '2099')).toEqual(['acme']);
+  expect(await operator.tell({ do: 'accounts.list' })).toEqual({ accounts: [changed] });
+  expect(await operator.log.head(ACME)).toEqual(head);
+});
+
+test('what an account waits for is confirmed, and one that waits for nothing is told apart', async () => {
+  const operator = await createOperator();
+  await addAcme(operator);
+  const confirm = { do: 'accounts.confirm', account: 'acme', upstreamId: 4711 };
+  expect(await operator.tell(confirm)).toEqual({
+    error: { kind: 'conflict', message: 'The account is baselining: it waits for nobody.' },
+  });
+  const set = { state: 'identity_mismatch', duePk: undefined, dueSk: undefined };
+  await operator.table.write({ update: keys.status(ACME), set });
+  expect(await operator.tell(confirm)).toEqual({ confirmed: 'identity_mismatch' });
+  expect(await dueAt(operator, '2099')).toEqual(['acme']);
+  expect(await operator.log.head(ACME)).toMatchObject({ attributes: { upstreamId: 4711 } });
+});
+
+test('an endpoint is made with a secret that is answered once, then changed, paused, rotated, and deleted', async () => {
+  const operator = await createOperator();
+  const { tell, secrets } = operator;
+  await addAcme(operator);
+  const made = await tell({ do: 'endpoints.add', endpoint: { id: 'erp', url: URL, accounts: ['acme'] } });
+  expect(made).toMatchObject({
+    endpoint: { id: 'erp', url: URL, accounts: ['acme'], createdAt: '2026-03-02T08:00:00.000Z' },
+    secret: expect.stringMatching(/^whsec_/),
+    late: [],
+  });
+  expect(await secrets.load('us', 'erp')).toEqual({ secrets: [made.secret] });
+  expect(await operator.table.query({ pk: cursorPk('us', 'erp') })).toHaveLength(1);
+
+  const change = { do: 'endpoints.change', endpoint: 'erp', change: { accounts: null, types: ['job.*'] } };
+  expect(await tell(change)).toMatchObject({ endpoint: { accounts: [], types: ['job.*'] } });
+  const followed = await operator.table.query({ pk: cursorPk('us', 'erp') });
+  expect(followed.map(({ sk }) => sk)).toEqual([CELL_LOG, 'acme']);
+  expect(await tell({ do: 'endpoints.pause', endpoint: 'erp' })).toMatchObject({
+    endpoint: { paused: true },
+  });
+  expect(await tell({ do: 'endpoints.resume', endpoint: 'erp' })).toMatchObject({
+    endpoint: { paused: false },
+  });
+  expect(await tell({ do: 'endpoints.ping', endpoint: 'erp' })).toMatchObject({
+    outcome: 'delivered',
+    logged: true,
+  });
+
+  await operator.table.write({ update: keys.sink('us', 'erp'), set: { disabledAt: 1, disabledReason: 'x' } });
+  await tell({ do: 'endpoints.enable', endpoint: 'erp' });
+  expect(await operator.table.get(keys.sink('us', 'erp'))).not.toHaveProperty('disabledReason');
+
+  const rotated = await tell({ do: 'endpoints.rotate', endpoint: 'erp', rotation: { keepOldSeconds: 60 } });
+  expect(rotated).toEqual({
+    secret: expect.stringMatching(/^whsec_/),
+    oldSignUntil: '2026-03-02T08:01:00.000Z',
+  });
+  expect(JSON.stringify(await tell({ do: 'endpoints.list' }))).not.toContain('whsec_');
+  expect(await tell({ do: 'endpoints.delete', endpoint: 'erp' })).toEqual({ deleted: 'erp' });
+  expect(await tell({ do: 'endpoints.list' })).toEqual({ endpoints: [] });
+  expect(await secrets.load('us', 'erp')).toBeUndefined();
+});
+
+const WHERE =
+  'must be the name of a secret that begins with jobwire/test/us/accounts/, or that, # and a key of the JSON in it';
+
+const REFUSED: readonly (readonly [string, unknown, string])[] = [
+  ['nothing', undefined, 'The command is missing; it must be of type object.'],
+  ['a text', 'accounts.list', 'The command must be of type object.'],
+  ['no command', { account: 'acme' }, `do must be one of ${commands().join(', ')}.`],
+  ['a command that is none', { do: 'accounts.drop' }, `do must be one of ${commands().join(', ')}.`],
+  ['a field too many', { do: 'accounts.list', all: true }, 'all is not a setting that Jobwire knows.'],
+  ['no account', { do: 'accounts.status' }, 'account is missing; it must be the id of an account.'],
+  [
+    'an id that is none',
+    { do: 'accounts.add', account: 'Acme', secretRef: SECRET },
+    'account must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit.',
+  ],
+  [
+    'the reserved id',
+    { do: 'accounts.add', account: CELL_LOG, secretRef: SECRET },
+    'account must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit.',
+  ],
+  [
+    'polls too close together',
+    { do: 'accounts.add', account: 'acme', secretRef: SECRET, pollIntervalSeconds: 59 },
+    'pollIntervalSeconds must be a whole number of seconds from 60 to 86400.',
+  ],
+  ...[
+    'acme',
+    'jobwire/test/us/accounts/',
+    'jobwire/test/uk/accounts/a',
+    `${SECRET}#`,
+    `${SECRET} `,
+    '#a',
+  ].map((secretRef): readonly [string, unknown, string] => [
+    `the secret ${secretRef}`,
+    { do: 'accounts.add', account: 'acme', secretRef },
+    `secretRef ${WHERE}.`,
+  ]),
+  [
+    'the secret of a change',
+    { do: 'accounts.change', account: 'acme', secretRef: 'acme' },
+    `secretRef ${WHERE}.`,
+  ],
+  [
+    'an endpoint that is none',
+    { do: 'endpoints.add', endpoint: URL },
+    'endpoint must be an endpoint: at least its url.',
+  ],
+  [
+    'an endpoint with a wrong field',
+    { do: 'endpoints.add', endpoint: { url: URL, ratePerSecond: 0 } },
+    'ratePerSecond must be a number from 0.1 to 1000.',
+  ],
+];
+
+test.each(REFUSED)('%s is answered in one sentence that names the field', async (_, command, message) => {
+  const { tell, reports } = await createOperator();
+  expect(await tell(command)).toEqual({ error: { kind: 'refused', message } });
+  expect(reports).toMatchObject([{ outcome: 'refused' }]);
+});
+
+test.each(['accounts.change', 'accounts.status', 'accounts.pause', 'accounts.resume', 'accounts.confirm'])(
+  '%s of an account that is not there says so',
+  async (command) => {
+    const { tell, reports } = await createOperator();
+    expect(await tell({ do: command, account: 'nobody' })).toEqual({
+      error: { kind: 'unknown', message: 'There is no account "nobody".' },
+    });
+    expect(reports).toEqual([{ command, about: 'nobody', outcome: 'unknown' }]);
+  },
+);
+
+test('a table that does not answer is a fault of the function, and no answer', async () => {
+  const { tell, table, reports } = await createOperator();
+  table.query = () => Promise.reject(new Error('The table does not answer.'));
+  await expect(tell({ do: 'accounts.list' })).rejects.toThrow('The table does not answer.');
+  expect(reports).toEqual([]);
+});
+
+test('of each command a line is logged that holds ids only, no secret and no URL', async () => {
+  const operator = await createOperator();
+  const { tell, reports } = operator;
+  await addAcme(operator);
+  const secret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
+  await tell({
+    do: 'endpoints.add',
+    endpoint: { id: 'erp', url: URL, secret, headers: { 'x-key': 's3cret' } },
+  });
+  await tell({ do: 'endpoints.rotate', endpoint: 'erp', rotation: { secret } });
+  await tell({ do: 'endpoints.rotate', endpoint: 'erp', rotation: { secret: 's3cret' } });
+  expect(reports).toEqual([
+    { command: 'accounts.add', about: 'acme', outcome: 'done' },
+    { command: 'endpoints.add', about: 'erp', outcome: 'done' },
+    { command: 'endpoints.rotate', about: 'erp', outcome: 'done' },
+    { command: 'endpoints.rotate', about: 'erp', outcome: 'refused' },
+  ]);
+});
