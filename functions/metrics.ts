@@ -50,7 +50,7 @@ export const METRICS = {
   UpstreamOutage: { unit: 'Count', said: 'rare' },
   /** Events that sinks took. */
   Deliveries: { unit: 'Count', said: 'active' },
-  /** From when an event was observed until a sink took it; not of replays. */
+  /** From when an event was observed until a sink took it; not of what was asked for again. */
   DeliveryLag: { unit: 'Milliseconds', said: 'active' },
   /** How long ago the oldest event was observed that a sink has not come to yet; 0 when there is none. */
   OldestUndelivered: { unit: 'Seconds', said: 'each' },

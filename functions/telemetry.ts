@@ -5,7 +5,8 @@
 import { Logger } from '@aws-lambda-powertools/logger';
 import { injectLambdaContext } from '@aws-lambda-powertools/logger/middleware';
 import { Metrics } from '@aws-lambda-powertools/metrics';
-import type { Attempt, DrainReport } from '../shared/sinks/drain.ts';
+import type { Attempt } from '../shared/sinks/delivery-log.ts';
+import type { DrainReport } from '../shared/sinks/drain.ts';
 import type { PollReport } from '../shared/tracking/poll.ts';
 import { cellName, METRICS, type MetricName, NAMESPACE } from './metrics.ts';
 
@@ -126,7 +127,8 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
     attempt(attempt) {
       const taken = attempt.outcome === 'delivered';
       logger[taken ? 'info' : 'warn']('delivery', { ...attempt });
-      if (taken && attempt.cause !== 'replay') add('DeliveryLag', attempt.lagMs);
+      if (taken && (attempt.cause === 'live' || attempt.cause === 'parked'))
+        add('DeliveryLag', attempt.lagMs);
     },
     fault(message, cause, ids = {}) {
       logger.error(message, { ...ids, error: cause instanceof Error ? cause : new Error(String(cause)) });

@@ -19,7 +19,7 @@ import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, keys } from '../table/schema.ts';
 import type { Item, Table, TransactOutcome, Write } from '../table/table.ts';
-import type { DeliveryEntry, DeliveryLog } from './delivery-log.ts';
+import type { Attempt, DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import {
   DEFAULT_DISABLE_AFTER_SECONDS,
   type Failure,
@@ -71,12 +71,6 @@ export interface DrainDeps {
   readonly linger?: () => Promise<News | undefined>;
   /** Waits in real time, for sinks with a rate; injected by tests. */
   readonly sleep?: (ms: number) => Promise<unknown>;
-}
-
-/** One attempt to take one event to a sink: the wide log line. Nothing of what was sent or answered is in it but the status. */
-export interface Attempt extends Omit<DeliveryEntry, 'at' | 'excerpt'> {
-  /** From when the event was observed until the attempt was over. */
-  readonly lagMs: number;
 }
 
 /** What a lingering drain is told. */
