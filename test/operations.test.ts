@@ -10,6 +10,7 @@ import { createDrainSinkHandler } from '../functions/handlers/drain-sink.ts';
 import { commands } from '../functions/handlers/operate.ts';
 import { createPollAccountHandler } from '../functions/handlers/poll-account.ts';
 import { createTickHandler } from '../functions/handlers/tick.ts';
+import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { METRICS, type MetricName, NAMESPACE } from '../functions/metrics.ts';
 import { createTelemetry } from '../functions/telemetry.ts';
 import { CellStack } from '../infra/cell-stack.ts';
@@ -313,7 +314,16 @@ const happenings = {
         telemetry,
       }),
     );
+    const wake = wired('wake-sinks', (telemetry) =>
+      createWakeSinksHandler({
+        ...{ region: 'us', now: rig.now, telemetry },
+        table: { ...rig.table, query: () => Promise.reject(new Error('The table could not query.')) },
+        sendDrains: async () => {},
+      }),
+    );
+    const NewImage = { sk: { S: 'acme' }, sequence: { N: '1' } };
     return {
+      wake: await listen(() => wake({ Records: [{ dynamodb: { SequenceNumber: '1', NewImage } }] })),
       fault: await listen(() => broken(messages({ account: 'acme' }))),
       skipped: await poll(0, 'nobody'),
     };
@@ -417,6 +427,9 @@ describe('polls', () => {
     expect(happened.faults.fault.metrics).toEqual({});
     expect(happened.faults.fault.of('A message failed.')).toMatchObject([
       { level: 'ERROR', messageId: 'message-0', error: { name: 'Error' } },
+    ]);
+    expect(happened.faults.wake.of('The sinks of an account could not be woken.')).toMatchObject([
+      { level: 'ERROR', account: 'acme' },
     ]);
   });
 });
