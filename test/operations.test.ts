@@ -538,6 +538,23 @@ describe('how far behind sinks are', () => {
     expect(watched.calls).toHaveLength(1 + 2 + 2);
   });
 
+  test('one that waits behind very many replays is found all the same', async () => {
+    const rig = await createDeliveryRig(delivered);
+    for (let n = 0; n < 40; n += 1) await rig.replay(`r${n}`, 0, 1);
+    rig.state.now += 1000;
+    await rig.say([moved(1, 'a')]);
+    expect(await oldestUndelivered(rig.table, 'us', ['erp'], rig.state.now)).toMatchObject({
+      account: 'acme',
+    });
+  });
+
+  test('a sink that waits after a failure is late as well', async () => {
+    const rig = await createDeliveryRig(() => ({ kind: 'retry', reason: 'The endpoint answered 503.' }));
+    await rig.say([moved(1, 'a')]);
+    expect(await rig.drain()).toMatchObject({ outcome: 'waiting' });
+    expect(await oldestUndelivered(rig.table, 'us', [], rig.state.now)).toMatchObject({ sink: 'erp' });
+  });
+
   test('a sink that is known to have nothing due is not asked for', async () => {
     const rig = await createDeliveryRig(delivered);
     await rig.say([moved(1, 'a')]);

@@ -1,6 +1,6 @@
 /** How far behind the sinks of a region are: the event that has waited longest for its sink. Bounded reads. */
 import pLimit from 'p-limit';
-import { cursorPk, DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
+import { DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 import { follows, listSinks, type Sink } from './sink.ts';
 
@@ -68,10 +68,13 @@ async function dueCursors(table: Table, sink: Sink, now: number): Promise<Item[]
       }),
     ),
   );
-  return shards
-    .flat()
-    .filter(({ pk, sk }) => pk === cursorPk(region, id) && !sk.includes('#') && follows(sink, sk))
-    .sort((a, b) => dueAt(a) - dueAt(b));
+  return (
+    shards
+      .flat()
+      // Cursors of replays and what is set aside have more in their sort key than the account.
+      .filter(({ sk }) => !sk.includes('#') && follows(sink, sk))
+      .sort((a, b) => dueAt(a) - dueAt(b))
+  );
 }
 
 function dueAt(item: Item | undefined): number {
