@@ -16,6 +16,8 @@ interface TickReport {
   readonly whole: boolean;
   /** Accounts whose poll was handed on. */
   readonly claimed: number;
+  /** Those among them that are polled alone, for no poll has reported since they were claimed before. */
+  readonly alone: number;
   /** Wake marks that the stream had left behind. */
   readonly wakes: number;
   /** Sinks with something to deliver that nobody seems to be at. */
@@ -43,7 +45,7 @@ interface OperateReport {
 export interface Telemetry {
   operate(report: OperateReport): void;
   tick(report: TickReport): void;
-  /** `lagMs`: when the poll began, less when it was due. */
+  /** `lagMs`: how long after it was due the poll began. */
   poll(report: PollReport, late: { readonly lagMs: number }): void;
   drain(report: DrainReport): void;
   /** One attempt to deliver one event. */

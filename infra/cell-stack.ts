@@ -1,6 +1,7 @@
 import { CfnOutput, Stack, Tags } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { Api } from './api.ts';
+import { CellKey } from './cell-key.ts';
 import { CellSecrets } from './cell-secrets.ts';
 import { Delivery } from './delivery.ts';
 import { HistoryTable } from './history-table.ts';
@@ -31,6 +32,7 @@ export class CellStack extends Stack {
     Tags.of(this).add('stage', stage.stage);
     Tags.of(this).add('cell', region);
 
+    const key = cell.customerKey ? new CellKey(this, 'Key', props) : undefined;
     const table = new StateTable(this, 'State', props);
     const history = new HistoryTable(this, 'History', props);
     const secrets = new CellSecrets(this, 'Secrets', props);
@@ -41,14 +43,23 @@ export class CellStack extends Stack {
       ...props,
       functions: { ...polling.functions, ...delivery.functions },
       serving: api.functions,
-      queues: { polls: polling.polls.queue, drains: delivery.drains.queue },
+      queues: {
+        polls: polling.polls.queue,
+        lonePolls: polling.lonePolls.queue,
+        drains: delivery.drains.queue,
+      },
       polls: polling.polls.queue,
-      dead: { polls: polling.polls.dead, drains: delivery.drains.dead, wakes: delivery.deadWakes },
+      dead: {
+        polls: polling.polls.dead,
+        'lone-polls': polling.lonePolls.dead,
+        drains: delivery.drains.dead,
+        wakes: delivery.deadWakes,
+      },
       state: table.table,
       history: history.table,
       api: api.rest,
     });
-    const operate = new Operate(this, 'Operate', { ...props, table, history, secrets });
+    const operate = new Operate(this, 'Operate', { ...props, table, history, secrets, key });
 
     new CfnOutput(this, 'TableName', { value: table.name });
     new CfnOutput(this, 'TopicArn', { value: delivery.topicArn });
@@ -56,6 +67,7 @@ export class CellStack extends Stack {
       new CfnOutput(this, 'StandardTopicArn', { value: delivery.standardTopicArn });
     new CfnOutput(this, 'ApiUrl', { value: api.url });
     new CfnOutput(this, 'OpsTopicArn', { value: operations.topicArn });
+    if (key) new CfnOutput(this, 'KeyArn', { value: key.arn });
     new CfnOutput(this, 'OperateFunction', { value: operate.functionName });
   }
 }

@@ -127,6 +127,7 @@ async function createPolled(jobs = 1) {
     createTickHandler({
       ...{ region: 'us', table, log, now, topicArn: 'arn:topic', telemetry },
       sendPolls: async () => {},
+      sendLonePolls: async () => {},
       sendDrains: async () => {},
     }),
   );
@@ -158,6 +159,7 @@ async function createDrained(
     createTickHandler({
       ...{ region: 'us', table, log, now, topicArn: 'arn:topic', telemetry },
       sendPolls: async () => {},
+      sendLonePolls: async () => {},
       sendDrains: async () => {},
     }),
   );
@@ -324,7 +326,7 @@ const happenings = {
     const NewImage = { sk: { S: 'acme' }, sequence: { N: '1' } };
     return {
       wake: await listen(() => wake({ Records: [{ dynamodb: { SequenceNumber: '1', NewImage } }] })),
-      fault: await listen(() => broken(messages({ account: 'acme' }))),
+      fault: await listen(() => broken(messages({ account: 'acme', dueAt: rig.now() }))),
       skipped: await poll(0, 'nobody'),
     };
   },
@@ -571,6 +573,7 @@ describe('how far behind sinks are', () => {
       createTickHandler({
         ...{ region: 'us', table: rig.table, log: rig.log, now: () => rig.state.now, topicArn: 'arn:topic' },
         sendPolls: async () => {},
+        sendLonePolls: async () => {},
         sendDrains: () => Promise.reject(new Error('The queue took no messages.')),
         telemetry,
       }),
