@@ -261,7 +261,8 @@ export class Operations extends Construct {
       metricName: name,
       dimensionsMap: { cell: cellName({ stage: stage.stage, region }), ...dimensions },
       ...{ statistic, period },
-      label: dimensions.kind ?? `${name} ${statistic}`,
+      // With a label CloudFormation is told of an alarm's metric as of a formula.
+      ...(dimensions.kind === undefined ? {} : { label: dimensions.kind }),
     });
   }
 
@@ -321,9 +322,9 @@ export class Operations extends Construct {
   #polling(): IWidget[][] {
     return section('Polling', [
       graph('How late polls begin (ms)', [
-        this.#of('PollLag', Stats.p(50)),
-        this.#of('PollLag', Stats.p(99)),
-        this.#of('PollLag', Stats.MAXIMUM),
+        this.#of('PollLag', Stats.p(50)).with({ label: 'p50' }),
+        this.#of('PollLag', Stats.p(99)).with({ label: 'p99' }),
+        this.#of('PollLag', Stats.MAXIMUM).with({ label: 'at most' }),
       ]),
       graph(
         'Polls',
@@ -361,8 +362,8 @@ export class Operations extends Construct {
   #delivery(): IWidget[][] {
     return section('Delivery', [
       graph('From observed to taken (ms)', [
-        this.#of('DeliveryLag', Stats.p(50)),
-        this.#of('DeliveryLag', Stats.p(99)),
+        this.#of('DeliveryLag', Stats.p(50)).with({ label: 'p50' }),
+        this.#of('DeliveryLag', Stats.p(99)).with({ label: 'p99' }),
       ]),
       graph('Age of the oldest undelivered event (s)', [this.#of('OldestUndelivered', Stats.MAXIMUM)]),
       graph('Attempts', [
