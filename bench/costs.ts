@@ -2,6 +2,7 @@
  * What a cell costs a month: pure arithmetic over what was measured, what the template says and the price table. Where it
  * is not known how AWS will behave, the dearer of what is likely is taken, and said here.
  */
+import { CREDENTIALS_MAX_AGE_MS } from '../functions/clients.ts';
 import type { Resource } from './assets.ts';
 import { PRICES, PRICES_AS_OF } from './prices.ts';
 
@@ -82,8 +83,6 @@ export const ASSUMED = {
   /** Tokens last 10 minutes, less the last; the newest closed jobs are read every 15. */
   renewEverySeconds: 540,
   sweepEverySeconds: 900,
-  /** How long a process uses the credentials it has read. */
-  secretSeconds: 300,
   /** Of a request to the ordering service, with its token. */
   requestBytes: 1_500,
   eventDays: 90,
@@ -306,7 +305,7 @@ export function pollsTogether(cell: CellTemplate, accounts: number): number {
 /** The part of polls whose process has not read the account's secret lately: it had the last ones only by chance. */
 function secretMisses(accounts: number, batch: number, batchSeconds: number): number {
   const processes = Math.max(1, Math.ceil((accounts / ASSUMED.pollSeconds / batch) * batchSeconds));
-  const lately = Math.floor((ASSUMED.secretSeconds - 1) / ASSUMED.pollSeconds);
+  const lately = Math.floor((CREDENTIALS_MAX_AGE_MS / 1000 - 1) / ASSUMED.pollSeconds);
   return Math.max(1 / (lately + 1), (1 - 1 / processes) ** lately);
 }
 
