@@ -14,6 +14,7 @@ const env = readEnv(OperateEnv, process.env);
 const table = createCellTable(env);
 const secrets = createAwsSigningSecrets(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
   stage: env.JOBWIRE_STAGE,
+  keyArn: env.JOBWIRE_KEY_ARN,
 });
 const telemetry = createTelemetry('operate', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
 
@@ -22,6 +23,7 @@ export const handler = middy(
   createOperateHandler({
     stage: env.JOBWIRE_STAGE,
     region: env.JOBWIRE_REGION,
+    isRestored: env.JOBWIRE_RESTORED_AT !== undefined,
     table,
     log: createCellLog(env, table),
     secrets,

@@ -13,6 +13,8 @@ import type { PollReport } from '../shared/tracking/poll.ts';
 interface TickReport {
   /** Accounts whose poll was handed on. */
   readonly claimed: number;
+  /** Those among them that are polled alone, for no poll has reported since they were claimed before. */
+  readonly alone: number;
   /** Wake marks that the stream had left behind. */
   readonly wakes: number;
   /** Sinks with something to deliver that nobody seems to be at. */
@@ -32,7 +34,8 @@ interface OperateReport {
 export interface Telemetry {
   operate(report: OperateReport): void;
   tick(report: TickReport): void;
-  poll(report: PollReport): void;
+  /** `lagMs`: how long after it was due the poll began. */
+  poll(report: PollReport, late: { readonly lagMs: number }): void;
   drain(report: DrainReport): void;
   /** Something that should not have happened, with the ids of what it happened to. */
   fault(message: string, cause: unknown, ids?: Readonly<Record<string, string | number>>): void;
@@ -60,8 +63,8 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
       count('Ticks', 1);
       count('PollsQueued', report.claimed);
     },
-    poll(report) {
-      logger[report.outcome === 'failed' ? 'warn' : 'info']('poll', { ...report });
+    poll(report, { lagMs }) {
+      logger[report.outcome === 'failed' ? 'warn' : 'info']('poll', { ...report, lagMs });
       count(POLL_METRICS[report.outcome], 1);
       count('EventsCommitted', report.events);
     },

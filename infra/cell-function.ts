@@ -1,5 +1,5 @@
-import { Duration, RemovalPolicy } from 'aws-cdk-lib';
-import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Policy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Architecture, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda';
 import { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
@@ -64,6 +64,18 @@ export class CellFunction extends NodejsFunction {
           .filter(([name, value]) => !this.#set.has(name) && !value.safeParse(undefined).success)
           .map(([name]) => `${props.entry} needs ${name}, and nothing sets it.`),
     });
+  }
+
+  /** The AWS services that it may do anything with, by the prefix of their actions. */
+  grantedServices(): ReadonlySet<string> {
+    const policies = this.role?.node.findAll().filter((child) => child instanceof Policy) ?? [];
+    const statements = policies.flatMap(({ document }) => {
+      const { Statement = [] } = Stack.of(this).resolve(document) as {
+        Statement?: { Action: string | string[] }[];
+      };
+      return Statement;
+    });
+    return new Set(statements.flatMap(({ Action }) => Action).map((action) => action.split(':')[0] ?? ''));
   }
 
   /** Sets a variable that some function's environment names. */

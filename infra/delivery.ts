@@ -132,4 +132,5 @@ export class Delivery extends Construct {
 export function setLog(fn: CellFunction, { stage, cell }: Cell): void {
   fn.set('JOBWIRE_PUBLIC_URL', cell.publicUrl);
   fn.set('JOBWIRE_RETENTION_DAYS', String(stage.eventRetentionDays));
+  if (cell.stateTable?.restoredAt) fn.set('JOBWIRE_RESTORED_AT', cell.stateTable.restoredAt);
 }

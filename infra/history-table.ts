@@ -8,7 +8,8 @@ import { allow, allowIndexes, tableProps } from './state-table.ts';
 
 /**
  * What of the cell is only looked back at, and leaves by itself. No stream, for nothing follows it; no point-in-time
- * recovery, which is paid for by the gigabyte, for nothing goes by what stands here. In production it outlives its stack.
+ * recovery, which is paid for by the gigabyte, for nothing goes by what stands here. It outlives its
+ * stack.
  */
 export class HistoryTable extends Construct {
   readonly #table: ITableV2;
@@ -20,7 +21,7 @@ export class HistoryTable extends Construct {
     const table = new TableV2(this, 'Table', {
       ...tableProps(historySchema),
       deletionProtection: stage.protected,
-      removalPolicy: stage.protected ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+      removalPolicy: RemovalPolicy.RETAIN,
     });
     Validations.of(table).acknowledge({
       id: 'AwsSolutions-DDB3',

@@ -1,4 +1,4 @@
-import { RemovalPolicy } from 'aws-cdk-lib';
+import { RemovalPolicy, Stack } from 'aws-cdk-lib';
 import {
   AttributeType,
   Billing,
@@ -26,6 +26,7 @@ import {
   sinkPk,
   snapshotPk,
   stateSchema,
+  streamPk,
   type TableSchema,
   WAKE_SHARDS,
   wakePk,
@@ -57,16 +58,34 @@ export class StateTable extends Construct {
 
   constructor(scope: Construct, id: string, cell: Cell) {
     super(scope, id);
-    const table = new TableV2(this, 'Table', {
+    const { stateTable } = cell.cell;
+    this.table = stateTable ? this.#existing(stateTable.name, stateTable.streamArn) : this.#made(cell);
+    this.name = this.table.tableName;
+    this.#cell = cell;
+  }
+
+  #made({ stage }: Cell): ITableV2 {
+    return new TableV2(this, 'Table', {
       ...tableProps(stateSchema),
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
       dynamoStream: StreamViewType.NEW_IMAGE,
-      deletionProtection: cell.stage.protected,
+      deletionProtection: stage.protected,
       removalPolicy: RemovalPolicy.RETAIN,
     });
-    this.table = table;
-    this.name = table.tableName;
-    this.#cell = cell;
+  }
+
+  /** A table that the settings name: restored from a backup, or left of an earlier stack. The one made before stays, unused. */
+  #existing(tableName: string, tableStreamArn: string): ITableV2 {
+    const tableArn = Stack.of(this).formatArn({
+      service: 'dynamodb',
+      resource: 'table',
+      resourceName: tableName,
+    });
+    return TableV2.fromTableAttributes(this, 'Existing', {
+      tableArn,
+      tableStreamArn,
+      globalIndexes: Object.keys(stateSchema.indexes),
+    });
   }
 
   /** The exact partitions of the wake marks. */
@@ -140,6 +159,19 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
+  /**
+   * Streams and feeds of the HTTP API: read the cell's own log and those of its accounts, take slots and give them back. No
+   * jobs are shown there.
+   */
+  grantStreaming(fn: CellFunction): void {
+    const { accounts, status, index, log, slots } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [status, index, log, slots]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, index]);
+    this.#allow(fn, ['Query'], [accounts, log, slots]);
+    this.#allow(fn, ['PutItem', 'DeleteItem'], [slots]);
+    this.#name(fn);
+  }
+
   /** An operator's acts through the HTTP API: they change an account's state, with the event that says so. */
   grantOperating(fn: CellFunction): void {
     const { status, index, log } = this.#partitions();
@@ -184,6 +216,7 @@ export class StateTable extends Construct {
       parked: parkedPk(region, '*'),
       dead: deadPk(region, '*'),
       replays: replayPk(region, '*'),
+      slots: streamPk(region, '*'),
     };
   }
 

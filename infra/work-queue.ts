@@ -39,6 +39,8 @@ interface Props {
   readonly consumerTimeout: Duration;
   /** Messages of one invocation. */
   readonly batchSize: number;
+  /** How long messages are gathered for an invocation; absent: not at all. */
+  readonly batching?: Duration;
   /** Invocations side by side. Not a reserve on the function: that would throttle, and good messages would be dead letters. */
   readonly maxConcurrency: number;
   /** How often a message is received before it is a dead letter. */
@@ -70,6 +72,7 @@ export class WorkQueue extends Construct {
     props.consumer.addEventSource(
       new SqsEventSource(this.#queue, {
         batchSize: props.batchSize,
+        ...(props.batching === undefined ? {} : { maxBatchingWindow: props.batching }),
         maxConcurrency: props.maxConcurrency,
         reportBatchItemFailures: true,
       }),

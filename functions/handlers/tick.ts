@@ -14,9 +14,9 @@ import {
 } from '../../shared/sinks/sink.ts';
 import { cellLog, keys } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
-import { claimDue, listAccounts } from '../../shared/tracking/accounts.ts';
+import { claimPolls, duePolls, listAccounts } from '../../shared/tracking/accounts.ts';
 import type { Telemetry } from '../telemetry.ts';
-import type { DrainMessage, PollMessage, Send } from './messages.ts';
+import { type DrainMessage, MAX_ENTRIES, type PollMessage, type Send } from './messages.ts';
 
 /** What the handler needs. */
 export interface TickDeps {
@@ -26,7 +26,10 @@ export interface TickDeps {
   readonly topicArn: string;
   /** Absent in a cell without a standard topic. */
   readonly standardTopicArn?: string | undefined;
+  /** To be received when they are due, and polled side by side. */
   readonly sendPolls: Send<z.infer<typeof PollMessage>>;
+  /** The same, and each polled alone. */
+  readonly sendLonePolls: Send<z.infer<typeof PollMessage>>;
   readonly sendDrains: Send<z.infer<typeof DrainMessage>>;
   readonly telemetry: Pick<Telemetry, 'tick'>;
   /** Epoch ms. */
@@ -34,10 +37,17 @@ export interface TickDeps {
 }
 
 /**
- * How long an account stays claimed. Its poll is queued, run and over within that, or it never will be: the queue forgets
- * a message after this time, so that a slow queue does not fill with polls that have been asked for again since.
+ * How long from when its poll is due an account stays claimed. The poll is received, run and over within that, or it never
+ * will be: the queue forgets a message so long after it was sent, so that a slow queue does not fill with polls that have
+ * been asked for again since. Sent up to {@link LOOK_AHEAD_SECONDS} before it is due, it has 170 s left to be received.
  */
 export const CLAIM_SECONDS = 300;
+/**
+ * How far ahead a tick claims; the queue keeps a poll until it is due. The scheduler promises a tick within its minute, so
+ * two can be nearly two minutes apart, and are when one is lost; and a tick takes seconds itself. None of that makes a poll
+ * late. More would only have more polls on their way into an outage of the region when it is noticed.
+ */
+const LOOK_AHEAD_SECONDS = 130;
 
 /** The built-in sink of each cell: everything, to the cell's topic. */
 export const TOPIC_SINK = 'topic' satisfies BuiltInSink;
@@ -45,8 +55,16 @@ export const TOPIC_SINK = 'topic' satisfies BuiltInSink;
 export const STANDARD_TOPIC_SINK = 'sns-standard' satisfies BuiltInSink;
 type BuiltInSink = (typeof BUILT_IN_SINKS)[number];
 
-/** Accounts claimed before they are queued: as many wait for their claim to run out when a tick dies in between. */
-const CLAIM_BATCH = 100;
+/**
+ * Accounts are claimed and queued by the message batch, so many batches side by side: when a tick dies in between, up to
+ * 50 accounts wait for their claim to run out.
+ */
+const BATCHES_AT_ONCE = 5;
+/**
+ * Suspects of one tick that are polled alone, at most. One that takes its process with it leaves up to nine others under
+ * suspicion; where very many are, something else made polls die, and one by one they would take hours.
+ */
+const LONE_POLLS = 50;
 /** Wake marks taken up in one tick, per shard. */
 const WAKES_PER_SHARD = 100;
 const CALLS_AT_ONCE = 10;
@@ -60,14 +78,14 @@ const TAIL_MS = 10_000;
  * drains of sinks that have something due and nobody woken for them: after a wait, or after a message was lost.
  */
 export function createTickHandler(deps: TickDeps) {
-  const { region, table, sendPolls, sendDrains, telemetry, now } = deps;
+  const { region, table, sendPolls, sendLonePolls, sendDrains, telemetry, now } = deps;
   return async (_event: unknown, context: Pick<Context, 'getRemainingTimeInMillis'>): Promise<void> => {
     const startedAt = now();
     const deadline = startedAt + context.getRemainingTimeInMillis() - TAIL_MS;
     // Side by side, so that neither trouble with a sink nor very many accounts keep the other half waiting.
     const [polls, drains] = await Promise.allSettled([queuePolls(deadline), queueDrains()]);
     telemetry.tick({
-      claimed: polls.status === 'fulfilled' ? polls.value : 0,
+      ...(polls.status === 'fulfilled' ? polls.value : { claimed: 0, alone: 0 }),
       ...(drains.status === 'fulfilled' ? drains.value : { wakes: 0, drains: 0 }),
       ms: now() - startedAt,
     });
@@ -75,19 +93,33 @@ export function createTickHandler(deps: TickDeps) {
   };
 
   /** How many accounts were claimed and queued. Throws with the rest unclaimed: the next tick finds them. */
-  async function queuePolls(deadline: number): Promise<number> {
+  async function queuePolls(deadline: number): Promise<{ claimed: number; alone: number }> {
+    const until = now() + LOOK_AHEAD_SECONDS * 1000;
+    const due = await duePolls(table, region, { now: now(), until, limit: MAX_ACCOUNTS });
+    let next = 0;
     let claimed = 0;
-    do {
-      const due = await claimDue(table, region, {
-        now: now(),
-        limit: CLAIM_BATCH,
-        claimSeconds: CLAIM_SECONDS,
-      });
-      if (due.length === 0) break;
-      await sendPolls(due.map(({ account }) => ({ account })));
-      claimed += due.length;
-    } while (now() < deadline);
-    return claimed;
+    let alone = 0;
+    const queueOn = async (): Promise<void> => {
+      while (next < due.length && now() < deadline) {
+        const batch = due.slice(next, next + MAX_ENTRIES);
+        next += MAX_ENTRIES;
+        try {
+          const claims = await claimPolls(table, batch, { now: now(), claimSeconds: CLAIM_SECONDS });
+          const lone = new Set(claims.filter(({ suspect }) => suspect).slice(0, LONE_POLLS - alone));
+          alone += lone.size;
+          const messages = (some: typeof claims) => some.map(({ account, dueAt }) => ({ account, dueAt }));
+          await sendPolls(messages(claims.filter((claim) => !lone.has(claim))));
+          await sendLonePolls(messages([...lone]));
+          claimed += claims.length;
+        } catch (cause) {
+          next = due.length;
+          throw cause;
+        }
+      }
+    };
+    const outcomes = await Promise.allSettled(Array.from({ length: BATCHES_AT_ONCE }, queueOn));
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+    return { claimed, alone };
   }
 
   async function queueDrains(): Promise<{ wakes: number; drains: number }> {

@@ -5,7 +5,14 @@
  * moves past events that were not asked for.
  */
 import { typeMatches } from '../events/event.ts';
-import { type EventLog, formatCursor, type LoggedEvent, type parseCursor } from '../log/log.ts';
+import {
+  type EventLog,
+  formatCursor,
+  formerEnd,
+  type LoggedEvent,
+  type parseCursor,
+  placeOf,
+} from '../log/log.ts';
 import { type AccountRef, keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
 import { toStatus } from '../tracking/accounts.ts';
@@ -32,6 +39,8 @@ export interface FeedPace {
   readonly streamMs: number;
   /** How long clients are asked to wait before they resume. */
   readonly retryMs: number;
+  /** A long poll waits so long at most, whatever it was asked for. */
+  readonly waitMs: number;
 }
 
 /** Where a reader stands in one log. */
@@ -50,6 +59,8 @@ export interface Gone {
   /** Reads on with the earliest event there still is. */
   readonly earliest: string;
   readonly head: string;
+  /** The log was restored to a place before the cursor: reads on with all that has been said since then. */
+  readonly restored?: string;
 }
 
 /** A page of the feed. */
@@ -76,6 +87,13 @@ export interface PageQuery {
   readonly types?: readonly string[] | undefined;
   /** How long to wait for the first event that matches; 0 answers at once. */
   readonly waitMs: number;
+  /** Asked each time before waiting. False: there is no place for it, and the page is {@link Crowded}. */
+  readonly mayWait?: () => Promise<boolean>;
+}
+
+/** Too many wait already. */
+export interface Crowded {
+  readonly kind: 'crowded';
 }
 
 /** Events looked at for one page, whether they match or not. */
@@ -97,7 +115,7 @@ export async function readPage(
   ref: AccountRef,
   query: PageQuery,
   abort: AbortSignal,
-): Promise<Page | Gone | undefined> {
+): Promise<Page | Gone | Crowded | undefined> {
   const until = deps.now() + query.waitMs;
   // Listening begins before the first look, so that nothing falls between the two.
   using watch = query.waitMs > 0 ? watchOf(deps, ref) : deafWatch();
@@ -127,6 +145,7 @@ export async function readPage(
           status && place.sequence === scan.head ? toStatus(status).lastGoodCrawlStartedAt : null,
       };
     }
+    if (query.mayWait && !(await query.mayWait())) return { kind: 'crowded' };
     await grown(deps, ref, place, watch, until, abort);
   }
 }
@@ -166,9 +185,11 @@ export async function locate(
     const sequence = otherwise === 'head' ? head.sequence : (await log.earliest(ref, head)) - 1;
     return { epoch: head.epoch, sequence };
   }
-  const foreign = cursor.epoch !== undefined && cursor.epoch !== head.epoch;
-  if (foreign || cursor.sequence > head.sequence) return gone(head, await log.earliest(ref, head));
-  return { epoch: head.epoch, sequence: cursor.sequence };
+  const sequence = placeOf(head, cursor);
+  if (sequence !== undefined) return { epoch: head.epoch, sequence };
+  const answer = gone(head, await log.earliest(ref, head));
+  const end = cursor.epoch === undefined ? undefined : formerEnd(head, cursor.epoch);
+  return end === undefined ? answer : { ...answer, restored: formatCursor(head.epoch, end) };
 }
 
 /**
@@ -205,13 +226,17 @@ async function scanFrom(
 ): Promise<{ place: Place; events: string[]; head: number } | Gone | undefined> {
   const events: string[] = [];
   let bytes = 0;
-  let at = from.sequence;
+  let { epoch, sequence: at } = from;
   for (;;) {
     const left = budget - (at - from.sequence);
     const size = Math.min(left, query.types ? SCAN_BATCH : query.limit - events.length);
     const outcome = await log.read(ref, at, size);
     if (!outcome) return undefined;
-    if (outcome.head.epoch !== from.epoch) return gone(outcome.head, await log.earliest(ref, outcome.head));
+    if (placeOf(outcome.head, { epoch, sequence: at }) === undefined) {
+      return gone(outcome.head, await log.earliest(ref, outcome.head));
+    }
+    // It may have been renewed since: what was read so far is in it all the same.
+    epoch = outcome.head.epoch;
     if (outcome.kind === 'gone') return gone(outcome.head, outcome.earliest);
     // Events can come with a head that was read before they were written.
     const head = () => Math.max(outcome.head.sequence, at);
@@ -230,7 +255,7 @@ async function scanFrom(
   }
 
   function placeAt(): Place {
-    return { epoch: from.epoch, sequence: at };
+    return { epoch, sequence: at };
   }
 }
 
@@ -328,35 +353,63 @@ export async function* serverSentEvents(
   }
 }
 
+/** What belongs to a body besides its text. */
+export interface BodyParts {
+  /** Called with a fault of the maker. */
+  readonly onFault: (cause: unknown) => void;
+  /** Called once when the maker has ended, however that came; the body's end waits for it. Must not reject. */
+  readonly onEnd: () => Promise<void>;
+  /** After this time the body is cut off, whether anybody reads it or not. */
+  readonly cutMs: number;
+}
+
 /**
  * A response body from a text that is made as it is read: nothing is made ahead of a slow client, and nothing at all for
  * one that never reads. When the client goes, the maker is told through its signal and ends at once. A fault ends the
- * body, as the end of a stream's time does: the client resumes and is answered properly.
+ * body, as the end of a stream's time does: the client resumes and is answered properly. A client that stopped reading
+ * would never see that end, so the body is cut off some time after it.
  */
 export function toBody(
   make: (abort: AbortSignal) => AsyncGenerator<string>,
-  onFault: (cause: unknown) => void,
+  parts: BodyParts,
 ): ReadableStream<Uint8Array> {
   const gone = new AbortController();
   const text = make(gone.signal);
   const encoder = new TextEncoder();
+  let ended: Promise<void> | undefined;
+  let cut: ReturnType<typeof setTimeout> | undefined;
+
+  function end(): Promise<void> {
+    clearTimeout(cut);
+    ended ??= parts.onEnd();
+    return ended;
+  }
+  async function stop(): Promise<void> {
+    gone.abort();
+    await text.return(undefined).catch(parts.onFault);
+    await end();
+  }
+
   return new ReadableStream(
     {
+      start(controller) {
+        cut = setTimeout(() => {
+          void stop();
+          controller.error(new Error('The stream was cut off: its time was over and nobody read on.'));
+        }, parts.cutMs).unref();
+      },
       async pull(controller) {
         try {
           const { done, value } = await text.next();
           if (gone.signal.aborted) return;
-          if (done) controller.close();
-          else controller.enqueue(encoder.encode(value));
+          if (!done) return controller.enqueue(encoder.encode(value));
         } catch (cause) {
-          onFault(cause);
-          if (!gone.signal.aborted) controller.close();
+          parts.onFault(cause);
         }
+        await end();
+        if (!gone.signal.aborted) controller.close();
       },
-      async cancel() {
-        gone.abort();
-        await text.return(undefined);
-      },
+      cancel: stop,
     },
     { highWaterMark: 0 },
   );

@@ -15,7 +15,7 @@ import { type EventLog, type Head, toHead } from '../log/log.ts';
 import type { OrderingClient } from '../ordering/client.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
 import type { TokenSource } from '../ordering/tokens.ts';
-import { type AccountRef, indexPk, keys } from '../table/schema.ts';
+import { type AccountRef, indexPk, keys, pollPhase } from '../table/schema.ts';
 import type { Table, Value, Write } from '../table/table.ts';
 import { type PollResult, sentence, transition } from './account-state.ts';
 import { type Account, type AccountState, type Status, schedule, toAccount, toStatus } from './accounts.ts';
@@ -581,6 +581,7 @@ class Poll {
         baselined: this.#baselined,
         failuresBeforeAlarm: this.#deps.settings.failuresBeforeAlarm,
         regionFails: ofService && failsForAll(this.#upstream, now),
+        phase: pollPhase(this.#account),
       },
       this.#startedAt,
       now,
