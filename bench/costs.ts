@@ -365,8 +365,15 @@ export function total(lines: readonly Line[]): number {
   return lines.reduce((sum, { dollars }) => sum + dollars, 0);
 }
 
-/** Tables as Markdown: one column of dollars for each of the alternatives, whose lines are the same. */
-export function toMarkdown(alternatives: Readonly<Record<string, readonly Line[]>>): string {
+/** What the costs of an account go by, in words. */
+export const MARGINAL_NOTE = [
+  `${ASSUMED.jobs} open jobs, polled every ${ASSUMED.pollSeconds} seconds; ${ASSUMED.eventsPerDay} events a day, each found by a poll of its own, to the topic and to one`,
+  `endpoint. The service answers in ${ASSUMED.upstreamMs} ms, the endpoint in ${ASSUMED.webhookMs}, DynamoDB in ${ASSUMED.dynamoMs}, SNS and SQS in ${ASSUMED.snsAndSqsMs}. How much is that of a cell with one account,`,
+  'where every wake-up and every drain is taken to be a cold start. Requests to the HTTP API are not in it.',
+].join('\n');
+
+/** Tables as Markdown: one column of dollars for each of the alternatives, whose lines are the same, and a note below. */
+export function toMarkdown(alternatives: Readonly<Record<string, readonly Line[]>>, note = ''): string {
   const names = Object.keys(alternatives);
   const [first = []] = Object.values(alternatives);
   const dollars = (value: number): string => `$${value.toFixed(3)}`;
@@ -381,6 +388,7 @@ export function toMarkdown(alternatives: Readonly<Record<string, readonly Line[]
     ...rows,
     `| **a month** | | ${sums.join(' | ')} |`,
     '',
+    ...(note === '' ? [] : [note]),
     `List prices of us-east-1 on ${PRICES_AS_OF}, without the free tier.`,
   ].join('\n');
 }
