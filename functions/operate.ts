@@ -29,6 +29,7 @@ export const handler = middy(
     secrets,
     deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
     // Nothing is kept from one command to the next: a secret that was just changed is the one to sign with.
+    attempted: (attempt) => telemetry.attempt(attempt),
     open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
     schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
     allowPrivateNetworks: false,

@@ -6,6 +6,7 @@ import { CellSecrets } from './cell-secrets.ts';
 import { Delivery } from './delivery.ts';
 import { HistoryTable } from './history-table.ts';
 import { Operate } from './operate.ts';
+import { Operations } from './operations.ts';
 import { Polling } from './polling.ts';
 import type { ApiRegion, CellSettings, StageSettings } from './settings.ts';
 import { StateTable } from './state-table.ts';
@@ -36,8 +37,28 @@ export class CellStack extends Stack {
     const history = new HistoryTable(this, 'History', props);
     const secrets = new CellSecrets(this, 'Secrets', props);
     const delivery = new Delivery(this, 'Delivery', { ...props, table, history, secrets });
-    new Polling(this, 'Polling', { ...props, table, secrets, delivery });
+    const polling = new Polling(this, 'Polling', { ...props, table, secrets, delivery });
     const api = new Api(this, 'Api', { ...props, table, history, secrets });
+    const operations = new Operations(this, 'Operations', {
+      ...props,
+      functions: { ...polling.functions, ...delivery.functions },
+      serving: api.functions,
+      queues: {
+        polls: polling.polls.queue,
+        lonePolls: polling.lonePolls.queue,
+        drains: delivery.drains.queue,
+      },
+      polls: polling.polls.queue,
+      dead: {
+        polls: polling.polls.dead,
+        'lone-polls': polling.lonePolls.dead,
+        drains: delivery.drains.dead,
+        wakes: delivery.deadWakes,
+      },
+      state: table.table,
+      history: history.table,
+      api: api.rest,
+    });
     const operate = new Operate(this, 'Operate', { ...props, table, history, secrets, key });
 
     new CfnOutput(this, 'TableName', { value: table.name });
@@ -45,6 +66,7 @@ export class CellStack extends Stack {
     if (delivery.standardTopicArn)
       new CfnOutput(this, 'StandardTopicArn', { value: delivery.standardTopicArn });
     new CfnOutput(this, 'ApiUrl', { value: api.url });
+    new CfnOutput(this, 'OpsTopicArn', { value: operations.topicArn });
     if (key) new CfnOutput(this, 'KeyArn', { value: key.arn });
     new CfnOutput(this, 'OperateFunction', { value: operate.functionName });
   }

@@ -12,7 +12,7 @@ import { allow, allowIndexes, tableProps } from './state-table.ts';
  * stack.
  */
 export class HistoryTable extends Construct {
-  readonly #table: ITableV2;
+  readonly table: ITableV2;
   /** What the leading keys of deliveries look like, in the notation of `StringLike`. */
   readonly #deliveries: string;
 
@@ -28,24 +28,24 @@ export class HistoryTable extends Construct {
       reason:
         'Nothing is decided by what stands here, and it leaves by itself: there is nothing to restore it for.',
     });
-    this.#table = table;
+    this.table = table;
     this.#deliveries = deliveryPk(region, '*', '*');
   }
 
   /** Drains: keep what became of deliveries. They never read it. */
   grantRecording(fn: CellFunction): void {
-    allow(fn, this.#table, ['BatchWriteItem'], [this.#deliveries]);
+    allow(fn, this.table, ['BatchWriteItem'], [this.#deliveries]);
     this.#name(fn);
   }
 
   /** The HTTP API: reads it, by sink, event and outcome. */
   grantLookingBack(fn: CellFunction): void {
-    allow(fn, this.#table, ['Query', 'BatchGetItem'], [this.#deliveries]);
-    allowIndexes(fn, this.#table, Object.keys(historySchema.indexes));
+    allow(fn, this.table, ['Query', 'BatchGetItem'], [this.#deliveries]);
+    allowIndexes(fn, this.table, Object.keys(historySchema.indexes));
     this.#name(fn);
   }
 
   #name(fn: CellFunction): void {
-    fn.set('JOBWIRE_HISTORY_TABLE', this.#table.tableName);
+    fn.set('JOBWIRE_HISTORY_TABLE', this.table.tableName);
   }
 }

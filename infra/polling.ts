@@ -43,6 +43,10 @@ interface Props extends Cell {
 
 /** Each minute the tick claims what falls due until the next one; pollAccount polls it, each when it is due. */
 export class Polling extends Construct {
+  readonly polls: WorkQueue;
+  readonly lonePolls: WorkQueue;
+  readonly functions: { readonly tick: CellFunction; readonly pollAccount: CellFunction };
+
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
     const { table, secrets, delivery, stage, cell } = props;
@@ -68,7 +72,7 @@ export class Polling extends Construct {
       // Forgotten when the claim has run out, for then the tick asks again.
       retention: Duration.seconds(CLAIM_SECONDS),
     };
-    const polls = new WorkQueue(this, 'Polls', {
+    this.polls = new WorkQueue(this, 'Polls', {
       ...queue,
       batchSize: POLLS.batchSize,
       batching: Duration.seconds(POLLS.batchingSeconds),
@@ -78,7 +82,7 @@ export class Polling extends Construct {
         'A poll died: it threw, or ran out of time, or another one of its batch took the process with it. The account is polled again, alone, when its claim runs out; see the log of pollAccount for why.',
       urlEnv: 'JOBWIRE_POLL_QUEUE_URL',
     });
-    const lonePolls = new WorkQueue(this, 'LonePolls', {
+    this.lonePolls = new WorkQueue(this, 'LonePolls', {
       ...queue,
       batchSize: LONE_POLLS.batchSize,
       maxConcurrency: LONE_POLLS.maxConcurrency,
@@ -99,12 +103,13 @@ export class Polling extends Construct {
       invokedOnce: true,
     });
     table.grantTicking(tick);
-    polls.grantSend(tick);
-    lonePolls.grantSend(tick);
+    this.polls.grantSend(tick);
+    this.lonePolls.grantSend(tick);
     delivery.drains.grantSend(tick);
     delivery.nameTopics(tick);
     setLog(tick, props);
     this.#eachMinute(tick);
+    this.functions = { tick, pollAccount };
   }
 
   #eachMinute(tick: CellFunction): void {

@@ -31,6 +31,8 @@ const CellSettings = z
     publicUrl: httpsUrl,
     /** Whether there is a second topic, for subscribers that a FIFO topic can't have: e-mail, SMS, Lambda, HTTP. */
     standardTopic: z.boolean('must be true or false').default(false),
+    /** Who is told of alarms by e-mail. Others subscribe to the cell's ops topic. */
+    opsEmail: z.email('must be an e-mail address').optional(),
     /**
      * Whether the cell has a KMS key of its own, of which the AWS account disposes. It costs $1 a month and by the call; without
      * it everything is encrypted all the same, with keys of AWS.

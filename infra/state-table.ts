@@ -52,7 +52,6 @@ type Action =
  */
 export class StateTable extends Construct {
   readonly name: string;
-  /** For the event source of the stream. */
   readonly table: ITableV2;
   readonly #cell: Cell;
 
@@ -98,13 +97,14 @@ export class StateTable extends Construct {
    * makes the built-in sinks, one of which starts where the logs of all accounts stand.
    */
   grantTicking(fn: CellFunction): void {
-    const { cell, accounts, status, index, cursors, sinks } = this.#partitions();
+    const { cell, accounts, status, index, log, cursors, sinks } = this.#partitions();
     this.#allow(fn, ['Query'], [...this.wakePartitions(), accounts, sinks]);
     this.#allow(fn, ['PutItem'], [cursors]);
     this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks]);
     // A write whose condition does not hold is read again.
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, index, cursors]);
-    this.#allow(fn, ['BatchGetItem'], [cursors]);
+    // Of the log, the events that have waited longest for a sink.
+    this.#allow(fn, ['BatchGetItem'], [cursors, log]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);

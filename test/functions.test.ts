@@ -26,11 +26,10 @@ import {
   TOPIC_SINK,
 } from '../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
-import { createTelemetry, type Telemetry } from '../functions/telemetry.ts';
+import type { Telemetry } from '../functions/telemetry.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createEventLog, type LoggedEvent } from '../shared/log/log.ts';
 import { createSecretReader, SecretError } from '../shared/secrets.ts';
-import type { DrainReport } from '../shared/sinks/drain.ts';
 import { type DeliveryOutcome, listSinks, registerSink, type SinkRecord } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { keys } from '../shared/table/schema.ts';
@@ -718,97 +717,21 @@ test('a secret that could not be read is asked for again the next time', async (
   expect(await secrets.readText('api-key')).toBe('the-key-of-this-test');
 });
 
-// Telemetry
-
-test('metrics have the cell as their only dimension; accounts stand in the log line', () => {
-  const lines: string[] = [];
-  const write = vi.spyOn(process.stdout, 'write').mockImplementation((line) => lines.push(String(line)) > 0);
-  try {
-    const telemetry = createTelemetry('poll-account', { stage: 'test', region: 'us' });
-    telemetry.poll(
-      {
-        region: 'us',
-        account: 'acme',
-        outcome: 'complete',
-        pages: 1,
-        openJobs: 3,
-        unread: 1,
-        unreadInSweep: 0,
-        changedJobs: 1,
-        events: 2,
-        looks: 0,
-        looksLeft: 0,
-        requests: 2,
-        ms: 40,
-      },
-      { lagMs: 1500 },
-    );
-    void telemetry.counting.after?.({} as never);
-  } finally {
-    write.mockRestore();
-  }
-  const [line, metrics] = lines.map((text) => JSON.parse(text));
-  expect(line).toMatchObject({
-    message: 'poll',
-    account: 'acme',
-    events: 2,
-    unread: 1,
-    lagMs: 1500,
-    cell: 'test-us',
-  });
-  expect(metrics).toMatchObject({ cell: 'test-us', PollsComplete: 1, EventsCommitted: 2 });
-  expect(metrics._aws.CloudWatchMetrics).toMatchObject([{ Namespace: 'Jobwire', Dimensions: [['cell']] }]);
-  expect(JSON.stringify(metrics)).not.toContain('acme');
-});
-
-test('what became of events that were not simply delivered is counted per cell, and only when there was any', () => {
-  const lines: string[] = [];
-  const writes = [process.stdout, process.stderr].map((stream) =>
-    vi.spyOn(stream, 'write').mockImplementation((line) => lines.push(String(line)) > 0),
-  );
-  const nothing = { delivered: 0, skipped: 0, failed: 0, parked: 0, dead: 0, lost: 0, unlogged: 0 };
-  try {
-    const telemetry = createTelemetry('drain-sink', { stage: 'test', region: 'us' });
-    const drain = (report: Partial<DrainReport>) => {
-      telemetry.drain({ region: 'us', sink: 'erp', outcome: 'drained', ...nothing, ...report });
-      void telemetry.counting.after?.({} as never);
-    };
-    drain({ delivered: 3 });
-    const parts = { failed: 2, parked: 4, dead: 1, lost: 5, unlogged: 6 };
-    drain({ ...parts, outcome: 'disabled', problem: 'The endpoint answered 410.' });
-  } finally {
-    for (const write of writes) write.mockRestore();
-  }
-  const [calm, calmMetrics, line, metrics] = lines.map((text) => JSON.parse(text));
-  expect(calm).toMatchObject({ message: 'drain', level: 'INFO', sink: 'erp', delivered: 3, lost: 0 });
-  const names = calmMetrics._aws.CloudWatchMetrics[0].Metrics.map(({ Name }: { Name: string }) => Name);
-  expect(names).toEqual(['Deliveries', 'DeliveryFailures']);
-  expect(line).toMatchObject({
-    ...{ message: 'drain', level: 'WARN', sink: 'erp', outcome: 'disabled' },
-    ...{ failed: 2, parked: 4, dead: 1, lost: 5, unlogged: 6, problem: 'The endpoint answered 410.' },
-  });
-  expect(metrics).toMatchObject({
-    ...{ cell: 'test-us', DeliveryFailures: 2, EventsParked: 4, EventsDead: 1, EventsLost: 5 },
-    ...{ DeliveriesUnlogged: 6, SinksDisabled: 1 },
-  });
-  expect(metrics._aws.CloudWatchMetrics).toMatchObject([{ Dimensions: [['cell']] }]);
-  expect(JSON.stringify(metrics)).not.toContain('erp');
-});
-
 // Support
 
-type Reports = { [K in 'operate' | 'tick' | 'drain']: Parameters<Telemetry[K]>[0][] } & {
+type Reports = { [K in 'operate' | 'tick' | 'drain' | 'attempt']: Parameters<Telemetry[K]>[0][] } & {
   poll: (PollReport & { lagMs: number })[];
   fault: { message: string; cause: unknown; ids: object | undefined }[];
 };
 
 function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
-  const reports: Reports = { operate: [], tick: [], poll: [], drain: [], fault: [] };
+  const reports: Reports = { operate: [], tick: [], poll: [], drain: [], attempt: [], fault: [] };
   const telemetry: Telemetry = {
     operate: (report) => reports.operate.push(report),
     tick: (report) => reports.tick.push(report),
     poll: (report, late) => reports.poll.push({ ...report, ...late }),
     drain: (report) => reports.drain.push(report),
+    attempt: (attempt) => reports.attempt.push(attempt),
     fault: (message, cause, ids) => reports.fault.push({ message, cause, ids }),
   };
   return { telemetry, reports };

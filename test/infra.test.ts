@@ -87,6 +87,8 @@ const FUNCTIONS = {
 type FunctionName = keyof typeof FUNCTIONS;
 const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
 
+/** The topics that events go to, by logical id. */
+const EVENTS = /^Delivery/;
 /** The two tables, by logical id. */
 const STATE = /^State/;
 const HISTORY = /^History/;
@@ -209,7 +211,7 @@ describe('queues', () => {
       const [dead = ''] = redrive.deadLetterTargetArn['Fn::GetAtt'];
       expect(dead).not.toBe(id);
       const alarms = all('AWS::CloudWatch::Alarm').filter(([, { Properties }]) =>
-        JSON.stringify(Properties.Dimensions).includes(dead),
+        JSON.stringify(Properties.Dimensions ?? []).includes(dead),
       );
       expect(alarms).toMatchObject([[expect.anything(), { Properties: { Threshold: 1 } }]]);
     },
@@ -258,7 +260,7 @@ describe('queues', () => {
 describe('topics', () => {
   test('the topic is FIFO under a name of its own that ends in .fifo; there is no other unless asked for', () => {
     for (const name of templates.keys()) {
-      const [, { Properties: topic }] = one('AWS::SNS::Topic', /./, name);
+      const [, { Properties: topic }] = one('AWS::SNS::Topic', EVENTS, name);
       expect(topic).toMatchObject({ FifoTopic: true, TopicName: `${name}-events.fifo` });
       expect(templates.get(name)?.findOutputs('StandardTopicArn')).toEqual({});
       expect(environmentOf('tick', name)).not.toHaveProperty('JOBWIRE_STANDARD_TOPIC_ARN');
@@ -266,19 +268,19 @@ describe('topics', () => {
   });
 
   test('in production the topic keeps messages for subscribers that come late; where a stack may be deleted it does not', () => {
-    const archive = (name: string) => one('AWS::SNS::Topic', /./, name)[1].Properties.ArchivePolicy;
+    const archive = (name: string) => one('AWS::SNS::Topic', EVENTS, name)[1].Properties.ArchivePolicy;
     expect(archive('jobwire-prod-us')).toEqual({ MessageRetentionPeriod: 30 });
     expect(archive('jobwire-dev-us')).toBeUndefined();
     for (const days of [1, 365]) {
       const template = cellWith({ stage: { topicArchiveDays: days } });
-      const [topic] = Object.values(template.findResources('AWS::SNS::Topic'));
+      const [[, topic] = []] = eventTopics(template);
       expect(topic?.Properties.ArchivePolicy).toEqual({ MessageRetentionPeriod: days });
     }
   });
 
   test('a standard topic, where a cell wants one, is published to by drains, named to the tick and told', () => {
     const template = cellWith({ cell: { standardTopic: true } });
-    const topics = Object.entries(template.findResources('AWS::SNS::Topic'));
+    const topics = eventTopics(template);
     expect(topics.map(([, { Properties }]) => Properties.TopicName).sort()).toEqual([
       'jobwire-prod-us-events-standard',
       'jobwire-prod-us-events.fifo',
@@ -312,10 +314,12 @@ describe('topics', () => {
     expect(publishing.map(([policy]) => policy)).toEqual([expect.stringMatching(/^DeliveryDrainSink/)]);
   });
 
-  test('nobody but their owner is let near the topics, and nobody without TLS', () => {
+  test('nobody but their owner is let near the topics of events, and nobody without TLS', () => {
     for (const template of [...templates.values(), cellWith({ cell: { standardTopic: true } })]) {
-      const topics = Object.keys(template.findResources('AWS::SNS::Topic'));
-      const policies = Object.values(template.findResources('AWS::SNS::TopicPolicy'));
+      const topics = eventTopics(template).map(([id]) => id);
+      const policies = Object.entries(template.findResources('AWS::SNS::TopicPolicy')).flatMap(
+        ([id, policy]) => (EVENTS.test(id) ? [policy] : []),
+      );
       expect(policies.flatMap(({ Properties }) => Properties.Topics as { Ref: string }[])).toEqual(
         topics.map((Ref) => ({ Ref })),
       );
@@ -523,6 +527,7 @@ describe('permissions', () => {
     const telemetry = {
       tick() {},
       drain() {},
+      attempt() {},
       fault: (_: string, cause: unknown) => expect.fail(String(cause)),
     };
     const context = { getRemainingTimeInMillis: () => 60_000 };
@@ -681,6 +686,7 @@ describe('permissions', () => {
       draining: { ...rig.deps, table, log, deliveries },
       telemetry: {
         drain: (report) => void reports.push(report),
+        attempt() {},
         fault: (_, cause) => expect.fail(String(cause)),
       },
     });
@@ -962,6 +968,11 @@ function route(method: string, path: string): 'api' | 'live' | undefined {
       `"${one('AWS::Lambda::Function', FUNCTIONS[name].id)[0]}"`,
     ),
   );
+}
+
+function eventTopics(template: Template): [string, Resource][] {
+  const topics = Object.entries(template.findResources('AWS::SNS::Topic')) as [string, Resource][];
+  return topics.filter(([id]) => EVENTS.test(id));
 }
 
 function stacks(): Stack[] {

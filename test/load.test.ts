@@ -359,7 +359,7 @@ function createService(time: VirtualTime, random: Random, natures: ReadonlyMap<s
   const lists = STATUSES.map(jobsWith);
 
   return (account: string, environment: Environment): OrderingClient => {
-    const counts = { requests: 0, retries: 0, tokens: 1 };
+    const counts = { requests: 0, retries: 0, tokens: 1, errors: {} };
     const nature = natures.get(account) ?? 'healthy';
 
     async function answer<T>(signal: AbortSignal | undefined, body: () => T): Promise<Answer<T>> {

@@ -3,6 +3,7 @@ import type { Context } from 'aws-lambda';
 import pLimit from 'p-limit';
 import type * as z from 'zod';
 import type { EventLog } from '../../shared/log/log.ts';
+import { oldestUndelivered } from '../../shared/sinks/behind.ts';
 import {
   type BUILT_IN_SINKS,
   dueSinks,
@@ -15,6 +16,7 @@ import {
 import { cellLog, keys } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
 import { claimPolls, duePolls, listAccounts } from '../../shared/tracking/accounts.ts';
+import { readUpstream } from '../../shared/tracking/breaker.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { type DrainMessage, MAX_ENTRIES, type PollMessage, type Send } from './messages.ts';
 
@@ -83,13 +85,20 @@ export function createTickHandler(deps: TickDeps) {
     const startedAt = now();
     const deadline = startedAt + context.getRemainingTimeInMillis() - TAIL_MS;
     // Side by side, so that neither trouble with a sink nor very many accounts keep the other half waiting.
-    const [polls, drains] = await Promise.allSettled([queuePolls(deadline), queueDrains()]);
+    const finding = findDrains();
+    const [polls, drains, state] = await Promise.allSettled([
+      queuePolls(deadline),
+      finding.then(queueDrains),
+      finding.then(({ sinks }) => stateOfCell(sinks)),
+    ]);
     telemetry.tick({
+      whole: [polls, drains, state].every(({ status }) => status === 'fulfilled'),
       ...(polls.status === 'fulfilled' ? polls.value : { claimed: 0, alone: 0 }),
       ...(drains.status === 'fulfilled' ? drains.value : { wakes: 0, drains: 0 }),
+      ...(state.status === 'fulfilled' ? state.value : {}),
       ms: now() - startedAt,
     });
-    for (const part of [polls, drains]) if (part.status === 'rejected') throw part.reason;
+    for (const part of [polls, drains, state]) if (part.status === 'rejected') throw part.reason;
   };
 
   /** How many accounts were claimed and queued. Throws with the rest unclaimed: the next tick finds them. */
@@ -122,20 +131,43 @@ export function createTickHandler(deps: TickDeps) {
     return { claimed, alone };
   }
 
-  async function queueDrains(): Promise<{ wakes: number; drains: number }> {
+  async function findDrains(): Promise<Awakened> {
     await keepTopicSinks(deps);
-    const { wakes, sinks } = await awaken(table, region, now());
+    return awaken(table, region, now());
+  }
+
+  async function queueDrains({ wakes, sinks }: Awakened): Promise<{ wakes: number; drains: number }> {
     await sendDrains(sinks.map((sink) => ({ sink })));
     return { wakes, drains: sinks.length };
   }
+
+  /** How the cell is doing, as nobody sees who looks at one account or one sink; `due` are the sinks with something due. */
+  async function stateOfCell(due: readonly string[]) {
+    const at = now();
+    const [{ openedAt }, oldest] = await Promise.all([
+      readUpstream(table, region),
+      oldestUndelivered(table, region, due, at),
+    ]);
+    return {
+      outage: openedAt !== null,
+      oldestSeconds: oldest === undefined ? 0 : Math.max(0, Math.round((at - oldest.time) / 1000)),
+      ...(oldest && {
+        oldestSink: oldest.sink,
+        oldestAccount: oldest.account,
+        oldestSequence: oldest.sequence,
+      }),
+    };
+  }
+}
+
+/** What was found for sinks to do: wake marks that were left, and the sinks that have something due. */
+interface Awakened {
+  readonly wakes: number;
+  readonly sinks: readonly string[];
 }
 
 /** Marks what the stream left behind, and names the sinks that have something due. */
-async function awaken(
-  table: Table,
-  region: string,
-  now: number,
-): Promise<{ readonly wakes: number; readonly sinks: readonly string[] }> {
+async function awaken(table: Table, region: string, now: number): Promise<Awakened> {
   const limit = pLimit(CALLS_AT_ONCE);
   const wakes = await leftoverWakes(table, region, WAKES_PER_SHARD);
   const woken = await limit.map(wakes, ({ ref, sequence }) => wakeSinks(table, ref, sequence, now));
