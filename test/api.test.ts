@@ -1093,6 +1093,25 @@ describe('the stream of all accounts', () => {
     expect([refused.status, refused.body.type]).toEqual(crowded);
   });
 
+  test('has no cursor so long that API Gateway would not take it back, in an address or among headers', async () => {
+    const api = await start();
+    let longest = 0;
+    for (let n = 0; ; n += 1) {
+      await api.register({ region: 'us', account: `customer-${n}` }, randomUUID().replaceAll('-', ''));
+      if (n % 20 !== 0) continue;
+      const live = await stream(api, path);
+      if (live.response.status !== 200) {
+        expect(live.response.status).toBe(409);
+        break;
+      }
+      longest = Math.max(longest, (await live.next())?.id?.length ?? 0);
+      live.close();
+    }
+    // 10,240 bytes in all, of which everything else that a request says takes its part.
+    expect(longest).toBeGreaterThan(5_000);
+    expect(longest).toBeLessThan(9_000);
+  });
+
   test('stops at once when its client goes', async () => {
     const api = await start();
     const live = await stream(api, path);
