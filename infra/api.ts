@@ -204,7 +204,7 @@ function protect(scope: Construct, api: RestApi, { stage }: Cell): void {
       statement: managed('AWSManagedRulesCommonRuleSet', [
         // Clients are programs, not browsers.
         'NoUserAgent_HEADER',
-        // The cursor of the stream of all accounts is up to 12,000 characters long.
+        // The cursor of the stream of all accounts is up to 8,000 characters long.
         'SizeRestrictions_QUERYSTRING',
         // Bodies may be 10 kB, and name addresses of endpoints, which the app checks better.
         'SizeRestrictions_BODY',
@@ -221,7 +221,8 @@ function protect(scope: Construct, api: RestApi, { stage }: Cell): void {
   const acl = new CfnWebACL(scope, 'WebAcl', {
     scope: 'REGIONAL',
     defaultAction: { allow: {} },
-    visibilityConfig: visible('all'),
+    // Not `all`: WAF keeps that name for itself.
+    visibilityConfig: visible('acl'),
     rules: rules.map((rule, priority) => ({ ...rule, priority, visibilityConfig: visible(rule.name) })),
   });
   new CfnWebACLAssociation(scope, 'WebAclAssociation', {

@@ -69,6 +69,21 @@ test('each role is assumed by one service, and by nobody from elsewhere', () => 
   }
 });
 
+test('the scheduler may take the role of the tick for schedules of this AWS account and group, and for no others', () => {
+  const trusts = roles().flatMap(
+    ([, { Properties }]) => Properties.AssumeRolePolicyDocument.Statement as Statement[],
+  );
+  const account = { Ref: 'AWS::AccountId' };
+  const group = ['', ['arn:aws:scheduler:us-east-1:', account, ':schedule-group/default']];
+  expect(trusts.filter(({ Principal }) => JSON.stringify(Principal).includes('scheduler'))).toMatchObject([
+    {
+      Condition: {
+        StringEquals: { 'aws:SourceAccount': account, 'aws:SourceArn': { 'Fn::Join': group } },
+      },
+    },
+  ]);
+});
+
 test('nobody may change permissions, hand on roles or scan; an action is written out', () => {
   const actions = new Set(permissions().map(({ action }) => action));
   const refused = [...actions].filter((action) =>

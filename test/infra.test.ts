@@ -441,6 +441,8 @@ describe('HTTP API', () => {
     const template = Template.fromStack(stack);
     const [[aclId, acl] = ['', undefined]] = Object.entries(template.findResources('AWS::WAFv2::WebACL'));
     expect(JSON.stringify(acl)).not.toContain('"SampledRequestsEnabled":true');
+    // Names that WAF keeps for itself are refused by the deployment.
+    expect(JSON.stringify(acl)).not.toMatch(/"MetricName":"(all|default_action)"/i);
     const rules = acl?.Properties.Rules as { Name: string; Priority: number; Statement: Properties }[];
     expect(rules.map(({ Name, Priority }) => [Name, Priority])).toEqual([
       ['rate', 0],
