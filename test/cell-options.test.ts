@@ -3,29 +3,24 @@ import { CfnResource, TagManager } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { describe, expect, test } from 'vitest';
 import { OperateEnv, readEnv } from '../functions/env.ts';
-import { type Statement, synthesize } from './support/cells.ts';
+import { type Resource, type Statement, synthesize } from './support/cells.ts';
 
 const TABLE = 'jobwire-prod-us-restored-2026-03-02';
 const STREAM = `arn:aws:dynamodb:us-east-1:111122223333:table/${TABLE}/stream/2026-03-02T09:00:00.000`;
 const RESTORED = { name: TABLE, streamArn: STREAM, restoredAt: '2026-03-02T08:30:00Z' };
 
 describe('what a stack leaves behind', () => {
-  test.each(['prod', 'dev'] as const)('%s: both tables, and the key of the API; only logs go', (stage) => {
+  test.each(['prod', 'dev'] as const)('%s: both tables, the API’s key and the role for its logs', (stage) => {
     const { template } = synthesize(stage);
-    const all = Object.entries(
-      template.toJSON().Resources as Record<
-        string,
-        { Type: string; DeletionPolicy?: string; UpdateReplacePolicy?: string }
-      >,
-    );
-    const kept = all.filter(([, { DeletionPolicy }]) => DeletionPolicy === 'Retain');
-    expect(kept.map(([, { Type }]) => Type).sort()).toEqual(
-      expect.arrayContaining([
-        'AWS::DynamoDB::GlobalTable',
-        'AWS::DynamoDB::GlobalTable',
-        'AWS::SecretsManager::Secret',
-      ]),
-    );
+    const all = Object.entries(template.toJSON().Resources as Record<string, Resource>);
+    const kept = all.filter(([, { DeletionPolicy }]) => DeletionPolicy?.startsWith('Retain'));
+    expect(kept.map(([, { Type }]) => Type).sort()).toEqual([
+      'AWS::ApiGateway::Account',
+      'AWS::DynamoDB::GlobalTable',
+      'AWS::DynamoDB::GlobalTable',
+      'AWS::IAM::Role',
+      'AWS::SecretsManager::Secret',
+    ]);
     for (const [id, { Type, DeletionPolicy, UpdateReplacePolicy }] of all) {
       if (!/^AWS::(DynamoDB|SecretsManager|KMS)/.test(Type)) continue;
       expect([DeletionPolicy, UpdateReplacePolicy], id).toEqual(['Retain', 'Retain']);

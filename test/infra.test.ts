@@ -2,17 +2,16 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { App, type Stack, Validations } from 'aws-cdk-lib';
+import { type App, type Stack, Validations } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import type { SQSRecord } from 'aws-lambda';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type * as z from 'zod';
+import { startSecrets } from '../bench/lambda.ts';
 import cdkJson from '../cdk.json' with { type: 'json' };
 import {
   ApiEnv,
@@ -29,7 +28,7 @@ import { CLAIM_SECONDS, createTickHandler, TOPIC_SINK } from '../functions/handl
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../infra/cell-stack.ts';
 import { createApp } from '../infra/create-app.ts';
-import { stages } from '../infra/settings.ts';
+import { type StageSettings, stages } from '../infra/settings.ts';
 import { createApi, SLOT_GRACE_MS } from '../shared/api/app.ts';
 import { createSlots } from '../shared/api/slots.ts';
 import { createEventLog, type EventLog } from '../shared/log/log.ts';
@@ -53,6 +52,7 @@ import { registerAccount } from '../shared/tracking/accounts.ts';
 import { readUpstream } from '../shared/tracking/breaker.ts';
 import { tableTokenCache } from '../shared/tracking/connect.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
+import { synthesize } from './support/cells.ts';
 import { createDeliveryRig, delivered, moved } from './support/delivery.ts';
 import { createOperator, SECRET } from './support/operator.ts';
 import { createRig } from './support/rig.ts';
@@ -272,14 +272,14 @@ describe('topics', () => {
     expect(archive('jobwire-prod-us')).toEqual({ MessageRetentionPeriod: 30 });
     expect(archive('jobwire-dev-us')).toBeUndefined();
     for (const days of [1, 365]) {
-      const template = cellWith({ stage: { topicArchiveDays: days } });
+      const { template } = synthesize('prod', { stage: { topicArchiveDays: days } });
       const [[, topic] = []] = eventTopics(template);
       expect(topic?.Properties.ArchivePolicy).toEqual({ MessageRetentionPeriod: days });
     }
   });
 
   test('a standard topic, where a cell wants one, is published to by drains, named to the tick and told', () => {
-    const template = cellWith({ cell: { standardTopic: true } });
+    const { template } = synthesize('prod', { cell: { standardTopic: true } });
     const topics = eventTopics(template);
     expect(topics.map(([, { Properties }]) => Properties.TopicName).sort()).toEqual([
       'jobwire-prod-us-events-standard',
@@ -315,7 +315,8 @@ describe('topics', () => {
   });
 
   test('nobody but their owner is let near the topics of events, and nobody without TLS', () => {
-    for (const template of [...templates.values(), cellWith({ cell: { standardTopic: true } })]) {
+    const { template: withBoth } = synthesize('prod', { cell: { standardTopic: true } });
+    for (const template of [...templates.values(), withBoth]) {
       const topics = eventTopics(template).map(([id]) => id);
       const policies = Object.entries(template.findResources('AWS::SNS::TopicPolicy')).flatMap(
         ([id, policy]) => (EVENTS.test(id) ? [policy] : []),
@@ -436,9 +437,8 @@ describe('HTTP API', () => {
 
   test('a web ACL, where a stage wants one, stands before the stage: no sample shows a key, no client is shut out', () => {
     expect(all('AWS::WAFv2::WebACL')).toEqual([]);
-    const stack = cellStackWith({ stage: { api: { ...prodApi(), waf: true } } });
-    expect(new AwsSolutionsChecks().validateScope(stack).violations).toEqual([]);
-    const template = Template.fromStack(stack);
+    const { app, template } = synthesize('prod', { stage: { api: { ...prodApi(), waf: true } } });
+    expect(new AwsSolutionsChecks().validateScope(app).violations).toEqual([]);
     const [[aclId, acl] = ['', undefined]] = Object.entries(template.findResources('AWS::WAFv2::WebACL'));
     expect(JSON.stringify(acl)).not.toContain('"SampledRequestsEnabled":true');
     // Names that WAF keeps for itself are refused by the deployment.
@@ -875,7 +875,7 @@ describe('functions', () => {
   test.each(FUNCTION_NAMES)('%s: its bundle is small and comes up by itself', async (name) => {
     const bundle = join(outdir, assetOf(name), 'index.mjs');
     expect(statSync(bundle).size).toBeLessThan(FUNCTIONS[name].limitBytes);
-    await using secrets = await startSecretsManager('the-key-of-this-test');
+    using secrets = await startSecrets(() => 'the-key-of-this-test');
     const script = `
       import { PassThrough } from 'node:stream';
       let head;
@@ -922,24 +922,11 @@ describe('rules', () => {
 
 // The templates
 
-/** The production cell of us with other settings. Its functions are not bundled. */
-function cellWith(other: { readonly stage?: object; readonly cell?: object }): Template {
-  return Template.fromStack(cellStackWith(other));
-}
-
-function cellStackWith(other: { readonly stage?: object; readonly cell?: object }): CellStack {
-  const settings = stages.find(({ stage }) => stage === 'prod');
-  if (!settings?.cells.us) throw new Error('There is no such cell.');
-  return new CellStack(
-    new App({ context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [] } }),
-    'jobwire-prod-us',
-    { stage: { ...settings, ...other.stage }, region: 'us', cell: { ...settings.cells.us, ...other.cell } },
-  );
-}
-
 /** The production API's settings. */
-function prodApi(): object {
-  return stages.find(({ stage }) => stage === 'prod')?.api ?? {};
+function prodApi(): StageSettings['api'] {
+  const prod = stages.find(({ stage }) => stage === 'prod');
+  if (!prod) throw new Error('There is no such stage.');
+  return prod.api;
 }
 
 /**
@@ -1233,22 +1220,4 @@ function attribute(value: Value): object {
   if (value === null) return { NULL: true };
   if (value instanceof Uint8Array) return { B: Buffer.from(value).toString('base64') };
   return { L: value.map((text) => ({ S: text })) };
-}
-
-/** Secrets Manager, as far as a function's start needs it. */
-async function startSecretsManager(secret: string): Promise<AsyncDisposable & { url: string }> {
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => {
-      response.setHeader('content-type', 'application/x-amz-json-1.1');
-      response.end(JSON.stringify({ SecretString: secret, VersionId: 'v1' }));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
 }

@@ -64,8 +64,6 @@ export interface Deployment extends AsyncDisposable {
   readonly faults?: {
     /** Asked about each call that the function makes to AWS, until the other one of a function is set, or none. */
     onCall(name: FunctionName, fate: ((call: AwsCall) => CallFate) | undefined): void;
-    /** Ends the processes of the function that are at work now, as if they had crashed; how many there were. */
-    kill(name: FunctionName): number;
   };
 }
 

@@ -264,7 +264,6 @@ export async function deployEmulated(
           if (fate) fates.set(FUNCTIONS[name], fate);
           else fates.delete(FUNCTIONS[name]);
         },
-        kill: (name) => named(name).fn.kill(),
       },
       complaints: () => [...[...functions.values()].flatMap(({ role }) => role.denied), ...complaints],
       unused: () =>
@@ -354,7 +353,7 @@ interface Listening {
   readonly close: () => Promise<void>;
 }
 
-export async function listen(server: Server): Promise<Listening> {
+async function listen(server: Server): Promise<Listening> {
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   return {
     port: (server.address() as AddressInfo).port,
@@ -367,7 +366,7 @@ export async function listen(server: Server): Promise<Listening> {
 }
 
 /** A certificate for whatever name is asked for. */
-export function certificates(issuer: Certificate) {
+function certificates(issuer: Certificate) {
   const contexts = new Map<string, SecureContext>();
   const contextOf = (name: string) => {
     const known = contexts.get(name);
@@ -384,7 +383,7 @@ export function certificates(issuer: Certificate) {
 }
 
 /** Hands requests on to the plain servers behind the names. */
-export function forwardTo(hosts: Readonly<Record<string, string>>): RequestListener {
+function forwardTo(hosts: Readonly<Record<string, string>>): RequestListener {
   return (request, response) => {
     const base = new URL(hosts[String(request.headers.host)] ?? 'http://127.0.0.1:9');
     const onward = httpRequest(

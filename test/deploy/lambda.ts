@@ -117,11 +117,10 @@ export class Lambda {
     });
   }
 
-  /** Ends the processes that are at work, as if they had crashed; how many there were. */
-  kill(): number {
+  /** Ends the processes that are at work, as if they had crashed. */
+  kill(): void {
     const atWork = [...this.#environments].filter(({ work }) => work);
     for (const environment of atWork) this.#end(environment, 'The process ended with signal SIGKILL.');
-    return atWork.length;
   }
 
   /** Tells all processes how far the clock is ahead. */
