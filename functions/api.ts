@@ -1,9 +1,8 @@
 /** Lambda: the HTTP API of a cell, but for what waits (`live.ts`). */
-import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import middy from '@middy/core';
 import { createApi } from '../shared/api/app.ts';
-import { createSecretReader } from '../shared/secrets.ts';
-import { createCellLog, createCellTable, REQUEST_TIMEOUTS } from './clients.ts';
+import { readApiKey } from './api-key.ts';
+import { createCellLog, createCellTable } from './clients.ts';
 import { ApiEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
 import { createTelemetry } from './telemetry.ts';
@@ -11,17 +10,11 @@ import { createTelemetry } from './telemetry.ts';
 const env = readEnv(ApiEnv, process.env);
 const table = createCellTable(env);
 const telemetry = createTelemetry('api', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
-const secrets = createSecretReader(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
-  now: Date.now,
-  maxAgeMs: 300_000,
-});
-
 const app = createApi({
   table,
   log: createCellLog(env, table),
   regions: [env.JOBWIRE_REGION],
-  // Once per cold start: a changed key is known everywhere when the last instance with the old one has gone.
-  apiKey: await secrets.readText(env.JOBWIRE_API_KEY_SECRET),
+  apiKey: await readApiKey(env, telemetry),
   now: Date.now,
   // What waits is sent to another function. Should a request for it get here all the same, it is answered at once.
   pace: { streamMs: 0, waitMs: 0 },

@@ -148,6 +148,30 @@ export function remembering<T>(
   return Object.assign(reading, { forget: (name: string) => void held.delete(name) });
 }
 
+/**
+ * A value that is read now, and again when somebody asks for it after `maxAgeMs`. While it can't be read anew the former one
+ * holds on for as long again, and `onFault` is told. Throws what reading throws, the first time only.
+ */
+export async function keptFresh<T>(
+  read: () => Promise<T>,
+  options: Options & { readonly onFault: (cause: unknown) => void },
+): Promise<() => Promise<T>> {
+  const { now, maxAgeMs, onFault } = options;
+  let readAt = now();
+  let value = read();
+  await value;
+  return () => {
+    if (now() < readAt + maxAgeMs) return value;
+    readAt = now();
+    const former = value;
+    value = read().catch((cause: unknown) => {
+      onFault(cause);
+      return former;
+    });
+    return value;
+  };
+}
+
 async function request(client: SecretsManagerClient, secretId: string): Promise<SecretValue> {
   let answer: { SecretString?: string | undefined; VersionId?: string | undefined };
   try {

@@ -369,6 +369,20 @@ describe('the key', () => {
     );
   });
 
+  test('that was changed is taken by the next request, and the former one is not', async () => {
+    const table = createMemoryTable();
+    const log = createEventLog(table, { now: Date.now, newId: randomUUID, schemaBaseUrl: '' });
+    let key = 'former';
+    const app = createApi({ table, log, regions: [], apiKey: async () => key, now: Date.now });
+    const ask = async (shown: string) => {
+      const headers = { authorization: `Bearer ${shown}` };
+      return (await app.request('/v1/accounts/acme/status', { headers })).status;
+    };
+    expect([await ask('former'), await ask('new')]).toEqual([404, 401]);
+    key = 'new';
+    expect([await ask('former'), await ask('new')]).toEqual([401, 404]);
+  });
+
   test('is not needed for health and event types', async () => {
     const api = await start();
     const health = await fetch(`${api.url}/healthz`);

@@ -31,8 +31,8 @@ export interface ApiDeps {
   readonly log: EventLog;
   /** The regions this process serves: an account id is looked up in each. */
   readonly regions: readonly string[];
-  /** What clients show as `Authorization: Bearer …`. */
-  readonly apiKey: string;
+  /** What clients show as `Authorization: Bearer …`. Asked for with each request, where it may change. */
+  readonly apiKey: string | (() => Promise<string>);
   /** Epoch ms. */
   readonly now: () => number;
   /** Wakes long polls and streams when a log grows in this process. */
@@ -332,11 +332,11 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
 }
 
 /** Lets only those pass who know the key. Digests are compared, so neither content nor length shows in the time it takes. */
-function requireKey(apiKey: string): MiddlewareHandler<ApiEnv> {
-  const expected = digest(apiKey);
+function requireKey(apiKey: ApiDeps['apiKey']): MiddlewareHandler<ApiEnv> {
   return async (c, next) => {
+    const expected = typeof apiKey === 'string' ? apiKey : await apiKey();
     const shown = /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1];
-    if (shown !== undefined && timingSafeEqual(digest(shown), expected)) {
+    if (shown !== undefined && timingSafeEqual(digest(shown), digest(expected))) {
       c.set('keyId', BOOTSTRAP_KEY);
       return next();
     }
