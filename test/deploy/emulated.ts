@@ -42,7 +42,7 @@ const QUIET_PROBES = 3;
 const KEPT_LINES = 2_000;
 
 /** Where the functions are in the tree of constructs. */
-const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
+export const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
   tick: 'Polling/Tick',
   pollAccount: 'Polling/PollAccount',
   wakeSinks: 'Delivery/WakeSinks',
@@ -344,7 +344,7 @@ interface Listening {
   readonly close: () => Promise<void>;
 }
 
-async function listen(server: Server): Promise<Listening> {
+export async function listen(server: Server): Promise<Listening> {
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   return {
     port: (server.address() as AddressInfo).port,
@@ -357,7 +357,7 @@ async function listen(server: Server): Promise<Listening> {
 }
 
 /** A certificate for whatever name is asked for. */
-function certificates(issuer: Certificate) {
+export function certificates(issuer: Certificate) {
   const contexts = new Map<string, SecureContext>();
   const contextOf = (name: string) => {
     const known = contexts.get(name);
@@ -374,7 +374,7 @@ function certificates(issuer: Certificate) {
 }
 
 /** Hands requests on to the plain servers behind the names. */
-function forwardTo(hosts: Readonly<Record<string, string>>): RequestListener {
+export function forwardTo(hosts: Readonly<Record<string, string>>): RequestListener {
   return (request, response) => {
     const base = new URL(hosts[String(request.headers.host)] ?? 'http://127.0.0.1:9');
     const onward = httpRequest(

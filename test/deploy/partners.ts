@@ -84,8 +84,17 @@ export interface Subscriber extends Disposable {
 export async function subscribe(cell: Deployment): Promise<Subscriber> {
   const sns = new SNSClient(cell.aws);
   const sqs = new SQSClient(cell.aws);
+  // Without leave, what the topic sends is dropped.
+  const leave = {
+    Effect: 'Allow',
+    Principal: { Service: 'sns.amazonaws.com' },
+    Action: 'sqs:SendMessage',
+    Resource: '*',
+    Condition: { ArnEquals: { 'aws:SourceArn': cell.outputs.TopicArn } },
+  };
+  const Policy = JSON.stringify({ Version: '2012-10-17', Statement: [leave] });
   const { QueueUrl = '' } = await sqs.send(
-    new CreateQueueCommand({ QueueName: 'subscriber.fifo', Attributes: { FifoQueue: 'true' } }),
+    new CreateQueueCommand({ QueueName: 'subscriber.fifo', Attributes: { FifoQueue: 'true', Policy } }),
   );
   const { Attributes } = await sqs.send(
     new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ['QueueArn'] }),
