@@ -1,4 +1,4 @@
-/** Lambda: the HTTP API of a cell. */
+/** Lambda: the HTTP API of a cell, but for what waits (`live.ts`). */
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import middy from '@middy/core';
 import { createApi } from '../shared/api/app.ts';
@@ -23,10 +23,10 @@ const app = createApi({
   // Once per cold start: a changed key is known everywhere when the last instance with the old one has gone.
   apiKey: await secrets.readText(env.JOBWIRE_API_KEY_SECRET),
   now: Date.now,
-  // An answer is handed over whole when it ends: short streams, which clients resume by the last id they got.
-  pace: { streamMs: 20_000 },
+  // What waits is sent to another function. Should a request for it get here all the same, it is answered at once.
+  pace: { streamMs: 0, waitMs: 0 },
   onError: (cause, request) => telemetry.fault('A request failed.', cause, request),
 });
 
-/** Invoked by the REST API for every path. */
+/** Invoked by the REST API for every path without a function of its own. */
 export const handler = middy(createRestProxyHandler((request) => app.fetch(request))).use(telemetry.logging);

@@ -55,6 +55,17 @@ export const DrainSinkEnv = z.object({ ...cell, ...log, ...history });
 /** Environment of the HTTP API. */
 export const ApiEnv = z.object({ ...cell, ...log, ...history, JOBWIRE_API_KEY_SECRET: text });
 
+/** Environment of the part of the HTTP API that waits: streams and feeds. */
+export const LiveEnv = z.object({
+  ...cell,
+  ...log,
+  JOBWIRE_API_KEY_SECRET: text,
+  /** After this time a stream ends by itself. */
+  JOBWIRE_STREAM_SECONDS: z.coerce.number('must be a number of seconds').int().positive(),
+  /** How many streams and waiting long polls a key may have at the same time. */
+  JOBWIRE_STREAMS_PER_KEY: z.coerce.number('must be a number').int().positive(),
+});
+
 /** Environment of the operator's function. */
 export const OperateEnv = z.object({ ...cell, ...log, ...history });
 
@@ -62,7 +73,8 @@ export const OperateEnv = z.object({ ...cell, ...log, ...history });
 export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof PollAccountEnv> &
   z.infer<typeof DrainSinkEnv> &
-  z.infer<typeof ApiEnv>);
+  z.infer<typeof ApiEnv> &
+  z.infer<typeof LiveEnv>);
 
 /** The environment is not as a function needs it; the message is one sentence that names the variable. */
 export class EnvError extends Error {

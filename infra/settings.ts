@@ -1,6 +1,7 @@
 /** What differs from stage to stage and from cell to cell, written out. Checked before anything is synthesized. */
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import * as z from 'zod';
+import { MAX_SLOTS_PER_KEY } from '../shared/api/slots.ts';
 
 /** The API regions of the ordering service; there can be one cell for each. */
 const ApiRegion = z.enum(['us', 'nz', 'au', 'uk', 'eu']);
@@ -40,11 +41,21 @@ const StageSettings = z.strictObject({
   api: z.strictObject({
     requestsPerSecond: z.int().positive(),
     burst: z.int().positive(),
+    /** After this time a stream ends, and its client resumes: one that has gone is paid for until then. */
+    streamSeconds: z.int().min(60).max(840).default(300),
+    /** How many streams and waiting long polls a key may have at the same time. */
+    streamsPerKey: z.int().min(1).max(MAX_SLOTS_PER_KEY).default(20),
     /**
-     * Long polls hold an invocation while they wait. The reserve caps them, so that they can't take what polling needs.
-     * It comes off the AWS account's limit, of which a new account has too little: then null, for no reserve and no cap.
+     * Streams and long polls hold an invocation while they wait. The reserve caps them all together, so that they can't take
+     * what polling needs. It comes off the AWS account's limit, of which a new account has too little: then null, for no
+     * reserve and no cap but the one per key.
      */
-    reservedConcurrency: z.int().positive().nullable(),
+    liveConcurrency: z.int().positive().nullable(),
+    /**
+     * A web ACL in front: AWS's common rules, known bad inputs, a rate per address. It costs $8 a month and $0.60 per million
+     * requests, and every request has to show a key anyway; so it is for APIs that strangers find.
+     */
+    waf: z.boolean().default(false),
   }),
   cells: z.partialRecord(ApiRegion, CellSettings),
 });
@@ -66,7 +77,7 @@ export const stages: readonly StageSettings[] = z.array(StageSettings).parse([
     logRetention: RetentionDays.ONE_WEEK,
     pollConcurrency: 2,
     drainConcurrency: 2,
-    api: { requestsPerSecond: 20, burst: 40, reservedConcurrency: null },
+    api: { requestsPerSecond: 20, burst: 40, streamSeconds: 300, streamsPerKey: 20, liveConcurrency: null },
     cells: {
       us: {
         awsRegion: 'us-east-1',
@@ -87,7 +98,7 @@ export const stages: readonly StageSettings[] = z.array(StageSettings).parse([
     logRetention: RetentionDays.THREE_MONTHS,
     pollConcurrency: 50,
     drainConcurrency: 50,
-    api: { requestsPerSecond: 100, burst: 200, reservedConcurrency: 100 },
+    api: { requestsPerSecond: 100, burst: 200, streamSeconds: 300, streamsPerKey: 20, liveConcurrency: 100 },
     cells: {
       us: {
         awsRegion: 'us-east-1',

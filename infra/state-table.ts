@@ -26,6 +26,7 @@ import {
   sinkPk,
   snapshotPk,
   stateSchema,
+  streamPk,
   type TableSchema,
   WAKE_SHARDS,
   wakePk,
@@ -140,6 +141,19 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
+  /**
+   * Streams and feeds of the HTTP API: read the cell's own log and those of its accounts, take slots and give them back. No
+   * jobs are shown there.
+   */
+  grantStreaming(fn: CellFunction): void {
+    const { accounts, status, index, log, slots } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [status, index, log, slots]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, index]);
+    this.#allow(fn, ['Query'], [accounts, log, slots]);
+    this.#allow(fn, ['PutItem', 'DeleteItem'], [slots]);
+    this.#name(fn);
+  }
+
   /** An operator's acts through the HTTP API: they change an account's state, with the event that says so. */
   grantOperating(fn: CellFunction): void {
     const { status, index, log } = this.#partitions();
@@ -184,6 +198,7 @@ export class StateTable extends Construct {
       parked: parkedPk(region, '*'),
       dead: deadPk(region, '*'),
       replays: replayPk(region, '*'),
+      slots: streamPk(region, '*'),
     };
   }
 

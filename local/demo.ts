@@ -48,6 +48,7 @@ export async function startDemo(base: {
     port: base.port,
     host: base.host,
     dataDir: '',
+    streamsPerKey: 100,
     regions: Object.fromEntries(
       [...new Set(accounts.map(({ region }) => region))].map((region) => [
         region,

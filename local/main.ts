@@ -1,11 +1,12 @@
 /** `npm start`: Jobwire on one machine. Without a configuration it is a demo; with `--config FILE` it tracks real accounts. */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { parseArgs } from 'node:util';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createAdaptorServer } from '@hono/node-server';
 import { createApi } from '../shared/api/app.ts';
+import { createSlots } from '../shared/api/slots.ts';
 import { type Config, ConfigError, parseConfig } from '../shared/config.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
@@ -109,6 +110,15 @@ async function main(): Promise<void> {
     apiKey,
     now: Date.now,
     growth: running.growth,
+    // In memory, for this process is the only one that holds its connections: one that was killed leaves no slot taken.
+    slots: createSlots({
+      table: createMemoryTable(),
+      region: 'all',
+      perKey: config.streamsPerKey,
+      now: Date.now,
+      newId: randomUUID,
+      random: Math.random,
+    }),
   });
   answer = (request) => api.fetch(request);
 

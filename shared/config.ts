@@ -1,5 +1,6 @@
 /** The configuration file of a self-hosted Jobwire: what it may hold, and one clear sentence when it doesn't. */
 import * as z from 'zod';
+import { MAX_SLOTS_PER_KEY } from './api/slots.ts';
 import { endpointId, id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
 import { endpointFields } from './sinks/endpoint-input.ts';
 import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './sinks/health.ts';
@@ -10,6 +11,7 @@ const WHOLE = 'The configuration';
 
 const httpUrl = z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
 const seconds = z.number('must be a number of seconds').positive('must be more than 0');
+const STREAMS_RULE = `must be a whole number from 1 to ${MAX_SLOTS_PER_KEY}`;
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
 const schema = z
@@ -24,6 +26,8 @@ const schema = z
     dataDir: text('a folder').default('.jobwire'),
     /** The bootstrap key of the HTTP API. */
     apiKey: z.string('must be text').min(16, 'must be at least 16 characters').optional(),
+    /** How many streams and waiting long polls a key may have at the same time. */
+    streamsPerKey: z.int(STREAMS_RULE).min(1, STREAMS_RULE).max(MAX_SLOTS_PER_KEY, STREAMS_RULE).default(100),
     /** An external DynamoDB (or a server that speaks its protocol) instead of the embedded one. */
     dynamodbEndpoint: httpUrl.optional(),
     regions: z

@@ -68,3 +68,12 @@ describe('endpoints in the configuration', () => {
     );
   });
 });
+
+test('a key may have 100 streams and waiting long polls unless told otherwise', () => {
+  expect(parseConfig(withEndpoint({}), {}).streamsPerKey).toBe(100);
+  for (const streamsPerKey of [0, 1001, 2.5]) {
+    expect(refusalOf(withEndpoint({}, { streamsPerKey }))).toBe(
+      'streamsPerKey must be a whole number from 1 to 1000.',
+    );
+  }
+});

@@ -17,6 +17,7 @@ import cdkJson from '../cdk.json' with { type: 'json' };
 import {
   ApiEnv,
   DrainSinkEnv,
+  LiveEnv,
   OperateEnv,
   PollAccountEnv,
   readEnv,
@@ -29,8 +30,9 @@ import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../infra/cell-stack.ts';
 import { createApp } from '../infra/create-app.ts';
 import { stages } from '../infra/settings.ts';
-import { createApi } from '../shared/api/app.ts';
-import { createEventLog } from '../shared/log/log.ts';
+import { createApi, SLOT_GRACE_MS } from '../shared/api/app.ts';
+import { createSlots } from '../shared/api/slots.ts';
+import { createEventLog, type EventLog } from '../shared/log/log.ts';
 import { createDeliveryLog, healthOf } from '../shared/sinks/delivery-log.ts';
 import type { DrainReport } from '../shared/sinks/drain.ts';
 import { enabled, healthAttributes } from '../shared/sinks/health.ts';
@@ -79,6 +81,7 @@ const FUNCTIONS = {
   wakeSinks: { id: /^DeliveryWakeSinks[0-9A-F]{8}$/, env: WakeSinksEnv, limitBytes: 1_000_000 },
   drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv, limitBytes: 1_000_000 },
   api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 2_000_000 },
+  live: { id: /^ApiLive[0-9A-F]{8}$/, env: LiveEnv, limitBytes: 2_000_000 },
   operate: { id: /^OperateFunction[0-9A-F]{8}$/, env: OperateEnv, limitBytes: 1_000_000 },
 } as const;
 type FunctionName = keyof typeof FUNCTIONS;
@@ -335,6 +338,118 @@ describe('schedule', () => {
   });
 });
 
+describe('HTTP API', () => {
+  const WAITING = ['/v1/accounts/:id/events', '/v1/regions/:id/events'];
+
+  test('a GET of each route of the app gets to the function that can answer it, however API Gateway looks for it', () => {
+    const app = createApi({
+      ...{ table: createMemoryTable(), log: {} as EventLog, regions: [], apiKey: 'key', now: Date.now },
+    });
+    const paths = new Set(app.routes.map(({ path }) => path).filter((path) => !path.includes('*')));
+    expect(paths.size).toBeGreaterThan(8);
+    const waiting = [...paths].filter((path) => path.endsWith('/stream') || WAITING.includes(path));
+    expect(waiting).toHaveLength(5);
+    for (const path of paths) {
+      const asked = path.replace(/:\w+/g, 'x');
+      expect([path, route('GET', asked)], path).toEqual([path, waiting.includes(path) ? 'live' : 'api']);
+      // A HEAD asks for nothing that waits, and what is not allowed is answered at once.
+      for (const method of ['HEAD', 'POST']) expect(route(method, asked), path).toBe('api');
+    }
+  });
+
+  test.each([
+    '/',
+    '/v1',
+    '/v1/accounts',
+    '/v1/accounts/x',
+    '/v1/accounts/x/y/z',
+    '/v1/events',
+    '/v1/events/x',
+    '/v1/events/stream/x',
+    '/v1/accounts/x/events/x',
+    '/v1/accounts/x/events/stream/x/y',
+    '/v1/regions',
+    '/v1/regions/x/y',
+    '/x/y',
+  ])('what is not there is said by the app, not by API Gateway: %s', (path) => {
+    expect(route('GET', path)).toBe('api');
+  });
+
+  test('what waits is streamed, for as long as a stream lasts and no shorter than its slot is held', () => {
+    for (const stackName of templates.keys()) {
+      const [liveId, { Properties: live }] = one('AWS::Lambda::Function', FUNCTIONS.live.id, stackName);
+      const methods = all('AWS::ApiGateway::Method', stackName).map(([, { Properties }]) => Properties);
+      const streamed = methods.filter(({ Integration }) => JSON.stringify(Integration).includes(liveId));
+      expect(streamed).toHaveLength(5);
+      for (const { HttpMethod, Integration } of streamed) {
+        expect(HttpMethod).toBe('GET');
+        expect(Integration).toMatchObject({
+          Type: 'AWS_PROXY',
+          ResponseTransferMode: 'STREAM',
+          TimeoutInMillis: Number(live.Timeout) * 1000,
+        });
+        expect(JSON.stringify(Integration)).toContain('/response-streaming-invocations');
+      }
+      const { JOBWIRE_STREAM_SECONDS: seconds } = environmentOf('live', stackName);
+      // A slot that expired before its invocation ended would let in more than there may be.
+      expect(Number(live.Timeout) * 1000).toBe(Number(seconds) * 1000 + SLOT_GRACE_MS);
+      expect(Number(live.Timeout)).toBeLessThanOrEqual(900);
+    }
+  });
+
+  test('what waits has a reserve where the AWS account allows one; nothing else of the API has', () => {
+    const reserve = (name: FunctionName, stackName: string) =>
+      one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[1].Properties.ReservedConcurrentExecutions;
+    const prod = stages.find(({ stage }) => stage === 'prod');
+    expect(reserve('live', 'jobwire-prod-us')).toBe(prod?.api.liveConcurrency);
+    expect(reserve('live', 'jobwire-dev-us')).toBeUndefined();
+    expect(reserve('api', 'jobwire-prod-us')).toBeUndefined();
+  });
+
+  test('streams are opened at a tenth of the rate, and the burst is everybody’s', () => {
+    const [, { Properties: stage }] = one('AWS::ApiGateway::Stage');
+    const settings = (stage.MethodSettings as Properties[]).map(({ ResourcePath, HttpMethod, ...rest }) => [
+      `${HttpMethod} ${String(ResourcePath).replaceAll('~1', '/').replace('//', '/')}`,
+      [rest.ThrottlingRateLimit, rest.ThrottlingBurstLimit],
+    ]);
+    expect(Object.fromEntries(settings)).toEqual({
+      '* /*': [100, 200],
+      'GET /v1/events/stream': [10, 200],
+      'GET /v1/accounts/{id}/events/stream': [10, 200],
+      'GET /v1/regions/{id}/events/stream': [10, 200],
+    });
+  });
+
+  test('nobody gets in with less than TLS 1.2', () => {
+    expect(one('AWS::ApiGateway::RestApi')[1].Properties).toMatchObject({
+      SecurityPolicy: 'SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09',
+    });
+  });
+
+  test('a web ACL, where a stage wants one, stands before the stage: no sample shows a key, no client is shut out', () => {
+    expect(all('AWS::WAFv2::WebACL')).toEqual([]);
+    const stack = cellStackWith({ stage: { api: { ...prodApi(), waf: true } } });
+    expect(new AwsSolutionsChecks().validateScope(stack).violations).toEqual([]);
+    const template = Template.fromStack(stack);
+    const [[aclId, acl] = ['', undefined]] = Object.entries(template.findResources('AWS::WAFv2::WebACL'));
+    expect(JSON.stringify(acl)).not.toContain('"SampledRequestsEnabled":true');
+    const rules = acl?.Properties.Rules as { Name: string; Priority: number; Statement: Properties }[];
+    expect(rules.map(({ Name, Priority }) => [Name, Priority])).toEqual([
+      ['rate', 0],
+      ['common', 1],
+      ['bad-inputs', 2],
+    ]);
+    expect(rules[0]?.Statement).toMatchObject({
+      RateBasedStatement: { AggregateKeyType: 'IP', EvaluationWindowSec: 60, Limit: 3000 },
+    });
+    expect(JSON.stringify(rules[1])).toMatch(/NoUserAgent_HEADER.*SizeRestrictions_QUERYSTRING/);
+    const [stageId] = Object.keys(template.findResources('AWS::ApiGateway::Stage'));
+    const [association] = Object.values(template.findResources('AWS::WAFv2::WebACLAssociation'));
+    expect(association?.Properties.WebACLArn).toEqual({ 'Fn::GetAtt': [aclId, 'Arn'] });
+    expect(JSON.stringify(association?.Properties.ResourceArn)).toContain(`/stages/",{"Ref":"${stageId}"}`);
+  });
+});
+
 describe('permissions', () => {
   const token = keys.token({ region: 'us', account: 'acme' }).pk;
 
@@ -489,33 +604,54 @@ describe('permissions', () => {
     expect(await rig.log.head(cellLog('us'))).toMatchObject({ sequence: 2 });
 
     const apiStart = performance.now();
-    const api = createApi({
-      ...parts('api'),
-      // Streams end by the clock, so it has to run.
-      now: () => now() + performance.now() - apiStart,
-      regions: ['us'],
-      apiKey: 'the-key-of-this-test',
-      pace: { streamMs: 1 },
+    // Streams end by the clock, so it has to run.
+    const ticking = () => now() + performance.now() - apiStart;
+    const shared = { regions: ['us'], apiKey: 'the-key-of-this-test', now: ticking };
+    const live = guarded('live', memory);
+    let agedMs = 0;
+    const liveLog = createEventLog(live, {
+      now: () => now() + agedMs,
+      newId: randomUUID,
+      schemaBaseUrl: 'https://us.example',
     });
-    for (const path of [
-      'accounts/acme/status',
-      'accounts/acme/events',
-      'accounts/acme/events?after=0&types=job.*',
-      'accounts/acme/events/stream?after=0',
-      'events/stream',
-      'regions/us/events',
-      'regions/us/events/stream?after=0',
-      'accounts/acme/jobs',
-      'accounts/acme/jobs?status=x',
-      'accounts/acme/jobs?orderNumber=x',
-      'accounts/acme/jobs?dueBefore=2099-01-01',
-      `accounts/acme/jobs/${first}`,
-    ]) {
+    const slots = createSlots({
+      ...{ table: live, region: 'us', perKey: 2, now: ticking, newId: randomUUID },
+      // The one it tries first is taken.
+      random: () => 0,
+    });
+    const apis = {
+      api: createApi({ ...parts('api'), ...shared }),
+      live: createApi({
+        ...{ table: live, log: liveLog, ...shared, slots },
+        pace: { streamMs: 1, waitMs: 1 },
+      }),
+    };
+    await slots.take('bootstrap', 60_000);
+    const last = `accounts/acme/jobs/${first}`;
+    const asked: [keyof typeof apis, string][] = [
+      ['api', 'accounts/acme/status'],
+      ['live', 'accounts/acme/events?after=0&types=job.*'],
+      ['live', `accounts/acme/events?wait=1&after=${(await rig.log.head(ref))?.sequence}`],
+      ['live', 'accounts/acme/events/stream?after=0'],
+      ['live', 'events/stream'],
+      ['live', 'regions/us/events'],
+      ['live', 'regions/us/events/stream?after=0'],
+      ['api', 'accounts/acme/jobs'],
+      ['api', 'accounts/acme/jobs?status=x'],
+      ['api', 'accounts/acme/jobs?orderNumber=x'],
+      ['api', 'accounts/acme/jobs?dueBefore=2099-01-01'],
+      ['api', last],
+      ['live', 'accounts/acme/events'],
+    ];
+    for (const [name, path] of asked) {
       const headers = { authorization: 'Bearer the-key-of-this-test' };
-      const answer = await api.request(`/v1/${path}`, { headers });
+      const answer = await apis[name].request(`/v1/${path}`, { headers });
       expect([path, answer.status]).toEqual([path, 200]);
       await answer.text();
+      // The last one asks for the earliest event when most of them have expired.
+      agedMs = path === last ? 85 * DAY_MS : 0;
     }
+    expect(live.unused()).toEqual([]);
   });
 
   test('a drain may do what it takes when things go wrong, and nothing beyond that', async () => {
@@ -644,6 +780,7 @@ describe('permissions', () => {
       wakeSinks: [],
       drainSink: ['dynamodb:BatchWriteItem'],
       api: ['dynamodb:BatchGetItem', 'dynamodb:Query'],
+      live: [],
       operate: ['dynamodb:BatchWriteItem'],
     });
     const memory = createMemoryTable(historySchema);
@@ -717,11 +854,17 @@ describe('functions', () => {
     expect(statSync(bundle).size).toBeLessThan(FUNCTIONS[name].limitBytes);
     await using secrets = await startSecretsManager('the-key-of-this-test');
     const script = `
+      import { PassThrough } from 'node:stream';
+      let head;
+      globalThis.awslambda = {
+        streamifyResponse: (handler) => (event, context) => handler(event, new PassThrough().resume(), context),
+        HttpResponseStream: { from: (stream, metadata) => (head = metadata, stream) },
+      };
       const { handler } = await import(${JSON.stringify(bundle)});
       const event = { httpMethod: 'GET', path: '/healthz', body: null, multiValueHeaders: {}, requestContext: {} };
       const context = { getRemainingTimeInMillis: () => 5000 };
       console.log(typeof handler);
-      if (process.env.JOBWIRE_API_KEY_SECRET) console.log((await handler(event, context)).statusCode);`;
+      if (process.env.JOBWIRE_API_KEY_SECRET) console.log((await handler(event, context) ?? head).statusCode);`;
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
       env: {
         ...environmentOf(name),
@@ -731,7 +874,8 @@ describe('functions', () => {
         AWS_ENDPOINT_URL: secrets.url,
       },
     });
-    expect(stdout.trim().split('\n')).toEqual(name === 'api' ? ['function', '200'] : ['function']);
+    const answers = name === 'api' || name === 'live';
+    expect(stdout.trim().split('\n')).toEqual(answers ? ['function', '200'] : ['function']);
   });
 });
 
@@ -757,14 +901,52 @@ describe('rules', () => {
 
 /** The production cell of us with other settings. Its functions are not bundled. */
 function cellWith(other: { readonly stage?: object; readonly cell?: object }): Template {
+  return Template.fromStack(cellStackWith(other));
+}
+
+function cellStackWith(other: { readonly stage?: object; readonly cell?: object }): CellStack {
   const settings = stages.find(({ stage }) => stage === 'prod');
   if (!settings?.cells.us) throw new Error('There is no such cell.');
-  const stack = new CellStack(
+  return new CellStack(
     new App({ context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [] } }),
     'jobwire-prod-us',
     { stage: { ...settings, ...other.stage }, region: 'us', cell: { ...settings.cells.us, ...other.cell } },
   );
-  return Template.fromStack(stack);
+}
+
+/** The production API's settings. */
+function prodApi(): object {
+  return stages.find(({ stage }) => stage === 'prod')?.api ?? {};
+}
+
+/**
+ * The function that the REST API sends a request to, if at each resource only the best child counts: a literal before a
+ * variable, a variable before the rest of the path. Whatever API Gateway tries besides, it finds no less.
+ */
+function route(method: string, path: string): 'api' | 'live' | undefined {
+  const resources = all('AWS::ApiGateway::Resource').map(([id, { Properties }]) => ({ id, ...Properties }));
+  let at = JSON.stringify({ 'Fn::GetAtt': [one('AWS::ApiGateway::RestApi')[0], 'RootResourceId'] });
+  const parts = path.split('/').filter((part) => part !== '');
+  for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
+    const children = resources.filter(({ ParentId }: Properties) => JSON.stringify(ParentId) === at);
+    const child = (name: string | undefined) =>
+      children.find(({ PathPart }: Properties) => PathPart === name);
+    const found = child(part) ?? child('{id}') ?? child('{proxy+}');
+    if (!found) return undefined;
+    if (found === child('{proxy+}')) parts.length = 0;
+    at = JSON.stringify({ Ref: found.id });
+  }
+  const methods = all('AWS::ApiGateway::Method').map(([, { Properties }]) => Properties);
+  const here = methods.filter(({ ResourceId }) => JSON.stringify(ResourceId) === at);
+  const found =
+    here.find(({ HttpMethod }) => HttpMethod === method) ??
+    here.find(({ HttpMethod }) => HttpMethod === 'ANY');
+  const names = ['api', 'live'] as const;
+  return names.find((name) =>
+    JSON.stringify(found?.Integration ?? {}).includes(
+      `"${one('AWS::Lambda::Function', FUNCTIONS[name].id)[0]}"`,
+    ),
+  );
 }
 
 function stacks(): Stack[] {

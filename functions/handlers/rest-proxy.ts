@@ -1,23 +1,46 @@
 /** From a REST API's proxy event to a web-standard request, and back. */
+import { Readable } from 'node:stream';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
 
 /** What answers requests: a Hono app's `fetch`. */
 export type Fetch = (request: Request) => Response | Promise<Response>;
 
-/**
- * A handler of API Gateway's proxy events over an app. Answers are handed over whole, so the app has to end its streams
- * well before the function's time is up.
- */
+/** A handler of API Gateway's proxy events over an app. Answers are handed over whole. */
 export function createRestProxyHandler(fetch: Fetch) {
   return async (event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> => {
     const response = await fetch(toRequest(event));
-    const multiValueHeaders: Record<string, string[]> = {};
-    for (const [name, value] of response.headers) {
-      // `Set-Cookie` comes once for each cookie; the values of any other header come joined.
-      multiValueHeaders[name] = [...(multiValueHeaders[name] ?? []), value];
-    }
-    return { statusCode: response.status, multiValueHeaders, body: await response.text() };
+    return { ...headOf(response), body: await response.text() };
   };
+}
+
+/** What is answered before the body, and the body as it comes. */
+export interface StreamedResult {
+  readonly statusCode: number;
+  readonly multiValueHeaders: Record<string, string[]>;
+  readonly body: Readable | '';
+}
+
+/**
+ * A handler of API Gateway's proxy events over an app whose answers are handed over as they come, for middy's mode of
+ * streamed responses: that sends status and headers ahead, takes from the body what the connection takes, and destroys it,
+ * which cancels the app's stream, when the connection fails. Nobody tells a function that its client has gone.
+ */
+export function createStreamingHandler(fetch: Fetch) {
+  return async (event: APIGatewayProxyEvent): Promise<StreamedResult> => {
+    const response = await fetch(toRequest(event));
+    // Nothing is read ahead: a stream is made no faster than it is taken.
+    const body = response.body ? Readable.fromWeb(response.body, { highWaterMark: 0 }) : '';
+    return { ...headOf(response), body };
+  };
+}
+
+function headOf(response: Response): { statusCode: number; multiValueHeaders: Record<string, string[]> } {
+  const multiValueHeaders: Record<string, string[]> = {};
+  for (const [name, value] of response.headers) {
+    // `Set-Cookie` comes once for each cookie; the values of any other header come joined.
+    multiValueHeaders[name] = [...(multiValueHeaders[name] ?? []), value];
+  }
+  return { statusCode: response.status, multiValueHeaders };
 }
 
 function toRequest(event: APIGatewayProxyEvent): Request {

@@ -23,6 +23,7 @@ import type { GrowthSignal } from './growth.ts';
 import { decodeJobsCursor, type JobFilter, listJobs, readJob } from './jobs.ts';
 import { decodePlaces, followMerged, locateMerged, type MergedDeps } from './merged-feed.ts';
 import { problem } from './problems.ts';
+import { BOOTSTRAP_KEY, type Slot, type Slots } from './slots.ts';
 
 /** What the API is made of. */
 export interface ApiDeps {
@@ -40,12 +41,16 @@ export interface ApiDeps {
   readonly onError?: (cause: unknown, request: { readonly requestId: string; readonly path: string }) => void;
   /** How readers wait and how streams go; see {@link FeedPace}. */
   readonly pace?: Partial<FeedPace>;
+  /** What streams and waiting long polls hold while they last. Absent: as many as come may wait. */
+  readonly slots?: Slots;
 }
 
 /** What handlers find in their context, besides the id of the request. */
 export interface ApiEnv {
   Variables: {
     requestId: string;
+    /** The id of the key that was shown. */
+    keyId: string;
     /** The account of `/v1/accounts/:id/…`. */
     account: Account;
     /** Whose log a feed reads: an account's, or a region's own. */
@@ -59,8 +64,14 @@ const HINTED_RECHECK_MS = 5_000;
 const HEARTBEAT_MS = 15_000;
 const STREAM_MS = 10 * 60_000;
 const RETRY_MS = 1_000;
+/** How long after its end a stream that is not read to it is cut off. */
+const CUT_AFTER_MS = 20_000;
+/** How long beyond its time a slot is held if nobody gives it back: a while longer than anything that holds it lasts. */
+export const SLOT_GRACE_MS = 30_000;
 /** A client is asked to come back after this time when the table can't answer. */
 const RETRY_AFTER_SECONDS = 5;
+/** The same where somebody else's stream or long poll has to end first. */
+const CROWDED_RETRY_SECONDS = 15;
 const MAX_WAIT_SECONDS = 25;
 const MAX_LIMIT = 500;
 const DEFAULT_LIMIT = 100;
@@ -86,6 +97,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
       heartbeatMs: HEARTBEAT_MS,
       streamMs: STREAM_MS,
       retryMs: RETRY_MS,
+      waitMs: MAX_WAIT_SECONDS * 1000,
       ...deps.pace,
     },
   };
@@ -169,9 +181,12 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     app.get(path, whose, query(EventsQuery), async (c) => {
       const { wait, ...asked } = c.req.valid('query');
       const ref = c.get('log');
-      const page = await readPage(feed, ref, { ...asked, waitMs: wait * 1000 }, c.req.raw.signal);
+      const waitMs = Math.min(wait * 1000, feed.pace.waitMs);
+      await using hold = holdOf(c, waitMs);
+      const page = await readPage(feed, ref, { ...asked, waitMs, mayWait: hold.take }, c.req.raw.signal);
       if (!page) return noLog(c, ref);
       if (page.kind === 'gone') return cursorGone(c, page);
+      if (page.kind === 'crowded') return tooManyWaiting(c);
       const { next, head, observedThrough } = page;
       const observed = isCell(ref) ? {} : { observedThrough: instant(observedThrough) };
       const rest = JSON.stringify({ next, head, ...observed });
@@ -267,18 +282,52 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
 
   return app;
 
-  /** A stream as a response. What it is made from is opened when it is read, so a HEAD request costs nothing. */
-  function eventStream(c: Context<ApiEnv>, make: (abort: AbortSignal) => AsyncGenerator<string>): Response {
+  /**
+   * A stream as a response, which holds a slot until it ends. What it is made from is opened when it is read, and for a HEAD
+   * request not at all.
+   */
+  async function eventStream(
+    c: Context<ApiEnv>,
+    make: (abort: AbortSignal) => AsyncGenerator<string>,
+  ): Promise<Response> {
+    const headers = {
+      'content-type': 'text/event-stream',
+      // Proxies that collect answers would hold the events back.
+      'x-accel-buffering': 'no',
+    };
+    if (c.req.method === 'HEAD') return c.body(null, 200, headers);
+    const hold = holdOf(c, feed.pace.streamMs);
+    if (!(await hold.take())) return tooManyWaiting(c);
+    const body = toBody(make, {
+      onFault: hold.report,
+      onEnd: () => hold[Symbol.asyncDispose](),
+      cutMs: feed.pace.streamMs + CUT_AFTER_MS,
+    });
+    return c.body(body, 200, headers);
+  }
+
+  /** The slot of a request, once it takes one: true when it has one, or needs none. Giving it back never rejects. */
+  function holdOf(c: Context<ApiEnv>, ms: number) {
     const request = about(c);
-    return c.body(
-      toBody(make, (cause) => deps.onError?.(cause, request)),
-      200,
-      {
-        'content-type': 'text/event-stream',
-        // Proxies that collect answers would hold the events back.
-        'x-accel-buffering': 'no',
+    const keyId = c.get('keyId');
+    let held: Slot | undefined;
+    const report = (cause: unknown) => deps.onError?.(cause, request);
+    return {
+      report,
+      async take(): Promise<boolean> {
+        held ??= await deps.slots?.take(keyId, ms + SLOT_GRACE_MS);
+        return held !== undefined || deps.slots === undefined;
       },
-    );
+      // What could not be given back is free again when it has expired.
+      [Symbol.asyncDispose]: async () => held?.giveBack().catch(report),
+    };
+  }
+
+  function tooManyWaiting(c: Context): Response {
+    return problem(c, 'too-many-waiting', {
+      detail: `At most ${deps.slots?.perKey} streams and waiting long polls at a time: come back when one has ended.`,
+      headers: { 'retry-after': String(CROWDED_RETRY_SECONDS) },
+    });
   }
 }
 
@@ -287,7 +336,10 @@ function requireKey(apiKey: string): MiddlewareHandler<ApiEnv> {
   const expected = digest(apiKey);
   return async (c, next) => {
     const shown = /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1];
-    if (shown !== undefined && timingSafeEqual(digest(shown), expected)) return next();
+    if (shown !== undefined && timingSafeEqual(digest(shown), expected)) {
+      c.set('keyId', BOOTSTRAP_KEY);
+      return next();
+    }
     const error = shown === undefined ? '' : ', error="invalid_token"';
     return problem(c, 'unauthorized', {
       detail: 'Send the API key as `Authorization: Bearer <key>`.',

@@ -32,6 +32,8 @@ export interface FeedPace {
   readonly streamMs: number;
   /** How long clients are asked to wait before they resume. */
   readonly retryMs: number;
+  /** A long poll waits so long at most, whatever it was asked for. */
+  readonly waitMs: number;
 }
 
 /** Where a reader stands in one log. */
@@ -76,6 +78,13 @@ export interface PageQuery {
   readonly types?: readonly string[] | undefined;
   /** How long to wait for the first event that matches; 0 answers at once. */
   readonly waitMs: number;
+  /** Asked each time before waiting. False: there is no place for it, and the page is {@link Crowded}. */
+  readonly mayWait?: () => Promise<boolean>;
+}
+
+/** Too many wait already. */
+export interface Crowded {
+  readonly kind: 'crowded';
 }
 
 /** Events looked at for one page, whether they match or not. */
@@ -97,7 +106,7 @@ export async function readPage(
   ref: AccountRef,
   query: PageQuery,
   abort: AbortSignal,
-): Promise<Page | Gone | undefined> {
+): Promise<Page | Gone | Crowded | undefined> {
   const until = deps.now() + query.waitMs;
   // Listening begins before the first look, so that nothing falls between the two.
   using watch = query.waitMs > 0 ? watchOf(deps, ref) : deafWatch();
@@ -127,6 +136,7 @@ export async function readPage(
           status && place.sequence === scan.head ? toStatus(status).lastGoodCrawlStartedAt : null,
       };
     }
+    if (query.mayWait && !(await query.mayWait())) return { kind: 'crowded' };
     await grown(deps, ref, place, watch, until, abort);
   }
 }
@@ -328,35 +338,63 @@ export async function* serverSentEvents(
   }
 }
 
+/** What belongs to a body besides its text. */
+export interface BodyParts {
+  /** Called with a fault of the maker. */
+  readonly onFault: (cause: unknown) => void;
+  /** Called once when the maker has ended, however that came; the body's end waits for it. Must not reject. */
+  readonly onEnd: () => Promise<void>;
+  /** After this time the body is cut off, whether anybody reads it or not. */
+  readonly cutMs: number;
+}
+
 /**
  * A response body from a text that is made as it is read: nothing is made ahead of a slow client, and nothing at all for
  * one that never reads. When the client goes, the maker is told through its signal and ends at once. A fault ends the
- * body, as the end of a stream's time does: the client resumes and is answered properly.
+ * body, as the end of a stream's time does: the client resumes and is answered properly. A client that stopped reading
+ * would never see that end, so the body is cut off some time after it.
  */
 export function toBody(
   make: (abort: AbortSignal) => AsyncGenerator<string>,
-  onFault: (cause: unknown) => void,
+  parts: BodyParts,
 ): ReadableStream<Uint8Array> {
   const gone = new AbortController();
   const text = make(gone.signal);
   const encoder = new TextEncoder();
+  let ended: Promise<void> | undefined;
+  let cut: ReturnType<typeof setTimeout> | undefined;
+
+  function end(): Promise<void> {
+    clearTimeout(cut);
+    ended ??= parts.onEnd();
+    return ended;
+  }
+  async function stop(): Promise<void> {
+    gone.abort();
+    await text.return(undefined).catch(parts.onFault);
+    await end();
+  }
+
   return new ReadableStream(
     {
+      start(controller) {
+        cut = setTimeout(() => {
+          void stop();
+          controller.error(new Error('The stream was cut off: its time was over and nobody read on.'));
+        }, parts.cutMs).unref();
+      },
       async pull(controller) {
         try {
           const { done, value } = await text.next();
           if (gone.signal.aborted) return;
-          if (done) controller.close();
-          else controller.enqueue(encoder.encode(value));
+          if (!done) return controller.enqueue(encoder.encode(value));
         } catch (cause) {
-          onFault(cause);
-          if (!gone.signal.aborted) controller.close();
+          parts.onFault(cause);
         }
+        await end();
+        if (!gone.signal.aborted) controller.close();
       },
-      async cancel() {
-        gone.abort();
-        await text.return(undefined);
-      },
+      cancel: stop,
     },
     { highWaterMark: 0 },
   );

@@ -11,6 +11,7 @@ const kinds = {
   'nothing-to-confirm': { status: 409, title: 'The account waits for no confirmation' },
   'cursor-gone': { status: 410, title: 'The log cannot be read from there' },
   'too-large': { status: 413, title: 'The body is too large' },
+  'too-many-waiting': { status: 429, title: 'Too many streams and long polls wait with this key' },
   unavailable: { status: 503, title: 'The store cannot answer right now' },
   internal: { status: 500, title: 'Something went wrong on our side' },
 } as const;

@@ -127,6 +127,11 @@ export const keys = {
     pk: cursorPk(region, sink),
     sk: account,
   }),
+  /** One of the places that a key has for what waits: streams, and long polls without anything to say. */
+  streamSlot: (region: string, keyId: string, slot: number): Key => ({
+    pk: streamPk(region, keyId),
+    sk: pad(slot, 4),
+  }),
   /** A replay to a sink. */
   replay: (region: string, sink: string, replay: string): Key => ({ pk: replayPk(region, sink), sk: replay }),
   /** How far a replay has come in one account's log; beside the live cursors, for it is worked off as they are. */
@@ -172,6 +177,8 @@ export const sinkPk = (region: string): string => `SINKS#${region}`;
 export const endpointLockPk = (region: string): string => `ENDPOINTS#${region}`;
 /** Partition of a sink's cursors. */
 export const cursorPk = (region: string, sink: string): string => `CURSORS#${region}#${sink}`;
+/** Partition of the slots of a key; see `shared/api/slots.ts`. */
+export const streamPk = (region: string, keyId: string): string => `STREAMS#${region}#${keyId}`;
 /** Partition of the replays to a sink. */
 export const replayPk = (region: string, sink: string): string => `REPLAYS#${region}#${sink}`;
 /** Partition of the events set aside for a sink. */
