@@ -11,7 +11,7 @@ import { ACCOUNT, queueName, secretArn } from './template.ts';
 /** Who calls. Without a role: the test, who may do everything. */
 export interface Caller {
   readonly role: Role | undefined;
-  /** Asked before each call, after the role has allowed it. */
+  /** Asked about each call that its process makes. */
   readonly fate: (call: AwsCall) => CallFate;
   /** Ends the caller's process. */
   readonly kill: () => void;
@@ -72,9 +72,17 @@ export class Aws {
   async serve(caller: Caller, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await textOf(request);
     const call = parseCall(request, text);
-    const answer = await this.#answer(caller, call, text, request);
-    if (!answer) {
-      request.socket.destroy();
+    const fate = caller.fate(call);
+    if (fate === 'kill before') {
+      caller.kill();
+      return;
+    }
+    const answer =
+      fate === 'fail'
+        ? awsFault(call.service, 'InternalServerError', 'Injected.', 500)
+        : await this.#answer(caller, call, text, request);
+    if (fate === 'kill after') {
+      caller.kill();
       return;
     }
     response.writeHead(answer.status, {
@@ -88,33 +96,19 @@ export class Aws {
   async call(caller: Caller, service: 'sqs', operation: string, body: Body): Promise<Body> {
     const text = JSON.stringify(body);
     const answer = await this.#answer(caller, { service, operation, body }, text);
-    if (answer?.status !== 200)
-      throw new Error(`${operation} was answered ${answer?.status}: ${answer?.body}`);
+    if (answer.status !== 200) throw new Error(`${operation} was answered ${answer.status}: ${answer.body}`);
     return JSON.parse(answer.body || '{}');
   }
 
-  async #answer(
-    caller: Caller,
-    call: Call,
-    text: string,
-    request?: IncomingMessage,
-  ): Promise<Answer | undefined> {
+  async #answer(caller: Caller, call: Call, text: string, request?: IncomingMessage): Promise<Answer> {
     const denied = caller.role && this.#accesses(call).find((access) => !caller.role?.may(access));
     if (denied) return accessDenied(call.service, caller.role, denied);
-    const fate = caller.fate(call);
-    if (fate === 'kill before') {
-      caller.kill();
-      return undefined;
-    }
-    if (fate === 'fail') return awsFault(call.service, 'InternalServerError', 'Injected.', 500);
     const answer = await this.#forward(call, text, request);
     if (answer.status === 200) {
       if (call.service === 'dynamodb') await this.#follow(call);
       if (/^(SendMessage|Publish)/.test(call.operation)) this.#options.onQueue();
     }
-    if (fate !== 'kill after') return answer;
-    caller.kill();
-    return undefined;
+    return answer;
   }
 
   async #forward(call: Call, text: string, request?: IncomingMessage): Promise<Answer> {

@@ -31,7 +31,7 @@ import { Role } from './iam.ts';
 import { Lambda } from './lambda.ts';
 import type { Routes } from './network.ts';
 import { createRestApi } from './rest-api.ts';
-import { queueName, type Resource, StackTemplate, type Value } from './template.ts';
+import { ACCOUNT, queueName, type Resource, StackTemplate, type Value } from './template.ts';
 
 /** Processes of one function, at most, whatever the template allows: the machine has few cores. */
 const MOST_ENVIRONMENTS = 3;
@@ -163,12 +163,22 @@ export async function deployEmulated(
       const onLine = (line: string) => {
         lines.push(`${path}: ${line}`);
         if (lines.length > KEPT_LINES) lines.shift();
-        const group = `arn:aws:logs:${template.region}:000000000000:log-group:${logs}:log-stream:0`;
-        for (const action of ['logs:CreateLogStream', 'logs:PutLogEvents'])
-          role.may({ action, resource: group });
+      };
+      // The runtime itself writes a line when an invocation begins, and one when it ends.
+      const logStream = `arn:aws:logs:${template.region}:${ACCOUNT}:log-group:${logs}:log-stream:0`;
+      const onBegin = () => {
+        for (const action of ['logs:CreateLogStream', 'logs:PutLogEvents']) {
+          role.may({ action, resource: logStream });
+        }
       };
       const onRefused = (destination: string) => strayed.push(`${path} to ${destination}`);
-      const fn = new Lambda(template, resource, MOST_ENVIRONMENTS, { routes, caFile, onLine, onRefused });
+      const fn = new Lambda(template, resource, MOST_ENVIRONMENTS, {
+        routes,
+        caFile,
+        onBegin,
+        onLine,
+        onRefused,
+      });
       closing.push(() => fn.close());
       functions.set(fn.arn, { path, fn, caller, role });
     }

@@ -16,6 +16,8 @@ export interface LambdaHost {
   readonly routes: Routes;
   /** A PEM file of the authority behind the certificates of all that is reached by https. */
   readonly caFile: string;
+  /** Told when an invocation begins. */
+  readonly onBegin: () => void;
   /** Told of every line that a function writes. */
   readonly onLine: (line: string) => void;
   /** Told of every attempt to leave the routes. */
@@ -143,6 +145,7 @@ export class Lambda {
       const invocation = this.#waiting.shift() as Invocation;
       const deadline = Date.now() + this.timeoutMs;
       free.work = { ...invocation, deadline };
+      this.#host.onBegin();
       tell(free.child, { kind: 'invoke', payload: invocation.payload, deadline, arn: this.arn });
     }
     const starting = [...this.#environments].filter(({ ready }) => !ready).length;

@@ -20,13 +20,16 @@ export interface Told {
   readonly id: string;
   readonly type: string;
   readonly account: string;
+  /** The job, if it is about one: what comes in order. */
+  readonly subject: string;
   readonly sequence: number;
 }
 
 /** What is compared of an event. */
-export function told(event: Pick<EventReference, 'id' | 'type' | 'source' | 'sequence'>): Told {
+export function told(event: Pick<EventReference, 'id' | 'type' | 'source' | 'subject' | 'sequence'>): Told {
   const account = event.source.split('/')[4] ?? '_cell';
-  return { id: event.id, type: event.type, account, sequence: Number(event.sequence) };
+  const { id, type, subject = 'account', sequence } = event;
+  return { id, type, account, subject, sequence: Number(sequence) };
 }
 
 /** The ordering service of the region us, empty. */
@@ -136,6 +139,12 @@ export function createApiClient(cell: Deployment, key: string) {
   const headers = { authorization: `Bearer ${key}` };
   return {
     get: (path: string) => fetch(`${cell.apiUrl}${path}`, { headers }),
+    post: (path: string, body: unknown) =>
+      fetch(`${cell.apiUrl}${path}`, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
     /** The whole log of an account, read by the pull feed. */
     async feed(account: string): Promise<Told[]> {
       const events: Told[] = [];

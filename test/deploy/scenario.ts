@@ -1,13 +1,21 @@
 /** What has to hold of a cell wherever it is deployed, from the first account to functions that die at their work. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   CreateSecretCommand,
+  DeleteSecretCommand,
   GetSecretValueCommand,
   SecretsManagerClient,
 } from '@aws-sdk/client-secrets-manager';
+import {
+  DeleteMessageCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  SQSClient,
+} from '@aws-sdk/client-sqs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sandbox } from '../../local/sandbox/server.ts';
 import type { SandboxAccount } from '../../local/sandbox/world.ts';
-import type { Deploy, Deployment } from './deployment.ts';
+import type { AwsCall, CallFate, Deploy, Deployment, FunctionName } from './deployment.ts';
 import {
   createApiClient,
   type Subscriber,
@@ -21,11 +29,19 @@ import {
 const WEBHOOK_HOST = 'hooks.receiver.example';
 /** The names that the settings give the ordering service of the cell. */
 const ORDERING_HOSTS = { api: 'us.ordering.example', auth: 'auth-us.ordering.example' };
+/** After this time a stream ends by itself, by the settings; its function has half a minute more. */
+const STREAM_SECONDS = 300;
 /** What the schedule is given to bring something about. */
 const MINUTES = 8;
+/** What is not brought about by the schedule, but by what runs, has happened after this time. */
+const MEANWHILE_MS = 30_000;
+const PROBE_EVERY_MS = 50;
 
-/** Runs the scenario on one deployment, test by test: each goes on where the one before has ended. */
-export function scenario(name: string, deploy: Deploy): void {
+/**
+ * Runs the scenario on one deployment, test by test: each goes on where the one before has ended. `faults`: whether the
+ * deployment lets things go wrong on purpose.
+ */
+export function scenario(name: string, deploy: Deploy, { faults }: { readonly faults: boolean }): void {
   describe(name, () => {
     let ordering: Sandbox;
     let receiver: WebhookReceiver;
@@ -84,33 +100,72 @@ export function scenario(name: string, deploy: Deploy): void {
       throw new Error(`In ${MINUTES} minutes it did not come about that ${what}.`);
     }
 
-    /** Waits until the log of an account has grown by an event of each of these types, and gives them. */
+    /** Waits until something is so by itself, while other things go on. */
+    async function meanwhile<T>(
+      what: string,
+      probe: () => Promise<T | undefined> | T | undefined,
+    ): Promise<T> {
+      const deadline = performance.now() + MEANWHILE_MS;
+      do {
+        const found = await probe();
+        if (found !== undefined) return found;
+        await sleep(PROBE_EVERY_MS);
+      } while (performance.now() < deadline);
+      throw new Error(`It did not come about that ${what}.`);
+    }
+
+    /** Waits until the log of an account has grown by events of these types, and gives what it has grown by. */
     function grown(account: string, after: number, types: readonly string[]): Promise<Told[]> {
       return until(`${account} has ${types.join(', ')}`, async () => {
-        const fresh = (await feedOf(account)).slice(after);
+        const fresh = (await api.feed(account)).slice(after);
         return types.every((type) => fresh.some((event) => event.type === type)) ? fresh : undefined;
       });
     }
 
-    async function feedOf(account: string): Promise<Told[]> {
-      return api.feed(account);
-    }
-
-    /** What topic and endpoint were told of an account. */
-    async function toldOf(account: string): Promise<{ topic: Told[]; webhook: Told[] }> {
+    /** Who was told what of an account, once that is everything that stands in its log. */
+    async function toldAll(
+      account: string,
+    ): Promise<{ log: Told[]; topic: Told[]; webhook: Told[] } | undefined> {
+      const log = await api.feed(account);
       const of = (events: readonly Told[]) => events.filter((event) => event.account === account);
-      return { topic: of(await subscriber.events()), webhook: of(receiver.events) };
+      const topic = of(await subscriber.events());
+      const webhook = of(receiver.events);
+      const complete = (events: readonly Told[]) =>
+        log.every(({ id }) => events.some((event) => event.id === id));
+      return complete(topic) && complete(webhook) ? { log, topic, webhook } : undefined;
     }
 
-    /** Waits until topic and endpoint have everything that stands in the log of an account. */
-    async function delivered(account: string): Promise<{ log: Told[]; topic: Told[]; webhook: Told[] }> {
-      const log = await feedOf(account);
-      const has = (events: readonly Told[]) => log.every(({ id }) => events.some((event) => event.id === id));
-      const got = await until(`everybody was told of ${account}`, async () => {
-        const now = await toldOf(account);
-        return has(now.topic) && has(now.webhook) ? now : undefined;
-      });
-      return { log, ...got };
+    const delivered = (account: string) => until(`everybody was told of ${account}`, () => toldAll(account));
+
+    /** That nothing of an account is missing, comes under two ids, or came out of order within its job at first. */
+    function expectWhole({ log, topic, webhook }: { log: Told[]; topic: Told[]; webhook: Told[] }): void {
+      expect(log.map(({ sequence }) => sequence)).toEqual(log.map((_, at) => at + 1));
+      for (const events of [topic, webhook]) {
+        const first = events.filter((event, at) => events.findIndex(({ id }) => id === event.id) === at);
+        const byJob = (list: readonly Told[]) => Object.groupBy(list, ({ subject }) => subject);
+        expect(byJob(first)).toEqual(byJob(log));
+      }
+    }
+
+    /** Moves all jobs of an account, and opens a new one. */
+    function shuffle(account: string, status: string): void {
+      const upstream = present(accounts.get(account));
+      for (const job of upstream.activeJobNumbers()) upstream.setStatus(job, status);
+      upstream.createJob({ status });
+    }
+
+    /** Takes what lies in a queue of dead letters, by its path. */
+    async function takeDead(path: string): Promise<string[]> {
+      const sqs = new SQSClient(cell.aws);
+      const QueueUrl = cell.physicalId(path);
+      const { Messages = [] } = await sqs.send(
+        new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10 }),
+      );
+      for (const { ReceiptHandle } of Messages) {
+        await sqs.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
+      }
+      sqs.destroy();
+      return Messages.map(({ Body = '' }) => Body);
     }
 
     test('an account that is registered is polled, and topic, endpoint and feed tell its baseline', async () => {
@@ -129,7 +184,9 @@ export function scenario(name: string, deploy: Deploy): void {
       const upstream = present(accounts.get('acme'));
       const [job = 0] = upstream.activeJobNumbers();
       upstream.dispatch(job, { status: 'Dispatched' });
-      const before = (await feedOf('acme')).length;
+      // The token that is kept is refused once, and another is asked for.
+      ordering.revokeTokens();
+      const before = (await api.feed('acme')).length;
       const fresh = await grown('acme', before, ['job.status_changed', 'job.dispatched']);
       expect(fresh.map(({ type }) => type).sort()).toEqual(
         expect.arrayContaining(['job.dispatched', 'job.status_changed']),
@@ -153,14 +210,239 @@ export function scenario(name: string, deploy: Deploy): void {
     test('a live stream tells an event as it is committed', async () => {
       const upstream = present(accounts.get('acme'));
       const stream = api.stream('/v1/accounts/acme/events/stream');
-      const before = await feedOf('acme');
-      upstream.createJob();
+      const openedAt = Date.now();
       const first = stream.next();
+      const before = await api.feed('acme');
+      upstream.createJob({ orderNumber: 'DEPLOY-1' });
       const fresh = await grown('acme', before.length, ['job.created']);
       expect((await first).value).toEqual(fresh[0]);
-      await stream.return(undefined);
+      // It ends by itself, for nobody tells a function that its client has gone.
+      await cell.passTime((openedAt - Date.now()) / 1000 + STREAM_SECONDS + 5);
+      expect(await stream.next()).toEqual({ done: true, value: undefined });
     }, 60_000);
+
+    test('jobs are found by status, due date, order number and by themselves, and the account says how it stands', async () => {
+      const [ordered = 0, job = 0] = [...present(accounts.get('acme')).activeJobNumbers()].sort(
+        (a, b) => b - a,
+      );
+      const read = async (path: string) => {
+        const answer = await api.get(`/v1/accounts/acme${path}`);
+        expect(answer.status).toBe(200);
+        return (await answer.json()) as Record<string, unknown>;
+      };
+      const found = async (query: string) =>
+        ((await read(`/jobs${query}`)).jobs as { jobNumber: number }[]).map(({ jobNumber }) => jobNumber);
+      expect(await found('')).toEqual(expect.arrayContaining([job, ordered]));
+      expect(await found('?status=Dispatched')).toEqual([job]);
+      expect(await found('?orderNumber=DEPLOY-1')).toEqual([ordered]);
+      expect(await found('?dueBefore=2199-01-01')).toContain(ordered);
+      expect(await read(`/jobs/${job}`)).toMatchObject({ job: { jobNumber: job } });
+      expect(await read('/status')).toMatchObject({ state: 'tracking', openJobs: 2 });
+      expect((await api.get('/v1/regions/us/events')).status).toBe(200);
+    });
+
+    test('an operator manages an endpoint from its first ping to its end', async () => {
+      // Somebody has deleted a secret by hand, and it can't be made again for days: it is restored.
+      const name = `jobwire/${cell.stage}/${cell.region}/endpoints/crm`;
+      const secrets = new SecretsManagerClient(cell.aws);
+      await secrets.send(new CreateSecretCommand({ Name: name, SecretString: '{}' }));
+      await secrets.send(new DeleteSecretCommand({ SecretId: name }));
+      secrets.destroy();
+      const endpoint = 'crm';
+      await operate({
+        do: 'endpoints.add',
+        endpoint: {
+          id: endpoint,
+          url: `https://${WEBHOOK_HOST}/crm`,
+          secret: receiver.secret,
+          types: ['order_group.*'],
+        },
+      });
+      await operate({ do: 'endpoints.change', endpoint, change: { headers: { 'x-tenant': 'acme' } } });
+      await operate({ do: 'endpoints.rotate', endpoint });
+      // The receiver still has the former secret, which signs along.
+      expect(await operate({ do: 'endpoints.ping', endpoint })).toMatchObject({ status: 204 });
+      expect(receiver.events.at(-1)).toMatchObject({ type: 'jobwire.ping' });
+      await operate({ do: 'endpoints.pause', endpoint });
+      await operate({ do: 'endpoints.resume', endpoint });
+      await operate({ do: 'endpoints.delete', endpoint });
+      const { endpoints } = await operate({ do: 'endpoints.list' });
+      expect((endpoints as { id: string }[]).map(({ id }) => id)).toEqual(['erp']);
+    });
+
+    test('an event that the endpoint refuses waits apart with those of its job, and is told when it is taken', async () => {
+      const upstream = present(accounts.get('acme'));
+      const [refused = 0, other = 0] = upstream.activeJobNumbers();
+      let refusals = 0;
+      receiver.answer = ({ subject }) => {
+        if (subject !== `jobs/${refused}` || refusals > 0) return 204;
+        refusals += 1;
+        return 422;
+      };
+      upstream.edit(refused, { description: 'First' });
+      upstream.edit(other, { description: 'First' });
+      const before = (await api.feed('acme')).length;
+      await grown('acme', before, ['job.updated']);
+      expectWhole(await delivered('acme'));
+      expect(refusals).toBe(1);
+      receiver.answer = () => 204;
+    }, 60_000);
+
+    test('an endpoint that says it is gone is disabled, which the region’s log tells; enabled, it goes on where it stood', async () => {
+      receiver.answer = () => 410;
+      shuffle('acme', 'In production');
+      const regionLog = async () => {
+        const answer = await api.get('/v1/regions/us/events');
+        return ((await answer.json()) as { events: { type: string }[] }).events.map(({ type }) => type);
+      };
+      const types = await until('the endpoint is disabled', async () => {
+        const all = await regionLog();
+        return all.length > 0 ? all : undefined;
+      });
+      expect(types).toEqual(['endpoint.disabled']);
+      receiver.answer = () => 204;
+      await operate({ do: 'endpoints.enable', endpoint: 'erp' });
+      expectWhole(await delivered('acme'));
+    }, 60_000);
+
+    test('credentials of another account stop its polling until an operator confirms', async () => {
+      const other = ordering.world.addAccount({ region: 'us', name: 'takeover' });
+      const secretRef = `jobwire/${cell.stage}/${cell.region}/accounts/takeover`;
+      await putSecret(cell, secretRef, other);
+      await operate({ do: 'accounts.change', account: 'acme', secretRef });
+      const before = (await api.feed('acme')).length;
+      const [mismatch] = await grown('acme', before, ['account.identity_mismatch']);
+      const own = `jobwire/${cell.stage}/${cell.region}/accounts/acme`;
+      await operate({ do: 'accounts.change', account: 'acme', secretRef: own });
+      const confirmed = await api.post('/v1/accounts/acme/confirm', {});
+      expect(confirmed.status).toBe(200);
+      await grown('acme', present(mismatch).sequence, ['account.resumed']);
+      expectWhole(await delivered('acme'));
+    }, 60_000);
+
+    test('accounts that are poison hold up nobody: the others are polled and delivered while the service hangs for one', async () => {
+      let release = () => {};
+      const released = new Promise<void>((done) => {
+        release = done;
+      });
+      let hanging = 0;
+      ordering.onRequest = async ({ account, operation }) => {
+        if (account?.name !== 'hung' || operation !== 'activeJobs') return;
+        hanging += 1;
+        await released;
+      };
+      await register('hung');
+      await register('keyless', 'no secret');
+      (await register('beta')).createJob();
+      const garbage = '{"account":';
+      const sqs = new SQSClient(cell.aws);
+      await sqs.send(
+        new SendMessageCommand({ QueueUrl: cell.physicalId('Polling/Polls/Queue'), MessageBody: garbage }),
+      );
+      sqs.destroy();
+      const ticked = cell.tick();
+      const told = await meanwhile('everybody was told of beta', async () => {
+        const all = await toldAll('beta').catch(() => undefined);
+        return all?.log.length ? all : undefined;
+      });
+      expect(told.log.map(({ type }) => type)).toEqual(['account.baselined']);
+      expectWhole(told);
+      await meanwhile('the service hangs', () => hanging || undefined);
+      release();
+      await ticked;
+      expect((await delivered('hung')).log.map(({ type }) => type)).toEqual(['account.baselined']);
+
+      // The alarm on dead letters goes by these queues: what could not be understood, and not a failed poll.
+      const dead = await until('the garbage is a dead letter', async () => {
+        const letters = await takeDead('Polling/Polls/Dead/Queue');
+        return letters.length > 0 ? letters : undefined;
+      });
+      expect(dead).toEqual([garbage]);
+      const { status } = await operate({ do: 'accounts.status', account: 'keyless' });
+      expect(status).toMatchObject({ state: 'failing', openJobs: null });
+      expect((status as { consecutiveFailures: number }).consecutiveFailures).toBeGreaterThan(0);
+      await operate({ do: 'accounts.pause', account: 'keyless' });
+    }, 60_000);
+
+    describe.runIf(faults)('with faults', () => {
+      const onCall = (name: FunctionName, fate?: (call: AwsCall) => CallFate) =>
+        present(cell.faults).onCall(name, fate);
+
+      test.each([
+        ['before its first', 1, 'kill before'],
+        ['after its first', 1, 'kill after'],
+        ['before its second', 2, 'kill before'],
+      ] as const)(
+        'a poll that is killed %s write loses nothing and tells nothing twice',
+        async (_, nth, fate) => {
+          shuffle('acme', `Moved ${nth} ${fate}`);
+          let writes = 0;
+          onCall('pollAccount', (call) => {
+            if (isWrite(call)) writes += 1;
+            return writes === nth ? fate : 'pass';
+          });
+          const before = (await api.feed('acme')).length;
+          await until('the poll was killed', () => (writes >= nth ? true : undefined));
+          onCall('pollAccount');
+          await grown('acme', before, ['job.created', 'job.status_changed']);
+          expectWhole(present(await delivered('acme')));
+          // Somebody is to look at why it died.
+          const dead = await until('the poll is a dead letter', async () => {
+            const letters = await takeDead('Polling/Polls/Dead/Queue');
+            return letters.length > 0 ? letters : undefined;
+          });
+          expect(dead.every((letter) => accounts.has(JSON.parse(letter).account))).toBe(true);
+        },
+        60_000,
+      );
+
+      test('a drain that is killed after the endpoint took an event tells it again, by the same id, and goes on in order', async () => {
+        shuffle('acme', 'On its way');
+        shuffle('beta', 'On its way');
+        const taken: string[] = [];
+        receiver.answer = ({ id }) => {
+          taken.push(id);
+          return 204;
+        };
+        let killed = 0;
+        onCall('drainSink', (call) => {
+          if (taken.length === 0 || killed > 0 || !isWrite(call)) return 'pass';
+          killed += 1;
+          return 'kill before';
+        });
+        const before = (await api.feed('acme')).length;
+        await grown('acme', before, ['job.created', 'job.status_changed']);
+        await until('the drain was killed', () => (killed > 0 ? true : undefined));
+        onCall('drainSink');
+        await until('it is told again', () => taken.length > new Set(taken).size || undefined);
+        expectWhole(await delivered('acme'));
+        expectWhole(await delivered('beta'));
+        receiver.answer = () => 204;
+      }, 60_000);
+
+      test('wake marks that wakeSinks fails to work off end where they are seen, and the tick works them off', async () => {
+        shuffle('beta', 'Waiting');
+        onCall('wakeSinks', () => 'fail');
+        const before = (await api.feed('beta')).length;
+        await grown('beta', before, ['job.created', 'job.status_changed']);
+        const dead = await until('the marks are dead letters', async () => {
+          const letters = await takeDead('Delivery/DeadWakes/Queue');
+          return letters.length > 0 ? letters : undefined;
+        });
+        expect(JSON.parse(present(dead[0]))).toMatchObject({
+          requestContext: { condition: 'RetryAttemptsExhausted' },
+        });
+        expectWhole(await delivered('beta'));
+        onCall('wakeSinks');
+        expectWhole(await delivered('acme'));
+      }, 60_000);
+    });
   });
+}
+
+/** Whether a call changes a table. */
+function isWrite({ service, operation }: AwsCall): boolean {
+  return service === 'dynamodb' && /^(Put|Update|Delete|BatchWrite|TransactWrite)/.test(operation);
 }
 
 async function apiKey(cell: Deployment): Promise<string> {
