@@ -10,7 +10,10 @@ const ASSEMBLY = fileURLToPath(new URL('../../cdk.out', import.meta.url));
 
 const ministack = await installMinistack();
 if (ministack.kind === 'installed') {
-  scenario('a cell on ministack', onMinistack(ministack, ASSEMBLY, STACK));
+  scenario('a cell on ministack', onMinistack(ministack, ASSEMBLY, STACK), {
+    faults: true,
+    streamRetries: false,
+  });
 } else {
   const word = `ministack can't be installed here (${ministack.why}): the deployed test ran on our own harness only`;
   console.log(word);

@@ -9,7 +9,8 @@
  * | of CloudFormation: FIFO topics, `Ref` of a secret, alarms on expressions | `ministack_host.py` |
  * | an answer streamed by API Gateway; `awslambda.streamifyResponse` | routed by ministack, the answer passed by the gateway |
  * | a schedule that comes round when asked | it is switched off, and what it targets is invoked |
- * | TTL and PITR of a GlobalTable; MaximumRetryAttempts, BisectBatchOnFunctionError and partial failures of a stream's mapping | nothing: no test needs them |
+ * | MaximumRetryAttempts, BisectBatchOnFunctionError and partial failures of a stream | left out of the scenario |
+ * | TTL and PITR of a GlobalTable | nothing: no test needs them |
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
