@@ -114,6 +114,7 @@ export function onMinistack(
     await writeFile(caFile, authority.certPem);
     const outside = await listen(createSecureServer(certificates(authority), forwardTo(hosts)));
     opened.defer(outside.close);
+    const complaints: string[] = [];
     const fates = new Map<FunctionName, (call: AwsCall) => CallFate>();
     const template = new StackTemplate(assembly, stack);
     const physicalIds = new Map<string, string>();
@@ -141,7 +142,7 @@ export function onMinistack(
         const physical = atWork().find(([candidate]) => candidate === pid)?.[1];
         const name = functions().find(([, candidate]) => candidate === physical)?.[0];
         return (name && fates.get(name)?.(call)) ?? 'pass';
-      }),
+      }, (sentence) => complaints.push(sentence)),
     );
     opened.defer(gateway.close);
     const endpoint = `http://127.0.0.1:${gateway.port}`;
@@ -230,6 +231,7 @@ export function onMinistack(
         await settled();
         setClock(clockAhead() + seconds * 1000);
       },
+      complaints: () => complaints,
       faults: {
         onCall(name, fate) {
           if (fate) fates.set(name, fate);
@@ -377,10 +379,14 @@ const STREAM_HEADER = 'x-jobwire-stream';
 
 /**
  * The way to ministack for everybody. It knows which process of a function calls, by the number that the process puts
- * into its calls, and asks what shall become of the call. To a request to the API it gives a name, by which a function
+ * into its calls, asks what shall become of the call, and tells when it is denied. To a request to the API it gives a name, by which a function
  * streams its answer; ministack's own answer comes too late then.
  */
-function createGateway(port: number, fateOf: (pid: number, call: AwsCall) => CallFate): Server {
+function createGateway(
+  port: number,
+  fateOf: (pid: number, call: AwsCall) => CallFate,
+  onDenied: (sentence: string) => void,
+): Server {
   const waiting = new Map<string, ServerResponse>();
 
   async function serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -403,6 +409,8 @@ function createGateway(port: number, fateOf: (pid: number, call: AwsCall) => Cal
     if (fate !== 'kill before') {
       const answer = await ask(port, incoming, body);
       const answered = await buffer(answer);
+      const denial = /User: [^"<]* is not authorized to perform: [^"<]*/.exec(answered.toString('utf8'))?.[0];
+      if (denial && !Number.isNaN(pid) && (answer.statusCode ?? 0) >= 400) onDenied(denial);
       if (fate === 'pass') {
         if (!response.headersSent) response.writeHead(answer.statusCode ?? 502, answer.headers).end(answered);
         return;
@@ -457,6 +465,7 @@ function ask(
 function parseCall({ headers }: IncomingMessage, body: Buffer): AwsCall {
   const service = /Credential=[^/]+\/\d+\/[^/]+\/([^/]+)\//.exec(headers.authorization ?? '')?.[1];
   const target = String(headers['x-amz-target'] ?? '').split('.')[1];
-  const operation = target ?? new URLSearchParams(body.toString('utf8')).get('Action');
-  return { service: service ?? '', operation: operation ?? '' };
+  const text = body.toString('utf8');
+  const operation = target ?? new URLSearchParams(text).get('Action');
+  return { service: service ?? '', operation: operation ?? '', text };
 }
