@@ -1,10 +1,17 @@
 /**
  * `npm run bench`: measures what polling and delivering cost, prints a table and JSON lines, and says of each bar whether
  * it is met. Exit code 1 when one is not. Ratios are taken within one run, for machines differ and are busy.
+ * `npm run bench -- --cost` does the same with what a cell on AWS costs; `--write` puts its tables into docs/deploying.md.
  */
 import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import type { BacklogFigures } from './backlog.ts';
+import type { BundleFigures } from './bundles.ts';
 import { type Child, startChild } from './child.ts';
+import type { ColdStartFigures } from './cold-start.ts';
+import type { CostFigures } from './cost.ts';
+import { replaceBetween, toMarkdown, total } from './costs.ts';
 import type { DeliveryFigures } from './delivery.ts';
 import type { HangingFigures } from './hanging.ts';
 import type { PollingFigures } from './polling.ts';
@@ -23,95 +30,11 @@ const SIZES = [
 /** How much a ratio may differ between two sizes before it counts as growth: what noise alone does. */
 const GROWTH = 1.15;
 
-const polling: PollingFigures[] = [];
-for (const { jobs, rounds } of SIZES) {
-  console.log(`Polling ${jobs} open jobs …`);
-  polling.push(await measure<PollingFigures>('polling.ts', [String(jobs), String(rounds)]));
-}
-console.log('Delivering …');
-const delivery = await measure<DeliveryFigures>('delivery.ts', ['300']);
-console.log('Delivering a backlog …');
-const rates = await measure<RateFigures>('rates.ts', ['5']);
-console.log('Delivering to a dead endpoint …');
-const backlog = await measure<BacklogFigures>('backlog.ts', ['100000']);
-console.log('Delivering beside an endpoint that hangs …');
-const hanging = await measure<HangingFigures>('hanging.ts', ['3']);
+/** Functions that answer requests; they carry the HTTP app. */
+const OF_THE_API = ['api', 'live'];
 
-console.table(
-  Object.fromEntries(
-    polling.map((figures) => [
-      `${figures.jobs} jobs`,
-      Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, round(value as number)])),
-    ]),
-  ),
-);
-for (const [name, figures] of Object.entries({ delivery, rates, backlog, hanging })) {
-  console.table({
-    [name]: Object.fromEntries(
-      Object.entries(figures).map(([what, value]) => [what, round(value as number)]),
-    ),
-  });
-}
-for (const figures of polling) console.log(JSON.stringify({ bench: 'polling', ...figures }));
-console.log(JSON.stringify({ bench: 'delivery', ...delivery }));
-console.log(JSON.stringify({ bench: 'rates', ...rates }));
-console.log(JSON.stringify({ bench: 'backlog', ...backlog }));
-console.log(JSON.stringify({ bench: 'hanging', ...hanging }));
-
-const [small, middle, large] = polling;
-if (!small || !middle || !large) throw new Error('Not every size was measured.');
-const bars: Bar[] = [
-  { what: 'Quiet poll of 5,000 jobs: requests', measured: middle.quietRequests, atMost: 51 },
-  { what: 'Quiet poll of 5,000 jobs: read units', measured: middle.readUnits, atMost: 24 },
-  { what: 'Quiet poll of 5,000 jobs: writes (Status only)', measured: middle.writesPerQuietPoll, atMost: 1 },
-  { what: 'Quiet poll of 5,000 jobs: CPU / floor', measured: middle.quietCpuRatio, atMost: 1.5 },
-  { what: 'Quiet poll of 5,000 jobs: wall / floor', measured: middle.quietWallRatio, atMost: 1.5 },
-  { what: 'Quiet poll of 5,000 jobs: peak memory, MB', measured: middle.peakMemoryMb, atMost: 200 },
-  {
-    what: 'Poll of 5,000 jobs with 50 changes: wall less commit / floor',
-    measured: middle.changedWallRatio,
-    atMost: 2,
-  },
-  {
-    what: 'Growth of the CPU ratio from 500 to 20,000 jobs',
-    measured: large.quietCpuRatio / small.quietCpuRatio,
-    atMost: GROWTH,
-  },
-  {
-    what: 'Growth of the wall ratio from 500 to 20,000 jobs',
-    measured: large.quietWallRatio / small.quietWallRatio,
-    atMost: GROWTH,
-  },
-  {
-    what: 'Commit → webhook, p50 / bare signed POST, p50',
-    measured: delivery.webhookP50Ms / delivery.bareP50Ms,
-    atMost: 10,
-  },
-  { what: 'One fast endpoint: rate / bare loop with the same log', measured: rates.oneRatio, atLeast: 0.6 },
-  { what: '50 endpoints in sum: rate / bare loop', measured: rates.fiftyRatio, atLeast: 0.6 },
-  {
-    what: '50 endpoints in sum: rate / one endpoint',
-    measured: rates.fiftyPerSecond / rates.onePerSecond,
-    atLeast: 1,
-  },
-  { what: 'An endpoint that takes 200 ms: rate / 16 lanes', measured: rates.slowRatio, atLeast: 0.9 },
-  {
-    what: '100,000 events behind a dead endpoint: growth of memory',
-    measured: backlog.memoryGrowth,
-    atMost: 1.1,
-  },
-  {
-    what: '100,000 events behind a dead endpoint: probes a step',
-    measured: backlog.probesPerStep,
-    atMost: 1,
-  },
-  {
-    what: '100,000 events behind a dead endpoint: rate once it is back / a new endpoint',
-    measured: backlog.recoveryRatio,
-    atLeast: 0.9,
-  },
-  { what: '49 endpoints beside one that hangs: p99 / without it', measured: hanging.ratio, atMost: 2 },
-];
+const { values: options } = parseArgs({ options: { cost: { type: 'boolean' }, write: { type: 'boolean' } } });
+const bars = options.cost ? await measureCosts() : await measureAll();
 console.log();
 for (const bar of bars) {
   const met = bar.atMost === undefined ? bar.measured >= bar.atLeast : bar.measured <= bar.atMost;
@@ -119,6 +42,160 @@ for (const bar of bars) {
   console.log(`${met ? 'met   ' : 'MISSED'}  ${bar.what}: ${round(bar.measured)} (${limit})`);
   console.log(JSON.stringify({ bench: 'bar', ...bar, met }));
   if (!met) process.exitCode = 1;
+}
+
+/** What a cell costs a month; with `--write` the tables also go into the docs. */
+async function measureCosts(): Promise<Bar[]> {
+  console.log('Measuring the work of one account …');
+  const { work, one, thousand, fixed } = await measure<CostFigures>('cost.ts', ['9']);
+  const marginal = { 'a cell with 1 account': one, 'with 1,000 accounts': thousand };
+  const tables = { marginal: toMarkdown(marginal), fixed: toMarkdown({ 'a cell': fixed }) };
+  console.log(JSON.stringify({ bench: 'cost', work }));
+  console.log(`\nOne account a month, without its secret:\n${tables.marginal}`);
+  console.log(`\nA cell a month, without any account:\n${tables.fixed}`);
+  if (options.write) {
+    const file = new URL('../docs/deploying.md', import.meta.url);
+    let text = readFileSync(file, 'utf8');
+    for (const [name, table] of Object.entries(tables)) text = replaceBetween(text, name, table);
+    writeFileSync(file, text);
+  }
+  return [
+    { what: 'One account, the only one of its cell: $ a month', measured: total(one), atMost: 0.6 },
+    { what: 'One account of 1,000: $ a month', measured: total(thousand), atMost: 0.45 },
+    { what: 'A cell without accounts: $ a month', measured: total(fixed), atMost: 12 },
+  ];
+}
+
+async function measureAll(): Promise<Bar[]> {
+  const polling: PollingFigures[] = [];
+  for (const { jobs, rounds } of SIZES) {
+    console.log(`Polling ${jobs} open jobs …`);
+    polling.push(await measure<PollingFigures>('polling.ts', [String(jobs), String(rounds)]));
+  }
+  console.log('Delivering …');
+  const delivery = await measure<DeliveryFigures>('delivery.ts', ['300']);
+  console.log('Delivering a backlog …');
+  const rates = await measure<RateFigures>('rates.ts', ['5']);
+  console.log('Delivering to a dead endpoint …');
+  const backlog = await measure<BacklogFigures>('backlog.ts', ['100000']);
+  console.log('Delivering beside an endpoint that hangs …');
+  const hanging = await measure<HangingFigures>('hanging.ts', ['3']);
+  console.log('Importing the functions of a cell …');
+  const bundles = await measure<BundleFigures[]>('bundles.ts', ['9']);
+  console.log('Starting a function and polling …');
+  const coldStart = await measure<ColdStartFigures>('cold-start.ts', ['500', '9']);
+
+  console.table(
+    Object.fromEntries(
+      polling.map((figures) => [
+        `${figures.jobs} jobs`,
+        Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, round(value as number)])),
+      ]),
+    ),
+  );
+  console.table(
+    Object.fromEntries(
+      bundles.map(({ entry, ...figures }) => [
+        entry,
+        Object.fromEntries(
+          Object.entries(figures).map(([name, value]) => [
+            name,
+            typeof value === 'number' ? round(value) : value,
+          ]),
+        ),
+      ]),
+    ),
+  );
+  for (const [name, figures] of Object.entries({ delivery, rates, backlog, hanging, coldStart })) {
+    console.table({
+      [name]: Object.fromEntries(
+        Object.entries(figures).map(([what, value]) => [what, round(value as number)]),
+      ),
+    });
+  }
+  for (const figures of polling) console.log(JSON.stringify({ bench: 'polling', ...figures }));
+  console.log(JSON.stringify({ bench: 'delivery', ...delivery }));
+  console.log(JSON.stringify({ bench: 'rates', ...rates }));
+  console.log(JSON.stringify({ bench: 'backlog', ...backlog }));
+  console.log(JSON.stringify({ bench: 'hanging', ...hanging }));
+  for (const figures of bundles) console.log(JSON.stringify({ bench: 'bundles', ...figures }));
+  console.log(JSON.stringify({ bench: 'cold-start', ...coldStart }));
+
+  const [small, middle, large] = polling;
+  if (!small || !middle || !large) throw new Error('Not every size was measured.');
+  return [
+    { what: 'Quiet poll of 5,000 jobs: requests', measured: middle.quietRequests, atMost: 51 },
+    { what: 'Quiet poll of 5,000 jobs: read units', measured: middle.readUnits, atMost: 24 },
+    {
+      what: 'Quiet poll of 5,000 jobs: writes (Status only)',
+      measured: middle.writesPerQuietPoll,
+      atMost: 1,
+    },
+    { what: 'Quiet poll of 5,000 jobs: CPU / floor', measured: middle.quietCpuRatio, atMost: 1.5 },
+    { what: 'Quiet poll of 5,000 jobs: wall / floor', measured: middle.quietWallRatio, atMost: 1.5 },
+    { what: 'Quiet poll of 5,000 jobs: peak memory, MB', measured: middle.peakMemoryMb, atMost: 200 },
+    {
+      what: 'Poll of 5,000 jobs with 50 changes: wall less commit / floor',
+      measured: middle.changedWallRatio,
+      atMost: 2,
+    },
+    {
+      what: 'Growth of the CPU ratio from 500 to 20,000 jobs',
+      measured: large.quietCpuRatio / small.quietCpuRatio,
+      atMost: GROWTH,
+    },
+    {
+      what: 'Growth of the wall ratio from 500 to 20,000 jobs',
+      measured: large.quietWallRatio / small.quietWallRatio,
+      atMost: GROWTH,
+    },
+    {
+      what: 'Commit → webhook, p50 / bare signed POST, p50',
+      measured: delivery.webhookP50Ms / delivery.bareP50Ms,
+      atMost: 10,
+    },
+    { what: 'One fast endpoint: rate / bare loop with the same log', measured: rates.oneRatio, atLeast: 0.6 },
+    { what: '50 endpoints in sum: rate / bare loop', measured: rates.fiftyRatio, atLeast: 0.6 },
+    {
+      what: '50 endpoints in sum: rate / one endpoint',
+      measured: rates.fiftyPerSecond / rates.onePerSecond,
+      atLeast: 1,
+    },
+    { what: 'An endpoint that takes 200 ms: rate / 16 lanes', measured: rates.slowRatio, atLeast: 0.9 },
+    {
+      what: '100,000 events behind a dead endpoint: growth of memory',
+      measured: backlog.memoryGrowth,
+      atMost: 1.1,
+    },
+    {
+      what: '100,000 events behind a dead endpoint: probes a step',
+      measured: backlog.probesPerStep,
+      atMost: 1,
+    },
+    {
+      what: '100,000 events behind a dead endpoint: rate once it is back / a new endpoint',
+      measured: backlog.recoveryRatio,
+      atLeast: 0.9,
+    },
+    { what: '49 endpoints beside one that hangs: p99 / without it', measured: hanging.ratio, atMost: 2 },
+    ...bundles.flatMap(({ entry, bytes, importMs }): Bar[] => {
+      const api = OF_THE_API.includes(entry);
+      return [
+        { what: `Bundle of ${entry}: MB`, measured: bytes / 1e6, atMost: api ? 2 : 1 },
+        { what: `Bundle of ${entry}: import, ms`, measured: importMs, atMost: api ? 400 : 250 },
+      ];
+    }),
+    {
+      what: 'First poll after a cold start / a warm one, 500 jobs at a service 30 ms away',
+      measured: coldStart.ratio,
+      atMost: 6,
+    },
+    {
+      what: 'First poll after a cold start / a bare process that fetches the same pages, at a service that answers at once',
+      measured: coldStart.overBare,
+      atMost: 3,
+    },
+  ];
 }
 
 /** Runs one part in a process of its own and returns what it measured. */

@@ -9,10 +9,14 @@ export interface UpstreamFacts {
   readonly clientId: string;
   readonly clientSecret: string;
 }
-/** Moves the status of so many jobs; answered by the same message when it is done. */
-export interface ChangeRequest {
-  readonly change: number;
-}
+/** Answered by the same message when it is done. */
+type UpstreamRequest =
+  /** Moves the status of so many jobs. */
+  | { readonly change: number }
+  /** From now on every answer takes so long, as over a network. */
+  | { readonly answerMs: number }
+  /** Forgets all tokens. */
+  | { readonly revokeTokens: true };
 
 const jobs = Number(process.argv[2]);
 const world = createWorld({ now: Date.now });
@@ -29,14 +33,14 @@ const numbers = Array.from({ length: jobs }, (_, at) =>
 const sandbox = await startSandbox({ world });
 let turn = 0;
 
-process.on('message', ({ change }: ChangeRequest) => {
-  for (let at = 0; at < change; at += 1) {
-    // A prime step visits every job before it comes back, all over the list.
-    turn += 97;
-    const jobNumber = numbers[turn % numbers.length] ?? 0;
-    account.setStatus(jobNumber, account.job(jobNumber)?.masterJobStatus === first ? second : first);
+process.on('message', (request: UpstreamRequest) => {
+  if ('change' in request) change(request.change, [first, second]);
+  else if ('revokeTokens' in request) sandbox.revokeTokens();
+  else {
+    sandbox.faults.clear();
+    if (request.answerMs > 0) sandbox.faults.add({ fault: { kind: 'delay', delayMs: request.answerMs } });
   }
-  process.send?.({ change });
+  process.send?.(request);
 });
 process.on('disconnect', () => process.exit(0));
 process.send?.({
@@ -45,3 +49,12 @@ process.send?.({
   clientId: account.clientId,
   clientSecret: account.clientSecret,
 } satisfies UpstreamFacts);
+
+function change(count: number, [first, second]: readonly [string, string]): void {
+  for (let at = 0; at < count; at += 1) {
+    // A prime step visits every job before it comes back, all over the list.
+    turn += 97;
+    const jobNumber = numbers[turn % numbers.length] ?? 0;
+    account.setStatus(jobNumber, account.job(jobNumber)?.masterJobStatus === first ? second : first);
+  }
+}

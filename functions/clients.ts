@@ -1,7 +1,7 @@
 /** What several functions build the same way from their environment. */
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { createEventLog, type EventLog } from '../shared/log/log.ts';
+import { createEventLog, type EventLog, epochFloor } from '../shared/log/log.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { historySchema } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
@@ -27,12 +27,17 @@ export function createHistoryTable(env: { readonly JOBWIRE_HISTORY_TABLE: string
 
 /** The cell's event log. */
 export function createCellLog(
-  env: { readonly JOBWIRE_PUBLIC_URL: string; readonly JOBWIRE_RETENTION_DAYS: number },
+  env: {
+    readonly JOBWIRE_PUBLIC_URL: string;
+    readonly JOBWIRE_RETENTION_DAYS: number;
+    readonly JOBWIRE_RESTORED_AT?: string | undefined;
+  },
   table: Table,
 ): EventLog {
   return createEventLog(table, {
     retentionDays: env.JOBWIRE_RETENTION_DAYS,
     schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
+    ...(env.JOBWIRE_RESTORED_AT && { leastEpoch: epochFloor(Date.parse(env.JOBWIRE_RESTORED_AT)) }),
     now: Date.now,
     newId: randomUUID,
   });

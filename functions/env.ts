@@ -20,6 +20,8 @@ const log = {
   /** What the events' `dataschema` starts with. */
   JOBWIRE_PUBLIC_URL: url,
   JOBWIRE_RETENTION_DAYS: z.coerce.number('must be a number of days').int().positive(),
+  /** When the cell's table was restored from a backup, in cells where it was. */
+  JOBWIRE_RESTORED_AT: z.iso.datetime('must be an instant').optional(),
 };
 
 /** What it takes to keep, or to look back at, what became of deliveries. */
@@ -30,6 +32,8 @@ export const TickEnv = z.object({
   ...cell,
   ...log,
   JOBWIRE_POLL_QUEUE_URL: url,
+  /** For accounts that are polled one at a time. */
+  JOBWIRE_LONE_POLL_QUEUE_URL: url,
   JOBWIRE_DRAIN_QUEUE_URL: url,
   /** The topic that the cell's built-in sink publishes to. */
   JOBWIRE_TOPIC_ARN: text,
@@ -67,14 +71,21 @@ export const LiveEnv = z.object({
 });
 
 /** Environment of the operator's function. */
-export const OperateEnv = z.object({ ...cell, ...log, ...history });
+export const OperateEnv = z.object({
+  ...cell,
+  ...log,
+  ...history,
+  /** The cell's own key, in cells that have one. */
+  JOBWIRE_KEY_ARN: text.optional(),
+});
 
 /** Every variable that some function reads. */
 export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof PollAccountEnv> &
   z.infer<typeof DrainSinkEnv> &
   z.infer<typeof ApiEnv> &
-  z.infer<typeof LiveEnv>);
+  z.infer<typeof LiveEnv> &
+  z.infer<typeof OperateEnv>);
 
 /** The environment is not as a function needs it; the message is one sentence that names the variable. */
 export class EnvError extends Error {

@@ -14,6 +14,7 @@ const env = readEnv(OperateEnv, process.env);
 const table = createCellTable(env);
 const secrets = createAwsSigningSecrets(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
   stage: env.JOBWIRE_STAGE,
+  keyArn: env.JOBWIRE_KEY_ARN,
 });
 const telemetry = createTelemetry('operate', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
 
@@ -22,11 +23,13 @@ export const handler = middy(
   createOperateHandler({
     stage: env.JOBWIRE_STAGE,
     region: env.JOBWIRE_REGION,
+    isRestored: env.JOBWIRE_RESTORED_AT !== undefined,
     table,
     log: createCellLog(env, table),
     secrets,
     deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
     // Nothing is kept from one command to the next: a secret that was just changed is the one to sign with.
+    attempted: (attempt) => telemetry.attempt(attempt),
     open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
     schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
     allowPrivateNetworks: false,

@@ -1,22 +1,35 @@
 /**
- * What functions tell the outside: one wide structured log line per poll and per drain, and a few metrics per cell.
- * Metrics cost by the number of their dimensions' values, so accounts and sinks stand in the log lines only.
+ * What functions tell the outside: one wide structured log line per tick, poll, drain and delivery attempt, and a few
+ * metrics per cell. The metrics stand in metrics.ts; ids of accounts and sinks stand in the log lines only.
  */
 import { Logger } from '@aws-lambda-powertools/logger';
 import { injectLambdaContext } from '@aws-lambda-powertools/logger/middleware';
-import { Metrics, MetricUnit } from '@aws-lambda-powertools/metrics';
-import { logMetrics } from '@aws-lambda-powertools/metrics/middleware';
+import { Metrics } from '@aws-lambda-powertools/metrics';
+import type { Attempt } from '../shared/sinks/delivery-log.ts';
 import type { DrainReport } from '../shared/sinks/drain.ts';
 import type { PollReport } from '../shared/tracking/poll.ts';
+import { cellName, METRICS, type MetricName, NAMESPACE } from './metrics.ts';
 
 /** What one tick did. */
 interface TickReport {
+  /** Everything there was to do was done: nothing of the tick failed. */
+  readonly whole: boolean;
   /** Accounts whose poll was handed on. */
   readonly claimed: number;
+  /** Those among them that are polled alone, for no poll has reported since they were claimed before. */
+  readonly alone: number;
   /** Wake marks that the stream had left behind. */
   readonly wakes: number;
   /** Sinks with something to deliver that nobody seems to be at. */
   readonly drains: number;
+  /** An outage of the whole region is announced. Absent when it could not be found out. */
+  readonly outage?: boolean;
+  /** How long ago the event was observed that has waited longest for its sink; 0 when none does. Absent as above. */
+  readonly oldestSeconds?: number;
+  /** Which event that is. */
+  readonly oldestSink?: string;
+  readonly oldestAccount?: string;
+  readonly oldestSequence?: number;
   readonly ms: number;
 }
 
@@ -32,71 +45,107 @@ interface OperateReport {
 export interface Telemetry {
   operate(report: OperateReport): void;
   tick(report: TickReport): void;
-  poll(report: PollReport): void;
+  /** `lagMs`: how long after it was due the poll began. */
+  poll(report: PollReport, late: { readonly lagMs: number }): void;
   drain(report: DrainReport): void;
+  /** One attempt to deliver one event. */
+  attempt(attempt: Attempt): void;
   /** Something that should not have happened, with the ids of what it happened to. */
   fault(message: string, cause: unknown, ids?: Readonly<Record<string, string | number>>): void;
 }
 
-/** Namespace of the metrics. */
-const NAMESPACE = 'Jobwire';
-
 /** Telemetry by log line and embedded metrics, and the middlewares that go with it. */
 export function createTelemetry(service: string, cell: { readonly stage: string; readonly region: string }) {
-  const name = `${cell.stage}-${cell.region}`;
-  const logger = new Logger({ serviceName: service, persistentKeys: { cell: name } });
+  const logger = new Logger({ serviceName: service, persistentKeys: { cell: cellName(cell) } });
   const metrics = new Metrics({ namespace: NAMESPACE, serviceName: service });
-  // The cell alone: with the function as a second dimension there would be no figure for the cell to alarm on.
-  metrics.clearDefaultDimensions();
-  metrics.setDefaultDimensions({ cell: name });
-  const count = (metric: string, value: number) => metrics.addMetric(metric, MetricUnit.Count, value);
+  onlyCell(metrics);
+
+  function onlyCell(of: Metrics): void {
+    // The cell alone: with the function as a second dimension there would be no figure for the cell to alarm on.
+    of.clearDefaultDimensions();
+    of.setDefaultDimensions({ cell: cellName(cell) });
+  }
+  function add(name: MetricName, value: number): void {
+    metrics.addMetric(name, METRICS[name].unit, value);
+  }
+  function addIfAny(values: { readonly [K in MetricName]?: number }): void {
+    for (const [name, value] of Object.entries(values)) if (value > 0) add(name as MetricName, value);
+  }
+  function addUpstreamErrors(errors: PollReport['upstreamErrors']): void {
+    for (const [kind, value] of Object.entries(errors)) {
+      const single = metrics.singleMetric();
+      onlyCell(single);
+      single.addDimension('kind', kind);
+      single.addMetric('UpstreamErrors' satisfies MetricName, METRICS.UpstreamErrors.unit, value);
+    }
+  }
 
   const telemetry: Telemetry = {
     operate(report) {
       logger.info('operate', { ...report });
     },
     tick(report) {
-      logger.info('tick', { ...report });
-      count('Ticks', 1);
-      count('PollsQueued', report.claimed);
+      const { whole, outage, oldestSeconds } = report;
+      logger[whole ? 'info' : 'warn']('tick', { ...report });
+      if (oldestSeconds !== undefined) add('OldestUndelivered', oldestSeconds);
+      addIfAny({ Ticks: whole ? 1 : 0, UpstreamOutage: outage ? 1 : 0 });
     },
-    poll(report) {
-      logger[report.outcome === 'failed' ? 'warn' : 'info']('poll', { ...report });
-      count(POLL_METRICS[report.outcome], 1);
-      count('EventsCommitted', report.events);
+    poll(report, { lagMs }) {
+      const { outcome, outage, announced, upstreamErrors } = report;
+      const failed = outcome === 'failed';
+      logger[failed ? 'warn' : 'info']('poll', { ...report, lagMs });
+      if (outcome === 'skipped') return;
+      if (!outage) add('PollLag', lagMs);
+      if (outcome !== 'fenced' && !(failed && outage)) {
+        add('PollsIncomplete', outcome === 'complete' ? 0 : 1);
+      }
+      addIfAny({
+        PollsPartial: outcome === 'partial' ? 1 : 0,
+        PollsFailed: failed ? 1 : 0,
+        ChangedJobs: report.changedJobs,
+        UnresolvedDepartures: report.unresolved ?? 0,
+        EventsCommitted: report.events,
+        TokenRefusals: (upstreamErrors.unauthorized ?? 0) + (upstreamErrors.credentials_rejected ?? 0),
+        CredentialsRejected: announced.includes('account.credentials_rejected') ? 1 : 0,
+        IdentityMismatches: announced.includes('account.identity_mismatch') ? 1 : 0,
+        AccountsQuarantined: announced.includes('account.quarantined') ? 1 : 0,
+      });
+      addUpstreamErrors(upstreamErrors);
     },
     drain(report) {
       const trouble = report.outcome === 'waiting' || report.outcome === 'disabled' || report.lost > 0;
       logger[trouble ? 'warn' : 'info']('drain', { ...report });
-      count('Deliveries', report.delivered);
-      count('DeliveryFailures', report.failed);
-      // What is rare is counted when it happens: a metric costs by the hours in which it says anything.
-      const rare = {
+      addIfAny({
+        Deliveries: report.delivered,
+        DeliveryFailures: report.failed - report.rejected,
+        DeliveryRejections: report.rejected,
         EventsParked: report.parked,
         EventsDead: report.dead,
         EventsLost: report.lost,
         DeliveriesUnlogged: report.unlogged,
         SinksDisabled: report.outcome === 'disabled' ? 1 : 0,
-      };
-      for (const [metric, value] of Object.entries(rare)) if (value > 0) count(metric, value);
+      });
+    },
+    attempt(attempt) {
+      const taken = attempt.outcome === 'delivered';
+      logger[taken ? 'info' : 'warn']('delivery', { ...attempt });
+      if (taken && (attempt.cause === 'live' || attempt.cause === 'parked'))
+        add('DeliveryLag', attempt.lagMs);
     },
     fault(message, cause, ids = {}) {
       logger.error(message, { ...ids, error: cause instanceof Error ? cause : new Error(String(cause)) });
     },
   };
+
+  function publish(): void {
+    // An invocation with nothing to count is in order; the library would warn of it.
+    if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();
+  }
   return {
     ...telemetry,
     /** For a function whose log lines carry the request's id. */
     logging: injectLambdaContext(logger),
-    /** For a function that counts: writes the metrics out after each invocation. */
-    counting: logMetrics(metrics),
+    /** For a function that counts: writes the metrics out after each invocation, also after one that failed. */
+    counting: { after: publish, onError: publish },
   };
 }
-
-const POLL_METRICS = {
-  complete: 'PollsComplete',
-  partial: 'PollsPartial',
-  failed: 'PollsFailed',
-  fenced: 'PollsFenced',
-  skipped: 'PollsSkipped',
-} as const satisfies Record<PollReport['outcome'], string>;

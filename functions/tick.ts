@@ -10,6 +10,7 @@ import { createTelemetry } from './telemetry.ts';
 const env = readEnv(TickEnv, process.env);
 const table = createCellTable(env);
 const sqs = new SQSClient({ requestHandler: REQUEST_TIMEOUTS });
+const untilDue = ({ dueAt }: { readonly dueAt: number }) => dueAt - Date.now();
 const telemetry = createTelemetry('tick', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
 
 /** Invoked by the schedule. */
@@ -20,7 +21,8 @@ export const handler = middy(
     log: createCellLog(env, table),
     topicArn: env.JOBWIRE_TOPIC_ARN,
     standardTopicArn: env.JOBWIRE_STANDARD_TOPIC_ARN,
-    sendPolls: createSend(sqs, env.JOBWIRE_POLL_QUEUE_URL),
+    sendPolls: createSend(sqs, env.JOBWIRE_POLL_QUEUE_URL, untilDue),
+    sendLonePolls: createSend(sqs, env.JOBWIRE_LONE_POLL_QUEUE_URL, untilDue),
     sendDrains: createSend(sqs, env.JOBWIRE_DRAIN_QUEUE_URL),
     telemetry,
     now: Date.now,

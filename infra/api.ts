@@ -42,6 +42,9 @@ const STREAMS = [
 /** The HTTP API of a cell: one function for what waits, and one for all the rest. */
 export class Api extends Construct {
   readonly url: string;
+  readonly rest: RestApi;
+  /** Those behind it. */
+  readonly functions: { readonly api: CellFunction; readonly live: CellFunction };
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
@@ -113,6 +116,8 @@ export class Api extends Construct {
       },
     });
     this.url = api.url;
+    this.rest = api;
+    this.functions = { api: fn, live };
     // A regional API takes TLS 1.0 unless told otherwise.
     const rest = api.node.defaultChild as CfnRestApi;
     rest.securityPolicy = SecurityPolicy.TLS13_1_2_PFS_PQ_2025_09;

@@ -1,12 +1,12 @@
-import { fileURLToPath } from 'node:url';
-import { Duration, RemovalPolicy } from 'aws-cdk-lib';
-import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Policy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Architecture, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda';
-import { LogLevel, NodejsFunction, OutputFormat } from 'aws-cdk-lib/aws-lambda-nodejs';
+import { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import type * as z from 'zod';
 import type { EnvName } from '../functions/env.ts';
+import { bundling, entryPath } from './bundling.ts';
 import type { Cell } from './cell-stack.ts';
 
 interface Props extends Cell {
@@ -24,9 +24,6 @@ interface Props extends Cell {
   readonly invokedOnce?: boolean;
 }
 
-const ESBUILD_BANNER =
-  "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);";
-
 /** A function of a cell: bundled, with a role and a log group of its own. Its environment comes from what it is granted. */
 export class CellFunction extends NodejsFunction {
   readonly #set = new Set<string>();
@@ -41,7 +38,7 @@ export class CellFunction extends NodejsFunction {
     const role = new Role(scope, `${id}Role`, { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });
     logGroup.grantWrite(role);
     super(scope, id, {
-      entry: fileURLToPath(new URL(`../functions/${props.entry}.ts`, import.meta.url)),
+      entry: entryPath(props.entry),
       handler: 'handler',
       description: props.description,
       ...(props.functionName === undefined ? {} : { functionName: props.functionName }),
@@ -56,18 +53,7 @@ export class CellFunction extends NodejsFunction {
         ? {}
         : { reservedConcurrentExecutions: props.reservedConcurrency }),
       ...(props.invokedOnce ? { retryAttempts: 0, maxEventAge: Duration.minutes(1) } : {}),
-      bundling: {
-        logLevel: LogLevel.WARNING,
-        format: OutputFormat.ESM,
-        minify: true,
-        sourceMap: true,
-        sourcesContent: false,
-        // The SDK of the lockfile, tested together, rather than the one that the runtime happens to have.
-        bundleAwsSDK: true,
-        mainFields: ['module', 'main'],
-        // Some packages are CommonJS, and ask for Node's own modules by `require`.
-        banner: ESBUILD_BANNER,
-      },
+      bundling,
     });
     this.addEnvironment('NODE_OPTIONS', '--enable-source-maps');
     this.set('JOBWIRE_STAGE', stage.stage);
@@ -78,6 +64,18 @@ export class CellFunction extends NodejsFunction {
           .filter(([name, value]) => !this.#set.has(name) && !value.safeParse(undefined).success)
           .map(([name]) => `${props.entry} needs ${name}, and nothing sets it.`),
     });
+  }
+
+  /** The AWS services that it may do anything with, by the prefix of their actions. */
+  grantedServices(): ReadonlySet<string> {
+    const policies = this.role?.node.findAll().filter((child) => child instanceof Policy) ?? [];
+    const statements = policies.flatMap(({ document }) => {
+      const { Statement = [] } = Stack.of(this).resolve(document) as {
+        Statement?: { Action: string | string[] }[];
+      };
+      return Statement;
+    });
+    return new Set(statements.flatMap(({ Action }) => Action).map((action) => action.split(':')[0] ?? ''));
   }
 
   /** Sets a variable that some function's environment names. */

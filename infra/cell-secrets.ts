@@ -21,7 +21,7 @@ export class CellSecrets extends Construct {
       secretName: this.#names.apiKey,
       description: `Jobwire, ${stage.stage}-${region}: key of the HTTP API`,
       generateSecretString: { passwordLength: 48, excludePunctuation: true },
-      removalPolicy: stage.protected ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+      removalPolicy: RemovalPolicy.RETAIN,
     });
     Validations.of(apiKey).acknowledge({
       id: 'AwsSolutions-SMG4',

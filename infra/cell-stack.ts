@@ -1,10 +1,12 @@
 import { CfnOutput, Stack, Tags } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { Api } from './api.ts';
+import { CellKey } from './cell-key.ts';
 import { CellSecrets } from './cell-secrets.ts';
 import { Delivery } from './delivery.ts';
 import { HistoryTable } from './history-table.ts';
 import { Operate } from './operate.ts';
+import { Operations } from './operations.ts';
 import { Polling } from './polling.ts';
 import type { ApiRegion, CellSettings, StageSettings } from './settings.ts';
 import { StateTable } from './state-table.ts';
@@ -30,19 +32,42 @@ export class CellStack extends Stack {
     Tags.of(this).add('stage', stage.stage);
     Tags.of(this).add('cell', region);
 
+    const key = cell.customerKey ? new CellKey(this, 'Key', props) : undefined;
     const table = new StateTable(this, 'State', props);
     const history = new HistoryTable(this, 'History', props);
     const secrets = new CellSecrets(this, 'Secrets', props);
     const delivery = new Delivery(this, 'Delivery', { ...props, table, history, secrets });
-    new Polling(this, 'Polling', { ...props, table, secrets, delivery });
+    const polling = new Polling(this, 'Polling', { ...props, table, secrets, delivery });
     const api = new Api(this, 'Api', { ...props, table, history, secrets });
-    const operate = new Operate(this, 'Operate', { ...props, table, history, secrets });
+    const operations = new Operations(this, 'Operations', {
+      ...props,
+      functions: { ...polling.functions, ...delivery.functions },
+      serving: api.functions,
+      queues: {
+        polls: polling.polls.queue,
+        lonePolls: polling.lonePolls.queue,
+        drains: delivery.drains.queue,
+      },
+      polls: polling.polls.queue,
+      dead: {
+        polls: polling.polls.dead,
+        'lone-polls': polling.lonePolls.dead,
+        drains: delivery.drains.dead,
+        wakes: delivery.deadWakes,
+      },
+      state: table.table,
+      history: history.table,
+      api: api.rest,
+    });
+    const operate = new Operate(this, 'Operate', { ...props, table, history, secrets, key });
 
     new CfnOutput(this, 'TableName', { value: table.name });
     new CfnOutput(this, 'TopicArn', { value: delivery.topicArn });
     if (delivery.standardTopicArn)
       new CfnOutput(this, 'StandardTopicArn', { value: delivery.standardTopicArn });
     new CfnOutput(this, 'ApiUrl', { value: api.url });
+    new CfnOutput(this, 'OpsTopicArn', { value: operations.topicArn });
+    if (key) new CfnOutput(this, 'KeyArn', { value: key.arn });
     new CfnOutput(this, 'OperateFunction', { value: operate.functionName });
   }
 }

@@ -30,6 +30,8 @@ export class Delivery extends Construct {
   readonly standardTopicArn: string | undefined;
   /** Whoever finds a sink with something to deliver sends here. */
   readonly drains: WorkQueue;
+  readonly deadWakes: DeadLetters;
+  readonly functions: { readonly drainSink: CellFunction; readonly wakeSinks: CellFunction };
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
@@ -94,7 +96,7 @@ export class Delivery extends Construct {
     });
     table.grantWaking(wakeSinks);
     this.drains.grantSend(wakeSinks);
-    const dead = new DeadLetters(
+    this.deadWakes = new DeadLetters(
       this,
       'DeadWakes',
       'Wake marks of the stream could not be worked off. The tick does it within a minute or two; see the log of wakeSinks for why.',
@@ -116,9 +118,10 @@ export class Delivery extends Construct {
         maxRecordAge: Duration.minutes(5),
         bisectBatchOnError: true,
         reportBatchItemFailures: true,
-        onFailure: new SqsDlq(dead.queue),
+        onFailure: new SqsDlq(this.deadWakes.queue),
       }),
     );
+    this.functions = { drainSink, wakeSinks };
   }
 
   /** Tells the tick where the cell's built-in sinks publish to. It needs no right to publish. */
@@ -132,4 +135,5 @@ export class Delivery extends Construct {
 export function setLog(fn: CellFunction, { stage, cell }: Cell): void {
   fn.set('JOBWIRE_PUBLIC_URL', cell.publicUrl);
   fn.set('JOBWIRE_RETENTION_DAYS', String(stage.eventRetentionDays));
+  if (cell.stateTable?.restoredAt) fn.set('JOBWIRE_RESTORED_AT', cell.stateTable.restoredAt);
 }

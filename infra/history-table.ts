@@ -8,10 +8,11 @@ import { allow, allowIndexes, tableProps } from './state-table.ts';
 
 /**
  * What of the cell is only looked back at, and leaves by itself. No stream, for nothing follows it; no point-in-time
- * recovery, which is paid for by the gigabyte, for nothing goes by what stands here. In production it outlives its stack.
+ * recovery, which is paid for by the gigabyte, for nothing goes by what stands here. It outlives its
+ * stack.
  */
 export class HistoryTable extends Construct {
-  readonly #table: ITableV2;
+  readonly table: ITableV2;
   /** What the leading keys of deliveries look like, in the notation of `StringLike`. */
   readonly #deliveries: string;
 
@@ -20,31 +21,31 @@ export class HistoryTable extends Construct {
     const table = new TableV2(this, 'Table', {
       ...tableProps(historySchema),
       deletionProtection: stage.protected,
-      removalPolicy: stage.protected ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+      removalPolicy: RemovalPolicy.RETAIN,
     });
     Validations.of(table).acknowledge({
       id: 'AwsSolutions-DDB3',
       reason:
         'Nothing is decided by what stands here, and it leaves by itself: there is nothing to restore it for.',
     });
-    this.#table = table;
+    this.table = table;
     this.#deliveries = deliveryPk(region, '*', '*');
   }
 
   /** Drains: keep what became of deliveries. They never read it. */
   grantRecording(fn: CellFunction): void {
-    allow(fn, this.#table, ['BatchWriteItem'], [this.#deliveries]);
+    allow(fn, this.table, ['BatchWriteItem'], [this.#deliveries]);
     this.#name(fn);
   }
 
   /** The HTTP API: reads it, by sink, event and outcome. */
   grantLookingBack(fn: CellFunction): void {
-    allow(fn, this.#table, ['Query', 'BatchGetItem'], [this.#deliveries]);
-    allowIndexes(fn, this.#table, Object.keys(historySchema.indexes));
+    allow(fn, this.table, ['Query', 'BatchGetItem'], [this.#deliveries]);
+    allowIndexes(fn, this.table, Object.keys(historySchema.indexes));
     this.#name(fn);
   }
 
   #name(fn: CellFunction): void {
-    fn.set('JOBWIRE_HISTORY_TABLE', this.#table.tableName);
+    fn.set('JOBWIRE_HISTORY_TABLE', this.table.tableName);
   }
 }

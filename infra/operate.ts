@@ -2,6 +2,7 @@ import { Duration } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 import { OperateEnv } from '../functions/env.ts';
 import { CellFunction } from './cell-function.ts';
+import type { CellKey } from './cell-key.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
 import { setLog } from './delivery.ts';
@@ -12,6 +13,8 @@ interface Props extends Cell {
   readonly table: StateTable;
   readonly history: HistoryTable;
   readonly secrets: CellSecrets;
+  /** In cells that have one: secrets of endpoints are made with it. */
+  readonly key: CellKey | undefined;
 }
 
 /** The function that operators invoke with commands. Nothing else does; who may is for the AWS account to say. */
@@ -38,5 +41,6 @@ export class Operate extends Construct {
     history.grantRecording(fn);
     secrets.grantManageEndpoints(fn);
     setLog(fn, props);
+    if (props.key) fn.set('JOBWIRE_KEY_ARN', props.key.arn);
   }
 }

@@ -12,7 +12,25 @@ import { type Delivery, setLog } from './delivery.ts';
 import type { StateTable } from './state-table.ts';
 import { WorkQueue } from './work-queue.ts';
 
-const POLL_TIMEOUT = Duration.seconds(120);
+/**
+ * How the two queues of polls are worked off. Ten thousand accounts every two minutes are 83 polls a second of one to two
+ * seconds each, for they wait for the service and do little else. So ten go side by side in an invocation, which lasts as
+ * long as the slowest of them: `test/load.test.ts` plays it through with these settings, and prints what comes of it.
+ */
+export const POLLS = {
+  /** A crawl of 50,000 jobs, or one at a service that answers each page after ten seconds, and a margin. */
+  timeoutSeconds: 120,
+  /** For the pages of ten polls, and more than half a CPU. Ten large baselines may want more: then each gets all of it, alone. */
+  memoryMb: 1024,
+  batchSize: 10,
+  /** A second is little beside an interval. Without it a batch is what came since the last look: two polls, at nearly twice the price. */
+  batchingSeconds: 1,
+  /** Not delivered again: the next tick after the claim has run out is the retry. */
+  maxReceiveCount: 1,
+} as const;
+/** Few at a time: they are there to be found out, and the queue is for those that are not well. */
+export const LONE_POLLS = { ...POLLS, batchSize: 1, batchingSeconds: 0, maxConcurrency: 10 } as const;
+const POLL_TIMEOUT = Duration.seconds(POLLS.timeoutSeconds);
 
 interface Props extends Cell {
   readonly table: StateTable;
@@ -20,8 +38,12 @@ interface Props extends Cell {
   readonly delivery: Delivery;
 }
 
-/** Each minute the tick claims what is due; pollAccount polls it. */
+/** Each minute the tick claims what falls due until the next one; pollAccount polls it, each when it is due. */
 export class Polling extends Construct {
+  readonly polls: WorkQueue;
+  readonly lonePolls: WorkQueue;
+  readonly functions: { readonly tick: CellFunction; readonly pollAccount: CellFunction };
+
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
     const { table, secrets, delivery, stage, cell } = props;
@@ -32,8 +54,7 @@ export class Polling extends Construct {
       env: PollAccountEnv,
       description: 'Polls accounts and commits what has changed',
       timeout: POLL_TIMEOUT,
-      // Ten polls side by side: memory for their pages, and the share of a CPU that comes with it.
-      memoryMb: 1024,
+      memoryMb: POLLS.memoryMb,
     });
     table.grantPolling(pollAccount);
     secrets.grantReadAccounts(pollAccount);
@@ -42,18 +63,30 @@ export class Polling extends Construct {
     pollAccount.set('JOBWIRE_UPSTREAM_AUTH_URL', cell.upstream.authUrl);
     pollAccount.set('JOBWIRE_UPSTREAM_REALM', cell.upstream.realm);
 
-    const polls = new WorkQueue(this, 'Polls', {
+    const queue = {
       consumer: pollAccount,
       consumerTimeout: POLL_TIMEOUT,
-      batchSize: 10,
-      maxConcurrency: stage.pollConcurrency,
-      // Not delivered again: the next tick after the claim has run out is the retry.
-      maxReceiveCount: 1,
       // Forgotten when the claim has run out, for then the tick asks again.
       retention: Duration.seconds(CLAIM_SECONDS),
+    };
+    this.polls = new WorkQueue(this, 'Polls', {
+      ...queue,
+      batchSize: POLLS.batchSize,
+      batching: Duration.seconds(POLLS.batchingSeconds),
+      maxConcurrency: stage.pollConcurrency,
+      maxReceiveCount: POLLS.maxReceiveCount,
       deadMeans:
-        'A poll died: it threw, or ran out of time. The account is polled again when its claim runs out; see the log of pollAccount for why.',
+        'A poll died: it threw, or ran out of time, or another one of its batch took the process with it. The account is polled again, alone, when its claim runs out; see the log of pollAccount for why.',
       urlEnv: 'JOBWIRE_POLL_QUEUE_URL',
+    });
+    this.lonePolls = new WorkQueue(this, 'LonePolls', {
+      ...queue,
+      batchSize: LONE_POLLS.batchSize,
+      maxConcurrency: LONE_POLLS.maxConcurrency,
+      maxReceiveCount: LONE_POLLS.maxReceiveCount,
+      deadMeans:
+        'An account’s poll died, and had no other beside it: the account itself is the reason, if others are polled. It is tried again each time its claim runs out; see the log of pollAccount for why.',
+      urlEnv: 'JOBWIRE_LONE_POLL_QUEUE_URL',
     });
 
     const tick = new CellFunction(this, 'Tick', {
@@ -62,15 +95,18 @@ export class Polling extends Construct {
       env: TickEnv,
       description: 'Each minute: queues due polls, works off wake marks, finds sinks to drain',
       timeout: Duration.seconds(55),
-      memoryMb: 512,
+      // Five thousand claims a minute in the largest cell, at half a millisecond of CPU, of which memory buys the share.
+      memoryMb: 1024,
       invokedOnce: true,
     });
     table.grantTicking(tick);
-    polls.grantSend(tick);
+    this.polls.grantSend(tick);
+    this.lonePolls.grantSend(tick);
     delivery.drains.grantSend(tick);
     delivery.nameTopics(tick);
     setLog(tick, props);
     this.#eachMinute(tick);
+    this.functions = { tick, pollAccount };
   }
 
   #eachMinute(tick: CellFunction): void {

@@ -2,61 +2,110 @@
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import * as z from 'zod';
 import { MAX_SLOTS_PER_KEY } from '../shared/api/slots.ts';
+import { sentenceOf } from '../shared/checks.ts';
 
 /** The API regions of the ordering service; there can be one cell for each. */
 const ApiRegion = z.enum(['us', 'nz', 'au', 'uk', 'eu']);
 
-const CellSettings = z.strictObject({
-  /** Where the cell stands, and with it all its data. */
-  awsRegion: z.enum(['us-east-1', 'ap-southeast-2', 'eu-west-2', 'eu-central-1']),
-  /** The ordering service in this API region. */
-  upstream: z.strictObject({
-    baseUrl: z.url({ protocol: /^https$/ }),
-    authUrl: z.url({ protocol: /^https$/ }),
-    realm: z.string().min(1),
-  }),
-  /** Where the cell's HTTP API is reached; events name their schema under it. */
-  publicUrl: z.url({ protocol: /^https$/ }),
-  /** Whether there is a second topic, for subscribers that a FIFO topic can't have: e-mail, SMS, Lambda, HTTP. */
-  standardTopic: z.boolean().default(false),
-});
+const AWS_REGION = /^[a-z]{2}(-[a-z]+)+-\d$/;
+const STREAM_RULE = 'must be the ARN of the table’s stream';
+const httpsUrl = z.url({ protocol: /^https$/, error: 'must be a URL that begins with https://' });
+const wholeNumber = (from: number, to: number) => {
+  const rule = `must be a whole number from ${from} to ${to}`;
+  return z.int(rule).min(from, rule).max(to, rule);
+};
+
+const CellSettings = z
+  .strictObject({
+    /** Where the cell stands, and with it all its data. */
+    awsRegion: z
+      .string('must be an AWS region')
+      .regex(AWS_REGION, 'must be an AWS region such as eu-central-1'),
+    /** The ordering service in this API region. */
+    upstream: z.strictObject({
+      baseUrl: httpsUrl,
+      authUrl: httpsUrl,
+      realm: z.string('must be the name of the realm').min(1, 'must be the name of the realm'),
+    }),
+    /** Where the cell's HTTP API is reached; events name their schema under it. */
+    publicUrl: httpsUrl,
+    /** Whether there is a second topic, for subscribers that a FIFO topic can't have: e-mail, SMS, Lambda, HTTP. */
+    standardTopic: z.boolean('must be true or false').default(false),
+    /** Who is told of alarms by e-mail. Others subscribe to the cell's ops topic. */
+    opsEmail: z.email('must be an e-mail address').optional(),
+    /**
+     * Whether the cell has a KMS key of its own, of which the AWS account disposes. It costs $1 a month and by the call; without
+     * it everything is encrypted all the same, with keys of AWS.
+     */
+    customerKey: z.boolean('must be true or false').default(false),
+    /**
+     * A state table that is there already, instead of one that the stack makes: restored from a backup, or kept of an earlier
+     * stack. The steps are in docs/deploying.md.
+     */
+    stateTable: z
+      .strictObject({
+        name: z.string('must be the name of a table').regex(/^[\w.-]{3,255}$/, 'must be the name of a table'),
+        streamArn: z
+          .string(STREAM_RULE)
+          .regex(/^arn:[^:]+:dynamodb:[^:]+:\d{12}:table\/[^/]+\/stream\/.+$/, STREAM_RULE),
+        /** When it was restored. Logs that began before take nothing until the operator has renewed them. */
+        restoredAt: z.iso.datetime('must be an instant such as 2026-03-02T08:00:00Z').optional(),
+      })
+      .optional(),
+  })
+  .superRefine(({ awsRegion, stateTable }, context) => {
+    const fail = (field: string, message: string) =>
+      context.addIssue({ code: 'custom', path: ['stateTable', field], message });
+    if (!stateTable) return;
+    const [, , , region, , table] = stateTable.streamArn.split(':');
+    if (region !== awsRegion || table?.split('/')[1] !== stateTable.name) {
+      fail('streamArn', `must be that of the stream of ${stateTable.name} in ${awsRegion}`);
+    }
+    // Epochs begin now: a bound that lies ahead would refuse those of accounts that are registered until then.
+    if (stateTable.restoredAt !== undefined && Date.parse(stateTable.restoredAt) > Date.now()) {
+      fail('restoredAt', 'must not be in the future');
+    }
+  });
 
 const StageSettings = z.strictObject({
   /** Part of names: of stacks, secrets and the topic. */
-  stage: z.string().regex(/^[a-z][a-z0-9]{1,15}$/),
+  stage: z
+    .string('must be the name of the stage')
+    .regex(/^[a-z][a-z0-9]{1,15}$/, 'must be 2–16 lower-case letters and digits, beginning with a letter'),
   /** Guards table and stack against deletion. */
-  protected: z.boolean(),
+  protected: z.boolean('must be true or false'),
   /** How long events stay in the logs of accounts. */
-  eventRetentionDays: z.int().min(7).max(365),
+  eventRetentionDays: wholeNumber(7, 365),
   /**
    * How long the FIFO topic keeps messages for subscribers that come late; null: not at all. A topic that keeps any can't
    * be deleted, nor can the stack, before the archive is given up by hand.
    */
-  topicArchiveDays: z.int().min(1).max(365).nullable().default(30),
-  logRetention: z.enum(RetentionDays),
+  topicArchiveDays: wholeNumber(1, 365).nullable().default(30),
+  logRetention: z.enum(RetentionDays, 'must be one of RetentionDays'),
   /** Invocations of pollAccount side by side; each polls up to ten accounts. */
-  pollConcurrency: z.int().min(2).max(1000),
+  pollConcurrency: wholeNumber(2, 1000),
   /** Invocations of drainSink side by side; each drains up to five sinks. */
-  drainConcurrency: z.int().min(2).max(1000),
+  drainConcurrency: wholeNumber(2, 1000),
   api: z.strictObject({
-    requestsPerSecond: z.int().positive(),
-    burst: z.int().positive(),
+    requestsPerSecond: wholeNumber(1, 10_000),
+    burst: wholeNumber(1, 5000),
     /** After this time a stream ends, and its client resumes: one that has gone is paid for until then. */
-    streamSeconds: z.int().min(60).max(840).default(300),
+    streamSeconds: wholeNumber(60, 840).default(300),
     /** How many streams and waiting long polls a key may have at the same time. */
-    streamsPerKey: z.int().min(1).max(MAX_SLOTS_PER_KEY).default(20),
+    streamsPerKey: wholeNumber(1, MAX_SLOTS_PER_KEY).default(20),
     /**
      * Streams and long polls hold an invocation while they wait. The reserve caps them all together, so that they can't take
      * what polling needs. It comes off the AWS account's limit, of which a new account has too little: then null, for no
      * reserve and no cap but the one per key.
      */
-    liveConcurrency: z.int().positive().nullable(),
+    liveConcurrency: wholeNumber(1, 10_000).nullable(),
     /**
      * A web ACL in front: AWS's common rules, known bad inputs, a rate per address. It costs $8 a month and $0.60 per million
      * requests, and every request has to show a key anyway; so it is for APIs that strangers find.
      */
-    waf: z.boolean().default(false),
+    waf: z.boolean('must be true or false').default(false),
   }),
+  /** A cell for each API region that is served. One that is taken out here leaves its stack, and all data, where they are. */
   cells: z.partialRecord(ApiRegion, CellSettings),
 });
 
@@ -67,8 +116,33 @@ export type CellSettings = z.infer<typeof CellSettings>;
 /** The settings of one stage. */
 export type StageSettings = z.infer<typeof StageSettings>;
 
+/** The settings can't be used. The message is one sentence that names the stage, the path and what would be right. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+}
+
+/** Checks the settings of all stages. Throws {@link SettingsError} about the first thing that is wrong. */
+export function parseStages(raw: readonly unknown[]): readonly StageSettings[] {
+  const result = z.array(StageSettings).superRefine(refuseTwins).safeParse(raw, { reportInput: true });
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const [at] = issue?.path ?? [];
+  const name = (raw[Number(at)] as { stage?: unknown } | undefined)?.stage;
+  const path = issue?.path.slice(1) ?? [];
+  const sentence = sentenceOf(issue && { ...issue, path }, 'A stage');
+  const of = typeof name === 'string' ? ` (stage ${name})` : '';
+  throw new SettingsError(`infra/settings.ts: ${sentence}${of}.`, { cause: result.error });
+}
+
+/** Names are made of stage and region, so two stages of one name would be the same stacks. */
+function refuseTwins(all: readonly StageSettings[], context: z.RefinementCtx): void {
+  const names = all.map(({ stage }) => stage);
+  const twin = names.findIndex((name, at) => names.indexOf(name) !== at);
+  if (twin >= 0) context.addIssue({ code: 'custom', path: [twin, 'stage'], message: 'must be there once' });
+}
+
 /** All stages. The addresses of the ordering service are placeholders until a deployment fills in its own. */
-export const stages: readonly StageSettings[] = z.array(StageSettings).parse([
+export const stages: readonly StageSettings[] = parseStages([
   {
     stage: 'dev',
     protected: false,

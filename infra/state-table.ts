@@ -1,4 +1,4 @@
-import { RemovalPolicy } from 'aws-cdk-lib';
+import { RemovalPolicy, Stack } from 'aws-cdk-lib';
 import {
   AttributeType,
   Billing,
@@ -52,22 +52,39 @@ type Action =
  */
 export class StateTable extends Construct {
   readonly name: string;
-  /** For the event source of the stream. */
   readonly table: ITableV2;
   readonly #cell: Cell;
 
   constructor(scope: Construct, id: string, cell: Cell) {
     super(scope, id);
-    const table = new TableV2(this, 'Table', {
+    const { stateTable } = cell.cell;
+    this.table = stateTable ? this.#existing(stateTable.name, stateTable.streamArn) : this.#made(cell);
+    this.name = this.table.tableName;
+    this.#cell = cell;
+  }
+
+  #made({ stage }: Cell): ITableV2 {
+    return new TableV2(this, 'Table', {
       ...tableProps(stateSchema),
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
       dynamoStream: StreamViewType.NEW_IMAGE,
-      deletionProtection: cell.stage.protected,
+      deletionProtection: stage.protected,
       removalPolicy: RemovalPolicy.RETAIN,
     });
-    this.table = table;
-    this.name = table.tableName;
-    this.#cell = cell;
+  }
+
+  /** A table that the settings name: restored from a backup, or left of an earlier stack. The one made before stays, unused. */
+  #existing(tableName: string, tableStreamArn: string): ITableV2 {
+    const tableArn = Stack.of(this).formatArn({
+      service: 'dynamodb',
+      resource: 'table',
+      resourceName: tableName,
+    });
+    return TableV2.fromTableAttributes(this, 'Existing', {
+      tableArn,
+      tableStreamArn,
+      globalIndexes: Object.keys(stateSchema.indexes),
+    });
   }
 
   /** The exact partitions of the wake marks. */
@@ -80,13 +97,14 @@ export class StateTable extends Construct {
    * makes the built-in sinks, one of which starts where the logs of all accounts stand.
    */
   grantTicking(fn: CellFunction): void {
-    const { cell, accounts, status, index, cursors, sinks } = this.#partitions();
+    const { cell, accounts, status, index, log, cursors, sinks } = this.#partitions();
     this.#allow(fn, ['Query'], [...this.wakePartitions(), accounts, sinks]);
     this.#allow(fn, ['PutItem'], [cursors]);
     this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks]);
     // A write whose condition does not hold is read again.
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, index, cursors]);
-    this.#allow(fn, ['BatchGetItem'], [cursors]);
+    // Of the log, the events that have waited longest for a sink.
+    this.#allow(fn, ['BatchGetItem'], [cursors, log]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);

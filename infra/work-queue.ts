@@ -1,18 +1,19 @@
 import { Duration, Validations } from 'aws-cdk-lib';
-import { Alarm, ComparisonOperator, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
 import { SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import { Queue, QueueEncryption } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 import type { EnvName } from '../functions/env.ts';
 import type { CellFunction } from './cell-function.ts';
 
-/** A queue that only keeps what could not be done, with an alarm on there being any. */
+/** A queue that only keeps what could not be done; that there is any is alarming. */
 export class DeadLetters extends Construct {
   readonly queue: Queue;
+  /** What the alarm tells: what lies here, and what becomes of it. */
+  readonly meaning: string;
 
-  /** `meaning` is what the alarm tells: what lies here, and what becomes of it. */
   constructor(scope: Construct, id: string, meaning: string) {
     super(scope, id);
+    this.meaning = meaning;
     this.queue = new Queue(this, 'Queue', {
       encryption: QueueEncryption.SQS_MANAGED,
       enforceSSL: true,
@@ -23,14 +24,6 @@ export class DeadLetters extends Construct {
       reason:
         'This queue is where failures end: of another queue, or of an event source, which the rule can’t see.',
     });
-    new Alarm(this, 'Alarm', {
-      alarmDescription: meaning,
-      metric: this.queue.metricApproximateNumberOfMessagesVisible({ period: Duration.minutes(1) }),
-      threshold: 1,
-      evaluationPeriods: 1,
-      comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      treatMissingData: TreatMissingData.NOT_BREACHING,
-    });
   }
 }
 
@@ -39,6 +32,8 @@ interface Props {
   readonly consumerTimeout: Duration;
   /** Messages of one invocation. */
   readonly batchSize: number;
+  /** How long messages are gathered for an invocation; absent: not at all. */
+  readonly batching?: Duration;
   /** Invocations side by side. Not a reserve on the function: that would throttle, and good messages would be dead letters. */
   readonly maxConcurrency: number;
   /** How often a message is received before it is a dead letter. */
@@ -52,24 +47,26 @@ interface Props {
 
 /** A queue of work, its consumer, and what becomes of messages that fail. */
 export class WorkQueue extends Construct {
-  readonly #queue: Queue;
+  readonly queue: Queue;
+  readonly dead: DeadLetters;
   readonly #urlEnv: EnvName;
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const dead = new DeadLetters(this, 'Dead', props.deadMeans);
+    this.dead = new DeadLetters(this, 'Dead', props.deadMeans);
     this.#urlEnv = props.urlEnv;
-    this.#queue = new Queue(this, 'Queue', {
+    this.queue = new Queue(this, 'Queue', {
       encryption: QueueEncryption.SQS_MANAGED,
       enforceSSL: true,
       retentionPeriod: props.retention,
       // A message must not come back while its work may still be going on.
       visibilityTimeout: props.consumerTimeout.plus(Duration.seconds(30)),
-      deadLetterQueue: { queue: dead.queue, maxReceiveCount: props.maxReceiveCount },
+      deadLetterQueue: { queue: this.dead.queue, maxReceiveCount: props.maxReceiveCount },
     });
     props.consumer.addEventSource(
-      new SqsEventSource(this.#queue, {
+      new SqsEventSource(this.queue, {
         batchSize: props.batchSize,
+        ...(props.batching === undefined ? {} : { maxBatchingWindow: props.batching }),
         maxConcurrency: props.maxConcurrency,
         reportBatchItemFailures: true,
       }),
@@ -78,7 +75,7 @@ export class WorkQueue extends Construct {
 
   /** May send, and knows where to. */
   grantSend(fn: CellFunction): void {
-    this.#queue.grant(fn, 'sqs:SendMessage');
-    fn.set(this.#urlEnv, this.#queue.queueUrl);
+    this.queue.grant(fn, 'sqs:SendMessage');
+    fn.set(this.#urlEnv, this.queue.queueUrl);
   }
 }

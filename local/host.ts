@@ -33,7 +33,7 @@ import { createWebhookSink } from '../shared/sinks/webhook.ts';
 import type { AccountRef } from '../shared/table/schema.ts';
 import { cellLog, keys, sinkPk } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
-import { claimDue, listAccounts, registerAccount } from '../shared/tracking/accounts.ts';
+import { breakClaim, claimDue, listAccounts, registerAccount } from '../shared/tracking/accounts.ts';
 import { createConnector } from '../shared/tracking/connect.ts';
 import { type PollReport, pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/work.ts';
@@ -50,7 +50,7 @@ export interface HostOptions {
   readonly sns?: { readonly client: SNSClient; readonly topicArns: Readonly<Record<string, string>> };
   /** What `dataschema` of events starts with. */
   readonly publicUrl: string;
-  /** Nobody else works on this table, so a lease that is still held is one of a process that was killed. */
+  /** Nobody else works on this table, so a lease or a claim that is still held is one of a process that was killed. */
   readonly exclusive?: boolean;
   /** Timings that the configuration file does not hold. */
   readonly settings?: Partial<TrackingSettings>;
@@ -288,6 +288,7 @@ async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
     for (const { id, pollIntervalSeconds } of declared) {
       const account = { region, account: id, secretRef: id, pollIntervalSeconds, paused: false };
       await registerAccount(table, log, account, { now, epoch: newEpoch(now) });
+      if (options.exclusive) await breakClaim(table, account, now);
     }
     for (const account of known) {
       if (!declared.some(({ id }) => id === account.account)) {

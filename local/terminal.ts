@@ -93,6 +93,8 @@ function describe(event: JobEvent): string {
       return `${Number(data.suspected) + Number(data.contradictory)} jobs seem to be gone; not believed until they are back or an operator confirms`;
     case 'account.resumed':
       return `was ${plain(data.was)}; by ${plain(data.by)}`;
+    case 'account.restored':
+      return `goes on after ${plain(data.after)}`;
     case 'account.baselined':
       return `${data.openJobs} open jobs known; changes are announced from here on`;
     case 'status.discovered':

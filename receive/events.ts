@@ -308,6 +308,14 @@ export interface EventDataByType {
     was: 'quarantined' | 'identity_mismatch';
     by: 'itself' | 'operator';
   };
+  /** The account’s log was restored from a backup: what was said after `after` before that is forgotten, and as far as it still holds it is said again. Read the jobs anew. */
+  'account.restored': {
+    account: string;
+    region: string;
+    observed?: Partial<Observed>;
+    /** The cursor of the last event that is left of those before. */
+    after: string;
+  };
   /** A status name not seen before in this account. */
   'status.discovered': {
     account: string;

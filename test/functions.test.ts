@@ -26,16 +26,16 @@ import {
   TOPIC_SINK,
 } from '../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
-import { createTelemetry, type Telemetry } from '../functions/telemetry.ts';
+import type { Telemetry } from '../functions/telemetry.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createEventLog, type LoggedEvent } from '../shared/log/log.ts';
 import { createSecretReader, SecretError } from '../shared/secrets.ts';
-import type { DrainReport } from '../shared/sinks/drain.ts';
 import { type DeliveryOutcome, listSinks, registerSink, type SinkRecord } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { keys } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
-import { registerAccount } from '../shared/tracking/accounts.ts';
+import { registerAccount, schedule } from '../shared/tracking/accounts.ts';
+import type { PollReport } from '../shared/tracking/poll.ts';
 import { createRig, START } from './support/rig.ts';
 
 const TOPIC = 'arn:aws:sns:us-east-1:111122223333:jobwire-test-us-events.fifo';
@@ -97,17 +97,105 @@ test('more accounts than one claim takes are all queued in one tick', async () =
   expect(cell.polls).toHaveLength(250);
 });
 
+test('a tick claims what falls due before the next one, however late that comes, and nothing twice', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('now', 'soon', 'later');
+  await cell.dueIn('soon', 119);
+  await cell.dueIn('later', 240);
+  await cell.tick();
+  expect(cell.polls).toEqual([
+    { account: 'now', dueAt: START },
+    { account: 'soon', dueAt: START + 119_000 },
+  ]);
+  cell.pass(119);
+  await cell.tick();
+  expect(cell.polls.slice(2)).toEqual([{ account: 'later', dueAt: START + 240_000 }]);
+});
+
 test('a poll that was claimed and then lost comes back when its claim has run out, not before', async () => {
   const cell = await createCell();
-  await cell.addAccounts('a');
+  await cell.addAccounts('a', 'b');
+  await cell.dueIn('b', 100);
   cell.pollQueue.mockRejectedValueOnce(new Error('The queue took no messages.'));
   await expect(cell.tick()).rejects.toThrow('The queue took no messages.');
+  await cell.tick();
+  expect([...cell.polls, ...cell.lonePolls]).toEqual([]);
+  // Told ahead like any other.
   cell.pass(CLAIM_SECONDS - 1);
   await cell.tick();
-  expect(cell.polls).toEqual([]);
-  cell.pass(2);
+  expect([...cell.polls, ...cell.lonePolls]).toEqual([
+    { account: 'a', dueAt: START + CLAIM_SECONDS * 1000 },
+    { account: 'b', dueAt: START + (100 + CLAIM_SECONDS) * 1000 },
+  ]);
+});
+
+test('an account whose last claim nobody reported on is polled alone, until its poll reports', async () => {
+  const rig = await createRig({ pollIntervalSeconds: 60 });
+  const cell = await createCell({ table: rig.table });
+  const { handler } = createPolling(rig);
+  const turn = async (): Promise<string[]> => {
+    cell.polls.length = 0;
+    cell.lonePolls.length = 0;
+    await cell.tick();
+    return [...cell.polls.map(() => 'with others'), ...cell.lonePolls.map(() => 'alone')];
+  };
+  expect(await turn()).toEqual(['with others']);
+  // No poll: its process died.
+  for (let time = 0; time < 2; time += 1) {
+    cell.pass(CLAIM_SECONDS);
+    expect(await turn()).toEqual(['alone']);
+  }
+  await handler(sqsEvent(...cell.lonePolls), context);
+  cell.pass(60);
+  expect(await turn()).toEqual(['with others']);
+  expect(cell.reports.tick.map(({ alone }) => alone)).toEqual([0, 1, 1, 0]);
+});
+
+test('an account that is paused while its poll is on its way is not polled; resumed, it is polled like any other', async () => {
+  const rig = await createRig();
+  const cell = await createCell({ table: rig.table });
+  const { handler, reports } = createPolling(rig);
+  const register = (paused: boolean) =>
+    registerAccount(rig.table, rig.log, { ...accountOf('acme'), paused }, { now: START, epoch: 'e1' });
   await cell.tick();
-  expect(cell.polls).toEqual([{ account: 'a' }]);
+  await register(true);
+  await handler(sqsEvent(...cell.polls), context);
+  expect(reports.poll).toMatchObject([{ outcome: 'skipped', problem: 'The account is paused.' }]);
+  cell.pass(CLAIM_SECONDS);
+  await cell.tick();
+  expect(cell.polls).toHaveLength(1);
+  await register(false);
+  await cell.tick();
+  expect([cell.polls.length, cell.lonePolls.length]).toEqual([2, 0]);
+});
+
+test('when very many polls never reported, it is not for an account: most are polled with others again', async () => {
+  const cell = await createCell();
+  await cell.addAccounts(...Array.from({ length: 200 }, (_, at) => `account-${at}`));
+  await cell.tick();
+  cell.polls.length = 0;
+  cell.pass(CLAIM_SECONDS);
+  await cell.tick();
+  expect([cell.polls.length, cell.lonePolls.length]).toEqual([150, 50]);
+});
+
+test('two ticks at once claim each account once', async () => {
+  const cell = await createCell();
+  const accounts = Array.from({ length: 60 }, (_, at) => `account-${at}`);
+  await cell.addAccounts(...accounts);
+  await Promise.all([cell.tick(), cell.tick()]);
+  expect(cell.polls.map(({ account }) => account).sort()).toEqual(accounts.sort());
+  expect(cell.lonePolls).toEqual([]);
+});
+
+test('a tick whose queue fails claims no more than was under way', async () => {
+  const cell = await createCell();
+  await cell.addAccounts(...Array.from({ length: 200 }, (_, at) => `account-${at}`));
+  cell.pollQueue.mockRejectedValue(new Error('The queue took no messages.'));
+  await expect(cell.tick()).rejects.toThrow('The queue took no messages.');
+  cell.pollQueue.mockImplementation(async (messages) => void cell.polls.push(...messages));
+  await cell.tick();
+  expect(cell.polls).toHaveLength(150);
 });
 
 test('trouble with sinks does not keep accounts from being polled', async () => {
@@ -116,7 +204,7 @@ test('trouble with sinks does not keep accounts from being polled', async () => 
   cell.drainQueue.mockRejectedValue(new Error('The queue took no messages.'));
   await cell.grow('a');
   await expect(cell.tick()).rejects.toThrow('The queue took no messages.');
-  expect(cell.polls).toEqual([{ account: 'a' }]);
+  expect(cell.polls).toMatchObject([{ account: 'a' }]);
   expect(cell.reports.tick).toMatchObject([{ claimed: 1, wakes: 0, drains: 0 }]);
 });
 
@@ -400,7 +488,7 @@ test('a poll message is one poll with one report', async () => {
   const rig = await createRig();
   rig.upstream.createJob({});
   const { handler, reports } = createPolling(rig);
-  const answer = await handler(sqsEvent({ account: 'acme' }), context);
+  const answer = await handler(sqsEvent({ account: 'acme', dueAt: START }), context);
   expect(reports.fault).toEqual([]);
   expect(answer).toEqual({ batchItemFailures: [] });
   expect(reports.poll).toMatchObject([
@@ -408,15 +496,23 @@ test('a poll message is one poll with one report', async () => {
   ]);
 });
 
+test('how late a poll began is told with it; one that is early by a clock’s difference is not late', async () => {
+  const rig = await createRig();
+  const { handler, reports } = createPolling(rig);
+  for (const dueAt of [START - 2_500, START + 40])
+    await handler(sqsEvent({ account: 'acme', dueAt }), context);
+  expect(reports.poll.map(({ lagMs }) => lagMs)).toEqual([2_500, 0]);
+});
+
 test('a poll message that comes twice says nothing twice', async () => {
   const rig = await createRig();
   const { handler, reports } = createPolling(rig);
-  await handler(sqsEvent({ account: 'acme' }), context);
+  await handler(sqsEvent({ account: 'acme', dueAt: START }), context);
   await rig.fresh();
   rig.pass(60);
   const job = rig.upstream.createJob({});
-  await handler(sqsEvent({ account: 'acme' }, { account: 'acme' }), context);
-  await handler(sqsEvent({ account: 'acme' }), context);
+  await handler(sqsEvent({ account: 'acme', dueAt: START }, { account: 'acme', dueAt: START }), context);
+  await handler(sqsEvent({ account: 'acme', dueAt: START }), context);
   expect((await rig.fresh()).filter(({ type }) => type === 'job.created')).toMatchObject([
     { subject: `jobs/${job}` },
   ]);
@@ -426,7 +522,11 @@ test('a poll message that comes twice says nothing twice', async () => {
 test('messages fail alone: one that is not understood does not keep the others from being polled', async () => {
   const rig = await createRig();
   const { handler, reports } = createPolling(rig);
-  const event = sqsEvent({ account: 'acme' }, { nonsense: true }, { account: 'nobody' });
+  const event = sqsEvent(
+    { account: 'acme', dueAt: START },
+    { nonsense: true },
+    { account: 'nobody', dueAt: START },
+  );
   for (const record of event.Records.slice(1, 2)) record.body = '{"account":';
   expect(await handler(event, context)).toEqual({ batchItemFailures: [{ itemIdentifier: 'message-1' }] });
   expect(reports.poll.map(({ account, outcome }) => [account, outcome]).sort()).toEqual([
@@ -436,17 +536,41 @@ test('messages fail alone: one that is not understood does not keep the others f
   expect(reports.fault).toMatchObject([{ ids: { messageId: 'message-1' } }]);
 });
 
+test('an account whose poll hangs keeps no other of its batch from committing and reporting', async () => {
+  const rig = await createRig();
+  await registerAccount(rig.table, rig.log, accountOf('stuck'), { now: START, epoch: 'e1' });
+  const stuck = Promise.withResolvers<never>();
+  const reported = Promise.withResolvers<void>();
+  const { telemetry } = recordTelemetry();
+  const connect: typeof rig.deps.connect = (account) =>
+    account.account === 'stuck' ? stuck.promise : rig.deps.connect(account);
+  const handler = createPollAccountHandler({
+    region: 'us',
+    polling: { ...rig.deps, connect },
+    telemetry: { ...telemetry, poll: ({ account }) => account === 'acme' && reported.resolve() },
+  });
+  const batch = ['stuck', 'acme'].map((account) => ({ account, dueAt: START }));
+  const answer = handler(sqsEvent(...batch), context);
+  await reported.promise;
+  expect((await rig.fresh()).map(({ type }) => type)).toEqual(['account.baselined']);
+  expect((await rig.status()).nextPollAt).toBeGreaterThan(START);
+  stuck.reject(new Error('It never came.'));
+  expect(await answer).toEqual({ batchItemFailures: [] });
+});
+
 test('a fault fails its message, a poll that fails upstream does not', async () => {
   const rig = await createRig();
   const { handler: broken } = createPolling(rig, {
     get: () => Promise.reject(new Error('The table could not get.')),
   });
-  expect(await broken(sqsEvent({ account: 'acme' }), context)).toEqual({
+  expect(await broken(sqsEvent({ account: 'acme', dueAt: START }), context)).toEqual({
     batchItemFailures: [{ itemIdentifier: 'message-0' }],
   });
   await rig.sandbox.stop();
   const { handler, reports } = createPolling(rig);
-  expect(await handler(sqsEvent({ account: 'acme' }), context)).toEqual({ batchItemFailures: [] });
+  expect(await handler(sqsEvent({ account: 'acme', dueAt: START }), context)).toEqual({
+    batchItemFailures: [],
+  });
   expect(reports.poll).toMatchObject([{ outcome: 'failed' }]);
 });
 
@@ -521,6 +645,17 @@ test('messages are sent ten at a time, and one that was refused is an error', as
   );
 });
 
+test('a message waits in the queue until its time, which is never early; what is late is not kept at all', async () => {
+  const entries: { DelaySeconds?: number }[] = [];
+  const client = fake<SQSClient>(async ({ input }) => {
+    entries.push(...(input as { Entries: typeof entries }).Entries);
+    return {};
+  });
+  const send = createSend<{ inMs: number }>(client, 'https://sqs.example/queue', ({ inMs }) => inMs);
+  await send([-5_000, 0, 1, 999, 1_001, 130_000, 5_000_000].map((inMs) => ({ inMs })));
+  expect(entries.map(({ DelaySeconds }) => DelaySeconds)).toEqual([undefined, undefined, 1, 1, 2, 130, 900]);
+});
+
 // Secrets
 
 test('a secret is read once for all who ask, until it is old; the version is the secret’s', async () => {
@@ -582,96 +717,36 @@ test('a secret that could not be read is asked for again the next time', async (
   expect(await secrets.readText('api-key')).toBe('the-key-of-this-test');
 });
 
-// Telemetry
-
-test('metrics have the cell as their only dimension; accounts stand in the log line', () => {
-  const lines: string[] = [];
-  const write = vi.spyOn(process.stdout, 'write').mockImplementation((line) => lines.push(String(line)) > 0);
-  try {
-    const telemetry = createTelemetry('poll-account', { stage: 'test', region: 'us' });
-    telemetry.poll({
-      region: 'us',
-      account: 'acme',
-      outcome: 'complete',
-      pages: 1,
-      openJobs: 3,
-      unread: 1,
-      unreadInSweep: 0,
-      changedJobs: 1,
-      events: 2,
-      looks: 0,
-      looksLeft: 0,
-      requests: 2,
-      ms: 40,
-    });
-    void telemetry.counting.after?.({} as never);
-  } finally {
-    write.mockRestore();
-  }
-  const [line, metrics] = lines.map((text) => JSON.parse(text));
-  expect(line).toMatchObject({ message: 'poll', account: 'acme', events: 2, unread: 1, cell: 'test-us' });
-  expect(metrics).toMatchObject({ cell: 'test-us', PollsComplete: 1, EventsCommitted: 2 });
-  expect(metrics._aws.CloudWatchMetrics).toMatchObject([{ Namespace: 'Jobwire', Dimensions: [['cell']] }]);
-  expect(JSON.stringify(metrics)).not.toContain('acme');
-});
-
-test('what became of events that were not simply delivered is counted per cell, and only when there was any', () => {
-  const lines: string[] = [];
-  const writes = [process.stdout, process.stderr].map((stream) =>
-    vi.spyOn(stream, 'write').mockImplementation((line) => lines.push(String(line)) > 0),
-  );
-  const nothing = { delivered: 0, skipped: 0, failed: 0, parked: 0, dead: 0, lost: 0, unlogged: 0 };
-  try {
-    const telemetry = createTelemetry('drain-sink', { stage: 'test', region: 'us' });
-    const drain = (report: Partial<DrainReport>) => {
-      telemetry.drain({ region: 'us', sink: 'erp', outcome: 'drained', ...nothing, ...report });
-      void telemetry.counting.after?.({} as never);
-    };
-    drain({ delivered: 3 });
-    const parts = { failed: 2, parked: 4, dead: 1, lost: 5, unlogged: 6 };
-    drain({ ...parts, outcome: 'disabled', problem: 'The endpoint answered 410.' });
-  } finally {
-    for (const write of writes) write.mockRestore();
-  }
-  const [calm, calmMetrics, line, metrics] = lines.map((text) => JSON.parse(text));
-  expect(calm).toMatchObject({ message: 'drain', level: 'INFO', sink: 'erp', delivered: 3, lost: 0 });
-  const names = calmMetrics._aws.CloudWatchMetrics[0].Metrics.map(({ Name }: { Name: string }) => Name);
-  expect(names).toEqual(['Deliveries', 'DeliveryFailures']);
-  expect(line).toMatchObject({
-    ...{ message: 'drain', level: 'WARN', sink: 'erp', outcome: 'disabled' },
-    ...{ failed: 2, parked: 4, dead: 1, lost: 5, unlogged: 6, problem: 'The endpoint answered 410.' },
-  });
-  expect(metrics).toMatchObject({
-    ...{ cell: 'test-us', DeliveryFailures: 2, EventsParked: 4, EventsDead: 1, EventsLost: 5 },
-    ...{ DeliveriesUnlogged: 6, SinksDisabled: 1 },
-  });
-  expect(metrics._aws.CloudWatchMetrics).toMatchObject([{ Dimensions: [['cell']] }]);
-  expect(JSON.stringify(metrics)).not.toContain('erp');
-});
-
 // Support
 
-type Reports = { [K in 'operate' | 'tick' | 'poll' | 'drain']: Parameters<Telemetry[K]>[0][] } & {
+type Reports = { [K in 'operate' | 'tick' | 'drain' | 'attempt']: Parameters<Telemetry[K]>[0][] } & {
+  poll: (PollReport & { lagMs: number })[];
   fault: { message: string; cause: unknown; ids: object | undefined }[];
 };
 
 function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
-  const reports: Reports = { operate: [], tick: [], poll: [], drain: [], fault: [] };
+  const reports: Reports = { operate: [], tick: [], poll: [], drain: [], attempt: [], fault: [] };
   const telemetry: Telemetry = {
     operate: (report) => reports.operate.push(report),
     tick: (report) => reports.tick.push(report),
-    poll: (report) => reports.poll.push(report),
+    poll: (report, late) => reports.poll.push({ ...report, ...late }),
     drain: (report) => reports.drain.push(report),
+    attempt: (attempt) => reports.attempt.push(attempt),
     fault: (message, cause, ids) => reports.fault.push({ message, cause, ids }),
   };
   return { telemetry, reports };
 }
 
+interface Poll {
+  readonly account: string;
+  readonly dueAt: number;
+}
+
 /** The parts of a cell around one in-memory table, with a clock that stands still unless it is ticking. */
-async function createCell(options: { readonly ticking?: boolean } = {}) {
+async function createCell(options: { readonly ticking?: boolean; readonly table?: Table } = {}) {
   let clock = START;
   const now = () => (options.ticking ? ++clock : clock);
-  const memory = createMemoryTable();
+  const memory = options.table ?? createMemoryTable();
   let refuse: (key: { pk: string; sk: string }) => boolean = () => false;
   const table: Table = {
     ...memory,
@@ -686,11 +761,12 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
     schemaBaseUrl: 'https://us.jobwire.example',
   });
   const { telemetry, reports } = recordTelemetry();
-  const polls: { account: string }[] = [];
+  const polls: Poll[] = [];
+  const lonePolls: Poll[] = [];
   const drains: { sink: string }[] = [];
   const delivered: LoggedEvent[] = [];
   let onDelivery: () => unknown = () => undefined;
-  const pollQueue = vi.fn(async (messages: readonly { account: string }[]) => void polls.push(...messages));
+  const pollQueue = vi.fn(async (messages: readonly Poll[]) => void polls.push(...messages));
   const drainQueue = vi.fn(async (messages: readonly { sink: string }[]) => void drains.push(...messages));
   const ticking = {
     region: 'us',
@@ -698,6 +774,7 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
     log: eventLog,
     topicArn: TOPIC,
     sendPolls: pollQueue,
+    sendLonePolls: async (messages: readonly Poll[]) => void lonePolls.push(...messages),
     sendDrains: drainQueue,
     telemetry,
     now,
@@ -730,6 +807,7 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
     table,
     reports,
     polls,
+    lonePolls,
     drains,
     delivered,
     pollQueue,
@@ -749,6 +827,10 @@ async function createCell(options: { readonly ticking?: boolean } = {}) {
       for (const account of accounts) {
         await registerAccount(table, eventLog, accountOf(account), { now: clock, epoch: 'e1' });
       }
+    },
+    async dueIn(account: string, seconds: number): Promise<void> {
+      const ref = { region: 'us', account };
+      await table.write({ update: keys.status(ref), set: schedule(ref, clock + seconds * 1000) });
     },
     async addSink(sink: Partial<SinkRecord> & { id: string }): Promise<void> {
       const record = {

@@ -1,4 +1,5 @@
 /** The local host as a whole: declared endpoints and those that people make, on an embedded DynamoDB and real sockets. */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,6 +10,7 @@ import { type Host, startHost } from '../local/host.ts';
 import { startSandbox } from '../local/sandbox/server.ts';
 import { createWorld } from '../local/sandbox/world.ts';
 import { type Config, ConfigError, parseConfig } from '../shared/config.ts';
+import { createEventLog } from '../shared/log/log.ts';
 import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
 import {
   createEndpoint,
@@ -19,6 +21,7 @@ import {
 } from '../shared/sinks/endpoints.ts';
 import { readReplay, startReplay } from '../shared/sinks/replays.ts';
 import { newSigningSecret } from '../shared/sinks/signing-secrets.ts';
+import { claimDue, registerAccount } from '../shared/tracking/accounts.ts';
 import { startTestDynamo } from './support/tables.ts';
 
 const open: (() => unknown)[] = [];
@@ -142,6 +145,25 @@ test('a declared endpoint gets what it asked for, with its own headers, signed b
     entries.every(({ outcome, status, cause }) => `${outcome} ${status} ${cause}` === 'delivered 204 live'),
   ).toBe(true);
   expect(faults).toEqual([]);
+});
+
+test('an account whose poll died with the process before is polled at once, and not when its claim has run out', async () => {
+  const { table, receivers, start } = await setUp((url) => [
+    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['account.*'] },
+  ]);
+  const account = {
+    region: 'us',
+    account: 'acme',
+    secretRef: 'acme',
+    pollIntervalSeconds: 60,
+    paused: false,
+  };
+  const log = createEventLog(table, { now: Date.now, newId: randomUUID, schemaBaseUrl: 'http://x.example' });
+  await registerAccount(table, log, account, { now: Date.now(), epoch: 'e1' });
+  const claim = { now: Date.now(), limit: 1, claimSeconds: 86_400 };
+  expect(await claimDue(table, 'us', claim)).toHaveLength(1);
+  await start();
+  await receivers.until(() => receivers.of('/erp').some(({ body }) => body.includes('account.baselined')));
 });
 
 test('an endpoint made while the host runs gets what comes, is pinged, rotated, replayed to, and is there after a restart', async () => {

@@ -87,6 +87,8 @@ const FUNCTIONS = {
 type FunctionName = keyof typeof FUNCTIONS;
 const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
 
+/** The topics that events go to, by logical id. */
+const EVENTS = /^Delivery/;
 /** The two tables, by logical id. */
 const STATE = /^State/;
 const HISTORY = /^History/;
@@ -162,19 +164,6 @@ describe('history table', () => {
     expect(table).not.toHaveProperty('StreamSpecification');
     expect(JSON.stringify(table)).not.toContain('"PointInTimeRecoveryEnabled":true');
   });
-
-  test('in production it outlives its stack, and nobody deletes it by accident; elsewhere it goes with its stack', () => {
-    for (const [name, policy, protectedAgainstDeletion] of [
-      ['jobwire-prod-us', 'Retain', true],
-      ['jobwire-dev-us', 'Delete', false],
-    ] as const) {
-      const [, table] = one('AWS::DynamoDB::GlobalTable', HISTORY, name);
-      expect(table.DeletionPolicy).toBe(policy);
-      expect(table.Properties.Replicas).toMatchObject([
-        { DeletionProtectionEnabled: protectedAgainstDeletion },
-      ]);
-    }
-  });
 });
 
 describe('stream filter', () => {
@@ -210,6 +199,7 @@ describe('stream filter', () => {
 describe('queues', () => {
   test.each([
     ['PollingPolls', 'PollingPollAccount'],
+    ['PollingLonePolls', 'PollingPollAccount'],
     ['DeliveryDrains', 'DeliveryDrainSink'],
   ])(
     '%s: a message stays hidden while its work may go on, and failures end in a queue that alarms',
@@ -221,32 +211,48 @@ describe('queues', () => {
       const [dead = ''] = redrive.deadLetterTargetArn['Fn::GetAtt'];
       expect(dead).not.toBe(id);
       const alarms = all('AWS::CloudWatch::Alarm').filter(([, { Properties }]) =>
-        JSON.stringify(Properties.Dimensions).includes(dead),
+        JSON.stringify(Properties.Dimensions ?? []).includes(dead),
       );
       expect(alarms).toMatchObject([[expect.anything(), { Properties: { Threshold: 1 } }]]);
     },
   );
 
   test('a failed poll is not delivered again, and one not begun within its claim is forgotten', () => {
-    const [, { Properties: polls }] = one('AWS::SQS::Queue', /^PollingPollsQueue/);
-    expect(polls).toMatchObject({
-      RedrivePolicy: { maxReceiveCount: 1 },
-      MessageRetentionPeriod: CLAIM_SECONDS,
-    });
+    for (const id of [/^PollingPollsQueue/, /^PollingLonePollsQueue/]) {
+      expect(one('AWS::SQS::Queue', id)[1].Properties).toMatchObject({
+        RedrivePolicy: { maxReceiveCount: 1 },
+        MessageRetentionPeriod: CLAIM_SECONDS,
+      });
+    }
     const [, { Properties: fn }] = one('AWS::Lambda::Function', FUNCTIONS.pollAccount.id);
     expect(Number(fn.Timeout)).toBeLessThan(CLAIM_SECONDS);
+  });
+
+  test('accounts are polled ten at a time, and suspects alone, each by the same function', () => {
+    const settings = (id: RegExp) => one('AWS::Lambda::EventSourceMapping', id)[1].Properties;
+    const polls = settings(/^PollingPollAccount.*PollingPollsQueue/);
+    const alone = settings(/^PollingPollAccount.*PollingLonePollsQueue/);
+    expect([polls, alone]).toMatchObject([
+      { BatchSize: 10, MaximumBatchingWindowInSeconds: 1, ScalingConfig: { MaximumConcurrency: 50 } },
+      { BatchSize: 1, ScalingConfig: { MaximumConcurrency: 10 } },
+    ]);
+    expect(alone.FunctionName).toEqual(polls.FunctionName);
+    expect(alone.EventSourceArn).not.toEqual(polls.EventSourceArn);
   });
 
   test('consumers are limited by their event source, never by a reserve that would throttle good messages', () => {
     for (const name of ['pollAccount', 'drainSink'] as const) {
       const [, { Properties: fn }] = one('AWS::Lambda::Function', FUNCTIONS[name].id);
       expect(fn).not.toHaveProperty('ReservedConcurrentExecutions');
-      const prefix = FUNCTIONS[name].id.source.replace(/\[.*$/, '').slice(1);
-      const [, { Properties: mapping }] = one('AWS::Lambda::EventSourceMapping', new RegExp(`^${prefix}`));
-      expect(mapping).toMatchObject({
-        ScalingConfig: { MaximumConcurrency: 50 },
-        FunctionResponseTypes: ['ReportBatchItemFailures'],
-      });
+      const prefix = new RegExp(FUNCTIONS[name].id.source.replace(/\[.*$/, ''));
+      const mappings = all('AWS::Lambda::EventSourceMapping').filter(([id]) => prefix.test(id));
+      expect(mappings.length).toBeGreaterThan(0);
+      for (const [, { Properties: mapping }] of mappings) {
+        expect(mapping).toMatchObject({
+          ScalingConfig: { MaximumConcurrency: expect.any(Number) },
+          FunctionResponseTypes: ['ReportBatchItemFailures'],
+        });
+      }
     }
   });
 });
@@ -254,7 +260,7 @@ describe('queues', () => {
 describe('topics', () => {
   test('the topic is FIFO under a name of its own that ends in .fifo; there is no other unless asked for', () => {
     for (const name of templates.keys()) {
-      const [, { Properties: topic }] = one('AWS::SNS::Topic', /./, name);
+      const [, { Properties: topic }] = one('AWS::SNS::Topic', EVENTS, name);
       expect(topic).toMatchObject({ FifoTopic: true, TopicName: `${name}-events.fifo` });
       expect(templates.get(name)?.findOutputs('StandardTopicArn')).toEqual({});
       expect(environmentOf('tick', name)).not.toHaveProperty('JOBWIRE_STANDARD_TOPIC_ARN');
@@ -262,19 +268,19 @@ describe('topics', () => {
   });
 
   test('in production the topic keeps messages for subscribers that come late; where a stack may be deleted it does not', () => {
-    const archive = (name: string) => one('AWS::SNS::Topic', /./, name)[1].Properties.ArchivePolicy;
+    const archive = (name: string) => one('AWS::SNS::Topic', EVENTS, name)[1].Properties.ArchivePolicy;
     expect(archive('jobwire-prod-us')).toEqual({ MessageRetentionPeriod: 30 });
     expect(archive('jobwire-dev-us')).toBeUndefined();
     for (const days of [1, 365]) {
       const template = cellWith({ stage: { topicArchiveDays: days } });
-      const [topic] = Object.values(template.findResources('AWS::SNS::Topic'));
+      const [[, topic] = []] = eventTopics(template);
       expect(topic?.Properties.ArchivePolicy).toEqual({ MessageRetentionPeriod: days });
     }
   });
 
   test('a standard topic, where a cell wants one, is published to by drains, named to the tick and told', () => {
     const template = cellWith({ cell: { standardTopic: true } });
-    const topics = Object.entries(template.findResources('AWS::SNS::Topic'));
+    const topics = eventTopics(template);
     expect(topics.map(([, { Properties }]) => Properties.TopicName).sort()).toEqual([
       'jobwire-prod-us-events-standard',
       'jobwire-prod-us-events.fifo',
@@ -308,10 +314,12 @@ describe('topics', () => {
     expect(publishing.map(([policy]) => policy)).toEqual([expect.stringMatching(/^DeliveryDrainSink/)]);
   });
 
-  test('nobody but their owner is let near the topics, and nobody without TLS', () => {
+  test('nobody but their owner is let near the topics of events, and nobody without TLS', () => {
     for (const template of [...templates.values(), cellWith({ cell: { standardTopic: true } })]) {
-      const topics = Object.keys(template.findResources('AWS::SNS::Topic'));
-      const policies = Object.values(template.findResources('AWS::SNS::TopicPolicy'));
+      const topics = eventTopics(template).map(([id]) => id);
+      const policies = Object.entries(template.findResources('AWS::SNS::TopicPolicy')).flatMap(
+        ([id, policy]) => (EVENTS.test(id) ? [policy] : []),
+      );
       expect(policies.flatMap(({ Properties }) => Properties.Topics as { Ref: string }[])).toEqual(
         topics.map((Ref) => ({ Ref })),
       );
@@ -519,10 +527,12 @@ describe('permissions', () => {
     const telemetry = {
       tick() {},
       drain() {},
+      attempt() {},
       fault: (_: string, cause: unknown) => expect.fail(String(cause)),
     };
     const context = { getRemainingTimeInMillis: () => 60_000 };
     const polls: { account: string }[] = [];
+    const lonePolls: { account: string }[] = [];
     const drains: { sink: string }[] = [];
     const sendDrains = async (messages: readonly { sink: string }[]) => void drains.push(...messages);
     const tick = createTickHandler({
@@ -530,6 +540,7 @@ describe('permissions', () => {
       topicArn: 'arn:aws:sns:us-east-1:111122223333:events.fifo',
       standardTopicArn: 'arn:aws:sns:us-east-1:111122223333:events-standard',
       sendPolls: async (messages) => void polls.push(...messages),
+      sendLonePolls: async (messages) => void lonePolls.push(...messages),
       sendDrains,
       telemetry,
     });
@@ -580,7 +591,10 @@ describe('permissions', () => {
     expect(drains).toContainEqual({ sink: TOPIC_SINK });
     rig.pass(60);
     await tick({}, context);
-    expect(polls).toEqual([{ account: 'acme' }]);
+    expect(polls.map(({ account }) => account)).toEqual(['acme', 'acme']);
+    rig.pass(CLAIM_SECONDS);
+    await tick({}, context);
+    expect(lonePolls, 'its poll never reported').toMatchObject([{ account: 'acme' }]);
     const message = { messageId: '1', body: JSON.stringify({ sink: TOPIC_SINK }) };
     for (let n = 0; n < 2; n += 1) {
       rig.pass(1);
@@ -672,6 +686,7 @@ describe('permissions', () => {
       draining: { ...rig.deps, table, log, deliveries },
       telemetry: {
         drain: (report) => void reports.push(report),
+        attempt() {},
         fault: (_, cause) => expect.fail(String(cause)),
       },
     });
@@ -765,6 +780,12 @@ describe('permissions', () => {
     await memory.write({ put: { ...keys.dead('us', 'erp', 'acme', 1), at: 0 } });
     await memory.write({ put: { ...keys.replay('us', 'erp', 'r1'), createdAt: 0 } });
     await done({ do: 'endpoints.delete', endpoint: 'erp' });
+    const restored = await createOperator({
+      table,
+      now: () => clock.now + 2000,
+      restoredAt: clock.now + 1000,
+    });
+    expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 17, unchanged: 0 } });
     expect([table.unused(), history.unused()]).toEqual([[], []]);
     const writes = [{ delete: keys.snapshot({ region: 'us', account: 'acme' }, 1) }];
     await expect(log.append({ region: 'us', account: 'acme' }, [], writes)).rejects.toThrow(/may not/);
@@ -947,6 +968,11 @@ function route(method: string, path: string): 'api' | 'live' | undefined {
       `"${one('AWS::Lambda::Function', FUNCTIONS[name].id)[0]}"`,
     ),
   );
+}
+
+function eventTopics(template: Template): [string, Resource][] {
+  const topics = Object.entries(template.findResources('AWS::SNS::Topic')) as [string, Resource][];
+  return topics.filter(([id]) => EVENTS.test(id));
 }
 
 function stacks(): Stack[] {

@@ -1,6 +1,8 @@
 /** The operator's function: what each command does, and how it says what it will not do. */
+import { CreateSecretCommand, type SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { expect, test } from 'vitest';
 import { commands } from '../functions/handlers/operate.ts';
+import { createAwsSigningSecrets } from '../shared/sinks/signing-secrets.ts';
 import { CELL_LOG, cellLog, cursorPk, keys, POLL_SHARDS, pollDuePk } from '../shared/table/schema.ts';
 import { createOperator, SECRET } from './support/operator.ts';
 
@@ -206,6 +208,26 @@ test.each(['accounts.change', 'accounts.status', 'accounts.pause', 'accounts.res
   },
 );
 
+test('logs are renewed after a restore that the settings name, and never otherwise', async () => {
+  const operator = await createOperator();
+  await addAcme(operator);
+  expect(await operator.tell({ do: 'logs.renew' })).toEqual({
+    error: {
+      kind: 'conflict',
+      message:
+        'The settings of the cell "us" name no restored table (stateTable.restoredAt), so there is nothing to renew.',
+    },
+  });
+  const { table, clock } = operator;
+  const restored = await createOperator({ table, now: () => clock.now + 2000, restoredAt: clock.now + 1000 });
+  expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 2, unchanged: 0 } });
+  expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 0, unchanged: 2 } });
+  await restored.tell({ do: 'accounts.add', account: 'new', secretRef: SECRET });
+  expect(await restored.tell({ do: 'logs.renew' }), 'also what is new since').toEqual({
+    logs: { renewed: 0, unchanged: 3 },
+  });
+});
+
 test('a table that does not answer is a fault of the function, and no answer', async () => {
   const { tell, table, reports } = await createOperator();
   table.query = () => Promise.reject(new Error('The table does not answer.'));
@@ -230,4 +252,23 @@ test('of each command a line is logged that holds ids only, no secret and no URL
     { command: 'endpoints.rotate', about: 'erp', outcome: 'done' },
     { command: 'endpoints.rotate', about: 'erp', outcome: 'refused' },
   ]);
+});
+
+test('in a cell with a key of its own, secrets of endpoints are made with it', async () => {
+  const made: object[] = [];
+  const client = {
+    async send(command: { input: object }) {
+      if (!(command instanceof CreateSecretCommand)) {
+        throw Object.assign(new Error('none'), { name: 'ResourceNotFoundException' });
+      }
+      made.push(command.input);
+      return {};
+    },
+  } as unknown as SecretsManagerClient;
+  const kept = { secrets: [`whsec_${Buffer.alloc(32).toString('base64')}`] };
+  for (const keyArn of ['arn:aws:kms:us-east-1:111122223333:key/k', undefined]) {
+    await createAwsSigningSecrets(client, { stage: 'test', keyArn }).save('us', 'erp', kept);
+  }
+  expect(made).toMatchObject([{ KmsKeyId: 'arn:aws:kms:us-east-1:111122223333:key/k' }, {}]);
+  expect(made[1]).not.toHaveProperty('KmsKeyId');
 });

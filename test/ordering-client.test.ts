@@ -419,7 +419,7 @@ describe('calls', () => {
     });
     expect(api.seen).toHaveLength(5);
     expect([...authorizations]).toEqual(['Bearer token-1']);
-    expect(client.counts).toEqual({ requests: 5, retries: 0, tokens: 1 });
+    expect(client.counts).toEqual({ requests: 5, retries: 0, tokens: 1, errors: {} });
   });
 
   test('askedAt and answeredAt enclose the request that succeeded, not the failed one before it', async () => {
@@ -513,7 +513,7 @@ describe('calls', () => {
       { operation: 'GET /account', status: 500, ms: 0, attempt: 1 },
       { operation: 'GET /account', status: 200, ms: 0, attempt: 2 },
     ]);
-    expect(client.counts).toEqual({ requests: 2, retries: 1, tokens: 1 });
+    expect(client.counts).toEqual({ requests: 2, retries: 1, tokens: 1, errors: { server_error: 1 } });
   });
 });
 
@@ -526,7 +526,7 @@ describe('faults', () => {
     expect(auth.seen).toHaveLength(2);
     expect(api.seen).toHaveLength(2);
     expect(sleeps).toEqual([]);
-    expect(client.counts).toEqual({ requests: 2, retries: 1, tokens: 2 });
+    expect(client.counts).toEqual({ requests: 2, retries: 1, tokens: 2, errors: { unauthorized: 1 } });
   });
 
   test('a 401 for the new token too is unauthorized: two token requests, two calls, no more', async () => {
@@ -571,7 +571,7 @@ describe('faults', () => {
     await client.account();
     expect(sleeps).toEqual([3_000]);
     expect(infos).toMatchObject([{ attempt: 1 }]);
-    expect(client.counts).toEqual({ requests: 1, retries: 0, tokens: 1 });
+    expect(client.counts).toEqual({ requests: 1, retries: 0, tokens: 1, errors: { unavailable: 1 } });
   });
 
   test.each([429, 502, 503, 504])('%i is retried twice with growing pauses, then thrown', async (code) => {

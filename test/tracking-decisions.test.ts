@@ -3,8 +3,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { COMMIT_OVERHEAD_ACTIONS } from '../shared/log/log.ts';
 import { OrderingError } from '../shared/ordering/errors.ts';
+import { pollPhase } from '../shared/table/schema.ts';
 import { MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_BYTES, sizeOf } from '../shared/table/table.ts';
-import { transition } from '../shared/tracking/account-state.ts';
+import { transition, turnFrom } from '../shared/tracking/account-state.ts';
 import { readInstants } from '../shared/tracking/instants.ts';
 import { type IndexEntry, JobIndex, MAX_ENTRIES, type Phase } from '../shared/tracking/job-index.ts';
 import {
@@ -132,6 +133,64 @@ describe('the instants a text can mean (rules 5 and 15)', () => {
   });
 });
 
+describe('when an account has its next turn', () => {
+  const unavailable = new OrderingError({ kind: 'unavailable', operation: 'GET /Jobs/active' });
+  const failed = { kind: 'failed', problem: unavailable, accepted: true } as const;
+  const fraction = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+
+  /** How long after its beginning a poll sets the next one. */
+  function gap(pollIntervalSeconds: number, phase: number, startedAt: number, failures?: number): number {
+    const status = {
+      state: 'tracking',
+      consecutiveFailures: (failures ?? 1) - 1,
+      alarmed: false,
+      quarantinedAt: null,
+    } as const;
+    const account = { pollIntervalSeconds };
+    const before = { status, account, baselined: true, failuresBeforeAlarm: 3, phase };
+    const result = failures === undefined ? ({ kind: 'good' } as const) : failed;
+    return (transition(result, before, startedAt, startedAt + 500).nextPollAt ?? 0) - startedAt;
+  }
+
+  test('never sooner than a tenth of the interval after a poll, and never later than the interval and a tenth', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 86_400 }), fraction, fraction, (interval, phase, at) => {
+        const ms = interval * 1000;
+        const next = gap(interval, phase, BASELINE + Math.floor(at * 2 * ms));
+        expect(next).toBeGreaterThanOrEqual(0.1 * ms);
+        expect(next).toBeLessThanOrEqual(1.1 * ms);
+      }),
+    );
+  });
+
+  test('at the same place in every interval, however late its polls begin', () => {
+    fc.assert(
+      fc.property(fraction, fc.array(fc.integer({ min: 0, max: 107_000 })), (phase, lags) => {
+        let turn = turnFrom(BASELINE, 120_000, phase);
+        for (const lag of lags) {
+          const next = turn + lag + gap(120, phase, turn + lag);
+          expect(next - turn).toBe(120_000);
+          turn = next;
+        }
+      }),
+    );
+  });
+
+  test('those who began at one instant are spread over the interval, also when they all had to wait for the same time', () => {
+    const refs = Array.from({ length: 10_000 }, (_, n) => ({ region: 'us', account: `account-${n}` }));
+    for (const failures of [undefined, 1, 4, 20]) {
+      const perSecond = new Map<number, number>();
+      const gaps = refs.map((ref) => gap(120, pollPhase(ref), BASELINE, failures) / 1000);
+      for (const second of gaps.map(Math.floor)) perSecond.set(second, (perSecond.get(second) ?? 0) + 1);
+      expect(perSecond.size).toBeGreaterThanOrEqual(119);
+      // 83 on average.
+      expect(Math.max(...perSecond.values())).toBeLessThan(140);
+      // Not longer than the longest back-off, of which it is a tenth of the interval more at most.
+      expect(Math.max(...gaps)).toBeLessThanOrEqual({ 1: 132, 4: 912, 20: 912 }[failures ?? 1] ?? 0);
+    }
+  });
+});
+
 describe('what a poll means for its account (rule 11)', () => {
   const refusal = new OrderingError({ kind: 'credentials_rejected', operation: 'POST token' });
   const outage = new OrderingError({
@@ -154,7 +213,7 @@ describe('what a poll means for its account (rule 11)', () => {
       const at = BASELINE + n * MINUTE;
       const next = transition(
         result,
-        { status, account: { pollIntervalSeconds: 60 }, baselined: true, failuresBeforeAlarm: 3 },
+        { status, account: { pollIntervalSeconds: 60 }, baselined: true, failuresBeforeAlarm: 3, phase: 0 },
         at,
         at + 500,
       );

@@ -13,8 +13,8 @@ import { DrainMessage, workOff } from './messages.ts';
 /** What the handler needs. */
 export interface DrainSinkDeps {
   readonly region: string;
-  readonly draining: DrainDeps;
-  readonly telemetry: Pick<Telemetry, 'drain' | 'fault'>;
+  readonly draining: Omit<DrainDeps, 'attempted'>;
+  readonly telemetry: Pick<Telemetry, 'drain' | 'attempt' | 'fault'>;
 }
 
 /** How long before the function's time is up nothing new is delivered: an attempt takes up to 15 s, then it is booked. */
@@ -26,7 +26,8 @@ const TAIL_MS = 20_000;
  * for more: whoever was woken at its end, when it looked no more, found the sink busy and left.
  */
 export function createDrainSinkHandler(deps: DrainSinkDeps) {
-  const { region, draining, telemetry } = deps;
+  const { region, telemetry } = deps;
+  const draining: DrainDeps = { ...deps.draining, attempted: (attempt) => telemetry.attempt(attempt) };
   return async (
     event: SQSEvent,
     context: Pick<Context, 'getRemainingTimeInMillis'>,

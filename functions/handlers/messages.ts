@@ -1,11 +1,12 @@
 /** What stands in the cell's queues, and how it is sent and worked off. */
 import { SendMessageBatchCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import pLimit from 'p-limit';
 import * as z from 'zod';
 import type { Telemetry } from '../telemetry.ts';
 
-/** Poll this account of the cell once. */
-export const PollMessage = z.object({ account: z.string().min(1) });
+/** Poll this account of the cell once, when it is due (epoch ms). */
+export const PollMessage = z.object({ account: z.string().min(1), dueAt: z.int() });
 /** Drain this sink of the cell. */
 export const DrainMessage = z.object({ sink: z.string().min(1) });
 
@@ -18,28 +19,47 @@ export class QueueError extends Error {
 }
 
 /** SQS's limit on the entries of one SendMessageBatch. */
-const MAX_ENTRIES = 10;
+export const MAX_ENTRIES = 10;
+/** Calls to one queue at the same time. */
+const CALLS_AT_ONCE = 5;
+/** SQS's limit on DelaySeconds. */
+const MAX_DELAY_SECONDS = 900;
 
-/** A sender to a queue, ten messages a call. Throws {@link QueueError} when any did not get in. */
-export function createSend<T>(client: SQSClient, queueUrl: string): Send<T> {
+/**
+ * A sender to a queue, ten messages a call, some calls side by side. Throws {@link QueueError} when any did not get in.
+ * `waitMs`: how long the queue is to keep a message to itself, whole seconds and rounded up; absent, not at all.
+ */
+export function createSend<T>(
+  client: SQSClient,
+  queueUrl: string,
+  waitMs: (message: T) => number = () => 0,
+): Send<T> {
+  const limit = pLimit(CALLS_AT_ONCE);
   return async (messages) => {
-    for (let at = 0; at < messages.length; at += MAX_ENTRIES) {
-      const answer = await client
-        .send(
-          new SendMessageBatchCommand({
-            QueueUrl: queueUrl,
-            Entries: messages
-              .slice(at, at + MAX_ENTRIES)
-              .map((message, entry) => ({ Id: String(entry), MessageBody: JSON.stringify(message) })),
-          }),
-        )
-        .catch((cause: unknown) => {
-          throw new QueueError('The queue took no messages.', { cause });
-        });
-      const [failure] = answer.Failed ?? [];
-      if (failure) throw new QueueError(`The queue refused a message (${failure.Code ?? 'no code'}).`);
-    }
+    const starts = Array.from(
+      { length: Math.ceil(messages.length / MAX_ENTRIES) },
+      (_, n) => n * MAX_ENTRIES,
+    );
+    await limit.map(starts, (at) => sendBatch(messages.slice(at, at + MAX_ENTRIES)));
   };
+
+  async function sendBatch(messages: readonly T[]): Promise<void> {
+    const Entries = messages.map((message, entry) => {
+      const seconds = Math.min(MAX_DELAY_SECONDS, Math.max(0, Math.ceil(waitMs(message) / 1000)));
+      return {
+        Id: String(entry),
+        MessageBody: JSON.stringify(message),
+        ...(seconds === 0 ? {} : { DelaySeconds: seconds }),
+      };
+    });
+    const answer = await client
+      .send(new SendMessageBatchCommand({ QueueUrl: queueUrl, Entries }))
+      .catch((cause: unknown) => {
+        throw new QueueError('The queue took no messages.', { cause });
+      });
+    const [failure] = answer.Failed ?? [];
+    if (failure) throw new QueueError(`The queue refused a message (${failure.Code ?? 'no code'}).`);
+  }
 }
 
 /**

@@ -21,13 +21,21 @@ import {
   rotateSecret,
 } from '../../shared/sinks/endpoints.ts';
 import { type Account, findAccount, listAccounts } from '../../shared/tracking/accounts.ts';
-import { addAccount, changeAccount, confirmAccount, reportAccount } from '../../shared/tracking/operator.ts';
+import {
+  addAccount,
+  changeAccount,
+  confirmAccount,
+  renewLogs,
+  reportAccount,
+} from '../../shared/tracking/operator.ts';
 import type { Telemetry } from '../telemetry.ts';
 
 /** What the handler needs. */
 export interface OperateDeps extends EndpointDeps {
   readonly stage: string;
   readonly region: string;
+  /** The cell's table was restored from a backup. */
+  readonly isRestored: boolean;
   readonly telemetry: Pick<Telemetry, 'operate'>;
 }
 
@@ -94,6 +102,7 @@ const Command = z.discriminatedUnion(
     z.strictObject({ do: z.literal('endpoints.enable'), endpoint }),
     z.strictObject({ do: z.literal('endpoints.ping'), endpoint }),
     z.strictObject({ do: z.literal('endpoints.delete'), endpoint }),
+    z.strictObject({ do: z.literal('logs.renew') }),
   ],
   {
     error: (issue) =>
@@ -183,6 +192,12 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
     case 'endpoints.delete':
       return deleteEndpoint(deps, region, command.endpoint).then((outcome) =>
         outcome.kind === 'deleted' ? { deleted: command.endpoint } : notDone(outcome),
+      );
+    case 'logs.renew':
+      if (deps.isRestored) return renewLogs(deps, region).then((outcome) => ({ logs: outcome }));
+      return fail(
+        'conflict',
+        `The settings of the cell "${region}" name no restored table (stateTable.restoredAt), so there is nothing to renew.`,
       );
   }
 }

@@ -12,9 +12,10 @@ export interface PollAccountDeps {
 }
 
 /**
- * Polls the accounts of a batch side by side: a poll mostly waits for the ordering service. A message that comes twice is
- * two polls, of which the fence lets one speak. A failed poll is an outcome; only a fault (the table does not answer)
- * fails its message, and that is not delivered again: the account's claim runs out, and a later tick is the retry.
+ * Polls the accounts of a batch side by side: a poll mostly waits for the ordering service, and one that waits long keeps
+ * no other from reading, committing and reporting. A message that comes twice is two polls, of which the fence lets one
+ * speak. A failed poll is an outcome; only a fault (the table does not answer) fails its message, and that is not delivered
+ * again: the account's claim runs out, and a later tick is the retry.
  */
 export function createPollAccountHandler(deps: PollAccountDeps) {
   const { region, polling, telemetry } = deps;
@@ -23,8 +24,9 @@ export function createPollAccountHandler(deps: PollAccountDeps) {
     context: Pick<Context, 'getRemainingTimeInMillis'>,
   ): Promise<SQSBatchResponse> => {
     const deadline = polling.now() + context.getRemainingTimeInMillis();
-    return workOff(event, PollMessage, telemetry, async ({ account }) => {
-      telemetry.poll(await pollAccount(polling, { region, account }, deadline));
+    return workOff(event, PollMessage, telemetry, async ({ account, dueAt }) => {
+      const lagMs = Math.max(0, polling.now() - dueAt);
+      telemetry.poll(await pollAccount(polling, { region, account }, deadline), { lagMs });
     });
   };
 }

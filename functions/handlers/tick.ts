@@ -3,6 +3,7 @@ import type { Context } from 'aws-lambda';
 import pLimit from 'p-limit';
 import type * as z from 'zod';
 import type { EventLog } from '../../shared/log/log.ts';
+import { oldestUndelivered } from '../../shared/sinks/behind.ts';
 import {
   type BUILT_IN_SINKS,
   dueSinks,
@@ -14,9 +15,10 @@ import {
 } from '../../shared/sinks/sink.ts';
 import { cellLog, keys } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
-import { claimDue, listAccounts } from '../../shared/tracking/accounts.ts';
+import { claimPolls, duePolls, listAccounts } from '../../shared/tracking/accounts.ts';
+import { readUpstream } from '../../shared/tracking/breaker.ts';
 import type { Telemetry } from '../telemetry.ts';
-import type { DrainMessage, PollMessage, Send } from './messages.ts';
+import { type DrainMessage, MAX_ENTRIES, type PollMessage, type Send } from './messages.ts';
 
 /** What the handler needs. */
 export interface TickDeps {
@@ -26,7 +28,10 @@ export interface TickDeps {
   readonly topicArn: string;
   /** Absent in a cell without a standard topic. */
   readonly standardTopicArn?: string | undefined;
+  /** To be received when they are due, and polled side by side. */
   readonly sendPolls: Send<z.infer<typeof PollMessage>>;
+  /** The same, and each polled alone. */
+  readonly sendLonePolls: Send<z.infer<typeof PollMessage>>;
   readonly sendDrains: Send<z.infer<typeof DrainMessage>>;
   readonly telemetry: Pick<Telemetry, 'tick'>;
   /** Epoch ms. */
@@ -34,10 +39,17 @@ export interface TickDeps {
 }
 
 /**
- * How long an account stays claimed. Its poll is queued, run and over within that, or it never will be: the queue forgets
- * a message after this time, so that a slow queue does not fill with polls that have been asked for again since.
+ * How long from when its poll is due an account stays claimed. The poll is received, run and over within that, or it never
+ * will be: the queue forgets a message so long after it was sent, so that a slow queue does not fill with polls that have
+ * been asked for again since. Sent up to {@link LOOK_AHEAD_SECONDS} before it is due, it has 170 s left to be received.
  */
 export const CLAIM_SECONDS = 300;
+/**
+ * How far ahead a tick claims; the queue keeps a poll until it is due. The scheduler promises a tick within its minute, so
+ * two can be nearly two minutes apart, and are when one is lost; and a tick takes seconds itself. None of that makes a poll
+ * late. More would only have more polls on their way into an outage of the region when it is noticed.
+ */
+const LOOK_AHEAD_SECONDS = 130;
 
 /** The built-in sink of each cell: everything, to the cell's topic. */
 export const TOPIC_SINK = 'topic' satisfies BuiltInSink;
@@ -45,8 +57,16 @@ export const TOPIC_SINK = 'topic' satisfies BuiltInSink;
 export const STANDARD_TOPIC_SINK = 'sns-standard' satisfies BuiltInSink;
 type BuiltInSink = (typeof BUILT_IN_SINKS)[number];
 
-/** Accounts claimed before they are queued: as many wait for their claim to run out when a tick dies in between. */
-const CLAIM_BATCH = 100;
+/**
+ * Accounts are claimed and queued by the message batch, so many batches side by side: when a tick dies in between, up to
+ * 50 accounts wait for their claim to run out.
+ */
+const BATCHES_AT_ONCE = 5;
+/**
+ * Suspects of one tick that are polled alone, at most. One that takes its process with it leaves up to nine others under
+ * suspicion; where very many are, something else made polls die, and one by one they would take hours.
+ */
+const LONE_POLLS = 50;
 /** Wake marks taken up in one tick, per shard. */
 const WAKES_PER_SHARD = 100;
 const CALLS_AT_ONCE = 10;
@@ -60,50 +80,94 @@ const TAIL_MS = 10_000;
  * drains of sinks that have something due and nobody woken for them: after a wait, or after a message was lost.
  */
 export function createTickHandler(deps: TickDeps) {
-  const { region, table, sendPolls, sendDrains, telemetry, now } = deps;
+  const { region, table, sendPolls, sendLonePolls, sendDrains, telemetry, now } = deps;
   return async (_event: unknown, context: Pick<Context, 'getRemainingTimeInMillis'>): Promise<void> => {
     const startedAt = now();
     const deadline = startedAt + context.getRemainingTimeInMillis() - TAIL_MS;
     // Side by side, so that neither trouble with a sink nor very many accounts keep the other half waiting.
-    const [polls, drains] = await Promise.allSettled([queuePolls(deadline), queueDrains()]);
+    const finding = findDrains();
+    const [polls, drains, state] = await Promise.allSettled([
+      queuePolls(deadline),
+      finding.then(queueDrains),
+      finding.then(({ sinks }) => stateOfCell(sinks)),
+    ]);
     telemetry.tick({
-      claimed: polls.status === 'fulfilled' ? polls.value : 0,
+      whole: [polls, drains, state].every(({ status }) => status === 'fulfilled'),
+      ...(polls.status === 'fulfilled' ? polls.value : { claimed: 0, alone: 0 }),
       ...(drains.status === 'fulfilled' ? drains.value : { wakes: 0, drains: 0 }),
+      ...(state.status === 'fulfilled' ? state.value : {}),
       ms: now() - startedAt,
     });
-    for (const part of [polls, drains]) if (part.status === 'rejected') throw part.reason;
+    for (const part of [polls, drains, state]) if (part.status === 'rejected') throw part.reason;
   };
 
   /** How many accounts were claimed and queued. Throws with the rest unclaimed: the next tick finds them. */
-  async function queuePolls(deadline: number): Promise<number> {
+  async function queuePolls(deadline: number): Promise<{ claimed: number; alone: number }> {
+    const until = now() + LOOK_AHEAD_SECONDS * 1000;
+    const due = await duePolls(table, region, { now: now(), until, limit: MAX_ACCOUNTS });
+    let next = 0;
     let claimed = 0;
-    do {
-      const due = await claimDue(table, region, {
-        now: now(),
-        limit: CLAIM_BATCH,
-        claimSeconds: CLAIM_SECONDS,
-      });
-      if (due.length === 0) break;
-      await sendPolls(due.map(({ account }) => ({ account })));
-      claimed += due.length;
-    } while (now() < deadline);
-    return claimed;
+    let alone = 0;
+    const queueOn = async (): Promise<void> => {
+      while (next < due.length && now() < deadline) {
+        const batch = due.slice(next, next + MAX_ENTRIES);
+        next += MAX_ENTRIES;
+        try {
+          const claims = await claimPolls(table, batch, { now: now(), claimSeconds: CLAIM_SECONDS });
+          const lone = new Set(claims.filter(({ suspect }) => suspect).slice(0, LONE_POLLS - alone));
+          alone += lone.size;
+          const messages = (some: typeof claims) => some.map(({ account, dueAt }) => ({ account, dueAt }));
+          await sendPolls(messages(claims.filter((claim) => !lone.has(claim))));
+          await sendLonePolls(messages([...lone]));
+          claimed += claims.length;
+        } catch (cause) {
+          next = due.length;
+          throw cause;
+        }
+      }
+    };
+    const outcomes = await Promise.allSettled(Array.from({ length: BATCHES_AT_ONCE }, queueOn));
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+    return { claimed, alone };
   }
 
-  async function queueDrains(): Promise<{ wakes: number; drains: number }> {
+  async function findDrains(): Promise<Awakened> {
     await keepTopicSinks(deps);
-    const { wakes, sinks } = await awaken(table, region, now());
+    return awaken(table, region, now());
+  }
+
+  async function queueDrains({ wakes, sinks }: Awakened): Promise<{ wakes: number; drains: number }> {
     await sendDrains(sinks.map((sink) => ({ sink })));
     return { wakes, drains: sinks.length };
   }
+
+  /** How the cell is doing, as nobody sees who looks at one account or one sink; `due` are the sinks with something due. */
+  async function stateOfCell(due: readonly string[]) {
+    const at = now();
+    const [{ openedAt }, oldest] = await Promise.all([
+      readUpstream(table, region),
+      oldestUndelivered(table, region, due, at),
+    ]);
+    return {
+      outage: openedAt !== null,
+      oldestSeconds: oldest === undefined ? 0 : Math.max(0, Math.round((at - oldest.time) / 1000)),
+      ...(oldest && {
+        oldestSink: oldest.sink,
+        oldestAccount: oldest.account,
+        oldestSequence: oldest.sequence,
+      }),
+    };
+  }
+}
+
+/** What was found for sinks to do: wake marks that were left, and the sinks that have something due. */
+interface Awakened {
+  readonly wakes: number;
+  readonly sinks: readonly string[];
 }
 
 /** Marks what the stream left behind, and names the sinks that have something due. */
-async function awaken(
-  table: Table,
-  region: string,
-  now: number,
-): Promise<{ readonly wakes: number; readonly sinks: readonly string[] }> {
+async function awaken(table: Table, region: string, now: number): Promise<Awakened> {
   const limit = pLimit(CALLS_AT_ONCE);
   const wakes = await leftoverWakes(table, region, WAKES_PER_SHARD);
   const woken = await limit.map(wakes, ({ ref, sequence }) => wakeSinks(table, ref, sequence, now));

@@ -505,10 +505,18 @@ function noLog(c: Context, ref: AccountRef): Response {
 }
 
 function cursorGone(c: Context, gone: Gone): Response {
+  const { earliest, head, restored } = gone;
+  if (restored !== undefined) {
+    return problem(c, 'cursor-gone', {
+      detail:
+        'The log was restored from a backup that is older than the cursor. Go on from `restored` (all that was said since), and read the jobs anew, for what was said in between is known here no more.',
+      members: { restored, earliest, head },
+    });
+  }
   return problem(c, 'cursor-gone', {
     detail:
       'The cursor is of another epoch, beyond the head, or older than what is kept. Go on from `earliest` (all there still is) or from `head` (what comes), and read the jobs anew if nothing may be missed.',
-    members: { earliest: gone.earliest, head: gone.head },
+    members: { earliest, head },
   });
 }
 

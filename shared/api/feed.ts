@@ -5,7 +5,14 @@
  * moves past events that were not asked for.
  */
 import { typeMatches } from '../events/event.ts';
-import { type EventLog, formatCursor, type LoggedEvent, type parseCursor } from '../log/log.ts';
+import {
+  type EventLog,
+  formatCursor,
+  formerEnd,
+  type LoggedEvent,
+  type parseCursor,
+  placeOf,
+} from '../log/log.ts';
 import { type AccountRef, keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
 import { toStatus } from '../tracking/accounts.ts';
@@ -52,6 +59,8 @@ export interface Gone {
   /** Reads on with the earliest event there still is. */
   readonly earliest: string;
   readonly head: string;
+  /** The log was restored to a place before the cursor: reads on with all that has been said since then. */
+  readonly restored?: string;
 }
 
 /** A page of the feed. */
@@ -176,9 +185,11 @@ export async function locate(
     const sequence = otherwise === 'head' ? head.sequence : (await log.earliest(ref, head)) - 1;
     return { epoch: head.epoch, sequence };
   }
-  const foreign = cursor.epoch !== undefined && cursor.epoch !== head.epoch;
-  if (foreign || cursor.sequence > head.sequence) return gone(head, await log.earliest(ref, head));
-  return { epoch: head.epoch, sequence: cursor.sequence };
+  const sequence = placeOf(head, cursor);
+  if (sequence !== undefined) return { epoch: head.epoch, sequence };
+  const answer = gone(head, await log.earliest(ref, head));
+  const end = cursor.epoch === undefined ? undefined : formerEnd(head, cursor.epoch);
+  return end === undefined ? answer : { ...answer, restored: formatCursor(head.epoch, end) };
 }
 
 /**
@@ -215,13 +226,17 @@ async function scanFrom(
 ): Promise<{ place: Place; events: string[]; head: number } | Gone | undefined> {
   const events: string[] = [];
   let bytes = 0;
-  let at = from.sequence;
+  let { epoch, sequence: at } = from;
   for (;;) {
     const left = budget - (at - from.sequence);
     const size = Math.min(left, query.types ? SCAN_BATCH : query.limit - events.length);
     const outcome = await log.read(ref, at, size);
     if (!outcome) return undefined;
-    if (outcome.head.epoch !== from.epoch) return gone(outcome.head, await log.earliest(ref, outcome.head));
+    if (placeOf(outcome.head, { epoch, sequence: at }) === undefined) {
+      return gone(outcome.head, await log.earliest(ref, outcome.head));
+    }
+    // It may have been renewed since: what was read so far is in it all the same.
+    epoch = outcome.head.epoch;
     if (outcome.kind === 'gone') return gone(outcome.head, outcome.earliest);
     // Events can come with a head that was read before they were written.
     const head = () => Math.max(outcome.head.sequence, at);
@@ -240,7 +255,7 @@ async function scanFrom(
   }
 
   function placeAt(): Place {
-    return { epoch: from.epoch, sequence: at };
+    return { epoch, sequence: at };
   }
 }
 

@@ -78,7 +78,7 @@ export async function locateMerged(
         if (!place) return undefined;
         if (!('kind' in place)) return [key, place];
         gone = true;
-        const from = toPlace(place.earliest);
+        const from = toPlace(place.restored ?? place.earliest);
         return from && [key, from];
       }),
     ),

@@ -216,6 +216,13 @@ export const catalogue = {
       by: z.enum(['itself', 'operator']),
     }),
   },
+  'account.restored': {
+    when: 'The account’s log was restored from a backup: what was said after `after` before that is forgotten, and as far as it still holds it is said again. Read the jobs anew.',
+    data: z.object({
+      ...ofAccount,
+      after: z.string().describe('The cursor of the last event that is left of those before.'),
+    }),
+  },
   'status.discovered': {
     when: 'A status name not seen before in this account.',
     data: z.object({

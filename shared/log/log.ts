@@ -13,7 +13,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import { type EventDraft, toEvent } from '../events/event.ts';
-import { type AccountRef, keys, logPk } from '../table/schema.ts';
+import { type AccountRef, isCell, keys, logPk } from '../table/schema.ts';
 import type { Item, Table, Value, Write } from '../table/table.ts';
 
 /**
@@ -32,7 +32,10 @@ export interface Head {
   readonly epoch: string;
   /** The number of the last event; 0 before the first. */
   readonly sequence: number;
-  /** The rest of the Head item: what `commit` was asked to keep there, and `eventsExpireAt` of the last event. */
+  /**
+   * The rest of the Head item: what `commit` was asked to keep there, `eventsExpireAt` of the last event, and `former`: where
+   * each epoch before this one ended, as cursors.
+   */
   readonly attributes: { readonly [attribute: string]: Value | undefined };
 }
 
@@ -71,6 +74,23 @@ export type CommitOutcome =
   | { readonly kind: 'committed'; readonly revision: number; readonly head: Head }
   | { readonly kind: 'fenced' };
 
+/** What became of a log that was to be renewed; `renewed` is false when it had been already. */
+export interface Renewed {
+  readonly renewed: boolean;
+  readonly head: Head;
+}
+
+/** The log stands in a table that was restored, and nothing is written to it before it is renewed. */
+export class RestoredLogError extends Error {
+  override readonly name = 'RestoredLogError';
+
+  constructor(ref: AccountRef) {
+    super(
+      `The log of ${ref.account} is of a table that was restored: nothing is written to it before it is renewed (logs.renew).`,
+    );
+  }
+}
+
 /** A page of the log. */
 export type ReadOutcome =
   | {
@@ -88,11 +108,23 @@ export interface EventLog {
   /** The write that starts a log: fails its condition when there is one already. */
   start(ref: AccountRef, epoch: string): Write;
   /**
+   * After the table was restored: goes on in a new epoch, numbered on from where it stands, for what was numbered after the
+   * restored state has been heard of by receivers and is known here no more. Fences off polls. `announce` gives the events
+   * that say so, in the same transaction; it is told after which cursor the log goes on. Repeating it is harmless.
+   * `undefined` for a log that was never started.
+   */
+  renew(
+    ref: AccountRef,
+    epoch: string,
+    announce: (after: string) => readonly EventDraft[],
+  ): Promise<Renewed | undefined>;
+  /**
    * Writes one chunk of a poll, whole or not at all. Throws TableError when the table can't answer, and an error when a
-   * condition of the request's own writes does not hold: what a poll writes is conditional on its fence alone.
+   * condition of the request's own writes does not hold: what a poll writes is conditional on its fence alone. Throws
+   * {@link RestoredLogError}.
    */
   commit(ref: AccountRef, request: CommitRequest): Promise<CommitOutcome>;
-  /** Appends without a fence (an operator's act), with other writes in the same transaction. */
+  /** Appends without a fence (an operator's act), with other writes in the same transaction. Throws {@link RestoredLogError}. */
   append(
     ref: AccountRef,
     events: readonly EventDraft[],
@@ -116,6 +148,11 @@ export interface EventLog {
 interface Options {
   /** How long events stay readable. */
   readonly retentionDays?: number;
+  /**
+   * For a table that was restored, {@link epochFloor} of when that was: logs of an epoch before it have to be renewed before
+   * anything is written to them, for otherwise ids would be given a second time.
+   */
+  readonly leastEpoch?: string | undefined;
   readonly now: () => number;
   readonly newId: () => string;
   /** What `dataschema` starts with. */
@@ -134,7 +171,7 @@ const SEEK_PAGE_EVENTS = 100;
 
 /** Makes the log over a table. */
 export function createEventLog(table: Table, options: Options): EventLog {
-  const { now, newId, schemaBaseUrl, onCommitted } = options;
+  const { now, newId, schemaBaseUrl, onCommitted, leastEpoch = '' } = options;
   const { sleep = sleepMs, random = Math.random } = options;
   const retentionMs = (options.retentionDays ?? 90) * DAY_MS;
 
@@ -153,17 +190,19 @@ export function createEventLog(table: Table, options: Options): EventLog {
     head: Head,
     events: readonly EventDraft[],
     set: CommitRequest['headAttributes'],
+    epoch = head.epoch,
   ): { writes: readonly Write[]; head: Head } {
+    if (epoch < leastEpoch) throw new RestoredLogError(ref);
     if (events.length === 0 && set === undefined) return { writes: [], head };
     const sequence = head.sequence + events.length;
     // Not before the event before: a shorter retention, or a clock that is behind, must not open a gap in the log.
     const expiresAt = Math.max(now() + retentionMs, Number(head.attributes.eventsExpireAt ?? 0));
     const attributes = events.length === 0 ? set : { ...set, eventsExpireAt: expiresAt };
-    const after = { epoch: head.epoch, sequence, attributes: { ...head.attributes, ...attributes } };
+    const after = { epoch, sequence, attributes: { ...head.attributes, ...attributes } };
     const grown: Write[] = [
       {
         update: keys.head(ref),
-        set: { ...attributes, sequence },
+        set: { ...attributes, sequence, ...(epoch === head.epoch ? {} : { epoch }) },
         when: [
           ['sequence', '=', head.sequence],
           ['epoch', '=', head.epoch],
@@ -172,7 +211,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     ];
     if (events.length === 0) return { writes: grown, head: after };
     events.forEach((draft, at) => {
-      const place = { epoch: head.epoch, sequence: head.sequence + at + 1 };
+      const place = { epoch, sequence: head.sequence + at + 1 };
       const event = toEvent(draft, ref, place, schemaBaseUrl);
       grown.push({
         put: {
@@ -198,6 +237,37 @@ export function createEventLog(table: Table, options: Options): EventLog {
 
     start(ref, epoch) {
       return { put: { ...keys.head(ref), epoch, sequence: 0 }, when: [['pk', 'absent']] };
+    },
+
+    async renew(ref, epoch, announce) {
+      for (let attempt = 0; attempt < RENUMBER_ATTEMPTS; attempt += 1) {
+        const [head, status] = await Promise.all([
+          readHead(ref),
+          isCell(ref) ? undefined : table.get(keys.status(ref)),
+        ]);
+        if (!head) return undefined;
+        if (head.epoch >= leastEpoch) return { renewed: false, head };
+        const after = formatCursor(head.epoch, head.sequence);
+        const set = { former: [...formerOf(head), after] };
+        const grown = grow(ref, head, announce(after), set, epoch);
+        const revision = Number(status?.revision);
+        const fence: Write[] = status
+          ? [
+              {
+                update: keys.status(ref),
+                set: { revision: revision + 1 },
+                when: [['revision', '=', revision]],
+              },
+            ]
+          : [];
+        const outcome = await table.transact([...grown.writes, ...fence], newId());
+        if (outcome.done) {
+          if (grown.head.sequence > head.sequence) onCommitted?.(ref, grown.head.sequence);
+          return { renewed: true, head: grown.head };
+        }
+        await backOff(attempt);
+      }
+      throw new Error(`The log of ${ref.account} kept moving while it was renewed.`);
     },
 
     async commit(ref, request) {
@@ -340,7 +410,36 @@ export function shareReads(log: EventLog): EventLog {
 
 /** The epoch of a log that begins now (epoch ms): sorts by time as text, and differs for two that begin in the same second. */
 export function newEpoch(now: number): string {
-  return `${Math.floor(now / 1000).toString(36)}${randomBytes(3).toString('hex')}`;
+  return `${epochFloor(now)}${randomBytes(3).toString('hex')}`;
+}
+
+/** A text that all epochs sort behind that begin at an instant (epoch ms) or later, and none that began before its second. */
+export function epochFloor(instant: number): string {
+  return Math.floor(instant / 1000).toString(36);
+}
+
+/**
+ * The sequence after which to read for a cursor; `undefined` when that place is not in this log: beyond the head, of an
+ * epoch that is none of this log's, or beyond what a restored table had left of its epoch. A bare number is of the current
+ * epoch. Whether the place is still within retention shows when it is read.
+ */
+export function placeOf(
+  head: Pick<Head, 'epoch' | 'sequence' | 'attributes'>,
+  cursor: { readonly epoch?: string; readonly sequence: number },
+): number | undefined {
+  const end =
+    cursor.epoch === undefined || cursor.epoch === head.epoch ? head.sequence : formerEnd(head, cursor.epoch);
+  return end !== undefined && cursor.sequence <= end ? cursor.sequence : undefined;
+}
+
+/** The last number that is left of an epoch before the current one; `undefined` for one that is none of this log's. */
+export function formerEnd(head: Pick<Head, 'attributes'>, epoch: string): number | undefined {
+  const cursor = formerOf(head).find((end) => parseCursor(end)?.epoch === epoch);
+  return cursor === undefined ? undefined : parseCursor(cursor)?.sequence;
+}
+
+function formerOf({ attributes }: Pick<Head, 'attributes'>): readonly string[] {
+  return (attributes.former as readonly string[] | undefined) ?? [];
 }
 
 /** A place in a log as clients carry it: `<epoch>.<sequence>`. */

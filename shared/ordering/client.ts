@@ -63,7 +63,12 @@ export interface OrderingCounts {
   readonly retries: number;
   /** How many different tokens calls went out with. When it has grown, `account` has to be read again (rule 9). */
   readonly tokens: number;
+  /** Faults by kind, of those that were repeated as well; requests for tokens that calls waited for are among them. */
+  readonly errors: ErrorCounts;
 }
+
+/** How many faults there were of each kind. */
+export type ErrorCounts = { readonly [K in OrderingErrorKind]?: number };
 
 /**
  * Read-only client of the ordering service with one account's credentials. Every method throws OrderingError (see its
@@ -147,7 +152,8 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
   const fetch = options.fetch ?? globalThis.fetch;
   const baseUrl = baseAddress('baseUrl', options.baseUrl);
   const slot = pLimit(maxConcurrency);
-  const counts = { requests: 0, retries: 0, tokens: 0 };
+  const errors: { [K in OrderingErrorKind]?: number } = {};
+  const counts = { requests: 0, retries: 0, tokens: 0, errors };
   let latestToken: string | undefined;
 
   return {
@@ -202,6 +208,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
         } catch (error) {
           signal?.throwIfAborted();
           if (!(error instanceof OrderingError)) throw error;
+          errors[error.kind] = (errors[error.kind] ?? 0) + 1;
           if (error.kind === 'unauthorized' && usedToken !== undefined && !renewed) {
             renewed = true;
             await unlessAborted(tokens.drop(usedToken), signal);

@@ -84,6 +84,9 @@ const SENTENCES: Record<OrderingErrorKind, string> = {
   malformed: 'the answer is not what the contract describes',
 };
 
+/** Every kind there is. */
+export const ERROR_KINDS = Object.keys(SENTENCES) as readonly OrderingErrorKind[];
+
 /** What `errorFromResponse` needs besides the answer. */
 interface ResponseErrorOptions {
   /** Epoch ms, against which a Retry-After date is read. Default: the clock. */

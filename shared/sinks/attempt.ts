@@ -1,6 +1,6 @@
 /** One event to one sink at once, because somebody asked for it: no cursor moves, and the sink's health is left alone. */
 import type { LoggedEvent } from '../log/log.ts';
-import type { DeliveryEntry, DeliveryLog } from './delivery-log.ts';
+import type { Attempt, DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import type { DeliveryOutcome, SinkPort, SinkRecord } from './sink.ts';
 
 /** What an attempt needs. */
@@ -8,6 +8,8 @@ export interface AttemptDeps {
   /** The sink behind a record. Throws when it can't be made. */
   readonly open: (record: SinkRecord) => Promise<SinkPort>;
   readonly deliveries: Pick<DeliveryLog, 'record'>;
+  /** Told of each attempt. Must not throw. Absent: nobody listens. */
+  readonly attempted?: (attempt: Attempt) => void;
   /** Epoch ms. */
   readonly now: () => number;
 }
@@ -35,7 +37,7 @@ export async function attemptNow(
   const outcome = await tryOnce(deps, record, event, cause === 'resend');
   const latencyMs = deps.now() - at;
   const reason = outcome.kind === 'delivered' ? undefined : outcome.reason;
-  const entry: DeliveryEntry = {
+  const attempt: Omit<DeliveryEntry, 'at' | 'excerpt'> = {
     region: record.region,
     sink: record.id,
     eventId: event.id,
@@ -43,12 +45,12 @@ export async function attemptNow(
     account: event.account,
     sequence: event.sequence,
     jobNumber: event.jobNumber,
-    ...{ at, latencyMs, cause, reason },
+    ...{ latencyMs, cause, reason },
     outcome: outcome.kind,
     status: outcome.answer?.status,
-    excerpt: outcome.answer?.excerpt,
   };
-  const logged = await deps.deliveries.record([entry]).then(
+  deps.attempted?.({ ...attempt, lagMs: Math.max(0, at + latencyMs - event.time) });
+  const logged = await deps.deliveries.record([{ ...attempt, at, excerpt: outcome.answer?.excerpt }]).then(
     () => true,
     () => false,
   );

@@ -41,6 +41,12 @@ export interface DeliveryEntry {
   readonly replay?: string | undefined;
 }
 
+/** One attempt as a line of a log: nothing of what was sent or answered is in it but the status. */
+export interface Attempt extends Omit<DeliveryEntry, 'at' | 'excerpt'> {
+  /** From when the event was observed until the attempt was over. */
+  readonly lagMs: number;
+}
+
 /** Which deliveries of a sink are asked for. */
 export interface DeliveryQuery {
   /** Only what is older than this: the `next` of the page before. */

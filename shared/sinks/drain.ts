@@ -19,7 +19,7 @@ import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, keys } from '../table/schema.ts';
 import type { Item, Table, TransactOutcome, Write } from '../table/table.ts';
-import type { DeliveryEntry, DeliveryLog } from './delivery-log.ts';
+import type { Attempt, DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import {
   DEFAULT_DISABLE_AFTER_SECONDS,
   type Failure,
@@ -61,6 +61,8 @@ export interface DrainDeps {
   readonly open: (record: SinkRecord) => Promise<SinkPort>;
   /** Where attempts at webhooks are noted. A fault of it is counted and stops nothing. */
   readonly deliveries?: Pick<DeliveryLog, 'record'>;
+  /** Told of each attempt at a sink of whatever kind, as soon as it is over. Must not throw. Absent: nobody listens. */
+  readonly attempted?: (attempt: Attempt) => void;
   /**
    * Asked when everything due is done: what is new, as soon as there is something, or `undefined` to end. With it a drain
    * keeps its lease and its positions for a while, and what is committed in this process is on its way after one read.
@@ -96,7 +98,10 @@ export interface DrainReport {
   readonly delivered: number;
   /** Events the sink did not want. */
   readonly skipped: number;
+  /** Attempts that failed, for whatever reason. */
   readonly failed: number;
+  /** Of those, the ones in which the event itself was refused. */
+  readonly rejected: number;
   /** Events set aside: refused, or behind one that was. */
   readonly parked: number;
   /** Events refused to the last attempt. */
@@ -132,7 +137,16 @@ export async function drainSink(
   return drain.run();
 }
 
-const NOTHING = { delivered: 0, skipped: 0, failed: 0, parked: 0, dead: 0, lost: 0, unlogged: 0 };
+const NOTHING = {
+  delivered: 0,
+  skipped: 0,
+  failed: 0,
+  rejected: 0,
+  parked: 0,
+  dead: 0,
+  lost: 0,
+  unlogged: 0,
+};
 
 /** What a sink is told to do, as text: not how it is doing. */
 function settingsOf(item: Item): string {
@@ -483,6 +497,7 @@ class Drain {
       return;
     }
     this.#counts.failed += 1;
+    if (outcome.kind === 'rejected') this.#counts.rejected += 1;
     if (this.#isRefused(sent, outcome)) {
       this.#setAside(sent, outcome.reason);
       return;
@@ -592,17 +607,24 @@ class Drain {
   // The delivery log
 
   #note({ event, run, parked }: Sent, outcome: DeliveryOutcome, at: number): void {
-    if (!this.#deps.deliveries || this.#sink.kind !== 'webhook') return;
-    this.#attempts.push({
+    const { attempted, deliveries, now } = this.#deps;
+    const isKept = deliveries !== undefined && this.#sink.kind === 'webhook';
+    if (!isKept && !attempted) return;
+    const over = now();
+    const { answer } = outcome;
+    const attempt = {
       ...{ region: event.region, sink: this.#sink.id, eventId: event.id, type: event.type },
-      ...{ account: event.account, sequence: event.sequence, at, latencyMs: this.#deps.now() - at },
+      ...{ account: event.account, sequence: event.sequence, latencyMs: over - at },
       ...(event.jobNumber === undefined ? {} : { jobNumber: event.jobNumber }),
       outcome: outcome.kind,
       ...(outcome.kind === 'delivered' ? {} : { reason: outcome.reason }),
-      ...(outcome.answer && { status: outcome.answer.status, excerpt: outcome.answer.excerpt }),
+      ...(answer && { status: answer.status }),
       cause: parked ? 'parked' : run.replay ? 'replay' : 'live',
       ...(run?.replay && { replay: run.replay.id }),
-    });
+    } as const;
+    attempted?.({ ...attempt, lagMs: Math.max(0, over - event.time) });
+    if (!isKept) return;
+    this.#attempts.push({ ...attempt, at, ...(answer && { excerpt: answer.excerpt }) });
     if (this.#attempts.length >= LOG_BATCH) this.#begin(() => this.#logAttempts());
   }
 

@@ -1,7 +1,7 @@
 /** Where reading begins in the logs of several accounts: now, at the beginning, at an instant, or after cursors. */
 import pLimit from 'p-limit';
 import * as z from 'zod';
-import { type EventLog, formatCursor, parseCursor } from '../log/log.ts';
+import { type EventLog, formatCursor, parseCursor, placeOf } from '../log/log.ts';
 
 /** Logs looked at side by side. */
 const LOGS_AT_ONCE = 16;
@@ -83,11 +83,11 @@ export async function findPlace(
     } else {
       const cursor = parseCursor(text ?? '');
       const bounds = `from ${formatCursor(head.epoch, earliest - 1)} to ${formatCursor(head.epoch, head.sequence)}`;
-      const known = cursor && (cursor.epoch === undefined || cursor.epoch === head.epoch);
-      if (!known || cursor.sequence > head.sequence || cursor.sequence < earliest - 1) {
+      const position = cursor && placeOf(head, cursor);
+      if (position === undefined || position < earliest - 1) {
         refusals.push(`must hold for "${account}" a cursor ${bounds}`);
       } else {
-        positions.set(account, cursor.sequence);
+        positions.set(account, position);
       }
     }
   });

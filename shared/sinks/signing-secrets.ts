@@ -99,9 +99,14 @@ const AWS_WAIT_MS = 250;
 /** Keeps them in Secrets Manager, one secret per endpoint. */
 export function createAwsSigningSecrets(
   client: SecretsManagerClient,
-  options: { readonly stage: string; readonly sleep?: (ms: number) => Promise<unknown> },
+  options: {
+    readonly stage: string;
+    /** What new ones are encrypted with; absent: a key of AWS. */
+    readonly keyArn?: string | undefined;
+    readonly sleep?: (ms: number) => Promise<unknown>;
+  },
 ): SigningSecrets {
-  const { stage, sleep = sleepMs } = options;
+  const { stage, keyArn, sleep = sleepMs } = options;
   const nameOf = (region: string, endpoint: string) => secretNames(stage, region).endpoint(endpoint);
 
   /** The answer, or the name of the error if it is one of those expected. */
@@ -160,7 +165,10 @@ export function createAwsSigningSecrets(
         // A name deleted a moment ago is neither there nor free.
         const created = await attempt(
           SecretId,
-          () => client.send(new CreateSecretCommand({ Name: SecretId, SecretString })),
+          () =>
+            client.send(
+              new CreateSecretCommand({ Name: SecretId, SecretString, ...(keyArn && { KmsKeyId: keyArn }) }),
+            ),
           'created',
           [EXISTS, INVALID],
         );

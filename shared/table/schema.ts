@@ -204,6 +204,11 @@ export function pollDue(ref: AccountRef, dueAt: number): { duePk: string; dueSk:
 /** Partition of one shard of a region's due polls in the `due` index. */
 export const pollDuePk = (region: string, shard: number): string => `POLLS#${region}#${shard}`;
 
+/** Where in its poll interval an account has its turns: from 0 (inclusive) to 1 (exclusive), the same for ever. */
+export function pollPhase(ref: AccountRef): number {
+  return createHash('sha256').update(path(ref)).digest().readUInt32BE(4) / 2 ** 32;
+}
+
 /** The bound of what is due by an instant, in the sort keys of the `due` index. */
 export const dueUntil = (now: number): string => `${instantText(now)}~`;
 

@@ -39,6 +39,8 @@ export interface Transition {
 
 /** Polls are at most this far apart while they fail (rule 11), unless their interval is longer. */
 const MAX_BACK_OFF_SECONDS = 900;
+/** A turn that would come sooner than this part of the interval after a poll is left out. */
+const LEAST_GAP = 0.1;
 
 /** The kinds of faults that mean: these credentials are no longer good. */
 const REFUSALS: ReadonlySet<string> = new Set(['credentials_rejected', 'unauthorized']);
@@ -66,12 +68,17 @@ export function transition(
     readonly failuresBeforeAlarm: number;
     /** The service fails for the whole region: that is announced once, and not for each account (rule 12). */
     readonly regionFails?: boolean;
+    /** Where in its interval the account has its turns: see {@link turnFrom}. */
+    readonly phase: number;
   },
   startedAt: number,
   now: number,
 ): Transition {
-  const { status, account } = before;
+  const { status, account, phase } = before;
   const intervalMs = account.pollIntervalSeconds * 1000;
+  /** The last turn until so long after this poll, or until a tenth of the interval later: this poll may have been late. */
+  const turnAfter = (waitMs: number): number =>
+    turnFrom(startedAt + waitMs - (1 - LEAST_GAP) * intervalMs, intervalMs, phase);
   const wereRejected = status.state === 'credentials_rejected';
   const events: EventDraft[] = [];
   switch (result.kind) {
@@ -91,7 +98,7 @@ export function transition(
         alarmed: false,
         problem: result.problem === undefined ? undefined : sentence(result.problem),
         quarantinedAt,
-        nextPollAt: startedAt + intervalMs,
+        nextPollAt: turnAfter(intervalMs),
         events,
       };
     }
@@ -148,11 +155,21 @@ export function transition(
         alarmed,
         problem,
         quarantinedAt: status.quarantinedAt,
-        nextPollAt: startedAt + Math.max(backOffMs, asked),
+        nextPollAt: Math.max(turnAfter(backOffMs), turnFrom(startedAt + asked, intervalMs, phase)),
         events,
       };
     }
   }
+}
+
+/**
+ * An account's first turn at or after an instant (epoch ms). Turns are an interval apart, from a phase (0 to 1) on that is
+ * the account's own, so accounts are spread over their interval however they came to be registered, and after whatever
+ * made them all wait for the same time.
+ */
+export function turnFrom(at: number, intervalMs: number, phase: number): number {
+  const first = Math.floor(phase * intervalMs);
+  return first + Math.ceil((at - first) / intervalMs) * intervalMs;
 }
 
 /** Since when negative verdicts are held back after a good poll; adds what is to be announced of that. */

@@ -4,7 +4,7 @@ import {
   type AccountRef,
   accountPk,
   cellLog,
-  instantText,
+  dueUntil,
   isCell,
   keys,
   POLL_SHARDS,
@@ -150,13 +150,16 @@ export async function registerAccount(
   }
 }
 
-/** Status attributes that put the next poll at an instant (epoch ms), or, with null, take the account off the schedule. */
+/**
+ * Status attributes that put the next poll at an instant (epoch ms), or, with null, take the account off the schedule.
+ * Whatever it was claimed for is over with that.
+ */
 export function schedule(
   ref: AccountRef,
   nextPollAt: number | null,
 ): { [attribute: string]: Value | undefined } {
-  if (nextPollAt === null) return { nextPollAt: undefined, duePk: undefined, dueSk: undefined };
-  return { nextPollAt, ...pollDue(ref, nextPollAt) };
+  const off = { nextPollAt: undefined, duePk: undefined, dueSk: undefined, claimedAt: undefined };
+  return nextPollAt === null ? off : { ...off, nextPollAt, ...pollDue(ref, nextPollAt) };
 }
 
 /** Whether the account is known, with its record, in any of the regions; ids are looked up where they may be. */
@@ -174,39 +177,94 @@ export async function listAccounts(table: Table, region: string, limit: number):
   return (await table.query({ pk: accountPk(region), limit })).map(toAccount);
 }
 
+/** An account whose poll falls due at an instant (epoch ms). */
+export interface DuePoll extends AccountRef {
+  readonly dueAt: number;
+}
+
+/** A poll that is nobody else's to begin until its claim runs out. */
+export interface Claim extends DuePoll {
+  /** The last claim ran out, and no poll has reported since: it may have taken its process with it. */
+  readonly suspect: boolean;
+}
+
 /**
- * Takes the accounts of a region whose poll is due, up to `limit`: each is claimed for `claimSeconds` by moving its due
- * time on, so that no other tick takes it, and so that it comes back by itself when its poll dies. A poll that ends sets
- * the next due time itself. While the ordering service fails for the whole region only a few are taken, those that have
- * waited longest: a claim moves them behind all others (rule 12).
+ * The accounts of a region whose poll falls due by an instant (now, if it is left out), those that have waited longest
+ * first, up to `limit`. While the ordering service fails for the whole region it is a few only (rule 12).
  */
-export async function claimDue(
+export async function duePolls(
   table: Table,
   region: string,
-  options: { readonly now: number; readonly limit: number; readonly claimSeconds: number },
-): Promise<AccountRef[]> {
-  const claimed: AccountRef[] = [];
+  options: { readonly now: number; readonly until?: number; readonly limit: number },
+): Promise<DuePoll[]> {
+  const { now, until = now, limit } = options;
   const shards = await Promise.all(
     Array.from({ length: POLL_SHARDS }, (_, shard) =>
-      table.query({
-        index: 'due',
-        pk: pollDuePk(region, shard),
-        to: `${instantText(options.now)}~`,
-        limit: options.limit,
-      }),
+      table.query({ index: 'due', pk: pollDuePk(region, shard), to: dueUntil(until), limit }),
     ),
   );
   const due = shards.flat().sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
   if (due.length === 0) return [];
-  const limit = Math.min(options.limit, await claimable(table, region, options.now));
-  for (const item of due.slice(0, limit)) {
-    const ref = { region, account: String(item.dueSk).split('#')[1] ?? '' };
-    const outcome = await table.write({
-      update: { pk: item.pk, sk: item.sk },
-      set: pollDue(ref, options.now + options.claimSeconds * 1000),
-      when: [['dueSk', '=', String(item.dueSk)]],
+  return due.slice(0, Math.min(limit, await claimable(table, region, now))).map(({ dueSk }) => {
+    const text = String(dueSk);
+    const end = text.indexOf('#');
+    return { region, account: text.slice(end + 1), dueAt: Date.parse(text.slice(0, end)) };
+  });
+}
+
+/**
+ * Claims polls, side by side: each for `claimSeconds` from when it is due, by moving its due time on, so that no other tick
+ * takes it, and so that it comes back by itself when it dies. Those that somebody else has claimed meanwhile are left out.
+ *
+ *   scheduled ── claimed ──▶ nobody else's ── the poll reports ──▶ scheduled, and no trace of the claim
+ *                                  └── the claim runs out ──▶ due again, with its trace: a suspect
+ *
+ * What is claimed goes behind all that is due: while the region fails, all accounts have their turn as probes.
+ */
+export async function claimPolls(
+  table: Table,
+  due: readonly DuePoll[],
+  options: { readonly now: number; readonly claimSeconds: number },
+): Promise<Claim[]> {
+  const { now, claimSeconds } = options;
+  const claims = due.map(async (poll): Promise<Claim[]> => {
+    const { dueSk } = pollDue(poll, poll.dueAt);
+    const claim = {
+      update: keys.status(poll),
+      set: { ...pollDue(poll, Math.max(now, poll.dueAt) + claimSeconds * 1000), claimedAt: now },
+    };
+    const first = await table.write({
+      ...claim,
+      when: [
+        ['dueSk', '=', dueSk],
+        ['claimedAt', 'absent'],
+      ],
     });
-    if (outcome.done) claimed.push(ref);
-  }
-  return claimed;
+    if (first.done) return [{ ...poll, suspect: false }];
+    if (first.item?.dueSk !== dueSk) return [];
+    const again = await table.write({ ...claim, when: [['dueSk', '=', dueSk]] });
+    return again.done ? [{ ...poll, suspect: true }] : [];
+  });
+  return (await Promise.all(claims)).flat();
+}
+
+/** Claims the polls that are due now, up to a limit: those that have waited longest. */
+export async function claimDue(
+  table: Table,
+  region: string,
+  options: { readonly now: number; readonly limit: number; readonly claimSeconds: number },
+): Promise<Claim[]> {
+  return claimPolls(table, await duePolls(table, region, options), options);
+}
+
+/** Ends the claim of a poll that died with its process, if there is one: the account is due at once. */
+export async function breakClaim(table: Table, ref: AccountRef, now: number): Promise<void> {
+  await table.write({
+    update: keys.status(ref),
+    set: schedule(ref, now),
+    when: [
+      ['claimedAt', 'present'],
+      ['duePk', 'present'],
+    ],
+  });
 }

@@ -2,13 +2,16 @@
  * What an operator can say to tracking: which accounts there are and how they are polled, and what to do where tracking
  * waits for somebody (rules 9 and 10).
  */
+import pLimit from 'p-limit';
+import type { EventDraft } from '../events/event.ts';
 import { type EventLog, formatCursor, newEpoch } from '../log/log.ts';
-import { type AccountRef, keys } from '../table/schema.ts';
+import { type AccountRef, cellLog, isCell, keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
 import {
   type Account,
   type AccountState,
   findAccount,
+  listAccounts,
   registerAccount,
   schedule,
   toAccount,
@@ -61,6 +64,31 @@ export async function changeAccount(
   const account = { ...known, ...change };
   await registerAccount(table, log, account, { now: now(), epoch: newEpoch(now()) });
   return account;
+}
+
+/** Accounts of a region at most, and logs renewed side by side. */
+const MAX_ACCOUNTS = 100_000;
+const LOGS_AT_ONCE = 16;
+
+/**
+ * After the region's table was restored: gives a new epoch to each log that has none since, the cell's own included
+ * (docs/decisions/0017-restored-logs.md). Each is renewed whole or not at all, and what is done is passed over, so after
+ * a fault it is just repeated.
+ */
+export async function renewLogs(
+  { table, log, now }: OperatorDeps,
+  region: string,
+): Promise<{ readonly renewed: number; readonly unchanged: number }> {
+  const accounts = await listAccounts(table, region, MAX_ACCOUNTS);
+  const logs: AccountRef[] = [cellLog(region), ...accounts];
+  let renewed = 0;
+  await pLimit(LOGS_AT_ONCE).map(logs, async (ref) => {
+    const announce = (after: string): EventDraft[] =>
+      isCell(ref) ? [] : [{ type: 'account.restored', time: now(), data: { after } }];
+    const outcome = await log.renew(ref, newEpoch(now()), announce);
+    if (outcome?.renewed) renewed += 1;
+  });
+  return { renewed, unchanged: logs.length - renewed };
 }
 
 /** How tracking of an account stands, for people. Instants are ISO texts. */

@@ -12,10 +12,11 @@
  */
 import type { EventDraft } from '../events/event.ts';
 import { type EventLog, type Head, toHead } from '../log/log.ts';
-import type { OrderingClient } from '../ordering/client.ts';
+import type { ErrorCounts, OrderingClient, OrderingCounts } from '../ordering/client.ts';
+import { OrderingError } from '../ordering/errors.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
 import type { TokenSource } from '../ordering/tokens.ts';
-import { type AccountRef, indexPk, keys } from '../table/schema.ts';
+import { type AccountRef, indexPk, keys, pollPhase } from '../table/schema.ts';
 import type { Table, Value, Write } from '../table/table.ts';
 import { type PollResult, sentence, transition } from './account-state.ts';
 import { type Account, type AccountState, type Status, schedule, toAccount, toStatus } from './accounts.ts';
@@ -87,8 +88,18 @@ export interface PollReport {
   readonly looks: number;
   /** Looks that stay owed: without an answer, or over the budget. */
   readonly looksLeft: number;
+  /** Jobs missing from the list whose fate is open. Absent when it was not seen: the list was not read to its end. */
+  readonly unresolved?: number;
   /** Requests to the ordering service; tokens are not counted. */
   readonly requests: number;
+  /** Of those, the ones that repeated another. */
+  readonly retries: number;
+  /** Faults of the service by kind, of requests that were repeated as well. */
+  readonly upstreamErrors: ErrorCounts;
+  /** The types of what was said of the account itself. */
+  readonly announced: readonly EventDraft['type'][];
+  /** An outage of the whole region was announced, and is not over as far as this poll knows. */
+  readonly outage: boolean;
   readonly ms: number;
   readonly problem?: string;
 }
@@ -123,6 +134,10 @@ const NOTHING = {
   looks: 0,
   looksLeft: 0,
   requests: 0,
+  retries: 0,
+  upstreamErrors: {},
+  announced: [],
+  outage: false,
 } as const;
 
 /** Reads what the tracker knows, and says why there is nothing to poll if so. */
@@ -192,6 +207,11 @@ class Poll {
   #head: Head;
   #revision: number;
   #events = 0;
+  /** What the client of this poll has counted so far. */
+  #counts: OrderingCounts | undefined;
+  /** Why there was no token to begin with. */
+  #tokenFault: OrderingError | undefined;
+  #announced: readonly EventDraft['type'][] = [];
 
   constructor(
     deps: PollDeps,
@@ -237,14 +257,17 @@ class Poll {
   }
 
   async run(): Promise<Omit<PollReport, 'region' | 'account' | 'ms'>> {
-    let client: OrderingClient | undefined;
     let pages = 0;
     const report = (outcome: PollReport['outcome'], more: Partial<PollReport>) => ({
       ...NOTHING,
       openJobs: this.#status.openJobs ?? 0,
       pages,
       events: this.#events,
-      requests: client?.counts.requests ?? 0,
+      requests: this.#counts?.requests ?? 0,
+      retries: this.#counts?.retries ?? 0,
+      upstreamErrors: this.#tokenFault ? { [this.#tokenFault.kind]: 1 } : { ...this.#counts?.errors },
+      announced: this.#announced,
+      outage: this.#upstream.openedAt !== null,
       outcome,
       ...more,
     });
@@ -263,7 +286,7 @@ class Poll {
     try {
       const connected = await this.#connect();
       if ('problem' in connected) return await failed(connected.problem, false);
-      client = connected.client;
+      const { client } = connected;
       let { identity } = connected;
       // Which tokens are known to be this account's: the first, and every one until its identity was asked for.
       const checkedTokens = Math.max(1, client.counts.tokens);
@@ -335,6 +358,7 @@ class Poll {
       return report(seen.complete && done ? 'complete' : 'partial', {
         state,
         ...(seen.complete ? { openJobs: seen.observations.size + seen.unread } : {}),
+        ...(absence && { unresolved: missingOf(absence.counts) }),
         unread: seen.unread,
         unreadInSweep: swept.unread,
         changedJobs: changed,
@@ -356,7 +380,11 @@ class Poll {
   async #connect(): Promise<{ client: OrderingClient; identity?: Identity } | { problem: unknown }> {
     try {
       const { client, tokens } = await this.#deps.connect(this.#account);
-      const token = await tokens.get();
+      this.#counts = client.counts;
+      const token = await tokens.get().catch((fault: unknown) => {
+        if (fault instanceof OrderingError) this.#tokenFault = fault;
+        throw fault;
+      });
       const checkedAt = this.#status.identityCheckedAt;
       const recent = checkedAt !== null && this.#startedAt - checkedAt < IDENTITY_CHECK_MS;
       if (this.#baselined && recent && !token.fresh) return { client };
@@ -581,6 +609,7 @@ class Poll {
         baselined: this.#baselined,
         failuresBeforeAlarm: this.#deps.settings.failuresBeforeAlarm,
         regionFails: ofService && failsForAll(this.#upstream, now),
+        phase: pollPhase(this.#account),
       },
       this.#startedAt,
       now,
@@ -596,6 +625,7 @@ class Poll {
     };
     if (next.events.length > 0 || head) {
       await this.#write(next.events, [], set, head);
+      this.#announced = next.events.map(({ type }) => type);
       return next.state;
     }
     const outcome = await this.#deps.table.write({
@@ -612,6 +642,11 @@ class Poll {
 /** Whether an event says that a job is gone without the service's own word for it. */
 function isNegative(type: EventDraft['type']): boolean {
   return type === 'job.cancelled' || type === 'job.unavailable';
+}
+
+/** How many jobs are missing from the list without anybody knowing for certain why. */
+function missingOf({ unanswered, suspected, contradictory }: Absence): number {
+  return unanswered + suspected + contradictory;
 }
 
 function numberOrNull(value: Value | undefined): number | null {

@@ -80,7 +80,7 @@ export class Aws {
     const answer =
       fate === 'fail'
         ? awsFault(call.service, 'InternalServerError', 'Injected.', 500)
-        : await this.#answer(caller, call, text, request);
+        : await this.#answer(caller, call, request);
     if (fate === 'kill after') {
       caller.kill();
       return;
@@ -95,15 +95,15 @@ export class Aws {
   /** A call that AWS makes itself in the name of a role: event sources do. Throws when it is not answered well. */
   async call(caller: Caller, service: 'sqs', operation: string, body: Body): Promise<Body> {
     const text = JSON.stringify(body);
-    const answer = await this.#answer(caller, { service, operation, body }, text);
+    const answer = await this.#answer(caller, { service, operation, body, text });
     if (answer.status !== 200) throw new Error(`${operation} was answered ${answer.status}: ${answer.body}`);
     return JSON.parse(answer.body || '{}');
   }
 
-  async #answer(caller: Caller, call: Call, text: string, request?: IncomingMessage): Promise<Answer> {
+  async #answer(caller: Caller, call: Call, request?: IncomingMessage): Promise<Answer> {
     const denied = caller.role && this.#accesses(call).find((access) => !caller.role?.may(access));
     if (denied) return accessDenied(call.service, caller.role, denied);
-    const answer = await this.#forward(call, text, request);
+    const answer = await this.#forward(call, request);
     if (answer.status === 200) {
       if (call.service === 'dynamodb') await this.#follow(call);
       if (/^(SendMessage|Publish)/.test(call.operation)) this.#options.onQueue();
@@ -111,7 +111,7 @@ export class Aws {
     return answer;
   }
 
-  async #forward(call: Call, text: string, request?: IncomingMessage): Promise<Answer> {
+  async #forward(call: Call, request?: IncomingMessage): Promise<Answer> {
     if (call.service === 'secretsmanager') return this.secrets.answer(call.operation, call.body);
     const { dynamoEndpoint, fauxqsEndpoint } = this.#options;
     const json = 'application/x-amz-json-1.0';
@@ -126,7 +126,7 @@ export class Aws {
     const answer = await fetch(call.service === 'dynamodb' ? dynamoEndpoint : fauxqsEndpoint, {
       method: 'POST',
       headers,
-      body: text,
+      body: call.text,
     });
     return {
       status: answer.status,
@@ -176,10 +176,8 @@ export class Aws {
 
   async #read(TableName: string, Key: Image): Promise<Image | undefined> {
     const body = { TableName, Key, ConsistentRead: true };
-    const answer = await this.#forward(
-      { service: 'dynamodb', operation: 'GetItem', body },
-      JSON.stringify(body),
-    );
+    const call: Call = { service: 'dynamodb', operation: 'GetItem', body, text: JSON.stringify(body) };
+    const answer = await this.#forward(call);
     return (JSON.parse(answer.body) as { Item?: Image }).Item;
   }
 }
@@ -204,10 +202,10 @@ const AUTHORIZATION = (region: string, service: string) =>
 function parseCall(request: IncomingMessage, text: string): Call {
   const [prefix, operation = ''] = String(request.headers['x-amz-target'] ?? '').split('.');
   const service = Object.keys(TARGETS).find((name) => TARGETS[name] === prefix);
-  if (service) return { service: service as Service, operation, body: JSON.parse(text || '{}') };
+  if (service) return { service: service as Service, operation, body: JSON.parse(text || '{}'), text };
   const form = Object.fromEntries(new URLSearchParams(text));
   if (form.Action && form.Version === '2010-03-31')
-    return { service: 'sns', operation: form.Action, body: form };
+    return { service: 'sns', operation: form.Action, body: form, text };
   throw new Error(`A call to AWS is not known here: ${request.headers['x-amz-target'] ?? form.Action}.`);
 }
 

@@ -20,6 +20,8 @@ export interface Surroundings {
 export interface AwsCall {
   readonly service: string;
   readonly operation: string;
+  /** The body of the request. */
+  readonly text: string;
 }
 
 /** What becomes of a call. `fail`: AWS answers with its own fault. The kills end the function's process. */
@@ -53,6 +55,11 @@ export interface Deployment extends AsyncDisposable {
    * well). The schedule does not come round by it. Waits before until things have {@link settled}.
    */
   passTime(seconds: number): Promise<void>;
+  /**
+   * What must never happen, in sentences: requests that AWS would deny, connections to elsewhere, invocations that fail
+   * although nothing was made to go wrong. Absent where the deployment can't tell.
+   */
+  complaints?(): readonly string[];
   /** What can go wrong on purpose; absent where the deployment offers no such thing. */
   readonly faults?: {
     /** Asked about each call that the function makes to AWS, until the other one of a function is set, or none. */

@@ -35,7 +35,7 @@ import { ACCOUNT, queueName, type Resource, StackTemplate, type Value } from './
 
 /** Processes of one function, at most, whatever the template allows: the machine has few cores. */
 const MOST_ENVIRONMENTS = 3;
-const SETTLED_WITHIN_MS = 20_000;
+const SETTLED_WITHIN_MS = 60_000;
 const PROBE_EVERY_MS = 10;
 /** So long nothing has to be under way: what one function has done wakes the next. */
 const QUIET_PROBES = 3;
@@ -54,12 +54,8 @@ export const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
 
 /** What else the emulation can tell of its cell. */
 export interface Emulated extends Deployment {
-  /** Requests that a role did not allow, in sentences. */
-  denied(): string[];
   /** What roles allow and no request needed: `tick: dynamodb:Query on …`. */
   unused(): string[];
-  /** Where functions wanted to connect to, and nothing of theirs is. */
-  strayed(): string[];
   /** What functions have written, by their construct paths. */
   lines(): readonly string[];
   /** Lines that hold any part of a secret. */
@@ -135,7 +131,7 @@ export async function deployEmulated(
     const outside = await listen(createSecureServer(certificates(authority), forwardTo(surroundings.hosts)));
     closing.push(outside.close);
     const lines: string[] = [];
-    const strayed: string[] = [];
+    const complaints: string[] = [];
     const fates = new Map<string, (call: AwsCall) => CallFate>();
     const functions = new Map<string, { path: string; fn: Lambda; caller: Caller; role: Role }>();
     for (const resource of template.ofType('AWS::Lambda::Function')) {
@@ -149,7 +145,7 @@ export async function deployEmulated(
       };
       const serve: RequestListener = (request, response) => {
         aws.serve(caller, request, response).catch((cause) => {
-          strayed.push(`${path}: ${cause instanceof Error ? cause.message : cause}`);
+          complaints.push(`${path}: ${cause instanceof Error ? cause.message : cause}`);
           request.socket.destroy();
         });
       };
@@ -171,12 +167,17 @@ export async function deployEmulated(
           role.may({ action, resource: logStream });
         }
       };
-      const onRefused = (destination: string) => strayed.push(`${path} to ${destination}`);
+      const onRefused = (destination: string) =>
+        complaints.push(`${path} wanted to connect to ${destination}.`);
+      const onFailed = (reason: string) => {
+        if (!fates.has(path)) complaints.push(`${path} failed: ${reason}`);
+      };
       const fn = new Lambda(template, resource, MOST_ENVIRONMENTS, {
         routes,
         caFile,
         onBegin,
         onLine,
+        onFailed,
         onRefused,
       });
       closing.push(() => fn.close());
@@ -212,7 +213,7 @@ export async function deployEmulated(
     const open = await listen(
       createServer((request, response) => {
         aws.serve(everybody, request, response).catch((cause) => {
-          strayed.push(`the test: ${cause}`);
+          complaints.push(`the test: ${cause}`);
           request.socket.destroy();
         });
       }),
@@ -265,12 +266,11 @@ export async function deployEmulated(
         },
         kill: (name) => named(name).fn.kill(),
       },
-      denied: () => [...functions.values()].flatMap(({ role }) => role.denied),
+      complaints: () => [...[...functions.values()].flatMap(({ role }) => role.denied), ...complaints],
       unused: () =>
         [...functions.values()].flatMap(({ path, role }) =>
           role.unused().map((grant) => `${path}: ${grant}`),
         ),
-      strayed: () => strayed,
       lines: () => lines,
       leaks: () => lines.filter((line) => secretsOf(aws).some((secret) => line.includes(secret))),
       [Symbol.asyncDispose]: close,

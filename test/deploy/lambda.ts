@@ -18,6 +18,8 @@ export interface LambdaHost {
   readonly caFile: string;
   /** Told when an invocation begins. */
   readonly onBegin: () => void;
+  /** Told of every invocation that fails, and why. */
+  readonly onFailed: (reason: string) => void;
   /** Told of every line that a function writes. */
   readonly onLine: (line: string) => void;
   /** Told of every attempt to leave the routes. */
@@ -198,9 +200,10 @@ export class Lambda {
       case 'failed':
         // Before it was ready, the process ends, and whoever waits for it is told.
         environment.work = undefined;
-        work?.fail(new FunctionError(message.error));
-        if (work) this.#assign();
-        else this.#end(environment, message.error);
+        if (work) {
+          this.#fail(work, message.error);
+          this.#assign();
+        } else this.#end(environment, message.error);
         break;
       case 'refused':
         this.#host.onRefused(message.destination);
@@ -221,8 +224,13 @@ export class Lambda {
     environment.child.kill('SIGKILL');
     // Without an invocation it died as it started: whoever has waited longest is told.
     const work = environment.work ?? (environment.ready ? undefined : this.#waiting.shift());
-    work?.fail(new FunctionError(reason));
+    if (work) this.#fail(work, reason);
     if (!this.#closed) this.#assign();
+  }
+
+  #fail(work: Invocation, reason: string): void {
+    if (!this.#closed) this.#host.onFailed(reason);
+    work.fail(new FunctionError(reason));
   }
 }
 

@@ -41,7 +41,9 @@ const REGION = 'us-east-1';
 const ACCOUNT = '000000000000';
 const INSTALL_TIMEOUT_MS = 120_000;
 const START_TIMEOUT_MS = 30_000;
-const SETTLE_TIMEOUT_MS = 30_000;
+const SETTLE_TIMEOUT_MS = 60_000;
+/** Time passes in steps, for what happens within a minute: a message comes back before its queue forgets it. */
+const STEP_SECONDS = 10;
 
 /** Ministack as it is installed, or why it is not. */
 export type Ministack =
@@ -138,11 +140,15 @@ export function onMinistack(
     const { port, close } = await listen(createServer());
     await close();
     const gateway = await listen(
-      createGateway(port, (pid, call) => {
-        const physical = atWork().find(([candidate]) => candidate === pid)?.[1];
-        const name = functions().find(([, candidate]) => candidate === physical)?.[0];
-        return (name && fates.get(name)?.(call)) ?? 'pass';
-      }, (sentence) => complaints.push(sentence)),
+      createGateway(
+        port,
+        (pid, call) => {
+          const physical = atWork().find(([candidate]) => candidate === pid)?.[1];
+          const name = functions().find(([, candidate]) => candidate === physical)?.[0];
+          return (name && fates.get(name)?.(call)) ?? 'pass';
+        },
+        (sentence) => complaints.push(sentence),
+      ),
     );
     opened.defer(gateway.close);
     const endpoint = `http://127.0.0.1:${gateway.port}`;
@@ -228,8 +234,10 @@ export function onMinistack(
       },
       settled,
       async passTime(seconds) {
-        await settled();
-        setClock(clockAhead() + seconds * 1000);
+        for (let left = seconds; left > 0; left -= STEP_SECONDS) {
+          await settled();
+          setClock(clockAhead() + Math.min(left, STEP_SECONDS) * 1000);
+        }
       },
       complaints: () => complaints,
       faults: {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { createOperateHandler } from '../../functions/handlers/operate.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
-import { createEventLog } from '../../shared/log/log.ts';
+import { createEventLog, epochFloor } from '../../shared/log/log.ts';
 import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';
 import { openLocalSigningSecrets } from '../../shared/sinks/signing-secrets.ts';
 import type { SinkPort } from '../../shared/sinks/sink.ts';
@@ -14,26 +14,35 @@ import type { Table } from '../../shared/table/table.ts';
 export const SECRET = 'jobwire/test/us/accounts/acme';
 
 interface Options {
+  readonly stage?: string;
   readonly table?: Table;
   readonly history?: Table;
   readonly now?: () => number;
   /** The sinks behind endpoints; absent: they take everything. */
   readonly port?: SinkPort;
-  readonly allowPrivateNetworks?: boolean;
+  /** The table is one that was restored at this instant (epoch ms). */
+  readonly restoredAt?: number;
 }
 
 /** See the top of the file. */
 export async function createOperator(options: Options = {}) {
   const clock = { now: Date.parse('2026-03-02T08:00:00Z') };
   const { now = () => clock.now, table = createMemoryTable() } = options;
-  const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://us.jobwire.example' });
+  const { restoredAt } = options;
+  const log = createEventLog(table, {
+    ...(restoredAt !== undefined && { leastEpoch: epochFloor(restoredAt) }),
+    now,
+    newId: randomUUID,
+    schemaBaseUrl: 'https://us.jobwire.example',
+  });
   const reports: Parameters<Telemetry['operate']>[0][] = [];
   // On AWS they stand in Secrets Manager, so they are in no table that a policy is about.
   const secrets = await openLocalSigningSecrets(createMemoryTable(), new Uint8Array(32).fill(7));
   const { port = { maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] } } = options;
   const tell = createOperateHandler({
-    stage: 'test',
+    stage: options.stage ?? 'test',
     region: 'us',
+    isRestored: restoredAt !== undefined,
     table,
     log,
     secrets,
@@ -42,7 +51,7 @@ export async function createOperator(options: Options = {}) {
     }),
     open: async () => port,
     schemaBaseUrl: 'https://us.jobwire.example',
-    allowPrivateNetworks: options.allowPrivateNetworks ?? false,
+    allowPrivateNetworks: false,
     now,
     newId: randomUUID,
     telemetry: { operate: (report) => void reports.push(report) },

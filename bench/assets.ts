@@ -1,0 +1,130 @@
+/** The functions of a cell as they are deployed, found in the synthesized template: what is added to it is measured as well. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type BuildOptions, build, type Metafile } from 'esbuild';
+import cdkJson from '../cdk.json' with { type: 'json' };
+import { esbuildOptions } from '../infra/bundling.ts';
+import { createApp } from '../infra/create-app.ts';
+
+/** One resource of a template. */
+export interface Resource {
+  readonly Type: string;
+  readonly Properties: { readonly [name: string]: unknown };
+}
+
+/** A deployed function. */
+export interface DeployedFunction {
+  /** Its entry file, without folder and extension. */
+  readonly entry: string;
+  /** The code of the asset. */
+  readonly file: string;
+  readonly bytes: number;
+  readonly memoryMb: number;
+  /** As in the template, with stand-ins for what CloudFormation would fill in. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** A synthesized cell. Its files go with `Symbol.dispose`. */
+export interface DeployedCell extends Disposable {
+  readonly functions: readonly DeployedFunction[];
+  readonly resources: Readonly<Record<string, Resource>>;
+}
+
+/** Synthesizes all cells, as `npm run synth` does, and gives one. Throws when an asset is not what esbuild makes of an entry. */
+export async function synthesize(stackName = 'jobwire-prod-us'): Promise<DeployedCell> {
+  const outdir = mkdtempSync(join(tmpdir(), 'jobwire-bench-cdk-'));
+  const assembly = createApp({ context: cdkJson.context, outdir }).synth();
+  const resources = assembly.getStackByName(stackName).template.Resources as Record<string, Resource>;
+  const entries = new Map<string, string>();
+  for (const entry of functionEntries()) entries.set((await bundle(entry)).code, entry);
+  const functions = Object.entries(resources).flatMap(([id, { Type, Properties }]) => {
+    if (Type !== 'AWS::Lambda::Function') return [];
+    const { S3Key = '' } = Properties.Code as { S3Key?: string };
+    const file = join(outdir, `asset.${S3Key.replace('.zip', '')}`, 'index.mjs');
+    const entry = entries.get(readFileSync(file, 'utf8'));
+    if (entry === undefined) throw new Error(`The asset of ${id} is not what esbuild makes of any entry.`);
+    const { Variables } = Properties.Environment as { Variables: Record<string, unknown> };
+    return [
+      {
+        ...{ entry, file, bytes: statSync(file).size, memoryMb: Number(Properties.MemorySize) },
+        environment: Object.fromEntries(
+          Object.entries(Variables).map(([name, value]) => [name, standIn(value, resources)]),
+        ),
+      },
+    ];
+  });
+  return {
+    functions,
+    resources,
+    [Symbol.dispose]: () => rmSync(outdir, { recursive: true, force: true }),
+  };
+}
+
+/** The entry files in `functions/`: those that export a handler. */
+export function functionEntries(): string[] {
+  const folder = fileURLToPath(new URL('../functions/', import.meta.url));
+  return readdirSync(folder)
+    .filter(
+      (file) => file.endsWith('.ts') && /^export const handler\b/m.test(readFileSync(folder + file, 'utf8')),
+    )
+    .map((file) => file.slice(0, -'.ts'.length));
+}
+
+/** What esbuild makes of an entry. */
+export interface Bundle {
+  readonly code: string;
+  /** Minified bytes of each package, the biggest first; `.` is Jobwire's own code. */
+  readonly packages: ReadonlyMap<string, number>;
+  /** Folders of packages of which there is more than one copy. */
+  readonly copies: readonly string[];
+  /** Source files that something is left of. */
+  readonly files: readonly string[];
+}
+
+/** Bundles an entry as its asset is, or otherwise. */
+export async function bundle(entry: string, otherwise: BuildOptions = {}): Promise<Bundle> {
+  const { metafile, outputFiles } = await build({
+    ...esbuildOptions(entry),
+    ...otherwise,
+    write: false,
+    metafile: true,
+  });
+  const code = outputFiles.find(({ path }) => path.endsWith('.mjs'));
+  if (!code) throw new Error(`esbuild made nothing of ${entry}.`);
+  return { code: code.text, ...contents(metafile) };
+}
+
+function contents({ outputs }: Metafile): Omit<Bundle, 'code'> {
+  const sizes = new Map<string, number>();
+  const folders = new Map<string, Set<string>>();
+  const files: string[] = [];
+  for (const { inputs } of Object.values(outputs)) {
+    for (const [file, { bytesInOutput }] of Object.entries(inputs)) {
+      const [folder = '', name = '.'] = /^.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file) ?? [];
+      if (bytesInOutput > 0) files.push(file);
+      sizes.set(name, (sizes.get(name) ?? 0) + bytesInOutput);
+      if (folder) folders.set(name, (folders.get(name) ?? new Set()).add(folder));
+    }
+  }
+  return {
+    packages: new Map([...sizes].filter(([, bytes]) => bytes > 0).sort(([, a], [, b]) => b - a)),
+    copies: [...folders.values()].filter(({ size }) => size > 1).flatMap((copies) => [...copies]),
+    files,
+  };
+}
+
+function standIn(value: unknown, resources: Readonly<Record<string, Resource>>): string {
+  if (typeof value === 'string') return value;
+  const { Ref: id } = value as { Ref?: string };
+  if (id === undefined) return JSON.stringify(value);
+  switch (resources[id]?.Type) {
+    case 'AWS::SQS::Queue':
+      return `https://sqs.us-east-1.amazonaws.com/111122223333/${id}`;
+    case 'AWS::SNS::Topic':
+      return `arn:aws:sns:us-east-1:111122223333:${id}`;
+    default:
+      return id;
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * A child process: the first poll of a fresh process that runs the deployed pollAccount (process start, import, poll of 500
+ * jobs), against the polls after it, and against a bare process that only fetches the same pages. The account is past
+ * its baseline, so polls are quiet ones; its token is in the table, as it is where an account is polled every few minutes.
+ */
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createTables, startDynamo } from '../local/embedded.ts';
+import { createEventLog } from '../shared/log/log.ts';
+import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { registerAccount } from '../shared/tracking/accounts.ts';
+import { synthesize } from './assets.ts';
+import { startChild } from './child.ts';
+import { lambdaEnvironment, median, sqsEvent, startEnvironment, startSecrets } from './lambda.ts';
+import type { UpstreamFacts } from './upstream.ts';
+
+/** What was measured: medians in ms. */
+export interface ColdStartFigures {
+  readonly jobs: number;
+  readonly importMs: number;
+  readonly coldMs: number;
+  readonly warmMs: number;
+  /** Of a service that is as far away as {@link ANSWER_MS}. */
+  readonly ratio: number;
+  readonly nearColdMs: number;
+  readonly nearWarmMs: number;
+  /** Of a service on this machine, that answers at once. */
+  readonly nearRatio: number;
+  readonly bareColdMs: number;
+  /** Of a bare process and a service that answers at once: what Node itself takes to get warm. */
+  readonly bareNearRatio: number;
+  /** The cold start as a multiple of the bare process's, at a service that answers at once. */
+  readonly overBare: number;
+}
+
+/**
+ * How long the service takes to answer. A tenth of what the costs reckon with, and about what a network takes within a
+ * continent: at a service that answers at once, a poll that waits for nothing is what a cold start would be compared with.
+ */
+const ANSWER_MS = 30;
+const WARM_POLLS = 10;
+const ACCOUNT = { region: 'us', account: 'bench' };
+const SECRET = 'jobwire/prod/us/accounts/bench';
+
+const [jobs = 0, rounds = 0] = process.argv.slice(2).map(Number);
+const upstream = await startChild<UpstreamFacts>('upstream.ts', [String(jobs)]);
+const { apiUrl, authUrl, clientId, clientSecret } = upstream.facts;
+using secrets = await startSecrets((name) =>
+  name === SECRET ? JSON.stringify({ clientId, clientSecret }) : undefined,
+);
+using cell = await synthesize();
+const pollAccount = cell.functions.find(({ entry }) => entry === 'poll-account');
+if (!pollAccount) throw new Error('The cell has no pollAccount.');
+const dynamo = await startDynamo();
+const client = dynamo.client();
+await createTables(client, 'bench');
+const table = createDynamoTable(client, { tableName: 'bench' });
+await registerAccount(
+  table,
+  createEventLog(table, { now: Date.now, newId: randomUUID, schemaBaseUrl: 'http://bench' }),
+  { ...ACCOUNT, secretRef: SECRET, pollIntervalSeconds: 60, paused: false },
+  { now: Date.now(), epoch: 'bench' },
+);
+const { file, memoryMb, environment } = pollAccount;
+const env = lambdaEnvironment(environment, {
+  AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(memoryMb),
+  AWS_ENDPOINT_URL_DYNAMODB: dynamo.endpoint,
+  AWS_ENDPOINT_URL_SECRETS_MANAGER: secrets.url,
+  JOBWIRE_TABLE: 'bench',
+  JOBWIRE_UPSTREAM_BASE_URL: apiUrl,
+  JOBWIRE_UPSTREAM_AUTH_URL: authUrl,
+});
+const event = (): object => sqsEvent([{ account: ACCOUNT.account, dueAt: Date.now() }]);
+
+interface Start {
+  readonly importMs: number;
+  readonly coldMs: number;
+  readonly warmMs: number;
+}
+
+async function startAndPoll(): Promise<Start> {
+  using started = await startEnvironment(file, env);
+  await started.invoke(event());
+  const coldMs = started.ageMs();
+  const warm: number[] = [];
+  for (let poll = 0; poll < WARM_POLLS; poll += 1) warm.push((await started.invoke(event())).ms);
+  return { importMs: started.importMs, coldMs, warmMs: median(warm) };
+}
+
+/** Fetches the pages as often as the function polls, and says how long each time took. */
+const BARE = `
+const [url, token, pages, times] = process.argv.slice(1);
+const tookMs = [];
+for (let time = 0; time <= Number(times); time += 1) {
+  const from = performance.now();
+  let next = 1;
+  const read = async () => {
+    while (next <= Number(pages)) {
+      const page = next++;
+      const answer = await fetch(url + '/Jobs/active?pageSize=100&page=' + page, { headers: { authorization: 'Bearer ' + token } });
+      JSON.parse(await answer.text());
+    }
+  };
+  await Promise.all([read(), read(), read(), read()]);
+  tookMs.push(performance.now() - from);
+  if (time === 0) process.send('first');
+}
+process.send(tookMs.slice(1), () => process.exit(0));`;
+
+async function startBare(token: string): Promise<Pick<Start, 'coldMs' | 'warmMs'>> {
+  const from = performance.now();
+  const args = [
+    '--input-type=module',
+    '--eval',
+    BARE,
+    apiUrl,
+    token,
+    String(Math.ceil(jobs / 100)),
+    String(WARM_POLLS),
+  ];
+  const child = spawn(process.execPath, args, { env: {}, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  await once(child, 'message');
+  const coldMs = performance.now() - from;
+  const [warm] = (await once(child, 'message')) as [number[]];
+  return { coldMs, warmMs: median(warm) };
+}
+
+const token = await newToken();
+// The baseline, and the token into the table.
+await startAndPoll();
+const far: Start[] = [];
+const near: Start[] = [];
+const bare: Awaited<ReturnType<typeof startBare>>[] = [];
+const ratio = (starts: readonly Pick<Start, 'coldMs' | 'warmMs'>[]): number =>
+  median(starts.map(({ coldMs, warmMs }) => coldMs / warmMs));
+for (let round = 0; round < rounds; round += 1) {
+  const work = [
+    async () => near.push(await startAndPoll()),
+    async () => bare.push(await startBare(token)),
+    async () => {
+      await upstream.ask({ answerMs: ANSWER_MS });
+      far.push(await startAndPoll());
+      await upstream.ask({ answerMs: 0 });
+    },
+  ];
+  // In turn, each first every other time, so that none gets the better half of a noisy machine.
+  for (const measure of round % 2 === 0 ? work : work.reverse()) await measure();
+}
+
+const of = (starts: readonly Start[], what: keyof Start): number =>
+  median(starts.map((start) => start[what]));
+process.send?.({
+  jobs,
+  importMs: of([...near, ...far], 'importMs'),
+  coldMs: of(far, 'coldMs'),
+  warmMs: of(far, 'warmMs'),
+  ratio: ratio(far),
+  nearColdMs: of(near, 'coldMs'),
+  nearWarmMs: of(near, 'warmMs'),
+  nearRatio: ratio(near),
+  bareColdMs: median(bare.map(({ coldMs }) => coldMs)),
+  bareNearRatio: ratio(bare),
+  overBare: median(near.map(({ coldMs }, at) => coldMs / (bare[at]?.coldMs ?? Number.NaN))),
+} satisfies ColdStartFigures);
+await dynamo.stop();
+upstream[Symbol.dispose]();
+process.disconnect();
+
+async function newToken(): Promise<string> {
+  const answer = await fetch(`${authUrl}/realms/us/protocol/openid-connect/token`, {
+    method: 'POST',
+    body: new URLSearchParams({
+      ...{ grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret },
+    }),
+  });
+  return ((await answer.json()) as { access_token: string }).access_token;
+}

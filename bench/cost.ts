@@ -1,0 +1,371 @@
+/**
+ * A child process: what the deployed functions take for the work of one account, with stand-ins that answer as slowly as
+ * the services they stand for; and from that, and the template, what a cell costs a month.
+ */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTables, historyTableName, startDynamo, startFauxqs } from '../local/embedded.ts';
+import { createEventLog } from '../shared/log/log.ts';
+import { secretNames } from '../shared/secrets.ts';
+import { registerSink } from '../shared/sinks/sink.ts';
+import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { keys } from '../shared/table/schema.ts';
+import { registerAccount } from '../shared/tracking/accounts.ts';
+import { bundle, type DeployedFunction, synthesize } from './assets.ts';
+import { startChild } from './child.ts';
+import {
+  ASSUMED,
+  fixedCosts,
+  type Line,
+  type MeasuredWork,
+  marginalCosts,
+  readTemplate,
+  type Work,
+} from './costs.ts';
+import {
+  type Environment,
+  type Invocation,
+  lambdaEnvironment,
+  median,
+  sqsEvent,
+  startEnvironment,
+  startSecrets,
+} from './lambda.ts';
+import type { UpstreamFacts } from './upstream.ts';
+
+/** The tables. */
+export interface CostFigures {
+  readonly work: MeasuredWork;
+  readonly one: readonly Line[];
+  readonly thousand: readonly Line[];
+  readonly fixed: readonly Line[];
+}
+
+const REGION = 'us';
+const ACCOUNTS = Array.from({ length: 10 }, (_, at) => `account-${at}`);
+const [FIRST = ''] = ACCOUNTS;
+/** Accounts that are only claimed. */
+const CLAIMS = 50;
+const ENDPOINT = 'erp';
+const TOPIC_SINK = 'topic';
+
+const rounds = Number(process.argv[2]);
+const names = secretNames('prod', REGION);
+using cell = await synthesize(`jobwire-prod-${REGION}`);
+const upstream = await startChild<UpstreamFacts>('upstream.ts', [String(ASSUMED.jobs)]);
+const { apiUrl, authUrl, clientId, clientSecret } = upstream.facts;
+const secretRef = `${names.accounts}bench`;
+using secrets = await startSecrets((name) =>
+  name === secretRef
+    ? JSON.stringify({ clientId, clientSecret })
+    : JSON.stringify({ secrets: [`whsec_${Buffer.alloc(32, 7).toString('base64')}`] }),
+);
+const [dynamo, fauxqs] = await Promise.all([startDynamo(), startFauxqs()]);
+const client = dynamo.client();
+await createTables(client, 'bench');
+const topicArn = await fauxqs.ensureTopic('bench-events.fifo');
+await fauxqs.subscribeQueue(topicArn, 'bench-events.fifo');
+const queues = await Promise.all(
+  ['polls', 'lone-polls', 'drains'].map(async (name) => [name, await makeQueue(name)] as const),
+);
+const table = createDynamoTable(client, { tableName: 'bench' });
+const log = createEventLog(table, { now: Date.now, newId: randomUUID, schemaBaseUrl: 'http://bench' });
+const newAccount = (account: string): Promise<void> =>
+  registerAccount(
+    table,
+    log,
+    // Not due again while this is going on.
+    { region: REGION, account, secretRef, pollIntervalSeconds: 3_600, paused: false },
+    { now: Date.now(), epoch: 'bench' },
+  );
+
+// What AWS's services would have counted, and how long they would have taken.
+const counted = { readUnits: 0, writeUnits: 0, sends: 0 };
+const meteredDynamo = await startProxy(dynamo.endpoint, ASSUMED.dynamoMs, ({ operation, body }) => {
+  const { ConsumedCapacity = [] } = JSON.parse(body) as {
+    ConsumedCapacity?: { CapacityUnits?: number } | { CapacityUnits?: number }[];
+  };
+  const kind = /^(Get|BatchGet|Query)/.test(operation) ? 'readUnits' : 'writeUnits';
+  for (const { CapacityUnits = 0 } of [ConsumedCapacity].flat()) counted[kind] += CapacityUnits;
+});
+const meteredMessages = await startProxy(fauxqs.endpoint, ASSUMED.snsAndSqsMs, ({ operation }) => {
+  if (operation.startsWith('SendMessage')) counted.sends += 1;
+});
+const receiver = createServer((incoming, answer) => {
+  incoming.resume().once('end', () => setTimeout(() => answer.writeHead(204).end(), ASSUMED.webhookMs));
+});
+await once(receiver.listen(0, '127.0.0.1'), 'listening');
+
+const folder = mkdtempSync(join(tmpdir(), 'jobwire-bench-cost-'));
+const tick = await start('tick');
+const pollAccount = await start('poll-account');
+const wakeSinks = await start('wake-sinks');
+const drainSink = await start('drain-sink');
+
+await Promise.all(ACCOUNTS.map(newAccount));
+await tick.invoke({});
+await poll(ACCOUNTS);
+await drain(TOPIC_SINK);
+await registerSink(
+  table,
+  log,
+  {
+    ...{ region: REGION, id: ENDPOINT, kind: 'webhook', paused: false, types: [], accounts: [FIRST] },
+    target: `http://127.0.0.1:${portOf(receiver)}/`,
+  },
+  [{ region: REGION, account: FIRST }],
+);
+// Everything is done a few times before it is measured, so that it is measured warm.
+for (let turn = 0; turn < 5; turn += 1) {
+  await settle();
+  await changeAndDeliver();
+}
+await upstream.ask({ answerMs: ASSUMED.upstreamMs });
+
+const idle: Work[] = [];
+const quiet: Work[] = [];
+const ten: Work[] = [];
+const renewing: Work[] = [];
+const sweeping: Work[] = [];
+const delivered: Awaited<ReturnType<typeof changeAndDeliver>>[] = [];
+for (let round = 0; round < rounds; round += 1) {
+  await settle();
+  const before = await sequences();
+  idle.push(await measure(() => tick.invoke({})));
+  quiet.push(await measure(() => poll([FIRST])));
+  ten.push(await measure(() => poll(ACCOUNTS)));
+  renewing.push(await measure(renew));
+  sweeping.push(await measure(sweep));
+  if ((await sequences()) !== before) throw new Error('Quiet polls had events.');
+  delivered.push(await changeAndDeliver());
+}
+await settle();
+await Promise.all(Array.from({ length: CLAIMS }, (_, at) => newAccount(`claimed-${at}`)));
+const claimingTick = await measure(() => tick.invoke({}));
+
+const event = await table.query({ pk: keys.event({ region: REGION, account: FIRST }, 1).pk, limit: 100 });
+const snapshots = await table.query({
+  pk: keys.snapshot({ region: REGION, account: FIRST }, 1).pk,
+  limit: 100,
+});
+const work: MeasuredWork = {
+  idleTick: middle(idle),
+  claimingTick,
+  claims: CLAIMS,
+  quietPoll: middle(quiet),
+  tenQuietPolls: middle(ten),
+  // The request that is refused is not there when a token runs out by itself.
+  renewingPoll: { ...middle(renewing), ms: middle(renewing).ms - ASSUMED.upstreamMs },
+  sweepingPoll: middle(sweeping),
+  changingPoll: middle(delivered.map(({ changingPoll }) => changingPoll)),
+  wake: middle(delivered.map(({ wake }) => wake)),
+  topicDrain: middle(delivered.map(({ topicDrain }) => topicDrain)),
+  webhookDrain: middle(delivered.map(({ webhookDrain }) => webhookDrain)),
+  startCpuMs: { wakeSinks: wakeSinks.startCpuMs, drainSink: drainSink.startCpuMs },
+  eventBytes: bytesOf(event),
+  snapshotBytes: bytesOf(snapshots),
+  requestsPerPoll: Math.ceil(ASSUMED.jobs / 100),
+};
+const template = readTemplate(
+  cell.resources,
+  Object.fromEntries(cell.functions.map(({ entry, memoryMb }) => [entry, memoryMb])),
+);
+process.send?.({
+  work,
+  one: marginalCosts(work, template, 1),
+  thousand: marginalCosts(work, template, 1_000),
+  fixed: fixedCosts(work, template),
+} satisfies CostFigures);
+for (const each of [tick, pollAccount, wakeSinks, drainSink, upstream]) each[Symbol.dispose]();
+for (const server of [meteredDynamo.server, meteredMessages.server, receiver]) {
+  server.closeAllConnections();
+  server.close();
+}
+rmSync(folder, { recursive: true });
+await Promise.all([dynamo.stop(), fauxqs.stop()]);
+process.disconnect();
+
+async function makeQueue(name: string): Promise<string> {
+  const { CreateQueueCommand } = await import('@aws-sdk/client-sqs');
+  const { QueueUrl = '' } = await fauxqs.sqs().send(new CreateQueueCommand({ QueueName: name }));
+  return new URL(QueueUrl).pathname;
+}
+
+async function start(entry: string): Promise<Environment> {
+  const fn = cell.functions.find((one) => one.entry === entry);
+  if (!fn) throw new Error(`The cell has no ${entry}.`);
+  const file = entry === 'drain-sink' ? await withLoopback(fn) : fn.file;
+  const own = Object.entries(fn.environment).map(([name, value]) => [name, localised(name, value)]);
+  return startEnvironment(
+    file,
+    lambdaEnvironment(Object.fromEntries(own), {
+      AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(fn.memoryMb),
+      AWS_ENDPOINT_URL_DYNAMODB: meteredDynamo.url,
+      AWS_ENDPOINT_URL_SQS: meteredMessages.url,
+      AWS_ENDPOINT_URL_SNS: meteredMessages.url,
+      AWS_ENDPOINT_URL_SECRETS_MANAGER: secrets.url,
+    }),
+  );
+}
+
+/** A function's variable as it is here. */
+function localised(name: string, value: string): string {
+  if (name === 'JOBWIRE_TABLE') return 'bench';
+  if (name === 'JOBWIRE_HISTORY_TABLE') return historyTableName('bench');
+  if (name === 'JOBWIRE_UPSTREAM_BASE_URL') return apiUrl;
+  if (name === 'JOBWIRE_UPSTREAM_AUTH_URL') return authUrl;
+  if (name === 'JOBWIRE_TOPIC_ARN') return topicArn;
+  if (!name.endsWith('_QUEUE_URL')) return value;
+  const queue = queues.find(
+    ([known]) => name === `JOBWIRE_${known.replaceAll('-', '_').slice(0, -1).toUpperCase()}_QUEUE_URL`,
+  );
+  if (!queue) throw new Error(`There is no queue for ${name}.`);
+  return meteredMessages.url + queue[1];
+}
+
+/** drainSink as it is deployed, but that endpoints may be on this machine. */
+async function withLoopback({ entry }: DeployedFunction): Promise<string> {
+  let found = false;
+  const { code } = await bundle(entry, {
+    plugins: [
+      {
+        name: 'loopback',
+        setup(build) {
+          build.onLoad({ filter: /[\\/](functions|shared)[\\/].*\.ts$/ }, ({ path }) => {
+            const source = readFileSync(path, 'utf8');
+            found ||= source.includes('allowPrivateNetworks: false');
+            return {
+              contents: source.replace('allowPrivateNetworks: false', 'allowPrivateNetworks: true'),
+              loader: 'ts',
+            };
+          });
+        },
+      },
+    ],
+  });
+  if (!found) throw new Error('drainSink allows private networks elsewhere than here.');
+  const file = join(folder, 'index.mjs');
+  writeFileSync(file, code);
+  return file;
+}
+
+async function poll(accounts: readonly string[]): Promise<Invocation> {
+  return pollAccount.invoke(sqsEvent(accounts.map((account) => ({ account, dueAt: Date.now() }))));
+}
+
+async function drain(sink: string): Promise<Invocation> {
+  return drainSink.invoke(sqsEvent([{ sink }]));
+}
+
+/** Takes up what the accounts have in common with the one whose changes were delivered, until nothing is left to do. */
+async function settle(): Promise<void> {
+  await poll(ACCOUNTS);
+  await tick.invoke({});
+  await drain(TOPIC_SINK);
+  await drain(ENDPOINT);
+}
+
+/** A poll that gets a new token, after its old one is refused, and compares the identity with it. */
+async function renew(): Promise<Invocation> {
+  await upstream.ask({ revokeTokens: true });
+  return poll([FIRST]);
+}
+
+/** A poll that reads the newest closed jobs as well. */
+async function sweep(): Promise<Invocation> {
+  await table.write({
+    update: keys.status({ region: REGION, account: FIRST }),
+    set: { sweptAt: Date.now() - 3_600_000 },
+  });
+  return poll([FIRST]);
+}
+
+/** One change, from the poll that finds it to both sinks that get it. */
+async function changeAndDeliver() {
+  const before = await sequence();
+  await upstream.ask({ change: 1 });
+  const changingPoll = await measure(() => poll([FIRST]));
+  const mark = await table.get(keys.wake({ region: REGION, account: FIRST }));
+  if (mark === undefined || (await sequence()) !== before + 1)
+    throw new Error('A change did not give one event.');
+  const NewImage = { pk: { S: mark.pk }, sk: { S: mark.sk }, sequence: { N: String(mark.sequence) } };
+  const record = { eventName: 'INSERT', dynamodb: { SequenceNumber: '1', NewImage } };
+  const wake = await measure(() => wakeSinks.invoke({ Records: [record] }));
+  const topicDrain = await measure(() => drain(TOPIC_SINK));
+  const webhookDrain = await measure(() => drain(ENDPOINT));
+  for (const sink of [TOPIC_SINK, ENDPOINT]) {
+    const cursor = await table.get(keys.cursor(REGION, sink, FIRST));
+    if (Number(cursor?.position) !== before + 1) throw new Error(`The event did not get to ${sink}.`);
+  }
+  return { changingPoll, wake, topicDrain, webhookDrain };
+}
+
+async function sequence(account = FIRST): Promise<number> {
+  return Number((await table.get(keys.head({ region: REGION, account })))?.sequence);
+}
+
+async function sequences(): Promise<number> {
+  const all = await Promise.all(ACCOUNTS.map(sequence));
+  return all.reduce((sum, one) => sum + one, 0);
+}
+
+async function measure(invoke: () => Promise<Invocation>): Promise<Work> {
+  const before = { ...counted };
+  const { ms, cpuMs, logBytes, metrics } = await invoke();
+  return {
+    ...{ ms, cpuMs, logBytes, metrics },
+    readUnits: counted.readUnits - before.readUnits,
+    writeUnits: counted.writeUnits - before.writeUnits,
+    sends: counted.sends - before.sends,
+  };
+}
+
+function middle(works: readonly Work[]): Work {
+  const of = (what: Exclude<keyof Work, 'metrics'>): number => median(works.map((one) => one[what]));
+  return {
+    ...{ ms: of('ms'), cpuMs: of('cpuMs'), logBytes: of('logBytes') },
+    ...{ readUnits: of('readUnits'), writeUnits: of('writeUnits'), sends: of('sends') },
+    metrics: [...new Set(works.flatMap(({ metrics }) => metrics))],
+  };
+}
+
+function bytesOf(items: readonly object[]): number {
+  return items.reduce((sum, item) => sum + Buffer.byteLength(JSON.stringify(item)), 0) / items.length;
+}
+
+interface Answered {
+  readonly operation: string;
+  readonly body: string;
+}
+
+/** Passes everything on, answers so much later, and tells what was asked and answered. */
+async function startProxy(target: string, delayMs: number, onAnswer: (answered: Answered) => void) {
+  const { hostname, port } = new URL(target);
+  const server = createServer((incoming, outgoing) => {
+    const { method = '', url: path = '', headers } = incoming;
+    const passed = request({ hostname, port, method, path, headers }, async (answer) => {
+      const body = await textOf(answer);
+      onAnswer({ operation: String(headers['x-amz-target'] ?? '').split('.')[1] ?? '', body });
+      setTimeout(() => outgoing.writeHead(answer.statusCode ?? 500, answer.headers).end(body), delayMs);
+    });
+    passed.once('error', () => outgoing.destroy());
+    incoming.pipe(passed);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return { server, url: `http://127.0.0.1:${portOf(server)}` };
+}
+
+async function textOf(message: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,167 @@
+/** Functions as Lambda runs them: the deployed code in a process of its own, with its environment and no other. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** How one invocation went. */
+export interface Invocation {
+  readonly ms: number;
+  readonly cpuMs: number;
+  /** What it wrote to its log. */
+  readonly logBytes: number;
+  /** Metrics in what it wrote, with their dimensions. */
+  readonly metrics: readonly string[];
+  readonly result: unknown;
+}
+
+/** A process that runs a function. It ends with `Symbol.dispose`. */
+export interface Environment extends Disposable {
+  readonly importMs: number;
+  /** From the start of the process until it could be invoked. */
+  readonly startCpuMs: number;
+  /** Since it was started. */
+  ageMs(): number;
+  /** Throws when the handler does, or when it says that part of a batch failed. */
+  invoke(event: unknown): Promise<Invocation>;
+}
+
+type Answer = Invocation & { readonly error?: string };
+
+const RUNNER = `
+let logBytes = 0;
+let metrics = new Set();
+for (const stream of [process.stdout, process.stderr]) {
+  stream.write = (text, ...rest) => {
+    logBytes += Buffer.byteLength(text);
+    if (String(text).includes('"_aws"')) note(JSON.parse(text));
+    rest.findLast((one) => typeof one === 'function')?.();
+    return true;
+  };
+}
+function note(line) {
+  for (const { Namespace, Dimensions, Metrics } of line._aws.CloudWatchMetrics) {
+    for (const names of Dimensions) for (const { Name } of Metrics) {
+      metrics.add([Namespace, Name, ...names.map((name) => name + '=' + line[name])].join(' '));
+    }
+  }
+}
+const from = performance.now();
+const { handler } = await import(process.argv[1]);
+const { user, system } = process.cpuUsage();
+process.send({ importMs: performance.now() - from, startCpuMs: (user + system) / 1000 });
+process.on('message', async (event) => {
+  logBytes = 0;
+  metrics = new Set();
+  const until = Date.now() + 120_000;
+  const context = { awsRequestId: crypto.randomUUID(), functionName: process.env.AWS_LAMBDA_FUNCTION_NAME,
+    functionVersion: '$LATEST', memoryLimitInMB: process.env.AWS_LAMBDA_FUNCTION_MEMORY_SIZE,
+    invokedFunctionArn: 'arn:aws:lambda:us-east-1:111122223333:function:bench',
+    getRemainingTimeInMillis: () => until - Date.now() };
+  const cpu = process.cpuUsage();
+  const start = performance.now();
+  const answer = await handler(event, context).then((result) => ({ result }), (error) => ({ error: error.stack }));
+  const ms = performance.now() - start;
+  const { user, system } = process.cpuUsage(cpu);
+  process.send({ ...answer, ms, cpuMs: (user + system) / 1000, logBytes, metrics: [...metrics] });
+});
+process.on('disconnect', () => process.exit(0));`;
+
+/** What Lambda sets in a function's environment, as far as anything goes by it, and the function's own. */
+export function lambdaEnvironment(
+  own: Readonly<Record<string, string>>,
+  endpoints: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  return {
+    ...{ AWS_REGION: 'us-east-1', AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs24.x', TZ: ':UTC' },
+    ...{ AWS_LAMBDA_FUNCTION_NAME: 'bench', AWS_LAMBDA_FUNCTION_MEMORY_SIZE: '1024' },
+    ...{ AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local', AWS_SESSION_TOKEN: 'local' },
+    ...own,
+    ...endpoints,
+  };
+}
+
+/** Starts a process and waits until it has imported the function. */
+export async function startEnvironment(file: string, env: Record<string, string>): Promise<Environment> {
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', RUNNER, file], {
+    env,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const started = (await answerOf(child)) as unknown as Pick<Environment, 'importMs' | 'startCpuMs'>;
+  return {
+    ...started,
+    ageMs: () => performance.now() - startedAt,
+    async invoke(event) {
+      child.send(event as object);
+      const answer = await answerOf(child);
+      if (answer.error !== undefined) throw new Error(answer.error);
+      const { batchItemFailures = [] } = (answer.result ?? {}) as { batchItemFailures?: unknown[] };
+      if (batchItemFailures.length > 0)
+        throw new Error(`${file} failed for ${batchItemFailures.length} items.`);
+      return answer;
+    },
+    [Symbol.dispose]: () => void child.kill(),
+  };
+}
+
+async function answerOf(child: ChildProcess): Promise<Answer> {
+  const gone = new AbortController();
+  const [answer] = (await Promise.race([
+    once(child, 'message', { signal: gone.signal }),
+    once(child, 'exit', { signal: gone.signal }).then(([code]) => {
+      throw new Error(`The function's process ended with ${code}.`);
+    }),
+  ]).finally(() => gone.abort())) as [Answer];
+  return answer;
+}
+
+/** Messages of a queue, as its event source hands them over. */
+export function sqsEvent(messages: readonly object[]): object {
+  return { Records: messages.map((message, at) => ({ messageId: `${at}`, body: JSON.stringify(message) })) };
+}
+
+/** A stand-in for Secrets Manager: gives the text of a secret by its name. */
+export interface SecretsStandIn extends Disposable {
+  readonly url: string;
+  /** How often it was asked, and how long it took over it. */
+  readonly asked: { times: number; ms: number };
+}
+
+/** Starts one in this process. A name it has no text for fails. */
+export async function startSecrets(textOf: (name: string) => string | undefined): Promise<SecretsStandIn> {
+  const asked = { times: 0, ms: 0 };
+  const server = createServer(async (request, response) => {
+    const from = performance.now();
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { SecretId } = JSON.parse(Buffer.concat(chunks).toString()) as { SecretId: string };
+    const SecretString = textOf(SecretId);
+    response.writeHead(SecretString === undefined ? 400 : 200, {
+      'content-type': 'application/x-amz-json-1.1',
+    });
+    const answer = { __type: 'ResourceNotFoundException', message: `no secret ${SecretId}` };
+    response.end(
+      JSON.stringify(SecretString === undefined ? answer : { SecretString, VersionId: '1' }),
+      () => {
+        asked.times += 1;
+        asked.ms += performance.now() - from;
+      },
+    );
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    [Symbol.dispose]: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/** The median; NaN of nothing. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}

@@ -1,0 +1,48 @@
+/**
+ * List prices of us-east-1 in US dollars, as AWS's pricing pages named below gave them on the day below. No free tier, no
+ * tier for large volumes, no savings plan. Other regions of cells are up to a fifth dearer.
+ */
+
+/** When the prices were looked up. */
+export const PRICES_AS_OF = '2026-11-21';
+
+/** What one of each costs. */
+export const PRICES = {
+  /** "Amazon DynamoDB pricing", on-demand capacity, Standard table class. Reading a stream from Lambda costs nothing. */
+  dynamoReadUnit: 0.125 / 1e6,
+  dynamoWriteUnit: 0.625 / 1e6,
+  dynamoStoredGbMonth: 0.25,
+  dynamoRecoveryGbMonth: 0.2,
+  /** "AWS Lambda pricing", arm64. The time a function takes to start is billed as any other. */
+  lambdaGbSecond: 0.0000133334,
+  lambdaRequest: 0.2 / 1e6,
+  /** "Amazon SQS pricing", standard queues: any call of up to 64 KB, with up to ten messages. */
+  sqsRequest: 0.4 / 1e6,
+  /** "Amazon SNS pricing", FIFO topics: a message published, and its delivery to a queue; GB of both; GB archived. */
+  snsFifoPublish: 0.3 / 1e6,
+  snsFifoPublishGb: 0.017,
+  snsFifoDelivery: 0.01 / 1e6,
+  snsFifoDeliveryGb: 0.001,
+  snsArchiveGb: 0.042,
+  snsArchiveGbMonth: 0.023,
+  /** "Amazon CloudWatch pricing". A metric costs by the hours in which it says anything. */
+  logsIngestedGb: 0.5,
+  logsStoredGbMonth: 0.03,
+  metricMonth: 0.3,
+  alarmMetricMonth: 0.1,
+  compositeAlarmMonth: 0.5,
+  dashboardMonth: 3,
+  /** "AWS Secrets Manager pricing". */
+  secretMonth: 0.4,
+  secretCall: 0.05 / 10_000,
+  /** "AWS Key Management Service pricing". */
+  kmsKeyMonth: 1,
+  kmsRequest: 0.03 / 10_000,
+  /** "Amazon EventBridge pricing", Scheduler. */
+  schedulerInvocation: 1 / 1e6,
+  /** "AWS WAF pricing". */
+  webAclMonth: 5,
+  webAclRuleMonth: 1,
+  /** "Amazon EC2 on-demand pricing", data transfer out to the internet. */
+  outGb: 0.09,
+} as const;

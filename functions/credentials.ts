@@ -1,0 +1,22 @@
+/**
+ * What bundles have in place of the SDK's chain of credential providers (infra/bundling.ts puts it there): Lambda gives a
+ * function its role's credentials in the environment. Profiles, SSO and instance metadata are never there, and asking for
+ * them is a fifth of a bundle.
+ */
+
+/** The credentials of the environment. They last as long as the environment does, so they are read once. */
+export function defaultProvider() {
+  return async () => {
+    const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
+    if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) {
+      throw new Error(
+        'The environment holds no AWS credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.',
+      );
+    }
+    return {
+      accessKeyId: AWS_ACCESS_KEY_ID,
+      secretAccessKey: AWS_SECRET_ACCESS_KEY,
+      ...(AWS_SESSION_TOKEN === undefined ? {} : { sessionToken: AWS_SESSION_TOKEN }),
+    };
+  };
+}

@@ -1,0 +1,112 @@
+import { Aspects, CfnResource, type IAspect, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { CfnGlobalTable } from 'aws-cdk-lib/aws-dynamodb';
+import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Key } from 'aws-cdk-lib/aws-kms';
+import { CfnLogGroup } from 'aws-cdk-lib/aws-logs';
+import { CfnSecret } from 'aws-cdk-lib/aws-secretsmanager';
+import { CfnTopic } from 'aws-cdk-lib/aws-sns';
+import { CfnQueue } from 'aws-cdk-lib/aws-sqs';
+import { Construct, type IConstruct } from 'constructs';
+import { CellFunction } from './cell-function.ts';
+import type { Cell } from './cell-stack.ts';
+
+/** What a function that uses a service has to be allowed of the key behind it. DynamoDB asks for more than the others. */
+const ACTIONS: Readonly<Record<string, readonly string[]>> = {
+  dynamodb: [
+    'Decrypt',
+    'DescribeKey',
+    'Encrypt',
+    'GenerateDataKey',
+    'GenerateDataKeyWithoutPlaintext',
+    'ReEncryptFrom',
+    'ReEncryptTo',
+  ],
+  secretsmanager: ['Decrypt', 'GenerateDataKey'],
+  sns: ['Decrypt', 'GenerateDataKey'],
+  sqs: ['Decrypt', 'GenerateDataKey'],
+};
+
+/** For so long a queue uses a data key again: each new one is paid for. */
+const DATA_KEY_SECONDS = 3600;
+
+/**
+ * The customer-managed key of a cell, for all that it stores: tables, queues, topics, log groups and secrets. Whatever of
+ * these the stack holds gets it, so nothing can be forgotten; and each function may use it, but only through the services
+ * that it was granted something of. Without this construct everything is encrypted with keys of AWS, which cost nothing.
+ */
+export class CellKey extends Construct implements IAspect {
+  readonly arn: string;
+
+  constructor(scope: Construct, id: string, { stage, region }: Cell) {
+    super(scope, id);
+    const stack = Stack.of(this);
+    const name = `jobwire-${stage.stage}-${region}`;
+    const key = new Key(this, 'Key', {
+      description: `Jobwire, ${stage.stage}-${region}: all that the cell stores`,
+      enableKeyRotation: true,
+      // What is kept of a cell can't be read without it.
+      removalPolicy: RemovalPolicy.RETAIN,
+    });
+    this.arn = key.keyArn;
+    key.addToResourcePolicy(
+      new PolicyStatement({
+        principals: [new ServicePrincipal(`logs.${stack.region}.amazonaws.com`)],
+        actions: ['kms:Encrypt', 'kms:Decrypt', 'kms:ReEncrypt*', 'kms:GenerateDataKey*', 'kms:Describe*'],
+        resources: ['*'],
+        conditions: {
+          ArnLike: {
+            'kms:EncryptionContext:aws:logs:arn': stack.formatArn({
+              service: 'logs',
+              resource: `log-group:${name}-*`,
+            }),
+          },
+        },
+      }),
+    );
+    // Alarms publish to the topic of operators; without this they are silent.
+    key.addToResourcePolicy(
+      new PolicyStatement({
+        principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],
+        actions: ['kms:Decrypt', 'kms:GenerateDataKey*'],
+        resources: ['*'],
+        conditions: { StringEquals: { 'aws:SourceAccount': stack.account } },
+      }),
+    );
+    Aspects.of(stack).add(this);
+  }
+
+  visit(node: IConstruct): void {
+    if (node instanceof CellFunction) this.#allow(node);
+    if (!(node instanceof CfnResource)) return;
+    if (node instanceof CfnQueue) {
+      node.kmsMasterKeyId = this.arn;
+      node.kmsDataKeyReusePeriodSeconds = DATA_KEY_SECONDS;
+      node.sqsManagedSseEnabled = undefined;
+    } else if (node instanceof CfnTopic) {
+      node.kmsMasterKeyId = this.arn;
+    } else if (node instanceof CfnLogGroup) {
+      node.kmsKeyId = this.arn;
+    } else if (node instanceof CfnSecret) {
+      node.kmsKeyId = this.arn;
+    } else if (node instanceof CfnGlobalTable) {
+      node.sseSpecification = { sseEnabled: true, sseType: 'KMS' };
+      node.addPropertyOverride('Replicas.0.SSESpecification.KMSMasterKeyId', this.arn);
+    }
+  }
+
+  /** By now a function has been granted all that it will be. */
+  #allow(fn: CellFunction): void {
+    const { region } = Stack.of(this);
+    const granted = fn.grantedServices();
+    for (const [service, actions] of Object.entries(ACTIONS)) {
+      if (!granted.has(service)) continue;
+      fn.addToRolePolicy(
+        new PolicyStatement({
+          actions: actions.map((action) => `kms:${action}`),
+          resources: [this.arn],
+          conditions: { StringEquals: { 'kms:ViaService': `${service}.${region}.amazonaws.com` } },
+        }),
+      );
+    }
+  }
+}

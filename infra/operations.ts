@@ -1,0 +1,464 @@
+/** How a cell is watched: a topic for whoever is on call, alarms that tell it, and a dashboard. */
+import { ArnFormat, Duration, Stack } from 'aws-cdk-lib';
+import type { RestApi } from 'aws-cdk-lib/aws-apigateway';
+import {
+  Alarm,
+  AlarmStatusWidget,
+  ComparisonOperator,
+  Dashboard,
+  GraphWidget,
+  type IMetric,
+  type IWidget,
+  MathExpression,
+  Metric,
+  Stats,
+  TextWidget,
+  TreatMissingData,
+} from 'aws-cdk-lib/aws-cloudwatch';
+import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
+import type { ITableV2 } from 'aws-cdk-lib/aws-dynamodb';
+import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Topic } from 'aws-cdk-lib/aws-sns';
+import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
+import type { IQueue } from 'aws-cdk-lib/aws-sqs';
+import { Construct } from 'constructs';
+import { cellName, type MetricName, NAMESPACE } from '../functions/metrics.ts';
+import { ERROR_KINDS } from '../shared/ordering/errors.ts';
+import type { stateSchema } from '../shared/table/schema.ts';
+import type { CellFunction } from './cell-function.ts';
+import type { Cell } from './cell-stack.ts';
+import type { DeadLetters } from './work-queue.ts';
+
+type Named<T> = Readonly<Record<string, T>>;
+
+interface Props extends Cell {
+  /** Functions that nobody waits for. */
+  readonly functions: Named<CellFunction>;
+  /** Functions that clients wait for. */
+  readonly serving: Named<CellFunction>;
+  readonly queues: Named<IQueue>;
+  /** The queue of polls that are due. */
+  readonly polls: IQueue;
+  /** Where failures end; an alarm for each is called `dead-` and its name. */
+  readonly dead: Named<DeadLetters>;
+  readonly state: ITableV2;
+  readonly history: ITableV2;
+  readonly api: RestApi;
+}
+
+/** When an alarm goes off. Its title is a heading of docs/runbook.md. */
+interface Watch {
+  /** What it means, in a sentence. */
+  readonly means: string;
+  readonly metric: IMetric;
+  /** It goes off from here on … */
+  readonly from?: number;
+  /** … or below here. */
+  readonly below?: number;
+  /** In so many periods, out of so many; absent: in one. */
+  readonly in?: readonly [periods: number, of: number];
+  /** Nothing is said when all is well, unless silence itself is the trouble. */
+  readonly silence?: 'alarming';
+  /** `event`: it tells of something that happened, of whose end there is nothing to tell. */
+  readonly about: 'state' | 'event';
+}
+
+const MINUTE = Duration.minutes(1);
+const FIVE_MINUTES = Duration.minutes(5);
+const DUE_INDEX = 'due' satisfies keyof typeof stateSchema.indexes;
+
+/** See the top of the file. */
+export class Operations extends Construct {
+  readonly topicArn: string;
+  readonly #props: Props;
+  readonly #action: SnsAction;
+  readonly #alarms: Alarm[] = [];
+
+  constructor(scope: Construct, id: string, props: Props) {
+    super(scope, id);
+    this.#props = props;
+    const topic = this.#makeTopic();
+    this.topicArn = topic.topicArn;
+    this.#action = new SnsAction(topic);
+    this.#watchPolling();
+    this.#watchAccounts();
+    this.#watchDelivery();
+    this.#watchMachinery();
+    this.#showDashboard();
+  }
+
+  #makeTopic(): Topic {
+    const { stage, region, cell } = this.#props;
+    const topic = new Topic(this, 'Topic', {
+      topicName: `jobwire-${stage.stage}-${region}-ops`,
+      displayName: `Jobwire ${cellName({ stage: stage.stage, region })}`,
+      enforceSSL: true,
+    });
+    // A topic with a policy of its own no longer has the one that lets alarms of the same account in.
+    topic.addToResourcePolicy(
+      new PolicyStatement({
+        principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],
+        actions: ['sns:Publish'],
+        resources: [topic.topicArn],
+        conditions: {
+          StringEquals: { 'aws:SourceAccount': Stack.of(this).account },
+          ArnLike: {
+            'aws:SourceArn': Stack.of(this).formatArn({
+              service: 'cloudwatch',
+              resource: 'alarm',
+              resourceName: `${this.#nameOf('*')}`,
+              arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+            }),
+          },
+        },
+      }),
+    );
+    if (cell.opsEmail) topic.addSubscription(new EmailSubscription(cell.opsEmail));
+    return topic;
+  }
+
+  // Alarms
+
+  #watchPolling(): void {
+    const { polls } = this.#props;
+    this.#watch('tick-not-running', {
+      means:
+        'No tick has got through for five minutes: nothing is polled, and sinks that wait are not tried.',
+      metric: this.#of('Ticks', Stats.SUM, MINUTE),
+      ...{ below: 1, in: [5, 5], silence: 'alarming', about: 'state' },
+    });
+    this.#watch('poll-lag', {
+      means: 'For 15 minutes one poll of a hundred has begun more than a minute late.',
+      metric: this.#of('PollLag', Stats.p(99)),
+      ...{ from: 60_000, in: [3, 3], about: 'state' },
+    });
+    this.#watch('polls-waiting', {
+      means: 'Polls wait in their queue for so long that they are about to be forgotten.',
+      metric: polls.metricApproximateAgeOfOldestMessage({ statistic: Stats.MAXIMUM, period: MINUTE }),
+      ...{ from: 200, in: [3, 3], about: 'state' },
+    });
+    this.#watch('polls-incomplete', {
+      means: 'For 15 minutes a quarter of the polls has failed, or has not seen or committed everything.',
+      metric: this.#of('PollsIncomplete', Stats.AVERAGE),
+      ...{ from: 0.25, in: [3, 3], about: 'state' },
+    });
+    this.#watch('upstream-outage', {
+      means:
+        'The ordering service fails for the whole region; only a few accounts are polled until it is back.',
+      metric: this.#of('UpstreamOutage', Stats.MAXIMUM, MINUTE),
+      ...{ from: 1, in: [2, 2], about: 'state' },
+    });
+  }
+
+  #watchAccounts(): void {
+    const happened = { from: 1, about: 'event' } as const;
+    this.#watch('credentials-rejected', {
+      means: 'The ordering service no longer takes the credentials of an account.',
+      metric: this.#of('CredentialsRejected', Stats.SUM),
+      ...happened,
+    });
+    this.#watch('identity-mismatch', {
+      means: 'The credentials of an account belong to another one; it is not polled until somebody decides.',
+      metric: this.#of('IdentityMismatches', Stats.SUM),
+      ...happened,
+    });
+    this.#watch('account-quarantined', {
+      means: 'So many jobs of an account seem to be gone at once that none of them is said to be.',
+      metric: this.#of('AccountsQuarantined', Stats.SUM),
+      ...happened,
+    });
+  }
+
+  #watchDelivery(): void {
+    this.#watch('oldest-undelivered', {
+      means:
+        'For five minutes there has been an event, more than 15 minutes old, that a sink has not come to.',
+      metric: this.#of('OldestUndelivered', Stats.MAXIMUM, MINUTE),
+      ...{ from: 900, in: [5, 5], about: 'state' },
+    });
+    const happened = { from: 1, about: 'event' } as const;
+    this.#watch('events-dead', {
+      means: 'A sink has refused an event to the last attempt; it is not tried any more.',
+      metric: this.#of('EventsDead', Stats.SUM),
+      ...happened,
+    });
+    this.#watch('events-lost', {
+      means: 'Events fell out of retention before a sink had taken them.',
+      metric: this.#of('EventsLost', Stats.SUM),
+      ...happened,
+    });
+    this.#watch('sink-disabled', {
+      means: 'A sink gets no more events: it failed for days with nothing in between, or asked for none.',
+      metric: this.#of('SinksDisabled', Stats.SUM),
+      ...happened,
+    });
+  }
+
+  #watchMachinery(): void {
+    const { functions, serving, dead, api } = this.#props;
+    this.#watch('function-errors', {
+      means: 'Functions keep failing: they throw, or run out of time or memory.',
+      metric: total(
+        'Errors',
+        Object.values({ ...functions, ...serving }).map((fn) => fn.metricErrors()),
+      ),
+      ...{ from: 1, in: [2, 3], about: 'state' },
+    });
+    for (const [name, { queue, meaning }] of Object.entries(dead)) {
+      this.#watch(`dead-${name}`, {
+        means: meaning,
+        metric: queue.metricApproximateNumberOfMessagesVisible({ statistic: Stats.MAXIMUM, period: MINUTE }),
+        ...{ from: 1, about: 'event' },
+      });
+    }
+    this.#watch('api-errors', {
+      means: 'The HTTP API keeps answering that it failed.',
+      metric: api.metricServerError({ statistic: Stats.SUM, dimensionsMap: this.#apiDimensions() }),
+      ...{ from: 5, in: [2, 3], about: 'state' },
+    });
+    this.#watch('api-throttled', {
+      means: 'The functions behind the HTTP API are all busy, and clients are turned away.',
+      metric: total(
+        'Throttles',
+        Object.values(serving).map((fn) => fn.metricThrottles()),
+      ),
+      ...{ from: 10, in: [2, 3], about: 'state' },
+    });
+    this.#watch('table-throttled', {
+      means: 'DynamoDB keeps turning down reads or writes; they are tried again, and everything is slower.',
+      metric: total('Throttled', this.#throttles()),
+      ...{ from: 50, in: [2, 3], about: 'state' },
+    });
+  }
+
+  #watch(title: string, watch: Watch): void {
+    const [datapointsToAlarm, evaluationPeriods] = watch.in ?? [1, 1];
+    const alarm = new Alarm(this, title, {
+      alarmName: this.#nameOf(title),
+      alarmDescription: `${watch.means} See ${title} in docs/runbook.md.`,
+      metric: watch.metric,
+      threshold: watch.below ?? watch.from ?? 1,
+      comparisonOperator:
+        watch.below === undefined
+          ? ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+          : ComparisonOperator.LESS_THAN_THRESHOLD,
+      ...{ datapointsToAlarm, evaluationPeriods },
+      treatMissingData:
+        watch.silence === 'alarming' ? TreatMissingData.BREACHING : TreatMissingData.NOT_BREACHING,
+    });
+    alarm.addAlarmAction(this.#action);
+    if (watch.about === 'state') alarm.addOkAction(this.#action);
+    this.#alarms.push(alarm);
+  }
+
+  // Metrics
+
+  /** A metric of the catalogue, over five minutes unless told. */
+  #of(name: MetricName, statistic: string, period = FIVE_MINUTES, dimensions: Named<string> = {}): Metric {
+    const { stage, region } = this.#props;
+    return new Metric({
+      namespace: NAMESPACE,
+      metricName: name,
+      dimensionsMap: { cell: cellName({ stage: stage.stage, region }), ...dimensions },
+      ...{ statistic, period },
+      // With a label CloudFormation is told of an alarm's metric as of a formula.
+      ...(dimensions.kind === undefined ? {} : { label: dimensions.kind }),
+    });
+  }
+
+  #throttles(): Metric[] {
+    const { state, history } = this.#props;
+    const dimensionsMap = { TableName: state.tableName, GlobalSecondaryIndexName: DUE_INDEX };
+    return [
+      this.#ofTable(state, 'ReadThrottleEvents'),
+      this.#ofTable(state, 'WriteThrottleEvents'),
+      // The one index whose writes crowd into few partitions.
+      state.metric('WriteThrottleEvents', {
+        ...SUM,
+        dimensionsMap,
+        label: `${DUE_INDEX} WriteThrottleEvents`,
+      }),
+      this.#ofTable(history, 'WriteThrottleEvents'),
+    ];
+  }
+
+  #ofTable(table: ITableV2, name: string): Metric {
+    const which = table === this.#props.state ? 'state' : 'history';
+    return table.metric(name, { ...SUM, label: `${which} ${name}` });
+  }
+
+  #apiDimensions(): Named<string> {
+    const { api } = this.#props;
+    return { ApiName: api.restApiName, Stage: api.deploymentStage.stageName };
+  }
+
+  #nameOf(title: string): string {
+    return `${Stack.of(this).stackName}-${title}`;
+  }
+
+  // The dashboard
+
+  #showDashboard(): void {
+    const { stage, region } = this.#props;
+    new Dashboard(this, 'Dashboard', {
+      dashboardName: Stack.of(this).stackName,
+      defaultInterval: Duration.hours(12),
+      widgets: [
+        [
+          new TextWidget({
+            markdown: `# Jobwire ${cellName({ stage: stage.stage, region })}\nEach alarm has a heading in docs/runbook.md.`,
+            ...{ width: 6, height: 4 },
+          }),
+          new AlarmStatusWidget({ alarms: this.#alarms, width: 18, height: 4 }),
+        ],
+        ...this.#polling(),
+        ...this.#truth(),
+        ...this.#delivery(),
+        ...this.#machinery(),
+      ],
+    });
+  }
+
+  #polling(): IWidget[][] {
+    return section('Polling', [
+      graph('How late polls begin (ms)', [
+        this.#of('PollLag', Stats.p(50)).with({ label: 'p50' }),
+        this.#of('PollLag', Stats.p(99)).with({ label: 'p99' }),
+        this.#of('PollLag', Stats.MAXIMUM).with({ label: 'at most' }),
+      ]),
+      graph(
+        'Polls',
+        [
+          this.#of('PollsIncomplete', Stats.SAMPLE_COUNT).with({ label: 'polls' }),
+          this.#of('PollsPartial', Stats.SUM),
+          this.#of('PollsFailed', Stats.SUM),
+        ],
+        [this.#of('PollsIncomplete', Stats.AVERAGE).with({ label: 'part of them incomplete' })],
+      ),
+      graph('Changes', [this.#of('ChangedJobs', Stats.SUM), this.#of('EventsCommitted', Stats.SUM)]),
+      graph('Faults of the ordering service', [
+        ...ERROR_KINDS.map((kind) => this.#of('UpstreamErrors', Stats.SUM, FIVE_MINUTES, { kind })),
+        this.#of('UpstreamOutage', Stats.MAXIMUM),
+      ]),
+    ]);
+  }
+
+  #truth(): IWidget[][] {
+    return section('Truth', [
+      graph(
+        'Jobs that are missing and whose fate is open',
+        [this.#of('UnresolvedDepartures', Stats.MAXIMUM).with({ label: 'of one account, at most' })],
+        [this.#of('UnresolvedDepartures', Stats.SAMPLE_COUNT).with({ label: 'polls with any' })],
+      ),
+      graph('Accounts that stop', [
+        this.#of('AccountsQuarantined', Stats.SUM),
+        this.#of('IdentityMismatches', Stats.SUM),
+        this.#of('CredentialsRejected', Stats.SUM),
+        this.#of('TokenRefusals', Stats.SUM),
+      ]),
+    ]);
+  }
+
+  #delivery(): IWidget[][] {
+    return section('Delivery', [
+      graph('From observed to taken (ms)', [
+        this.#of('DeliveryLag', Stats.p(50)).with({ label: 'p50' }),
+        this.#of('DeliveryLag', Stats.p(99)).with({ label: 'p99' }),
+      ]),
+      graph('Age of the oldest undelivered event (s)', [this.#of('OldestUndelivered', Stats.MAXIMUM)]),
+      graph('Attempts', [
+        this.#of('Deliveries', Stats.SUM),
+        this.#of('DeliveryFailures', Stats.SUM),
+        this.#of('DeliveryRejections', Stats.SUM),
+      ]),
+      graph('What was not simply delivered', [
+        this.#of('EventsParked', Stats.SUM),
+        this.#of('EventsDead', Stats.SUM),
+        this.#of('EventsLost', Stats.SUM),
+        this.#of('SinksDisabled', Stats.SUM),
+        this.#of('DeliveriesUnlogged', Stats.SUM),
+      ]),
+    ]);
+  }
+
+  #machinery(): IWidget[][] {
+    const { functions, serving, queues, dead, state, history, api } = this.#props;
+    const all = Object.entries({ ...functions, ...serving });
+    const ofAll = (metric: (fn: CellFunction) => Metric) =>
+      all.map(([label, fn]) => metric(fn).with({ label }));
+    const dimensionsMap = this.#apiDimensions();
+    return section('Machinery', [
+      graph('Ticks', [this.#of('Ticks', Stats.SUM)]),
+      graph(
+        'Function errors',
+        ofAll((fn) => fn.metricErrors()),
+      ),
+      graph(
+        'Function time, 95 % (ms)',
+        ofAll((fn) => fn.metricDuration({ statistic: Stats.p(95) })),
+      ),
+      graph(
+        'Throttled invocations',
+        ofAll((fn) => fn.metricThrottles()),
+      ),
+      graph(
+        'Invocations side by side',
+        ofAll((fn) => fn.metric('ConcurrentExecutions', { statistic: Stats.MAXIMUM })),
+      ),
+      graph(
+        'Age of the oldest message (s)',
+        Object.entries(queues).map(([label, queue]) =>
+          queue.metricApproximateAgeOfOldestMessage({ statistic: Stats.MAXIMUM, label }),
+        ),
+      ),
+      graph(
+        'Dead letters',
+        Object.entries(dead).map(([label, { queue }]) =>
+          queue.metricApproximateNumberOfMessagesVisible({ statistic: Stats.MAXIMUM, label }),
+        ),
+      ),
+      graph('Throttled calls of tables', this.#throttles()),
+      graph('Units of tables', [
+        this.#ofTable(state, 'ConsumedReadCapacityUnits'),
+        this.#ofTable(state, 'ConsumedWriteCapacityUnits'),
+        this.#ofTable(history, 'ConsumedReadCapacityUnits'),
+        this.#ofTable(history, 'ConsumedWriteCapacityUnits'),
+      ]),
+      graph('API: requests', [
+        api.metricCount({ statistic: Stats.SUM, dimensionsMap, label: 'requests' }),
+        api.metricClientError({ statistic: Stats.SUM, dimensionsMap, label: '4xx' }),
+        api.metricServerError({ statistic: Stats.SUM, dimensionsMap, label: '5xx' }),
+      ]),
+      graph('API: time (ms)', [
+        api.metricLatency({ statistic: Stats.p(50), dimensionsMap, label: 'p50' }),
+        api.metricLatency({ statistic: Stats.p(99), dimensionsMap, label: 'p99' }),
+      ]),
+    ]);
+  }
+}
+
+const SUM = { statistic: Stats.SUM, period: FIVE_MINUTES } as const;
+
+/** The sum of metrics that may be silent: what says nothing counts as none. */
+function total(label: string, metrics: readonly IMetric[]): MathExpression {
+  const named = metrics.map((metric, at) => [`m${at}`, metric] as const);
+  return new MathExpression({
+    expression: `SUM([${named.map(([id]) => `FILL(${id}, 0)`).join(', ')}])`,
+    usingMetrics: Object.fromEntries(named),
+    ...{ label, period: FIVE_MINUTES },
+  });
+}
+
+const WIDGETS_PER_ROW = 4;
+
+function section(title: string, widgets: readonly IWidget[]): IWidget[][] {
+  const rows = [];
+  for (let at = 0; at < widgets.length; at += WIDGETS_PER_ROW) {
+    rows.push(widgets.slice(at, at + WIDGETS_PER_ROW));
+  }
+  return [[new TextWidget({ markdown: `## ${title}`, width: 24, height: 1 })], ...rows];
+}
+
+function graph(title: string, left: IMetric[], right: IMetric[] = []): GraphWidget {
+  return new GraphWidget({ title, left, right, width: 6, height: 6, leftYAxis: { min: 0 } });
+}

@@ -1,0 +1,90 @@
+/** The settings of stages and cells: what is wrong is one sentence that names the stage, the path and what would be right. */
+import { expect, test } from 'vitest';
+import { parseStages, SettingsError, stages } from '../infra/settings.ts';
+
+const STREAM = 'arn:aws:dynamodb:us-east-1:111122223333:table/restored/stream/2026-03-02T09:00:00.000';
+
+/** The dev stage with something else at a path. */
+function changed(path: string, value: unknown): unknown[] {
+  const [stage] = structuredClone(stages) as unknown as [Record<string, unknown>];
+  const parts = path.split('.');
+  const last = parts.pop() ?? '';
+  const parent = parts.reduce<Record<string, unknown>>(
+    (object, part) => object[part] as Record<string, unknown>,
+    stage,
+  );
+  if (value === undefined) delete parent[last];
+  else parent[last] = value;
+  return [stage];
+}
+
+test('the stages as they stand are valid, and a stage may have a single cell', () => {
+  expect(stages.map(({ stage }) => stage)).toEqual(['dev', 'prod']);
+  expect(Object.keys(stages[0]?.cells ?? {})).toEqual(['us']);
+  expect(Object.keys(stages[1]?.cells ?? {}).sort()).toEqual(['au', 'eu', 'nz', 'uk', 'us']);
+});
+
+test('what is left out has its default: no second topic, no key to pay for, a table of the stack’s own', () => {
+  expect(parseStages(changed('stage', 'dev'))[0]?.cells.us).toMatchObject({
+    standardTopic: false,
+    customerKey: false,
+  });
+  expect(parseStages(changed('stage', 'dev'))[0]?.cells.us).not.toHaveProperty('stateTable');
+});
+
+test.each([
+  ['stage', 'Dev', 'stage must be 2–16 lower-case letters and digits, beginning with a letter (stage Dev).'],
+  ['stage', undefined, 'stage is missing; it must be the name of the stage (stage undefined).'],
+  ['protected', 'yes', 'protected must be true or false (stage dev).'],
+  ['eventRetentionDays', 3, 'eventRetentionDays must be a whole number from 7 to 365 (stage dev).'],
+  ['pollConcurrency', 1, 'pollConcurrency must be a whole number from 2 to 1000 (stage dev).'],
+  ['logRetention', 8, 'logRetention must be one of RetentionDays (stage dev).'],
+  ['retention', 8, 'retention is not a setting that Jobwire knows (stage dev).'],
+  [
+    'cells.us.awsRegion',
+    'virginia',
+    'cells.us.awsRegion must be an AWS region such as eu-central-1 (stage dev).',
+  ],
+  [
+    'cells.us.publicUrl',
+    'http://x.example',
+    'cells.us.publicUrl must be a URL that begins with https:// (stage dev).',
+  ],
+  [
+    'cells.us.upstream.realm',
+    undefined,
+    'cells.us.upstream.realm is missing; it must be the name of the realm (stage dev).',
+  ],
+  ['cells.us.customerkey', true, 'cells.us.customerkey is not a setting that Jobwire knows (stage dev).'],
+  ['cells.us.customerKey', 1, 'cells.us.customerKey must be true or false (stage dev).'],
+  ['cells.mars', {}, 'cells.mars is not a setting that Jobwire knows (stage dev).'],
+  [
+    'cells.us.stateTable',
+    { name: 'other', streamArn: STREAM },
+    'cells.us.stateTable.streamArn must be that of the stream of other in us-east-1 (stage dev).',
+  ],
+  [
+    'cells.us.stateTable',
+    { name: 'restored', streamArn: STREAM.replace('us-east-1', 'eu-west-2') },
+    'cells.us.stateTable.streamArn must be that of the stream of restored in us-east-1 (stage dev).',
+  ],
+  [
+    'cells.us.stateTable',
+    { name: 'restored', streamArn: 'restored' },
+    'cells.us.stateTable.streamArn must be the ARN of the table’s stream (stage dev).',
+  ],
+  [
+    'cells.us.stateTable',
+    { name: 'restored', streamArn: STREAM, restoredAt: '2999-01-01T00:00:00Z' },
+    'cells.us.stateTable.restoredAt must not be in the future (stage dev).',
+  ],
+])('%s: %j', (path, value, sentence) => {
+  const parse = () => parseStages(changed(path, value));
+  expect(parse).toThrow(SettingsError);
+  expect(parse).toThrow(`infra/settings.ts: ${sentence.replace(' (stage undefined)', '')}`);
+});
+
+test('two stages of one name would be the same stacks', () => {
+  const twice = [stages[0], stages[0]];
+  expect(() => parseStages(twice)).toThrow('infra/settings.ts: stage must be there once (stage dev).');
+});

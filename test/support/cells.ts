@@ -1,0 +1,62 @@
+/** Cells synthesized with settings that a test chooses; their functions are not bundled. */
+import { App } from 'aws-cdk-lib';
+import { Template } from 'aws-cdk-lib/assertions';
+import cdkJson from '../../cdk.json' with { type: 'json' };
+import { CellStack } from '../../infra/cell-stack.ts';
+import { type CellSettings, type StageSettings, stages } from '../../infra/settings.ts';
+
+/** A statement of a policy, as templates have it. */
+export interface Statement {
+  readonly Effect: string;
+  readonly Action: string | readonly string[];
+  readonly Resource: unknown;
+  readonly Principal?: unknown;
+  readonly Condition?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+/** A resource of a template. */
+export interface Resource {
+  readonly Type: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a template is looked into, wherever a test wants to
+  readonly Properties: any;
+  readonly DeletionPolicy?: string;
+  readonly UpdateReplacePolicy?: string;
+}
+
+/** The cell of us of a stage, with other settings. */
+export function synthesize(
+  stageName: 'prod' | 'dev',
+  other: { readonly stage?: Partial<StageSettings>; readonly cell?: Partial<CellSettings> } = {},
+) {
+  const stage = stages.find((one) => one.stage === stageName);
+  if (!stage?.cells.us) throw new Error('There is no such cell.');
+  const app = new App({ context: { ...cdkJson.context, 'aws:cdk:bundling-stacks': [] } });
+  const stack = new CellStack(app, `jobwire-${stageName}-us`, {
+    stage: { ...stage, ...other.stage },
+    region: 'us',
+    cell: { ...stage.cells.us, ...other.cell },
+  });
+  const template = Template.fromStack(stack);
+  const resources = (type: string): [string, Resource][] =>
+    Object.entries(template.findResources(type)) as [string, Resource][];
+  return {
+    app,
+    template,
+    resources,
+    /** The functions by what their entry files are called, with what their roles may do. */
+    functions(): { readonly id: string; readonly fn: Resource; readonly statements: Statement[] }[] {
+      return resources('AWS::Lambda::Function').map(([id, fn]) => ({
+        id,
+        fn,
+        statements: statementsOf(resources('AWS::IAM::Policy'), fn.Properties.Role['Fn::GetAtt'][0]),
+      }));
+    },
+  };
+}
+
+/** What a role may do. */
+export function statementsOf(policies: readonly [string, Resource][], role: string): Statement[] {
+  return policies
+    .filter(([, { Properties }]) => (Properties.Roles as { Ref: string }[]).some(({ Ref }) => Ref === role))
+    .flatMap(([, { Properties }]) => Properties.PolicyDocument.Statement as Statement[]);
+}
