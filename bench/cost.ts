@@ -9,12 +9,13 @@ import { createServer, type IncomingMessage, request, type Server } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { CLAIM_SECONDS } from '../functions/handlers/tick.ts';
 import { createTables, historyTableName, startDynamo, startFauxqs } from '../local/embedded.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { secretNames } from '../shared/secrets.ts';
 import { registerSink } from '../shared/sinks/sink.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { keys } from '../shared/table/schema.ts';
+import { keys, pollDue } from '../shared/table/schema.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { bundle, type DeployedFunction, synthesize } from './assets.ts';
 import { startChild } from './child.ts';
@@ -254,7 +255,13 @@ async function withLoopback({ entry }: DeployedFunction): Promise<string> {
   return file;
 }
 
+/** A poll that was claimed by a tick: it takes its place among what is due from the claim, not from its last poll. */
 async function poll(accounts: readonly string[]): Promise<Invocation> {
+  for (const account of accounts) {
+    const ref = { region: REGION, account };
+    const claim = { ...pollDue(ref, Date.now() + CLAIM_SECONDS * 1000), claimedAt: Date.now() };
+    await table.write({ update: keys.status(ref), set: claim });
+  }
   return pollAccount.invoke(sqsEvent(accounts.map((account) => ({ account, dueAt: Date.now() }))));
 }
 

@@ -2,6 +2,7 @@
  * What a cell costs a month: pure arithmetic over what was measured, what the template says and the price table. Where it
  * is not known how AWS will behave, the dearer of what is likely is taken, and said here.
  */
+import { CREDENTIALS_MAX_AGE_MS } from '../functions/clients.ts';
 import type { Resource } from './assets.ts';
 import { PRICES, PRICES_AS_OF } from './prices.ts';
 
@@ -82,8 +83,6 @@ export const ASSUMED = {
   /** Tokens last 10 minutes, less the last; the newest closed jobs are read every 15. */
   renewEverySeconds: 540,
   sweepEverySeconds: 900,
-  /** How long a process uses the credentials it has read. */
-  secretSeconds: 300,
   /** Of a request to the ordering service, with its token. */
   requestBytes: 1_500,
   eventDays: 90,
@@ -306,7 +305,7 @@ export function pollsTogether(cell: CellTemplate, accounts: number): number {
 /** The part of polls whose process has not read the account's secret lately: it had the last ones only by chance. */
 function secretMisses(accounts: number, batch: number, batchSeconds: number): number {
   const processes = Math.max(1, Math.ceil((accounts / ASSUMED.pollSeconds / batch) * batchSeconds));
-  const lately = Math.floor((ASSUMED.secretSeconds - 1) / ASSUMED.pollSeconds);
+  const lately = Math.floor((CREDENTIALS_MAX_AGE_MS / 1000 - 1) / ASSUMED.pollSeconds);
   return Math.max(1 / (lately + 1), (1 - 1 / processes) ** lately);
 }
 
@@ -366,8 +365,15 @@ export function total(lines: readonly Line[]): number {
   return lines.reduce((sum, { dollars }) => sum + dollars, 0);
 }
 
-/** Tables as Markdown: one column of dollars for each of the alternatives, whose lines are the same. */
-export function toMarkdown(alternatives: Readonly<Record<string, readonly Line[]>>): string {
+/** What the costs of an account go by, in words. */
+export const MARGINAL_NOTE = [
+  `${ASSUMED.jobs} open jobs, polled every ${ASSUMED.pollSeconds} seconds; ${ASSUMED.eventsPerDay} events a day, each found by a poll of its own, to the topic and to one`,
+  `endpoint. The service answers in ${ASSUMED.upstreamMs} ms, the endpoint in ${ASSUMED.webhookMs}, DynamoDB in ${ASSUMED.dynamoMs}, SNS and SQS in ${ASSUMED.snsAndSqsMs}. How much is that of a cell with one account,`,
+  'where every wake-up and every drain is taken to be a cold start. Requests to the HTTP API are not in it.',
+].join('\n');
+
+/** Tables as Markdown: one column of dollars for each of the alternatives, whose lines are the same, and a note below. */
+export function toMarkdown(alternatives: Readonly<Record<string, readonly Line[]>>, note = ''): string {
   const names = Object.keys(alternatives);
   const [first = []] = Object.values(alternatives);
   const dollars = (value: number): string => `$${value.toFixed(3)}`;
@@ -382,6 +388,7 @@ export function toMarkdown(alternatives: Readonly<Record<string, readonly Line[]
     ...rows,
     `| **a month** | | ${sums.join(' | ')} |`,
     '',
+    ...(note === '' ? [] : [note]),
     `List prices of us-east-1 on ${PRICES_AS_OF}, without the free tier.`,
   ].join('\n');
 }

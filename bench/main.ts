@@ -11,7 +11,7 @@ import type { BundleFigures } from './bundles.ts';
 import { type Child, startChild } from './child.ts';
 import type { ColdStartFigures } from './cold-start.ts';
 import type { CostFigures } from './cost.ts';
-import { replaceBetween, toMarkdown, total } from './costs.ts';
+import { MARGINAL_NOTE, replaceBetween, toMarkdown, total } from './costs.ts';
 import type { DeliveryFigures } from './delivery.ts';
 import type { HangingFigures } from './hanging.ts';
 import type { PollingFigures } from './polling.ts';
@@ -49,7 +49,7 @@ async function measureCosts(): Promise<Bar[]> {
   console.log('Measuring the work of one account …');
   const { work, one, thousand, fixed } = await measure<CostFigures>('cost.ts', ['9']);
   const marginal = { 'a cell with 1 account': one, 'with 1,000 accounts': thousand };
-  const tables = { marginal: toMarkdown(marginal), fixed: toMarkdown({ 'a cell': fixed }) };
+  const tables = { marginal: toMarkdown(marginal, MARGINAL_NOTE), fixed: toMarkdown({ 'a cell': fixed }) };
   console.log(JSON.stringify({ bench: 'cost', work }));
   console.log(`\nOne account a month, without its secret:\n${tables.marginal}`);
   console.log(`\nA cell a month, without any account:\n${tables.fixed}`);

@@ -1,9 +1,9 @@
 /**
- * List prices of us-east-1 in US dollars, as AWS's pricing pages named below gave them on the day below. No free tier, no
- * tier for large volumes, no savings plan. Other regions of cells are up to a fifth dearer.
+ * List prices of us-east-1 in US dollars, as they were known on the day below; the names are those of AWS's pages, to compare
+ * them with. No free tier, no tier for large volumes, no savings plan. Other regions of cells are up to a fifth dearer.
  */
 
-/** When the prices were looked up. */
+/** The day of the price list. */
 export const PRICES_AS_OF = '2026-11-21';
 
 /** What one of each costs. */
@@ -37,7 +37,6 @@ export const PRICES = {
   secretCall: 0.05 / 10_000,
   /** "AWS Key Management Service pricing". */
   kmsKeyMonth: 1,
-  kmsRequest: 0.03 / 10_000,
   /** "Amazon EventBridge pricing", Scheduler. */
   schedulerInvocation: 1 / 1e6,
   /** "AWS WAF pricing". */

@@ -13,6 +13,12 @@ export const REQUEST_TIMEOUTS = {
   throwOnRequestTimeout: true,
 };
 
+/**
+ * How long the credentials of an account are used without asking for them again; a refusal ends it. Every call costs, and
+ * each process makes its own.
+ */
+export const CREDENTIALS_MAX_AGE_MS = 3_600_000;
+
 /** The cell's table. */
 export function createCellTable(env: { readonly JOBWIRE_TABLE: string }): Table {
   const client = new DynamoDBClient({ requestHandler: REQUEST_TIMEOUTS });

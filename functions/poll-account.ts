@@ -5,7 +5,7 @@ import middy from '@middy/core';
 import { createSecretReader } from '../shared/secrets.ts';
 import { createConnector, tableTokenCache } from '../shared/tracking/connect.ts';
 import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
-import { createCellLog, createCellTable, REQUEST_TIMEOUTS } from './clients.ts';
+import { CREDENTIALS_MAX_AGE_MS, createCellLog, createCellTable, REQUEST_TIMEOUTS } from './clients.ts';
 import { PollAccountEnv, readEnv } from './env.ts';
 import { createPollAccountHandler } from './handlers/poll-account.ts';
 import { createTelemetry } from './telemetry.ts';
@@ -15,7 +15,7 @@ const table = createCellTable(env);
 const telemetry = createTelemetry('poll-account', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
 const secrets = createSecretReader(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
   now: Date.now,
-  maxAgeMs: 300_000,
+  maxAgeMs: CREDENTIALS_MAX_AGE_MS,
 });
 
 /** Invoked with messages of the poll queue. */
@@ -37,6 +37,7 @@ export const handler = middy(
           },
         },
         readSecret: secrets.readSecret,
+        onRefused: secrets.forget,
         tokenCache: (ref, version) => tableTokenCache(table, ref, version),
         now: Date.now,
       }),

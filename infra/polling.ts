@@ -20,8 +20,11 @@ import { WorkQueue } from './work-queue.ts';
 export const POLLS = {
   /** A crawl of 50,000 jobs, or one at a service that answers each page after ten seconds, and a margin. */
   timeoutSeconds: 120,
-  /** For the pages of ten polls, and more than half a CPU. Ten large baselines may want more: then each gets all of it, alone. */
-  memoryMb: 1024,
+  /**
+   * A poll waits far more than it computes, and waiting is paid for by memory. Ten quiet polls of 10,000 jobs each take 360 MB.
+   * Ten larger ones, or large baselines, may want more: then each gets all of it, alone.
+   */
+  memoryMb: 512,
   batchSize: 10,
   /** A second is little beside an interval. Without it a batch is what came since the last look: two polls, at nearly twice the price. */
   batchingSeconds: 1,

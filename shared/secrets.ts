@@ -72,6 +72,8 @@ export interface SecretReader {
    * The version is the whole secret's, so a change of one account's credentials renews the tokens of all in it.
    */
   readSecret(secretRef: string): Promise<Credentials>;
+  /** Forgets what is remembered of the secret behind a reference: it is read anew when it is asked for next. */
+  forget(secretRef: string): void;
   /** A secret that is plain text. */
   readText(secretId: string): Promise<string>;
 }
@@ -97,18 +99,28 @@ export function createSecretReader(client: SecretsManagerClient, options: Option
 
   return {
     async readSecret(secretRef) {
-      const at = secretRef.indexOf('#');
-      const secretId = at < 0 ? secretRef : secretRef.slice(0, at);
+      const { secretId, key } = partsOf(secretRef);
       const { text, version } = await read(secretId);
       const whole = readJson(secretRef, text);
-      const part = at < 0 ? whole : ownValue(whole, secretRef.slice(at + 1));
+      const part = key === undefined ? whole : ownValue(whole, key);
       return { ...check(secretRef, part, AccountSecret), version };
+    },
+
+    forget(secretRef) {
+      read.forget(partsOf(secretRef).secretId);
     },
 
     async readText(secretId) {
       return (await read(secretId)).text;
     },
   };
+}
+
+function partsOf(secretRef: string): { readonly secretId: string; readonly key: string | undefined } {
+  const at = secretRef.indexOf('#');
+  return at < 0
+    ? { secretId: secretRef, key: undefined }
+    : { secretId: secretRef.slice(0, at), key: secretRef.slice(at + 1) };
 }
 
 /** Reads the text of {@link EndpointSecrets}. Throws {@link SecretError}. */
@@ -121,9 +133,9 @@ export function remembering<T>(
   read: (name: string) => Promise<T>,
   now: () => number,
   maxAgeMs: number,
-): (name: string) => Promise<T> {
+): ((name: string) => Promise<T>) & { forget(name: string): void } {
   const held = new Map<string, { readonly readAt: number; readonly value: Promise<T> }>();
-  return (name) => {
+  const reading = (name: string): Promise<T> => {
     const known = held.get(name);
     if (known && now() < known.readAt + maxAgeMs) return known.value;
     const entry = { readAt: now(), value: read(name) };
@@ -133,6 +145,7 @@ export function remembering<T>(
     });
     return entry.value;
   };
+  return Object.assign(reading, { forget: (name: string) => void held.delete(name) });
 }
 
 async function request(client: SecretsManagerClient, secretId: string): Promise<SecretValue> {

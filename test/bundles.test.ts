@@ -48,6 +48,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   'drain-sink': [...BASE, ...SECRETS, ...SNS],
   api: [...BASE, ...SECRETS, ...LIMIT, 'hono'],
+  live: [...BASE, ...SECRETS, ...LIMIT, 'hono'],
   operate: [...BASE, ...SECRETS, ...LIMIT],
 };
 

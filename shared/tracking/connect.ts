@@ -5,6 +5,7 @@ import {
   type OrderingClientOptions,
   type RequestInfo,
 } from '../ordering/client.ts';
+import { OrderingError } from '../ordering/errors.ts';
 import { createTokenSource, type TokenCache, type TokenSource } from '../ordering/tokens.ts';
 import { type AccountRef, keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
@@ -28,6 +29,8 @@ interface Options {
   readonly regions: Readonly<Record<string, RegionSettings>>;
   /** Resolves an account's `secretRef`. Throws when it can't. */
   readonly readSecret: (secretRef: string) => Promise<Credentials>;
+  /** Told of a `secretRef` whose credentials or token the service refused: what is remembered of it may be out of date. */
+  readonly onRefused?: (secretRef: string) => void;
   /** Where tokens are shared between processes; absent: each process gets its own. */
   readonly tokenCache?: (ref: AccountRef, version: string) => TokenCache;
   readonly now: () => number;
@@ -63,7 +66,7 @@ export function createConnector(
         ...(cache === undefined ? {} : { cache }),
         ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
       });
-      source = { version, tokens };
+      source = { version, tokens: heeding(tokens, () => options.onRefused?.(account.secretRef)) };
       sources.set(name, source);
     }
     const client = createOrderingClient({
@@ -75,6 +78,24 @@ export function createConnector(
       ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
     });
     return { client, tokens: source.tokens };
+  };
+}
+
+/** The same tokens, and somebody is told when one of them, or the credentials for them, are refused. */
+function heeding(tokens: TokenSource, onRefused: () => void): TokenSource {
+  return {
+    async get(signal) {
+      try {
+        return await tokens.get(signal);
+      } catch (cause) {
+        if (cause instanceof OrderingError && cause.kind === 'credentials_rejected') onRefused();
+        throw cause;
+      }
+    },
+    async drop(accessToken) {
+      onRefused();
+      await tokens.drop(accessToken);
+    },
   };
 }
 
