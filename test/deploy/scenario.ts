@@ -41,9 +41,14 @@ const MANY_JOBS = 60;
 
 /**
  * Runs the scenario on one deployment, test by test: each goes on where the one before has ended. `faults`: whether the
- * deployment lets things go wrong on purpose.
+ * deployment lets things go wrong on purpose. `streamRetries`: whether it keeps to what an event source mapping says of
+ * the records of a stream that a function has failed to work off; where it does not, that is left out, and said.
  */
-export function scenario(name: string, deploy: Deploy, { faults }: { readonly faults: boolean }): void {
+export function scenario(
+  name: string,
+  deploy: Deploy,
+  { faults, streamRetries = true }: { readonly faults: boolean; readonly streamRetries?: boolean },
+): void {
   describe(name, () => {
     let ordering: Sandbox;
     let receiver: WebhookReceiver;
@@ -450,7 +455,9 @@ export function scenario(name: string, deploy: Deploy, { faults }: { readonly fa
           };
           let killed = 0;
           onCall('drainSink', (call) => {
-            if (taken.length === 0 || killed > 0 || !isWrite(call)) return 'pass';
+            // Only who holds the sink's lease moves its cursors; others may ask for it at the same time.
+            const moves = isWrite(call) && call.text.includes(`CURSORS#${cell.region}#erp`);
+            if (taken.length === 0 || killed > 0 || !moves) return 'pass';
             killed += 1;
             return 'kill before';
           });
@@ -473,13 +480,19 @@ export function scenario(name: string, deploy: Deploy, { faults }: { readonly fa
           onCall('wakeSinks', () => 'fail');
           const before = (await api.feed('beta')).length;
           await grown('beta', before, ['job.created', 'job.status_changed']);
-          const dead = await until('the marks are dead letters', async () => {
-            const letters = await takeDead('Delivery/DeadWakes/Queue');
-            return letters.length > 0 ? letters : undefined;
-          });
-          expect(JSON.parse(present(dead[0]))).toMatchObject({
-            requestContext: { condition: 'RetryAttemptsExhausted' },
-          });
+          if (streamRetries) {
+            const dead = await until('the marks are dead letters', async () => {
+              const letters = await takeDead('Delivery/DeadWakes/Queue');
+              return letters.length > 0 ? letters : undefined;
+            });
+            expect(JSON.parse(present(dead[0]))).toMatchObject({
+              requestContext: { condition: 'RetryAttemptsExhausted' },
+            });
+          } else {
+            console.log(
+              `Left out on ${name}: that a stream's records which fail again and again become dead letters.`,
+            );
+          }
           expectWhole(await delivered('beta'));
           onCall('wakeSinks');
           expectWhole(await delivered('acme'));

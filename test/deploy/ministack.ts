@@ -1,0 +1,479 @@
+/**
+ * The cell on ministack, an emulator of AWS with CloudFormation, IAM and a Lambda of its own, deployed by CDK's own tool
+ * as an operator does it. What ministack lacks of what the template asks for, and what stands in for it, is:
+ *
+ * | lacking | here |
+ * |---|---|
+ * | time that can be moved, a look at what is under way | `ministack_host.py`, in ministack's process |
+ * | `dynamodb:LeadingKeys`, batches by the name of their single action | `ministack_host.py` |
+ * | of CloudFormation: FIFO topics, `Ref` of a secret, alarms on expressions | `ministack_host.py` |
+ * | an answer streamed by API Gateway; `awslambda.streamifyResponse` | routed by ministack, the answer passed by the gateway |
+ * | a schedule that comes round when asked | it is switched off, and what it targets is invoked |
+ * | MaximumRetryAttempts, BisectBatchOnFunctionError and partial failures of a stream | left out of the scenario |
+ * | TTL and PITR of a GlobalTable | nothing: no test needs them |
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { makeCertificate } from '../support/certificates.ts';
+import { clockAhead, setClockAhead } from './clock.ts';
+import { type AwsCall, type CallFate, type Deploy, FunctionError, type FunctionName } from './deployment.ts';
+import { certificates, FUNCTIONS, forwardTo, listen } from './emulated.ts';
+import type { FunctionSetup } from './ministack-function.ts';
+import { StackTemplate } from './template.ts';
+
+const run = promisify(execFile);
+const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+const ROOT = here('../../');
+const REQUIREMENTS = here('./ministack-requirements.txt');
+const VERSION = '1.5.33';
+const REGION = 'us-east-1';
+const ACCOUNT = '000000000000';
+const INSTALL_TIMEOUT_MS = 120_000;
+const START_TIMEOUT_MS = 30_000;
+const SETTLE_TIMEOUT_MS = 60_000;
+/** Time passes in steps, for what happens within a minute: a message comes back before its queue forgets it. */
+const STEP_SECONDS = 10;
+
+/** Ministack as it is installed, or why it is not. */
+export type Ministack =
+  | { readonly kind: 'installed'; readonly python: string; readonly packages: string }
+  | { readonly kind: 'missing'; readonly why: string };
+
+/** Installs ministack aside, once, from PyPI and by hash. */
+export async function installMinistack(): Promise<Ministack> {
+  try {
+    const python = 'python3';
+    const { stdout } = await run(python, ['-c', 'import sys; print("%d%d" % sys.version_info[:2])']);
+    const cache = join(ROOT, 'node_modules/.cache/jobwire');
+    const packages = join(cache, `ministack-${VERSION}-py${stdout.trim()}`);
+    if (!existsSync(packages)) {
+      await mkdir(cache, { recursive: true });
+      const fresh = await mkdtemp(`${packages}-`);
+      const pip = [
+        '-m',
+        'pip',
+        '--quiet',
+        '--no-input',
+        '--disable-pip-version-check',
+        '--retries',
+        '1',
+        '--timeout',
+        '10',
+      ];
+      const what = ['--no-deps', '--require-hashes', '--only-binary', ':all:', '-r', REQUIREMENTS];
+      try {
+        await run(python, [...pip, 'install', '--target', fresh, ...what], { timeout: INSTALL_TIMEOUT_MS });
+        await rename(fresh, packages);
+      } catch (cause) {
+        await rm(fresh, { recursive: true, force: true });
+        // Somebody else may have been quicker.
+        if (!existsSync(packages)) throw cause;
+      }
+    }
+    return { kind: 'installed', python, packages };
+  } catch (cause) {
+    const said = String((cause as { stderr?: string }).stderr || (cause as Error).message);
+    const lines = said.split('\n').filter((line) => line.trim() !== '');
+    return {
+      kind: 'missing',
+      why: lines.findLast((line) => line.startsWith('ERROR')) ?? lines.at(-1) ?? 'no word',
+    };
+  }
+}
+
+/** Deploys a stack of a synthesized assembly on a ministack of its own. */
+export function onMinistack(
+  installed: Ministack & { kind: 'installed' },
+  assembly: string,
+  stack: string,
+): Deploy {
+  return async ({ hosts }) => {
+    await using opened = new AsyncDisposableStack();
+    const directory = await mkdtemp(join(tmpdir(), 'jobwire-ministack-'));
+    opened.defer(() => rm(directory, { recursive: true, force: true }));
+    const setClock = (ms: number) => {
+      setClockAhead(ms);
+      // Put in place whole: somebody reads it at any time.
+      writeFileSync(join(directory, 'clock.new'), String(ms / 1000));
+      renameSync(join(directory, 'clock.new'), join(directory, 'clock'));
+    };
+    setClock(0);
+    opened.defer(() => setClockAhead(0));
+
+    const authority = makeCertificate('Jobwire test authority', { authority: true });
+    const caFile = join(directory, 'ca.pem');
+    await writeFile(caFile, authority.certPem);
+    const outside = await listen(createSecureServer(certificates(authority), forwardTo(hosts)));
+    opened.defer(outside.close);
+    const complaints: string[] = [];
+    const fates = new Map<FunctionName, (call: AwsCall) => CallFate>();
+    const template = new StackTemplate(assembly, stack);
+    const physicalIds = new Map<string, string>();
+    const functions = () =>
+      Object.entries(FUNCTIONS).flatMap(([name, path]) => {
+        const resource = template.resources.find((candidate) => candidate.path === path);
+        return resource ? [[name as FunctionName, physicalIds.get(resource.id) ?? ''] as const] : [];
+      });
+    const physicalName = (name: FunctionName): string => {
+      const found = functions().find(([candidate]) => candidate === name)?.[1];
+      if (!found) throw new Error(`${stack} has no function ${name}.`);
+      return found;
+    };
+    /** The functions at work: process ids and physical names. */
+    const atWork = (): [number, string][] => {
+      const file = join(directory, 'workers.json');
+      const workers: Record<string, string> = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+      return Object.entries(workers).map(([pid, name]) => [Number(pid), name]);
+    };
+    // A port that is free now: ministack wants to be told one.
+    const { port, close } = await listen(createServer());
+    await close();
+    const gateway = await listen(
+      createGateway(
+        port,
+        (pid, call) => {
+          const physical = atWork().find(([candidate]) => candidate === pid)?.[1];
+          const name = functions().find(([, candidate]) => candidate === physical)?.[0];
+          return (name && fates.get(name)?.(call)) ?? 'pass';
+        },
+        (sentence) => complaints.push(sentence),
+      ),
+    );
+    opened.defer(gateway.close);
+    const endpoint = `http://127.0.0.1:${gateway.port}`;
+    const setup: FunctionSetup = {
+      routes: Object.fromEntries(Object.keys(hosts).map((host) => [host, outside.port])),
+      gatewayPort: gateway.port,
+      streamPath: STREAM_PATH,
+      streamHeader: STREAM_HEADER,
+    };
+    await writeFile(join(directory, 'function.json'), JSON.stringify(setup));
+    opened.use(await startMinistack(installed, { directory, port, gatewayPort: gateway.port, caFile }));
+    const outputs = await deployStack({ assembly, stack, directory, endpoint });
+
+    /** Asks ministack in the name of the account, which may do everything. */
+    async function call(service: string, path: string, init: RequestInit = {}): Promise<Response> {
+      const scope = `test/20260101/${REGION}/${service}/aws4_request`;
+      const authorization = `AWS4-HMAC-SHA256 Credential=${scope}, SignedHeaders=host, Signature=0`;
+      return fetch(`${endpoint}${path}`, { ...init, headers: { authorization } });
+    }
+    const listed = await call('cloudformation', '/', {
+      method: 'POST',
+      body: new URLSearchParams({
+        Action: 'DescribeStackResources',
+        StackName: stack,
+        Version: '2010-05-15',
+      }).toString(),
+    });
+    for (const [member] of (await listed.text()).matchAll(/<member>.*?<\/member>/gs)) {
+      const textOf = (tag: string) => new RegExp(`<${tag}>(.*?)</${tag}>`, 's').exec(member)?.[1] ?? '';
+      physicalIds.set(textOf('LogicalResourceId'), textOf('PhysicalResourceId'));
+    }
+    const physicalId = (path: string): string => {
+      const id = physicalIds.get(template.at(path).id);
+      if (id === undefined) throw new Error(`Ministack made nothing of ${path}.`);
+      return id;
+    };
+
+    async function invoke(nameOrArn: string, payload: unknown): Promise<unknown> {
+      const path = `/2015-03-31/functions/${encodeURIComponent(nameOrArn)}/invocations`;
+      const answer = await call('lambda', path, { method: 'POST', body: JSON.stringify(payload) });
+      const text = await answer.text();
+      const value = text === '' ? null : JSON.parse(text);
+      if (answer.status < 300 && !answer.headers.has('x-amz-function-error')) return value;
+      throw new FunctionError(String(value?.errorMessage ?? value?.message ?? answer.status));
+    }
+
+    /** Switches the schedule off, for it is the test that says when it comes round; gives what it targets. */
+    async function takeSchedule(): Promise<Target> {
+      const [resource] = template.ofType('AWS::Scheduler::Schedule');
+      const path = `/schedules/${physicalIds.get(resource?.id ?? '')}`;
+      const schedule = (await (await call('scheduler', path)).json()) as { readonly Target: Target };
+      const off = JSON.stringify({ ...schedule, State: 'DISABLED' });
+      const answer = await call('scheduler', path, { method: 'PUT', body: off });
+      if (!answer.ok) throw new Error(`The schedule could not be switched off: ${await answer.text()}`);
+      return schedule.Target;
+    }
+    const target = await takeSchedule();
+
+    async function settled(): Promise<void> {
+      const until = performance.now() + SETTLE_TIMEOUT_MS;
+      // A stream goes on as long as somebody listens to it.
+      const but = functions().find(([name]) => name === 'live')?.[1] ?? '';
+      while (await (await fetch(`http://127.0.0.1:${port}/_host/under-way?${but}`)).json()) {
+        if (performance.now() > until) return;
+        await sleep(10);
+      }
+    }
+
+    const { host, pathname } = new URL(outputs.ApiUrl ?? '');
+    const resources = opened.move();
+    return {
+      stage: stack.split('-')[1] ?? '',
+      region: stack.split('-')[2] ?? '',
+      outputs,
+      apiUrl: `${endpoint}${API_PATH}${host.split('.')[0]}${pathname.replace(/\/$/, '')}`,
+      aws: { region: REGION, endpoint, credentials: CREDENTIALS },
+      physicalId,
+      invoke: (name, payload) => invoke(physicalName(name), payload),
+      async tick() {
+        await invoke(target.Arn, JSON.parse(target.Input ?? '{}')).catch((cause: unknown) => {
+          if (!(cause instanceof FunctionError)) throw cause;
+        });
+      },
+      settled,
+      async passTime(seconds) {
+        for (let left = seconds; left > 0; left -= STEP_SECONDS) {
+          await settled();
+          setClock(clockAhead() + Math.min(left, STEP_SECONDS) * 1000);
+        }
+      },
+      complaints: () => complaints,
+      faults: {
+        onCall(name, fate) {
+          if (fate) fates.set(name, fate);
+          else fates.delete(name);
+        },
+        kill(name) {
+          const pids = atWork().filter(([, physical]) => physical === physicalName(name));
+          for (const [pid] of pids) process.kill(pid, 'SIGKILL');
+          return pids.length;
+        },
+      },
+      [Symbol.asyncDispose]: () => resources.disposeAsync(),
+    };
+  };
+}
+
+/** What a schedule targets. */
+interface Target {
+  readonly Arn: string;
+  readonly Input?: string;
+}
+
+/** Where ministack serves REST APIs, by id and stage. */
+const API_PATH = '/_aws/execute-api/';
+const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
+
+/** Starts ministack on loopback, with everything that it writes in a directory, and no way to a container. */
+async function startMinistack(
+  { python, packages }: Ministack & { kind: 'installed' },
+  place: {
+    readonly directory: string;
+    readonly port: number;
+    readonly gatewayPort: number;
+    readonly caFile: string;
+  },
+): Promise<AsyncDisposable> {
+  const { directory, port, gatewayPort, caFile } = place;
+  await Promise.all(['bin', 'home', 'tmp'].map((name) => mkdir(join(directory, name))));
+  // Ministack takes the first node that it finds. The process id in each call to AWS tells who makes it.
+  const node = join(directory, 'bin/node');
+  const shim = here('./ministack-function.ts');
+  await writeFile(
+    node,
+    `#!/bin/sh\nAWS_SDK_UA_APP_ID=$$ exec '${process.execPath}' --import '${shim}' "$@"\n`,
+  );
+  await chmod(node, 0o755);
+  const args = ['-m', 'hypercorn', 'ministack_host:app', '--workers', '0', '--bind', `127.0.0.1:${port}`];
+  const child = spawn(python, [...args, '--keep-alive', '75'], {
+    cwd: directory,
+    // A group of its own: with it end the processes of functions.
+    detached: true,
+    // Its input ends with this process, and so does it.
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: {
+      PATH: [join(directory, 'bin'), '/usr/bin', '/bin'].join(delimiter),
+      HOME: join(directory, 'home'),
+      TMPDIR: join(directory, 'tmp'),
+      STATE_DIR: join(directory, 'tmp/state'),
+      S3_DATA_DIR: join(directory, 'tmp/s3'),
+      PYTHONPATH: [packages, here('.')].join(delimiter),
+      PYTHONDONTWRITEBYTECODE: '1',
+      JOBWIRE_HOST_DIR: directory,
+      NODE_EXTRA_CA_CERTS: caFile,
+      BIND_HOST: '127.0.0.1',
+      MINISTACK_HOST: '127.0.0.1',
+      // Where it is reached, as it tells others: not where it listens.
+      GATEWAY_PORT: String(gatewayPort),
+      AWS_ENDPOINT_URL: `http://127.0.0.1:${gatewayPort}`,
+      AUTH: 'true',
+      DOCKER_HOST: `unix://${join(directory, 'none')}`,
+    },
+  });
+  let output = '';
+  for (const pipe of [child.stdout, child.stderr]) {
+    pipe.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-OUTPUT_KEPT);
+    });
+  }
+  const started: AsyncDisposable = {
+    async [Symbol.asyncDispose]() {
+      const gone = once(child, 'close');
+      if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
+        process.kill(-child.pid, 'SIGKILL');
+        await gone;
+      }
+    },
+  };
+  try {
+    await up(child, port);
+    return started;
+  } catch (cause) {
+    await started[Symbol.asyncDispose]();
+    throw new Error(`Ministack did not start: ${output}`, { cause });
+  }
+}
+
+const OUTPUT_KEPT = 5_000;
+
+async function up(child: ChildProcess, port: number): Promise<void> {
+  const until = performance.now() + START_TIMEOUT_MS;
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`It ended with ${child.exitCode}.`);
+    if (performance.now() > until) throw new Error('It took too long.');
+    const answer = await fetch(`http://127.0.0.1:${port}/_ministack/health`).catch(() => undefined);
+    if (answer?.ok) return;
+    await sleep(50);
+  }
+}
+
+/** Deploys as `docs/deploying.md` has it: CDK's own tool prepares the account, then deploys. Gives the stack's outputs. */
+async function deployStack(what: {
+  readonly assembly: string;
+  readonly stack: string;
+  readonly directory: string;
+  readonly endpoint: string;
+}): Promise<Record<string, string>> {
+  const { assembly, stack, directory, endpoint } = what;
+  const cdk = async (...args: string[]) => {
+    const tool = join(ROOT, 'node_modules/aws-cdk/bin/cdk');
+    const general = ['--app', assembly, '--no-notices', '--no-color', '--ci'];
+    await run(process.execPath, [tool, ...args, ...general], {
+      cwd: directory,
+      timeout: START_TIMEOUT_MS * 2,
+      env: {
+        PATH: process.env.PATH ?? '',
+        HOME: join(directory, 'home'),
+        TMPDIR: join(directory, 'tmp'),
+        AWS_ENDPOINT_URL: endpoint,
+        AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
+        AWS_REGION: REGION,
+        AWS_EC2_METADATA_DISABLED: 'true',
+        CDK_DISABLE_CLI_TELEMETRY: 'true',
+      },
+    });
+  };
+  const outputs = join(directory, 'outputs.json');
+  await cdk('bootstrap', `aws://${ACCOUNT}/${REGION}`);
+  await cdk('deploy', stack, '--require-approval', 'never', '--outputs-file', outputs);
+  return JSON.parse(await readFile(outputs, 'utf8'))[stack];
+}
+
+const STREAM_PATH = '/_host/streams/';
+const STREAM_HEADER = 'x-jobwire-stream';
+
+/**
+ * The way to ministack for everybody. It knows which process of a function calls, by the number that the process puts
+ * into its calls, asks what shall become of the call, and tells when it is denied. To a request to the API it gives a name, by which a function
+ * streams its answer; ministack's own answer comes too late then.
+ */
+function createGateway(
+  port: number,
+  fateOf: (pid: number, call: AwsCall) => CallFate,
+  onDenied: (sentence: string) => void,
+): Server {
+  const waiting = new Map<string, ServerResponse>();
+
+  async function serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = incoming.url ?? '/';
+    if (path.startsWith(STREAM_PATH)) return takeStream(incoming, path.slice(STREAM_PATH.length), response);
+    if (path.startsWith(API_PATH)) {
+      const stream = randomUUID();
+      incoming.headers[STREAM_HEADER] = stream;
+      waiting.set(stream, response);
+      response.once('close', () => waiting.delete(stream));
+    }
+    const body = await buffer(incoming);
+    const pid = Number(/\bapp\/(\d+)/.exec(incoming.headers['user-agent'] ?? '')?.[1]);
+    const fate = Number.isNaN(pid) ? 'pass' : fateOf(pid, parseCall(incoming, body));
+    if (fate === 'fail') {
+      response.writeHead(500, { 'content-type': 'application/x-amz-json-1.0' });
+      response.end(JSON.stringify({ __type: 'InternalServerError', message: 'Injected.' }));
+      return;
+    }
+    if (fate !== 'kill before') {
+      const answer = await ask(port, incoming, body);
+      const answered = await buffer(answer);
+      const denial = /User: [^"<]* is not authorized to perform: [^"<]*/.exec(answered.toString('utf8'))?.[0];
+      if (denial && !Number.isNaN(pid) && (answer.statusCode ?? 0) >= 400) onDenied(denial);
+      if (fate === 'pass') {
+        if (!response.headersSent) response.writeHead(answer.statusCode ?? 502, answer.headers).end(answered);
+        return;
+      }
+    }
+    process.kill(pid, 'SIGKILL');
+    incoming.socket.destroy();
+  }
+
+  async function takeStream(
+    incoming: IncomingMessage,
+    name: string,
+    response: ServerResponse,
+  ): Promise<void> {
+    const client = waiting.get(name);
+    let line = '';
+    for await (const chunk of incoming) {
+      if (client?.headersSent) client.write(chunk);
+      else {
+        const end = (chunk as Buffer).indexOf('\n');
+        line += chunk.subarray(0, end < 0 ? undefined : end).toString('utf8');
+        if (end < 0) continue;
+        const { statusCode, headers } = JSON.parse(line) as {
+          statusCode: number;
+          headers: Record<string, string>;
+        };
+        client?.writeHead(statusCode, headers);
+        client?.flushHeaders();
+        client?.write(chunk.subarray(end + 1));
+      }
+    }
+    client?.end();
+    response.writeHead(204).end();
+  }
+
+  return createServer((incoming, response) => {
+    serve(incoming, response).catch(() => incoming.socket.destroy());
+  });
+}
+
+function ask(
+  port: number,
+  { method, url, headers }: IncomingMessage,
+  body: Buffer,
+): Promise<IncomingMessage> {
+  return new Promise((done, fail) => {
+    const asked = request({ host: '127.0.0.1', port, method, path: url, headers }, done);
+    asked.once('error', fail).end(body);
+  });
+}
+
+function parseCall({ headers }: IncomingMessage, body: Buffer): AwsCall {
+  const service = /Credential=[^/]+\/\d+\/[^/]+\/([^/]+)\//.exec(headers.authorization ?? '')?.[1];
+  const target = String(headers['x-amz-target'] ?? '').split('.')[1];
+  const text = body.toString('utf8');
+  const operation = target ?? new URLSearchParams(text).get('Action');
+  return { service: service ?? '', operation: operation ?? '', text };
+}
