@@ -353,7 +353,7 @@ interface Listening {
   readonly close: () => Promise<void>;
 }
 
-async function listen(server: Server): Promise<Listening> {
+export async function listen(server: Server): Promise<Listening> {
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   return {
     port: (server.address() as AddressInfo).port,
@@ -366,7 +366,7 @@ async function listen(server: Server): Promise<Listening> {
 }
 
 /** A certificate for whatever name is asked for. */
-function certificates(issuer: Certificate) {
+export function certificates(issuer: Certificate) {
   const contexts = new Map<string, SecureContext>();
   const contextOf = (name: string) => {
     const known = contexts.get(name);
@@ -383,7 +383,7 @@ function certificates(issuer: Certificate) {
 }
 
 /** Hands requests on to the plain servers behind the names. */
-function forwardTo(hosts: Readonly<Record<string, string>>): RequestListener {
+export function forwardTo(hosts: Readonly<Record<string, string>>): RequestListener {
   return (request, response) => {
     const base = new URL(hosts[String(request.headers.host)] ?? 'http://127.0.0.1:9');
     const onward = httpRequest(

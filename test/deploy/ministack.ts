@@ -245,11 +245,6 @@ export function onMinistack(
           if (fate) fates.set(name, fate);
           else fates.delete(name);
         },
-        kill(name) {
-          const pids = atWork().filter(([, physical]) => physical === physicalName(name));
-          for (const [pid] of pids) process.kill(pid, 'SIGKILL');
-          return pids.length;
-        },
       },
       [Symbol.asyncDispose]: () => resources.disposeAsync(),
     };
