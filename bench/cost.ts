@@ -9,7 +9,7 @@ import { createServer, type IncomingMessage, request, type Server } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CLAIM_SECONDS } from '../functions/handlers/tick.ts';
+import { CLAIM_SECONDS } from '../functions/handlers/messages.ts';
 import { createTables, historyTableName, startDynamo, startFauxqs } from '../local/embedded.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { secretNames } from '../shared/secrets.ts';

@@ -118,7 +118,14 @@ async function answerOf(child: ChildProcess): Promise<Answer> {
 
 /** Messages of a queue, as its event source hands them over. */
 export function sqsEvent(messages: readonly object[]): object {
-  return { Records: messages.map((message, at) => ({ messageId: `${at}`, body: JSON.stringify(message) })) };
+  const attributes = { SentTimestamp: String(Date.now()) };
+  return {
+    Records: messages.map((message, at) => ({
+      messageId: `${at}`,
+      body: JSON.stringify(message),
+      attributes,
+    })),
+  };
 }
 
 /** A stand-in for Secrets Manager: gives the text of a secret by its name. */

@@ -4,7 +4,6 @@ import { Schedule, ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
 import { LambdaInvoke } from 'aws-cdk-lib/aws-scheduler-targets';
 import { Construct } from 'constructs';
 import { PollAccountEnv, TickEnv } from '../functions/env.ts';
-import { CLAIM_SECONDS } from '../functions/handlers/tick.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
@@ -30,6 +29,11 @@ export const POLLS = {
   batchingSeconds: 1,
   /** Not delivered again: the next tick after the claim has run out is the retry. */
   maxReceiveCount: 1,
+  /**
+   * Longer than a claim: a message that waited for its time, was received late and died is to be seen among the dead. One
+   * whose claim has run out is thrown away when it is received.
+   */
+  retentionSeconds: 900,
 } as const;
 /** Few at a time: they are there to be found out, and the queue is for those that are not well. */
 export const LONE_POLLS = { ...POLLS, batchSize: 1, batchingSeconds: 0, maxConcurrency: 10 } as const;
@@ -69,8 +73,7 @@ export class Polling extends Construct {
     const queue = {
       consumer: pollAccount,
       consumerTimeout: POLL_TIMEOUT,
-      // Forgotten when the claim has run out, for then the tick asks again.
-      retention: Duration.seconds(CLAIM_SECONDS),
+      retention: Duration.seconds(POLLS.retentionSeconds),
     };
     this.polls = new WorkQueue(this, 'Polls', {
       ...queue,

@@ -16,15 +16,10 @@ import {
   WakeSinksEnv,
 } from '../functions/env.ts';
 import { createDrainSinkHandler, createSinkOpener } from '../functions/handlers/drain-sink.ts';
-import { createSend, QueueError } from '../functions/handlers/messages.ts';
+import { CLAIM_SECONDS, createSend, QueueError } from '../functions/handlers/messages.ts';
 import { createPollAccountHandler } from '../functions/handlers/poll-account.ts';
 import { createRestProxyHandler } from '../functions/handlers/rest-proxy.ts';
-import {
-  CLAIM_SECONDS,
-  createTickHandler,
-  STANDARD_TOPIC_SINK,
-  TOPIC_SINK,
-} from '../functions/handlers/tick.ts';
+import { createTickHandler, STANDARD_TOPIC_SINK, TOPIC_SINK } from '../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import type { Telemetry } from '../functions/telemetry.ts';
 import { createApi } from '../shared/api/app.ts';
@@ -502,6 +497,17 @@ test('how late a poll began is told with it; one that is early by a clock’s di
   for (const dueAt of [START - 2_500, START + 40])
     await handler(sqsEvent({ account: 'acme', dueAt }), context);
   expect(reports.poll.map(({ lagMs }) => lagMs)).toEqual([2_500, 0]);
+});
+
+test('a poll whose claim has run out is not begun: a later tick has asked for another', async () => {
+  const rig = await createRig();
+  const { handler, reports } = createPolling(rig);
+  rig.pass(CLAIM_SECONDS + 1);
+  // Sent at the start; of an account that was due then, and of one that fell due afterwards.
+  await handler(sqsEvent({ account: 'acme', dueAt: START }), context);
+  expect(reports.poll).toEqual([]);
+  await handler(sqsEvent({ account: 'acme', dueAt: START + 2_000 }), context);
+  expect(reports.poll).toMatchObject([{ outcome: 'complete', lagMs: (CLAIM_SECONDS - 1) * 1000 }]);
 });
 
 test('a poll message that comes twice says nothing twice', async () => {

@@ -24,7 +24,8 @@ import {
   WakeSinksEnv,
 } from '../functions/env.ts';
 import { createDrainSinkHandler } from '../functions/handlers/drain-sink.ts';
-import { CLAIM_SECONDS, createTickHandler, TOPIC_SINK } from '../functions/handlers/tick.ts';
+import { CLAIM_SECONDS } from '../functions/handlers/messages.ts';
+import { createTickHandler, LOOK_AHEAD_SECONDS, TOPIC_SINK } from '../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../infra/cell-stack.ts';
 import { createApp } from '../infra/create-app.ts';
@@ -217,12 +218,12 @@ describe('queues', () => {
     },
   );
 
-  test('a failed poll is not delivered again, and one not begun within its claim is forgotten', () => {
+  test('a failed poll is not delivered again, and lasts until it is among the dead, however late it was received', () => {
     for (const id of [/^PollingPollsQueue/, /^PollingLonePollsQueue/]) {
-      expect(one('AWS::SQS::Queue', id)[1].Properties).toMatchObject({
-        RedrivePolicy: { maxReceiveCount: 1 },
-        MessageRetentionPeriod: CLAIM_SECONDS,
-      });
+      const [, { Properties: queue }] = one('AWS::SQS::Queue', id);
+      expect(queue).toMatchObject({ RedrivePolicy: { maxReceiveCount: 1 } });
+      const latest = LOOK_AHEAD_SECONDS + CLAIM_SECONDS + Number(queue.VisibilityTimeout);
+      expect(Number(queue.MessageRetentionPeriod)).toBeGreaterThan(latest);
     }
     const [, { Properties: fn }] = one('AWS::Lambda::Function', FUNCTIONS.pollAccount.id);
     expect(Number(fn.Timeout)).toBeLessThan(CLAIM_SECONDS);

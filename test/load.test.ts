@@ -7,7 +7,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { PollMessage } from '../functions/handlers/messages.ts';
 import { createPollAccountHandler } from '../functions/handlers/poll-account.ts';
-import { CLAIM_SECONDS, createTickHandler } from '../functions/handlers/tick.ts';
+import { createTickHandler } from '../functions/handlers/tick.ts';
 import type { Telemetry } from '../functions/telemetry.ts';
 import { LONE_POLLS, POLLS } from '../infra/polling.ts';
 import { stages } from '../infra/settings.ts';
@@ -205,7 +205,7 @@ async function createCell(options: {
       random,
       consumer: pollAccount,
       visibilitySeconds: POLLS.timeoutSeconds + 30,
-      retentionSeconds: CLAIM_SECONDS,
+      retentionSeconds: POLLS.retentionSeconds,
     });
   const queues = {
     polls: queueOf({ ...POLLS, maxConcurrency: pollConcurrency }),

@@ -105,7 +105,11 @@ function wired<E, R>(service: string, make: (telemetry: Said) => (event: E, cont
 
 function messages(...bodies: readonly object[]): SQSEvent {
   return {
-    Records: bodies.map((body, at) => ({ messageId: `message-${at}`, body: JSON.stringify(body) })),
+    Records: bodies.map((body, at) => ({
+      messageId: `message-${at}`,
+      body: JSON.stringify(body),
+      attributes: { SentTimestamp: '0' },
+    })),
   } as SQSEvent;
 }
 

@@ -1,9 +1,15 @@
 /** What stands in the cell's queues, and how it is sent and worked off. */
 import { SendMessageBatchCommand, type SQSClient } from '@aws-sdk/client-sqs';
-import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import pLimit from 'p-limit';
 import * as z from 'zod';
 import type { Telemetry } from '../telemetry.ts';
+
+/**
+ * How long an account stays claimed, from when its poll is due or, if that was before, from when it was claimed. The poll
+ * is begun within that, or it never is: a later tick has asked for it again, and a slow queue must not fill with polls.
+ */
+export const CLAIM_SECONDS = 300;
 
 /** Poll this account of the cell once, when it is due (epoch ms). */
 export const PollMessage = z.object({ account: z.string().min(1), dueAt: z.int() });
@@ -70,12 +76,13 @@ export async function workOff<T>(
   event: SQSEvent,
   shape: z.ZodType<T>,
   telemetry: Pick<Telemetry, 'fault'>,
-  work: (message: T) => Promise<void>,
+  work: (message: T, record: SQSRecord) => Promise<void>,
 ): Promise<SQSBatchResponse> {
   const failed = await Promise.all(
-    event.Records.map(async ({ messageId, body }) => {
+    event.Records.map(async (record) => {
+      const { messageId, body } = record;
       try {
-        await work(shape.parse(JSON.parse(body)));
+        await work(shape.parse(JSON.parse(body)), record);
         return [];
       } catch (cause) {
         telemetry.fault('A message failed.', cause, { messageId });

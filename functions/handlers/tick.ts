@@ -18,7 +18,7 @@ import type { Table } from '../../shared/table/table.ts';
 import { claimPolls, duePolls, listAccounts } from '../../shared/tracking/accounts.ts';
 import { readUpstream } from '../../shared/tracking/breaker.ts';
 import type { Telemetry } from '../telemetry.ts';
-import { type DrainMessage, MAX_ENTRIES, type PollMessage, type Send } from './messages.ts';
+import { CLAIM_SECONDS, type DrainMessage, MAX_ENTRIES, type PollMessage, type Send } from './messages.ts';
 
 /** What the handler needs. */
 export interface TickDeps {
@@ -39,17 +39,11 @@ export interface TickDeps {
 }
 
 /**
- * How long from when its poll is due an account stays claimed. The poll is received, run and over within that, or it never
- * will be: the queue forgets a message so long after it was sent, so that a slow queue does not fill with polls that have
- * been asked for again since. Sent up to {@link LOOK_AHEAD_SECONDS} before it is due, it has 170 s left to be received.
- */
-export const CLAIM_SECONDS = 300;
-/**
  * How far ahead a tick claims; the queue keeps a poll until it is due. The scheduler promises a tick within its minute, so
  * two can be nearly two minutes apart, and are when one is lost; and a tick takes seconds itself. None of that makes a poll
  * late. More would only have more polls on their way into an outage of the region when it is noticed.
  */
-const LOOK_AHEAD_SECONDS = 130;
+export const LOOK_AHEAD_SECONDS = 130;
 
 /** The built-in sink of each cell: everything, to the cell's topic. */
 export const TOPIC_SINK = 'topic' satisfies BuiltInSink;

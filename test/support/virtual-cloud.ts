@@ -339,14 +339,14 @@ export function createQueue(options: QueueOptions): VirtualQueue {
   };
 }
 
-function toRecord({ body }: Message, at: number): SQSRecord {
+function toRecord({ body, sentAt }: Message, at: number): SQSRecord {
   return {
     messageId: String(at),
     receiptHandle: '',
     body,
     attributes: {
       ApproximateReceiveCount: '1',
-      SentTimestamp: '',
+      SentTimestamp: String(sentAt),
       SenderId: '',
       ApproximateFirstReceiveTimestamp: '',
     },
