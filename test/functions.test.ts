@@ -688,6 +688,24 @@ test('one secret may hold many accounts, each under its key', async () => {
   await expect(secrets.readSecret('all#constructor')).rejects.toThrow(SecretError);
 });
 
+test('credentials under another key of one secret are another version, for what is kept by version is not theirs', async () => {
+  const one = { clientId: 'a', clientSecret: 's1' };
+  const secrets = createSecretReader(
+    fakeSecrets(() => ({ acme: one, globex: one })),
+    { now: () => 0, maxAgeMs: 1000 },
+  );
+  const versions = await Promise.all(
+    ['all#acme', 'all#globex', 'all#acme', 'other'].map((ref) =>
+      secrets.readSecret(ref).then(
+        ({ version }) => version,
+        () => undefined,
+      ),
+    ),
+  );
+  expect(versions[0]).toBe(versions[2]);
+  expect(versions[0]).not.toBe(versions[1]);
+});
+
 test.each([
   ['is not JSON', 'whsec_and-other-s3cret'],
   ['is of another shape', JSON.stringify({ clientId: 7, clientSecret: 's3cret' })],
