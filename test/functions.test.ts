@@ -179,6 +179,20 @@ test('when very many polls never reported, it is not for an account: most are po
   expect([cell.polls.length, cell.lonePolls.length]).toEqual([150, 50]);
 });
 
+test('accounts with very many open jobs are polled alone, for ten of them are more than a process holds', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('small', 'large', 'unknown');
+  const opened = async (account: string, openJobs: number): Promise<void> => {
+    await cell.table.write({ update: keys.status({ region: 'us', account }), set: { openJobs } });
+  };
+  await opened('small', 14_999);
+  await opened('large', 15_000);
+  await cell.tick();
+  expect(cell.polls.map(({ account }) => account).sort()).toEqual(['small', 'unknown']);
+  expect(cell.lonePolls.map(({ account }) => account)).toEqual(['large']);
+  expect(cell.reports.tick).toMatchObject([{ claimed: 3, alone: 1 }]);
+});
+
 test('two ticks at once claim each account once', async () => {
   const cell = await createCell();
   const accounts = Array.from({ length: 60 }, (_, at) => `account-${at}`);
