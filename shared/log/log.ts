@@ -173,7 +173,7 @@ const DAY_MS = 86_400_000;
 const TIME_DISORDER_MS = 600_000;
 const SEEK_PAGE_EVENTS = 100;
 /** The last events of a restored log that are looked through for what is missing: far more than one second has. */
-const TORN_EVENTS = 1000;
+const TORN_EVENTS = 500;
 
 /** Makes the log over a table. */
 export function createEventLog(table: Table, options: Options): EventLog {
