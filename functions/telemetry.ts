@@ -16,7 +16,7 @@ interface TickReport {
   readonly whole: boolean;
   /** Accounts whose poll was handed on. */
   readonly claimed: number;
-  /** Those among them that are polled alone, for no poll has reported since they were claimed before. */
+  /** Those among them that are polled alone: no poll has reported since they were claimed before, or they are very large. */
   readonly alone: number;
   /** Wake marks that the stream had left behind. */
   readonly wakes: number;

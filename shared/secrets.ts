@@ -69,7 +69,8 @@ export interface SecretReader {
   /**
    * The credentials behind an account's `secretRef`: a secret's name or ARN, holding `{"clientId", "clientSecret"}`; or
    * that and `#key`, for one secret that holds the credentials of many accounts by key (a secret costs by the month).
-   * The version is the whole secret's, so a change of one account's credentials renews the tokens of all in it.
+   * The version is the whole secret's, and with a key that as well: a change of one account's credentials renews the
+   * tokens of all in it, and an account that is given another key keeps none of its old ones.
    */
   readSecret(secretRef: string): Promise<Credentials>;
   /** Forgets what is remembered of the secret behind a reference: it is read anew when it is asked for next. */
@@ -103,7 +104,8 @@ export function createSecretReader(client: SecretsManagerClient, options: Option
       const { text, version } = await read(secretId);
       const whole = readJson(secretRef, text);
       const part = key === undefined ? whole : ownValue(whole, key);
-      return { ...check(secretRef, part, AccountSecret), version };
+      const credentials = check(secretRef, part, AccountSecret);
+      return { ...credentials, version: key === undefined ? version : `${version}#${key}` };
     },
 
     forget(secretRef) {

@@ -174,6 +174,20 @@ test('when very many polls never reported, it is not for an account: most are po
   expect([cell.polls.length, cell.lonePolls.length]).toEqual([150, 50]);
 });
 
+test('accounts with very many open jobs are polled alone, for ten of them are more than a process holds', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('small', 'large', 'unknown');
+  const opened = async (account: string, openJobs: number): Promise<void> => {
+    await cell.table.write({ update: keys.status({ region: 'us', account }), set: { openJobs } });
+  };
+  await opened('small', 14_999);
+  await opened('large', 15_000);
+  await cell.tick();
+  expect(cell.polls.map(({ account }) => account).sort()).toEqual(['small', 'unknown']);
+  expect(cell.lonePolls.map(({ account }) => account)).toEqual(['large']);
+  expect(cell.reports.tick).toMatchObject([{ claimed: 3, alone: 1 }]);
+});
+
 test('two ticks at once claim each account once', async () => {
   const cell = await createCell();
   const accounts = Array.from({ length: 60 }, (_, at) => `account-${at}`);
@@ -692,6 +706,24 @@ test('one secret may hold many accounts, each under its key', async () => {
   expect(await secrets.readSecret('all#acme')).toMatchObject({ clientId: 'a' });
   expect(client.send).toHaveBeenCalledTimes(1);
   await expect(secrets.readSecret('all#constructor')).rejects.toThrow(SecretError);
+});
+
+test('credentials under another key of one secret are another version, for what is kept by version is not theirs', async () => {
+  const one = { clientId: 'a', clientSecret: 's1' };
+  const secrets = createSecretReader(
+    fakeSecrets(() => ({ acme: one, globex: one })),
+    { now: () => 0, maxAgeMs: 1000 },
+  );
+  const versions = await Promise.all(
+    ['all#acme', 'all#globex', 'all#acme', 'other'].map((ref) =>
+      secrets.readSecret(ref).then(
+        ({ version }) => version,
+        () => undefined,
+      ),
+    ),
+  );
+  expect(versions[0]).toBe(versions[2]);
+  expect(versions[0]).not.toBe(versions[1]);
 });
 
 test.each([

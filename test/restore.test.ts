@@ -15,7 +15,7 @@ import {
   RestoredLogError,
 } from '../shared/log/log.ts';
 import { findPlace } from '../shared/sinks/positions.ts';
-import { wakeSinks } from '../shared/sinks/sink.ts';
+import { registerSink, wakeSinks } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { cellLog, keys } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
@@ -196,6 +196,63 @@ eachTable('A restored table', (makeTable) => {
         });
       }
     }
+  });
+
+  test.each([
+    ['an event that Head does not count yet', 3, 2],
+    ['a Head without its last events', 2, 4],
+    ['an event that is missing among others', 4, 4, 2],
+  ])(
+    'a backup that is torn by moments, %s, becomes a log without gaps',
+    async (_, events, sequence, missing?: number) => {
+      const { backup, before, log, renew, epoch } = await restore();
+      // What acme has said there: 1 and 2, as restored, and what the backup has torn apart behind them.
+      const page = await before.read(ACME, 0, 10);
+      if (page?.kind !== 'events') throw new Error('There is no log.');
+      const [first] = await backup.query({ pk: keys.event(ACME, 1).pk, limit: 1 });
+      for (const { id, sequence: at, json } of page.events.slice(2, events)) {
+        await backup.write({ put: { ...first, ...keys.event(ACME, at), id, event: json } });
+      }
+      if (missing !== undefined) await backup.write({ delete: keys.event(ACME, missing) });
+      await backup.write({ update: keys.head(ACME), set: { sequence } });
+      const end = Math.max(events, sequence);
+
+      await renew();
+      await log.append(ACME, [moved(1, 'b')]);
+      const read = await log.read(ACME, 0, 100);
+      const all = read?.kind === 'events' ? read.events : [];
+      expect(all.map((event) => event.sequence)).toEqual(Array.from({ length: end + 2 }, (_, n) => n + 1));
+      const head = await log.head(ACME);
+      const lost = (at: number) => at === missing || (at > events && at <= end);
+      for (const event of all) {
+        const restored = event.sequence === end + 1 || lost(event.sequence);
+        expect(event.id.split('.')[1]).toBe(restored || event.sequence > end ? head?.epoch : epoch);
+        if (restored) expect(event.type).toBe('account.restored');
+      }
+      expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
+      expect(head?.attributes.former).toEqual([`${epoch}.${end}`]);
+    },
+  );
+
+  test('a sink whose position is ahead of a torn log misses nothing of what is said from then on', async () => {
+    const { backup, log, renew } = await restore();
+    const sink = {
+      region: 'us',
+      id: 'hook',
+      kind: 'webhook',
+      target: 'https://example.com',
+      accounts: [],
+      types: [],
+      paused: false,
+    } as const;
+    await registerSink(backup, log, sink, []);
+    const cursor = { ...keys.cursor('us', 'hook', 'acme'), sink: 'hook' };
+    await backup.write({ put: { ...cursor, position: 3, ahead: '5-6,8' } });
+    await renew();
+    expect((await log.head(ACME))?.sequence).toBe(9);
+    const page = await log.read(ACME, 8, 10);
+    expect(page).toMatchObject({ kind: 'events', events: [{ sequence: 9, type: 'account.restored' }] });
+    expect(await idsOf(log)).toHaveLength(9);
   });
 
   test('a poll that began before is fenced off', async () => {

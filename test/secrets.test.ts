@@ -6,7 +6,7 @@ import { createConnector } from '../shared/tracking/connect.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { createRig } from './support/rig.ts';
 
-test('credentials that are refused are read anew for the next poll; as long as they are taken they are read once', async () => {
+test('credentials that were changed are found by the poll that is refused, which says nothing of it; as long as they are taken they are read once', async () => {
   const rig = await createRig();
   const { upstream, sandbox, now } = rig;
   let version = 1;
@@ -38,9 +38,26 @@ test('credentials that are refused are read anew for the next poll; as long as t
   upstream.clientSecret = 'another';
   version = 2;
   sandbox.revokeTokens();
-  expect(await poll()).toMatchObject({ outcome: 'failed', state: 'credentials_rejected' });
+  await rig.fresh();
   expect(await poll()).toMatchObject({ outcome: 'complete', state: 'tracking' });
   expect(send).toHaveBeenCalledTimes(2);
+  expect(await rig.fresh()).toEqual([]);
+
+  // What is there now is refused as well.
+  upstream.clientSecret = 'a third';
+  sandbox.revokeTokens();
+  const before = upstream.clientSecret;
+  send.mockImplementation(async () => ({
+    SecretString: JSON.stringify({ acme: { clientId: upstream.clientId, clientSecret: 'wrong' } }),
+    VersionId: 'v3',
+  }));
+  expect(await poll()).toMatchObject({ outcome: 'failed', state: 'credentials_rejected' });
+  expect((await rig.fresh()).map(({ type }) => type)).toEqual(['account.credentials_rejected']);
+  send.mockImplementation(async () => ({
+    SecretString: JSON.stringify({ acme: { clientId: upstream.clientId, clientSecret: before } }),
+    VersionId: 'v4',
+  }));
+  expect(await poll()).toMatchObject({ outcome: 'complete', state: 'tracking' });
 });
 
 test('a value that is kept fresh is read again when it is old; while it can’t be read the former one holds on', async () => {

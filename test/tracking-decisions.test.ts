@@ -235,6 +235,15 @@ describe('what a poll means for its account (rule 11)', () => {
     ]);
   });
 
+  test('a service that asks to be left alone for years is asked again after a day all the same', () => {
+    const seconds = (retryAfterMs: number) =>
+      run(
+        failed(new OrderingError({ kind: 'rate_limited', operation: 'GET /Jobs/active', retryAfterMs })),
+      )[0]?.[1];
+    expect(seconds(80_000_000)).toBe(80_040);
+    for (const ms of [10 * 365 * 86_400_000, Number.MAX_SAFE_INTEGER]) expect(seconds(ms)).toBe(86_400);
+  });
+
   test('nothing but an answer proves that credentials are good again', () => {
     expect(
       run(failed(refusal), failed(outage), failed(outage), failed(outage), failed(outage, true), good),

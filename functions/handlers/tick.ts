@@ -57,10 +57,15 @@ type BuiltInSink = (typeof BUILT_IN_SINKS)[number];
  */
 const BATCHES_AT_ONCE = 5;
 /**
- * Suspects of one tick that are polled alone, at most. One that takes its process with it leaves up to nine others under
+ * Accounts of one tick that are polled alone, at most. One that takes its process with it leaves up to nine others under
  * suspicion; where very many are, something else made polls die, and one by one they would take hours.
  */
 const LONE_POLLS = 50;
+/**
+ * From so many open jobs on an account is always polled alone. Ten such polls are more than the memory of one process;
+ * found out as suspects, they would go together again in their next turn, for their turns are the same for ever.
+ */
+const MANY_OPEN_JOBS = 15_000;
 /** Wake marks taken up in one tick, per shard. */
 const WAKES_PER_SHARD = 100;
 const CALLS_AT_ONCE = 10;
@@ -108,7 +113,8 @@ export function createTickHandler(deps: TickDeps) {
         next += MAX_ENTRIES;
         try {
           const claims = await claimPolls(table, batch, { now: now(), claimSeconds: CLAIM_SECONDS });
-          const lone = new Set(claims.filter(({ suspect }) => suspect).slice(0, LONE_POLLS - alone));
+          const apart = claims.filter(({ suspect, openJobs }) => suspect || openJobs >= MANY_OPEN_JOBS);
+          const lone = new Set(apart.slice(0, LONE_POLLS - alone));
           alone += lone.size;
           const messages = (some: typeof claims) => some.map(({ account, dueAt }) => ({ account, dueAt }));
           await sendPolls(messages(claims.filter((claim) => !lone.has(claim))));

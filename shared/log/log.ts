@@ -14,7 +14,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import { type EventDraft, toEvent } from '../events/event.ts';
 import { type AccountRef, isCell, keys, logPk } from '../table/schema.ts';
-import type { Item, Table, Value, Write } from '../table/table.ts';
+import type { Clause, Item, Table, Value, Write } from '../table/table.ts';
 
 /**
  * How often events are renumbered when other writers come in between, before it is given up. Of n writers at once one gets
@@ -112,11 +112,15 @@ export interface EventLog {
    * restored state has been heard of by receivers and is known here no more. Fences off polls. `announce` gives the events
    * that say so, in the same transaction; it is told after which cursor the log goes on. Repeating it is harmless.
    * `undefined` for a log that was never started.
+   *
+   * A backup is torn by moments: transactions of its last second may be there in part. The log goes on behind all that it
+   * shows and behind `known`, the last number that is known to have been given, and `announce` fills what is missing before.
    */
   renew(
     ref: AccountRef,
     epoch: string,
     announce: (after: string) => readonly EventDraft[],
+    known?: number,
   ): Promise<Renewed | undefined>;
   /**
    * Writes one chunk of a poll, whole or not at all. Throws TableError when the table can't answer, and an error when a
@@ -168,6 +172,8 @@ const DAY_MS = 86_400_000;
 /** Events stand nearly in order of time: none is by more than this later than one behind it. A poll lasts 2 minutes. */
 const TIME_DISORDER_MS = 600_000;
 const SEEK_PAGE_EVENTS = 100;
+/** The last events of a restored log that are looked through for what is missing: far more than one second has. */
+const TORN_EVENTS = 500;
 
 /** Makes the log over a table. */
 export function createEventLog(table: Table, options: Options): EventLog {
@@ -190,11 +196,12 @@ export function createEventLog(table: Table, options: Options): EventLog {
     head: Head,
     events: readonly EventDraft[],
     set: CommitRequest['headAttributes'],
-    epoch = head.epoch,
+    from: Pick<Head, 'epoch' | 'sequence'> = head,
   ): { writes: readonly Write[]; head: Head } {
+    const { epoch } = from;
     if (epoch < leastEpoch) throw new RestoredLogError(ref);
     if (events.length === 0 && set === undefined) return { writes: [], head };
-    const sequence = head.sequence + events.length;
+    const sequence = from.sequence + events.length;
     // Not before the event before: a shorter retention, or a clock that is behind, must not open a gap in the log.
     const expiresAt = Math.max(now() + retentionMs, Number(head.attributes.eventsExpireAt ?? 0));
     const attributes = events.length === 0 ? set : { ...set, eventsExpireAt: expiresAt };
@@ -211,25 +218,60 @@ export function createEventLog(table: Table, options: Options): EventLog {
     ];
     if (events.length === 0) return { writes: grown, head: after };
     events.forEach((draft, at) => {
-      const place = { epoch, sequence: head.sequence + at + 1 };
-      const event = toEvent(draft, ref, place, schemaBaseUrl);
-      grown.push({
-        put: {
-          ...keys.event(ref, place.sequence),
-          id: event.id,
-          type: draft.type,
-          jobNumber: draft.jobNumber,
-          time: draft.time,
-          event: JSON.stringify(event),
-          expiresAt,
-          ttl: Math.ceil(expiresAt / 1000),
-        },
-        // A number is given once. Should Head ever be set back by hand, this refuses to overwrite what was said.
-        when: [['pk', 'absent']],
-      });
+      grown.push(said(ref, draft, { epoch, sequence: from.sequence + at + 1 }, expiresAt));
     });
     grown.push({ put: { ...keys.wake(ref), sequence } });
     return { writes: grown, head: after };
+  }
+
+  /** The write of one event. */
+  function said(
+    ref: AccountRef,
+    draft: EventDraft,
+    place: Pick<Head, 'epoch' | 'sequence'>,
+    expiresAt: number,
+  ): { put: Item; when: readonly Clause[] } {
+    const event = toEvent(draft, ref, place, schemaBaseUrl);
+    return {
+      put: {
+        ...keys.event(ref, place.sequence),
+        id: event.id,
+        type: draft.type,
+        jobNumber: draft.jobNumber,
+        time: draft.time,
+        event: JSON.stringify(event),
+        expiresAt,
+        ttl: Math.ceil(expiresAt / 1000),
+      },
+      // A number is given once. Should Head ever be set back by hand, this refuses to overwrite what was said.
+      when: [['pk', 'absent']],
+    };
+  }
+
+  /**
+   * Fills the gaps that a backup has left in the last events of a log, and gives the log's end: the last number it shows or
+   * that is known of. Whoever is cut off here leaves events of an epoch that never became the log's, with ids nobody else has.
+   */
+  async function mend(
+    ref: AccountRef,
+    head: Head,
+    epoch: string,
+    announce: (after: string) => readonly EventDraft[],
+    known: number,
+  ): Promise<Pick<Head, 'sequence' | 'attributes'>> {
+    const last = await table.query({ pk: logPk(ref), descending: true, limit: TORN_EVENTS });
+    const expiries = new Map(last.map(({ sk, expiresAt }) => [Number(sk), Number(expiresAt)]));
+    const sequence = Math.max(head.sequence, known, ...expiries.keys());
+    // What has expired is deleted in any order, and is no gap.
+    const alive = [...expiries].filter(([, expiresAt]) => expiresAt > now()).map(([at]) => at);
+    const from = Math.min(head.sequence, ...alive);
+    let expiresAt = expiries.get(from) ?? Number(head.attributes.eventsExpireAt ?? now() + retentionMs);
+    for (let at = from + 1; at <= sequence; at += 1) {
+      const [draft] = expiries.has(at) ? [] : announce(formatCursor(head.epoch, at - 1));
+      if (draft) await table.write(said(ref, draft, { epoch, sequence: at }, expiresAt));
+      else expiresAt = expiries.get(at) ?? expiresAt;
+    }
+    return { sequence, attributes: { ...head.attributes, eventsExpireAt: expiresAt } };
   }
 
   return {
@@ -239,7 +281,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
       return { put: { ...keys.head(ref), epoch, sequence: 0 }, when: [['pk', 'absent']] };
     },
 
-    async renew(ref, epoch, announce) {
+    async renew(ref, epoch, announce, known = 0) {
       for (let attempt = 0; attempt < RENUMBER_ATTEMPTS; attempt += 1) {
         const [head, status] = await Promise.all([
           readHead(ref),
@@ -247,9 +289,11 @@ export function createEventLog(table: Table, options: Options): EventLog {
         ]);
         if (!head) return undefined;
         if (head.epoch >= leastEpoch) return { renewed: false, head };
-        const after = formatCursor(head.epoch, head.sequence);
+        if (epoch < leastEpoch) throw new RestoredLogError(ref);
+        const { sequence, attributes } = await mend(ref, head, epoch, announce, known);
+        const after = formatCursor(head.epoch, sequence);
         const set = { former: [...formerOf(head), after] };
-        const grown = grow(ref, head, announce(after), set, epoch);
+        const grown = grow(ref, { ...head, attributes }, announce(after), set, { epoch, sequence });
         const revision = Number(status?.revision);
         const fence: Write[] = status
           ? [

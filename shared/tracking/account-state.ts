@@ -39,6 +39,8 @@ export interface Transition {
 
 /** Polls are at most this far apart while they fail (rule 11), unless their interval is longer. */
 const MAX_BACK_OFF_SECONDS = 900;
+/** A service that asks to be left alone for longer than this has lost its mind or its clock; it is asked again all the same. */
+const MAX_ASKED_MS = 86_400_000;
 /** A turn that would come sooner than this part of the interval after a poll is left out. */
 const LEAST_GAP = 0.1;
 
@@ -125,7 +127,8 @@ export function transition(
         intervalMs * 2 ** doublings,
         Math.max(intervalMs, MAX_BACK_OFF_SECONDS * 1000),
       );
-      const asked = result.problem instanceof OrderingError ? (result.problem.retryAfterMs ?? 0) : 0;
+      const retryAfterMs = result.problem instanceof OrderingError ? (result.problem.retryAfterMs ?? 0) : 0;
+      const asked = Math.min(retryAfterMs, MAX_ASKED_MS);
       const refused = isRefusal(result.problem);
       // Nothing but an answer proves that they are good again: a failure before it tells nothing of them.
       const rejected = refused || (wereRejected && !result.accepted);

@@ -186,6 +186,8 @@ export interface DuePoll extends AccountRef {
 export interface Claim extends DuePoll {
   /** The last claim ran out, and no poll has reported since: it may have taken its process with it. */
   readonly suspect: boolean;
+  /** Entries of the account's list at its last complete crawl; 0 before the first. */
+  readonly openJobs: number;
 }
 
 /**
@@ -240,10 +242,11 @@ export async function claimPolls(
         ['claimedAt', 'absent'],
       ],
     });
-    if (first.done) return [{ ...poll, suspect: false }];
+    const openJobs = (item: Item | undefined) => Number(item?.openJobs ?? 0);
+    if (first.done) return [{ ...poll, suspect: false, openJobs: openJobs(first.item) }];
     if (first.item?.dueSk !== dueSk) return [];
     const again = await table.write({ ...claim, when: [['dueSk', '=', dueSk]] });
-    return again.done ? [{ ...poll, suspect: true }] : [];
+    return again.done ? [{ ...poll, suspect: true, openJobs: openJobs(again.item) }] : [];
   });
   return (await Promise.all(claims)).flat();
 }

@@ -6,6 +6,7 @@ import {
   type RequestInfo,
 } from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';
+import { unlessAborted } from '../ordering/exchange.ts';
 import { createTokenSource, type TokenCache, type TokenSource } from '../ordering/tokens.ts';
 import { type AccountRef, keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
@@ -41,61 +42,81 @@ interface Options {
   readonly timing?: Pick<OrderingClientOptions, 'timeoutMs' | 'maxRetryAfterMs' | 'sleep' | 'random'>;
 }
 
+/** Tokens for one version of an account's credentials. */
+interface Source {
+  readonly version: string;
+  readonly tokens: TokenSource;
+}
+
 /**
  * Makes `connect` of a poll. Token sources are kept per account and version of its secret; a client is new for each poll,
- * so that its counts are the poll's.
+ * so that its counts are the poll's. Credentials that are refused are read anew at once, and only those that are refused
+ * then are: what this process remembered may have been replaced since.
  */
 export function createConnector(
   options: Options,
 ): (account: Account) => Promise<{ client: OrderingClient; tokens: TokenSource }> {
-  const sources = new Map<string, { version: string; tokens: TokenSource }>();
+  const sources = new Map<string, Source>();
+
+  function sourceOf(account: Account, region: RegionSettings, credentials: Credentials): Source {
+    const name = `${account.region}/${account.account}`;
+    const { clientId, clientSecret, version } = credentials;
+    const known = sources.get(name);
+    if (known?.version === version) return known;
+    const cache = options.tokenCache?.(account, version);
+    const tokens = createTokenSource({
+      authUrl: region.authUrl,
+      realm: region.realm,
+      clientId,
+      clientSecret,
+      now: options.now,
+      ...(cache === undefined ? {} : { cache }),
+      ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+    });
+    const source = { version, tokens };
+    sources.set(name, source);
+    return source;
+  }
+
   return async (account) => {
+    const { secretRef } = account;
     const region = options.regions[account.region];
     if (!region) throw new Error(`The region ${account.region} is not configured.`);
-    const { clientId, clientSecret, version } = await options.readSecret(account.secretRef);
-    const name = `${account.region}/${account.account}`;
-    let source = sources.get(name);
-    if (source?.version !== version) {
-      const cache = options.tokenCache?.(account, version);
-      const tokens = createTokenSource({
-        authUrl: region.authUrl,
-        realm: region.realm,
-        clientId,
-        clientSecret,
-        now: options.now,
-        ...(cache === undefined ? {} : { cache }),
-        ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
-      });
-      source = { version, tokens: heeding(tokens, () => options.onRefused?.(account.secretRef)) };
-      sources.set(name, source);
-    }
+    let source = sourceOf(account, region, await options.readSecret(secretRef));
+    const tokens: TokenSource = {
+      async get(signal) {
+        const used = source;
+        try {
+          return await used.tokens.get(signal);
+        } catch (cause) {
+          if (!(cause instanceof OrderingError) || cause.kind !== 'credentials_rejected') throw cause;
+          // Side by side, calls are refused with the same credentials: the first finds the new ones for all.
+          if (source === used) {
+            options.onRefused?.(secretRef);
+            const credentials = await unlessAborted(options.readSecret(secretRef), signal).catch(() => {
+              signal?.throwIfAborted();
+              throw cause;
+            });
+            if (credentials.version === used.version) throw cause;
+            source = sourceOf(account, region, credentials);
+          }
+          return source.tokens.get(signal);
+        }
+      },
+      async drop(accessToken) {
+        options.onRefused?.(secretRef);
+        await source.tokens.drop(accessToken);
+      },
+    };
     const client = createOrderingClient({
       ...options.timing,
       baseUrl: region.baseUrl,
-      tokens: source.tokens,
+      tokens,
       now: options.now,
       onRequest: options.onRequest,
       ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
     });
-    return { client, tokens: source.tokens };
-  };
-}
-
-/** The same tokens, and somebody is told when one of them, or the credentials for them, are refused. */
-function heeding(tokens: TokenSource, onRefused: () => void): TokenSource {
-  return {
-    async get(signal) {
-      try {
-        return await tokens.get(signal);
-      } catch (cause) {
-        if (cause instanceof OrderingError && cause.kind === 'credentials_rejected') onRefused();
-        throw cause;
-      }
-    },
-    async drop(accessToken) {
-      onRefused();
-      await tokens.drop(accessToken);
-    },
+    return { client, tokens };
   };
 }
 

@@ -5,8 +5,9 @@
 import pLimit from 'p-limit';
 import type { EventDraft } from '../events/event.ts';
 import { type EventLog, formatCursor, newEpoch } from '../log/log.ts';
-import { type AccountRef, cellLog, isCell, keys } from '../table/schema.ts';
-import type { Table } from '../table/table.ts';
+import { listSinks } from '../sinks/sink.ts';
+import { type AccountRef, cellLog, cursorPk, isCell, keys } from '../table/schema.ts';
+import type { Item, Table } from '../table/table.ts';
 import {
   type Account,
   type AccountState,
@@ -81,14 +82,27 @@ export async function renewLogs(
 ): Promise<{ readonly renewed: number; readonly unchanged: number }> {
   const accounts = await listAccounts(table, region, MAX_ACCOUNTS);
   const logs: AccountRef[] = [cellLog(region), ...accounts];
+  // The backup may show a sink further on than the log: what takes those numbers would be passed over as done.
+  const taken = new Map<string, number>();
+  for (const { id } of await listSinks(table, region)) {
+    for (const cursor of await table.query({ pk: cursorPk(region, id) })) {
+      const [account = ''] = cursor.sk.split('#');
+      taken.set(account, Math.max(taken.get(account) ?? 0, lastTaken(cursor)));
+    }
+  }
   let renewed = 0;
   await pLimit(LOGS_AT_ONCE).map(logs, async (ref) => {
     const announce = (after: string): EventDraft[] =>
       isCell(ref) ? [] : [{ type: 'account.restored', time: now(), data: { after } }];
-    const outcome = await log.renew(ref, newEpoch(now()), announce);
+    const outcome = await log.renew(ref, newEpoch(now()), announce, taken.get(ref.account));
     if (outcome?.renewed) renewed += 1;
   });
   return { renewed, unchanged: logs.length - renewed };
+}
+
+/** The last event that a cursor has as done: its position, or one beyond it (ranges such as `8-16,20`, in order). */
+function lastTaken({ position, ahead }: Item): number {
+  return Math.max(Number(position ?? 0), Number(/\d+$/.exec(String(ahead ?? ''))?.[0] ?? 0));
 }
 
 /** How tracking of an account stands, for people. Instants are ISO texts. */
