@@ -65,6 +65,8 @@ interface Watch {
 
 const MINUTE = Duration.minutes(1);
 const FIVE_MINUTES = Duration.minutes(5);
+/** A message is sent up to 130 seconds ahead, may be in flight for 150 more, and is of no use when its claim has run out. */
+const POLLS_WAIT_SECONDS = 400;
 const DUE_INDEX = 'due' satisfies keyof typeof stateSchema.indexes;
 
 /** See the top of the file. */
@@ -133,9 +135,9 @@ export class Operations extends Construct {
       ...{ from: 60_000, in: [3, 3], about: 'state' },
     });
     this.#watch('polls-waiting', {
-      means: 'Polls wait in their queue for so long that they are about to be forgotten.',
+      means: 'Polls wait in their queue for longer than their claims last: accounts miss their turns.',
       metric: polls.metricApproximateAgeOfOldestMessage({ statistic: Stats.MAXIMUM, period: MINUTE }),
-      ...{ from: 200, in: [3, 3], about: 'state' },
+      ...{ from: POLLS_WAIT_SECONDS, in: [3, 3], about: 'state' },
     });
     this.#watch('polls-incomplete', {
       means: 'For 15 minutes a quarter of the polls has failed, or has not seen or committed everything.',
@@ -221,6 +223,14 @@ export class Operations extends Construct {
       metric: total(
         'Throttles',
         Object.values(serving).map((fn) => fn.metricThrottles()),
+      ),
+      ...{ from: 10, in: [2, 3], about: 'state' },
+    });
+    this.#watch('functions-throttled', {
+      means: 'AWS keeps turning away invocations of the functions that poll and deliver.',
+      metric: total(
+        'Throttles',
+        Object.values(functions).map((fn) => fn.metricThrottles()),
       ),
       ...{ from: 10, in: [2, 3], about: 'state' },
     });

@@ -29,7 +29,7 @@ import { type DeliveryOutcome, listSinks, registerSink, type SinkRecord } from '
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { keys } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
-import { registerAccount, schedule } from '../shared/tracking/accounts.ts';
+import { duePolls, findAccount, registerAccount, schedule } from '../shared/tracking/accounts.ts';
 import type { PollReport } from '../shared/tracking/poll.ts';
 import { createRig, START } from './support/rig.ts';
 
@@ -162,6 +162,38 @@ test('an account that is paused while its poll is on its way is not polled; resu
   await register(false);
   await cell.tick();
   expect([cell.polls.length, cell.lonePolls.length]).toEqual([2, 0]);
+});
+
+test('however a pause and a resume fall together, the account is polled on, or it is paused: never neither', async () => {
+  for (let at = 0; at < 6; at += 1) {
+    const memory = createMemoryTable();
+    const log = createEventLog(memory, { now: () => START, newId: randomUUID, schemaBaseUrl: '' });
+    const register = (table: Table, paused: boolean) =>
+      registerAccount(table, log, { ...accountOf('acme'), paused }, { now: START, epoch: 'e1' });
+    await register(memory, false);
+    // Somebody resumes the account before the n-th thing that the pause does to the table, if it does as many.
+    let calls = 0;
+    const meanwhile = async () => void (calls++ === at && (await register(memory, false)));
+    const table: Table = {
+      ...memory,
+      write: async (write) => meanwhile().then(() => memory.write(write)),
+      transact: async (writes, token) => meanwhile().then(() => memory.transact(writes, token)),
+    };
+    await register(table, true);
+    const account = await findAccount(memory, ['us'], 'acme');
+    const due = await duePolls(memory, 'us', { now: START, limit: 10 });
+    expect([at, account?.paused, due.length]).toEqual([at, account?.paused, account?.paused ? 0 : 1]);
+    expect(calls).toBeGreaterThan(2);
+  }
+});
+
+test('accounts that are to be polled alone are, also when the queue of the others takes nothing', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a', 'b');
+  await cell.table.write({ update: keys.status({ region: 'us', account: 'b' }), set: { openJobs: 50_000 } });
+  cell.pollQueue.mockRejectedValueOnce(new Error('The queue took no messages.'));
+  await expect(cell.tick()).rejects.toThrow('The queue took no messages.');
+  expect(cell.lonePolls).toMatchObject([{ account: 'b' }]);
 });
 
 test('when very many polls never reported, it is not for an account: most are polled with others again', async () => {
@@ -531,12 +563,17 @@ test('a poll message that comes twice says nothing twice', async () => {
   await rig.fresh();
   rig.pass(60);
   const job = rig.upstream.createJob({});
-  await handler(sqsEvent({ account: 'acme', dueAt: START }, { account: 'acme', dueAt: START }), context);
-  await handler(sqsEvent({ account: 'acme', dueAt: START }), context);
+  const message = { account: 'acme', dueAt: rig.now() };
+  await handler(sqsEvent(message, message), context);
+  await handler(sqsEvent(message), context);
   expect((await rig.fresh()).filter(({ type }) => type === 'job.created')).toMatchObject([
     { subject: `jobs/${job}` },
   ]);
-  expect(reports.poll).toHaveLength(4);
+  // Two at the same time go for it; one that comes afterwards finds it done.
+  expect(reports.poll.map(({ outcome }) => outcome).sort()).toEqual([
+    ...['complete', 'complete', 'fenced', 'skipped'],
+  ]);
+  expect(reports.poll.at(-1)).toMatchObject({ outcome: 'skipped', requests: 0 });
 });
 
 test('messages fail alone: one that is not understood does not keep the others from being polled', async () => {

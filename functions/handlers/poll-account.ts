@@ -13,8 +13,8 @@ export interface PollAccountDeps {
 
 /**
  * Polls the accounts of a batch side by side: a poll mostly waits for the ordering service, and one that waits long keeps
- * no other from reading, committing and reporting. A message that comes twice is two polls, of which the fence lets one
- * speak; one whose claim has run out is none, for another was asked for. A failed poll is an outcome; only a fault (the table does not answer) fails its message, and that is not delivered
+ * no other from reading, committing and reporting. A message that comes again after its poll is none; two at the same time
+ * are two polls, of which the fence lets one speak; one whose claim has run out is none, for another was asked for. A failed poll is an outcome; only a fault (the table does not answer) fails its message, and that is not delivered
  * again: the account's claim runs out, and a later tick is the retry.
  */
 export function createPollAccountHandler(deps: PollAccountDeps) {
@@ -28,7 +28,7 @@ export function createPollAccountHandler(deps: PollAccountDeps) {
       const claimedFrom = Math.max(dueAt, Number(attributes.SentTimestamp));
       if (polling.now() > claimedFrom + CLAIM_SECONDS * 1000) return;
       const lagMs = Math.max(0, polling.now() - dueAt);
-      telemetry.poll(await pollAccount(polling, { region, account }, deadline), { lagMs });
+      telemetry.poll(await pollAccount(polling, { region, account }, deadline, dueAt), { lagMs });
     });
   };
 }

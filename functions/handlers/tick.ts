@@ -117,8 +117,11 @@ export function createTickHandler(deps: TickDeps) {
           const lone = new Set(apart.slice(0, LONE_POLLS - alone));
           alone += lone.size;
           const messages = (some: typeof claims) => some.map(({ account, dueAt }) => ({ account, dueAt }));
-          await sendPolls(messages(claims.filter((claim) => !lone.has(claim))));
-          await sendLonePolls(messages([...lone]));
+          const sent = await Promise.allSettled([
+            sendPolls(messages(claims.filter((claim) => !lone.has(claim)))),
+            sendLonePolls(messages([...lone])),
+          ]);
+          for (const outcome of sent) if (outcome.status === 'rejected') throw outcome.reason;
           claimed += claims.length;
         } catch (cause) {
           next = due.length;

@@ -1,8 +1,8 @@
 /** How far behind the sinks of a region are: the event that has waited longest for its sink. Bounded reads. */
 import pLimit from 'p-limit';
-import { DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
+import { keys } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
-import { follows, listSinks, type Sink } from './sink.ts';
+import { firstDue, follows, listSinks, type Sink } from './sink.ts';
 
 /** An event that a sink has not come to yet, wanted or not. */
 export interface Undelivered {
@@ -57,24 +57,9 @@ async function oldestOf(table: Table, sink: Sink, now: number): Promise<Undelive
 
 /** The live cursors of a sink that are due, the one that has been longest first. */
 async function dueCursors(table: Table, sink: Sink, now: number): Promise<Item[]> {
-  const { region, id } = sink;
-  const shards = await Promise.all(
-    Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
-      table.query({
-        index: 'due',
-        pk: drainDuePk(region, id, shard),
-        to: dueUntil(now),
-        limit: DUE_PER_SHARD,
-      }),
-    ),
-  );
-  return (
-    shards
-      .flat()
-      // Cursors of replays and what is set aside have more in their sort key than the account.
-      .filter(({ sk }) => !sk.includes('#') && follows(sink, sk))
-      .sort((a, b) => dueAt(a) - dueAt(b))
-  );
+  const due = await firstDue(table, sink, now, DUE_PER_SHARD);
+  // Cursors of replays and what is set aside have more in their sort key than the account.
+  return due.filter(({ sk }) => !sk.includes('#') && follows(sink, sk)).sort((a, b) => dueAt(a) - dueAt(b));
 }
 
 function dueAt(item: Item | undefined): number {

@@ -1,4 +1,5 @@
 /** What is kept of an account besides its jobs: how it is polled (Account) and how that goes (Status). */
+import { randomUUID } from 'node:crypto';
 import type { EventLog } from '../log/log.ts';
 import {
   type AccountRef,
@@ -144,7 +145,15 @@ export async function registerAccount(
   const due = typeof created.item.duePk === 'string';
   const stopped = created.item.state === 'identity_mismatch';
   if (account.paused && due) {
-    await table.write({ update: keys.status(account), set: { duePk: undefined, dueSk: undefined } });
+    // Said again with it, so that somebody who resumes the account at the same moment comes before it or after it.
+    const off = { duePk: undefined, dueSk: undefined };
+    await table.transact(
+      [
+        { update: keys.account(account), set: attributes },
+        { update: keys.status(account), set: off },
+      ],
+      randomUUID(),
+    );
   } else if (!account.paused && !due && !stopped) {
     await table.write({ update: keys.status(account), set: schedule(account, options.now) });
   }

@@ -112,12 +112,18 @@ const IDENTITY_CHECK_MS = 600_000;
 const GROUPS_PER_POLL = 20;
 
 /**
- * Polls one account once. `deadline` (epoch ms) is when the process may be stopped. Outcomes are in the report; it throws
+ * Polls one account once. `deadline` (epoch ms) is when the process may be stopped; `dueAt`, where it was asked for some
+ * time ago, since when it is due: then it is skipped if the account was polled in between. Outcomes are in the report; it throws
  * TableError when the table does not answer, and then the next poll makes good for it.
  */
-export async function pollAccount(deps: PollDeps, ref: AccountRef, deadline: number): Promise<PollReport> {
+export async function pollAccount(
+  deps: PollDeps,
+  ref: AccountRef,
+  deadline: number,
+  dueAt?: number,
+): Promise<PollReport> {
   const startedAt = deps.now();
-  const poll = await begin(deps, ref, startedAt, deadline);
+  const poll = await begin(deps, ref, startedAt, deadline, dueAt);
   const report = typeof poll === 'string' ? { ...NOTHING, ...ref, problem: poll } : await poll.run();
   const { region, account } = ref;
   return { ...report, region, account, ms: deps.now() - startedAt };
@@ -146,6 +152,7 @@ async function begin(
   ref: AccountRef,
   startedAt: number,
   deadline: number,
+  dueAt: number | undefined,
 ): Promise<Poll | string> {
   const [accountItem, statusItem, upstream] = await Promise.all([
     deps.table.get(keys.account(ref)),
@@ -157,6 +164,9 @@ async function begin(
   const status = toStatus(statusItem);
   if (account.paused) return 'The account is paused.';
   if (status.state === 'identity_mismatch') return 'The account waits for an operator.';
+  if (dueAt !== undefined && (status.nextPollAt ?? 0) > Math.max(dueAt, startedAt)) {
+    return 'The account was polled since it was asked for.';
+  }
   // Read after the fence: what another poll writes between the two raises the revision, and this poll is fenced.
   const [headItem, ...others] = await deps.table.query({ pk: indexPk(ref) });
   if (headItem?.sk !== 'HEAD') return 'The account has no log.';

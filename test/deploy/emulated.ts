@@ -222,7 +222,8 @@ export async function deployEmulated(
 
     const settled = async () => {
       const deadline = performance.now() + SETTLED_WITHIN_MS;
-      for (let quiet = 0; quiet < QUIET_PROBES && performance.now() < deadline; await sleep(PROBE_EVERY_MS)) {
+      for (let quiet = 0; quiet < QUIET_PROBES; await sleep(PROBE_EVERY_MS)) {
+        if (performance.now() > deadline) throw new Error('The cell is still at work after a minute.');
         const busy = await Promise.all(sources.map((source) => source.busy()));
         quiet = busy.includes(true) ? 0 : quiet + 1;
       }

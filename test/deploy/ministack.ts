@@ -212,7 +212,7 @@ export function onMinistack(
       // A stream goes on as long as somebody listens to it.
       const but = functions().find(([name]) => name === 'live')?.[1] ?? '';
       while (await (await fetch(`http://127.0.0.1:${port}/_host/under-way?${but}`)).json()) {
-        if (performance.now() > until) return;
+        if (performance.now() > until) throw new Error('The cell is still at work after a minute.');
         await sleep(10);
       }
     }
