@@ -2,7 +2,7 @@
 import pLimit from 'p-limit';
 import { keys } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
-import { firstDue, follows, listSinks, type Sink } from './sink.ts';
+import { dueAtSink, follows, listSinks, type Sink } from './sink.ts';
 
 /** An event that a sink has not come to yet, wanted or not. */
 export interface Undelivered {
@@ -57,7 +57,7 @@ async function oldestOf(table: Table, sink: Sink, now: number): Promise<Undelive
 
 /** The live cursors of a sink that are due, the one that has been longest first. */
 async function dueCursors(table: Table, sink: Sink, now: number): Promise<Item[]> {
-  const due = await firstDue(table, sink, now, DUE_PER_SHARD);
+  const due = await dueAtSink(table, sink, now, DUE_PER_SHARD);
   // Cursors of replays and what is set aside have more in their sort key than the account.
   return due.filter(({ sk }) => !sk.includes('#') && follows(sink, sk)).sort((a, b) => dueAt(a) - dueAt(b));
 }

@@ -9,10 +9,18 @@
  * Every write holds only for whoever has the latest lease; see `lease.ts`.
  */
 import type { EventLog, LoggedEvent } from '../log/log.ts';
-import { cursorPk, DRAIN_SHARDS, drainDuePk, dueUntil, keys } from '../table/schema.ts';
+import { cursorPk, keys } from '../table/schema.ts';
 import type { Clause, Item, Table, TransactOutcome, Write } from '../table/table.ts';
 import type { Lease } from './lease.ts';
-import { DEFAULT_CONCURRENCY, type EventFilter, follows, passes, type Sink, toSink } from './sink.ts';
+import {
+  DEFAULT_CONCURRENCY,
+  dueAtSink,
+  type EventFilter,
+  follows,
+  passes,
+  type Sink,
+  toSink,
+} from './sink.ts';
 import { CursorWindow } from './window.ts';
 
 /** Cursors of one sink that are open at the same time: live ones, and replays beside them. */
@@ -176,19 +184,9 @@ export class CursorRuns {
     const { region, id } = this.#sink;
     const lookedAt = now();
     this.#lookAt = lookedAt + LOOK_AGAIN_MS;
-    const shards = await Promise.all(
-      Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
-        table.query({
-          index: 'due',
-          pk: drainDuePk(region, id, shard),
-          to: dueUntil(lookedAt),
-        }),
-      ),
-    );
-    const found = shards.reduce((sum, { length }) => sum + length, 0);
-    this.#lookAt = lookedAt + LOOK_AGAIN_MS * Math.max(1, found / DUE_PER_LOOK);
-    const cursors = shards
-      .flat()
+    const due = await dueAtSink(table, this.#sink, lookedAt);
+    this.#lookAt = lookedAt + LOOK_AGAIN_MS * Math.max(1, due.length / DUE_PER_LOOK);
+    const cursors = due
       .filter(({ pk }) => pk === cursorPk(region, id))
       .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
     for (const { sk } of cursors) {

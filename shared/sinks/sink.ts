@@ -221,20 +221,25 @@ export async function wakeSinks(
 /** The sinks of a region that can be drained now and have something due: after a wait, or when a wake-up was lost. */
 export async function dueSinks(table: Table, region: string, now: number): Promise<string[]> {
   const ready = (await listSinks(table, region)).filter((sink) => isReady(sink, now));
-  const due = await Promise.all(ready.map(async (sink) => (await firstDue(table, sink, now, 1)).length > 0));
+  const due = await Promise.all(ready.map(async (sink) => (await dueAtSink(table, sink, now, 1)).length > 0));
   return ready.filter((_, at) => due[at]).map(({ id }) => id);
 }
 
-/** The keys of what has been due longest at a sink: cursors, replays, what is set aside. `limit`: of each shard. */
-export async function firstDue(
+/** The keys of what is due at a sink: cursors, replays, what is set aside. `limit`: of each shard, the first ones. */
+export async function dueAtSink(
   table: Table,
   { region, id }: Pick<Sink, 'region' | 'id'>,
   now: number,
-  limit: number,
+  limit?: number,
 ): Promise<Item[]> {
   const shards = await Promise.all(
     Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
-      table.query({ index: 'due', pk: drainDuePk(region, id, shard), to: dueUntil(now), limit }),
+      table.query({
+        index: 'due',
+        pk: drainDuePk(region, id, shard),
+        to: dueUntil(now),
+        ...(limit === undefined ? {} : { limit }),
+      }),
     ),
   );
   return shards.flat();
