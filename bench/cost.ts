@@ -260,9 +260,15 @@ async function poll(accounts: readonly string[]): Promise<Invocation> {
   for (const account of accounts) {
     const ref = { region: REGION, account };
     const claim = { ...pollDue(ref, Date.now() + CLAIM_SECONDS * 1000), claimedAt: Date.now() };
-    await table.write({ update: keys.status(ref), set: claim });
+    await table.write({ update: keys.status(ref), set: { ...claim, nextPollAt: Date.now() } });
   }
-  return pollAccount.invoke(sqsEvent(accounts.map((account) => ({ account, dueAt: Date.now() }))));
+  const dueAt = Date.now();
+  const invocation = await pollAccount.invoke(sqsEvent(accounts.map((account) => ({ account, dueAt }))));
+  for (const account of accounts) {
+    const status = await table.get(keys.status({ region: REGION, account }));
+    if (Number(status?.lastPollAt) < dueAt) throw new Error(`${account} was not polled.`);
+  }
+  return invocation;
 }
 
 async function drain(sink: string): Promise<Invocation> {

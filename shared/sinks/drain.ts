@@ -611,20 +611,30 @@ class Drain {
     const isKept = deliveries !== undefined && this.#sink.kind === 'webhook';
     if (!isKept && !attempted) return;
     const over = now();
-    const { answer } = outcome;
-    const attempt = {
-      ...{ region: event.region, sink: this.#sink.id, eventId: event.id, type: event.type },
-      ...{ account: event.account, sequence: event.sequence, latencyMs: over - at },
-      ...(event.jobNumber === undefined ? {} : { jobNumber: event.jobNumber }),
+    // Written out, without spreading: it is made for each event there is.
+    const entry: DeliveryEntry = {
+      region: event.region,
+      sink: this.#sink.id,
+      eventId: event.id,
+      type: event.type,
+      account: event.account,
+      sequence: event.sequence,
+      jobNumber: event.jobNumber,
+      at,
+      latencyMs: over - at,
       outcome: outcome.kind,
-      ...(outcome.kind === 'delivered' ? {} : { reason: outcome.reason }),
-      ...(answer && { status: answer.status }),
+      reason: outcome.kind === 'delivered' ? undefined : outcome.reason,
+      status: outcome.answer?.status,
+      excerpt: outcome.answer?.excerpt,
       cause: parked ? 'parked' : run.replay ? 'replay' : 'live',
-      ...(run?.replay && { replay: run.replay.id }),
-    } as const;
-    attempted?.({ ...attempt, lagMs: Math.max(0, over - event.time) });
+      replay: run?.replay?.id,
+    };
+    if (attempted) {
+      const { at: _, excerpt: __, ...attempt } = entry;
+      attempted({ ...attempt, lagMs: Math.max(0, over - event.time) });
+    }
     if (!isKept) return;
-    this.#attempts.push({ ...attempt, at, ...(answer && { excerpt: answer.excerpt }) });
+    this.#attempts.push(entry);
     if (this.#attempts.length >= LOG_BATCH) this.#begin(() => this.#logAttempts());
   }
 
