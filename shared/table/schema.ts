@@ -2,7 +2,7 @@
  * The key schemas of the two tables, as data: infra makes the tables from them, adapters and tests use them, and nothing
  * else spells a key. `docs/access-patterns.md` lists who reads what with which key.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Key } from './table.ts';
 
 /** What a table is made of. */
@@ -206,7 +206,7 @@ export const pollDuePk = (region: string, shard: number): string => `POLLS#${reg
 
 /** Where in its poll interval an account has its turns: from 0 (inclusive) to 1 (exclusive), the same for ever. */
 export function pollPhase(ref: AccountRef): number {
-  return createHash('sha256').update(path(ref)).digest().readUInt32BE(4) / 2 ** 32;
+  return hash('sha256', path(ref), 'buffer').readUInt32BE(4) / 2 ** 32;
 }
 
 /** The bound of what is due by an instant, in the sort keys of the `due` index. */
@@ -294,7 +294,7 @@ export function pad(value: number, width: number): string {
 /** A name that others chose as part of a sort key, which may be 1,024 bytes long. */
 function nameKey(name: string): string {
   const short = Buffer.byteLength(name) <= 500;
-  return short ? `=${name}` : `#${createHash('sha256').update(name).digest('hex')}`;
+  return short ? `=${name}` : `#${hash('sha256', name)}`;
 }
 
 function path(ref: AccountRef): string {
@@ -302,5 +302,5 @@ function path(ref: AccountRef): string {
 }
 
 function shardOf(text: string, shards: number): number {
-  return createHash('sha256').update(text).digest().readUInt32BE(0) % shards;
+  return hash('sha256', text, 'buffer').readUInt32BE(0) % shards;
 }
