@@ -10,6 +10,7 @@ import { createTelemetry } from './telemetry.ts';
 const env = readEnv(ApiEnv, process.env);
 const table = createCellTable(env);
 const telemetry = createTelemetry('api', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+
 const app = createApi({
   table,
   log: createCellLog(env, table),

@@ -14,6 +14,7 @@ const env = readEnv(LiveEnv, process.env);
 const region = env.JOBWIRE_REGION;
 const table = createCellTable(env);
 const telemetry = createTelemetry('live', { stage: env.JOBWIRE_STAGE, region });
+
 const app = createApi({
   table,
   log: createCellLog(env, table),

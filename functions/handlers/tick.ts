@@ -60,7 +60,7 @@ const BATCHES_AT_ONCE = 5;
  * Accounts of one tick that are polled alone, at most. One that takes its process with it leaves up to nine others under
  * suspicion; where very many are, something else made polls die, and one by one they would take hours.
  */
-const LONE_POLLS = 50;
+const ALONE_PER_TICK = 50;
 /**
  * From so many open jobs on an account is always polled alone. Ten such polls are more than the memory of one process;
  * found out as suspects, they would go together again in their next turn, for their turns are the same for ever.
@@ -114,7 +114,7 @@ export function createTickHandler(deps: TickDeps) {
         try {
           const claims = await claimPolls(table, batch, { now: now(), claimSeconds: CLAIM_SECONDS });
           const apart = claims.filter(({ suspect, openJobs }) => suspect || openJobs >= MANY_OPEN_JOBS);
-          const lone = new Set(apart.slice(0, LONE_POLLS - alone));
+          const lone = new Set(apart.slice(0, ALONE_PER_TICK - alone));
           alone += lone.size;
           const messages = (some: typeof claims) => some.map(({ account, dueAt }) => ({ account, dueAt }));
           const sent = await Promise.allSettled([
