@@ -132,6 +132,12 @@ export const keys = {
     pk: streamPk(region, keyId),
     sk: pad(slot, 4),
   }),
+  /** An API key: all stand in one partition, so that they can be listed. */
+  apiKey: (id: string): Key => ({ pk: API_KEY_PK, sk: id }),
+  /** When an API key was last used: apart, so that who checks keys need not be able to write them. */
+  apiKeyUse: (id: string): Key => ({ pk: API_KEY_USE_PK, sk: id }),
+  /** What came of a request with an idempotency key; `name` is a hash of that. */
+  idempotent: (keyId: string, name: string): Key => ({ pk: `IDEMPOTENCY#${keyId}`, sk: name }),
   /** A replay to a sink. */
   replay: (region: string, sink: string, replay: string): Key => ({ pk: replayPk(region, sink), sk: replay }),
   /** How far a replay has come in one account's log; beside the live cursors, for it is worked off as they are. */
@@ -179,6 +185,10 @@ export const endpointLockPk = (region: string): string => `ENDPOINTS#${region}`;
 export const cursorPk = (region: string, sink: string): string => `CURSORS#${region}#${sink}`;
 /** Partition of the slots of a key; see `shared/api/slots.ts`. */
 export const streamPk = (region: string, keyId: string): string => `STREAMS#${region}#${keyId}`;
+/** Partition of the API keys. */
+export const API_KEY_PK = 'APIKEYS';
+/** Partition of when they were last used. */
+export const API_KEY_USE_PK = 'KEYUSE';
 /** Partition of the replays to a sink. */
 export const replayPk = (region: string, sink: string): string => `REPLAYS#${region}#${sink}`;
 /** Partition of the events set aside for a sink. */
