@@ -1,8 +1,10 @@
 /** Lambda: the HTTP API of a cell, but for what waits (`live.ts`). */
+import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { createApi } from '../shared/api/app.ts';
-import { readApiKey } from './api-key.ts';
-import { createCellLog, createCellTable } from './clients.ts';
+import { createKeyring } from '../shared/api/keys.ts';
+import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
+import { createCellLog, createCellTable, createHistoryTable } from './clients.ts';
 import { ApiEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
 import { createTelemetry } from './telemetry.ts';
@@ -15,11 +17,12 @@ const app = createApi({
   table,
   log: createCellLog(env, table),
   regions: [env.JOBWIRE_REGION],
-  apiKey: await readApiKey(env, telemetry),
+  keyring: createKeyring({ table, now: Date.now }),
+  deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
   now: Date.now,
   // What waits is sent to another function. Should a request for it get here all the same, it is answered at once.
   pace: { streamMs: 0, waitMs: 0 },
-  onError: (cause, request) => telemetry.fault('A request failed.', cause, request),
+  onError: (cause, request) => telemetry.fault('A request failed.', cause, { ...request }),
 });
 
 /** Invoked by the REST API for every path without a function of its own. */

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { executionModeStreamifyResponse } from '@middy/core/StreamifyResponse';
 import { createApi } from '../shared/api/app.ts';
+import { createKeyring } from '../shared/api/keys.ts';
 import { createSlots } from '../shared/api/slots.ts';
-import { readApiKey } from './api-key.ts';
 import { createCellLog, createCellTable } from './clients.ts';
 import { LiveEnv, readEnv } from './env.ts';
 import { createStreamingHandler } from './handlers/rest-proxy.ts';
@@ -19,7 +19,7 @@ const app = createApi({
   table,
   log: createCellLog(env, table),
   regions: [region],
-  apiKey: await readApiKey(env, telemetry),
+  keyring: createKeyring({ table, now: Date.now }),
   now: Date.now,
   // A client that goes does not end the invocation: only its own end does.
   pace: { streamMs: env.JOBWIRE_STREAM_SECONDS * 1000 },
@@ -31,7 +31,7 @@ const app = createApi({
     newId: randomUUID,
     random: Math.random,
   }),
-  onError: (cause, request) => telemetry.fault('A request failed.', cause, request),
+  onError: (cause, request) => telemetry.fault('A request failed.', cause, { ...request }),
 });
 
 /** Invoked by the REST API for the streams and feeds; answers as it goes. */

@@ -51,7 +51,7 @@ export interface Telemetry {
   /** One attempt to deliver one event. */
   attempt(attempt: Attempt): void;
   /** Something that should not have happened, with the ids of what it happened to. */
-  fault(message: string, cause: unknown, ids?: Readonly<Record<string, string | number>>): void;
+  fault(message: string, cause: unknown, ids?: Readonly<Record<string, string | number | null>>): void;
 }
 
 /** Telemetry by log line and embedded metrics, and the middlewares that go with it. */

@@ -17,7 +17,7 @@ import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { CfnWebACL, CfnWebACLAssociation } from 'aws-cdk-lib/aws-wafv2';
 import { Construct } from 'constructs';
 import { ApiEnv, LiveEnv } from '../functions/env.ts';
-import { SLOT_GRACE_MS } from '../shared/api/app.ts';
+import { SLOT_GRACE_MS } from '../shared/api/slots.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';

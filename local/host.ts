@@ -8,7 +8,7 @@ import pLimit from 'p-limit';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
 import { createEventLog, type EventLog, newEpoch, shareReads } from '../shared/log/log.ts';
-import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
+import { createDeliveryLog, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
 import { type EndpointDeps, tidyEndpoints } from '../shared/sinks/endpoints.ts';
 import { isReady } from '../shared/sinks/health.ts';
@@ -70,6 +70,8 @@ export interface Host {
   readonly growth: GrowthSignal;
   /** What the use-cases of endpoints and replays need. */
   readonly endpoints: EndpointDeps;
+  /** What became of deliveries. */
+  readonly deliveries: DeliveryLog;
   /** Begins nothing new, and waits until what is under way has ended, at most `patienceMs`. */
   stop(patienceMs: number): Promise<void>;
 }
@@ -251,6 +253,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     log,
     growth,
     endpoints,
+    deliveries,
     async stop(patienceMs) {
       stopping = true;
       clearInterval(ticker);

@@ -4,8 +4,10 @@ import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { parseArgs } from 'node:util';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { createAdaptorServer } from '@hono/node-server';
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { createApi } from '../shared/api/app.ts';
+import { createIdempotency } from '../shared/api/idempotency.ts';
+import { createKeyring } from '../shared/api/keys.ts';
 import { createSlots } from '../shared/api/slots.ts';
 import { type Config, ConfigError, parseConfig } from '../shared/config.ts';
 import type { JobEvent } from '../shared/events/event.ts';
@@ -61,9 +63,10 @@ async function main(): Promise<void> {
   if (dataDir) cleanups.push(() => dataDir.release());
 
   // The port first: nothing is started for a program that nobody could talk to.
-  let answer: ((request: Request) => Response | Promise<Response>) | undefined;
+  let answer: ((request: Request, env: HttpBindings) => Response | Promise<Response>) | undefined;
   const server = createAdaptorServer({
-    fetch: (request) => answer?.(request) ?? new Response('Starting\n', { status: 503 }),
+    fetch: (request, env) =>
+      answer?.(request, env as HttpBindings) ?? new Response('Starting\n', { status: 503 }),
   }) as Server;
   const url = await listen(server, port, host);
 
@@ -107,7 +110,9 @@ async function main(): Promise<void> {
     table,
     log: running.log,
     regions: Object.keys(config.regions),
-    apiKey,
+    keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
+    deliveries: running.deliveries,
+    manage: { idempotency: createIdempotency({ table, now: Date.now }) },
     now: Date.now,
     growth: running.growth,
     // In memory, for this process is the only one that holds its connections: one that was killed leaves no slot taken.
@@ -120,7 +125,8 @@ async function main(): Promise<void> {
       random: Math.random,
     }),
   });
-  answer = (request) => api.fetch(request);
+  answer = (request, { incoming }) =>
+    api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '' });
 
   introduce({
     config,

@@ -31,6 +31,7 @@ import { keys } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { duePolls, findAccount, registerAccount, schedule } from '../shared/tracking/accounts.ts';
 import type { PollReport } from '../shared/tracking/poll.ts';
+import { apiParts } from './support/api.ts';
 import { createRig, START } from './support/rig.ts';
 
 const TOPIC = 'arn:aws:sns:us-east-1:111122223333:jobwire-test-us-events.fifo';
@@ -641,7 +642,13 @@ test('the API answers proxy events: paths, queries that repeat, headers, and no 
     newId: randomUUID,
     schemaBaseUrl: 'https://x.example',
   });
-  const app = createApi({ table, log: eventLog, regions: ['us'], apiKey: 'the-key-of-this-test', now });
+  const app = createApi({
+    table,
+    log: eventLog,
+    regions: ['us'],
+    ...apiParts(table, 'the-key-of-this-test'),
+    now,
+  });
   const handler = createRestProxyHandler((request) => app.fetch(request));
   expect(await handler(proxyEvent('/healthz'))).toMatchObject({ statusCode: 200 });
   expect(await handler(proxyEvent('/v1/accounts/acme/status'))).toMatchObject({ statusCode: 401 });

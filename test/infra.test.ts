@@ -30,8 +30,8 @@ import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../infra/cell-stack.ts';
 import { createApp } from '../infra/create-app.ts';
 import { type StageSettings, stages } from '../infra/settings.ts';
-import { createApi, SLOT_GRACE_MS } from '../shared/api/app.ts';
-import { createSlots } from '../shared/api/slots.ts';
+import { createApi } from '../shared/api/app.ts';
+import { createSlots, SLOT_GRACE_MS } from '../shared/api/slots.ts';
 import { createEventLog, type EventLog } from '../shared/log/log.ts';
 import { createDeliveryLog, healthOf } from '../shared/sinks/delivery-log.ts';
 import type { DrainReport } from '../shared/sinks/drain.ts';
@@ -53,6 +53,7 @@ import { registerAccount } from '../shared/tracking/accounts.ts';
 import { readUpstream } from '../shared/tracking/breaker.ts';
 import { tableTokenCache } from '../shared/tracking/connect.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
+import { apiParts } from './support/api.ts';
 import { synthesize } from './support/cells.ts';
 import { createDeliveryRig, delivered, moved } from './support/delivery.ts';
 import { createOperator, SECRET } from './support/operator.ts';
@@ -353,7 +354,8 @@ describe('HTTP API', () => {
 
   test('a GET of each route of the app gets to the function that can answer it, however API Gateway looks for it', () => {
     const app = createApi({
-      ...{ table: createMemoryTable(), log: {} as EventLog, regions: [], apiKey: 'key', now: Date.now },
+      ...{ table: createMemoryTable(), log: {} as EventLog, regions: [], now: Date.now },
+      ...apiParts(createMemoryTable(), 'the-key-of-this-test'),
     });
     const paths = new Set(app.routes.map(({ path }) => path).filter((path) => !path.includes('*')));
     expect(paths.size).toBeGreaterThan(8);
@@ -623,7 +625,7 @@ describe('permissions', () => {
     const apiStart = performance.now();
     // Streams end by the clock, so it has to run.
     const ticking = () => now() + performance.now() - apiStart;
-    const shared = { regions: ['us'], apiKey: 'the-key-of-this-test', now: ticking };
+    const shared = { regions: ['us'], ...apiParts(memory, 'the-key-of-this-test'), now: ticking };
     const live = guarded('live', memory);
     let agedMs = 0;
     const liveLog = createEventLog(live, {

@@ -1,0 +1,8 @@
+/** Every route of the HTTP API. */
+import type { Route } from '../route.ts';
+import { accountRoutes } from './accounts.ts';
+import { eventRoutes } from './events.ts';
+import { jobRoutes } from './jobs.ts';
+import { serviceRoutes } from './service.ts';
+
+export const routes: readonly Route[] = [...serviceRoutes, ...accountRoutes, ...jobRoutes, ...eventRoutes];
