@@ -1,5 +1,6 @@
 /** Answers that are not what was asked for: problem details (RFC 9457), every kind in one place. */
 import type { Context } from 'hono';
+import type { Refusal } from '../sinks/endpoints.ts';
 import type { ApiEnv } from './route.ts';
 
 /** Every kind: its status, its title, and what the documents say of it. */
@@ -140,4 +141,10 @@ export function problem(c: Context<ApiEnv>, kind: ProblemKind, parts: ProblemPar
     'cache-control': 'no-store',
     ...headers,
   });
+}
+
+/** What a use-case did not do, as a problem. */
+export function notDone(c: Context<ApiEnv>, { kind, reason }: Refusal): Response {
+  const kinds = { refused: 'refused', unknown: 'not-found', conflict: 'conflict' } as const;
+  return problem(c, kinds[kind], { detail: reason });
 }

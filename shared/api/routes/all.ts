@@ -3,6 +3,13 @@ import type { Route } from '../route.ts';
 import { accountRoutes } from './accounts.ts';
 import { eventRoutes } from './events.ts';
 import { jobRoutes } from './jobs.ts';
+import { keyRoutes } from './keys.ts';
 import { serviceRoutes } from './service.ts';
 
-export const routes: readonly Route[] = [...serviceRoutes, ...accountRoutes, ...jobRoutes, ...eventRoutes];
+export const routes: readonly Route[] = [
+  ...serviceRoutes,
+  ...accountRoutes,
+  ...jobRoutes,
+  ...eventRoutes,
+  ...keyRoutes,
+];
