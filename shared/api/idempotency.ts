@@ -173,8 +173,7 @@ export function createIdempotency(deps: {
     const kept = Buffer.byteLength(body) <= MAX_BODY_BYTES && Buffer.byteLength(text) <= MAX_KEPT_BYTES;
     return {
       until: undefined,
-      status,
-      answer: kept ? seal(secrets, text) : undefined,
+      ...(kept ? { answer: seal(secrets, text) } : { status }),
       ...lasting(now() + KEEP_MS),
     };
   }
