@@ -21,8 +21,10 @@ import {
   indexPk,
   keys,
   logPk,
+  openJobsPk,
   parkedPk,
   replayPk,
+  rollupPk,
   sinkPk,
   snapshotPk,
   stateSchema,
@@ -113,10 +115,12 @@ export class StateTable extends Construct {
   /** Polls: the only ones to read and write tokens. */
   grantPolling(fn: CellFunction): void {
     const { cell, accounts, status, tokens, index, snapshots, groups, log } = this.#partitions();
+    const { rollups, openJobs } = this.#partitions();
     this.#allow(fn, ['GetItem'], [cell, accounts, status, index, tokens]);
     this.#allow(fn, ['Query'], [index]);
-    this.#allow(fn, ['BatchGetItem'], [snapshots, groups]);
+    this.#allow(fn, ['BatchGetItem'], [snapshots, groups, rollups]);
     this.#allow(fn, ['PutItem'], [cell, index, snapshots, groups, log, tokens, ...this.wakePartitions()]);
+    this.#allow(fn, ['PutItem'], [rollups, openJobs]);
     this.#allow(fn, ['UpdateItem'], [status, index]);
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
@@ -151,11 +155,13 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** The HTTP API: reads accounts, their logs and their jobs, and the cell's own. */
+  /** The HTTP API: reads accounts, their logs, their jobs and the figures about them, and the cell's own. */
   grantReading(fn: CellFunction): void {
-    const { cell, accounts, status, index, snapshots, log } = this.#partitions();
+    const { cell, accounts, status, index, snapshots, log, rollups, openJobs } = this.#partitions();
     this.#allow(fn, ['GetItem', 'BatchGetItem', 'Query'], [cell, accounts, status, index, snapshots, log]);
-    this.#allowIndexes(fn, ['jobsByStatus', 'jobsByDue', 'jobsByOrder']);
+    this.#allow(fn, ['BatchGetItem', 'Query'], [rollups]);
+    this.#allow(fn, ['GetItem', 'Query'], [openJobs]);
+    this.#allowIndexes(fn, ['jobsByStatus', 'jobsByDue', 'jobsByOrder', 'related']);
     this.#name(fn);
   }
 
@@ -210,6 +216,8 @@ export class StateTable extends Construct {
       snapshots: snapshotPk(any),
       groups: groupPk(any),
       log: logPk(any),
+      rollups: rollupPk(region, '*'),
+      openJobs: openJobsPk(region),
       sinks: sinkPk(region),
       locks: endpointLockPk(region),
       cursors: cursorPk(region, '*'),

@@ -13,7 +13,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import { type EventDraft, toEvent } from '../events/event.ts';
-import { type AccountRef, isCell, keys, logPk } from '../table/schema.ts';
+import { type AccountRef, eventPlace, isCell, keys, logPk } from '../table/schema.ts';
 import type { Clause, Item, Table, Value, Write } from '../table/table.ts';
 
 /**
@@ -235,6 +235,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     return {
       put: {
         ...keys.event(ref, place.sequence),
+        ...eventPlace(ref, draft.jobNumber, place.sequence),
         id: event.id,
         type: draft.type,
         jobNumber: draft.jobNumber,

@@ -37,6 +37,11 @@ export const stateSchema = {
     jobsByDue: { partitionKey: 'openPk', sortKey: 'openSk', holds: 'keys' },
     /** Jobs of an account by order number. */
     jobsByOrder: { partitionKey: 'orderPk', sortKey: 'orderSk', holds: 'keys' },
+    /**
+     * What belongs to something: events to a job (`JOB#region#account#job`), jobs to an order group (`GROUP#region#account#name`).
+     * One index for both, for a stack that is deployed can be given one at a time.
+     */
+    related: { partitionKey: 'relatedPk', sortKey: 'relatedSk', holds: 'keys' },
   },
 } as const satisfies TableSchema;
 
@@ -108,6 +113,10 @@ export const keys = {
   }),
   snapshot: (ref: AccountRef, jobNumber: number): Key => ({ pk: snapshotPk(ref), sk: pad(jobNumber, 12) }),
   event: (ref: AccountRef, sequence: number): Key => ({ pk: logPk(ref), sk: pad(sequence, 16) }),
+  /** What an account's log said of one day. */
+  rollup: (ref: AccountRef, day: string): Key => ({ pk: rollupPk(ref.region, day), sk: ref.account }),
+  /** What the last complete reading of an account's list showed in all. */
+  openJobs: (ref: AccountRef): Key => ({ pk: openJobsPk(ref.region), sk: ref.account }),
   wake: (ref: AccountRef): Key => ({
     pk: wakePk(ref.region, shardOf(ref.account, WAKE_SHARDS)),
     sk: ref.account,
@@ -174,6 +183,10 @@ export const snapshotPk = (ref: AccountRef): string => `JOBS#${path(ref)}`;
 export const groupPk = (ref: AccountRef): string => `GROUPS#${path(ref)}`;
 /** Partition of an account's event log. */
 export const logPk = (ref: AccountRef): string => `LOG#${path(ref)}`;
+/** Partition of the roll-ups of a day (YYYY-MM-DD) of all accounts of a region. */
+export const rollupPk = (region: string, day: string): string => `ROLLUPS#${region}#${day}`;
+/** Partition of the figures about open jobs of all accounts of a region. */
+export const openJobsPk = (region: string): string => `OPEN#${region}`;
 /** Partition of one shard of a region's wake marks. */
 export const wakePk = (region: string, shard: number): string => `WAKE#${region}#${shard}`;
 /** Partition of the sinks of a region. */
@@ -238,7 +251,7 @@ export function drainDue(
 export const drainDuePk = (region: string, sink: string, shard: number): string =>
   `DRAINS#${region}#${sink}#${shard}`;
 
-/** Where a job stands in the three job indexes. An absent value keeps it out of that index. */
+/** Where a job stands in the job indexes. An absent value keeps it out of that index. */
 export function jobPlaces(
   ref: AccountRef,
   job: {
@@ -247,8 +260,9 @@ export function jobPlaces(
     dueDay: string | null;
     open: boolean;
     orderNumber: string | null;
+    orderGroup: string | null;
   },
-): Record<'statusPk' | 'statusSk' | 'openPk' | 'openSk' | 'orderPk' | 'orderSk', string | undefined> {
+): { readonly [attribute: string]: string | undefined } {
   const tail = `${job.dueDay ?? '9999-12-31'}#${pad(job.jobNumber, 12)}`;
   return {
     statusPk: job.status === null || job.status === '' ? undefined : `${path(ref)}#${job.status}`,
@@ -257,12 +271,33 @@ export function jobPlaces(
     openSk: job.open ? tail : undefined,
     orderPk: job.orderNumber ? path(ref) : undefined,
     orderSk: job.orderNumber ? `${job.orderNumber.slice(0, 200)}#${pad(job.jobNumber, 12)}` : undefined,
+    relatedPk: job.orderGroup ? groupJobsPk(ref, job.orderGroup) : undefined,
+    relatedSk: job.orderGroup ? pad(job.jobNumber, 12) : undefined,
   };
+}
+
+/** Partition of an order group's jobs in the `related` index. */
+const groupJobsPk = (ref: AccountRef, orderGroup: string): string =>
+  `GROUP#${path(ref)}#${nameKey(orderGroup)}`;
+
+/** Partition of a job's events in the `related` index. */
+export const jobEventsPk = (ref: AccountRef, jobNumber: number): string =>
+  `JOB#${path(ref)}#${pad(jobNumber, 12)}`;
+
+/** Where an event stands in the `related` index; those that are about no job have no place in it. */
+export function eventPlace(
+  ref: AccountRef,
+  jobNumber: number | undefined,
+  sequence: number,
+): { readonly [attribute: string]: string | undefined } {
+  return jobNumber === undefined
+    ? {}
+    : { relatedPk: jobEventsPk(ref, jobNumber), relatedSk: pad(sequence, 16) };
 }
 
 /** A range of one of the job indexes. */
 export interface JobRange {
-  readonly index: 'jobsByStatus' | 'jobsByDue' | 'jobsByOrder';
+  readonly index: 'jobsByStatus' | 'jobsByDue' | 'jobsByOrder' | 'related';
   readonly pk: string;
   readonly from?: string;
   readonly to?: string;
@@ -276,6 +311,14 @@ export function jobsWithStatus(ref: AccountRef, status: string): JobRange {
 export function jobsDueBefore(ref: AccountRef, day: string): JobRange {
   // A key is the day with something behind it, so the bare day is below all keys of that day.
   return { index: 'jobsByDue', pk: path(ref), to: day };
+}
+/** An account's open, undispatched jobs due on a day (YYYY-MM-DD). */
+export function jobsDueOn(ref: AccountRef, day: string): JobRange {
+  return { index: 'jobsByDue', pk: path(ref), from: `${day}#`, to: `${day}#~` };
+}
+/** The jobs of an order group, by job number. A very long name stands there by its hash, so compare what comes back. */
+export function jobsInGroup(ref: AccountRef, orderGroup: string): JobRange {
+  return { index: 'related', pk: groupJobsPk(ref, orderGroup) };
 }
 /**
  * An account's jobs with an order number. It can hold others too: the key has only the first 200 characters, and an

@@ -70,6 +70,8 @@ export interface Status {
   /** So many jobs an operator confirmed to be truly gone, and until when that counts. */
   readonly allowedGone: number;
   readonly allowedGoneUntil: number | null;
+  /** A fingerprint of the figures about open jobs that are stored; null when there are none. */
+  readonly openPrint: string | null;
 }
 
 /** Reads an Account item. */
@@ -110,6 +112,7 @@ export function toStatus(item: Item): Status {
     },
     allowedGone: number(item.allowedGone) ?? 0,
     allowedGoneUntil: number(item.allowedGoneUntil),
+    openPrint: text(item.openPrint),
   };
 }
 
