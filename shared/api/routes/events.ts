@@ -2,11 +2,12 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { parseCursor } from '../../log/log.ts';
-import { isCell } from '../../table/schema.ts';
-import { ofAccount, ofRegion } from '../access.ts';
+import { type AccountRef, isCell } from '../../table/schema.ts';
+import { isFor, ofAccount, ofRegion } from '../access.ts';
 import { followLog, type Gone, locateStream, readPage, toBody } from '../feed.ts';
+import { readEvent } from '../job-events.ts';
 import { decodePlaces, followMerged, locateMerged } from '../merged-feed.ts';
-import { cursorBy, instant, instantText, limit, typePatterns, wholeNumber } from '../parameters.ts';
+import { cursorBy, instant, instantText, limit, one, typePatterns, wholeNumber } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type ApiEnv, type Route, type RouteParts, route, type Subject } from '../route.ts';
 import { SLOT_GRACE_MS, type Slot } from '../slots.ts';
@@ -155,6 +156,27 @@ function logRoutes<S extends { readonly region: string; readonly account: string
   ];
 }
 
+/** The parts of an event's id. */
+function partsOfId(id: string) {
+  const [, account, epoch, sequence] = /^([^.]{1,200})\.([^.]{1,100})\.(\d{1,15})$/.exec(id) ?? [];
+  return account && epoch ? { account, epoch, sequence: Number(sequence) } : undefined;
+}
+
+/** An event by its id: of an account of the key, or of a region's own log for a key that is for all accounts. */
+export const ofEvent: Subject<{ readonly ref: AccountRef; readonly json: string }> = {
+  params: { event: one.describe('The id of the event.') },
+  async find({ c, caller, params }, { feed }) {
+    const id = partsOfId(params.event ?? '');
+    const mayBe = id && isFor(caller, id.account) ? id : undefined;
+    const refs = mayBe ? feed.regions.map((region) => ({ region, account: mayBe.account })) : [];
+    for (const ref of refs) {
+      const json = mayBe && (await readEvent(feed, ref, mayBe.epoch, mayBe.sequence));
+      if (json !== undefined) return { ref, json };
+    }
+    return problem(c, 'not-found', { detail: 'There is no such event, or it is no longer kept.' });
+  },
+};
+
 /** Everything about events. */
 export const eventRoutes: readonly Route[] = [
   ...logRoutes('/v1/accounts/{id}/events', ofAccount, { name: 'Account', whose: 'an account' }),
@@ -191,6 +213,25 @@ export const eventRoutes: readonly Route[] = [
           return eventStream(c, parts, (abort) => followMerged(parts.feed, start.places, query.types, abort));
       }
     },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/events/{event}',
+      id: 'getEvent',
+      tag: 'Events',
+      summary: 'One event',
+      role: 'read',
+      of: ofEvent,
+      answer: {
+        status: 200,
+        description: 'The envelope, as it was stored.',
+        schema: Event,
+        contentType: 'application/cloudevents+json',
+      },
+    },
+    ({ c, subject }) =>
+      c.body(subject.json, 200, { 'content-type': 'application/cloudevents+json; charset=utf-8' }),
   ),
 ];
 
