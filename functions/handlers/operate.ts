@@ -5,6 +5,7 @@
  */
 import * as z from 'zod';
 import { id, sentenceOf } from '../../shared/checks.ts';
+import type { Refusal } from '../../shared/managed.ts';
 import { refuseAccountSecret } from '../../shared/secrets.ts';
 import {
   changeEndpoint,
@@ -16,7 +17,6 @@ import {
   listEndpoints,
   pauseEndpoint,
   pingEndpoint,
-  type Refusal,
   resumeEndpoint,
   rotateSecret,
 } from '../../shared/sinks/endpoints.ts';

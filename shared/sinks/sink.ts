@@ -185,19 +185,30 @@ export function sinkAttributes(sink: SinkRecord): { readonly [attribute: string]
 
 /**
  * Marks the cursors of an account due, because its log grew, and names the sinks that can be drained now. Then the wake
- * mark goes, unless the log grew on. May be called twice, late, or for nothing.
+ * mark goes, unless the log grew on. May be called twice, late, or for nothing: also for an account that was deleted since, or
+ * for one that has its id now.
  */
 export async function wakeSinks(
   table: Table,
   ref: AccountRef,
-  sequence: number,
+  grownTo: number,
   now: number,
 ): Promise<string[]> {
   const sinks = (await listSinks(table, ref.region)).filter((sink) => follows(sink, ref.account));
   // A drain may have been told of it in its process, and be through with it: one read for all saves a write each.
-  const cursors = await table.getMany(sinks.map(({ id }) => keys.cursor(ref.region, id, ref.account)));
+  const known = await table.getMany([
+    keys.head(ref),
+    ...sinks.map(({ id }) => keys.cursor(ref.region, id, ref.account)),
+  ]);
+  const head = known.find(({ sk }) => sk === 'HEAD');
+  if (!head) {
+    await table.write({ delete: keys.wake(ref), when: [['sequence', 'absent or <=', grownTo]] });
+    return [];
+  }
+  // Never beyond the log as it is: what an earlier one of this id grew to would keep the next wake-ups from being heard.
+  const sequence = Math.min(grownTo, Number(head.sequence));
   const through = new Set(
-    cursors
+    known
       .filter(({ mark, position }) => Math.max(Number(mark ?? 0), Number(position ?? 0)) >= sequence)
       .map(({ pk }) => pk),
   );
@@ -214,7 +225,7 @@ export async function wakeSinks(
       }),
     ),
   );
-  await table.write({ delete: keys.wake(ref), when: [['sequence', 'absent or <=', sequence]] });
+  await table.write({ delete: keys.wake(ref), when: [['sequence', 'absent or <=', grownTo]] });
   return sinks.filter((sink) => isReady(sink, now)).map((sink) => sink.id);
 }
 

@@ -93,6 +93,12 @@ export const DELIVERY_SHARDS = 4;
 export const keys = {
   /** All accounts of a region stand in one partition, so that they can be listed. */
   account: (ref: AccountRef): Key => ({ pk: `ACCOUNTS#${ref.region}`, sk: ref.account }),
+  /** Who is at work on an account as a whole: its making, its credentials, its deletion. */
+  accountLock: (ref: AccountRef): Key => ({ pk: accountLockPk(ref.region), sk: ref.account }),
+  /** What is left to do of an account that was deleted. While it is there, the id is not free. */
+  deletion: (ref: AccountRef): Key => ({ pk: deletionPk(ref.region), sk: ref.account }),
+  /** The credentials of an account that was given them, encrypted: where there is no other store for them. */
+  credentials: (ref: AccountRef): Key => ({ pk: `CREDENTIALS#${ref.region}`, sk: ref.account }),
   status: (ref: AccountRef): Key => ({ pk: `STATUS#${path(ref)}`, sk: 'STATUS' }),
   /** A prefix of its own, so that IAM (LeadingKeys) lets only polling read tokens. */
   token: (ref: AccountRef): Key => ({ pk: `TOKEN#${path(ref)}`, sk: 'TOKEN' }),
@@ -173,6 +179,10 @@ export const keys = {
 
 /** Partition of the accounts of a region. */
 export const accountPk = (region: string): string => `ACCOUNTS#${region}`;
+/** Partition of the locks of a region's accounts. */
+export const accountLockPk = (region: string): string => `ACCOUNTLOCKS#${region}`;
+/** Partition of the deletions of a region's accounts. */
+export const deletionPk = (region: string): string => `DELETIONS#${region}`;
 /** Partition of what is kept of a region as a whole. */
 export const cellPk = (region: string): string => `CELL#${region}`;
 /** Partition of an account's Head, pending marks and index shards. */

@@ -188,11 +188,9 @@ export async function confirmAccount(
 ): Promise<Confirmed> {
   const { table, log, now } = deps;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const [account, item, head] = await Promise.all([
-      table.get(keys.account(ref)),
-      table.get(keys.status(ref)),
-      log.head(ref),
-    ]);
+    // The fence first: who pauses the account after that comes before what is written with it, and is seen.
+    const item = await table.get(keys.status(ref));
+    const [account, head] = await Promise.all([table.get(keys.account(ref)), log.head(ref)]);
     if (!account || !item || !head) return { kind: 'unknown account' };
     const status = toStatus(item);
     const mismatch = status.state === 'identity_mismatch';
