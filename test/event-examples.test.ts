@@ -56,7 +56,10 @@ describe.each(eventTypes)('the example of %s', (type) => {
 test('an event about a job has the job as its subject, and was seen when it says', () => {
   for (const type of eventTypes.filter((type) => type.startsWith('job.'))) {
     const { subject, time, data } = exampleOf(type) ?? {};
-    const { job, observed } = data as { job: { jobNumber: number }; observed: { at: string; since: string } };
+    const { job, observed } = data as unknown as {
+      job: { jobNumber: number };
+      observed: { at: string; since: string };
+    };
     expect(subject).toBe(`jobs/${job.jobNumber}`);
     expect(observed.at).toBe(time);
     expect(observed.since < observed.at).toBe(true);

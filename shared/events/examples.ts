@@ -158,11 +158,11 @@ const told: Told = {
   'account.baselined': ofAccount('2026-03-02T08:00:03.914Z', { openJobs: 184 }),
   'account.poll_failing': ofAccount('2026-03-03T02:16:04.201Z', {
     consecutiveFailures: 3,
-    reason: 'The service answered 503.',
+    reason: 'GET /Jobs/active failed, the service is not available (503)',
   }),
   'account.poll_recovered': ofAccount('2026-03-03T02:40:05.677Z', { failedPolls: 11 }),
   'account.credentials_rejected': ofAccount('2026-03-03T09:00:02.345Z', {
-    reason: 'The service refused the credentials (401).',
+    reason: 'POST /protocol/openid-connect/token failed, the token endpoint refused the credentials (401)',
   }),
   'account.credentials_accepted': ofAccount('2026-03-03T09:32:03.120Z', {}),
   'account.identity_mismatch': ofAccount('2026-03-03T09:34:02.986Z', { expectedId: 20418, actualId: 20977 }),
@@ -182,7 +182,12 @@ const told: Told = {
   },
   'upstream.outage': {
     at: '2026-03-03T02:14:05.330Z',
-    data: { since: OUTAGE_SINCE, failedPolls: 24, accounts: 9, reason: 'The service answered 503.' },
+    data: {
+      since: OUTAGE_SINCE,
+      failedPolls: 24,
+      accounts: 9,
+      reason: 'GET /Jobs/active failed, the service is not available (503)',
+    },
   },
   'upstream.recovered': {
     at: '2026-03-03T02:40:04.512Z',
