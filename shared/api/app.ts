@@ -13,15 +13,24 @@ import { validator } from 'hono/validator';
 import * as z from 'zod';
 import { catalogue, dataSchemaOf, eventTypes } from '../events/catalogue.ts';
 import { typeMatches } from '../events/event.ts';
+import { createCellFeed } from '../log/cell-feed.ts';
 import { type EventLog, parseCursor } from '../log/log.ts';
 import { type AccountRef, cellLog, isCell } from '../table/schema.ts';
 import { type Table, TableError } from '../table/table.ts';
 import { type Account, findAccount } from '../tracking/accounts.ts';
 import { confirmAccount, reportAccount } from '../tracking/operator.ts';
-import { type FeedPace, followLog, type Gone, locateStream, readPage, toBody } from './feed.ts';
+import {
+  type FeedDeps,
+  type FeedPace,
+  followLog,
+  type Gone,
+  locateStream,
+  readPage,
+  toBody,
+} from './feed.ts';
 import type { GrowthSignal } from './growth.ts';
 import { decodeJobsCursor, type JobFilter, listJobs, readJob } from './jobs.ts';
-import { decodePlaces, followMerged, locateMerged, type MergedDeps } from './merged-feed.ts';
+import { type CellFeedDeps, followFeed, locateFeed, parsePlaces } from './merged-feed.ts';
 import { problem } from './problems.ts';
 import { BOOTSTRAP_KEY, type Slot, type Slots } from './slots.ts';
 
@@ -86,10 +95,11 @@ const MAX_ACCOUNT_ID = 200;
 export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   if (deps.apiKey === '') throw new Error('The API key must not be empty.');
   const { table, log, regions } = deps;
-  const feed: MergedDeps = {
+  const feed: FeedDeps & CellFeedDeps = {
     table,
     log,
     regions,
+    feed: createCellFeed(table, deps.now),
     growth: deps.growth,
     now: deps.now,
     pace: {
@@ -208,21 +218,18 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     });
   }
 
-  app.get('/v1/events/stream', query(MergedStreamQuery), async (c) => {
+  app.get('/v1/events/stream', query(CellStreamQuery), async (c) => {
     const { after, types } = c.req.valid('query');
-    const given = resumeAt(c, after, decodePlaces, MERGED_CURSOR_RULE);
+    const given = resumeAt(c, after, (text) => text, CELL_CURSOR_RULE);
     if (given instanceof Response) return given;
-    const start = await locateMerged(feed, given);
-    switch (start.kind) {
-      case 'gone':
-        return cursorGone(c, start);
-      case 'crowded':
-        return problem(c, 'too-many-accounts', {
-          detail: 'Follow the streams of single accounts (/v1/accounts/{id}/events/stream).',
-        });
-      case 'places':
-        return eventStream(c, (abort) => followMerged(feed, start.places, types, abort));
+    const cursor = given === undefined ? undefined : parsePlaces(feed, given);
+    if (given !== undefined && !cursor) {
+      const field = after === given ? 'after' : 'Last-Event-ID';
+      return problem(c, 'bad-parameter', { field, detail: `${field} ${CELL_CURSOR_RULE}.` });
     }
+    const start = await locateFeed(feed, cursor, 'head');
+    if (start.kind === 'gone') return cursorGone(c, start);
+    return eventStream(c, (abort) => followFeed(feed, start.places, { accounts: null, types }, abort));
   });
 
   app.get('/v1/accounts/:id/status', account, query(z.strictObject({})), async (c) => {
@@ -356,7 +363,7 @@ function digest(text: string): Buffer {
 
 const CURSOR_RULE =
   'must be a cursor (`<epoch>.<number>`) as found in `next`, in `head` or in the `id:` of a stream, or a bare number';
-const MERGED_CURSOR_RULE = 'must be an `id:` of this stream';
+const CELL_CURSOR_RULE = 'must be an `id:` of this stream';
 
 const one = z.string('must be given once');
 
@@ -406,8 +413,9 @@ const StreamQuery = z.strictObject({
   types: typePatterns.optional(),
 });
 
-const MergedStreamQuery = z.strictObject({
-  after: cursorOf(decodePlaces, MERGED_CURSOR_RULE).optional(),
+/** The cursor is read when the regions are known. */
+const CellStreamQuery = z.strictObject({
+  after: one.optional(),
   types: typePatterns.optional(),
 });
 

@@ -7,7 +7,6 @@ const kinds = {
   unauthorized: { status: 401, title: 'The API key is missing or wrong' },
   'not-found': { status: 404, title: 'There is nothing here' },
   'method-not-allowed': { status: 405, title: 'That method is not allowed here' },
-  'too-many-accounts': { status: 409, title: 'There are too many accounts for one stream' },
   'nothing-to-confirm': { status: 409, title: 'The account waits for no confirmation' },
   'cursor-gone': { status: 410, title: 'The log cannot be read from there' },
   'too-large': { status: 413, title: 'The body is too large' },

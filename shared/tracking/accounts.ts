@@ -6,7 +6,8 @@ import {
   accountPk,
   cellLog,
   dueUntil,
-  isCell,
+  feedLog,
+  isReserved,
   keys,
   POLL_SHARDS,
   pollDue,
@@ -116,7 +117,7 @@ export function toStatus(item: Item): Status {
 /**
  * Registers an account, due for its first poll at once, or changes how a known one is polled: history, epoch and state
  * of a known account stay. Repeating it is harmless, also after it was cut off half way. The first account of a region
- * starts the cell's own log, too. Throws for the id that is reserved for that.
+ * starts the cell's own log and the cell feed, too. Throws for ids that are reserved for those.
  */
 export async function registerAccount(
   table: Table,
@@ -125,12 +126,15 @@ export async function registerAccount(
   options: { readonly now: number; readonly epoch: string },
 ): Promise<void> {
   const { region, account: id, ...attributes } = account;
-  if (isCell(account)) throw new Error(`No account can have the id ${id}.`);
+  if (isReserved(account)) throw new Error(`No account can have the id ${id}.`);
   await table.write({ update: keys.account({ region, account: id }), set: attributes });
-  for (const ref of [cellLog(region), account]) {
+  const start = async (ref: AccountRef): Promise<boolean> => {
     const started = log.start(ref, options.epoch);
-    if ('put' in started) await table.write(started);
-  }
+    return 'put' in started && (await table.write(started)).done;
+  };
+  // A new cell's feed has everything. One that is older than its feed is taken in where it stands: see startFeed.
+  if (await start(cellLog(region))) await start(feedLog(region));
+  await start(account);
   const created = await table.write({
     put: {
       ...keys.status(account),
