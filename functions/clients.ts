@@ -43,8 +43,13 @@ export function createCellLog(
   return createEventLog(table, {
     retentionDays: env.JOBWIRE_RETENTION_DAYS,
     schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
-    ...(env.JOBWIRE_RESTORED_AT && { leastEpoch: epochFloor(Date.parse(env.JOBWIRE_RESTORED_AT)) }),
+    leastEpoch: leastEpochOf(env),
     now: Date.now,
     newId: randomUUID,
   });
+}
+
+/** In a cell whose table was restored: logs, and the cell feed, of an epoch before it have to be renewed first. */
+export function leastEpochOf(env: { readonly JOBWIRE_RESTORED_AT?: string | undefined }): string | undefined {
+  return env.JOBWIRE_RESTORED_AT && epochFloor(Date.parse(env.JOBWIRE_RESTORED_AT));
 }

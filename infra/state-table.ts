@@ -17,6 +17,7 @@ import {
   cursorPk,
   deadPk,
   endpointLockPk,
+  feedLog,
   groupPk,
   indexPk,
   keys,
@@ -96,17 +97,18 @@ export class StateTable extends Construct {
 
   /**
    * The tick: claims due accounts (few while the region's service fails), works off wake marks, looks for due cursors,
-   * makes the built-in sinks, one of which starts where the logs of all accounts stand.
+   * makes the built-in sinks, one of which starts where the logs of all accounts stand, and starts the cell feed so.
    */
   grantTicking(fn: CellFunction): void {
     const { cell, accounts, status, index, log, cursors, sinks } = this.#partitions();
     this.#allow(fn, ['Query'], [...this.wakePartitions(), accounts, sinks]);
-    this.#allow(fn, ['PutItem'], [cursors]);
-    this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks]);
+    const feed = feedLog(this.#cell.region);
+    this.#allow(fn, ['PutItem'], [cursors, logPk(feed), indexPk(feed)]);
+    this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks, indexPk(feed)]);
     // A write whose condition does not hold is read again.
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, index, cursors]);
     // Of the log, the events that have waited longest for a sink.
-    this.#allow(fn, ['BatchGetItem'], [cursors, log]);
+    this.#allow(fn, ['BatchGetItem'], [cursors, index, log]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);
@@ -127,13 +129,15 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** Wakes sinks for marks of the stream. Reading the stream is granted by its event source. */
+  /** Wakes sinks for marks of the stream, and fills the cell feed. Reading the stream is granted by its event source. */
   grantWaking(fn: CellFunction): void {
-    const { cursors, sinks } = this.#partitions();
+    const { index, cursors, sinks } = this.#partitions();
+    const feed = feedLog(this.#cell.region);
     this.#allow(fn, ['Query'], [sinks]);
-    this.#allow(fn, ['UpdateItem'], [cursors]);
+    this.#allow(fn, ['PutItem'], [logPk(feed)]);
+    this.#allow(fn, ['UpdateItem'], [cursors, indexPk(feed)]);
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cursors]);
-    this.#allow(fn, ['BatchGetItem'], [cursors]);
+    this.#allow(fn, ['BatchGetItem'], [cursors, index]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#name(fn);
   }
@@ -166,14 +170,14 @@ export class StateTable extends Construct {
   }
 
   /**
-   * Streams and feeds of the HTTP API: read the cell's own log and those of its accounts, take slots and give them back. No
-   * jobs are shown there.
+   * Streams and feeds of the HTTP API: read the cell feed, the cell's own log and those of its accounts, take slots and give
+   * them back. No jobs are shown there.
    */
   grantStreaming(fn: CellFunction): void {
     const { accounts, status, index, log, slots } = this.#partitions();
     this.#allow(fn, ['GetItem'], [status, index, log, slots]);
-    this.#allow(fn, ['BatchGetItem'], [accounts, index]);
-    this.#allow(fn, ['Query'], [accounts, log, slots]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, log]);
+    this.#allow(fn, ['Query'], [log, slots]);
     this.#allow(fn, ['PutItem', 'DeleteItem'], [slots]);
     this.#name(fn);
   }
@@ -194,10 +198,10 @@ export class StateTable extends Construct {
     const { cell, accounts, status, index, log, sinks, locks, cursors, parked, dead, replays } =
       this.#partitions();
     this.#allow(fn, ['GetItem'], [cell, accounts, status, index, log, sinks, locks]);
-    this.#allow(fn, ['BatchGetItem'], [accounts]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, index, cursors]);
     this.#allow(fn, ['Query'], [accounts, log, sinks, cursors, parked, dead, replays]);
     this.#allow(fn, ['PutItem'], [index, status, log, sinks, cursors, ...this.wakePartitions()]);
-    this.#allow(fn, ['UpdateItem'], [accounts, status, index, sinks, locks]);
+    this.#allow(fn, ['UpdateItem'], [accounts, status, index, sinks, locks, cursors]);
     this.#allow(fn, ['DeleteItem'], [sinks, cursors, parked, dead, replays]);
     this.#allow(fn, ['ConditionCheckItem'], [locks]);
     this.#name(fn);

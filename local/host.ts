@@ -7,6 +7,7 @@ import type { SNSClient } from '@aws-sdk/client-sns';
 import pLimit from 'p-limit';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
+import { createForwarder, startFeed } from '../shared/log/cell-feed.ts';
 import { createEventLog, type EventLog, newEpoch, shareReads } from '../shared/log/log.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
@@ -113,6 +114,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       wake(ref, sequence);
     },
   });
+  const forwarder = createForwarder(table, { now, onForwarded: (feed) => growth.grew(feed) });
   await reconcile(options, log);
 
   const settings: TrackingSettings = {
@@ -145,8 +147,14 @@ export async function startHost(options: HostOptions): Promise<Host> {
     underWay.add(running);
   }
 
-  /** Tells the sinks at once, which is quick; and marks their cursors due, which is what counts, for all commits of a moment. */
+  /**
+   * Tells the sinks and the cell feed at once, which is quick; and marks the cursors due, which is what counts, for all
+   * commits of a moment.
+   */
   function wake(ref: AccountRef, sequence: number): void {
+    const forwarded = forwarder.forward(ref);
+    // A fault is reported with the mark, which stays until it is in the feed.
+    forwarded.catch(() => {});
     for (const sink of sinks.get(ref.region) ?? []) {
       if (isReady(sink, now()) && follows(sink, ref.account)) {
         drains.ask(ref.region, sink.id, ref.account);
@@ -154,17 +162,17 @@ export async function startHost(options: HostOptions): Promise<Host> {
     }
     const name = `${ref.region}/${ref.account}`;
     const waiting = marks.get(name);
-    marks.set(name, Math.max(sequence, waiting ?? 0));
+    marks.set(name, { sequence: Math.max(sequence, waiting?.sequence ?? 0), forwarded });
     if (waiting !== undefined) return;
     // Nothing hangs on this timer: the wake mark was written with the events, and a tick would find it.
     setTimeout(() => {
-      const grownTo = marks.get(name) ?? sequence;
+      const latest = marks.get(name) ?? { sequence, forwarded };
       marks.delete(name);
-      run('wake sinks', () => wakeSinks(table, ref, grownTo, now()));
+      run('wake sinks', () => wakeSinks(table, ref, latest.sequence, now(), () => latest.forwarded));
     }, MARK_AFTER_MS).unref();
   }
-  /** Accounts whose cursors are about to be marked due, and the sequence their log grew to. */
-  const marks = new Map<string, number>();
+  /** Accounts whose cursors are about to be marked due, the sequence their log grew to, and whether the feed has it. */
+  const marks = new Map<string, { readonly sequence: number; readonly forwarded: Promise<boolean> }>();
 
   /** The sinks as the last tick found them: enough for a hint. */
   const sinks = new Map<string, Sink[]>();
@@ -227,7 +235,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
       }
       await refreshSinks(region);
       for (const { ref, sequence } of await leftoverWakes(table, region, 100)) {
-        if (!marks.has(`${region}/${ref.account}`)) await wakeSinks(table, ref, sequence, now());
+        if (marks.has(`${region}/${ref.account}`)) continue;
+        await wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref));
       }
       for (const sink of await dueSinks(table, region, now())) drains.ask(region, sink);
     }
@@ -280,6 +289,7 @@ async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
     const declared = config.accounts.filter((account) => account.region === region);
     const sinks = declaredSinks(options, region);
     const known = await listAccounts(table, region, MAX_ACCOUNTS);
+    await startFeed(table, region, { epoch: newEpoch(now) });
     for (const { id } of sinks) {
       if ((await table.get(keys.sink(region, id)))?.createdAt === undefined) continue;
       throw new ConfigError(

@@ -4,9 +4,10 @@
  */
 import pLimit from 'p-limit';
 import type { EventDraft } from '../events/event.ts';
+import { forwardLogs, renewFeed } from '../log/cell-feed.ts';
 import { type EventLog, formatCursor, newEpoch } from '../log/log.ts';
 import { listSinks } from '../sinks/sink.ts';
-import { type AccountRef, cellLog, cursorPk, isCell, keys } from '../table/schema.ts';
+import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 import {
   type Account,
@@ -72,8 +73,8 @@ const MAX_ACCOUNTS = 100_000;
 const LOGS_AT_ONCE = 16;
 
 /**
- * After the region's table was restored: gives a new epoch to each log that has none since, the cell's own included
- * (docs/decisions/0017-restored-logs.md). Each is renewed whole or not at all, and what is done is passed over, so after
+ * After the region's table was restored: gives a new epoch to each log that has none since, the cell's own and the
+ * cell feed included (docs/decisions/0017-restored-logs.md, 0022-cell-feed.md). Each is renewed whole or not at all, and what is done is passed over, so after
  * a fault it is just repeated.
  */
 export async function renewLogs(
@@ -82,9 +83,12 @@ export async function renewLogs(
 ): Promise<{ readonly renewed: number; readonly unchanged: number }> {
   const accounts = await listAccounts(table, region, MAX_ACCOUNTS);
   const logs: AccountRef[] = [cellLog(region), ...accounts];
+  const { leastEpoch } = log;
+  // First, so that nothing new is numbered in the old one.
+  await renewFeed(table, region, { epoch: newEpoch(now()), leastEpoch, now: now() });
   // The backup may show a sink further on than the log: what takes those numbers would be passed over as done.
   const taken = new Map<string, number>();
-  for (const { id } of await listSinks(table, region)) {
+  for (const id of [FEED_LOG, ...(await listSinks(table, region)).map((sink) => sink.id)]) {
     for (const cursor of await table.query({ pk: cursorPk(region, id) })) {
       const [account = ''] = cursor.sk.split('#');
       taken.set(account, Math.max(taken.get(account) ?? 0, lastTaken(cursor)));
@@ -97,6 +101,8 @@ export async function renewLogs(
     const outcome = await log.renew(ref, newEpoch(now()), announce, taken.get(ref.account));
     if (outcome?.renewed) renewed += 1;
   });
+  // The others have a wake mark by now; the cell's own log has nothing to say of this, but may be ahead of the feed.
+  await forwardLogs(table, [cellLog(region)], { leastEpoch, now });
   return { renewed, unchanged: logs.length - renewed };
 }
 
