@@ -5,6 +5,7 @@ import { createEventLog, type EventLog, epochFloor } from '../shared/log/log.ts'
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { historySchema } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
+import type { RegionSettings } from '../shared/tracking/connect.ts';
 
 /** A dead connection must cost seconds, not the function's whole time; a call that timed out is retried. */
 export const REQUEST_TIMEOUTS = {
@@ -47,4 +48,17 @@ export function createCellLog(
     now: Date.now,
     newId: randomUUID,
   });
+}
+
+/** Where the cell's ordering service is. */
+export function serviceOf(env: {
+  readonly JOBWIRE_UPSTREAM_BASE_URL: string;
+  readonly JOBWIRE_UPSTREAM_AUTH_URL: string;
+  readonly JOBWIRE_UPSTREAM_REALM: string;
+}): RegionSettings {
+  return {
+    baseUrl: env.JOBWIRE_UPSTREAM_BASE_URL,
+    authUrl: env.JOBWIRE_UPSTREAM_AUTH_URL,
+    realm: env.JOBWIRE_UPSTREAM_REALM,
+  };
 }
