@@ -43,14 +43,15 @@ export const TickEnv = z.object({
   JOBWIRE_STANDARD_TOPIC_ARN: text.optional(),
 });
 
-/** Environment of pollAccount. */
-export const PollAccountEnv = z.object({
-  ...cell,
-  ...log,
+/** Where the ordering service of the cell's region is. */
+const upstream = {
   JOBWIRE_UPSTREAM_BASE_URL: url,
   JOBWIRE_UPSTREAM_AUTH_URL: url,
   JOBWIRE_UPSTREAM_REALM: text,
-});
+};
+
+/** Environment of pollAccount. */
+export const PollAccountEnv = z.object({ ...cell, ...log, ...upstream });
 
 /** Environment of wakeSinks. */
 export const WakeSinksEnv = z.object({ ...cell, ...restored, JOBWIRE_DRAIN_QUEUE_URL: url });
@@ -77,6 +78,7 @@ export const OperateEnv = z.object({
   ...cell,
   ...log,
   ...history,
+  ...upstream,
   /** The cell's own key, in cells that have one. */
   JOBWIRE_KEY_ARN: text.optional(),
 });

@@ -11,11 +11,13 @@ import {
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import {
+  accountLockPk,
   accountPk,
   cellLog,
   cellPk,
   cursorPk,
   deadPk,
+  deletionPk,
   endpointLockPk,
   feedLog,
   groupPk,
@@ -107,7 +109,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks, indexPk(feed)]);
     // A write whose condition does not hold is read again.
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, index, cursors]);
-    // Of the log, the events that have waited longest for a sink.
+    // How far a log has grown; of the log, the events that have waited longest for a sink.
     this.#allow(fn, ['BatchGetItem'], [cursors, index, log]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
@@ -126,6 +128,8 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [status, index]);
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
+    // No token is kept for an account that is gone.
+    this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#name(fn);
   }
 
@@ -191,8 +195,8 @@ export class StateTable extends Construct {
   }
 
   /**
-   * An operator's commands: register accounts and change how they are polled, and all that can be done with endpoints. No
-   * tokens, no jobs; events are read to find where an endpoint is to start.
+   * An operator's commands: all that can be done with endpoints, and new epochs for restored logs. Events are read to find
+   * where an endpoint is to start. Accounts: {@link grantManagingAccounts}.
    */
   grantManaging(fn: CellFunction): void {
     const { cell, accounts, status, index, log, sinks, locks, cursors, parked, dead, replays } =
@@ -200,10 +204,30 @@ export class StateTable extends Construct {
     this.#allow(fn, ['GetItem'], [cell, accounts, status, index, log, sinks, locks]);
     this.#allow(fn, ['BatchGetItem'], [accounts, index, cursors]);
     this.#allow(fn, ['Query'], [accounts, log, sinks, cursors, parked, dead, replays]);
-    this.#allow(fn, ['PutItem'], [index, status, log, sinks, cursors, ...this.wakePartitions()]);
-    this.#allow(fn, ['UpdateItem'], [accounts, status, index, sinks, locks, cursors]);
+    this.#allow(fn, ['PutItem'], [log, sinks, cursors, ...this.wakePartitions()]);
+    this.#allow(fn, ['UpdateItem'], [status, index, sinks, locks, cursors]);
     this.#allow(fn, ['DeleteItem'], [sinks, cursors, parked, dead, replays]);
     this.#allow(fn, ['ConditionCheckItem'], [locks]);
+    this.#name(fn);
+  }
+
+  /**
+   * Makes accounts, changes how they are polled, tests and deletes them with everything that is kept of them. Tokens and jobs
+   * are deleted, and shown to nobody.
+   */
+  grantManagingAccounts(fn: CellFunction): void {
+    const { accounts, accountLocks, deletions, status, tokens, index, snapshots, groups, log } =
+      this.#partitions();
+    const { cell, sinks, cursors, parked, dead } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [cell, accounts, accountLocks, deletions, status, index]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, status, index]);
+    this.#allow(fn, ['Query'], [accounts, deletions, index, snapshots, groups, log, sinks]);
+    this.#allow(fn, ['Query'], [cursors, parked, dead]);
+    this.#allow(fn, ['PutItem'], [accounts, status, index, deletions]);
+    this.#allow(fn, ['UpdateItem'], [accounts, accountLocks, deletions, status]);
+    this.#allow(fn, ['DeleteItem'], [accounts, deletions, status, tokens, index, snapshots, groups, log]);
+    this.#allow(fn, ['DeleteItem'], [...this.wakePartitions(), cursors, parked, dead]);
+    this.#allow(fn, ['ConditionCheckItem'], [accountLocks, deletions]);
     this.#name(fn);
   }
 
@@ -214,6 +238,8 @@ export class StateTable extends Construct {
     return {
       cell: cellPk(region),
       accounts: accountPk(region),
+      accountLocks: accountLockPk(region),
+      deletions: deletionPk(region),
       status: keys.status(any).pk,
       tokens: keys.token(any).pk,
       index: indexPk(any),

@@ -16,6 +16,7 @@ import {
   pollPhase,
 } from '../table/schema.ts';
 import type { Item, Table, Value, Write } from '../table/table.ts';
+import type { AccountState } from './account-input.ts';
 import { turnFrom } from './account-state.ts';
 import { claimable } from './breaker.ts';
 
@@ -35,15 +36,7 @@ export interface Account extends AccountRef {
   readonly credentialsAt?: number;
 }
 
-/** How tracking of an account stands, as an operator sees it. */
-export type AccountState =
-  | 'baselining'
-  | 'tracking'
-  | 'paused'
-  | 'failing'
-  | 'credentials_rejected'
-  | 'identity_mismatch'
-  | 'quarantined';
+export type { AccountState };
 
 /** How polling goes. Times are epoch ms; absent values are null. */
 export interface Status {
