@@ -59,14 +59,28 @@ export const WakeSinksEnv = z.object({ ...cell, ...restored, JOBWIRE_DRAIN_QUEUE
 /** Environment of drainSink. */
 export const DrainSinkEnv = z.object({ ...cell, ...log, ...history });
 
-/** Environment of the HTTP API. */
-export const ApiEnv = z.object({ ...cell, ...log, ...history, JOBWIRE_API_KEY_SECRET: text });
+/** What every function of the HTTP API has. */
+const http = {
+  ...cell,
+  ...log,
+  /** Origins of web pages that may call it, separated by commas. */
+  JOBWIRE_CORS_ORIGINS: text.transform((origins) => origins.split(',')).optional(),
+};
+
+/** Environment of the HTTP API that reads. */
+export const ApiEnv = z.object({ ...http, ...history });
+
+/** Environment of the part of the HTTP API that changes something. */
+export const ManageEnv = z.object({
+  ...http,
+  ...history,
+  /** The cell's own key, in cells that have one: secrets are made with it. */
+  JOBWIRE_KEY_ARN: text.optional(),
+});
 
 /** Environment of the part of the HTTP API that waits: streams and feeds. */
 export const LiveEnv = z.object({
-  ...cell,
-  ...log,
-  JOBWIRE_API_KEY_SECRET: text,
+  ...http,
   /** After this time a stream ends by itself. */
   JOBWIRE_STREAM_SECONDS: z.coerce.number('must be a number of seconds').int().positive(),
   /** How many streams and waiting long polls a key may have at the same time. */
@@ -88,6 +102,7 @@ export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof PollAccountEnv> &
   z.infer<typeof DrainSinkEnv> &
   z.infer<typeof ApiEnv> &
+  z.infer<typeof ManageEnv> &
   z.infer<typeof LiveEnv> &
   z.infer<typeof OperateEnv>);
 

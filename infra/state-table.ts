@@ -11,6 +11,8 @@ import {
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import {
+  API_KEY_PK,
+  API_KEY_USE_PK,
   accountLockPk,
   accountPk,
   cellLog,
@@ -194,6 +196,37 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
+  /** Whoever lets clients in: looks keys up, and notes when one was used. No right to write keys. */
+  grantCheckingKeys(fn: CellFunction): void {
+    const { apiKeys, keyUse } = this.#partitions();
+    // A write whose condition does not hold is read again.
+    this.#allow(fn, ['GetItem'], [apiKeys, keyUse]);
+    this.#allow(fn, ['PutItem'], [keyUse]);
+    this.#name(fn);
+  }
+
+  /** Makes, lists and revokes keys. */
+  grantManagingKeys(fn: CellFunction): void {
+    const { apiKeys, keyUse } = this.#partitions();
+    this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'DeleteItem'], [apiKeys]);
+    this.#allow(fn, ['GetItem', 'BatchGetItem', 'DeleteItem'], [keyUse]);
+    this.#name(fn);
+  }
+
+  /** Shows keys, and when they were used. */
+  grantListingKeys(fn: CellFunction): void {
+    const { apiKeys, keyUse } = this.#partitions();
+    this.#allow(fn, ['Query'], [apiKeys]);
+    this.#allow(fn, ['BatchGetItem'], [keyUse]);
+    this.#name(fn);
+  }
+
+  /** Does requests with an idempotency key once, and keeps their answers. */
+  grantDoingOnce(fn: CellFunction): void {
+    this.#allow(fn, ['GetItem', 'PutItem', 'UpdateItem'], [this.#partitions().idempotent]);
+    this.#name(fn);
+  }
+
   /**
    * An operator's commands: all that can be done with endpoints, and new epochs for restored logs. Events are read to find
    * where an endpoint is to start. Accounts: {@link grantManagingAccounts}.
@@ -255,6 +288,9 @@ export class StateTable extends Construct {
       dead: deadPk(region, '*'),
       replays: replayPk(region, '*'),
       slots: streamPk(region, '*'),
+      apiKeys: API_KEY_PK,
+      keyUse: API_KEY_USE_PK,
+      idempotent: keys.idempotent('*', '').pk,
     };
   }
 

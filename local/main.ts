@@ -113,6 +113,7 @@ async function main(): Promise<void> {
     table,
     log: running.log,
     regions: Object.keys(config.regions),
+    corsOrigins: config.corsOrigins,
     keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
     deliveries: running.deliveries,
     manage: { idempotency: createIdempotency({ table, now: Date.now }) },

@@ -802,15 +802,26 @@ test('a secret that could not be read is asked for again the next time', async (
 
 // Support
 
-type Reports = { [K in 'operate' | 'tick' | 'drain' | 'attempt']: Parameters<Telemetry[K]>[0][] } & {
+type Reports = {
+  [K in 'operate' | 'request' | 'tick' | 'drain' | 'attempt']: Parameters<Telemetry[K]>[0][];
+} & {
   poll: (PollReport & { lagMs: number })[];
   fault: { message: string; cause: unknown; ids: object | undefined }[];
 };
 
 function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
-  const reports: Reports = { operate: [], tick: [], poll: [], drain: [], attempt: [], fault: [] };
+  const reports: Reports = {
+    operate: [],
+    request: [],
+    tick: [],
+    poll: [],
+    drain: [],
+    attempt: [],
+    fault: [],
+  };
   const telemetry: Telemetry = {
     operate: (report) => reports.operate.push(report),
+    request: (report) => reports.request.push(report),
     tick: (report) => reports.tick.push(report),
     poll: (report, late) => reports.poll.push({ ...report, ...late }),
     drain: (report) => reports.drain.push(report),

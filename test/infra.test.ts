@@ -804,9 +804,9 @@ describe('permissions', () => {
         keys.group(ref, 'g'),
         keys.parked('us', 'erp', ref.account, '1', 1),
       ]) {
-        await memory.write({ put: key });
+        await memory.write({ put: { ...key } });
       }
-      await memory.write({ put: keys.dead('us', 'erp', ref.account, 1) });
+      await memory.write({ put: { ...keys.dead('us', 'erp', ref.account, 1) } });
       await done({ do: 'accounts.delete', account: ref.account });
     }
     const later = await createOperator({ table, now: () => clock.now + 3_600_000 });

@@ -17,7 +17,7 @@ import type { FeedPace } from './feed.ts';
 import type { GrowthSignal } from './growth.ts';
 import type { Keyring } from './keys.ts';
 import { problem } from './problems.ts';
-import type { ApiEnv, Manage, RouteParts } from './route.ts';
+import type { ApiEnv, Manage, Route, RouteParts } from './route.ts';
 import { routes } from './routes/all.ts';
 import type { Slots } from './slots.ts';
 
@@ -169,7 +169,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   app.use('/v1/*', requireKey(deps.keyring));
   app.use(
     methodNotAllowed({
-      app,
+      app: everyRoute(),
       onMethodNotAllowed: (c, methods) =>
         problem(c, 'method-not-allowed', {
           detail: `Allowed here: ${methods.join(', ')}.`,
@@ -180,9 +180,20 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   for (const route of served) if (!open.includes(route)) mount(route);
   return app;
 
-  function mount({ spec, handler }: (typeof routes)[number]): void {
-    app.on(spec.method.toUpperCase(), spec.path.replace(/\{(\w+)\}/g, ':$1'), handler(parts));
+  function mount(route: Route): void {
+    app.on(route.spec.method.toUpperCase(), patternOf(route), route.handler(parts));
   }
+}
+
+/** All that is served anywhere: what only changes things knows as well what can be read, and says so in `Allow`. */
+function everyRoute(): Hono<ApiEnv> {
+  const app = new Hono<ApiEnv>();
+  for (const route of routes) app.on(route.spec.method.toUpperCase(), patternOf(route), (c) => c.notFound());
+  return app;
+}
+
+function patternOf({ spec }: Route): string {
+  return spec.path.replace(/\{(\w+)\}/g, ':$1');
 }
 
 /** Routes that need what is absent are not served. */
