@@ -15,13 +15,15 @@ const cell = {
   JOBWIRE_TABLE: text,
 };
 
+/** When the cell's table was restored from a backup, in cells where it was. */
+const restored = { JOBWIRE_RESTORED_AT: z.iso.datetime('must be an instant').optional() };
+
 /** What it takes to write or read the cell's event log. */
 const log = {
+  ...restored,
   /** What the events' `dataschema` starts with. */
   JOBWIRE_PUBLIC_URL: url,
   JOBWIRE_RETENTION_DAYS: z.coerce.number('must be a number of days').int().positive(),
-  /** When the cell's table was restored from a backup, in cells where it was. */
-  JOBWIRE_RESTORED_AT: z.iso.datetime('must be an instant').optional(),
 };
 
 /** What it takes to keep, or to look back at, what became of deliveries. */
@@ -41,17 +43,18 @@ export const TickEnv = z.object({
   JOBWIRE_STANDARD_TOPIC_ARN: text.optional(),
 });
 
-/** Environment of pollAccount. */
-export const PollAccountEnv = z.object({
-  ...cell,
-  ...log,
+/** Where the ordering service of the cell's region is. */
+const upstream = {
   JOBWIRE_UPSTREAM_BASE_URL: url,
   JOBWIRE_UPSTREAM_AUTH_URL: url,
   JOBWIRE_UPSTREAM_REALM: text,
-});
+};
+
+/** Environment of pollAccount. */
+export const PollAccountEnv = z.object({ ...cell, ...log, ...upstream });
 
 /** Environment of wakeSinks. */
-export const WakeSinksEnv = z.object({ ...cell, JOBWIRE_DRAIN_QUEUE_URL: url });
+export const WakeSinksEnv = z.object({ ...cell, ...restored, JOBWIRE_DRAIN_QUEUE_URL: url });
 
 /** Environment of drainSink. */
 export const DrainSinkEnv = z.object({ ...cell, ...log, ...history });
@@ -89,6 +92,7 @@ export const OperateEnv = z.object({
   ...cell,
   ...log,
   ...history,
+  ...upstream,
   /** The cell's own key, in cells that have one. */
   JOBWIRE_KEY_ARN: text.optional(),
 });

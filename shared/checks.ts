@@ -79,3 +79,15 @@ export function pathText(path: readonly PropertyKey[], whole: string): string {
     return text === '' ? String(part) : `${text}.${String(part)}`;
   }, '');
 }
+
+/** The input as checked, or why it is refused: one sentence. */
+export type Checked<T> =
+  | { readonly kind: 'checked'; readonly value: T }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** Checks an input of any shape. Values are not quoted, for they may be secrets. */
+export function checkInput<T>(shape: z.ZodType<T>, raw: unknown): Checked<T> {
+  const result = shape.safeParse(raw, { reportInput: true });
+  if (result.success) return { kind: 'checked', value: result.data };
+  return { kind: 'refused', reason: `${sentenceOf(result.error.issues[0], 'The request')}.` };
+}

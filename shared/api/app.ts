@@ -8,6 +8,7 @@ import { cors } from 'hono/cors';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { requestId } from 'hono/request-id';
 import { secureHeaders } from 'hono/secure-headers';
+import { createCellFeed } from '../log/cell-feed.ts';
 import type { EventLog } from '../log/log.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
 import { type Table, TableError } from '../table/table.ts';
@@ -83,6 +84,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   const parts: RouteParts = {
     feed: {
       ...{ table, log, regions, growth, now },
+      feed: createCellFeed(table, now),
       pace: {
         recheckMs: growth ? HINTED_RECHECK_MS : RECHECK_MS,
         heartbeatMs: HEARTBEAT_MS,

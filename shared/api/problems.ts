@@ -1,6 +1,6 @@
 /** Answers that are not what was asked for: problem details (RFC 9457), every kind in one place. */
 import type { Context } from 'hono';
-import type { Refusal } from '../sinks/endpoints.ts';
+import type { Refusal } from '../managed.ts';
 import type { ApiEnv } from './route.ts';
 
 /** Every kind: its status, its title, and what the documents say of it. */
