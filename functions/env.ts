@@ -57,13 +57,12 @@ export const WakeSinksEnv = z.object({ ...cell, JOBWIRE_DRAIN_QUEUE_URL: url });
 export const DrainSinkEnv = z.object({ ...cell, ...log, ...history });
 
 /** Environment of the HTTP API. */
-export const ApiEnv = z.object({ ...cell, ...log, ...history, JOBWIRE_API_KEY_SECRET: text });
+export const ApiEnv = z.object({ ...cell, ...log, ...history });
 
 /** Environment of the part of the HTTP API that waits: streams and feeds. */
 export const LiveEnv = z.object({
   ...cell,
   ...log,
-  JOBWIRE_API_KEY_SECRET: text,
   /** After this time a stream ends by itself. */
   JOBWIRE_STREAM_SECONDS: z.coerce.number('must be a number of seconds').int().positive(),
   /** How many streams and waiting long polls a key may have at the same time. */

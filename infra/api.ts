@@ -19,7 +19,6 @@ import { Construct } from 'constructs';
 import { ApiEnv, LiveEnv } from '../functions/env.ts';
 import { SLOT_GRACE_MS } from '../shared/api/slots.ts';
 import { CellFunction } from './cell-function.ts';
-import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
 import { setLog } from './delivery.ts';
 import type { HistoryTable } from './history-table.ts';
@@ -28,7 +27,6 @@ import type { StateTable } from './state-table.ts';
 interface Props extends Cell {
   readonly table: StateTable;
   readonly history: HistoryTable;
-  readonly secrets: CellSecrets;
 }
 
 /** Feeds with long poll, and streams: a GET of these may wait. API Gateway routes by path alone, so feeds wait or not. */
@@ -48,7 +46,7 @@ export class Api extends Construct {
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const { stage, region, table, history, secrets } = props;
+    const { stage, region, table, history } = props;
 
     const fn = new CellFunction(this, 'Function', {
       ...props,
@@ -62,7 +60,7 @@ export class Api extends Construct {
     table.grantReading(fn);
     table.grantOperating(fn);
     history.grantLookingBack(fn);
-    secrets.grantReadApiKey(fn);
+    table.grantCheckingKeys(fn);
     setLog(fn, props);
 
     // A slot is held for no longer than this, so it is never free while an invocation still has it.
@@ -80,7 +78,7 @@ export class Api extends Construct {
     live.set('JOBWIRE_STREAM_SECONDS', String(stage.api.streamSeconds));
     live.set('JOBWIRE_STREAMS_PER_KEY', String(stage.api.streamsPerKey));
     table.grantStreaming(live);
-    secrets.grantReadApiKey(live);
+    table.grantCheckingKeys(live);
     setLog(live, props);
 
     const accessLog = new LogGroup(this, 'AccessLog', {

@@ -1,40 +1,20 @@
-import { ArnFormat, RemovalPolicy, Stack, Validations } from 'aws-cdk-lib';
+import { ArnFormat, Stack, Validations } from 'aws-cdk-lib';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
-import { type ISecret, Secret } from 'aws-cdk-lib/aws-secretsmanager';
 import { Construct } from 'constructs';
 import { secretNames } from '../shared/secrets.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 
 /**
- * The cell's secrets. The API's key is made here; credentials of accounts and signing secrets of endpoints are put below
- * their names by whoever registers them, so those grants are for all secrets below a name.
+ * The cell's secrets: credentials of accounts, signing secrets of endpoints. They are put below their names by whoever
+ * registers them, so grants are for all secrets below a name.
  */
 export class CellSecrets extends Construct {
   readonly #names: ReturnType<typeof secretNames>;
-  readonly #apiKey: ISecret;
 
   constructor(scope: Construct, id: string, { stage, region }: Cell) {
     super(scope, id);
     this.#names = secretNames(stage.stage, region);
-    const apiKey = new Secret(this, 'ApiKey', {
-      secretName: this.#names.apiKey,
-      description: `Jobwire, ${stage.stage}-${region}: key of the HTTP API`,
-      generateSecretString: { passwordLength: 48, excludePunctuation: true },
-      removalPolicy: RemovalPolicy.RETAIN,
-    });
-    Validations.of(apiKey).acknowledge({
-      id: 'AwsSolutions-SMG4',
-      reason:
-        'Clients hold this key: it is changed together with them, not by a schedule that would lock them out.',
-    });
-    this.#apiKey = apiKey;
-  }
-
-  /** The key of the HTTP API. */
-  grantReadApiKey(fn: CellFunction): void {
-    this.#allow(fn, this.#apiKey.secretArn, ['GetSecretValue']);
-    fn.set('JOBWIRE_API_KEY_SECRET', this.#names.apiKey);
   }
 
   /** The credentials of all accounts of the cell. */

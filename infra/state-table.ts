@@ -11,6 +11,8 @@ import {
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import {
+  API_KEY_PK,
+  API_KEY_USE_PK,
   accountPk,
   cellLog,
   cellPk,
@@ -186,6 +188,23 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
+  /** Whoever lets clients in: looks keys up, and notes when one was used. No right to write keys. */
+  grantCheckingKeys(fn: CellFunction): void {
+    const { apiKeys, keyUse } = this.#partitions();
+    // A write whose condition does not hold is read again.
+    this.#allow(fn, ['GetItem'], [apiKeys, keyUse]);
+    this.#allow(fn, ['PutItem'], [keyUse]);
+    this.#name(fn);
+  }
+
+  /** Makes, lists and revokes keys. */
+  grantManagingKeys(fn: CellFunction): void {
+    const { apiKeys, keyUse } = this.#partitions();
+    this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'DeleteItem'], [apiKeys]);
+    this.#allow(fn, ['BatchGetItem', 'DeleteItem'], [keyUse]);
+    this.#name(fn);
+  }
+
   /**
    * An operator's commands: register accounts and change how they are polled, and all that can be done with endpoints. No
    * tokens, no jobs; events are read to find where an endpoint is to start.
@@ -225,6 +244,8 @@ export class StateTable extends Construct {
       dead: deadPk(region, '*'),
       replays: replayPk(region, '*'),
       slots: streamPk(region, '*'),
+      apiKeys: API_KEY_PK,
+      keyUse: API_KEY_USE_PK,
     };
   }
 

@@ -11,7 +11,6 @@ import type { SQSRecord } from 'aws-lambda';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type * as z from 'zod';
-import { startSecrets } from '../bench/lambda.ts';
 import cdkJson from '../cdk.json' with { type: 'json' };
 import {
   ApiEnv,
@@ -878,7 +877,7 @@ describe('functions', () => {
   test.each(FUNCTION_NAMES)('%s: its bundle is small and comes up by itself', async (name) => {
     const bundle = join(outdir, assetOf(name), 'index.mjs');
     expect(statSync(bundle).size).toBeLessThan(FUNCTIONS[name].limitBytes);
-    using secrets = await startSecrets(() => 'the-key-of-this-test');
+    const answers = name === 'api' || name === 'live';
     const script = `
       import { PassThrough } from 'node:stream';
       let head;
@@ -890,17 +889,15 @@ describe('functions', () => {
       const event = { httpMethod: 'GET', path: '/healthz', body: null, multiValueHeaders: {}, requestContext: {} };
       const context = { getRemainingTimeInMillis: () => 5000 };
       console.log(typeof handler);
-      if (process.env.JOBWIRE_API_KEY_SECRET) console.log((await handler(event, context) ?? head).statusCode);`;
+      if (${answers}) console.log((await handler(event, context) ?? head).statusCode);`;
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
       env: {
         ...environmentOf(name),
         AWS_REGION: 'us-east-1',
         AWS_ACCESS_KEY_ID: 'test',
         AWS_SECRET_ACCESS_KEY: 'test',
-        AWS_ENDPOINT_URL: secrets.url,
       },
     });
-    const answers = name === 'api' || name === 'live';
     expect(stdout.trim().split('\n')).toEqual(answers ? ['function', '200'] : ['function']);
   });
 });
