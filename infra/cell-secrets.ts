@@ -5,6 +5,9 @@ import { secretNames } from '../shared/secrets.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 
+/** What it takes to make secrets, to change and to delete them. */
+const MANAGE = ['GetSecretValue', 'CreateSecret', 'PutSecretValue', 'DeleteSecret', 'RestoreSecret'];
+
 /**
  * The cell's secrets: credentials of accounts, signing secrets of endpoints. They are put below their names by whoever
  * registers them, so grants are for all secrets below a name.
@@ -26,6 +29,16 @@ export class CellSecrets extends Construct {
     );
   }
 
+  /** The credentials of all accounts of the cell: those that are given to it are made, changed and deleted as well. */
+  grantManageAccounts(fn: CellFunction): void {
+    this.#allowBelow(
+      fn,
+      this.#names.accounts,
+      'Accounts are registered after deployment, each with a secret reference.',
+      MANAGE,
+    );
+  }
+
   /** The signing secrets of all endpoints of the cell. */
   grantReadEndpoints(fn: CellFunction): void {
     this.#allowBelow(
@@ -41,7 +54,7 @@ export class CellSecrets extends Construct {
       fn,
       this.#names.endpoints,
       'Endpoints are registered after deployment, each with signing secrets.',
-      ['GetSecretValue', 'CreateSecret', 'PutSecretValue', 'DeleteSecret', 'RestoreSecret'],
+      MANAGE,
     );
   }
 

@@ -52,6 +52,7 @@ import { type Item, keyOf, type Table, type Value, type Write } from '../shared/
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { readUpstream } from '../shared/tracking/breaker.ts';
 import { tableTokenCache } from '../shared/tracking/connect.ts';
+import { pageAccounts } from '../shared/tracking/managed-accounts.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { apiParts } from './support/api.ts';
 import { synthesize } from './support/cells.ts';
@@ -786,7 +787,9 @@ describe('permissions', () => {
       await done({ do: 'accounts.confirm', account });
     }
     await done({ do: 'accounts.add', account: 'acme', secretRef: SECRET });
-    for (const verb of ['pause', 'resume', 'status']) await done({ do: `accounts.${verb}`, account: 'acme' });
+    for (const verb of ['pause', 'resume', 'status', 'test']) {
+      await done({ do: `accounts.${verb}`, account: 'acme' });
+    }
     await done({ do: 'accounts.list' });
 
     const start = { at: new Date(clock.now).toISOString() };
@@ -808,6 +811,25 @@ describe('permissions', () => {
       restoredAt: clock.now + 1000,
     });
     expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 17, unchanged: 0 } });
+
+    await done({ do: 'endpoints.add', endpoint: { id: 'erp', url: 'https://erp.example.com/' } });
+    await pageAccounts(restored.accounts, { status: true });
+    for (let n = 0; n < 16; n += 1) {
+      const ref = { region: 'us', account: n === 0 ? 'acme' : `acme-${n}` };
+      for (const key of [
+        keys.snapshot(ref, 1),
+        keys.group(ref, 'g'),
+        keys.parked('us', 'erp', ref.account, '1', 1),
+      ]) {
+        await memory.write({ put: { ...key } });
+      }
+      await memory.write({ put: { ...keys.dead('us', 'erp', ref.account, 1) } });
+      await done({ do: 'accounts.delete', account: ref.account });
+    }
+    const later = await createOperator({ table, now: () => clock.now + 3_600_000 });
+    expect(await later.tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET })).toMatchObject({
+      account: { id: 'acme' },
+    });
     expect([table.unused(), history.unused()]).toEqual([[], []]);
     const writes = [{ delete: keys.snapshot({ region: 'us', account: 'acme' }, 1) }];
     await expect(log.append({ region: 'us', account: 'acme' }, [], writes)).rejects.toThrow(/may not/);

@@ -2,6 +2,7 @@
 import type { MiddlewareHandler } from 'hono';
 import { type AccountRef, cellLog } from '../table/schema.ts';
 import { type Account, findAccount } from '../tracking/accounts.ts';
+import { limitFailures } from './failures.ts';
 import type { Caller, Keyring } from './keys.ts';
 import { one } from './parameters.ts';
 import { problem } from './problems.ts';
@@ -14,18 +15,27 @@ export function isFor({ accounts }: Caller, account: string): boolean {
 
 /** Lets only those pass who show a key that is known. */
 export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
+  const authenticate = limitFailures(keyring);
   return async (c, next) => {
     const shown = /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1];
-    const caller = shown === undefined ? undefined : await keyring.verify(shown);
-    if (caller) {
-      c.set('caller', caller);
-      return next();
+    const outcome = shown === undefined ? undefined : await authenticate(shown, c.env?.clientAddress);
+    switch (outcome?.kind) {
+      case 'caller':
+        c.set('caller', outcome.caller);
+        return next();
+      case 'too many failures':
+        return problem(c, 'too-many-failures', {
+          detail: `Too many wrong keys came from this address; wait ${outcome.retryAfterSeconds} s.`,
+          headers: { 'retry-after': String(outcome.retryAfterSeconds) },
+        });
+      default: {
+        const error = outcome ? ', error="invalid_token"' : '';
+        return problem(c, 'unauthorized', {
+          detail: 'Send the API key as `Authorization: Bearer <key>`.',
+          headers: { 'www-authenticate': `Bearer realm="jobwire"${error}` },
+        });
+      }
     }
-    const error = shown === undefined ? '' : ', error="invalid_token"';
-    return problem(c, 'unauthorized', {
-      detail: 'Send the API key as `Authorization: Bearer <key>`.',
-      headers: { 'www-authenticate': `Bearer realm="jobwire"${error}` },
-    });
   };
 }
 

@@ -8,6 +8,7 @@ import { cors } from 'hono/cors';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { requestId } from 'hono/request-id';
 import { secureHeaders } from 'hono/secure-headers';
+import { createCellFeed } from '../log/cell-feed.ts';
 import type { EventLog } from '../log/log.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
 import { type Table, TableError } from '../table/table.ts';
@@ -16,7 +17,7 @@ import type { FeedPace } from './feed.ts';
 import type { GrowthSignal } from './growth.ts';
 import type { Keyring } from './keys.ts';
 import { problem } from './problems.ts';
-import type { ApiEnv, Manage, RouteParts } from './route.ts';
+import type { ApiEnv, Manage, Route, RouteParts } from './route.ts';
 import { routes } from './routes/all.ts';
 import type { Slots } from './slots.ts';
 
@@ -83,6 +84,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   const parts: RouteParts = {
     feed: {
       ...{ table, log, regions, growth, now },
+      feed: createCellFeed(table, now),
       pace: {
         recheckMs: growth ? HINTED_RECHECK_MS : RECHECK_MS,
         heartbeatMs: HEARTBEAT_MS,
@@ -167,7 +169,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   app.use('/v1/*', requireKey(deps.keyring));
   app.use(
     methodNotAllowed({
-      app,
+      app: everyRoute(),
       onMethodNotAllowed: (c, methods) =>
         problem(c, 'method-not-allowed', {
           detail: `Allowed here: ${methods.join(', ')}.`,
@@ -178,9 +180,20 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   for (const route of served) if (!open.includes(route)) mount(route);
   return app;
 
-  function mount({ spec, handler }: (typeof routes)[number]): void {
-    app.on(spec.method.toUpperCase(), spec.path.replace(/\{(\w+)\}/g, ':$1'), handler(parts));
+  function mount(route: Route): void {
+    app.on(route.spec.method.toUpperCase(), patternOf(route), route.handler(parts));
   }
+}
+
+/** All that is served anywhere: what only changes things knows as well what can be read, and says so in `Allow`. */
+function everyRoute(): Hono<ApiEnv> {
+  const app = new Hono<ApiEnv>();
+  for (const route of routes) app.on(route.spec.method.toUpperCase(), patternOf(route), (c) => c.notFound());
+  return app;
+}
+
+function patternOf({ spec }: Route): string {
+  return spec.path.replace(/\{(\w+)\}/g, ':$1');
 }
 
 /** Routes that need what is absent are not served. */

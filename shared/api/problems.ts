@@ -1,6 +1,6 @@
 /** Answers that are not what was asked for: problem details (RFC 9457), every kind in one place. */
 import type { Context } from 'hono';
-import type { Refusal } from '../sinks/endpoints.ts';
+import type { Refusal } from '../managed.ts';
 import type { ApiEnv } from './route.ts';
 
 /** Every kind: its status, its title, and what the documents say of it. */
@@ -93,6 +93,17 @@ export const problems = {
     status: 429,
     title: 'Too many streams and long polls wait with this key',
     meaning: 'Come back when one has ended, after `Retry-After` seconds.',
+  },
+  'too-many-requests': {
+    status: 429,
+    title: 'Too many requests at once',
+    meaning: 'Of an API on AWS, before the request is looked at: wait `Retry-After` seconds.',
+  },
+  'turned-away': {
+    status: 403,
+    title: 'The request was not let through',
+    meaning:
+      'Of an API on AWS, before the request is looked at: by its firewall, or because it is malformed.',
   },
   internal: {
     status: 500,

@@ -9,11 +9,12 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { Context, Handler } from 'hono';
 import * as z from 'zod';
 import { pathText, sentenceOf } from '../checks.ts';
+import type { Expectation } from '../managed.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
-import type { Expectation } from '../sinks/endpoints.ts';
+import type { FeedDeps } from './feed.ts';
 import { fingerprintOf, type Idempotency, IdempotencyKey, type Making } from './idempotency.ts';
 import { type Caller, type Role, roleAllows } from './keys.ts';
-import type { MergedDeps } from './merged-feed.ts';
+import type { CellFeedDeps } from './merged-feed.ts';
 import { type ProblemKind, problem } from './problems.ts';
 import type { Slots } from './slots.ts';
 
@@ -58,7 +59,7 @@ export interface Manage {
 /** What routes serve from. */
 export interface RouteParts {
   /** Table, log, regions, clock; and how feeds and streams go. */
-  readonly feed: MergedDeps;
+  readonly feed: FeedDeps & CellFeedDeps;
   /** What became of deliveries. */
   readonly deliveries: DeliveryLog;
   /** What streams and waiting long polls hold while they last. Absent: as many as come may wait. */

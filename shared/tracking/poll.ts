@@ -166,6 +166,8 @@ async function begin(
   const status = toStatus(statusItem);
   if (account.paused) return 'The account is paused.';
   if (status.state === 'identity_mismatch') return 'The account waits for an operator.';
+  // A pause that came between the two reads is seen in the second: a poll with this fence would undo it.
+  if (statusItem.duePk === undefined) return 'The account is paused.';
   if (dueAt !== undefined && (status.nextPollAt ?? 0) > Math.max(dueAt, startedAt)) {
     return 'The account was polled since it was asked for.';
   }

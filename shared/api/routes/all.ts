@@ -4,6 +4,7 @@ import { accountRoutes } from './accounts.ts';
 import { eventRoutes } from './events.ts';
 import { jobRoutes } from './jobs.ts';
 import { keyRoutes } from './keys.ts';
+import { regionRoutes } from './regions.ts';
 import { serviceRoutes } from './service.ts';
 
 export const routes: readonly Route[] = [
@@ -12,4 +13,5 @@ export const routes: readonly Route[] = [
   ...jobRoutes,
   ...eventRoutes,
   ...keyRoutes,
+  ...regionRoutes,
 ];
