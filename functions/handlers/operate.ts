@@ -4,6 +4,16 @@
  * Only faults (the table does not answer) are thrown, so that an error of the function is one that somebody has to look at.
  */
 import * as z from 'zod';
+import {
+  createKey,
+  type KeyRecord,
+  keyId,
+  listKeys,
+  MAX_KEYS,
+  NewKey,
+  OPERATOR,
+  revokeKey,
+} from '../../shared/api/keys.ts';
 import { id, sentenceOf } from '../../shared/checks.ts';
 import type { Refusal } from '../../shared/managed.ts';
 import {
@@ -115,6 +125,14 @@ const Command = z.discriminatedUnion(
     z.strictObject({ do: z.literal('endpoints.enable'), endpoint }),
     z.strictObject({ do: z.literal('endpoints.ping'), endpoint }),
     z.strictObject({ do: z.literal('endpoints.delete'), endpoint }),
+    // The first key of a cell is made here: without one nobody can ask the API for another.
+    z.strictObject({
+      do: z.literal('keys.create'),
+      ...NewKey.shape,
+      role: NewKey.shape.role.default('admin'),
+    }),
+    z.strictObject({ do: z.literal('keys.list') }),
+    z.strictObject({ do: z.literal('keys.revoke'), key: keyId }),
     z.strictObject({ do: z.literal('logs.renew') }),
   ],
   {
@@ -211,6 +229,18 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
       return deleteEndpoint(deps, region, command.endpoint).then((outcome) =>
         outcome.kind === 'deleted' ? { deleted: command.endpoint } : notDone(outcome),
       );
+    case 'keys.create': {
+      const { do: _, ...input } = command;
+      return createKey(deps, input, OPERATOR).then((outcome) =>
+        outcome.kind === 'created' ? { key: outcome.key, secret: outcome.secret } : notDone(outcome),
+      );
+    }
+    case 'keys.list':
+      return listKeys(deps, { limit: MAX_KEYS }, OPERATOR).then(({ keys }) => ({ keys }));
+    case 'keys.revoke':
+      return revokeKey(deps, command.key, OPERATOR).then((outcome) =>
+        outcome.kind === 'revoked' ? { revoked: command.key } : notDone(outcome),
+      );
     case 'logs.renew':
       if (deps.isRestored) return renewLogs(deps, region).then((outcome) => ({ logs: outcome }));
       return fail(
@@ -296,9 +326,11 @@ function instant(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 
-/** The id of what a command was about: a new endpoint's is in the answer, for it may have been generated. */
+/** The id of what a command was about: a new one's is in the answer, for it may have been generated. */
 function aboutWhat(command: Command, answer: Answer): string | null {
   if ('account' in command) return command.account;
   if ('endpoint' in command && typeof command.endpoint === 'string') return command.endpoint;
-  return (answer.endpoint as Endpoint | undefined)?.id ?? null;
+  if (command.do === 'keys.revoke') return command.key;
+  const made = (answer.endpoint ?? answer.key) as Endpoint | KeyRecord | undefined;
+  return made?.id ?? null;
 }
