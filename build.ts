@@ -7,11 +7,15 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BuildOptions, build } from 'esbuild';
+import { writeDocuments } from './documents.ts';
 import { typesOfEvents } from './shared/events/typescript.ts';
 
 const [folder] = process.argv.slice(2);
 const out = folder ?? 'dist';
-if (folder === undefined) writeFileSync('receive/events.ts', typesOfEvents());
+if (folder === undefined) {
+  writeFileSync('receive/events.ts', typesOfEvents());
+  writeDocuments('docs');
+}
 rmSync(out, { recursive: true, force: true });
 execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json', '--outDir', out], { stdio: 'inherit' });
 

@@ -4,28 +4,41 @@ import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import middy from '@middy/core';
 import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { createAwsSigningSecrets, createSigningReader } from '../shared/sinks/signing-secrets.ts';
-import { createCellLog, createCellTable, createHistoryTable, REQUEST_TIMEOUTS } from './clients.ts';
+import { createAwsAccountSecrets } from '../shared/tracking/credentials.ts';
+import {
+  createCellLog,
+  createCellTable,
+  createHistoryTable,
+  REQUEST_TIMEOUTS,
+  serviceOf,
+} from './clients.ts';
 import { OperateEnv, readEnv } from './env.ts';
 import { createWebhookOpener } from './handlers/drain-sink.ts';
-import { createOperateHandler } from './handlers/operate.ts';
+import { createOperateHandler, MIN_INTERVAL_SECONDS } from './handlers/operate.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(OperateEnv, process.env);
 const table = createCellTable(env);
-const secrets = createAwsSigningSecrets(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
-  stage: env.JOBWIRE_STAGE,
-  keyArn: env.JOBWIRE_KEY_ARN,
-});
+const log = createCellLog(env, table);
+const secretsManager = new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS });
+const keeping = { stage: env.JOBWIRE_STAGE, keyArn: env.JOBWIRE_KEY_ARN, now: Date.now };
+const secrets = createAwsSigningSecrets(secretsManager, keeping);
 const telemetry = createTelemetry('operate', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
 
 /** Invoked with one command: see {@link createOperateHandler}. */
 export const handler = middy(
   createOperateHandler({
-    stage: env.JOBWIRE_STAGE,
     region: env.JOBWIRE_REGION,
+    accounts: {
+      ...{ table, log, now: Date.now, newId: randomUUID },
+      secrets: createAwsAccountSecrets(secretsManager, keeping),
+      regions: [env.JOBWIRE_REGION],
+      services: { [env.JOBWIRE_REGION]: serviceOf(env) },
+      minIntervalSeconds: MIN_INTERVAL_SECONDS,
+    },
     isRestored: env.JOBWIRE_RESTORED_AT !== undefined,
     table,
-    log: createCellLog(env, table),
+    log,
     secrets,
     deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
     // Nothing is kept from one command to the next: a secret that was just changed is the one to sign with.

@@ -130,6 +130,11 @@ export function parseEndpointSecrets(secretRef: string, text: string): EndpointS
   return check(secretRef, readJson(secretRef, text), EndpointSecrets);
 }
 
+/** Reads the text of an account's credentials. Throws {@link SecretError}. */
+export function parseCredentials(secretRef: string, text: string): z.infer<typeof AccountSecret> {
+  return check(secretRef, readJson(secretRef, text), AccountSecret);
+}
+
 /** The same reading, with its answers used again for a while. Those who ask at once share one; failures are not kept. */
 export function remembering<T>(
   read: (name: string) => Promise<T>,

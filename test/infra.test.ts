@@ -30,8 +30,8 @@ import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../infra/cell-stack.ts';
 import { createApp } from '../infra/create-app.ts';
 import { type StageSettings, stages } from '../infra/settings.ts';
-import { createApi, SLOT_GRACE_MS } from '../shared/api/app.ts';
-import { createSlots } from '../shared/api/slots.ts';
+import { createApi } from '../shared/api/app.ts';
+import { createSlots, SLOT_GRACE_MS } from '../shared/api/slots.ts';
 import { createEventLog, type EventLog } from '../shared/log/log.ts';
 import { createDeliveryLog, healthOf } from '../shared/sinks/delivery-log.ts';
 import type { DrainReport } from '../shared/sinks/drain.ts';
@@ -52,7 +52,9 @@ import { type Item, keyOf, type Table, type Value, type Write } from '../shared/
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { readUpstream } from '../shared/tracking/breaker.ts';
 import { tableTokenCache } from '../shared/tracking/connect.ts';
+import { pageAccounts } from '../shared/tracking/managed-accounts.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
+import { apiParts } from './support/api.ts';
 import { synthesize } from './support/cells.ts';
 import { createDeliveryRig, delivered, moved } from './support/delivery.ts';
 import { createOperator, SECRET } from './support/operator.ts';
@@ -353,7 +355,8 @@ describe('HTTP API', () => {
 
   test('a GET of each route of the app gets to the function that can answer it, however API Gateway looks for it', () => {
     const app = createApi({
-      ...{ table: createMemoryTable(), log: {} as EventLog, regions: [], apiKey: 'key', now: Date.now },
+      ...{ table: createMemoryTable(), log: {} as EventLog, regions: [], now: Date.now },
+      ...apiParts(createMemoryTable(), 'the-key-of-this-test'),
     });
     const paths = new Set(app.routes.map(({ path }) => path).filter((path) => !path.includes('*')));
     expect(paths.size).toBeGreaterThan(8);
@@ -623,7 +626,7 @@ describe('permissions', () => {
     const apiStart = performance.now();
     // Streams end by the clock, so it has to run.
     const ticking = () => now() + performance.now() - apiStart;
-    const shared = { regions: ['us'], apiKey: 'the-key-of-this-test', now: ticking };
+    const shared = { regions: ['us'], ...apiParts(memory, 'the-key-of-this-test'), now: ticking };
     const live = guarded('live', memory);
     let agedMs = 0;
     const liveLog = createEventLog(live, {
@@ -770,7 +773,9 @@ describe('permissions', () => {
       await done({ do: 'accounts.confirm', account });
     }
     await done({ do: 'accounts.add', account: 'acme', secretRef: SECRET });
-    for (const verb of ['pause', 'resume', 'status']) await done({ do: `accounts.${verb}`, account: 'acme' });
+    for (const verb of ['pause', 'resume', 'status', 'test']) {
+      await done({ do: `accounts.${verb}`, account: 'acme' });
+    }
     await done({ do: 'accounts.list' });
 
     const start = { at: new Date(clock.now).toISOString() };
@@ -789,6 +794,25 @@ describe('permissions', () => {
       restoredAt: clock.now + 1000,
     });
     expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 17, unchanged: 0 } });
+
+    await done({ do: 'endpoints.add', endpoint: { id: 'erp', url: 'https://erp.example.com/' } });
+    await pageAccounts(restored.accounts, { status: true });
+    for (let n = 0; n < 16; n += 1) {
+      const ref = { region: 'us', account: n === 0 ? 'acme' : `acme-${n}` };
+      for (const key of [
+        keys.snapshot(ref, 1),
+        keys.group(ref, 'g'),
+        keys.parked('us', 'erp', ref.account, '1', 1),
+      ]) {
+        await memory.write({ put: { ...key } });
+      }
+      await memory.write({ put: { ...keys.dead('us', 'erp', ref.account, 1) } });
+      await done({ do: 'accounts.delete', account: ref.account });
+    }
+    const later = await createOperator({ table, now: () => clock.now + 3_600_000 });
+    expect(await later.tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET })).toMatchObject({
+      account: { id: 'acme' },
+    });
     expect([table.unused(), history.unused()]).toEqual([[], []]);
     const writes = [{ delete: keys.snapshot({ region: 'us', account: 'acme' }, 1) }];
     await expect(log.append({ region: 'us', account: 'acme' }, [], writes)).rejects.toThrow(/may not/);

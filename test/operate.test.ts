@@ -25,7 +25,17 @@ async function dueAt({ table }: Operator, instant: string): Promise<string[]> {
 test('a cell without anything is told of its first account: it is due at once, with logs of a new epoch', async () => {
   const operator = await createOperator();
   expect(await operator.tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET })).toEqual({
-    account: { ...ACME, secretRef: SECRET, pollIntervalSeconds: 120, paused: false },
+    account: {
+      ...{
+        id: 'acme',
+        region: 'us',
+        managed: true,
+        secretRef: SECRET,
+        pollIntervalSeconds: 120,
+        paused: false,
+      },
+      ...{ createdAt: '2026-03-02T08:00:00.000Z', changedAt: '2026-03-02T08:00:00.000Z', revision: 1 },
+    },
   });
   expect(await dueAt(operator, '2026-03-02T08:00:01')).toEqual(['acme']);
   const [head, cell] = [await operator.log.head(ACME), await operator.log.head(cellLog('us'))];
@@ -42,7 +52,9 @@ test('adding an account again changes nothing, with other settings it is refused
   const added = await addAcme(operator);
   const head = await operator.log.head(ACME);
   await operator.tell({ do: 'accounts.pause', account: 'acme' });
-  expect(await addAcme(operator)).toEqual({ account: { ...(added.account as object), paused: true } });
+  expect(await addAcme(operator)).toEqual({
+    account: { ...(added.account as object), paused: true, revision: 2 },
+  });
   expect(await operator.log.head(ACME)).toEqual(head);
   expect(await operator.tell({ do: 'accounts.add', account: 'acme', secretRef: `${SECRET}-2` })).toEqual({
     error: {
@@ -57,7 +69,7 @@ test('an account is changed, paused and resumed; its log stays, and while it is 
   const operator = await createOperator();
   await addAcme(operator);
   const head = await operator.log.head(ACME);
-  const changed = { ...ACME, secretRef: `${SECRET}#a`, pollIntervalSeconds: 300, paused: false };
+  const changed = { id: 'acme', secretRef: `${SECRET}#a`, pollIntervalSeconds: 300, paused: false };
   expect(
     await operator.tell({
       do: 'accounts.change',
@@ -65,8 +77,8 @@ test('an account is changed, paused and resumed; its log stays, and while it is 
       secretRef: `${SECRET}#a`,
       pollIntervalSeconds: 300,
     }),
-  ).toEqual({ account: changed });
-  expect(await operator.tell({ do: 'accounts.pause', account: 'acme' })).toEqual({
+  ).toMatchObject({ account: changed });
+  expect(await operator.tell({ do: 'accounts.pause', account: 'acme' })).toMatchObject({
     account: { ...changed, paused: true },
   });
   expect(await dueAt(operator, '2099')).toEqual([]);
@@ -76,7 +88,7 @@ test('an account is changed, paused and resumed; its log stays, and while it is 
   });
   await operator.tell({ do: 'accounts.resume', account: 'acme' });
   expect(await dueAt(operator, '2099')).toEqual(['acme']);
-  expect(await operator.tell({ do: 'accounts.list' })).toEqual({ accounts: [changed] });
+  expect(await operator.tell({ do: 'accounts.list' })).toMatchObject({ accounts: [changed] });
   expect(await operator.log.head(ACME)).toEqual(head);
 });
 
@@ -197,16 +209,52 @@ test.each(REFUSED)('%s is answered in one sentence that names the field', async 
   expect(reports).toMatchObject([{ outcome: 'refused' }]);
 });
 
-test.each(['accounts.change', 'accounts.status', 'accounts.pause', 'accounts.resume', 'accounts.confirm'])(
-  '%s of an account that is not there says so',
-  async (command) => {
-    const { tell, reports } = await createOperator();
-    expect(await tell({ do: command, account: 'nobody' })).toEqual({
-      error: { kind: 'unknown', message: 'There is no account "nobody".' },
-    });
-    expect(reports).toEqual([{ command, about: 'nobody', outcome: 'unknown' }]);
-  },
-);
+test('an account is deleted with its data, and its credentials are tried out before and not after', async () => {
+  const operator = await createOperator();
+  await addAcme(operator);
+  expect(await operator.tell({ do: 'accounts.test', account: 'acme' })).toMatchObject({
+    ok: false,
+    account: 'acme',
+    steps: [{ step: 'token', ok: false }],
+  });
+  expect(await operator.tell({ do: 'accounts.delete', account: 'acme' })).toEqual({
+    deleted: 'acme',
+    complete: true,
+  });
+  expect(await operator.log.head(ACME)).toBeUndefined();
+  expect(await operator.tell({ do: 'accounts.list' })).toEqual({ accounts: [] });
+  expect(await operator.tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET })).toEqual({
+    error: {
+      kind: 'conflict',
+      message:
+        'id must be new, and "acme" was deleted just now: this id is free again at 2026-03-02T08:06:00.000Z.',
+    },
+  });
+});
+
+test.each([
+  'accounts.test',
+  'accounts.delete',
+  'accounts.status',
+  'accounts.pause',
+  'accounts.resume',
+  'accounts.confirm',
+])('%s of an account that is not there says so', async (command) => {
+  const { tell, reports } = await createOperator();
+  expect(await tell({ do: command, account: 'nobody' })).toEqual({
+    error: { kind: 'unknown', message: 'There is no account "nobody".' },
+  });
+  expect(reports).toEqual([{ command, about: 'nobody', outcome: 'unknown' }]);
+});
+
+test('a change of an account that is not there says so, and one that changes nothing is refused', async () => {
+  const { tell } = await createOperator();
+  const change = { do: 'accounts.change', account: 'nobody' };
+  expect(await tell(change)).toMatchObject({ error: { kind: 'refused' } });
+  expect(await tell({ ...change, pollIntervalSeconds: 60 })).toEqual({
+    error: { kind: 'unknown', message: 'There is no account "nobody".' },
+  });
+});
 
 test('logs are renewed after a restore that the settings name, and never otherwise', async () => {
   const operator = await createOperator();

@@ -57,6 +57,9 @@ const T2 = { trackingNumber: 'T2', trackingLink: 'https://parcels.example/T2' };
 /** More than the 15 minutes that a confirmation takes. */
 const CONFIRMED = 17;
 
+/** What is kept of a job about which nothing matters. */
+const UNTOLD = { print: 0, kind: { status: null, dispatched: false, dateDue: null } };
+
 describe('the crawl', () => {
   test('reads page 1 first and the others four at a time, a hundred jobs each, unfiltered (rule 1)', async () => {
     const rig = await baselined(1150);
@@ -105,7 +108,7 @@ describe('the crawl', () => {
         return { body, askedAt: 0, answeredAt: 0 };
       },
     } as unknown as OrderingClient;
-    expect((await crawl(client, { now: () => 0, notice: () => ({ print: 0 }) })).complete).toBe(false);
+    expect((await crawl(client, { now: () => 0, notice: () => UNTOLD })).complete).toBe(false);
     expect(asked).toBeLessThanOrEqual(501);
   });
 
@@ -559,7 +562,7 @@ describe('an entry of the list that can’t be read (rule 2)', () => {
       } as unknown as OrderingClient;
       const seen = await crawl(client, {
         now: () => 0,
-        notice: () => ({ print: 0 }),
+        notice: () => UNTOLD,
         ...(signal ? { signal } : {}),
       });
       const { complete, unread, observations, pages } = seen;

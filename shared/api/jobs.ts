@@ -1,11 +1,13 @@
 /** An account's jobs as they are known: pages through the snapshots, and one job with what its own record says. */
 import * as z from 'zod';
-import type { JobSummary } from '../events/catalogue.ts';
+import { JobSummary } from '../events/catalogue.ts';
 import { type EventLog, parseCursor } from '../log/log.ts';
 import {
   type AccountRef,
   type JobRange,
   jobsDueBefore,
+  jobsDueOn,
+  jobsInGroup,
   jobsWithOrderNumber,
   jobsWithStatus,
   keys,
@@ -15,37 +17,83 @@ import {
 import type { Item, Table } from '../table/table.ts';
 import { toStatus } from '../tracking/accounts.ts';
 import { sinceListed } from '../tracking/diff.ts';
-import type { Phase } from '../tracking/job-index.ts';
+import { readInstants } from '../tracking/instants.ts';
 import { type Ending, type Snapshot, summarize, toSnapshot } from '../tracking/snapshot.ts';
 import { cursorOf, type Gone, locate } from './feed.ts';
 
+/** Where a job stands, as far as anybody asks. */
+const PHASES = ['listed', 'departed', 'settling'] as const;
+const instantText = z.iso.datetime();
+
 /** A job in a list. Instants are ISO texts. */
-export interface JobEntry extends JobSummary {
-  /** `listed`: among the active jobs; `departed`: missing, why is not known yet; `settling`: left, looked at for some days. */
-  readonly phase: Phase;
-  /** What became of it, once that was announced. */
-  readonly ended: Ending | null;
-  /** The last time known at which it was in the list of active jobs. */
-  readonly listedThrough: string | null;
-}
+export const JobEntry = z
+  .object({
+    ...JobSummary.shape,
+    phase: z
+      .enum(PHASES)
+      .describe(
+        '`listed`: among the active jobs; `departed`: missing, why is not known yet; `settling`: left, looked at for some days.',
+      ),
+    ended: z
+      .enum(['closed', 'cancelled', 'unavailable'] satisfies Ending[])
+      .nullable()
+      .describe('What became of it, once that was announced.'),
+    listedThrough: instantText
+      .nullable()
+      .describe('The last time known at which it was in the list of active jobs.'),
+  })
+  .meta({ id: 'JobEntry', description: 'A job as it is known.' });
+export type JobEntry = z.infer<typeof JobEntry>;
 
 /** A job on its own. What only its own record shows is null as long as that was not read. */
-export interface JobRecord extends JobEntry {
-  /** When its own record was last read. */
-  readonly detailAt: string | null;
-  readonly lines: readonly { readonly jobLineId: number; readonly status: string | null }[] | null;
-  readonly invoiceNumber: string | null;
-  /** IANA name of the zone of the location that makes it. */
-  readonly timezone: string | null;
-}
+export const JobRecord = z
+  .object({
+    ...JobEntry.shape,
+    detailAt: instantText.nullable().describe('When its own record was last read.'),
+    lines: z
+      .array(z.object({ jobLineId: z.int(), status: z.string().nullable() }))
+      .nullable()
+      .describe('Its lines, as its own record shows them.'),
+    invoiceNumber: z.string().nullable(),
+    timezone: z.string().nullable().describe('IANA name of the zone of the location that makes it.'),
+  })
+  .meta({ id: 'JobRecord', description: 'A job as it is known, with what its own record shows.' });
+export type JobRecord = z.infer<typeof JobRecord>;
+
+const asOfText = z
+  .string()
+  .describe(
+    'The cursor of the feed from before this was read: whoever follows the feed from here misses nothing. An event after it may already be in what is shown.',
+  );
+
+/** The answer with one job. */
+export const JobAnswer = z
+  .object({ job: JobRecord, asOf: asOfText })
+  .meta({ id: 'JobAnswer', description: 'One job.' });
+
+/** The answer with a page of jobs. */
+export const JobsAnswer = z
+  .object({
+    jobs: z.array(JobEntry).describe('Can be fewer than were asked for, also none, before the last page.'),
+    next: z.string().nullable().describe('The `after` of the next page; null on the last one.'),
+    asOf: asOfText,
+  })
+  .meta({ id: 'JobsAnswer', description: 'A page of jobs.' });
+type JobsAnswer = z.infer<typeof JobsAnswer>;
 
 /** Which jobs of an account: all, or those of one index. */
-export type JobFilter =
-  | { readonly by: 'none' }
-  | { readonly by: 'status'; readonly status: string }
-  | { readonly by: 'orderNumber'; readonly orderNumber: string }
-  /** Open, undispatched jobs due before a day (YYYY-MM-DD). */
-  | { readonly by: 'dueBefore'; readonly day: string };
+export type JobFilter = z.infer<typeof JobFilter>;
+const JobFilter = z.discriminatedUnion('by', [
+  z.strictObject({ by: z.literal('none') }),
+  z.strictObject({ by: z.literal('status'), status: z.string() }),
+  z.strictObject({ by: z.literal('orderNumber'), orderNumber: z.string() }),
+  z.strictObject({ by: z.literal('orderGroup'), orderGroup: z.string() }),
+  // Open, undispatched jobs due before a day (YYYY-MM-DD), or on it.
+  z.strictObject({ by: z.literal('dueBefore'), day: z.string() }),
+  z.strictObject({ by: z.literal('dueOn'), day: z.string() }),
+  // Open jobs that were seen undispatched after their due instant (rule 15).
+  z.strictObject({ by: z.literal('late') }),
+]);
 
 /** Where a list of jobs goes on. */
 export interface JobsCursor {
@@ -56,22 +104,17 @@ export interface JobsCursor {
   readonly behind: string;
 }
 
-/** A page of jobs. */
-export interface JobsPage {
+/**
+ * A page of jobs. `asOf` is the same on all pages: whoever has read them all and follows the feed from there misses
+ * nothing. Taking an event in again is harmless, for events carry the job as it stands.
+ */
+export interface JobsPage extends JobsAnswer {
   readonly kind: 'jobs';
-  readonly jobs: readonly JobEntry[];
-  /** Null on the last page. */
-  readonly next: string | null;
-  /**
-   * The log's cursor from before the first page was read, the same on all pages: whoever has read them all and follows
-   * the feed from here misses nothing. An event after it may already be in a job as shown; taking it in again is harmless,
-   * for events carry the job as it stands.
-   */
-  readonly asOf: string;
 }
 
 /** A page is cut (after its first job) before its snapshots grow over this. */
 const PAGE_BYTES = 4_000_000;
+const DAY_MS = 86_400_000;
 
 /**
  * A page of an account's jobs: by job number, or in the order of the filter's index. Index entries can lag behind, so a
@@ -89,9 +132,10 @@ export async function listJobs(
   if (!place || 'kind' in place) return place;
   const asOf = cursorOf(place);
   const status = await deps.table.get(keys.status(ref));
-  const lastGood = status ? toStatus(status).lastGoodCrawlStartedAt : null;
+  const { lastGoodCrawlStartedAt: lastGood = null, lastPollAt = null } = status ? toStatus(status) : {};
 
-  const found = await readPlaces(deps.table, ref, filter, cursor?.behind, limit);
+  const range = rangeOf(ref, filter, Math.max(lastGood ?? 0, lastPollAt ?? 0));
+  const found = await readPlaces(deps.table, ref, range, cursor?.behind, limit);
   const jobs: JobEntry[] = [];
   let bytes = 0;
   let last: string | undefined;
@@ -101,7 +145,7 @@ export async function listJobs(
     last = behind;
     if (!item) continue;
     const snapshot = toSnapshot(item);
-    if (bearsOut(snapshot, filter)) jobs.push(toEntry(snapshot, lastGood));
+    if (bearsOut(snapshot, filter, lastGood)) jobs.push(toEntry(snapshot, lastGood));
   }
   const more = found.length === limit || last !== found.at(-1)?.behind;
   const next = more && last !== undefined ? encodeJobsCursor({ asOf, filter, behind: last }) : null;
@@ -113,7 +157,7 @@ export async function readJob(
   deps: { readonly table: Table; readonly log: EventLog },
   ref: AccountRef,
   jobNumber: number,
-): Promise<{ readonly job: JobRecord; readonly asOf: string } | undefined> {
+): Promise<z.infer<typeof JobAnswer> | undefined> {
   const place = await locate(deps.log, ref, undefined, 'head');
   if (!place || 'kind' in place) return undefined;
   const status = await deps.table.get(keys.status(ref));
@@ -124,7 +168,7 @@ export async function readJob(
   const job = {
     ...toEntry(snapshot, status ? toStatus(status).lastGoodCrawlStartedAt : null),
     detailAt: detail ? instant(snapshot.detailAt) : null,
-    lines: detail?.lines ?? null,
+    lines: detail?.lines.map((line) => ({ ...line })) ?? null,
     invoiceNumber: detail?.invoiceNumber ?? null,
     timezone: detail?.timezone ?? null,
   };
@@ -148,12 +192,7 @@ function encodeJobsCursor(cursor: JobsCursor): string {
 // Whoever makes one up gets no further than to another place of the same list: the partition is never in it.
 const JobsCursorText = z.strictObject({
   asOf: z.string().refine((text) => parseCursor(text)?.epoch !== undefined),
-  filter: z.discriminatedUnion('by', [
-    z.strictObject({ by: z.literal('none') }),
-    z.strictObject({ by: z.literal('status'), status: z.string() }),
-    z.strictObject({ by: z.literal('orderNumber'), orderNumber: z.string() }),
-    z.strictObject({ by: z.literal('dueBefore'), day: z.string() }),
-  ]),
+  filter: JobFilter,
   // DynamoDB takes no empty key, and none over 1,024 bytes.
   behind: z.string().min(1).max(300),
 });
@@ -162,16 +201,15 @@ const JobsCursorText = z.strictObject({
 async function readPlaces(
   table: Table,
   ref: AccountRef,
-  filter: JobFilter,
+  range: JobRange | undefined,
   behind: string | undefined,
   limit: number,
 ): Promise<{ behind: string; item: Item | undefined }[]> {
   const after = behind === undefined ? {} : { after: behind };
-  if (filter.by === 'none') {
+  if (!range) {
     const items = await table.query({ pk: snapshotPk(ref), ...after, limit });
     return items.map((item) => ({ behind: item.sk, item }));
   }
-  const range = rangeOf(ref, filter);
   const entries = await table.query({ ...range, ...after, limit });
   const items = await table.getMany(entries.map(({ pk, sk }) => ({ pk, sk })));
   const byKey = new Map(items.map((item) => [`${item.pk}\n${item.sk}`, item]));
@@ -181,18 +219,28 @@ async function readPlaces(
   }));
 }
 
-function rangeOf(ref: AccountRef, filter: Exclude<JobFilter, { by: 'none' }>): JobRange {
+/** Where the jobs of a filter stand, and maybe others; `seenAt` (epoch ms): no job was seen much later than that. */
+function rangeOf(ref: AccountRef, filter: JobFilter, seenAt: number): JobRange | undefined {
   switch (filter.by) {
+    case 'none':
+      return undefined;
     case 'status':
       return jobsWithStatus(ref, filter.status);
     case 'orderNumber':
       return jobsWithOrderNumber(ref, filter.orderNumber);
     case 'dueBefore':
       return jobsDueBefore(ref, filter.day);
+    case 'dueOn':
+      return jobsDueOn(ref, filter.day);
+    case 'late':
+      // A day begins at most 14 hours before it does in UTC; a poll that was cut off may have seen later than it says.
+      return jobsDueBefore(ref, new Date(seenAt + 2 * DAY_MS).toISOString().slice(0, 10));
+    case 'orderGroup':
+      return jobsInGroup(ref, filter.orderGroup);
   }
 }
 
-function bearsOut(snapshot: Snapshot, filter: JobFilter): boolean {
+function bearsOut(snapshot: Snapshot, filter: JobFilter, lastGood: number | null): boolean {
   const job = summarize(snapshot);
   switch (filter.by) {
     case 'none':
@@ -201,28 +249,43 @@ function bearsOut(snapshot: Snapshot, filter: JobFilter): boolean {
       return job.status === filter.status;
     case 'orderNumber':
       return job.orderNumber === filter.orderNumber;
+    case 'orderGroup':
+      return job.orderGroup === filter.orderGroup;
     case 'dueBefore':
-      return (
-        snapshot.ended === null &&
-        snapshot.settling === null &&
-        job.dateOut === null &&
-        job.dateDue !== null &&
-        job.dateDue < filter.day
-      );
+      return isAwaited(snapshot, job) && job.dateDue !== null && job.dateDue < filter.day;
+    case 'dueOn':
+      return isAwaited(snapshot, job) && job.dateDue?.slice(0, 10) === filter.day;
+    case 'late':
+      return isAwaited(snapshot, job) && isLate(snapshot, job, lastGood);
   }
 }
 
-function toEntry(snapshot: Snapshot, lastGoodCrawlStartedAt: number | null): JobEntry {
-  const known = { lastGoodCrawlStartedAt, baselineStartedAt: null };
+/** Whether a job is open and not dispatched. */
+function isAwaited({ ended, settling }: Snapshot, job: JobSummary): boolean {
+  return ended === null && settling === null && job.dateOut === null;
+}
+
+/** Whether a job was seen in the list after its due instant, read as rule 15 has it. */
+function isLate(snapshot: Snapshot, { dateDue }: JobSummary, lastGood: number | null): boolean {
+  if (dateDue === null || snapshot.list === null) return false;
+  const due = readInstants(dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
+  return due !== undefined && lastSeenListed(snapshot, lastGood) > due.latest;
+}
+
+function lastSeenListed(snapshot: Snapshot, lastGoodCrawlStartedAt: number | null): number {
+  return sinceListed(snapshot, { lastGoodCrawlStartedAt });
+}
+
+function toEntry(snapshot: Snapshot, lastGood: number | null): JobEntry {
   return {
     ...summarize(snapshot),
     phase: phaseOf(snapshot),
     ended: snapshot.ended,
-    listedThrough: snapshot.list === null ? null : instant(sinceListed(snapshot, known)),
+    listedThrough: snapshot.list === null ? null : instant(lastSeenListed(snapshot, lastGood)),
   };
 }
 
-function phaseOf(snapshot: Snapshot): Phase {
+function phaseOf(snapshot: Snapshot): JobEntry['phase'] {
   if (snapshot.departure !== null) return 'departed';
   return snapshot.settling === null && snapshot.ended === null ? 'listed' : 'settling';
 }

@@ -295,6 +295,7 @@ export type EventData<T extends EventType> = z.infer<(typeof catalogue)[T]['data
 export const eventTypes = Object.keys(catalogue) as EventType[];
 
 /** The job as events show it. */
+export const JobSummary = job;
 export type JobSummary = z.infer<typeof job>;
 /** One parcel. */
 export type TrackingEntry = z.infer<typeof trackingEntry>;

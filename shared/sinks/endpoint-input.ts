@@ -1,6 +1,6 @@
 /** What may be asked of an endpoint. Pure; every refusal is one sentence that names the field and says what would be right. */
 import * as z from 'zod';
-import { endpointId, id, sentenceOf, typePatterns, webhookSecret } from '../checks.ts';
+import { endpointId, id, typePatterns, webhookSecret } from '../checks.ts';
 import { catalogue } from '../events/catalogue.ts';
 import { refuseUrl } from './outbound.ts';
 import { cursorsByAccount, instant } from './positions.ts';
@@ -167,18 +167,6 @@ export const NewReplay = z.strictObject({
     .optional(),
   filter: z.strictObject(filterFields, 'must be a filter').partial().optional(),
 });
-
-/** The input as checked, or why it is refused: one sentence. */
-export type Checked<T> =
-  | { readonly kind: 'checked'; readonly value: T }
-  | { readonly kind: 'refused'; readonly reason: string };
-
-/** Checks an input of any shape. Values are not quoted, for they may be secrets. */
-export function checkInput<T>(shape: z.ZodType<T>, raw: unknown): Checked<T> {
-  const result = shape.safeParse(raw, { reportInput: true });
-  if (result.success) return { kind: 'checked', value: result.data };
-  return { kind: 'refused', reason: `${sentenceOf(result.error.issues[0], 'The request')}.` };
-}
 
 /** Why a URL can't be an endpoint's: one sentence. */
 export function refuseEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {

@@ -14,8 +14,17 @@
  */
 import pLimit from 'p-limit';
 import type * as z from 'zod';
+import { checkInput } from '../checks.ts';
 import type { EventType } from '../events/catalogue.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
+import {
+  beingWorkedOn,
+  type Expectation,
+  type Refusal,
+  revisionOf,
+  revisionStill,
+  whileLocked,
+} from '../managed.ts';
 import {
   CELL_LOG,
   cellLog,
@@ -29,10 +38,10 @@ import {
   replayPk,
   sinkPk,
 } from '../table/schema.ts';
-import type { Clause, Item, Table, Value } from '../table/table.ts';
+import type { Item, Table, Value } from '../table/table.ts';
 import { listAccounts } from '../tracking/accounts.ts';
 import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
-import { checkInput, EndpointChange, NewEndpoint, Rotation, refuseEndpointUrl } from './endpoint-input.ts';
+import { EndpointChange, NewEndpoint, Rotation, refuseEndpointUrl } from './endpoint-input.ts';
 import { enabled, healthAttributes, toHealth } from './health.ts';
 import { findPlace, type Place, type Placed } from './positions.ts';
 import {
@@ -76,29 +85,9 @@ export interface Endpoint extends EventFilter {
   readonly changedAt: number | null;
 }
 
-/** Why something was not done, in one sentence. */
-export type Refusal = {
-  readonly kind: /** What was asked for can't be. */
-    | 'refused'
-    /** There is no such thing. */
-    | 'unknown'
-    /** It stands otherwise than was assumed, or somebody else is at work on it. */
-    | 'conflict';
-  readonly reason: string;
-};
-
-/** For changes on the condition that nothing was changed since. */
-export interface Expectation {
-  readonly revision?: number;
-}
-
 /** Accounts of one region that an endpoint that follows all of them is prepared for; others begin with their first event. */
 const MAX_ACCOUNTS = 10_000;
 const WRITES_AT_ONCE = 16;
-/** How long making, changing or deleting may take before somebody else may try. */
-const LOCK_MS = 120_000;
-/** How long it is remembered which leases an endpoint had that is gone. */
-const LOCK_TTL_MS = 86_400_000;
 /** How often a change is decided anew because somebody else came in between. */
 const ATTEMPTS = 5;
 
@@ -181,7 +170,9 @@ export async function changeEndpoint(
     const before = toSink(item);
     const fields = mergedFields(item, change);
     const record = { ...toRecord(region, id, fields), paused: before.paused };
-    const refusal = await refuseRecord(deps, record);
+    // Of those it follows already, some may have been deleted since.
+    const named = record.accounts.filter((account) => !before.accounts.includes(account));
+    const refusal = await refuseRecord(deps, record, named);
     if (refusal) return refusal;
     const added = (await followed(deps, record)).filter((account) => !follows(before, account));
     if (start !== undefined && added.length === 0) {
@@ -439,18 +430,16 @@ function newEndpointId({ newId }: EndpointDeps): string {
 }
 
 const isManaged = (item: Item): boolean => item.createdAt !== undefined;
-const revisionOf = (item: Item): number => Number(item.revision ?? 0);
-
-/** Nobody has changed it since it was read. */
-function revisionStill(item: Item): Clause {
-  return item.revision === undefined ? ['revision', 'absent'] : ['revision', '=', revisionOf(item)];
-}
 
 /** What the shape of the input can't tell. */
-async function refuseRecord(deps: EndpointDeps, record: SinkRecord): Promise<Refusal | undefined> {
+async function refuseRecord(
+  deps: EndpointDeps,
+  record: SinkRecord,
+  named = record.accounts,
+): Promise<Refusal | undefined> {
   const url = refuseEndpointUrl(record.target, deps.allowPrivateNetworks);
   if (url) return { kind: 'refused', reason: url };
-  return refuseAccounts(deps.table, record.region, record.accounts, 'accounts');
+  return refuseAccounts(deps.table, record.region, named, 'accounts');
 }
 
 /** Why the accounts can't be followed: the first that is not known, by its name. */
@@ -619,31 +608,15 @@ interface Lock {
 }
 
 /** Does something with an endpoint that nobody else may do at the same time. */
-export async function withLock<T>(
-  { table, newId, now }: Pick<EndpointDeps, 'table' | 'newId' | 'now'>,
+export function withLock<T>(
+  deps: Pick<EndpointDeps, 'table' | 'newId' | 'now'>,
   region: string,
   id: string,
   work: (lock: Lock) => Promise<T>,
 ): Promise<T | Refusal> {
-  const key = keys.endpointLock(region, id);
-  const owner = newId();
-  const at = now();
-  const taken = await table.write({
-    update: key,
-    // It stays until it is given back, so that what was cut off can be found.
-    set: { owner, until: at + LOCK_MS, ttl: undefined },
-    when: [['until', 'absent or <=', at]],
-  });
-  if (!taken.done && taken.item?.owner !== owner) return beingWorkedOn(id);
-  try {
-    return await work({ owner, fence: Number(taken.item?.fence ?? 0) });
-  } finally {
-    // One that can't be given back ends by itself.
-    const ttl = Math.ceil((now() + LOCK_TTL_MS) / 1000);
-    await table
-      .write({ update: key, set: { owner: undefined, until: undefined, ttl }, when: [['owner', '=', owner]] })
-      .catch(() => undefined);
-  }
+  return whileLocked(deps, keys.endpointLock(region, id), id, ({ owner, item }) =>
+    work({ owner, fence: Number(item?.fence ?? 0) }),
+  );
 }
 
 const unknownEndpoint = (id: string): Refusal => ({
@@ -657,8 +630,4 @@ const taken = (id: string): Refusal => ({
 const changedMeanwhile = (id: string): Refusal => ({
   kind: 'conflict',
   reason: `The endpoint "${id}" was changed meanwhile; read it again.`,
-});
-const beingWorkedOn = (id: string): Refusal => ({
-  kind: 'conflict',
-  reason: `Somebody else is at work on "${id}" at this moment; try again in two minutes at the latest.`,
 });

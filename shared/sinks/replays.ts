@@ -10,13 +10,15 @@
  */
 import pLimit from 'p-limit';
 import type * as z from 'zod';
+import { checkInput } from '../checks.ts';
 import type { EventLog } from '../log/log.ts';
 import { formatCursor } from '../log/log.ts';
+import type { Refusal } from '../managed.ts';
 import { drainDue, keys, replayPk } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
-import { checkInput, NewReplay } from './endpoint-input.ts';
-import { followed, type Refusal, withLock } from './endpoints.ts';
+import { NewReplay } from './endpoint-input.ts';
+import { followed, withLock } from './endpoints.ts';
 import { findPlace } from './positions.ts';
 import { type EventFilter, follows, type SinkRecord, toSink } from './sink.ts';
 

@@ -37,6 +37,11 @@ export const stateSchema = {
     jobsByDue: { partitionKey: 'openPk', sortKey: 'openSk', holds: 'keys' },
     /** Jobs of an account by order number. */
     jobsByOrder: { partitionKey: 'orderPk', sortKey: 'orderSk', holds: 'keys' },
+    /**
+     * What belongs to something: events to a job (`JOB#region#account#job`), jobs to an order group (`GROUP#region#account#name`).
+     * One index for both, for a stack that is deployed can be given one at a time.
+     */
+    related: { partitionKey: 'relatedPk', sortKey: 'relatedSk', holds: 'keys' },
   },
 } as const satisfies TableSchema;
 
@@ -75,6 +80,22 @@ export function isCell(ref: AccountRef): boolean {
   return ref.account === CELL_LOG;
 }
 
+/**
+ * The account id under which the cell feed stands: references to the events of all accounts and of the cell's own log, in one
+ * sequence. It is also the id of the "sink" whose cursors say how far each log is in it. Neither account nor sink can have it.
+ */
+export const FEED_LOG = '_feed';
+
+/** The cell feed of a region. */
+export function feedLog(region: string): AccountRef {
+  return { region, account: FEED_LOG };
+}
+
+/** Whether no account can have this id. */
+export function isReserved({ account }: AccountRef): boolean {
+  return account === CELL_LOG || account === FEED_LOG;
+}
+
 /** Over how many partitions the index of due polls of one region is spread. */
 export const POLL_SHARDS = 8;
 /** Over how many partitions the due cursors of one sink are spread. */
@@ -88,6 +109,12 @@ export const DELIVERY_SHARDS = 4;
 export const keys = {
   /** All accounts of a region stand in one partition, so that they can be listed. */
   account: (ref: AccountRef): Key => ({ pk: `ACCOUNTS#${ref.region}`, sk: ref.account }),
+  /** Who is at work on an account as a whole: its making, its credentials, its deletion. */
+  accountLock: (ref: AccountRef): Key => ({ pk: accountLockPk(ref.region), sk: ref.account }),
+  /** What is left to do of an account that was deleted. While it is there, the id is not free. */
+  deletion: (ref: AccountRef): Key => ({ pk: deletionPk(ref.region), sk: ref.account }),
+  /** The credentials of an account that was given them, encrypted: where there is no other store for them. */
+  credentials: (ref: AccountRef): Key => ({ pk: `CREDENTIALS#${ref.region}`, sk: ref.account }),
   status: (ref: AccountRef): Key => ({ pk: `STATUS#${path(ref)}`, sk: 'STATUS' }),
   /** A prefix of its own, so that IAM (LeadingKeys) lets only polling read tokens. */
   token: (ref: AccountRef): Key => ({ pk: `TOKEN#${path(ref)}`, sk: 'TOKEN' }),
@@ -108,6 +135,10 @@ export const keys = {
   }),
   snapshot: (ref: AccountRef, jobNumber: number): Key => ({ pk: snapshotPk(ref), sk: pad(jobNumber, 12) }),
   event: (ref: AccountRef, sequence: number): Key => ({ pk: logPk(ref), sk: pad(sequence, 16) }),
+  /** What an account's log said of one day. */
+  rollup: (ref: AccountRef, day: string): Key => ({ pk: rollupPk(ref.region, day), sk: ref.account }),
+  /** What the last complete reading of an account's list showed in all. */
+  openJobs: (ref: AccountRef): Key => ({ pk: openJobsPk(ref.region), sk: ref.account }),
   wake: (ref: AccountRef): Key => ({
     pk: wakePk(ref.region, shardOf(ref.account, WAKE_SHARDS)),
     sk: ref.account,
@@ -132,6 +163,12 @@ export const keys = {
     pk: streamPk(region, keyId),
     sk: pad(slot, 4),
   }),
+  /** An API key: all stand in one partition, so that they can be listed. */
+  apiKey: (id: string): Key => ({ pk: API_KEY_PK, sk: id }),
+  /** When an API key was last used: apart, so that who checks keys need not be able to write them. */
+  apiKeyUse: (id: string): Key => ({ pk: API_KEY_USE_PK, sk: id }),
+  /** What came of a request with an idempotency key; `name` is a hash of that. */
+  idempotent: (keyId: string, name: string): Key => ({ pk: `IDEMPOTENCY#${keyId}`, sk: name }),
   /** A replay to a sink. */
   replay: (region: string, sink: string, replay: string): Key => ({ pk: replayPk(region, sink), sk: replay }),
   /** How far a replay has come in one account's log; beside the live cursors, for it is worked off as they are. */
@@ -158,6 +195,10 @@ export const keys = {
 
 /** Partition of the accounts of a region. */
 export const accountPk = (region: string): string => `ACCOUNTS#${region}`;
+/** Partition of the locks of a region's accounts. */
+export const accountLockPk = (region: string): string => `ACCOUNTLOCKS#${region}`;
+/** Partition of the deletions of a region's accounts. */
+export const deletionPk = (region: string): string => `DELETIONS#${region}`;
 /** Partition of what is kept of a region as a whole. */
 export const cellPk = (region: string): string => `CELL#${region}`;
 /** Partition of an account's Head, pending marks and index shards. */
@@ -168,6 +209,10 @@ export const snapshotPk = (ref: AccountRef): string => `JOBS#${path(ref)}`;
 export const groupPk = (ref: AccountRef): string => `GROUPS#${path(ref)}`;
 /** Partition of an account's event log. */
 export const logPk = (ref: AccountRef): string => `LOG#${path(ref)}`;
+/** Partition of the roll-ups of a day (YYYY-MM-DD) of all accounts of a region. */
+export const rollupPk = (region: string, day: string): string => `ROLLUPS#${region}#${day}`;
+/** Partition of the figures about open jobs of all accounts of a region. */
+export const openJobsPk = (region: string): string => `OPEN#${region}`;
 /** Partition of one shard of a region's wake marks. */
 export const wakePk = (region: string, shard: number): string => `WAKE#${region}#${shard}`;
 /** Partition of the sinks of a region. */
@@ -179,6 +224,10 @@ export const endpointLockPk = (region: string): string => `ENDPOINTS#${region}`;
 export const cursorPk = (region: string, sink: string): string => `CURSORS#${region}#${sink}`;
 /** Partition of the slots of a key; see `shared/api/slots.ts`. */
 export const streamPk = (region: string, keyId: string): string => `STREAMS#${region}#${keyId}`;
+/** Partition of the API keys. */
+export const API_KEY_PK = 'APIKEYS';
+/** Partition of when they were last used. */
+export const API_KEY_USE_PK = 'KEYUSE';
 /** Partition of the replays to a sink. */
 export const replayPk = (region: string, sink: string): string => `REPLAYS#${region}#${sink}`;
 /** Partition of the events set aside for a sink. */
@@ -228,7 +277,7 @@ export function drainDue(
 export const drainDuePk = (region: string, sink: string, shard: number): string =>
   `DRAINS#${region}#${sink}#${shard}`;
 
-/** Where a job stands in the three job indexes. An absent value keeps it out of that index. */
+/** Where a job stands in the job indexes. An absent value keeps it out of that index. */
 export function jobPlaces(
   ref: AccountRef,
   job: {
@@ -237,8 +286,9 @@ export function jobPlaces(
     dueDay: string | null;
     open: boolean;
     orderNumber: string | null;
+    orderGroup: string | null;
   },
-): Record<'statusPk' | 'statusSk' | 'openPk' | 'openSk' | 'orderPk' | 'orderSk', string | undefined> {
+): { readonly [attribute: string]: string | undefined } {
   const tail = `${job.dueDay ?? '9999-12-31'}#${pad(job.jobNumber, 12)}`;
   return {
     statusPk: job.status === null || job.status === '' ? undefined : `${path(ref)}#${job.status}`,
@@ -247,12 +297,33 @@ export function jobPlaces(
     openSk: job.open ? tail : undefined,
     orderPk: job.orderNumber ? path(ref) : undefined,
     orderSk: job.orderNumber ? `${job.orderNumber.slice(0, 200)}#${pad(job.jobNumber, 12)}` : undefined,
+    relatedPk: job.orderGroup ? groupJobsPk(ref, job.orderGroup) : undefined,
+    relatedSk: job.orderGroup ? pad(job.jobNumber, 12) : undefined,
   };
+}
+
+/** Partition of an order group's jobs in the `related` index. */
+const groupJobsPk = (ref: AccountRef, orderGroup: string): string =>
+  `GROUP#${path(ref)}#${nameKey(orderGroup)}`;
+
+/** Partition of a job's events in the `related` index. */
+export const jobEventsPk = (ref: AccountRef, jobNumber: number): string =>
+  `JOB#${path(ref)}#${pad(jobNumber, 12)}`;
+
+/** Where an event stands in the `related` index; those that are about no job have no place in it. */
+export function eventPlace(
+  ref: AccountRef,
+  jobNumber: number | undefined,
+  sequence: number,
+): { readonly [attribute: string]: string | undefined } {
+  return jobNumber === undefined
+    ? {}
+    : { relatedPk: jobEventsPk(ref, jobNumber), relatedSk: pad(sequence, 16) };
 }
 
 /** A range of one of the job indexes. */
 export interface JobRange {
-  readonly index: 'jobsByStatus' | 'jobsByDue' | 'jobsByOrder';
+  readonly index: 'jobsByStatus' | 'jobsByDue' | 'jobsByOrder' | 'related';
   readonly pk: string;
   readonly from?: string;
   readonly to?: string;
@@ -266,6 +337,14 @@ export function jobsWithStatus(ref: AccountRef, status: string): JobRange {
 export function jobsDueBefore(ref: AccountRef, day: string): JobRange {
   // A key is the day with something behind it, so the bare day is below all keys of that day.
   return { index: 'jobsByDue', pk: path(ref), to: day };
+}
+/** An account's open, undispatched jobs due on a day (YYYY-MM-DD). */
+export function jobsDueOn(ref: AccountRef, day: string): JobRange {
+  return { index: 'jobsByDue', pk: path(ref), from: `${day}#`, to: `${day}#~` };
+}
+/** The jobs of an order group, by job number. A very long name stands there by its hash, so compare what comes back. */
+export function jobsInGroup(ref: AccountRef, orderGroup: string): JobRange {
+  return { index: 'related', pk: groupJobsPk(ref, orderGroup) };
 }
 /**
  * An account's jobs with an order number. It can hold others too: the key has only the first 200 characters, and an

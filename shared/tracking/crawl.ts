@@ -3,6 +3,7 @@ import { ACTIVE_JOBS, type ActiveJobsQuery, type Answer, type OrderingClient } f
 import { OrderingError } from '../ordering/errors.ts';
 import type { ActiveJob, ActiveJobsPage } from '../ordering/schemas.ts';
 import type { Look } from './diff.ts';
+import type { OpenKind } from './open-jobs.ts';
 import type { ListView } from './views.ts';
 
 /** The list's maximum. */
@@ -28,6 +29,8 @@ const MAX_SLOW_PARTS = 4;
 export interface Noticed {
   /** The fingerprint of its list view. */
   readonly print: number;
+  /** What the figures about open jobs make of it. */
+  readonly kind: OpenKind;
   /** Absent for a job that is as it was: of tens of thousands of those, holding on to every view is what costs. */
   readonly view?: ListView;
 }
@@ -90,8 +93,8 @@ export async function crawl(
     for (const job of body.items) {
       const seen = observations.get(job.jobNumber);
       if (seen && seen.look.answeredAt > look.answeredAt) continue;
-      const { print, view } = options.notice(job);
-      observations.set(job.jobNumber, view ? { look, print, view } : { look, print });
+      const { print, kind, view } = options.notice(job);
+      observations.set(job.jobNumber, view ? { look, print, kind, view } : { look, print, kind });
     }
   }
 

@@ -57,6 +57,45 @@ export function readInstants(
   return { earliest: atMost - (last - first) - ZONES_SPAN_MS, latest: atMost, zone: LATEST_ZONE };
 }
 
+/** The day (YYYY-MM-DD) that an instant (epoch ms) has in an IANA zone, or in UTC where that is unknown. */
+export function dayIn(instant: number, zone: string | null): string {
+  const minutes = zone === null ? 0 : tzOffset(zone, new Date(instant));
+  return new Date(instant + (Number.isNaN(minutes) ? 0 : minutes * MINUTE_MS)).toISOString().slice(0, 10);
+}
+
+/**
+ * The day (YYYY-MM-DD) a timestamp names. One with an offset and a time of day is told in the zone, where that is known;
+ * any other names its day itself. `undefined` when the text is no date.
+ */
+export function dayNamed(text: string, zone: string | null): string | undefined {
+  const reading = readInstants(text, zone);
+  if (!reading) return undefined;
+  const written = text.trim().slice(0, 10);
+  return zone === null || !hasOffset(text) || isMidnight(text) ? written : dayIn(reading.earliest, zone);
+}
+
+/**
+ * Whether something that was done at one time was done after the due instant of another (rule 15): only where it is certain. A
+ * date without a time of day is any time of that day. Null when either is no date.
+ */
+export function isAfterDue(done: string, due: string, zone: string | null): boolean | null {
+  // Two local times of the same place compare by themselves, wherever that is.
+  const read = zone ?? (hasOffset(done) || hasOffset(due) ? null : 'UTC');
+  const first = readInstants(done, read)?.earliest;
+  const last = readInstants(due, read, { midnightIsEndOfDay: true })?.latest;
+  if (first === undefined || last === undefined) return null;
+  return isMidnight(done) ? first >= last : first > last;
+}
+
+function hasOffset(text: string): boolean {
+  return SHAPE.exec(text.trim())?.[7] !== undefined;
+}
+
+function isMidnight(text: string): boolean {
+  const [, , , , hour = '00', minute = '00', second = '00'] = SHAPE.exec(text.trim()) ?? [];
+  return Number(hour) + Number(minute) + Number(second) === 0;
+}
+
 /** The instants at which clocks in a zone show a local time, given as if it were UTC; empty for an unknown zone. */
 function instantsIn(zone: string, local: number): number[] {
   const fixed = /^([+-])(\d\d):?(\d\d)$/.exec(zone.toUpperCase() === 'Z' ? '+00:00' : zone);

@@ -8,6 +8,7 @@ import type { Table } from '../table/table.ts';
 import type { Crawl, Noticed } from './crawl.ts';
 import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
 import { type IndexEntry, type JobIndex, type Phase, UNKNOWN } from './job-index.ts';
+import type { OpenKinds } from './open-jobs.ts';
 import { type Absence, countTally, type Tally } from './quarantine.ts';
 import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
 import type { StatusNames } from './statuses.ts';
@@ -21,6 +22,7 @@ export interface Tracked {
   readonly settings: TrackingSettings;
   readonly index: JobIndex;
   readonly statuses: StatusNames;
+  readonly kinds: OpenKinds;
   readonly known: Known;
 }
 
@@ -32,12 +34,13 @@ export interface Observed {
 }
 
 /** What to keep of a job that a page shows: nothing but its fingerprint when that is known, and nothing else is due. */
-export function notice({ index, known }: Tracked, job: ActiveJob): Noticed {
+export function notice({ index, kinds, known }: Tracked, job: ActiveJob): Noticed {
   const view = listView(job);
   const print = fingerprint(view);
   const entry = index.get(job.jobNumber);
   const quiet = entry?.fingerprint === print && entry.phase === 'listed' && !isDue(entry, known.startedAt);
-  return quiet ? { print } : { print, view };
+  const kind = kinds.of(view);
+  return quiet ? { print, kind } : { print, kind, view };
 }
 
 /**

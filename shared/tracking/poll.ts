@@ -33,7 +33,9 @@ import { GroupBook, groupDispatched, judgeGroup, readGroup, type Told } from './
 import { JobIndex } from './job-index.ts';
 import { conclude, type LookContext, lookAtJobs } from './looks.ts';
 import { countAbsence, notice, observe, readSnapshots, type Tracked } from './observe.ts';
+import { OpenKinds, openJobsWrite, tallyOpen } from './open-jobs.ts';
 import { type Absence, addToTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
+import { countWork, RollupBook } from './rollups.ts';
 import { StatusNames } from './statuses.ts';
 import { sweep } from './sweep.ts';
 import { PROJECTION_VERSION } from './views.ts';
@@ -164,6 +166,8 @@ async function begin(
   const status = toStatus(statusItem);
   if (account.paused) return 'The account is paused.';
   if (status.state === 'identity_mismatch') return 'The account waits for an operator.';
+  // A pause that came between the two reads is seen in the second: a poll with this fence would undo it.
+  if (statusItem.duePk === undefined) return 'The account is paused.';
   if (dueAt !== undefined && (status.nextPollAt ?? 0) > Math.max(dueAt, startedAt)) {
     return 'The account was polled since it was asked for.';
   }
@@ -250,6 +254,7 @@ class Poll {
       settings: deps.settings,
       index,
       statuses: new StatusNames(head.attributes),
+      kinds: new OpenKinds(),
       known: {
         startedAt,
         lastGoodCrawlStartedAt: status.lastGoodCrawlStartedAt,
@@ -423,14 +428,21 @@ class Poll {
     context: ScheduleContext,
   ): Promise<{ all: boolean; changed: number; tooLarge: number | undefined }> {
     const changed = [...works.values()].filter(isChanged);
+    for (const work of changed) countWork(work);
     const tooLarge = changed.find(isTooLarge)?.jobNumber;
     const writable = tooLarge === undefined ? changed : changed.filter((work) => !isTooLarge(work));
     const found = new Set<string>();
     const discover = (work: Work) => this.#discover(work, found);
     const groups = this.#baselined ? this.#groups : undefined;
-    if (groups)
-      await this.#loadGroups(writable.flatMap(membershipChanges).map(({ orderGroup }) => orderGroup));
-    for (const chunk of chunks(this.#account, writable, this.#tracked.index, context, discover, groups)) {
+    const rollups = new RollupBook(this.#account);
+    const counted = rollups.wanted(writable.flatMap(({ counts = [] }) => counts));
+    const [, stored] = await Promise.all([
+      groups && this.#loadGroups(writable.flatMap(membershipChanges).map(({ orderGroup }) => orderGroup)),
+      counted.length === 0 ? [] : this.#deps.table.getMany(counted),
+    ]);
+    rollups.load(stored);
+    const { index } = this.#tracked;
+    for (const chunk of chunks(this.#account, writable, index, context, discover, groups, rollups)) {
       if (this.#deps.now() > this.#deadline - RESERVE_MS / 2)
         return { all: false, changed: changed.length, tooLarge };
       this.#tracked.statuses.meet(chunk.discovered);
@@ -579,19 +591,33 @@ class Poll {
     // What waits for its upgrade was not compared.
     const observed = upgraded ? { lastGoodCrawlStartedAt: seen.startedAt } : {};
     const unreadJobs = seen.unread || undefined;
-    const good = { ...attributes, ...observed, openJobs, unreadJobs, ...missing };
+    const open = openJobsWrite(this.#account, tallyOpen(seen), seen.startedAt);
+    const moved = open.print !== this.#status.openPrint;
+    const good = {
+      ...attributes,
+      ...observed,
+      openJobs,
+      unreadJobs,
+      ...missing,
+      ...(moved ? { openPrint: open.print } : {}),
+    };
+    const writes = moved ? [open.write] : [];
     const { problem } = seen;
-    if (this.#baselined) return this.#finish({ kind: 'good', problem, ...(absence && { absence }) }, good);
+    if (this.#baselined) {
+      const result = { kind: 'good', problem, ...(absence && { absence }) } as const;
+      return this.#finish(result, good, undefined, writes);
+    }
     await this.#readStatuses(client);
     // Known from the start, so that they are no news later.
     this.#tracked.statuses.meetLookup();
-    return this.#finish({ kind: 'good', problem, baselinedWith: openJobs }, good, {
+    const head = {
       ...this.#tracked.statuses.takeChanges(),
       baselineStartedAt: seen.startedAt,
       baselinedAt: this.#deps.now(),
       projectionVersion: this.#projectionVersion,
       upstreamId: identity,
-    });
+    };
+    return this.#finish({ kind: 'good', problem, baselinedWith: openJobs }, good, head, writes);
   }
 
   /** Reads the service's lookup of statuses. When that fails, no harm is done: names are words as well without it. */
@@ -603,11 +629,12 @@ class Poll {
     }
   }
 
-  /** Writes the account's next state, in one transaction with the events that announce it. */
+  /** Writes the account's next state, in one transaction with the events that announce it and whatever else goes with it. */
   async #finish(
     result: PollResult,
     attributes: { [attribute: string]: Value | undefined },
     head?: { [attribute: string]: Value | undefined },
+    writes: readonly Write[] = [],
   ): Promise<AccountState> {
     const now = this.#deps.now();
     const ofService = result.kind === 'failed' && isServiceFault(result.problem);
@@ -633,8 +660,8 @@ class Poll {
       quarantinedAt: next.quarantinedAt ?? undefined,
       ...schedule(this.#account, next.nextPollAt),
     };
-    if (next.events.length > 0 || head) {
-      await this.#write(next.events, [], set, head);
+    if (next.events.length > 0 || head || writes.length > 0) {
+      await this.#write(next.events, writes, set, head);
       this.#announced = next.events.map(({ type }) => type);
       return next.state;
     }

@@ -10,6 +10,12 @@ export type SharedField = (typeof SHARED_FIELDS)[number];
 /** Why a job that is no longer listed ended, once that was announced. */
 export type Ending = 'closed' | 'cancelled' | 'unavailable';
 
+/** Where a dispatch is counted: its day (YYYY-MM-DD), and whether it was late; null when there was no due date. */
+export interface CountedDispatch {
+  readonly day: string;
+  readonly late: boolean | null;
+}
+
 /**
  * One job as it is stored. Times are epoch ms.
  *
@@ -42,6 +48,8 @@ export interface Snapshot {
     /** The due date for which job.overdue was said (rule 15). */
     readonly overdueFor: string | null;
   };
+  /** The dispatch as it is counted in the roll-ups; absent when none is. */
+  readonly counted?: CountedDispatch | undefined;
   readonly ended: Ending | null;
   /** Set while the job is missing from the list and it is open why. */
   readonly departure: {
@@ -98,6 +106,7 @@ export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?:
         dueDay,
         open: snapshot.ended === null && snapshot.settling === null && job.dateOut === null,
         orderNumber: job.orderNumber,
+        orderGroup: job.orderGroup,
       }),
       snapshot: JSON.stringify(snapshot),
       ...(leavesIndexAt === undefined ? {} : { ttl: Math.ceil(leavesIndexAt / 1000) + KEPT_DAYS * 86_400 }),

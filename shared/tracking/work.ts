@@ -12,6 +12,7 @@ import {
 import { checkOverdue, dueOf, type Known, type Sighting, type Step, seenInList } from './diff.ts';
 import { type GroupBook, type MembershipChange, membershipOf } from './groups.ts';
 import type { IndexEntry, JobIndex, Phase } from './job-index.ts';
+import type { Count, RollupBook } from './rollups.ts';
 import { putSnapshot, type Snapshot } from './snapshot.ts';
 import { fingerprint } from './views.ts';
 
@@ -61,6 +62,8 @@ export interface Work {
   listed?: Sighting;
   snapshot: Snapshot;
   readonly events: EventDraft[];
+  /** What the events add to the roll-ups; see {@link countWork}. */
+  counts?: readonly Count[];
   /** Status names that were shown. */
   readonly shown: Step['shown'][number][];
   /** The fingerprint of the list view that `snapshot` holds. */
@@ -266,7 +269,8 @@ export interface Discovery {
  * Cuts changed works into chunks that are each complete in themselves: a job's events, its snapshot and its index entry
  * are never apart. In order of shard, so that a shard is written once or twice rather than by every chunk. The index takes
  * a chunk's entries when the chunk is asked for, so each chunk has to be committed before the next one is. `discover`
- * gives the events that come before those of a work; without `groups` no order group is followed.
+ * gives the events that come before those of a work; without `groups` no order group is followed, and without `rollups`
+ * nothing is counted.
  */
 export function* chunks(
   ref: AccountRef,
@@ -275,6 +279,7 @@ export function* chunks(
   context: ScheduleContext,
   discover: (work: Work) => Discovery,
   groups?: GroupBook,
+  rollups?: RollupBook,
 ): Generator<Chunk> {
   const queue = [...changed].sort(
     (a, b) => index.shardNumber(a.jobNumber) - index.shardNumber(b.jobNumber) || a.jobNumber - b.jobNumber,
@@ -292,6 +297,7 @@ export function* chunks(
       bytes += 'put' in write ? sizeOf(write.put) : 100;
       const joins = groups ? membershipChanges(work) : [];
       const touched = (groups?.touched ?? 0) + joins.length;
+      const days = rollups?.touchedWith(work.counts ?? []) ?? 0;
       // A shard can split in two; a group has an item and a mark.
       const actions =
         COMMIT_OVERHEAD_ACTIONS +
@@ -299,8 +305,9 @@ export function* chunks(
         events.length +
         chunk.writes.length +
         1 +
-        2 * (shards.size + touched);
-      const sizes = bytes + 10_000 * shards.size + 20_000 * touched;
+        2 * (shards.size + touched) +
+        days;
+      const sizes = bytes + 10_000 * shards.size + 20_000 * touched + 500 * days;
       const full = actions > MAX_TRANSACTION_ACTIONS || sizes > MAX_TRANSACTION_BYTES;
       if (full && chunk.writes.length > 0) break;
       chunk.discovered.push(...names);
@@ -308,7 +315,9 @@ export function* chunks(
       chunk.writes.push(write);
       index.set(work.jobNumber, entryOf(work));
       for (const join of joins) groups?.move(work.jobNumber, join);
+      rollups?.add(work.counts ?? []);
     }
+    if (rollups) chunk.writes.push(...rollups.takeWrites());
     if (groups) chunk.writes.push(...groups.takeWrites(context.startedAt));
     for (const { lowest, packed } of index.takeChanges()) {
       const key = keys.shard(ref, lowest);

@@ -10,7 +10,8 @@ import type { Table } from '../../shared/table/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { type Change, changes, createHistory, creation, faults } from './history.ts';
 import { createLedger } from './oracle.ts';
-import { createSilentRig, type TableCall, watchedTable } from './rig.ts';
+import { createSilentRig, START, type TableCall, watchedTable } from './rig.ts';
+import { rollupProblems } from './rollup-oracle.ts';
 import { wireTo } from './wire.ts';
 
 /** How one poll goes. */
@@ -287,7 +288,9 @@ export async function play(model: ModelHistory, table: Table): Promise<readonly 
     await take({ ...QUIET, waitSeconds });
   }
   ledger.farewell(await rig.index());
-  return ledger.problems;
+  const known = { events: ledger.events, snapshots: await rig.snapshots() };
+  const counted = await rollupProblems(table, rig.ref, known, { from: START, to: rig.now() });
+  return [...ledger.problems, ...counted];
 }
 
 /** Where a poll is held back, and until when. */

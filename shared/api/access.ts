@@ -1,0 +1,66 @@
+/** Who may call what: the key of each request, roles, and what is shown to a key that is for some accounts only. */
+import type { MiddlewareHandler } from 'hono';
+import { type AccountRef, cellLog } from '../table/schema.ts';
+import { type Account, findAccount } from '../tracking/accounts.ts';
+import { limitFailures } from './failures.ts';
+import type { Caller, Keyring } from './keys.ts';
+import { one } from './parameters.ts';
+import { problem } from './problems.ts';
+import type { ApiEnv, Subject } from './route.ts';
+
+/** Whether a key is for an account. */
+export function isFor({ accounts }: Caller, account: string): boolean {
+  return accounts === null || accounts.includes(account);
+}
+
+/** Lets only those pass who show a key that is known. */
+export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
+  const authenticate = limitFailures(keyring);
+  return async (c, next) => {
+    const shown = /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1];
+    const outcome = shown === undefined ? undefined : await authenticate(shown, c.env?.clientAddress);
+    switch (outcome?.kind) {
+      case 'caller':
+        c.set('caller', outcome.caller);
+        return next();
+      case 'too many failures':
+        return problem(c, 'too-many-failures', {
+          detail: `Too many wrong keys came from this address; wait ${outcome.retryAfterSeconds} s.`,
+          headers: { 'retry-after': String(outcome.retryAfterSeconds) },
+        });
+      default: {
+        const error = outcome ? ', error="invalid_token"' : '';
+        return problem(c, 'unauthorized', {
+          detail: 'Send the API key as `Authorization: Bearer <key>`.',
+          headers: { 'www-authenticate': `Bearer realm="jobwire"${error}` },
+        });
+      }
+    }
+  };
+}
+
+/** No id of an account is longer, and no key of the table may be much longer. */
+const MAX_ACCOUNT_ID = 200;
+
+const accountId = one.describe('The id of the account.');
+
+/** An account, by its id alone: it is looked up in each region that is served. */
+export const ofAccount: Subject<Account> = {
+  params: { id: accountId },
+  async find({ c, caller, params }, { feed }) {
+    const { id = '' } = params;
+    const mayBe = id.length <= MAX_ACCOUNT_ID && isFor(caller, id);
+    const found = mayBe ? await findAccount(feed.table, feed.regions, id) : undefined;
+    return found ?? problem(c, 'not-found', { detail: 'There is no such account.' });
+  },
+};
+
+/** A region that is served, and its own log. Only for keys that are for all accounts. */
+export const ofRegion: Subject<AccountRef> = {
+  params: { id: one.describe('The name of the region: `us`, say.') },
+  async find({ c, caller, params }, { feed }) {
+    const ref = cellLog(params.id ?? '');
+    if (caller.accounts === null && feed.regions.includes(ref.region)) return ref;
+    return problem(c, 'not-found', { detail: 'There is no such region, or it has no accounts yet.' });
+  },
+};
