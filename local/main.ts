@@ -112,7 +112,7 @@ async function main(): Promise<void> {
     regions: Object.keys(config.regions),
     keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
     deliveries: running.deliveries,
-    manage: { idempotency: createIdempotency({ table, now: Date.now }) },
+    manage: { idempotency: createIdempotency({ table, now: Date.now }), endpoints: running.endpoints },
     now: Date.now,
     growth: running.growth,
     // In memory, for this process is the only one that holds its connections: one that was killed leaves no slot taken.

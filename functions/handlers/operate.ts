@@ -4,6 +4,8 @@
  * Only faults (the table does not answer) are thrown, so that an error of the function is one that somebody has to look at.
  */
 import * as z from 'zod';
+import { showEndpoint } from '../../shared/api/endpoint-views.ts';
+import { instantText } from '../../shared/api/parameters.ts';
 import { id, sentenceOf } from '../../shared/checks.ts';
 import type { Refusal } from '../../shared/managed.ts';
 import { refuseAccountSecret } from '../../shared/secrets.ts';
@@ -164,7 +166,7 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
     case 'endpoints.add':
       return createEndpoint(deps, region, command.endpoint).then((outcome) =>
         outcome.kind === 'created'
-          ? { endpoint: shown(outcome.endpoint), secret: outcome.secret, late: outcome.late }
+          ? { endpoint: showEndpoint(outcome.endpoint), secret: outcome.secret, late: outcome.late }
           : notDone(outcome),
       );
     case 'endpoints.change':
@@ -172,11 +174,11 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
     case 'endpoints.rotate':
       return rotateSecret(deps, region, command.endpoint, command.rotation).then((outcome) =>
         outcome.kind === 'rotated'
-          ? { secret: outcome.secret, oldSignUntil: instant(outcome.oldSignUntil) }
+          ? { secret: outcome.secret, oldSignUntil: instantText(outcome.oldSignUntil) }
           : notDone(outcome),
       );
     case 'endpoints.list':
-      return listEndpoints(deps, region).then((endpoints) => ({ endpoints: endpoints.map(shown) }));
+      return listEndpoints(deps, region).then((endpoints) => ({ endpoints: endpoints.map(showEndpoint) }));
     case 'endpoints.pause':
       return pauseEndpoint(deps, region, command.endpoint).then(changed);
     case 'endpoints.resume':
@@ -265,16 +267,7 @@ const unknownAccount = (name: string): Answer => fail('unknown', `There is no ac
 const notDone = ({ kind, reason }: Refusal): Answer => fail(kind, reason);
 
 function changed(outcome: { readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal): Answer {
-  return outcome.kind === 'changed' ? { endpoint: shown(outcome.endpoint) } : notDone(outcome);
-}
-
-function shown(endpoint: Endpoint): Answer {
-  const { createdAt, changedAt } = endpoint;
-  return { ...endpoint, createdAt: instant(createdAt), changedAt: instant(changedAt) };
-}
-
-function instant(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
+  return outcome.kind === 'changed' ? { endpoint: showEndpoint(outcome.endpoint) } : notDone(outcome);
 }
 
 /** The id of what a command was about: a new endpoint's is in the answer, for it may have been generated. */

@@ -12,9 +12,8 @@
  */
 import { hash, randomBytes as nodeRandomBytes, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod';
-import { id as accountId } from '../checks.ts';
-import { checkInput } from '../sinks/endpoint-input.ts';
-import type { Refusal } from '../sinks/endpoints.ts';
+import { id as accountId, checkInput } from '../checks.ts';
+import type { Refusal } from '../managed.ts';
 import { instant } from '../sinks/positions.ts';
 import { API_KEY_PK, keys } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';

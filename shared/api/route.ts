@@ -9,8 +9,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { Context, Handler } from 'hono';
 import * as z from 'zod';
 import { pathText, sentenceOf } from '../checks.ts';
+import type { Expectation } from '../managed.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
-import type { Expectation } from '../sinks/endpoints.ts';
+import type { EndpointDeps } from '../sinks/endpoints.ts';
+
 import { fingerprintOf, type Idempotency, IdempotencyKey, type Making } from './idempotency.ts';
 import { type Caller, type Role, roleAllows } from './keys.ts';
 import type { MergedDeps } from './merged-feed.ts';
@@ -53,6 +55,8 @@ export const tags = {
 /** What routes that change something need. */
 export interface Manage {
   readonly idempotency: Idempotency;
+  /** For endpoints, and for replays to them and to built-in sinks. */
+  readonly endpoints: EndpointDeps;
 }
 
 /** What routes serve from. */
@@ -247,7 +251,7 @@ export function takesIdempotencyKey({ method, role, repeatable }: Route['spec'])
 
 const REPLAYED: Record<string, string> = { 'idempotency-replayed': 'true' };
 /** What of an answer belongs to what was done, rather than to the exchange. */
-const KEPT_HEADERS = ['content-type', 'etag', 'location'];
+const KEPT_HEADERS = ['content-type', 'etag', 'location', 'retry-after'];
 
 /** Does a request once for each Idempotency-Key; without one, whenever it is asked for. */
 async function once(
