@@ -955,7 +955,10 @@ describe('permissions', () => {
     const keyring = createKeyring({ table, now: Date.now });
     const app = createApi({
       ...{ table, log, regions: ['us'], now: Date.now, keyring },
-      manage: { idempotency: createIdempotency({ table, now: Date.now }) },
+      manage: {
+        ...apiParts(memory, 'the-key-of-this-test').manage,
+        idempotency: createIdempotency({ table, now: Date.now }),
+      },
     });
     const ask = (method: string, path: string, body?: object) =>
       app.request(`/v1/${path}`, {

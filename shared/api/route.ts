@@ -11,6 +11,7 @@ import * as z from 'zod';
 import { pathText, sentenceOf } from '../checks.ts';
 import type { Expectation } from '../managed.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
+import type { EndpointDeps } from '../sinks/endpoints.ts';
 import type { AccountRef } from '../table/schema.ts';
 import type { TestDeps } from '../tracking/account-test.ts';
 import type { AccountDeps } from '../tracking/managed-accounts.ts';
@@ -58,6 +59,8 @@ export const tags = {
 export interface Manage {
   readonly idempotency: Idempotency;
   readonly accounts: AccountDeps & TestDeps;
+  /** For endpoints, and for replays to them and to built-in sinks. */
+  readonly endpoints: EndpointDeps;
 }
 
 /** What routes serve from. */
@@ -259,7 +262,7 @@ export function takesIdempotencyKey({ method, role, repeatable }: Route['spec'])
 
 const REPLAYED: Record<string, string> = { 'idempotency-replayed': 'true' };
 /** What of an answer belongs to what was done, rather than to the exchange. */
-const KEPT_HEADERS = ['content-type', 'etag', 'location'];
+const KEPT_HEADERS = ['content-type', 'etag', 'location', 'retry-after'];
 
 /** Does a request once for each Idempotency-Key; without one, whenever it is asked for. */
 async function once(
