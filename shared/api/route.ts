@@ -18,9 +18,6 @@ import type { CellFeedDeps } from './merged-feed.ts';
 import { type ProblemKind, problem } from './problems.ts';
 import type { Slots } from './slots.ts';
 
-/** The version of the API: its documents are compared with those of the last one (docs/api-changes.md). */
-export const API_VERSION = '1.0.0';
-
 /** What handlers find in their context. */
 export interface ApiEnv {
   Bindings: {
