@@ -106,10 +106,8 @@ export async function renewLogs(
   const own = cellLog(region);
   const sequence = (await log.head(own))?.sequence ?? 0;
   if (sequence > 0) {
-    await table.write({
-      put: { ...keys.wake(own), sequence },
-      when: [['sequence', 'absent or <', sequence]],
-    });
+    const mark: Item = { ...keys.wake(own), sequence };
+    await table.transact([{ put: mark, when: [['sequence', 'absent or <', sequence]] }], randomUUID());
   }
   return { renewed, unchanged: logs.length - renewed };
 }
