@@ -47,8 +47,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz'],
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   'drain-sink': [...BASE, ...SECRETS, ...SNS],
-  api: [...BASE, ...SECRETS, ...LIMIT, 'hono'],
-  live: [...BASE, ...SECRETS, ...LIMIT, 'hono'],
+  // Who is late is judged in the zone of a job’s location.
+  api: [...BASE, ...SECRETS, ...LIMIT, 'hono', '@date-fns/tz'],
+  live: [...BASE, ...SECRETS, ...LIMIT, 'hono', '@date-fns/tz'],
   operate: [...BASE, ...SECRETS, ...LIMIT],
 };
 
