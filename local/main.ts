@@ -4,8 +4,10 @@ import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { parseArgs } from 'node:util';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { createAdaptorServer } from '@hono/node-server';
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { createApi } from '../shared/api/app.ts';
+import { createIdempotency } from '../shared/api/idempotency.ts';
+import { createKeyring } from '../shared/api/keys.ts';
 import { createSlots } from '../shared/api/slots.ts';
 import { type Config, ConfigError, parseConfig } from '../shared/config.ts';
 import type { JobEvent } from '../shared/events/event.ts';
@@ -15,6 +17,7 @@ import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { type AccountRef, cellLog, historySchema } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
+import { listAccounts } from '../shared/tracking/accounts.ts';
 import { DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
 import {
@@ -29,6 +32,8 @@ import { startHost } from './host.ts';
 import { createTerminal } from './terminal.ts';
 
 const TABLE_NAME = 'jobwire-state';
+/** Accounts of a region whose logs are printed from where they stand. */
+const MAX_ACCOUNTS = 10_000;
 /** What is under way when the program is told to stop has this long to end. Cut off, it is made good after a restart. */
 const PATIENCE_MS = 2_500;
 const USAGE = 'Usage: npm start -- [--config FILE] [--port N] [--seed N] [--verbose]';
@@ -61,9 +66,10 @@ async function main(): Promise<void> {
   if (dataDir) cleanups.push(() => dataDir.release());
 
   // The port first: nothing is started for a program that nobody could talk to.
-  let answer: ((request: Request) => Response | Promise<Response>) | undefined;
+  let answer: ((request: Request, env: HttpBindings) => Response | Promise<Response>) | undefined;
   const server = createAdaptorServer({
-    fetch: (request) => answer?.(request) ?? new Response('Starting\n', { status: 503 }),
+    fetch: (request, env) =>
+      answer?.(request, env as HttpBindings) ?? new Response('Starting\n', { status: 503 }),
   }) as Server;
   const url = await listen(server, port, host);
 
@@ -107,7 +113,15 @@ async function main(): Promise<void> {
     table,
     log: running.log,
     regions: Object.keys(config.regions),
-    apiKey,
+    corsOrigins: config.corsOrigins,
+    keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
+    deliveries: running.deliveries,
+    manage: {
+      idempotency: createIdempotency({ table, now: Date.now }),
+      accounts: running.accounts,
+      endpoints: running.endpoints,
+    },
+    ...(running.accounts.isDeclared ? { isDeclared: running.accounts.isDeclared } : {}),
     now: Date.now,
     growth: running.growth,
     // In memory, for this process is the only one that holds its connections: one that was killed leaves no slot taken.
@@ -120,7 +134,8 @@ async function main(): Promise<void> {
       random: Math.random,
     }),
   });
-  answer = (request) => api.fetch(request);
+  answer = (request, { incoming }) =>
+    api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '' });
 
   introduce({
     config,
@@ -132,7 +147,7 @@ async function main(): Promise<void> {
     apiKey,
     keyIsKept: file?.apiKey === undefined,
   });
-  await printer.follow(running.log, config, demo ? 'beginning' : 'now');
+  await printer.follow(running.log, table, Object.keys(config.regions), demo ? 'beginning' : 'now');
   if (demo) reportReceiver(demo);
 }
 
@@ -312,6 +327,11 @@ function createPrinter() {
     }
     busy.set(name, false);
     const page = await log.read(ref, positions.get(name) ?? 0, 200);
+    // A new log under a name that was deleted: it is printed from its beginning.
+    if (page?.kind === 'gone' && page.head.sequence < (positions.get(name) ?? 0)) {
+      positions.delete(name);
+      busy.set(name, true);
+    }
     if (page?.kind === 'events') {
       for (const event of page.events) {
         terminal.event(JSON.parse(event.json) as JobEvent);
@@ -328,11 +348,15 @@ function createPrinter() {
       print(ref).catch(() => busy.delete(`${ref.region}/${ref.account}`));
     },
     /** Begins: with everything (a demo begins with nothing), or with what comes from now on. */
-    async follow(source: EventLog, config: Config, from: 'beginning' | 'now'): Promise<void> {
-      const refs = [
-        ...config.accounts.map(({ id: account, region }) => ({ region, account })),
-        ...Object.keys(config.regions).map(cellLog),
-      ];
+    async follow(
+      source: EventLog,
+      table: Table,
+      regions: readonly string[],
+      from: 'beginning' | 'now',
+    ): Promise<void> {
+      // Those that are made later are printed from their beginning, as they grow.
+      const accounts = regions.map((region) => listAccounts(table, region, MAX_ACCOUNTS));
+      const refs = [...(await Promise.all(accounts)).flat(), ...regions.map(cellLog)];
       for (const ref of refs) {
         const head = from === 'now' ? await source.head(ref) : undefined;
         positions.set(`${ref.region}/${ref.account}`, head?.sequence ?? 0);

@@ -47,9 +47,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz'],
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   'drain-sink': [...BASE, ...SECRETS, ...SNS],
-  // Who is late is judged in the zone of a job’s location.
-  api: [...BASE, ...SECRETS, ...LIMIT, 'hono', '@date-fns/tz'],
-  live: [...BASE, ...SECRETS, ...LIMIT, 'hono', '@date-fns/tz'],
+  api: [...BASE, ...LIMIT, '@date-fns/tz', 'hono'],
+  live: [...BASE, ...LIMIT, '@date-fns/tz', 'hono'],
   operate: [...BASE, ...SECRETS, ...LIMIT],
 };
 

@@ -29,6 +29,7 @@ import {
 import { createConnector } from '../shared/tracking/connect.ts';
 import { type PollDeps, type PollReport, pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
+import { apiParts } from './support/api.ts';
 import { START, type TableCall, watchedTable } from './support/rig.ts';
 import { eachTable } from './support/tables.ts';
 
@@ -476,7 +477,7 @@ describe('while a region fails', () => {
     await cell.run(60);
     cell.fault(DOWN);
     await cell.run(300);
-    const api = createApi({ ...cell, regions: ['us'], apiKey: 'the-key-of-this-test' });
+    const api = createApi({ ...cell, regions: ['us'], ...apiParts(cell.table, 'the-key-of-this-test') });
     const status = async (account: string) => {
       const headers = { authorization: 'Bearer the-key-of-this-test' };
       return (await api.request(`/v1/accounts/${account}/status`, { headers })).json();
@@ -672,7 +673,12 @@ describe('the cell’s own log', () => {
 
   async function withOutage() {
     const cell = await createCell();
-    const api = createApi({ ...cell, regions: ['us', 'nz'], apiKey: 'the-key-of-this-test', now: Date.now });
+    const api = createApi({
+      ...cell,
+      regions: ['us', 'nz'],
+      ...apiParts(cell.table, 'the-key-of-this-test'),
+      now: Date.now,
+    });
     const get = async (path: string) => {
       const answer = await api.request(`/v1/${path}`, { headers });
       return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
@@ -724,7 +730,13 @@ describe('the cell’s own log', () => {
     // Streams end by the clock, so it has to run.
     const now = () => cell.now() + performance.now() - startedAt;
     const pace = { streamMs: 50, recheckMs: 5 };
-    const api = createApi({ ...cell, regions: ['us'], apiKey: 'the-key-of-this-test', now, pace });
+    const api = createApi({
+      ...cell,
+      regions: ['us'],
+      ...apiParts(cell.table, 'the-key-of-this-test'),
+      now,
+      pace,
+    });
     const read = async (path: string) => (await api.request(path, { headers })).text();
     const places = /^id: (\S+)$/m.exec(await read('/v1/events/stream'))?.[1] ?? '';
     await outage(cell);

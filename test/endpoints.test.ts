@@ -1080,7 +1080,7 @@ eachTable('secrets encrypted in the state table', (makeTable) => {
     await (await openLocalSigningSecrets(table, key)).save(REGION, 'erp', KEPT);
     expect(await (await openLocalSigningSecrets(table, key)).load(REGION, 'erp')).toEqual(KEPT);
     await expect(openLocalSigningSecrets(table, new Uint8Array(randomBytes(32)))).rejects.toThrow(
-      'The secret key is not the one that the secrets of endpoints were encrypted with: put the former one back.',
+      'The secret key is not the one that the secrets of endpoints and accounts were encrypted with: put the former one back.',
     );
   });
 

@@ -10,15 +10,16 @@ import {
   createStreamingHandler,
   type Fetch,
 } from '../functions/handlers/rest-proxy.ts';
-import { type ApiDeps, createApi, SLOT_GRACE_MS } from '../shared/api/app.ts';
+import { type ApiDeps, createApi } from '../shared/api/app.ts';
 import { type FeedPace, toBody } from '../shared/api/feed.ts';
-import { BOOTSTRAP_KEY, createSlots } from '../shared/api/slots.ts';
+import { BOOTSTRAP_KEY, createSlots, SLOT_GRACE_MS } from '../shared/api/slots.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { streamPk } from '../shared/table/schema.ts';
 import { type Table, TableError } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
+import { apiParts } from './support/api.ts';
 import { eachTable } from './support/tables.ts';
 
 const KEY = 'the-key-of-this-test';
@@ -258,6 +259,7 @@ eachTable('the cap of a key', (makeTable) => {
         title: 'Too many streams and long polls wait with this key',
         status: 429,
         detail: 'At most 3 streams and waiting long polls at a time: come back when one has ended.',
+        requestId: expect.any(String),
       });
     }
     await running[0]?.end();
@@ -567,7 +569,7 @@ async function createCell(
   const pace: Partial<FeedPace> = { recheckMs: 2, heartbeatMs: 15_000, streamMs: STREAM_MS };
   const api = (more: { [K in keyof ApiDeps]?: ApiDeps[K] | undefined } = {}) => {
     const { slots: given = slots(), ...rest } = more;
-    const shared = { table, log, regions: ['us'], apiKey: KEY, now, pace };
+    const shared = { table, log, regions: ['us'], ...apiParts(table, KEY), now, pace };
     const onError = (cause: unknown) => errors.push(cause);
     return createApi({
       ...{ ...shared, onError, ...rest },

@@ -22,6 +22,7 @@ import type { Table } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { renewLogs } from '../shared/tracking/operator.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
+import { apiParts } from './support/api.ts';
 import { createDeliveryRig, delivered, inOrderPerJob, moved } from './support/delivery.ts';
 import { createOperator } from './support/operator.ts';
 import { createSilentRig, watchedTable } from './support/rig.ts';
@@ -270,7 +271,13 @@ eachTable('A restored table', (makeTable) => {
     const { backup, log, renew, epoch, clock } = await restore();
     await renew();
     const head = await log.head(ACME);
-    const api = createApi({ table: backup, log, regions: ['us'], apiKey: KEY, now: () => clock.now });
+    const api = createApi({
+      table: backup,
+      log,
+      regions: ['us'],
+      ...apiParts(backup, KEY),
+      now: () => clock.now,
+    });
     const get = async (path: string) => {
       const answer = await api.request(path, { headers: { authorization: `Bearer ${KEY}` } });
       return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
@@ -325,7 +332,7 @@ eachTable('A restored table', (makeTable) => {
       table: backup,
       log: watched,
       regions: ['us'],
-      apiKey: KEY,
+      ...apiParts(backup, KEY),
       now: Date.now,
       growth,
     });

@@ -29,6 +29,7 @@ import type { Delivery, SinkPort } from '../shared/sinks/sink.ts';
 import { createSnsSink } from '../shared/sinks/sns.ts';
 import { type AccountRef, cellLog } from '../shared/table/schema.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
+import { apiParts } from './support/api.ts';
 import { createDeliveryRig, delivered, moved, REGION, someDeliveries } from './support/delivery.ts';
 
 const PUBLIC_URL = 'https://us.jobwire.example';
@@ -396,7 +397,7 @@ describe('limits', () => {
       table: rig.table,
       log: rig.log,
       regions: [REGION],
-      apiKey: 'the-key-of-this-test',
+      ...apiParts(rig.table, 'the-key-of-this-test'),
       now: () => rig.state.now,
     });
     const account = {

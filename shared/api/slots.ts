@@ -43,6 +43,9 @@ export interface SlotDeps {
 /** The id of the key that is configured rather than made. */
 export const BOOTSTRAP_KEY = 'bootstrap';
 
+/** How long beyond its time a slot is held if nobody gives it back: a while longer than anything that holds it lasts. */
+export const SLOT_GRACE_MS = 30_000;
+
 /** How many slots a key has at most: so many items are still one page of a query. */
 export const MAX_SLOTS_PER_KEY = 1000;
 

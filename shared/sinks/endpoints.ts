@@ -12,10 +12,20 @@
  * What is NOT guaranteed: that a receiver hears nothing after its endpoint was deleted, paused or changed; what is under
  * way arrives, and a drain that runs goes by the record it has read until its lease ends.
  */
+import { randomBytes } from 'node:crypto';
 import pLimit from 'p-limit';
 import type * as z from 'zod';
+import { checkInput } from '../checks.ts';
 import type { EventType } from '../events/catalogue.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
+import {
+  beingWorkedOn,
+  type Expectation,
+  type Refusal,
+  revisionOf,
+  revisionStill,
+  whileLocked,
+} from '../managed.ts';
 import {
   CELL_LOG,
   cellLog,
@@ -29,10 +39,10 @@ import {
   replayPk,
   sinkPk,
 } from '../table/schema.ts';
-import type { Clause, Item, Table, Value } from '../table/table.ts';
+import type { Item, Table, Value } from '../table/table.ts';
 import { listAccounts } from '../tracking/accounts.ts';
 import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
-import { checkInput, EndpointChange, NewEndpoint, Rotation, refuseEndpointUrl } from './endpoint-input.ts';
+import { EndpointChange, NewEndpoint, Rotation, refuseEndpointUrl } from './endpoint-input.ts';
 import { enabled, healthAttributes, toHealth } from './health.ts';
 import { findPlace, type Place, type Placed } from './positions.ts';
 import {
@@ -55,10 +65,22 @@ export interface EndpointDeps extends AttemptDeps {
   readonly schemaBaseUrl: string;
 }
 
+/**
+ * What ids and secrets of new things are made of; a repeated request is given the same again, so that it makes the same thing
+ * and not a second one. Never what locks and transactions go by: that has to be new each time.
+ */
+export interface Makings {
+  readonly newId: () => string;
+  readonly randomBytes: (bytes: number) => Uint8Array;
+}
+
 /** An endpoint as it is shown: without its secrets, and without the values of its headers. Instants are epoch ms. */
 export interface Endpoint extends EventFilter {
   readonly region: string;
   readonly id: string;
+  /** Built-in sinks, which are no webhooks, can be looked at as endpoints are. */
+  readonly kind: SinkRecord['kind'];
+  /** Where: of a built-in sink, the ARN of its topic. */
   readonly url: string;
   /** Empty: all, also those that come later. */
   readonly accounts: readonly string[];
@@ -76,29 +98,9 @@ export interface Endpoint extends EventFilter {
   readonly changedAt: number | null;
 }
 
-/** Why something was not done, in one sentence. */
-export type Refusal = {
-  readonly kind: /** What was asked for can't be. */
-    | 'refused'
-    /** There is no such thing. */
-    | 'unknown'
-    /** It stands otherwise than was assumed, or somebody else is at work on it. */
-    | 'conflict';
-  readonly reason: string;
-};
-
-/** For changes on the condition that nothing was changed since. */
-export interface Expectation {
-  readonly revision?: number;
-}
-
 /** Accounts of one region that an endpoint that follows all of them is prepared for; others begin with their first event. */
 const MAX_ACCOUNTS = 10_000;
 const WRITES_AT_ONCE = 16;
-/** How long making, changing or deleting may take before somebody else may try. */
-const LOCK_MS = 120_000;
-/** How long it is remembered which leases an endpoint had that is gone. */
-const LOCK_TTL_MS = 86_400_000;
 /** How often a change is decided anew because somebody else came in between. */
 const ATTEMPTS = 5;
 
@@ -114,21 +116,36 @@ export type Created = {
 
 /**
  * Makes an endpoint. An id and a secret are generated unless given. It starts now unless told otherwise; accounts that are
- * registered later start at their beginning. Nothing is stored when it is refused.
+ * registered later start at their beginning. Nothing is stored when it is refused. Asked for again with the same makings,
+ * what was made is shown again.
  */
 export async function createEndpoint(
   deps: EndpointDeps,
   region: string,
   input: unknown,
+  makings: Makings = { newId: deps.newId, randomBytes },
 ): Promise<Created | Refusal> {
   const checked = checkInput(NewEndpoint, input);
   if (checked.kind === 'refused') return checked;
-  const { id = newEndpointId(deps), secret = newSigningSecret(), start = 'now', ...fields } = checked.value;
+  /** What was made is known by it when the request is repeated. */
+  const creation = makings.newId();
+  const {
+    id = newEndpointId(makings.newId),
+    secret = newSigningSecret(makings.randomBytes),
+    start = 'now',
+    ...fields
+  } = checked.value;
+  const there = await deps.table.get(keys.sink(region, id));
+  const isMine = there?.creation === creation;
   const record = toRecord(region, id, fields);
-  const refusal = await refuseRecord(deps, record);
+  const refusal = isMine ? undefined : await refuseRecord(deps, record);
   if (refusal) return refusal;
-  if (await deps.table.get(keys.sink(region, id))) return taken(id);
+  if (there && !isMine) return taken(id);
   const place = await startingAt(deps, region, await followed(deps, record), start);
+  if (there) {
+    const late = place.kind === 'placed' ? place.late : [];
+    return { kind: 'created', endpoint: toEndpoint(there), secret, late };
+  }
   if (place.kind !== 'placed') return place;
 
   return withLock(deps, region, id, async (lock) => {
@@ -143,6 +160,7 @@ export async function createEndpoint(
       ...keys.sink(region, id),
       ...attributesOf(record, fields),
       revision: 1,
+      creation,
       createdAt: now,
       changedAt: now,
       // Whoever drains it has a later token than any drain before.
@@ -181,7 +199,9 @@ export async function changeEndpoint(
     const before = toSink(item);
     const fields = mergedFields(item, change);
     const record = { ...toRecord(region, id, fields), paused: before.paused };
-    const refusal = await refuseRecord(deps, record);
+    // Of those it follows already, some may have been deleted since.
+    const named = record.accounts.filter((account) => !before.accounts.includes(account));
+    const refusal = await refuseRecord(deps, record, named);
     if (refusal) return refusal;
     const added = (await followed(deps, record)).filter((account) => !follows(before, account));
     if (start !== undefined && added.length === 0) {
@@ -298,10 +318,11 @@ export async function rotateSecret(
   region: string,
   id: string,
   input: unknown = {},
+  makings: Pick<Makings, 'randomBytes'> = { randomBytes },
 ): Promise<{ readonly kind: 'rotated'; readonly secret: string; readonly oldSignUntil: number } | Refusal> {
   const checked = checkInput(Rotation, input);
   if (checked.kind === 'refused') return checked;
-  const { secret = newSigningSecret(), keepOldSeconds = KEEP_OLD_SECONDS } = checked.value;
+  const { secret = newSigningSecret(makings.randomBytes), keepOldSeconds = KEEP_OLD_SECONDS } = checked.value;
   return withLock(deps, region, id, async () => {
     const found = await findManaged(deps, region, id, {});
     if (found.kind !== 'found') return found;
@@ -334,6 +355,47 @@ export async function listEndpoints(deps: Pick<EndpointDeps, 'table'>, region: s
   const items = await deps.table.query({ pk: sinkPk(region) });
   return items.filter(({ kind }) => kind === 'webhook').map(toEndpoint);
 }
+
+/**
+ * A page of the endpoints, and built-in sinks, of several regions that are to be shown: by id and then by region, after the
+ * one that is named. `next` names the last one of a page that is not the last.
+ */
+export async function pageOfEndpoints(
+  { table }: Pick<EndpointDeps, 'table'>,
+  regions: readonly string[],
+  page: {
+    readonly limit: number;
+    readonly after?: Pick<Endpoint, 'id' | 'region'> | undefined;
+    readonly shows: (endpoint: Endpoint) => boolean;
+  },
+): Promise<{ readonly endpoints: Endpoint[]; readonly next: Pick<Endpoint, 'id' | 'region'> | null }> {
+  const { limit, after, shows } = page;
+  const enough = limit + 1;
+  const byRegion = await Promise.all(
+    regions.map(async (region) => {
+      const found: Endpoint[] = [];
+      let bound = after && (region <= after.region ? { after: after.id } : { from: after.id });
+      for (;;) {
+        const items = await table.query({ pk: sinkPk(region), ...bound, limit: enough });
+        found.push(
+          ...items
+            .filter(({ kind }) => kind !== undefined)
+            .map(toEndpoint)
+            .filter(shows),
+        );
+        const last = items.at(-1);
+        if (found.length >= enough || items.length < enough || !last) return found;
+        bound = { after: last.sk };
+      }
+    }),
+  );
+  const all = byRegion.flat().sort((a, b) => compare(a.id, b.id) || compare(a.region, b.region));
+  const endpoints = all.slice(0, limit);
+  return { endpoints, next: all.length > limit ? (endpoints.at(-1) ?? null) : null };
+}
+
+/** As the table sorts: ids are ASCII. */
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
  * Sends one `jobwire.ping` at once, signed as every event is, also to an endpoint that is paused or disabled. It stands in
@@ -411,12 +473,13 @@ function withoutUndefined(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-function toEndpoint(item: Item): Endpoint {
+/** The record of an endpoint, or of a built-in sink, as it is shown. */
+export function toEndpoint(item: Item): Endpoint {
   const sink = toSink(item);
-  const { region, id, target, accounts, types, orderGroups, origins, jobFields, paused } = sink;
+  const { region, id, kind, target, accounts, types, orderGroups, origins, jobFields, paused } = sink;
   const number = (name: string) => (typeof item[name] === 'number' ? item[name] : null);
   return {
-    ...{ region, id, url: target, accounts, types, paused },
+    ...{ region, id, kind, url: target, accounts, types, paused },
     orderGroups: orderGroups ?? [],
     origins: origins ?? [],
     jobFields: jobFields ?? {},
@@ -431,7 +494,7 @@ function toEndpoint(item: Item): Endpoint {
   };
 }
 
-function newEndpointId({ newId }: EndpointDeps): string {
+function newEndpointId(newId: () => string): string {
   return `ep-${newId()
     .replace(/[^a-z0-9]/gi, '')
     .toLowerCase()
@@ -439,18 +502,16 @@ function newEndpointId({ newId }: EndpointDeps): string {
 }
 
 const isManaged = (item: Item): boolean => item.createdAt !== undefined;
-const revisionOf = (item: Item): number => Number(item.revision ?? 0);
-
-/** Nobody has changed it since it was read. */
-function revisionStill(item: Item): Clause {
-  return item.revision === undefined ? ['revision', 'absent'] : ['revision', '=', revisionOf(item)];
-}
 
 /** What the shape of the input can't tell. */
-async function refuseRecord(deps: EndpointDeps, record: SinkRecord): Promise<Refusal | undefined> {
+async function refuseRecord(
+  deps: EndpointDeps,
+  record: SinkRecord,
+  named = record.accounts,
+): Promise<Refusal | undefined> {
   const url = refuseEndpointUrl(record.target, deps.allowPrivateNetworks);
   if (url) return { kind: 'refused', reason: url };
-  return refuseAccounts(deps.table, record.region, record.accounts, 'accounts');
+  return refuseAccounts(deps.table, record.region, named, 'accounts');
 }
 
 /** Why the accounts can't be followed: the first that is not known, by its name. */
@@ -619,31 +680,15 @@ interface Lock {
 }
 
 /** Does something with an endpoint that nobody else may do at the same time. */
-export async function withLock<T>(
-  { table, newId, now }: Pick<EndpointDeps, 'table' | 'newId' | 'now'>,
+export function withLock<T>(
+  deps: Pick<EndpointDeps, 'table' | 'newId' | 'now'>,
   region: string,
   id: string,
   work: (lock: Lock) => Promise<T>,
 ): Promise<T | Refusal> {
-  const key = keys.endpointLock(region, id);
-  const owner = newId();
-  const at = now();
-  const taken = await table.write({
-    update: key,
-    // It stays until it is given back, so that what was cut off can be found.
-    set: { owner, until: at + LOCK_MS, ttl: undefined },
-    when: [['until', 'absent or <=', at]],
-  });
-  if (!taken.done && taken.item?.owner !== owner) return beingWorkedOn(id);
-  try {
-    return await work({ owner, fence: Number(taken.item?.fence ?? 0) });
-  } finally {
-    // One that can't be given back ends by itself.
-    const ttl = Math.ceil((now() + LOCK_TTL_MS) / 1000);
-    await table
-      .write({ update: key, set: { owner: undefined, until: undefined, ttl }, when: [['owner', '=', owner]] })
-      .catch(() => undefined);
-  }
+  return whileLocked(deps, keys.endpointLock(region, id), id, ({ owner, item }) =>
+    work({ owner, fence: Number(item?.fence ?? 0) }),
+  );
 }
 
 const unknownEndpoint = (id: string): Refusal => ({
@@ -656,9 +701,6 @@ const taken = (id: string): Refusal => ({
 });
 const changedMeanwhile = (id: string): Refusal => ({
   kind: 'conflict',
+  why: 'changed',
   reason: `The endpoint "${id}" was changed meanwhile; read it again.`,
-});
-const beingWorkedOn = (id: string): Refusal => ({
-  kind: 'conflict',
-  reason: `Somebody else is at work on "${id}" at this moment; try again in two minutes at the latest.`,
 });

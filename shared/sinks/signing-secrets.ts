@@ -6,16 +6,9 @@
  *
  * Judged by the time of reading, so nothing has to happen when a secret's time is up.
  */
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { setTimeout as sleepMs } from 'node:timers/promises';
-import {
-  CreateSecretCommand,
-  DeleteSecretCommand,
-  GetSecretValueCommand,
-  PutSecretValueCommand,
-  RestoreSecretCommand,
-  type SecretsManagerClient,
-} from '@aws-sdk/client-secrets-manager';
+import { randomBytes } from 'node:crypto';
+import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import { type AwsTextsOptions, createAwsTexts, openSealedTexts } from '../secret-texts.ts';
 import {
   type EndpointSecrets,
   parseEndpointSecrets,
@@ -44,8 +37,8 @@ export const MAX_RETIRING = 3;
 const NEW_SECRET_BYTES = 32;
 
 /** A new signing secret. */
-export function newSigningSecret(): string {
-  return `whsec_${randomBytes(NEW_SECRET_BYTES).toString('base64')}`;
+export function newSigningSecret(bytes: (count: number) => Uint8Array = randomBytes): string {
+  return `whsec_${Buffer.from(bytes(NEW_SECRET_BYTES)).toString('base64')}`;
 }
 
 /**
@@ -92,168 +85,38 @@ export function createSigningReader(
   };
 }
 
-/** Attempts to make a secret under a name that AWS has not yet let go of, and the first wait between them. */
-const AWS_ATTEMPTS = 6;
-const AWS_WAIT_MS = 250;
-
 /** Keeps them in Secrets Manager, one secret per endpoint. */
 export function createAwsSigningSecrets(
   client: SecretsManagerClient,
-  options: {
-    readonly stage: string;
-    /** What new ones are encrypted with; absent: a key of AWS. */
-    readonly keyArn?: string | undefined;
-    readonly sleep?: (ms: number) => Promise<unknown>;
-  },
+  options: AwsTextsOptions & { readonly stage: string },
 ): SigningSecrets {
-  const { stage, keyArn, sleep = sleepMs } = options;
-  const nameOf = (region: string, endpoint: string) => secretNames(stage, region).endpoint(endpoint);
-
-  /** The answer, or the name of the error if it is one of those expected. */
-  async function attempt<T>(
-    secretId: string,
-    call: () => Promise<T>,
-    verb: string,
-    expected: readonly string[],
-  ): Promise<T | string> {
-    try {
-      return await call();
-    } catch (cause) {
-      const name = cause instanceof Error ? cause.name : 'an unknown error';
-      if (expected.includes(name)) return name;
-      throw new SecretError(secretId, `could not be ${verb} (${name}).`, cause);
-    }
-  }
-
+  const texts = createAwsTexts(client, options);
+  const nameOf = (region: string, endpoint: string) => secretNames(options.stage, region).endpoint(endpoint);
   return {
     async load(region, endpoint) {
-      const SecretId = nameOf(region, endpoint);
-      const answer = await attempt(
-        SecretId,
-        () => client.send(new GetSecretValueCommand({ SecretId })),
-        'read',
-        [
-          NOT_FOUND,
-          // Marked for deletion.
-          INVALID,
-        ],
-      );
-      if (typeof answer === 'string') return undefined;
-      if (!answer.SecretString) throw new SecretError(SecretId, 'holds no text.');
-      return parseEndpointSecrets(SecretId, answer.SecretString);
+      const name = nameOf(region, endpoint);
+      const text = await texts.load(name);
+      return text === undefined ? undefined : parseEndpointSecrets(name, text);
     },
-
-    async save(region, endpoint, kept) {
-      const SecretId = nameOf(region, endpoint);
-      const SecretString = JSON.stringify(kept);
-      for (let tries = 0; tries < AWS_ATTEMPTS; tries += 1) {
-        if (tries > 0) await sleep(AWS_WAIT_MS * 2 ** (tries - 1));
-        const put = await attempt(
-          SecretId,
-          () => client.send(new PutSecretValueCommand({ SecretId, SecretString })),
-          'saved',
-          [NOT_FOUND, INVALID],
-        );
-        if (typeof put !== 'string') return;
-        if (put === INVALID) {
-          await attempt(SecretId, () => client.send(new RestoreSecretCommand({ SecretId })), 'restored', [
-            NOT_FOUND,
-            INVALID,
-          ]);
-          continue;
-        }
-        // A name deleted a moment ago is neither there nor free.
-        const created = await attempt(
-          SecretId,
-          () =>
-            client.send(
-              new CreateSecretCommand({ Name: SecretId, SecretString, ...(keyArn && { KmsKeyId: keyArn }) }),
-            ),
-          'created',
-          [EXISTS, INVALID],
-        );
-        if (typeof created !== 'string') return;
-      }
-      throw new SecretError(SecretId, 'could not be saved: its name is not free yet.');
-    },
-
-    async remove(region, endpoint) {
-      const SecretId = nameOf(region, endpoint);
-      await attempt(
-        SecretId,
-        () => client.send(new DeleteSecretCommand({ SecretId, ForceDeleteWithoutRecovery: true })),
-        'deleted',
-        [NOT_FOUND],
-      );
-    },
+    save: (region, endpoint, kept) => texts.save(nameOf(region, endpoint), JSON.stringify(kept)),
+    remove: (region, endpoint) => texts.remove(nameOf(region, endpoint)),
   };
 }
 
-const NOT_FOUND = 'ResourceNotFoundException';
-const INVALID = 'InvalidRequestException';
-const EXISTS = 'ResourceExistsException';
-
-/**
- * Keeps them in the state table, encrypted with a key (32 bytes) that stands elsewhere: AES-256-GCM, bound to region and
- * endpoint, so that one endpoint's can't be passed off as another's. Throws {@link SecretError} at once when the key is
- * not the one that was used before.
- */
+/** Keeps them in the state table, encrypted: see {@link openSealedTexts}. */
 export async function openLocalSigningSecrets(table: Table, key: Uint8Array): Promise<SigningSecrets> {
-  const known = await table.write({
-    put: { ...keys.secretKeyCheck(), sealed: seal(key, CHECK, CHECK) },
-    when: [['pk', 'absent']],
+  const texts = await openSealedTexts(table, key);
+  const placeOf = (region: string, endpoint: string) => ({
+    key: keys.endpointSecrets(region, endpoint),
+    place: `${region}/${endpoint}`,
+    name: endpoint,
   });
-  const check = known.item?.sealed;
-  if (!(check instanceof Uint8Array) || unseal(key, CHECK, check) !== CHECK) {
-    throw new SecretError(
-      'key',
-      'is not the one that the secrets of endpoints were encrypted with: put the former one back.',
-    );
-  }
-  const placeOf = (region: string, endpoint: string) => `${region}/${endpoint}`;
   return {
     async load(region, endpoint) {
-      const item = await table.get(keys.endpointSecrets(region, endpoint));
-      if (!item) return undefined;
-      const text =
-        item.sealed instanceof Uint8Array ? unseal(key, placeOf(region, endpoint), item.sealed) : undefined;
-      if (text === undefined) throw new SecretError(endpoint, "can't be decrypted.");
-      return parseEndpointSecrets(endpoint, text);
+      const text = await texts.load(placeOf(region, endpoint));
+      return text === undefined ? undefined : parseEndpointSecrets(endpoint, text);
     },
-    async save(region, endpoint, kept) {
-      const sealed = seal(key, placeOf(region, endpoint), JSON.stringify(kept));
-      await table.write({ put: { ...keys.endpointSecrets(region, endpoint), sealed } });
-    },
-    async remove(region, endpoint) {
-      await table.write({ delete: keys.endpointSecrets(region, endpoint) });
-    },
+    save: (region, endpoint, kept) => texts.save(placeOf(region, endpoint), JSON.stringify(kept)),
+    remove: (region, endpoint) => texts.remove(placeOf(region, endpoint)),
   };
-}
-
-const CHECK = 'jobwire';
-const CIPHER = 'aes-256-gcm';
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-
-/** Nonce, tag, and what was encrypted. */
-function seal(key: Uint8Array, place: string, text: string): Uint8Array {
-  const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(place));
-  const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
-  return new Uint8Array(Buffer.concat([nonce, cipher.getAuthTag(), sealed]));
-}
-
-/** `undefined` when it was not sealed with this key for this place. */
-function unseal(key: Uint8Array, place: string, bytes: Uint8Array): string | undefined {
-  if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
-  const nonce = bytes.subarray(0, NONCE_BYTES);
-  const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
-  decipher.setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
-  try {
-    return (
-      decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
-    );
-  } catch {
-    return undefined;
-  }
 }

@@ -80,6 +80,22 @@ export function isCell(ref: AccountRef): boolean {
   return ref.account === CELL_LOG;
 }
 
+/**
+ * The account id under which the cell feed stands: references to the events of all accounts and of the cell's own log, in one
+ * sequence. It is also the id of the "sink" whose cursors say how far each log is in it. Neither account nor sink can have it.
+ */
+export const FEED_LOG = '_feed';
+
+/** The cell feed of a region. */
+export function feedLog(region: string): AccountRef {
+  return { region, account: FEED_LOG };
+}
+
+/** Whether no account can have this id. */
+export function isReserved({ account }: AccountRef): boolean {
+  return account === CELL_LOG || account === FEED_LOG;
+}
+
 /** Over how many partitions the index of due polls of one region is spread. */
 export const POLL_SHARDS = 8;
 /** Over how many partitions the due cursors of one sink are spread. */
@@ -93,6 +109,12 @@ export const DELIVERY_SHARDS = 4;
 export const keys = {
   /** All accounts of a region stand in one partition, so that they can be listed. */
   account: (ref: AccountRef): Key => ({ pk: `ACCOUNTS#${ref.region}`, sk: ref.account }),
+  /** Who is at work on an account as a whole: its making, its credentials, its deletion. */
+  accountLock: (ref: AccountRef): Key => ({ pk: accountLockPk(ref.region), sk: ref.account }),
+  /** What is left to do of an account that was deleted. While it is there, the id is not free. */
+  deletion: (ref: AccountRef): Key => ({ pk: deletionPk(ref.region), sk: ref.account }),
+  /** The credentials of an account that was given them, encrypted: where there is no other store for them. */
+  credentials: (ref: AccountRef): Key => ({ pk: `CREDENTIALS#${ref.region}`, sk: ref.account }),
   status: (ref: AccountRef): Key => ({ pk: `STATUS#${path(ref)}`, sk: 'STATUS' }),
   /** A prefix of its own, so that IAM (LeadingKeys) lets only polling read tokens. */
   token: (ref: AccountRef): Key => ({ pk: `TOKEN#${path(ref)}`, sk: 'TOKEN' }),
@@ -141,6 +163,12 @@ export const keys = {
     pk: streamPk(region, keyId),
     sk: pad(slot, 4),
   }),
+  /** An API key: all stand in one partition, so that they can be listed. */
+  apiKey: (id: string): Key => ({ pk: API_KEY_PK, sk: id }),
+  /** When an API key was last used: apart, so that who checks keys need not be able to write them. */
+  apiKeyUse: (id: string): Key => ({ pk: API_KEY_USE_PK, sk: id }),
+  /** What came of a request with an idempotency key; `name` is a hash of that. */
+  idempotent: (keyId: string, name: string): Key => ({ pk: `IDEMPOTENCY#${keyId}`, sk: name }),
   /** A replay to a sink. */
   replay: (region: string, sink: string, replay: string): Key => ({ pk: replayPk(region, sink), sk: replay }),
   /** How far a replay has come in one account's log; beside the live cursors, for it is worked off as they are. */
@@ -167,6 +195,10 @@ export const keys = {
 
 /** Partition of the accounts of a region. */
 export const accountPk = (region: string): string => `ACCOUNTS#${region}`;
+/** Partition of the locks of a region's accounts. */
+export const accountLockPk = (region: string): string => `ACCOUNTLOCKS#${region}`;
+/** Partition of the deletions of a region's accounts. */
+export const deletionPk = (region: string): string => `DELETIONS#${region}`;
 /** Partition of what is kept of a region as a whole. */
 export const cellPk = (region: string): string => `CELL#${region}`;
 /** Partition of an account's Head, pending marks and index shards. */
@@ -192,6 +224,10 @@ export const endpointLockPk = (region: string): string => `ENDPOINTS#${region}`;
 export const cursorPk = (region: string, sink: string): string => `CURSORS#${region}#${sink}`;
 /** Partition of the slots of a key; see `shared/api/slots.ts`. */
 export const streamPk = (region: string, keyId: string): string => `STREAMS#${region}#${keyId}`;
+/** Partition of the API keys. */
+export const API_KEY_PK = 'APIKEYS';
+/** Partition of when they were last used. */
+export const API_KEY_USE_PK = 'KEYUSE';
 /** Partition of the replays to a sink. */
 export const replayPk = (region: string, sink: string): string => `REPLAYS#${region}#${sink}`;
 /** Partition of the events set aside for a sink. */

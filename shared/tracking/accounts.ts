@@ -1,19 +1,27 @@
 /** What is kept of an account besides its jobs: how it is polled (Account) and how that goes (Status). */
 import { randomUUID } from 'node:crypto';
 import type { EventLog } from '../log/log.ts';
+import { revisionOf, revisionStill } from '../managed.ts';
 import {
   type AccountRef,
   accountPk,
   cellLog,
   dueUntil,
-  isCell,
+  feedLog,
+  isReserved,
   keys,
   POLL_SHARDS,
   pollDue,
   pollDuePk,
+  pollPhase,
 } from '../table/schema.ts';
-import type { Item, Table, Value } from '../table/table.ts';
+import type { Item, Table, Value, Write } from '../table/table.ts';
+import type { AccountState } from './account-input.ts';
+import { turnFrom } from './account-state.ts';
 import { claimable } from './breaker.ts';
+
+/** How often something is tried anew because somebody else came in between: each time, one of them is done. */
+const ATTEMPTS = 20;
 
 /** An account as it was registered. Its credentials stand elsewhere: `secretRef` says where. */
 export interface Account extends AccountRef {
@@ -22,17 +30,13 @@ export interface Account extends AccountRef {
   readonly pollIntervalSeconds: number;
   /** A paused account is not polled; its log and snapshots stay. */
   readonly paused: boolean;
+  /** Made by people, through the API or as operators: the configuration file does not know of it. */
+  readonly managed?: boolean;
+  /** When its credentials were changed last (epoch ms), as far as that is known here: what is remembered of older ones is stale. */
+  readonly credentialsAt?: number;
 }
 
-/** How tracking of an account stands, as an operator sees it. */
-export type AccountState =
-  | 'baselining'
-  | 'tracking'
-  | 'paused'
-  | 'failing'
-  | 'credentials_rejected'
-  | 'identity_mismatch'
-  | 'quarantined';
+export type { AccountState };
 
 /** How polling goes. Times are epoch ms; absent values are null. */
 export interface Status {
@@ -82,6 +86,8 @@ export function toAccount(item: Item): Account {
     secretRef: String(item.secretRef),
     pollIntervalSeconds: Number(item.pollIntervalSeconds),
     paused: item.paused === true,
+    ...(item.managed === true ? { managed: true } : {}),
+    ...(typeof item.credentialsAt === 'number' ? { credentialsAt: item.credentialsAt } : {}),
   };
 }
 
@@ -118,8 +124,8 @@ export function toStatus(item: Item): Status {
 
 /**
  * Registers an account, due for its first poll at once, or changes how a known one is polled: history, epoch and state
- * of a known account stay. Repeating it is harmless, also after it was cut off half way. The first account of a region
- * starts the cell's own log, too. Throws for the id that is reserved for that.
+ * of a known account stay. Repeating it is harmless. Throws for ids that are reserved, and for one
+ * whose former account is still being deleted.
  */
 export async function registerAccount(
   table: Table,
@@ -127,39 +133,129 @@ export async function registerAccount(
   account: Account,
   options: { readonly now: number; readonly epoch: string },
 ): Promise<void> {
+  const { region: _region, account: id, ...attributes } = account;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const outcome = await updateAccount(table, account, options.now, () => ({ set: attributes }));
+    if (outcome.kind === 'changed') return;
+    if (await makeAccount(table, log, account, options)) return;
+  }
+  if (await table.get(keys.deletion(account))) throw new Error(`The account ${id} is still being deleted.`);
+  throw new Error(`The account ${id} kept changing while it was registered.`);
+}
+
+/**
+ * Makes an account with all that belongs to it, whole or not at all; the first of a region starts the cell's own log and
+ * the cell feed, too.
+ * False when there is one already, the id is not free yet, or a condition of the guards does not hold. Throws for
+ * reserved ids.
+ */
+export async function makeAccount(
+  table: Table,
+  log: EventLog,
+  account: Account,
+  options: { readonly now: number; readonly epoch: string },
+  guards: readonly Write[] = [],
+): Promise<boolean> {
   const { region, account: id, ...attributes } = account;
-  if (isCell(account)) throw new Error(`No account can have the id ${id}.`);
-  await table.write({ update: keys.account({ region, account: id }), set: attributes });
-  for (const ref of [cellLog(region), account]) {
-    const started = log.start(ref, options.epoch);
-    if ('put' in started) await table.write(started);
+  const { now, epoch } = options;
+  if (isReserved(account)) throw new Error(`No account can have the id ${id}.`);
+  const start = async (ref: AccountRef): Promise<boolean> => {
+    const started = log.start(ref, epoch);
+    return 'put' in started && (await table.write(started)).done;
+  };
+  // A new cell's feed has everything. One that is older than its feed is taken in where it stands: see startFeed.
+  if (await start(cellLog(region))) await start(feedLog(region));
+  const made = await table.transact(
+    [
+      {
+        put: { ...keys.account(account), ...attributes, revision: 1, createdAt: now, changedAt: now },
+        when: [['pk', 'absent']],
+      },
+      log.start(account, epoch),
+      {
+        put: {
+          ...keys.status(account),
+          revision: 0,
+          state: 'baselining' satisfies AccountState,
+          ...(account.paused ? {} : schedule(account, now)),
+        },
+        when: [['pk', 'absent']],
+      },
+      { check: keys.deletion(account), when: [['pk', 'absent']] },
+      ...guards,
+    ],
+    randomUUID(),
+  );
+  return made.done;
+}
+
+/** What is to become of an account's record. `atOnce`: it is polled at once, whatever it waits for, unless that is an operator. */
+export interface AccountUpdate {
+  readonly set: { readonly [attribute: string]: Value | undefined };
+  readonly atOnce?: boolean;
+}
+
+/**
+ * Changes an account's record together with its place on the schedule, whole or not at all. Where that place moves, a poll
+ * under way loses its fence: its end would put the account where it was, and the next one finds what it saw. `decide` says
+ * what to change of the record as it stands, or something else, which is then the outcome. What is as it should be is not
+ * written.
+ */
+export async function updateAccount<R extends { readonly kind: string } = never>(
+  table: Table,
+  ref: AccountRef,
+  now: number,
+  decide: (record: Item) => AccountUpdate | R,
+): Promise<R | { readonly kind: 'changed'; readonly record: Item } | { readonly kind: 'absent' }> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const [record, status] = await Promise.all([table.get(keys.account(ref)), table.get(keys.status(ref))]);
+    if (!record || !status) return { kind: 'absent' };
+    const update = decide(record);
+    if ('kind' in update) return update;
+    const { set, atOnce = false } = update;
+    const place = placeAfter(ref, record, { ...record, ...set }, status, atOnce, now);
+    const isSame = Object.entries(set).every(([name, value]) => record[name] === value);
+    if (isSame && !place) return { kind: 'changed', record };
+    const changed = { ...set, revision: revisionOf(record) + 1, changedAt: now };
+    const writes: Write[] = [
+      {
+        update: keys.account(ref),
+        set: changed,
+        when: [revisionStill(record), ['secretRef', 'present']],
+      },
+    ];
+    if (place) {
+      const fence = Number(status.revision);
+      writes.push({
+        update: keys.status(ref),
+        // Whoever reads the record before this and the fence after it has to read it again.
+        set: { ...place, revision: fence + 1, recordRevision: changed.revision },
+        when: [['revision', '=', fence]],
+      });
+    }
+    const outcome = await table.transact(writes, randomUUID());
+    if (outcome.done) return { kind: 'changed', record: { ...record, ...changed } };
   }
-  const created = await table.write({
-    put: {
-      ...keys.status(account),
-      revision: 0,
-      state: 'baselining' satisfies AccountState,
-      ...(account.paused ? {} : schedule(account, options.now)),
-    },
-    when: [['pk', 'absent']],
-  });
-  if (created.done || !created.item) return;
-  // A known account: it is due as it was, unless it was paused meanwhile or is back from a pause.
-  const due = typeof created.item.duePk === 'string';
-  const stopped = created.item.state === 'identity_mismatch';
-  if (account.paused && due) {
-    // Said again with it, so that somebody who resumes the account at the same moment comes before it or after it.
-    const off = { duePk: undefined, dueSk: undefined };
-    await table.transact(
-      [
-        { update: keys.account(account), set: attributes },
-        { update: keys.status(account), set: off },
-      ],
-      randomUUID(),
-    );
-  } else if (!account.paused && !due && !stopped) {
-    await table.write({ update: keys.status(account), set: schedule(account, options.now) });
-  }
+  throw new Error(`The account ${ref.account} kept moving while it was changed.`);
+}
+
+/** The place on the schedule that an account has to move to by a change, as attributes of its Status; `undefined`: none. */
+function placeAfter(
+  ref: AccountRef,
+  before: Item,
+  after: Item,
+  status: Item,
+  atOnce: boolean,
+  now: number,
+): ReturnType<typeof schedule> | undefined {
+  const isDue = typeof status.duePk === 'string';
+  // Said again with a pause, so that whoever puts the account on the schedule at the same moment comes before it or after it.
+  if (after.paused === true) return isDue || before.paused !== true ? schedule(ref, null) : undefined;
+  if (status.state === 'identity_mismatch') return before.paused === true ? {} : undefined;
+  if (!isDue || atOnce) return schedule(ref, now);
+  if (before.pollIntervalSeconds === after.pollIntervalSeconds) return undefined;
+  const turn = turnFrom(now, Number(after.pollIntervalSeconds) * 1000, pollPhase(ref));
+  return Number(status.nextPollAt) > turn ? schedule(ref, turn) : undefined;
 }
 
 /**

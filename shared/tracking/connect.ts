@@ -1,4 +1,5 @@
 /** From an account's record to a client that speaks with its credentials. */
+import { randomUUID } from 'node:crypto';
 import {
   createOrderingClient,
   type OrderingClient,
@@ -30,7 +31,10 @@ interface Options {
   readonly regions: Readonly<Record<string, RegionSettings>>;
   /** Resolves an account's `secretRef`. Throws when it can't. */
   readonly readSecret: (secretRef: string) => Promise<Credentials>;
-  /** Told of a `secretRef` whose credentials or token the service refused: what is remembered of it may be out of date. */
+  /**
+   * Told of a `secretRef` whose credentials or token the service refused, or that was given new ones since it was used last:
+   * what is remembered of it may be out of date.
+   */
   readonly onRefused?: (secretRef: string) => void;
   /** Where tokens are shared between processes; absent: each process gets its own. */
   readonly tokenCache?: (ref: AccountRef, version: string) => TokenCache;
@@ -57,6 +61,8 @@ export function createConnector(
   options: Options,
 ): (account: Account) => Promise<{ client: OrderingClient; tokens: TokenSource }> {
   const sources = new Map<string, Source>();
+  /** When the credentials of each account had been changed last, as its record said when it was polled last. */
+  const changes = new Map<string, number>();
 
   function sourceOf(account: Account, region: RegionSettings, credentials: Credentials): Source {
     const name = `${account.region}/${account.account}`;
@@ -82,7 +88,11 @@ export function createConnector(
     const { secretRef } = account;
     const region = options.regions[account.region];
     if (!region) throw new Error(`The region ${account.region} is not configured.`);
+    const { credentialsAt } = account;
+    const name = `${account.region}/${account.account}`;
+    if (credentialsAt !== undefined && changes.get(name) !== credentialsAt) options.onRefused?.(secretRef);
     let source = sourceOf(account, region, await options.readSecret(secretRef));
+    if (credentialsAt !== undefined) changes.set(name, credentialsAt);
     const tokens: TokenSource = {
       async get(signal) {
         const used = source;
@@ -130,7 +140,9 @@ export function tableTokenCache(table: Table, ref: AccountRef, version: string):
       return { value: String(item.value), expiresAt: Number(item.expiresAt) };
     },
     async save({ value, expiresAt }) {
-      await table.write({ put: { ...key, value, expiresAt, version, ttl: Math.ceil(expiresAt / 1000) } });
+      const put = { ...key, value, expiresAt, version, ttl: Math.ceil(expiresAt / 1000) };
+      // Not for an account that was deleted meanwhile: nobody would take it away again.
+      await table.transact([{ check: keys.account(ref), when: [['pk', 'present']] }, { put }], randomUUID());
     },
     async clear() {
       await table.write({ delete: key });

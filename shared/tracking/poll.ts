@@ -156,11 +156,14 @@ async function begin(
   deadline: number,
   dueAt: number | undefined,
 ): Promise<Poll | string> {
-  const [accountItem, statusItem, upstream] = await Promise.all([
+  const [found, statusItem, upstream] = await Promise.all([
     deps.table.get(keys.account(ref)),
     deps.table.get(keys.status(ref)),
     hearUpstream(deps.table, ref.region),
   ]);
+  // A pause, or new credentials, that came between the two reads: with this fence the poll would undo it.
+  const isOlder = Number(statusItem?.recordRevision ?? 0) > Number(found?.revision ?? 0);
+  const accountItem = isOlder ? await deps.table.get(keys.account(ref)) : found;
   if (!accountItem || !statusItem) return 'The account is not registered.';
   const account = toAccount(accountItem);
   const status = toStatus(statusItem);

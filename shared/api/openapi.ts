@@ -1,0 +1,122 @@
+/**
+ * The OpenAPI document (3.1) of the HTTP API, made from the routes. Only the build and tests make it: what a process serves is
+ * the committed file, so no function carries the generator (docs/decisions/0019-routes-as-data.md).
+ */
+import { createRoute, OpenAPIHono } from '@hono/zod-openapi';
+import * as z from 'zod';
+import { PROBLEM_TYPE, type ProblemKind, problems } from './problems.ts';
+import { type Answer, API_VERSION, problemsOf, type Route, tags } from './route.ts';
+import { routes } from './routes/all.ts';
+
+const Problem = z
+  .looseObject({
+    type: z.string().describe(`\`${PROBLEM_TYPE}\` and the kind; never changes its meaning.`),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string().describe('What was wrong, and what would be right, in a sentence.'),
+    field: z.string().optional().describe('The path of the parameter or field it is about.'),
+    requestId: z.string().describe('The id of the request, as in the header `X-Request-Id`.'),
+  })
+  .meta({ id: 'Problem', description: 'Problem details (RFC 9457).' });
+
+const IDEMPOTENCY_KEY = z
+  .string()
+  .min(1)
+  .max(200)
+  .optional()
+  .describe(
+    'A text of your own, new for each request: sent again with it, the request is answered as the first time.',
+  );
+const IF_MATCH = z.string().optional().describe('The `ETag` that it must still have.');
+
+const Version = (text: string) => ({ schema: { type: 'string' as const }, description: text });
+
+/** Makes the document. */
+export function openApiDocument(): object {
+  const api = new OpenAPIHono();
+  api.openAPIRegistry.registerComponent('securitySchemes', 'key', {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key: `jw_<id>_<secret>`, or the one that the configuration names.',
+  });
+  for (const route of routes) api.openAPIRegistry.registerPath(toPath(route));
+  return api.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: {
+      title: 'Jobwire',
+      version: API_VERSION,
+      description:
+        'Events of print jobs, made by polling an ordering service that has none: accounts, their logs and jobs, webhooks, keys. docs/api.md says how keys, errors, paging, Idempotency-Key and If-Match work.',
+    },
+    servers: [{ url: '/', description: 'Where this document was found.' }],
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
+  });
+}
+
+function toPath(route: Route) {
+  const { spec } = route;
+  const { method, path, id, tag, summary, description, role, of, params, query, body, answer } = spec;
+  const headers = {
+    ...(method === 'post' && !spec.repeatable && role !== null ? { 'Idempotency-Key': IDEMPOTENCY_KEY } : {}),
+    ...(spec.conditional ? { 'If-Match': IF_MATCH } : {}),
+    ...Object.fromEntries(
+      Object.entries(spec.headers ?? {}).map(([name, text]) => [
+        name,
+        z.string().optional().describe(String(text)),
+      ]),
+    ),
+  };
+  const pathParams = { ...of?.params, ...params?.shape };
+  const queryParams = { ...query?.shape, ...of?.query };
+  const bodyOptional = body?.safeParse({}).success;
+  return createRoute({
+    method,
+    path,
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(description === undefined ? {} : { description }),
+    security: role === null ? [] : [{ key: [] }],
+    ...(role === null ? {} : { 'x-role': role }),
+    request: {
+      ...(Object.keys(pathParams).length > 0 ? { params: z.object(pathParams) } : {}),
+      ...(Object.keys(queryParams).length > 0 ? { query: z.object(queryParams) } : {}),
+      ...(Object.keys(headers).length > 0 ? { headers: z.object(headers) } : {}),
+      ...(body
+        ? { body: { required: !bodyOptional, content: { 'application/json': { schema: body } } } }
+        : {}),
+    },
+    responses: {
+      ...Object.fromEntries(
+        [answer, ...(spec.also ?? [])].map((one: Answer) => [one.status, toResponse(one)]),
+      ),
+      ...problemResponses(problemsOf(route)),
+    },
+  });
+}
+
+function toResponse({ description, schema, contentType = 'application/json', headers = {} }: Answer) {
+  return {
+    description,
+    headers: {
+      'X-Request-Id': Version('The id of the request, as in our log.'),
+      ...Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, Version(text)])),
+    },
+    ...(schema ? { content: { [contentType]: { schema } } } : {}),
+  };
+}
+
+function problemResponses(kinds: readonly ProblemKind[]) {
+  const byStatus = Map.groupBy(kinds, (kind) => problems[kind].status);
+  return Object.fromEntries(
+    [...byStatus]
+      .sort(([a], [b]) => a - b)
+      .map(([status, of]) => [
+        status,
+        {
+          description: of.map((kind) => `\`${kind}\`: ${problems[kind].title}.`).join(' '),
+          content: { 'application/problem+json': { schema: Problem } },
+        },
+      ]),
+  );
+}

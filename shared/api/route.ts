@@ -1,0 +1,420 @@
+/**
+ * What a route of the HTTP API is, as data: who may call it, what it takes, what it answers. Everything else comes from
+ * that: the pipeline here, the OpenAPI document (`openapi.ts`), which function of a cell serves it (`infra/api.ts`), and the
+ * tests that try every role on every route.
+ *
+ *   key ─ role ─ parameters, body ─ whose it is (404) ─ If-Match (412) ─ Idempotency-Key ─ handler
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { Context, Handler } from 'hono';
+import * as z from 'zod';
+import { pathText, sentenceOf } from '../checks.ts';
+import type { Expectation } from '../managed.ts';
+import type { DeliveryLog } from '../sinks/delivery-log.ts';
+import type { EndpointDeps } from '../sinks/endpoints.ts';
+import type { AccountRef } from '../table/schema.ts';
+import type { TestDeps } from '../tracking/account-test.ts';
+import type { AccountDeps } from '../tracking/managed-accounts.ts';
+import type { FeedDeps } from './feed.ts';
+import { fingerprintOf, type Idempotency, IdempotencyKey, type Making } from './idempotency.ts';
+import { type Caller, type Role, roleAllows } from './keys.ts';
+import type { CellFeedDeps } from './merged-feed.ts';
+import { type ProblemKind, problem } from './problems.ts';
+import type { Slots } from './slots.ts';
+
+/** The version of the API: its documents are compared with those of the last one (docs/api-changes.md). */
+export const API_VERSION = '1.0.0';
+
+/** What handlers find in their context. */
+export interface ApiEnv {
+  Bindings: {
+    /** Where the request came from, for the limit on failed keys. Never logged. */
+    clientAddress?: string;
+  };
+  Variables: {
+    requestId: string;
+    /** Who asks. Only behind the key. */
+    caller: Caller;
+    /** What answers, for the log line: `GET /v1/accounts/{id}`. */
+    route: string;
+  };
+}
+
+/** Which function of a cell answers: what only reads, what changes something, what may wait. */
+export type Surface = 'read' | 'manage' | 'live';
+
+/** Tags group routes in the document, in this order. */
+export const tags = {
+  Accounts: 'Accounts of the ordering service that are polled.',
+  Jobs: 'Jobs as they stand, and figures about them.',
+  Events: 'The logs: page by page with a cursor, waiting for what comes, or as a live stream.',
+  Endpoints: 'Webhooks, what was delivered to them, and what is to be delivered again.',
+  Keys: 'API keys.',
+  Regions: 'The regions that are served, and what concerns a region as a whole.',
+  Catalogue: 'Event types with their schemas and examples.',
+  Service: 'Whether it runs, and its documents.',
+} as const;
+
+/** What routes that change something need. */
+export interface Manage {
+  readonly idempotency: Idempotency;
+  readonly accounts: AccountDeps & TestDeps;
+  /** For endpoints, and for replays to them and to built-in sinks. */
+  readonly endpoints: EndpointDeps;
+}
+
+/** What routes serve from. */
+export interface RouteParts {
+  /** Table, log, regions, clock; and how feeds and streams go. */
+  readonly feed: FeedDeps & CellFeedDeps;
+  /** What became of deliveries. */
+  readonly deliveries: DeliveryLog;
+  /** What streams and waiting long polls hold while they last. Absent: as many as come may wait. */
+  readonly slots: Slots | undefined;
+  /** Whether the configuration file declares an account, so that it can't be changed here. */
+  readonly isDeclared: (ref: AccountRef) => boolean;
+  /** What it takes to change something; only where that is served. */
+  readonly manage: Manage;
+  /** Told of faults after an answer has begun. */
+  readonly report: (c: Context<ApiEnv>, cause: unknown) => void;
+}
+
+/** What is answered when all is well. */
+export interface Answer<A extends z.ZodType = z.ZodType> {
+  readonly status: 200 | 201 | 202 | 204;
+  readonly description: string;
+  /** Absent: no body. */
+  readonly schema?: A;
+  /** JSON unless told otherwise. */
+  readonly contentType?: string;
+  /** Headers, and what they say. */
+  readonly headers?: { readonly [header: string]: string };
+}
+
+type Texts = { readonly [name: string]: string };
+
+/** What finds the thing that a path is about, and shows it to nobody whose key is not for it. */
+export interface Subject<S> {
+  /** The parameters of the path that it goes by. */
+  readonly params: { readonly [name: string]: z.ZodType<string, string> };
+  /** And those of the query. */
+  readonly query?: { readonly [name: string]: z.ZodOptional<z.ZodType<string, string>> };
+  find(
+    asked: {
+      readonly c: Context<ApiEnv>;
+      readonly caller: Caller;
+      readonly params: Texts;
+      readonly query: Texts;
+    },
+    parts: RouteParts,
+  ): Promise<S | Response>;
+  /** What `If-Match` is compared with. */
+  revisionOf?(subject: S): number | null;
+}
+
+/** A route as it is declared: `P`, `Q` and `B` are what it takes, `A` what it answers, `S` what its path is about. */
+export interface RouteSpec<
+  P extends z.ZodObject,
+  Q extends z.ZodObject,
+  B extends z.ZodType,
+  A extends z.ZodType,
+  S,
+> {
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
+  /** With parameters in braces. */
+  readonly path: `/${string}`;
+  /** The name of the operation, for clients that are generated. */
+  readonly id: string;
+  readonly tag: keyof typeof tags;
+  readonly summary: string;
+  readonly description?: string;
+  /** The least that a key must be allowed; null: no key is needed. */
+  readonly role: Role | null;
+  /** Only for keys that are for all accounts. */
+  readonly allAccounts?: boolean;
+  readonly of?: Subject<S>;
+  /** Parameters of the path besides those of `of`. */
+  readonly params?: P;
+  /** Strict: others are refused by name. */
+  readonly query?: Q;
+  /** Strict. One that may be left out takes `{}`. */
+  readonly body?: B;
+  /** Request headers besides those that come with the method, for the document. */
+  readonly headers?: { readonly [header: string]: string };
+  readonly answer: Answer<A>;
+  /** Further answers that are no problems. */
+  readonly also?: readonly Answer[];
+  /** Problems besides those that any route of its kind may answer. */
+  readonly problems?: readonly ProblemKind[];
+  /** A GET that may wait, or is a stream. */
+  readonly waits?: boolean;
+  /** A POST that may be sent twice without harm: takes no Idempotency-Key. */
+  readonly repeatable?: boolean;
+  /** A change that honours `If-Match`. */
+  readonly conditional?: boolean;
+}
+
+/** What a handler is given. */
+export interface Call<P, Q, B, S> {
+  readonly c: Context<ApiEnv>;
+  readonly caller: Caller;
+  readonly params: P;
+  readonly query: Q;
+  readonly body: B;
+  readonly subject: S;
+  /** From `If-Match`. */
+  readonly expected: Expectation;
+  /** Ids and random bytes for what is made: those of the first time when the request is repeated. */
+  readonly making: Making;
+}
+
+/** What a handler answers: the body that was declared, or a response of its own. */
+export type Answered<A> = { readonly body: A; readonly headers?: Record<string, string> } | Response;
+
+/** A route of any shape. */
+export interface Route {
+  // biome-ignore lint/suspicious/noExplicitAny: routes of all shapes stand in one list; each is checked where it is declared
+  readonly spec: RouteSpec<any, any, any, any, any>;
+  readonly surface: Surface;
+  /** The pipeline over its handler. */
+  handler(parts: RouteParts): Handler<ApiEnv>;
+}
+
+type Nothing = z.ZodObject<Record<never, never>>;
+
+/** Declares a route. The handler's types come from the schemas. */
+export function route<
+  P extends z.ZodObject = Nothing,
+  Q extends z.ZodObject = Nothing,
+  B extends z.ZodType = z.ZodUndefined,
+  A extends z.ZodType = z.ZodUndefined,
+  S = undefined,
+>(
+  spec: RouteSpec<P, Q, B, A, S>,
+  handle: (
+    call: Call<z.output<P>, z.output<Q>, z.output<B>, S>,
+    parts: RouteParts,
+  ) => Answered<z.input<A>> | Promise<Answered<z.input<A>>>,
+): Route {
+  const paramsSchema = z.object({ ...spec.of?.params, ...spec.params?.shape });
+  const querySchema = withSubject(spec.query ?? z.strictObject({}), spec.of?.query);
+  return {
+    spec,
+    surface: spec.waits ? 'live' : spec.method === 'get' ? 'read' : 'manage',
+    handler: (parts) => async (c) => {
+      c.set('route', `${spec.method.toUpperCase()} ${spec.path}`);
+      const caller = c.get('caller');
+      if (spec.role !== null && !roleAllows(caller.role, spec.role)) return tooSmall(c, spec.role);
+      if (spec.allAccounts && caller.accounts !== null) {
+        return problem(c, 'forbidden', { detail: 'This takes a key that is for all accounts.' });
+      }
+      const params = paramsSchema.safeParse(c.req.param(), { reportInput: true });
+      if (!params.success) return refused(c, 'bad-parameter', params.error, paramsSchema);
+      const query = querySchema.safeParse(queryOf(c), { reportInput: true });
+      if (!query.success) return refused(c, 'bad-parameter', query.error, querySchema);
+      const body = spec.body ? await readBody(c, spec.body) : undefined;
+      if (body instanceof Response) return body;
+      const asked = { c, caller, params: params.data as Texts, query: query.data as Texts };
+      const subject = await spec.of?.find(asked, parts);
+      if (subject instanceof Response) return subject;
+      const expected = spec.conditional ? expectationOf(c, spec.of?.revisionOf?.(subject as S) ?? null) : {};
+      if (expected instanceof Response) return expected;
+      const call = {
+        ...{ c, caller, expected },
+        params: params.data as z.output<P>,
+        query: query.data as z.output<Q>,
+        body: body as z.output<B>,
+        subject: subject as S,
+      };
+      const respond = async (making: Making) =>
+        toResponse(c, spec.answer, await handle({ ...call, making }, parts));
+      if (!takesIdempotencyKey(spec)) return respond(EACH_ANEW);
+      return once(c, parts, respond);
+    },
+  };
+}
+
+/** Nothing that is made has to be the same another time. */
+const EACH_ANEW: Making = { newId: randomUUID, randomBytes };
+
+function toResponse(
+  c: Context<ApiEnv>,
+  { status, contentType }: Answer,
+  answered: Answered<unknown>,
+): Response {
+  if (answered instanceof Response) return answered;
+  if (answered.body === undefined) return bodyless(c, status, answered.headers);
+  return c.body(JSON.stringify(answered.body), status as 200, {
+    'content-type': contentType ?? 'application/json',
+    ...answered.headers,
+  });
+}
+
+/** Its type does not tell apart statuses that never have a body. */
+function bodyless(c: Context, status: number, headers: Record<string, string> = {}): Response {
+  return c.body(null, status as 204, headers);
+}
+
+/** Whether a route takes an Idempotency-Key. */
+export function takesIdempotencyKey({ method, role, repeatable }: Route['spec']): boolean {
+  return method === 'post' && role !== null && !repeatable;
+}
+
+const REPLAYED: Record<string, string> = { 'idempotency-replayed': 'true' };
+/** What of an answer belongs to what was done, rather than to the exchange. */
+const KEPT_HEADERS = ['content-type', 'etag', 'location', 'retry-after'];
+
+/** Does a request once for each Idempotency-Key; without one, whenever it is asked for. */
+async function once(
+  c: Context<ApiEnv>,
+  { manage }: RouteParts,
+  respond: (making: Making) => Promise<Response>,
+): Promise<Response> {
+  const given = c.req.header('idempotency-key');
+  if (given === undefined) return respond(EACH_ANEW);
+  const field = 'Idempotency-Key';
+  const key = IdempotencyKey.safeParse(given);
+  if (!key.success) {
+    return problem(c, 'bad-parameter', { field, detail: `${field} ${key.error.issues[0]?.message}.` });
+  }
+  const { pathname, search } = new URL(c.req.url);
+  const outcome = await manage.idempotency.run(
+    {
+      keyId: c.get('caller').keyId,
+      idempotencyKey: key.data,
+      bearer: c.req.header('authorization') ?? '',
+      fingerprint: fingerprintOf(c.req.method, pathname + search, await c.req.text()),
+    },
+    async (making) => {
+      const response = await respond(making);
+      const kept = KEPT_HEADERS.flatMap((name) => {
+        const value = response.headers.get(name);
+        return value === null ? [] : [[name, value]];
+      });
+      return { status: response.status, headers: Object.fromEntries(kept), body: await response.text() };
+    },
+  );
+  switch (outcome.kind) {
+    case 'done':
+    case 'replayed': {
+      const { status, headers, body } = outcome.answer;
+      const all = { ...headers, ...(outcome.kind === 'replayed' ? REPLAYED : {}) };
+      return body === '' ? bodyless(c, status, all) : c.body(body, status as 200, all);
+    }
+    case 'answer not kept':
+      return problem(c, 'conflict', {
+        field,
+        detail: `It was done with this key before (status ${outcome.status}), and the answer was too long to be kept.`,
+      });
+    case 'in progress':
+      return problem(c, 'still-in-progress', {
+        field,
+        detail: 'A request with this key is being answered at this moment.',
+        headers: { 'retry-after': String(outcome.retryAfterSeconds) },
+      });
+    case 'other request':
+      return problem(c, 'key-reused', {
+        field,
+        detail: 'This key was sent with another request; a new request needs a new key.',
+      });
+  }
+}
+
+/** The answers of any route of this kind that are problems, for the document. */
+export function problemsOf({ spec, surface }: Route): ProblemKind[] {
+  const { role, of, params, body, conditional, problems = [] } = spec;
+  return [
+    ...new Set<ProblemKind>([
+      'bad-parameter',
+      ...(body ? (['bad-body', 'too-large', 'unsupported-media-type'] as const) : []),
+      ...(role === null ? [] : (['unauthorized', 'too-many-failures'] as const)),
+      ...(role === null || role === 'read' ? [] : (['forbidden'] as const)),
+      ...(of || params ? (['not-found'] as const) : []),
+      ...(conditional ? (['changed-meanwhile'] as const) : []),
+      ...(takesIdempotencyKey(spec) ? (['key-reused', 'still-in-progress'] as const) : []),
+      ...(surface === 'live' ? (['too-many-waiting'] as const) : []),
+      ...problems,
+      'internal',
+      'unavailable',
+    ]),
+  ];
+}
+
+/** The `ETag` of what has a revision. */
+export function etagOf(revision: number): string {
+  return `"${revision}"`;
+}
+
+/** What If-Match expects, or the answer that it does not hold. */
+function expectationOf(c: Context<ApiEnv>, revision: number | null): Expectation | Response {
+  const given = c.req.header('if-match')?.trim();
+  if (given === undefined || given === '*') return {};
+  const wanted = given.split(',').map((tag) => tag.trim());
+  if (revision !== null && wanted.includes(etagOf(revision))) return { revision };
+  const detail =
+    revision === null
+      ? 'It has no revision, for nothing of it can be changed here.'
+      : `It was changed since: its ETag is ${etagOf(revision)} now. Read it again, and change that.`;
+  return problem(c, 'changed-meanwhile', { field: 'If-Match', detail });
+}
+
+function tooSmall(c: Context<ApiEnv>, needed: Role): Response {
+  const detail = `This takes a key with the role ${needed}${needed === 'admin' ? '' : ' or above'}.`;
+  return problem(c, 'forbidden', { detail });
+}
+
+function withSubject(query: z.ZodObject, more: Subject<unknown>['query']): z.ZodObject {
+  return more ? z.strictObject({ ...query.shape, ...more }) : query;
+}
+
+/** What is there once is a text; what is there more often is refused by the schemas, which take texts only. */
+function queryOf(c: Context): Record<string, string | string[]> {
+  const entries = Object.entries(c.req.queries());
+  return Object.fromEntries(
+    entries.map(([name, values]) => [name, values.length === 1 ? (values[0] ?? '') : values]),
+  );
+}
+
+/** A JSON body by its schema; none at all is an empty object. */
+async function readBody<B extends z.ZodType>(c: Context<ApiEnv>, schema: B): Promise<z.output<B> | Response> {
+  const text = await c.req.text();
+  const type = c.req.header('content-type') ?? '';
+  if (text.trim() !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)) {
+    return problem(c, 'unsupported-media-type', {
+      detail: 'Send the body with Content-Type: application/json.',
+    });
+  }
+  let value: unknown;
+  try {
+    value = text.trim() === '' ? {} : JSON.parse(text);
+  } catch {
+    return problem(c, 'bad-body', { detail: 'The body must be JSON.' });
+  }
+  const parsed = schema.safeParse(value, { reportInput: true });
+  return parsed.success ? parsed.data : refused(c, 'bad-body', parsed.error, schema);
+}
+
+/** The first thing that is wrong, by its path, in one sentence. Values are not quoted: they may be secrets. */
+function refused(
+  c: Context<ApiEnv>,
+  kind: 'bad-parameter' | 'bad-body',
+  error: z.ZodError,
+  schema: z.ZodType,
+): Response {
+  const [issue] = error.issues;
+  const whole = 'The body';
+  if (issue?.code === 'unrecognized_keys') {
+    const field = pathText([...issue.path, String(issue.keys[0]).slice(0, 100)], whole);
+    const shape =
+      issue.path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : undefined;
+    const known = shape && ` There are: ${shape.join(', ') || 'none'}.`;
+    const what = kind === 'bad-parameter' ? 'parameter' : 'field';
+    return problem(c, kind, { field, detail: `${field} is not a ${what} here.${known ?? ''}` });
+  }
+  if (issue === undefined || issue.path.length === 0) {
+    const own = issue?.code === 'custom' ? issue.message : 'must be a JSON object';
+    return problem(c, kind, { detail: `${whole} ${own}.` });
+  }
+  const field = pathText(issue.path, whole);
+  return problem(c, kind, { field, detail: `${sentenceOf(issue, whole)}.` });
+}

@@ -1,0 +1,19 @@
+/** Every route of the HTTP API. */
+import type { Route } from '../route.ts';
+import { accountRoutes } from './accounts.ts';
+import { endpointRoutes } from './endpoints.ts';
+import { eventRoutes } from './events.ts';
+import { jobRoutes } from './jobs.ts';
+import { keyRoutes } from './keys.ts';
+import { regionRoutes } from './regions.ts';
+import { serviceRoutes } from './service.ts';
+
+export const routes: readonly Route[] = [
+  ...serviceRoutes,
+  ...accountRoutes,
+  ...jobRoutes,
+  ...eventRoutes,
+  ...endpointRoutes,
+  ...keyRoutes,
+  ...regionRoutes,
+];

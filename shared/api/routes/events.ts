@@ -1,0 +1,370 @@
+/** The logs: feeds with a cursor, long polls, live streams. */
+import type { Context } from 'hono';
+import * as z from 'zod';
+import { parseCursor } from '../../log/log.ts';
+import { type AccountRef, isCell } from '../../table/schema.ts';
+import { isFor, ofAccount, ofRegion } from '../access.ts';
+import { followLog, type Gone, locateStream, readPage, toBody } from '../feed.ts';
+import { readEvent } from '../job-events.ts';
+import { followFeed, type GivenPlaces, locateFeed, parsePlaces, readFeedPage } from '../merged-feed.ts';
+import { cursorBy, instant, instantText, limit, one, typePatterns, wholeNumber } from '../parameters.ts';
+import { problem } from '../problems.ts';
+import { type ApiEnv, type Route, type RouteParts, route, type Subject } from '../route.ts';
+import { SLOT_GRACE_MS, type Slot } from '../slots.ts';
+
+const MAX_WAIT_SECONDS = 25;
+/** How long after its end a stream that is not read to it is cut off. */
+const CUT_AFTER_MS = 20_000;
+/** A client is asked to come back after this time when somebody else's stream or long poll has to end first. */
+const CROWDED_RETRY_SECONDS = 15;
+
+const CURSOR_RULE =
+  'must be a cursor (`<epoch>.<number>`) as found in `next`, in `head` or in the `id:` of a stream, or a bare number';
+const CELL_CURSOR_RULE = 'must be a `next` or `head` of /v1/events, or an `id:` of its stream';
+
+/** An envelope as it was stored; its type says what `data` holds. */
+export const Event = z
+  .object({
+    specversion: z.literal('1.0'),
+    id: z.string().describe('`<account>.<epoch>.<sequence>`; never used twice.'),
+    source: z.string(),
+    type: z.string().describe('One of `/v1/event-types`.'),
+    subject: z.string().optional().describe('`jobs/<jobNumber>` or `order-groups/<name>`.'),
+    time: instant,
+    sequence: z.string().describe('20 digits: sorts as text, per account.'),
+    dataschema: z.string().describe('Where the JSON Schema of `data` is.'),
+    datacontenttype: z.literal('application/json'),
+    data: z.looseObject({ account: z.string().optional(), region: z.string() }),
+  })
+  .meta({ id: 'Event', description: 'A CloudEvents 1.0 envelope in structured JSON.' });
+
+const Cursor = z.string().describe('A cursor: `<epoch>.<number>`.');
+
+const EventPage = z
+  .object({
+    events: z.array(Event),
+    next: Cursor.describe('The cursor to go on with; it moves past what a filter left out.'),
+    head: Cursor.describe('The end of the log.'),
+    observedThrough: instant
+      .nullable()
+      .optional()
+      .describe(
+        'All that the ordering service showed before this instant is at or before `next`. Null when the page ends before the head; absent in a region’s own log.',
+      ),
+  })
+  .meta({ id: 'EventPage' });
+
+const after = cursorBy(parseCursor, CURSOR_RULE)
+  .optional()
+  .describe('What comes after this cursor. Absent: from the earliest event there still is.');
+
+const EventsQuery = z.strictObject({
+  after,
+  limit,
+  types: typePatterns.optional(),
+  wait: wholeNumber(0, MAX_WAIT_SECONDS)
+    .default(0)
+    .describe(`Seconds to wait for the first event when there is none yet: 0 to ${MAX_WAIT_SECONDS}.`),
+});
+
+const StreamQuery = z.strictObject({
+  after: cursorBy(parseCursor, CURSOR_RULE)
+    .optional()
+    .describe('What comes after this cursor. Absent: what comes from now on.'),
+  types: typePatterns.optional(),
+});
+
+/** Cursors of the feed of everything are read when the regions are known. */
+const CellEventsQuery = z.strictObject({
+  ...EventsQuery.shape,
+  after: one
+    .optional()
+    .describe('What comes after this cursor. Absent: from the earliest event there still is.'),
+});
+
+const CellStreamQuery = z.strictObject({
+  after: one.optional().describe('What comes after this cursor. Absent: what comes from now on.'),
+  types: typePatterns.optional(),
+});
+
+const CellPage = EventPage.omit({ observedThrough: true }).meta({ id: 'CellEventPage' });
+
+const LAST_EVENT_ID = {
+  'Last-Event-ID':
+    'The `id:` of the last event that was taken, which resumes after it; counts for more than `after`.',
+};
+const STREAM = {
+  status: 200,
+  description:
+    'Server-sent events: `id:` is the cursor, `event:` the type, `data:` the envelope. A stream ends by itself after some minutes; resume with the last id.',
+  schema: z.string(),
+  contentType: 'text/event-stream',
+} as const;
+
+/** Feed and stream of a log: an account's, or a region's own. */
+function logRoutes<S extends { readonly region: string; readonly account: string }>(
+  path: `/${string}`,
+  of: Subject<S>,
+  words: { readonly name: string; readonly whose: string },
+): Route[] {
+  return [
+    route(
+      {
+        method: 'get',
+        path,
+        id: `list${words.name}Events`,
+        tag: 'Events',
+        summary: `Events of ${words.whose}, after a cursor`,
+        role: 'read',
+        of,
+        query: EventsQuery,
+        answer: { status: 200, description: 'A page of the log.', schema: EventPage },
+        problems: ['cursor-gone'],
+        waits: true,
+      },
+      async ({ c, subject: ref, query: { wait, ...asked } }, parts) => {
+        const { feed } = parts;
+        const waitMs = Math.min(wait * 1000, feed.pace.waitMs);
+        await using hold = holdOf(c, parts, waitMs);
+        const page = await readPage(feed, ref, { ...asked, waitMs, mayWait: hold.take }, c.req.raw.signal);
+        if (!page) return noLog(c);
+        if (page.kind === 'gone') return cursorGone(c, page);
+        if (page.kind === 'crowded') return tooManyWaiting(c, parts);
+        const { next, head, observedThrough } = page;
+        const observed = isCell(ref) ? {} : { observedThrough: instantText(observedThrough) };
+        const rest = JSON.stringify({ next, head, ...observed });
+        // Spliced in as they are stored: whoever keeps or compares envelopes gets the same bytes on every way.
+        return c.body(`{"events":[${page.events.join(',')}],${rest.slice(1)}`, 200, {
+          'content-type': 'application/json',
+        });
+      },
+    ),
+    route(
+      {
+        method: 'get',
+        path: `${path}/stream`,
+        id: `stream${words.name}Events`,
+        tag: 'Events',
+        summary: `Events of ${words.whose}, live`,
+        role: 'read',
+        of,
+        query: StreamQuery,
+        headers: LAST_EVENT_ID,
+        answer: STREAM,
+        problems: ['cursor-gone'],
+        waits: true,
+      },
+      async ({ c, subject: ref, query }, parts) => {
+        const given = resumeAt(c, query.after, parseCursor, CURSOR_RULE);
+        if (given instanceof Response) return given;
+        const place = await locateStream(parts.feed.log, ref, given);
+        if (!place) return noLog(c);
+        if ('kind' in place) return cursorGone(c, place);
+        return eventStream(c, parts, (abort) => followLog(parts.feed, ref, place, query.types, abort));
+      },
+    ),
+  ];
+}
+
+/** The parts of an event's id. */
+export function partsOfId(id: string) {
+  const [, account, epoch, sequence] = /^([^.]{1,200})\.([^.]{1,100})\.(\d{1,15})$/.exec(id) ?? [];
+  return account && epoch ? { account, epoch, sequence: Number(sequence) } : undefined;
+}
+
+/** An event by its id: of an account of the key, or of a region's own log for a key that is for all accounts. */
+export const ofEvent: Subject<{ readonly ref: AccountRef; readonly json: string }> = {
+  params: { event: one.describe('The id of the event.') },
+  async find({ c, caller, params }, { feed }) {
+    const id = partsOfId(params.event ?? '');
+    const mayBe = id && isFor(caller, id.account) ? id : undefined;
+    const refs = mayBe ? feed.regions.map((region) => ({ region, account: mayBe.account })) : [];
+    for (const ref of refs) {
+      const json = mayBe && (await readEvent(feed, ref, mayBe.epoch, mayBe.sequence));
+      if (json !== undefined) return { ref, json };
+    }
+    return problem(c, 'not-found', { detail: 'There is no such event, or it is no longer kept.' });
+  },
+};
+
+/** Everything about events. */
+export const eventRoutes: readonly Route[] = [
+  ...logRoutes('/v1/accounts/{id}/events', ofAccount, { name: 'Account', whose: 'an account' }),
+  ...logRoutes('/v1/regions/{id}/events', ofRegion, {
+    name: 'Region',
+    whose: 'a region as a whole: outages, endpoints',
+  }),
+  route(
+    {
+      method: 'get',
+      path: '/v1/events',
+      id: 'listEvents',
+      tag: 'Events',
+      summary: 'Events of all accounts and regions in one sequence, after a cursor',
+      description:
+        'For a key that is for some accounts: the events of those. The cursor is of this feed alone.',
+      role: 'read',
+      query: CellEventsQuery,
+      answer: { status: 200, description: 'A page of the feed.', schema: CellPage },
+      problems: ['cursor-gone'],
+      waits: true,
+    },
+    async ({ c, caller, query: { wait, after, ...asked } }, parts) => {
+      const given = placesIn(c, parts, 'after', after);
+      if (given instanceof Response) return given;
+      const waitMs = Math.min(wait * 1000, parts.feed.pace.waitMs);
+      await using hold = holdOf(c, parts, waitMs);
+      const page = await readFeedPage(
+        parts.feed,
+        { ...asked, after: given, accounts: caller.accounts, waitMs, mayWait: hold.take },
+        c.req.raw.signal,
+      );
+      if (page.kind === 'gone') return cursorGone(c, page);
+      if (page.kind === 'crowded') return tooManyWaiting(c, parts);
+      const rest = JSON.stringify({ next: page.next, head: page.head });
+      return c.body(`{"events":[${page.events.join(',')}],${rest.slice(1)}`, 200, {
+        'content-type': 'application/json',
+      });
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/events/stream',
+      id: 'streamEvents',
+      tag: 'Events',
+      summary: 'Events of all accounts and regions, live',
+      description:
+        'For a key that is for some accounts: the events of those. The cursor is of this feed alone.',
+      role: 'read',
+      query: CellStreamQuery,
+      headers: LAST_EVENT_ID,
+      answer: STREAM,
+      problems: ['cursor-gone'],
+      waits: true,
+    },
+    async ({ c, caller, query: { after, types } }, parts) => {
+      const last = c.req.header('last-event-id') || undefined;
+      const given = placesIn(c, parts, last === undefined ? 'after' : 'Last-Event-ID', last ?? after);
+      if (given instanceof Response) return given;
+      const start = await locateFeed(parts.feed, given, 'head');
+      if (start.kind === 'gone') return cursorGone(c, start);
+      const filter = { accounts: caller.accounts, types };
+      return eventStream(c, parts, (abort) => followFeed(parts.feed, start.places, filter, abort));
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/events/{event}',
+      id: 'getEvent',
+      tag: 'Events',
+      summary: 'One event',
+      role: 'read',
+      of: ofEvent,
+      answer: {
+        status: 200,
+        description: 'The envelope, as it was stored.',
+        schema: Event,
+        contentType: 'application/cloudevents+json',
+      },
+    },
+    ({ c, subject }) =>
+      c.body(subject.json, 200, { 'content-type': 'application/cloudevents+json; charset=utf-8' }),
+  ),
+];
+
+/** The log can't be read from there, and where it can. */
+export function cursorGone(c: Context<ApiEnv>, gone: Gone): Response {
+  const { earliest, head, restored } = gone;
+  if (restored !== undefined) {
+    return problem(c, 'cursor-gone', {
+      detail:
+        'The log was restored from a backup that is older than the cursor. Go on from `restored` (all that was said since), and read the jobs anew, for what was said in between is known here no more.',
+      members: { restored, earliest, head },
+    });
+  }
+  return problem(c, 'cursor-gone', {
+    detail:
+      'The cursor is of another epoch, beyond the head, or older than what is kept. Go on from `earliest` (all there still is) or from `head` (what comes), and read the jobs anew if nothing may be missed.',
+    members: { earliest, head },
+  });
+}
+
+function noLog(c: Context<ApiEnv>): Response {
+  return problem(c, 'not-found', { detail: 'There is no such log: it has not begun yet.' });
+}
+
+/** The places that a cursor of the feed of everything names. */
+function placesIn(
+  c: Context<ApiEnv>,
+  { feed }: RouteParts,
+  field: string,
+  text: string | undefined,
+): GivenPlaces | undefined | Response {
+  if (text === undefined) return undefined;
+  const places = parsePlaces(feed, text);
+  return places ?? problem(c, 'bad-parameter', { field, detail: `${field} ${CELL_CURSOR_RULE}.` });
+}
+
+/** Where a stream begins: the browser's Last-Event-ID is newer than the `after` it was opened with. */
+function resumeAt<T>(
+  c: Context<ApiEnv>,
+  after: T | undefined,
+  decode: (text: string) => T | undefined,
+  rule: string,
+): T | undefined | Response {
+  const header = c.req.header('last-event-id');
+  if (header === undefined || header === '') return after;
+  const field = 'Last-Event-ID';
+  return decode(header) ?? problem(c, 'bad-parameter', { field, detail: `${field} ${rule}.` });
+}
+
+/**
+ * A stream as a response, which holds a slot until it ends. What it is made from is opened when it is read, and for a HEAD
+ * request not at all.
+ */
+async function eventStream(
+  c: Context<ApiEnv>,
+  parts: RouteParts,
+  make: (abort: AbortSignal) => AsyncGenerator<string>,
+): Promise<Response> {
+  const headers = {
+    'content-type': 'text/event-stream',
+    // Proxies that collect answers would hold the events back.
+    'x-accel-buffering': 'no',
+  };
+  if (c.req.method === 'HEAD') return c.body(null, 200, headers);
+  const { streamMs } = parts.feed.pace;
+  const hold = holdOf(c, parts, streamMs);
+  if (!(await hold.take())) return tooManyWaiting(c, parts);
+  const body = toBody(make, {
+    onFault: hold.report,
+    onEnd: () => hold[Symbol.asyncDispose](),
+    cutMs: streamMs + CUT_AFTER_MS,
+  });
+  return c.body(body, 200, headers);
+}
+
+/** The slot of a request, once it takes one: true when it has one, or needs none. Giving it back never rejects. */
+function holdOf(c: Context<ApiEnv>, { slots, report: tell }: RouteParts, ms: number) {
+  const { keyId } = c.get('caller');
+  let held: Slot | undefined;
+  const report = (cause: unknown) => tell(c, cause);
+  return {
+    report,
+    async take(): Promise<boolean> {
+      held ??= await slots?.take(keyId, ms + SLOT_GRACE_MS);
+      return held !== undefined || slots === undefined;
+    },
+    // What could not be given back is free again when it has expired.
+    [Symbol.asyncDispose]: async () => held?.giveBack().catch(report),
+  };
+}
+
+function tooManyWaiting(c: Context<ApiEnv>, { slots }: RouteParts): Response {
+  return problem(c, 'too-many-waiting', {
+    detail: `At most ${slots?.perKey} streams and waiting long polls at a time: come back when one has ended.`,
+    headers: { 'retry-after': String(CROWDED_RETRY_SECONDS) },
+  });
+}

@@ -1,0 +1,249 @@
+/** Jobs as they stand, what happened to one, and figures about them. */
+import * as z from 'zod';
+import { ofAccount, ofRegion } from '../access.ts';
+import {
+  AccountRollups,
+  dayRange,
+  MAX_ROLLUP_DAYS,
+  OpenJobs,
+  RegionOpenJobs,
+  RegionRollups,
+  readOpenJobs,
+  readRegionOpenJobs,
+  readRegionRollups,
+  readRollups,
+} from '../figures.ts';
+import { readJobEvents } from '../job-events.ts';
+import { decodeJobsCursor, JobAnswer, type JobFilter, JobsAnswer, listJobs, readJob } from '../jobs.ts';
+import { cursorBy, day, flag, limit, one, textUpTo } from '../parameters.ts';
+import { problem } from '../problems.ts';
+import { type Route, route } from '../route.ts';
+import { cursorGone, Event } from './events.ts';
+
+/** One of these at a time: an index for each. */
+const filters = {
+  status: textUpTo(200).describe('Jobs in this status, in the words of the ordering service; by due day.'),
+  dueOn: day.describe('Open, undispatched jobs that are due on this day.'),
+  dueBefore: day.describe('Open, undispatched jobs that are due before this day; by due day.'),
+  late: flag.describe('`true`: open jobs that were seen undispatched after their due instant; by due day.'),
+  orderNumber: textUpTo(500).describe('Jobs with exactly this order number.'),
+  orderGroup: textUpTo(500).describe('Jobs of this order group.'),
+};
+type FilterName = keyof typeof filters;
+const FILTERS = Object.keys(filters) as FilterName[];
+
+const JobsQuery = z
+  .strictObject({
+    ...z.object(filters).partial().shape,
+    limit,
+    after: cursorBy(decodeJobsCursor, 'must be the `next` of a page of jobs')
+      .optional()
+      .describe('The `next` of the page before, which had the same filter.'),
+  })
+  .superRefine((given, context) => {
+    const [first, second] = FILTERS.filter((name) => given[name] !== undefined && given[name] !== false);
+    if (second === undefined) return;
+    context.addIssue({ code: 'custom', path: [second], message: `can't be combined with ${first}` });
+  });
+
+const params = z.object({
+  jobNumber: one
+    .regex(/^[1-9]\d{0,11}$/, 'must be a whole number from 1 to 999999999999')
+    .describe('The number of the job.'),
+});
+
+const JobEventsQuery = z.strictObject({
+  order: z
+    .enum(['newest', 'oldest'], 'must be newest or oldest')
+    .default('newest')
+    .describe('Which come first.'),
+  limit,
+  after: one
+    .regex(/^\d{1,15}$/, 'must be the `next` of a page of a job’s events')
+    .transform((text) => ({ sequence: Number(text) }))
+    .optional()
+    .describe('The `next` of the page before.'),
+});
+
+const rollupsQuery = z.strictObject({
+  from: day.optional().describe('The first day; six days before `to` unless told.'),
+  to: day.optional().describe('The last day; today (UTC) unless told.'),
+});
+
+/** Everything about jobs. */
+export const jobRoutes: readonly Route[] = [
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/jobs',
+      id: 'listJobs',
+      tag: 'Jobs',
+      summary: 'Jobs of an account',
+      description:
+        'By number, or by one of the filters. A job that has just changed may be missing from a filter for a moment, and is never shown on the word of an index that lags.',
+      role: 'read',
+      of: ofAccount,
+      query: JobsQuery,
+      answer: { status: 200, description: 'A page of jobs.', schema: JobsAnswer },
+      problems: ['cursor-gone'],
+    },
+    async ({ c, subject, query: { after: cursor, limit, ...given } }, { feed }) => {
+      const filter = toFilter(given);
+      if (cursor && JSON.stringify(cursor.filter) !== JSON.stringify(filter)) {
+        const detail = 'after must be the `next` of a page with the same filter.';
+        return problem(c, 'bad-parameter', { field: 'after', detail });
+      }
+      const page = await listJobs(feed, subject, { filter, limit, cursor });
+      if (!page) return problem(c, 'not-found', { detail: 'There is no such account.' });
+      if (page.kind === 'gone') return cursorGone(c, page);
+      return { body: { jobs: page.jobs, next: page.next, asOf: page.asOf } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/jobs/{jobNumber}',
+      id: 'getJob',
+      tag: 'Jobs',
+      summary: 'One job',
+      role: 'read',
+      of: ofAccount,
+      params,
+      answer: { status: 200, description: 'The job as it stands.', schema: JobAnswer },
+    },
+    async ({ c, subject, params }, { feed }) => {
+      const found = await readJob(feed, subject, Number(params.jobNumber));
+      return found ? { body: found } : problem(c, 'not-found', { detail: 'There is no such job.' });
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/jobs/{jobNumber}/events',
+      id: 'listJobEvents',
+      tag: 'Jobs',
+      summary: 'What happened to a job',
+      description:
+        'Its events that are still kept. The newest may be missing for a moment; to follow events, follow the feed.',
+      role: 'read',
+      of: ofAccount,
+      params,
+      query: JobEventsQuery,
+      answer: {
+        status: 200,
+        description: 'A page of its events; none for a job that is not known.',
+        schema: z
+          .object({ events: z.array(Event), next: z.string().nullable() })
+          .meta({ id: 'JobEventsPage' }),
+      },
+    },
+    async ({ c, subject, params, query }, { feed }) => {
+      const { events, next } = await readJobEvents(feed, subject, Number(params.jobNumber), query);
+      return c.body(`{"events":[${events.join(',')}],"next":${JSON.stringify(next)}}`, 200, {
+        'content-type': 'application/json',
+      });
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/rollups',
+      id: 'listAccountRollups',
+      tag: 'Jobs',
+      summary: 'What happened in an account, day by day',
+      description: `At most ${MAX_ROLLUP_DAYS.account} days.`,
+      role: 'read',
+      of: ofAccount,
+      query: rollupsQuery,
+      answer: { status: 200, description: 'Every day of the range.', schema: AccountRollups },
+    },
+    async ({ c, subject, query }, { feed }) => {
+      const { from, to } = rangeOf(query, feed.now());
+      if (!dayRange(from, to, MAX_ROLLUP_DAYS.account)) return badRange(c, MAX_ROLLUP_DAYS.account);
+      return { body: await readRollups(feed, subject, from, to) };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/open-jobs',
+      id: 'getAccountOpenJobs',
+      tag: 'Jobs',
+      summary: 'How many jobs of an account are open, by status and by due day',
+      role: 'read',
+      of: ofAccount,
+      answer: { status: 200, description: 'As of the last complete reading of its list.', schema: OpenJobs },
+    },
+    async ({ c, subject }, { feed }) => {
+      const found = await readOpenJobs(feed, subject);
+      const detail = 'The list of the account has not been read completely yet.';
+      return found ? { body: found } : problem(c, 'not-found', { detail });
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/regions/{id}/rollups',
+      id: 'listRegionRollups',
+      tag: 'Regions',
+      summary: 'What happened in all accounts of a region, day by day',
+      description: `At most ${MAX_ROLLUP_DAYS.region} days.`,
+      role: 'read',
+      of: ofRegion,
+      query: rollupsQuery,
+      answer: {
+        status: 200,
+        description: 'Every day of the range, and the accounts.',
+        schema: RegionRollups,
+      },
+    },
+    async ({ c, subject, query }, { feed }) => {
+      const { from, to } = rangeOf(query, feed.now());
+      if (!dayRange(from, to, MAX_ROLLUP_DAYS.region)) return badRange(c, MAX_ROLLUP_DAYS.region);
+      return { body: await readRegionRollups(feed, subject.region, from, to) };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/regions/{id}/open-jobs',
+      id: 'getRegionOpenJobs',
+      tag: 'Regions',
+      summary: 'How many jobs are open in a region, by status, by due day and by account',
+      role: 'read',
+      of: ofRegion,
+      answer: {
+        status: 200,
+        description: 'As of the last complete reading of each list.',
+        schema: RegionOpenJobs,
+      },
+    },
+    async ({ subject }, { feed }) => ({ body: await readRegionOpenJobs(feed, subject.region) }),
+  ),
+];
+
+function toFilter(given: { readonly [N in FilterName]?: string | boolean | undefined }): JobFilter {
+  const { status, dueOn, dueBefore, late, orderNumber, orderGroup } = given;
+  if (typeof status === 'string') return { by: 'status', status };
+  if (typeof dueOn === 'string') return { by: 'dueOn', day: dueOn };
+  if (typeof dueBefore === 'string') return { by: 'dueBefore', day: dueBefore };
+  if (late) return { by: 'late' };
+  if (typeof orderNumber === 'string') return { by: 'orderNumber', orderNumber };
+  if (typeof orderGroup === 'string') return { by: 'orderGroup', orderGroup };
+  return { by: 'none' };
+}
+
+const DAY_MS = 86_400_000;
+
+function rangeOf(
+  { from, to }: { readonly from?: string | undefined; readonly to?: string | undefined },
+  now: number,
+): { readonly from: string; readonly to: string } {
+  const last = to ?? new Date(now).toISOString().slice(0, 10);
+  return { from: from ?? new Date(Date.parse(last) - 6 * DAY_MS).toISOString().slice(0, 10), to: last };
+}
+
+function badRange(c: Parameters<typeof problem>[0], most: number): Response {
+  const detail = `from must not be after to, and at most ${most - 1} days before it.`;
+  return problem(c, 'bad-parameter', { field: 'from', detail });
+}

@@ -1,0 +1,127 @@
+/** API keys: who may do what through the API. */
+import * as z from 'zod';
+import { type Caller, createKey, KeyRecord, listKeys, NewKey, ROLES, readKey, revokeKey } from '../keys.ts';
+import { afterId, instant, instantText, limit, one } from '../parameters.ts';
+import { notDone } from '../problems.ts';
+import { type Route, route } from '../route.ts';
+
+const params = z.object({
+  key: one.describe('The id of the key: what stands between the first two `_` of it.'),
+});
+
+const Self = z
+  .object({
+    id: z
+      .string()
+      .describe('What the key is known by; `bootstrap` for the one that the configuration names.'),
+    name: z.string().nullable(),
+    role: z.enum(ROLES).describe('What it may do.'),
+    accounts: z.array(z.string()).nullable().describe('Ids of the accounts it is for; null: all of them.'),
+    expiresAt: instant.nullable(),
+  })
+  .meta({ id: 'OwnKey', description: 'The key that a request was made with.' });
+
+/** Everything about keys. */
+export const keyRoutes: readonly Route[] = [
+  route(
+    {
+      method: 'get',
+      path: '/v1/key',
+      id: 'getOwnKey',
+      tag: 'Keys',
+      summary: 'The key that is shown: what it may do, and for which accounts',
+      role: 'read',
+      answer: { status: 200, description: 'The key.', schema: Self },
+    },
+    ({ caller }) => ({ body: selfOf(caller) }),
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/keys',
+      id: 'listKeys',
+      tag: 'Keys',
+      summary: 'All keys that may no more than the one that asks',
+      role: 'admin',
+      query: z.strictObject({ limit, after: afterId }),
+      answer: {
+        status: 200,
+        description: 'A page of keys, by id.',
+        schema: z.object({ keys: z.array(KeyRecord), next: z.string().nullable() }),
+      },
+    },
+    async ({ caller, query }, { feed }) => {
+      const { keys, next } = await listKeys(feed, query, caller);
+      return { body: { keys: [...keys], next } };
+    },
+  ),
+  route(
+    {
+      method: 'post',
+      path: '/v1/keys',
+      id: 'createKey',
+      tag: 'Keys',
+      summary: 'Make a key',
+      description: 'It may no more than the key that makes it, and does not outlive it.',
+      role: 'admin',
+      body: NewKey,
+      answer: {
+        status: 201,
+        description: 'The key. Its secret is shown here and never again.',
+        schema: z
+          .object({
+            key: KeyRecord,
+            secret: z.string().describe('The whole key: what to send as `Authorization: Bearer …`.'),
+          })
+          .meta({ id: 'NewKeyAnswer' }),
+        headers: { Location: 'The path of the key.' },
+      },
+      problems: ['refused'],
+    },
+    async ({ c, caller, body, making }, { feed }) => {
+      const { now, table } = feed;
+      const outcome = await createKey({ table, now, randomBytes: making.randomBytes }, body, caller);
+      if (outcome.kind !== 'created') return notDone(c, outcome);
+      const { key, secret } = outcome;
+      return { body: { key, secret }, headers: { location: `/v1/keys/${key.id}` } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/keys/{key}',
+      id: 'getKey',
+      tag: 'Keys',
+      summary: 'One key',
+      role: 'admin',
+      params,
+      answer: { status: 200, description: 'The key.', schema: KeyRecord },
+    },
+    async ({ c, caller, params: { key } }, { feed }) => {
+      const outcome = await readKey(feed, key, caller);
+      return outcome.kind === 'found' ? { body: outcome.key } : notDone(c, outcome);
+    },
+  ),
+  route(
+    {
+      method: 'delete',
+      path: '/v1/keys/{key}',
+      id: 'revokeKey',
+      tag: 'Keys',
+      summary: 'Take a key away',
+      description: 'Counts within 30 seconds; streams that are open with it go on to their end.',
+      role: 'admin',
+      params,
+      answer: { status: 204, description: 'It is gone.' },
+      problems: ['refused'],
+    },
+    async ({ c, caller, params: { key } }, { feed }) => {
+      const outcome = await revokeKey(feed, key, caller);
+      return outcome.kind === 'revoked' ? { body: undefined } : notDone(c, outcome);
+    },
+  ),
+];
+
+function selfOf({ keyId: id, name, role, accounts, expiresAt }: Caller): z.input<typeof Self> {
+  return { id, name, role, accounts: accounts && [...accounts], expiresAt: instantText(expiresAt) };
+}

@@ -1,0 +1,445 @@
+/**
+ * The AsyncAPI 3.0 document: every event type as a message, on each way that events take: webhooks, the SNS topic, live
+ * streams. Made of the catalogue; what stands here besides is what the ways add to an event.
+ */
+import * as z from 'zod';
+import { API_VERSION } from '../api/version.ts';
+import { catalogue, type EventType, eventTypes } from './catalogue.ts';
+import type { JobEvent } from './event.ts';
+import { exampleOf } from './examples.ts';
+
+type Json = { readonly [name: string]: unknown };
+
+/** A way that events take. */
+interface Way {
+  /** The path of its channels' messages among the components. */
+  readonly name: 'webhook' | 'topic' | 'stream';
+  readonly contentType: string;
+  /** The schema of what it adds to an event, and that for an example. */
+  readonly headers: Json;
+  headersOf(event: JobEvent): Json;
+}
+
+const text = (description: string, rest: Json = {}): Json => ({ type: 'string', ...rest, description });
+const ENVELOPE = 'application/cloudevents+json';
+
+const WAYS: readonly Way[] = [
+  {
+    name: 'webhook',
+    contentType: `${ENVELOPE}; charset=utf-8`,
+    headers: {
+      type: 'object',
+      description: 'Headers of Standard Webhooks 1.0, and one of our own.',
+      properties: {
+        'webhook-id': text('The id of the event: the same at every attempt.'),
+        'webhook-timestamp': text('When this attempt was made: seconds since 1970.', { pattern: '^\\d+$' }),
+        'webhook-signature': text(
+          '`v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64; several, separated by spaces, while a secret is rotated.',
+          { pattern: '^v1,\\S+( v1,\\S+)*$' },
+        ),
+        'webhook-replay': text('The event is sent again because somebody asked for it. Absent otherwise.', {
+          const: 'true',
+        }),
+      },
+      required: ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
+    },
+    headersOf: (event) => ({
+      'webhook-id': event.id,
+      'webhook-timestamp': String(Math.floor(Date.parse(event.time) / 1000) + 1),
+      // The shape of a signature; of no secret.
+      'webhook-signature': `v1,${'A'.repeat(43)}=`,
+    }),
+  },
+  {
+    name: 'topic',
+    contentType: ENVELOPE,
+    headers: {
+      type: 'object',
+      description:
+        'Message attributes, to filter by. All are of the type `String`. A value that is blank or has more than 1,024 characters is left out.',
+      properties: {
+        type: text('The type of the event.'),
+        accountId: text('The id of the account. Absent in events of a region itself.'),
+        region: text('The id of the region.'),
+        jobNumber: text('The number of the job, as text. Absent when the event is not about a job.'),
+        orderGroup: text('The order group, as the customer wrote it. Absent without one.'),
+        originCode: text('Where the job came from. Absent when that is not known.'),
+        subject: text('`jobs/4711`, `order-groups/G%201`. Absent in events about an account or a region.'),
+        reference: text(
+          'The message is no event but a reference to one that is too large. Absent otherwise.',
+          { const: 'true' },
+        ),
+        replay: text('The event is sent again because somebody asked for it. Absent otherwise.', {
+          const: 'true',
+        }),
+      },
+      required: ['type', 'region'],
+    },
+    headersOf(event) {
+      const { account, region, job, orderGroup } = event.data as {
+        account?: string;
+        region: string;
+        job?: { jobNumber: number; orderGroup: string | null; originCode: string | null };
+        orderGroup?: string;
+      };
+      const attributes = {
+        type: event.type,
+        // In a region's own log an event is not the account's, even if it tells of one.
+        accountId: event.source.includes('/accounts/') ? account : undefined,
+        region,
+        jobNumber: job && String(job.jobNumber),
+        orderGroup: orderGroup ?? job?.orderGroup ?? undefined,
+        originCode: job?.originCode ?? undefined,
+        subject: event.subject,
+      };
+      return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
+    },
+  },
+  {
+    name: 'stream',
+    contentType: 'application/json',
+    headers: {
+      type: 'object',
+      description: 'The fields of the server-sent event beside `data`, which is the payload in one line.',
+      properties: {
+        id: text(
+          'The cursor right behind the event: sent as `Last-Event-ID`, or as `after`, the stream goes on from there.',
+        ),
+        event: text('The type of the event.'),
+      },
+      required: ['id', 'event'],
+    },
+    headersOf(event) {
+      return { id: event.id.slice(event.id.indexOf('.') + 1), event: event.type };
+    },
+  },
+];
+
+/** The document. The same each time, but a new object. */
+export function asyncApiDocument(): object {
+  const server = (name: string) => ({ $ref: `#/servers/${name}` });
+  const messagesOf = (way: Way['name'], types: readonly string[]) =>
+    Object.fromEntries(types.map((type) => [type, { $ref: `#/components/messages/${way}.${type}` }]));
+  const logged = eventTypes.filter((type) => type !== 'jobwire.ping');
+  const ofRegion = logged.filter(isAboutRegion);
+  const ofAccount = logged.filter((type) => !isAboutRegion(type));
+  const stream = (address: string, description: string, types: readonly string[], parameters?: Json) => ({
+    address,
+    description,
+    servers: [server('api')],
+    ...(parameters && { parameters }),
+    messages: messagesOf('stream', types),
+  });
+  const sends = (channel: string, title: string, summary: string, rest: Json = {}) => ({
+    ...{ action: 'send', channel: { $ref: `#/channels/${channel}` }, title, summary },
+    ...rest,
+  });
+  const follows = (channel: string, title: string, summary: string) =>
+    sends(channel, title, summary, {
+      description:
+        'A stream ends by itself after some minutes: come back with the last `id`. While there is nothing to tell, a comment comes every 15 seconds. It begins with a bare `id` of its own.',
+      bindings: { http: { method: 'GET', query: STREAM_QUERY, bindingVersion: '0.3.0' } },
+    });
+  return {
+    asyncapi: '3.0.0',
+    id: 'urn:jobwire:events',
+    info: {
+      title: 'Jobwire events',
+      version: API_VERSION,
+      description:
+        'Events about print jobs, in order and without gaps, as CloudEvents 1.0: by webhook, through SNS, and as live streams. The same envelope comes on each of these ways. New types and new fields may come at any time: ignore what you don’t know. Events come at least once: deduplicate by `id`, and keep the highest `sequence` of the latest epoch per `subject`. Texts written by customers are data: escape them wherever they are shown.',
+      tags: TAGS.map(({ name }) => ({ $ref: `#/components/tags/${name}` })),
+    },
+    defaultContentType: ENVELOPE,
+    servers: {
+      receiver: {
+        host: '{host}',
+        protocol: 'https',
+        description: 'Your own: where the URL of an endpoint leads.',
+        variables: { host: { default: 'erp.example', description: 'The host of the endpoint’s URL.' } },
+        security: [{ $ref: '#/components/securitySchemes/signature' }],
+      },
+      sns: {
+        host: 'sns.{awsRegion}.amazonaws.com',
+        protocol: 'sns',
+        description: 'Amazon SNS, in the AWS region of the cell.',
+        variables: { awsRegion: { default: 'us-east-1', description: 'The AWS region of the cell.' } },
+        security: [{ $ref: '#/components/securitySchemes/aws' }],
+      },
+      api: {
+        host: '{host}',
+        protocol: 'https',
+        description: 'The HTTP API.',
+        variables: {
+          host: { default: 'us.jobwire.example', description: 'Where the API of your Jobwire is reached.' },
+        },
+        security: [{ $ref: '#/components/securitySchemes/key' }],
+      },
+    },
+    channels: {
+      webhook: {
+        description:
+          'The URL of an endpoint. Each event is one POST; 2xx within 15 seconds means that it was taken.',
+        servers: [server('receiver')],
+        messages: messagesOf('webhook', eventTypes),
+      },
+      topic: {
+        address: 'jobwire-{stage}-{region}-events.fifo',
+        description:
+          'The FIFO topic of a cell. The message group is `<account>/<jobNumber>`, or `<account>/account` for what is not about one job, so the events of a job come in order; the deduplication id is the id of the event.',
+        servers: [server('sns')],
+        parameters: {
+          stage: { description: 'The stage that the cell belongs to.', examples: ['prod'] },
+          region: { description: 'The id of the region.', examples: ['us'] },
+        },
+        messages: {
+          ...messagesOf('topic', logged),
+          reference: { $ref: '#/components/messages/topic.reference' },
+        },
+      },
+      accountStream: stream(
+        '/v1/accounts/{id}/events/stream',
+        'The log of one account as server-sent events.',
+        ofAccount,
+        { id: { description: 'The id of the account.', examples: ['acme'] } },
+      ),
+      regionStream: stream(
+        '/v1/regions/{id}/events/stream',
+        'The log of a region itself, as server-sent events: outages, and what becomes of endpoints.',
+        ofRegion,
+        { id: { description: 'The id of the region.', examples: ['us'] } },
+      ),
+      stream: stream(
+        '/v1/events/stream',
+        'The logs of all accounts and regions that the key is for, as one stream of server-sent events. Its `id` is another than that of the other streams.',
+        logged,
+      ),
+    },
+    operations: {
+      deliverWebhook: sends('webhook', 'Webhook', 'POSTs each event to the endpoints that want it.', {
+        bindings: { http: { method: 'POST', bindingVersion: '0.3.0' } },
+      }),
+      publishEvent: sends('topic', 'SNS', 'Publishes each event to the topic of the cell.'),
+      followAccount: follows(
+        'accountStream',
+        'Stream of an account',
+        'Tells the events of an account as they come.',
+      ),
+      followRegion: follows(
+        'regionStream',
+        'Stream of a region',
+        'Tells the events of a region itself as they come.',
+      ),
+      followAll: follows(
+        'stream',
+        'Stream of everything',
+        'Tells the events of all accounts and regions as they come.',
+      ),
+    },
+    components: {
+      tags: Object.fromEntries(TAGS.map((tag) => [tag.name, tag])),
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer', description: 'An API key with the role `read` at least.' },
+        signature: {
+          type: 'symmetricEncryption',
+          description:
+            'Standard Webhooks 1.0: verify `webhook-signature` over the raw body with the endpoint’s secret (`whsec_…`).',
+        },
+        aws: {
+          type: 'plain',
+          description: 'IAM: the topic lets its own AWS account subscribe.',
+        },
+      },
+      messages: Object.fromEntries([
+        ...WAYS.flatMap((way) =>
+          (way.name === 'webhook' ? eventTypes : logged).map((type) => [
+            `${way.name}.${type}`,
+            messageOf(way, type),
+          ]),
+        ),
+        ['topic.reference', referenceMessage()],
+      ]),
+      messageTraits: Object.fromEntries(
+        WAYS.map(({ name, contentType, headers }) => [name, { contentType, headers }]),
+      ),
+      schemas: {
+        ...Object.fromEntries(SHARED.map(({ name, schema }) => [name, schema])),
+        ...Object.fromEntries(eventTypes.map((type) => [type, envelopeOf(type)])),
+        reference: REFERENCE,
+      },
+    },
+  };
+}
+
+/** Tags by what an event is about: the beginning of its type. */
+const TAGS = [
+  { name: 'job', description: 'One job.' },
+  { name: 'order_group', description: 'The jobs of one checkout.' },
+  { name: 'account', description: 'An account of the ordering service, and whether it can be followed.' },
+  { name: 'status', description: 'Names of statuses.' },
+  { name: 'upstream', description: 'The ordering service in a region.' },
+  { name: 'endpoint', description: 'What becomes of an endpoint.' },
+  { name: 'jobwire', description: 'Tests.' },
+];
+
+const STREAM_QUERY = {
+  type: 'object',
+  properties: {
+    after: text('A cursor: the `id` to go on behind. Absent: what comes from now on.'),
+    types: text('Event types or beginnings of them closed by `*`, separated by commas. Absent: all.'),
+  },
+  additionalProperties: false,
+};
+
+/** Whether it stands in the log of a region rather than an account's. */
+function isAboutRegion(type: EventType): boolean {
+  return /^(upstream|endpoint|jobwire)\./.test(type);
+}
+
+function messageOf(way: Way, type: EventType): Json {
+  const example = exampleOf(type);
+  if (!example) throw new Error(`${type} has no example.`);
+  return {
+    name: type,
+    title: type,
+    summary: catalogue[type].when,
+    tags: [{ $ref: `#/components/tags/${type.slice(0, type.indexOf('.'))}` }],
+    traits: [{ $ref: `#/components/messageTraits/${way.name}` }],
+    payload: { $ref: `#/components/schemas/${type}` },
+    // The payload is the same on each way: it is shown once.
+    examples: [
+      {
+        name: way.name,
+        headers: way.headersOf(example),
+        ...(way.name === 'webhook' && { payload: example }),
+      },
+    ],
+  };
+}
+
+// Schemas
+
+const REFERENCE = {
+  type: 'object',
+  title: 'reference',
+  description: 'In place of an event that is too large for SNS: where it is found.',
+  properties: {
+    jobwire: { const: 'reference' },
+    ...{ id: text('The id of the event.'), type: text('The type of the event.') },
+    ...{ source: text('As in the event.'), subject: text('As in the event.') },
+    ...{ time: text('As in the event.', { format: 'date-time' }), sequence: text('As in the event.') },
+    feed: text('A page of the feed that holds the event alone: GET it with a key of the API.', {
+      format: 'uri',
+    }),
+  },
+  required: ['jobwire', 'id', 'type', 'source', 'time', 'sequence', 'feed'],
+};
+
+function referenceMessage(): Json {
+  const { id, type, source, subject, time, sequence } = exampleOf('job.updated') ?? {};
+  const after = id?.slice(id.indexOf('.') + 1).replace(/\d+$/, (number) => String(Number(number) - 1));
+  const feed = `https://us.jobwire.example/v1/accounts/acme/events?after=${after}&limit=1`;
+  return {
+    name: 'reference',
+    title: 'Reference to an event',
+    summary:
+      'An event over SNS’s limit of 256 KB is published as a reference to it, with the same attributes and `reference` = `true`.',
+    traits: [{ $ref: '#/components/messageTraits/topic' }],
+    payload: { $ref: '#/components/schemas/reference' },
+    examples: [
+      {
+        name: 'topic',
+        headers: { type, accountId: 'acme', region: 'us', jobNumber: '4711', subject, reference: 'true' },
+        payload: { jobwire: 'reference', id, type, source, subject, time, sequence, feed },
+      },
+    ],
+  };
+}
+
+/** What is open to everybody's fields is read as an input; what a format says needs no pattern besides, nor do safe integers a range. */
+function plainSchemaOf(schema: z.ZodType): Json {
+  const { $schema: _, ...plain } = z.toJSONSchema(schema, {
+    io: 'input',
+    override({ jsonSchema }) {
+      if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    },
+  });
+  return plain;
+}
+
+/** Shapes that stand in many events. */
+const SHARED = (() => {
+  const { job, observed } = catalogue['job.created'].data.shape;
+  const parcel = plainSchemaOf(job.shape.tracking.element);
+  const about = {
+    TrackingEntry: 'One parcel: known by its number, or else by its link.',
+    Job: 'The job as it stands after the change. Texts written by customers are data: escape them wherever they are shown.',
+    Observed: 'When the change happened: after `since` and not later than `at`.',
+  };
+  const shapes = [
+    { name: 'TrackingEntry', schema: parcel },
+    { name: 'Job', schema: plainSchemaOf(job) },
+    { name: 'Observed', schema: plainSchemaOf(observed) },
+  ] as const;
+  return shapes.map(({ name, schema }, at) => ({
+    name,
+    plain: JSON.stringify(schema),
+    schema: {
+      title: name,
+      description: about[name],
+      ...(withReferences(
+        schema,
+        (plain) => shapes.slice(0, at).find((one) => JSON.stringify(one.schema) === plain)?.name,
+      ) as Json),
+    },
+  }));
+})();
+
+/** The same schema with `$ref` for every part that has a name. */
+function withReferences(value: unknown, nameOf: (plain: string) => string | undefined): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((one) => withReferences(one, nameOf));
+  const name = nameOf(JSON.stringify(value));
+  if (name !== undefined) return { $ref: `#/components/schemas/${name}` };
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withReferences(one, nameOf)]));
+}
+
+/** The whole CloudEvents envelope of a type. */
+function envelopeOf(type: EventType): Json {
+  const data = withReferences(
+    plainSchemaOf(catalogue[type].data),
+    (plain) => SHARED.find((one) => one.plain === plain)?.name,
+  );
+  const subject = type.startsWith('job.')
+    ? text('The job.', { pattern: '^jobs/\\d+$' })
+    : type === 'order_group.dispatched'
+      ? text('The order group, its name percent-encoded.', { pattern: '^order-groups/.+$' })
+      : undefined;
+  return {
+    type: 'object',
+    title: type,
+    description: catalogue[type].when,
+    properties: {
+      specversion: { const: '1.0', description: 'The version of CloudEvents.' },
+      id: text(
+        type === 'jobwire.ping' ? 'Never given twice.' : '`<account>.<epoch>.<sequence>`; never given twice.',
+      ),
+      source: text('In whose log it stands.', {
+        pattern: isAboutRegion(type) ? '^/regions/[^/]+$' : '^/regions/[^/]+/accounts/[^/]+$',
+      }),
+      type: { const: type },
+      ...(subject && { subject }),
+      time: text('When the answer came that shows it.', { format: 'date-time' }),
+      sequence: text('Its place in the log: 20 digits, sorts as text.', { pattern: '^\\d{20}$' }),
+      dataschema: text('Where the JSON Schema of `data` is.', { format: 'uri' }),
+      datacontenttype: { const: 'application/json' },
+      data,
+    },
+    required: [
+      ...['specversion', 'id', 'source', 'type', ...(subject ? ['subject'] : [])],
+      ...['time', 'sequence', 'dataschema', 'datacontenttype', 'data'],
+    ],
+  };
+}

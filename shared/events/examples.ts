@@ -1,0 +1,235 @@
+/**
+ * An example of every event type: complete envelopes, as receivers get them, the same at every start. They tell of one
+ * account and its orders in the first days of March. Only the API and the documents import them: functions that write
+ * events need none.
+ */
+import { cellLog } from '../table/schema.ts';
+import { type EventType, eventTypes, type JobSummary, type Observed } from './catalogue.ts';
+import { type EventDraft, type JobEvent, toEvent } from './event.ts';
+
+/** A host that stands for whoever runs Jobwire. */
+export const EXAMPLE_URL = 'https://us.jobwire.example';
+
+const REGION = 'us';
+const ACCOUNT = 'acme';
+const EPOCH = 't3k9x1a2b3c4';
+/** The epoch after the log was restored. */
+const LATER_EPOCH = 't3kj0f5d6e7f';
+/** The sequence of the first of them; the others go on from there in the order of the catalogue. */
+const FIRST = 1041;
+
+/** What each type says, besides its place in a log. `at` is when the answer came that shows it. */
+type Told = {
+  readonly [T in EventType]: Omit<Extract<EventDraft, { type: T }>, 'type' | 'time'> & {
+    readonly at: string;
+  };
+};
+
+const job: JobSummary = {
+  jobNumber: 4711,
+  status: 'In production',
+  description: 'Tote bags for the open day, two colours',
+  orderNumber: 'PO-2281',
+  orderGroup: 'SPRING-38',
+  orderGroupSequence: 1,
+  originCode: 'SHOP',
+  dateDue: '2026-03-05T17:00:00-07:00',
+  mustDate: true,
+  dateOut: null,
+  tracking: [],
+};
+const DISPATCHED_ON = '2026-03-04T15:20:00-07:00';
+const parcel = {
+  number: '1Z0000000000000017',
+  link: 'https://carrier.example/track/1Z0000000000000017',
+};
+const sent: JobSummary = { ...job, status: 'Shipped', dateOut: DISPATCHED_ON };
+const sentWithParcel: JobSummary = { ...sent, tracking: [parcel] };
+const cancelled: JobSummary = {
+  ...{ jobNumber: 4718, status: 'Awaiting artwork', description: 'Staff shirts', orderNumber: null },
+  ...{ orderGroup: null, orderGroupSequence: null, originCode: 'API', dateDue: '2026-03-09T17:00:00-07:00' },
+  ...{ mustDate: false, dateOut: null, tracking: [] },
+};
+
+/** An event seen at an instant, two minutes after the look before. */
+function seen(at: string, view: Observed['view'] = 'list'): { at: string; observed: Observed } {
+  return { at, observed: { at, since: new Date(Date.parse(at) - 120_000).toISOString(), view } };
+}
+
+/** An event about a job, as it stands in `now`. */
+function about<D extends object>(now: JobSummary, at: string, rest: D, view?: Observed['view']) {
+  const { observed } = seen(at, view);
+  return { at, jobNumber: now.jobNumber, data: { job: now, observed, ...rest } };
+}
+
+function ofAccount<D extends object>(at: string, rest: D) {
+  return { at, data: { observed: seen(at).observed, ...rest } };
+}
+
+const OUTAGE_SINCE = '2026-03-03T02:10:04.512Z';
+const ENDPOINT = 'erp';
+
+const told: Told = {
+  'job.created': about({ ...job, status: 'Awaiting artwork' }, '2026-03-02T16:04:11.250Z', {
+    changes: {},
+    occurredAt: '2026-03-02T09:02:47-07:00',
+  }),
+  'job.status_changed': about(job, '2026-03-03T15:30:12.008Z', {
+    changes: { status: { from: 'Awaiting artwork', to: 'In production' } },
+  }),
+  'job.line_status_changed': about(
+    job,
+    '2026-03-03T15:30:13.371Z',
+    { changes: {}, lines: [{ jobLineId: 90211, from: 'Awaiting artwork', to: 'In production' }] },
+    'detail',
+  ),
+  'job.dispatched': about(sent, '2026-03-04T22:22:10.640Z', {
+    changes: { dateOut: { from: null, to: DISPATCHED_ON } },
+    occurredAt: DISPATCHED_ON,
+  }),
+  'job.dispatch_revoked': about(
+    job,
+    '2026-03-04T22:48:09.117Z',
+    { changes: { dateOut: { from: DISPATCHED_ON, to: null } } },
+    'detail',
+  ),
+  'job.tracking_added': about(sentWithParcel, '2026-03-04T23:12:14.902Z', {
+    changes: {},
+    tracking: [parcel],
+  }),
+  'job.tracking_updated': about(sentWithParcel, '2026-03-04T23:40:12.455Z', {
+    changes: {},
+    tracking: [{ from: { ...parcel, link: null }, to: parcel }],
+  }),
+  'job.tracking_removed': about(
+    sent,
+    '2026-03-05T00:04:11.783Z',
+    { changes: {}, tracking: [parcel] },
+    'detail',
+  ),
+  'job.due_date_changed': about(job, '2026-03-03T17:02:10.334Z', {
+    changes: {
+      dateDue: { from: '2026-03-06T17:00:00-07:00', to: '2026-03-05T17:00:00-07:00' },
+      mustDate: { from: false, to: true },
+    },
+  }),
+  'job.updated': about(job, '2026-03-03T17:20:11.590Z', {
+    changes: { orderNumber: { from: null, to: 'PO-2281' } },
+  }),
+  'job.locked': about(sent, '2026-03-04T22:22:10.640Z', { changes: { canEdit: { from: true, to: false } } }),
+  'job.unlocked': about(job, '2026-03-04T22:48:09.117Z', {
+    changes: { canEdit: { from: false, to: true } },
+  }),
+  'job.overdue': about(job, '2026-03-06T00:02:10.071Z', {
+    changes: {},
+    dueAt: '2026-03-06T00:00:00.000Z',
+    zone: 'America/Denver',
+  }),
+  'job.closed': about(sentWithParcel, '2026-03-06T18:30:14.266Z', { changes: {} }, 'search'),
+  'job.cancelled': about(
+    cancelled,
+    '2026-03-04T18:44:12.809Z',
+    { changes: {}, inferred: true as const, jobStatus: 'Cancelled' },
+    'detail',
+  ),
+  'job.unavailable': about(
+    cancelled,
+    '2026-03-04T18:44:12.809Z',
+    { changes: {}, inferred: true as const, jobStatus: null },
+    'detail',
+  ),
+  'job.reopened': about(cancelled, '2026-03-05T16:10:11.438Z', { changes: {}, was: 'cancelled' as const }),
+  'job.invoiced': about(
+    sentWithParcel,
+    '2026-03-06T18:30:14.266Z',
+    { changes: { invoiceNumber: { from: null, to: 'INV-50318' } } },
+    'detail',
+  ),
+  'order_group.dispatched': {
+    at: '2026-03-04T22:22:10.640Z',
+    data: {
+      observed: seen('2026-03-04T22:22:10.640Z').observed,
+      orderGroup: 'SPRING-38',
+      jobs: [4711, 4712],
+      gone: [4713],
+      again: false,
+    },
+  },
+  'account.baselined': ofAccount('2026-03-02T08:00:03.914Z', { openJobs: 184 }),
+  'account.poll_failing': ofAccount('2026-03-03T02:16:04.201Z', {
+    consecutiveFailures: 3,
+    reason: 'GET /Jobs/active failed, the service is not available (503)',
+  }),
+  'account.poll_recovered': ofAccount('2026-03-03T02:40:05.677Z', { failedPolls: 11 }),
+  'account.credentials_rejected': ofAccount('2026-03-03T09:00:02.345Z', {
+    reason: 'POST /protocol/openid-connect/token failed, the token endpoint refused the credentials (401)',
+  }),
+  'account.credentials_accepted': ofAccount('2026-03-03T09:32:03.120Z', {}),
+  'account.identity_mismatch': ofAccount('2026-03-03T09:34:02.986Z', { expectedId: 20418, actualId: 20977 }),
+  'account.quarantined': ofAccount('2026-03-03T12:08:04.433Z', {
+    ...{ openJobs: 12, suspected: 171, contradictory: 0, announced: 2 },
+  }),
+  'account.resumed': ofAccount('2026-03-03T12:52:03.508Z', {
+    was: 'quarantined' as const,
+    by: 'itself' as const,
+  }),
+  'account.restored': ofAccount('2026-03-07T06:00:02.050Z', {
+    after: `${EPOCH}.${FIRST + eventTypes.indexOf('account.restored') - 1}`,
+  }),
+  'status.discovered': {
+    at: '2026-03-03T15:30:12.008Z',
+    data: { observed: seen('2026-03-03T15:30:12.008Z').observed, status: 'In production' },
+  },
+  'upstream.outage': {
+    at: '2026-03-03T02:14:05.330Z',
+    data: {
+      since: OUTAGE_SINCE,
+      failedPolls: 24,
+      accounts: 9,
+      reason: 'GET /Jobs/active failed, the service is not available (503)',
+    },
+  },
+  'upstream.recovered': {
+    at: '2026-03-03T02:40:04.512Z',
+    data: { since: OUTAGE_SINCE, durationSeconds: 1800 },
+  },
+  'endpoint.disabled': {
+    at: '2026-03-08T10:00:00.417Z',
+    data: {
+      endpoint: ENDPOINT,
+      reason: 'The endpoint answered 410: it is gone for good.',
+      failingSince: null,
+    },
+  },
+  'endpoint.recovered': {
+    at: '2026-03-09T07:45:30.262Z',
+    data: { endpoint: ENDPOINT, disabledAt: '2026-03-08T10:00:00.417Z' },
+  },
+  'endpoint.events_lost': {
+    at: '2026-06-02T00:15:00.731Z',
+    data: { endpoint: ENDPOINT, account: ACCOUNT, first: 1041, last: 1043 },
+  },
+  'endpoint.event_dead': {
+    at: '2026-03-09T22:22:11.058Z',
+    data: {
+      ...{ endpoint: ENDPOINT, account: ACCOUNT, sequence: 1044, event: `${ACCOUNT}.${EPOCH}.1044` },
+      ...{ attempts: 12, reason: 'The endpoint answered 422.' },
+    },
+  },
+  'jobwire.ping': { at: '2026-03-02T08:05:00.000Z', data: { endpoint: ENDPOINT } },
+};
+
+/** The example of a type, or `undefined` for a type that is not in the catalogue. */
+export function exampleOf(type: string): JobEvent | undefined {
+  const place = eventTypes.indexOf(type as EventType);
+  if (place === -1) return undefined;
+  const { at, ...rest } = told[type as EventType];
+  const ofCell = /^(upstream|endpoint|jobwire)\./.test(type);
+  const draft = { ...rest, type, time: Date.parse(at) } as EventDraft;
+  const ref = ofCell ? cellLog(REGION) : { region: REGION, account: ACCOUNT };
+  const epoch = type === 'account.restored' ? LATER_EPOCH : EPOCH;
+  const event = toEvent(draft, ref, { epoch, sequence: FIRST + place }, EXAMPLE_URL);
+  // A ping stands in no log.
+  if (type !== 'jobwire.ping') return event;
+  return { ...event, id: 'ping.01hqz6v3f8', sequence: '0'.repeat(20) };
+}
