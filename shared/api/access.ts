@@ -1,7 +1,9 @@
 /** Who may call what: the key of each request, roles, and what is shown to a key that is for some accounts only. */
 import type { MiddlewareHandler } from 'hono';
 import { type AccountRef, cellLog } from '../table/schema.ts';
+import type { AccountRecord } from '../tracking/account-input.ts';
 import { type Account, findAccount } from '../tracking/accounts.ts';
+import { readAccount } from '../tracking/managed-accounts.ts';
 import { limitFailures } from './failures.ts';
 import type { Caller, Keyring } from './keys.ts';
 import { one } from './parameters.ts';
@@ -40,7 +42,7 @@ export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
 }
 
 /** No id of an account is longer, and no key of the table may be much longer. */
-const MAX_ACCOUNT_ID = 200;
+export const MAX_ACCOUNT_ID = 200;
 
 const accountId = one.describe('The id of the account.');
 
@@ -62,5 +64,17 @@ export const ofRegion: Subject<AccountRef> = {
     const ref = cellLog(params.id ?? '');
     if (caller.accounts === null && feed.regions.includes(ref.region)) return ref;
     return problem(c, 'not-found', { detail: 'There is no such region, or it has no accounts yet.' });
+  },
+};
+
+/** The same account as it is shown, with its revision. */
+export const ofAccountRecord: Subject<AccountRecord> = {
+  params: ofAccount.params,
+  revisionOf: ({ revision }) => revision,
+  async find(asked, parts) {
+    const account = await ofAccount.find(asked, parts);
+    if (account instanceof Response) return account;
+    const record = await readAccount({ table: parts.feed.table, isDeclared: parts.isDeclared }, account);
+    return record ?? problem(asked.c, 'not-found', { detail: 'There is no such account.' });
   },
 };
