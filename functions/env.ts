@@ -74,6 +74,7 @@ export const ApiEnv = z.object({ ...http, ...history });
 export const ManageEnv = z.object({
   ...http,
   ...history,
+  ...upstream,
   /** The cell's own key, in cells that have one: secrets are made with it. */
   JOBWIRE_KEY_ARN: text.optional(),
 });

@@ -6,17 +6,21 @@ import { createCellTable } from './clients.ts';
 import { ManageEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
 import { apiParts, settling } from './http.ts';
+import { managing } from './managing.ts';
 import { createTelemetry } from './telemetry.ts';
+
+/** Trying out credentials takes three steps, and API Gateway waits for 29 seconds. */
+const STEP_MS = 8_000;
 
 const env = readEnv(ManageEnv, process.env);
 const table = createCellTable(env);
 const telemetry = createTelemetry('manage', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
-
 const parts = apiParts(env, table, telemetry);
 
 const app = createApi({
   ...parts,
   manage: {
+    ...managing(env, { table, log: parts.log, telemetry, stepMs: STEP_MS }),
     idempotency: createIdempotency({
       table,
       now: Date.now,

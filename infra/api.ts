@@ -27,6 +27,7 @@ import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
 import { setLog } from './delivery.ts';
 import type { HistoryTable } from './history-table.ts';
+import { setUpstream } from './polling.ts';
 import type { StateTable } from './state-table.ts';
 
 interface Props extends Cell {
@@ -88,11 +89,15 @@ export class Api extends Construct {
       memoryMb: 512,
     });
     table.grantManaging(managing);
+    table.grantManagingAccounts(managing);
     table.grantManagingKeys(managing);
     table.grantDoingOnce(managing);
     // A ping is a delivery as any other.
     history.grantRecording(managing);
     secrets.grantManageEndpoints(managing);
+    secrets.grantManageAccounts(managing);
+    // Credentials are tried out there.
+    setUpstream(managing, props);
     if (props.key) managing.set('JOBWIRE_KEY_ARN', props.key.arn);
     each(managing);
 

@@ -188,14 +188,6 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** An operator's acts through the HTTP API: they change an account's state, with the event that says so. */
-  grantOperating(fn: CellFunction): void {
-    const { status, index, log } = this.#partitions();
-    this.#allow(fn, ['UpdateItem'], [status, index]);
-    this.#allow(fn, ['PutItem'], [log, ...this.wakePartitions()]);
-    this.#name(fn);
-  }
-
   /** Whoever lets clients in: looks keys up, and notes when one was used. No right to write keys. */
   grantCheckingKeys(fn: CellFunction): void {
     const { apiKeys, keyUse } = this.#partitions();
@@ -209,7 +201,7 @@ export class StateTable extends Construct {
   grantManagingKeys(fn: CellFunction): void {
     const { apiKeys, keyUse } = this.#partitions();
     this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'DeleteItem'], [apiKeys]);
-    this.#allow(fn, ['GetItem', 'BatchGetItem', 'DeleteItem'], [keyUse]);
+    this.#allow(fn, ['BatchGetItem', 'DeleteItem'], [keyUse]);
     this.#name(fn);
   }
 

@@ -47,8 +47,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz'],
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   'drain-sink': [...BASE, ...SECRETS, ...SNS],
-  api: [...BASE, ...SECRETS, ...LIMIT, 'hono'],
-  live: [...BASE, ...SECRETS, ...LIMIT, 'hono'],
+  api: [...BASE, ...LIMIT, '@date-fns/tz', 'hono'],
+  live: [...BASE, ...LIMIT, '@date-fns/tz', 'hono'],
   operate: [...BASE, ...SECRETS, ...LIMIT],
 };
 
