@@ -1,20 +1,27 @@
 /** How a cell is watched: what functions say of what happens, the alarms and the dashboard over it, and the runbook. */
 import { readFileSync } from 'node:fs';
 import middy from '@middy/core';
-import type { Context, SQSEvent } from 'aws-lambda';
+import type { APIGatewayProxyEvent, Context, SQSEvent } from 'aws-lambda';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { createDrainSinkHandler } from '../functions/handlers/drain-sink.ts';
 import { createPollAccountHandler } from '../functions/handlers/poll-account.ts';
+import { createRestProxyHandler } from '../functions/handlers/rest-proxy.ts';
 import { createTickHandler } from '../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { METRICS, type MetricName, NAMESPACE } from '../functions/metrics.ts';
 import { createTelemetry } from '../functions/telemetry.ts';
+import { createApi } from '../shared/api/app.ts';
+import { createKey, createKeyring, OPERATOR } from '../shared/api/keys.ts';
+import type { Manage } from '../shared/api/route.ts';
+import { createEventLog } from '../shared/log/log.ts';
 import { ERROR_KINDS } from '../shared/ordering/errors.ts';
 import { oldestUndelivered } from '../shared/sinks/behind.ts';
 import { enabled, healthAttributes } from '../shared/sinks/health.ts';
 import type { DeliveryOutcome } from '../shared/sinks/sink.ts';
 import { createWebhookSink } from '../shared/sinks/webhook.ts';
+import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { keys } from '../shared/table/schema.ts';
+import { type Table, TableError } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { synthesize } from './support/cells.ts';
 import { createDeliveryRig, delivered, moved, newSecret, startReceiver } from './support/delivery.ts';
@@ -303,6 +310,48 @@ const happenings = {
     return drain();
   },
 
+  async requests() {
+    const table = createMemoryTable();
+    const now = () => 0;
+    const log = createEventLog(table, { now, newId: () => 'id', schemaBaseUrl: 'https://x.example' });
+    const made = await createKey({ table, now }, { role: 'admin' }, OPERATOR);
+    if (made.kind !== 'created') throw new Error(made.reason);
+    const broken = { ...table, get: () => Promise.reject(new TableError('get', 'it is gone')) };
+    const served = (under: Table) =>
+      wired('api', (telemetry) => {
+        const app = createApi({
+          ...{ table: under, log, regions: ['us'], now },
+          keyring: createKeyring({ table, now }),
+          manage: {} as Manage,
+          onAnswer: (request, answer) => telemetry.request({ ...request, ...answer }),
+        });
+        return createRestProxyHandler((request, from) => app.fetch(request, from));
+      });
+    const ask = (api: ReturnType<typeof served>, method: string, path: string, key?: string) =>
+      listen(() =>
+        api({
+          ...{ httpMethod: method, path, body: null },
+          multiValueHeaders: key === undefined ? {} : { authorization: [`Bearer ${key}`] },
+          multiValueQueryStringParameters: { status: ['a customer’s text'] },
+          requestContext: { requestId: 'gateway-1', identity: { sourceIp: '203.0.113.7' } },
+        } as unknown as APIGatewayProxyEvent),
+      );
+    const good = served(table);
+    const wrong: Told[] = [];
+    for (let n = 0; n < 21; n += 1)
+      wrong.push(await ask(good, 'GET', '/v1/accounts/acme/events', 'jw_wrong'));
+    return {
+      key: made,
+      missing: await ask(good, 'GET', '/v1/accounts/acme/events', made.secret),
+      nowhere: await ask(good, 'GET', '/v1/nowhere', made.secret),
+      keyless: await ask(good, 'GET', '/v1/accounts/acme/events'),
+      wrong: wrong.slice(-2),
+      failed: await ask(served(broken), 'GET', '/v1/accounts/acme/events', made.secret),
+      // It is not asked for any more.
+      found: await ask(good, 'DELETE', `/v1/keys/${made.key.id}`, made.secret),
+    };
+  },
+
   async faults() {
     const { poll } = await createPolled();
     const rig = await createRig();
@@ -341,8 +390,10 @@ beforeAll(async () => {
   const results: Record<string, unknown> = {};
   for (const [name, happen] of Object.entries(happenings)) results[name] = await happen();
   happened = results as Happened;
-  const collect = (value: unknown): readonly Line[] =>
-    value instanceof Told ? value.lines : Object.values(value as object).flatMap(collect);
+  const collect = (value: unknown): readonly Line[] => {
+    if (value instanceof Told) return value.lines;
+    return typeof value === 'object' && value !== null ? Object.values(value).flatMap(collect) : [];
+  };
   all = new Told(collect(results));
 }, 60_000);
 
@@ -468,6 +519,33 @@ describe('deliveries', () => {
   test('how late an event was is not counted when somebody asked for it again', () => {
     expect(happened.replayed.metrics).toEqual({ Deliveries: [1] });
     expect(happened.parkedAndTaken.metrics.DeliveryLag?.[0]).toBeGreaterThanOrEqual(DAY_MS);
+  });
+});
+
+describe('requests', () => {
+  test('a request is one wide line: which route, who asked, what came of it; nothing that was asked for, no key, no address', () => {
+    const { key, found, missing, nowhere } = happened.requests;
+    const keyId = key.key.id;
+    expect(found.of('request')).toMatchObject([
+      { level: 'INFO', requestId: 'gateway-1', route: 'DELETE /v1/keys/{key}', status: 204, keyId },
+    ]);
+    expect(missing.of('request')).toMatchObject([
+      { level: 'INFO', route: 'GET /v1/accounts/{id}/events', status: 404, keyId, ms: 0 },
+    ]);
+    expect(nowhere.of('request')).toMatchObject([{ route: null, status: 404, keyId }]);
+    for (const told of [found, missing, nowhere]) expect(told.metrics).toEqual({});
+    const all = JSON.stringify(happened.requests.missing.lines) + JSON.stringify(found.lines);
+    for (const secret of [key.secret, 'customer', '203.0.113.7', 'acme']) expect(all).not.toContain(secret);
+  });
+
+  test('what the app could not answer is counted, and so is who has no good key', () => {
+    const { failed, keyless, wrong } = happened.requests;
+    expect(failed.of('request')).toMatchObject([{ level: 'WARN', status: 503 }]);
+    expect(failed.metrics).toEqual({ RequestsFailed: [1] });
+    expect(keyless.of('request')).toMatchObject([{ route: null, status: 401, keyId: null }]);
+    // The last one came from an address with too many failures: the handler says where requests come from.
+    expect(wrong.flatMap((told) => told.of('request'))).toMatchObject([{ status: 401 }, { status: 429 }]);
+    for (const told of [keyless, ...wrong]) expect(told.metrics).toEqual({ KeysRefused: [1] });
   });
 });
 
