@@ -2,7 +2,7 @@
 import type { AccountReport } from '../shared/tracking/account-input.ts';
 import { type Context, command } from './command.ts';
 import { readSecret, segment, wholeNumber } from './input.ts';
-import { type Column, clean } from './output.ts';
+import { clean } from './output.ts';
 
 /** An account as the API shows it. */
 interface AccountRecord {
@@ -23,14 +23,6 @@ interface TestReport {
     readonly ms?: number | null;
   }[];
 }
-
-const COLUMNS: readonly Column<AccountRecord>[] = [
-  { name: 'ACCOUNT', of: ({ id }) => id },
-  { name: 'REGION', of: ({ region }) => region },
-  { name: 'STATE', of: stateOf, style: (account) => STATE_STYLE[stateOf(account)] },
-  { name: 'OPEN JOBS', of: ({ status }) => status?.openJobs ?? null, right: true },
-  { name: 'EVERY', of: ({ pollIntervalSeconds }) => `${pollIntervalSeconds} s`, right: true },
-];
 
 const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
   tracking: 'green',
@@ -115,26 +107,20 @@ export const accounts = {
     example: 'accounts list --region us',
     async run({ api, out }, _args, flags) {
       const limit = wholeNumber('limit', flags.limit ?? '1000', 1, 1_000_000);
-      const found: AccountRecord[] = [];
       const query = { region: flags.region, include: 'status' };
-      const entries = api().list<AccountRecord>('/v1/accounts', 'accounts', query, limit, () =>
-        out.note(`There are more than ${limit}; --limit shows more of them.`),
-      );
-      for await (const account of entries) {
-        if (out.json) out.jsonLine(account);
-        else found.push(account);
-      }
-      if (out.json) return undefined;
-      out.table(
-        found,
+      return out.list(
+        (more) => api().list<AccountRecord>('/v1/accounts', 'accounts', query, limit, more),
         [
-          ...COLUMNS,
+          { name: 'ACCOUNT', of: ({ id }) => id },
+          { name: 'REGION', of: ({ region }) => region },
+          { name: 'STATE', of: stateOf, style: (account) => STATE_STYLE[stateOf(account)] },
+          { name: 'OPEN JOBS', of: ({ status }) => status?.openJobs, right: true },
+          { name: 'EVERY', of: ({ pollIntervalSeconds }) => `${pollIntervalSeconds} s`, right: true },
           { name: 'SEEN THROUGH', of: ({ status }) => out.when(status?.observedThrough) },
-          { name: 'PROBLEM', of: ({ status }) => status?.problem ?? '' },
+          { name: 'PROBLEM', of: ({ status }) => status?.problem, long: true },
         ],
         'There are no accounts.',
       );
-      return undefined;
     },
   }),
 

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { dirname, resolve } from 'node:path';
+import { dirname, resolve, sep } from 'node:path';
 import { type Config, parseConfig } from '../shared/config.ts';
 import { whyUnreachable } from './client.ts';
 import type { Context } from './command.ts';
@@ -193,16 +193,23 @@ async function checkDataDir({ dataDir, config }: ConfigFile): Promise<Check[]> {
     let parent = dirname(path);
     while (!existsSync(parent)) parent = dirname(parent);
     try {
-      accessSync(parent, constants.W_OK);
+      accessSync(parent + sep, constants.W_OK | constants.X_OK);
       return [{ check, state: 'ok', words: `${path} will be made.` }];
     } catch {
-      return [{ check, state: 'fail', words: `${path} can’t be made: ${parent} is not writable.`, todo }];
+      return [
+        {
+          check,
+          state: 'fail',
+          words: `${path} can’t be made: ${parent} is no folder that can be written to.`,
+          todo,
+        },
+      ];
     }
   }
   try {
-    accessSync(path, constants.W_OK | constants.R_OK | constants.X_OK);
+    accessSync(path + sep, constants.W_OK | constants.R_OK | constants.X_OK);
   } catch {
-    return [{ check, state: 'fail', words: `${path} is not writable.`, todo }];
+    return [{ check, state: 'fail', words: `${path} is no folder that can be written to.`, todo }];
   }
   let openDataDir: typeof import('../local/data-dir.ts').openDataDir;
   try {

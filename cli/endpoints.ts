@@ -16,6 +16,8 @@ type ShownReplay = Omit<Replay, 'startedAt' | 'finishedAt'> & {
 };
 
 const WATCH_EVERY_MS = 1000;
+/** More than are kept of one endpoint. */
+const MAX_REPLAYS = 500;
 
 const pathOf = (id: string, rest = ''): string => `/v1/endpoints/${segment(id)}${rest}`;
 
@@ -106,19 +108,10 @@ export const endpoints = {
     example: 'endpoints list',
     async run({ api, out }, _args, flags) {
       const limit = wholeNumber('limit', flags.limit ?? '1000', 1, 1_000_000);
-      const found: Shown[] = [];
       const query = { region: flags.region };
-      const entries = api().list<Shown>('/v1/endpoints', 'endpoints', query, limit, () =>
-        out.note(`There are more than ${limit}; --limit shows more of them.`),
-      );
-      for await (const endpoint of entries) {
-        if (out.json) out.jsonLine(endpoint);
-        else found.push(endpoint);
-      }
-      if (out.json) return undefined;
       const all = (names: readonly string[] | null | undefined) => (names?.length ? names : 'all');
-      out.table(
-        found,
+      return out.list(
+        (more) => api().list<Shown>('/v1/endpoints', 'endpoints', query, limit, more),
         [
           { name: 'ENDPOINT', of: ({ id }) => id },
           { name: 'REGION', of: ({ region }) => region },
@@ -128,14 +121,13 @@ export const endpoints = {
             style: ({ paused, state }) =>
               paused ? 'yellow' : state === 'failing' || state === 'disabled' ? 'red' : 'green',
           },
-          { name: 'URL', of: ({ url }) => url },
-          { name: 'ACCOUNTS', of: ({ accounts }) => all(accounts) },
-          { name: 'TYPES', of: ({ types }) => all(types) },
+          { name: 'URL', of: ({ url }) => url, long: true },
+          { name: 'ACCOUNTS', of: ({ accounts }) => all(accounts), long: true },
+          { name: 'TYPES', of: ({ types }) => all(types), long: true },
           { name: 'MADE BY', of: ({ managed }) => (managed ? 'API' : 'configuration') },
         ],
         'There are no endpoints.',
       );
-      return undefined;
     },
   }),
 
@@ -214,24 +206,19 @@ export const endpoints = {
         out.document(found, () => describe(context, found));
         return undefined;
       }
-      const { replays } = await api().get<{ replays: readonly ShownReplay[] }>(pathOf(id, '/replays'), query);
-      if (out.json) for (const one of replays) out.jsonLine(one);
-      else {
-        out.table(
-          replays,
-          [
-            { name: 'REPLAY', of: (one) => one.id },
-            { name: 'STATE', of: ({ state }) => state },
-            { name: 'DONE', of: ({ done }) => done, right: true },
-            { name: 'OF', of: ({ total }) => total, right: true },
-            { name: 'DELIVERED', of: ({ delivered }) => delivered, right: true },
-            { name: 'FAILED', of: ({ failed }) => failed, right: true },
-            { name: 'STARTED', of: ({ startedAt }) => out.when(startedAt) },
-          ],
-          'There are no replays.',
-        );
-      }
-      return undefined;
+      return out.list(
+        (more) => api().list<ShownReplay>(pathOf(id, '/replays'), 'replays', query, MAX_REPLAYS, more),
+        [
+          { name: 'REPLAY', of: (one) => one.id },
+          { name: 'STATE', of: ({ state }) => state },
+          { name: 'DONE', of: ({ done }) => done, right: true },
+          { name: 'OF', of: ({ total }) => total, right: true },
+          { name: 'DELIVERED', of: ({ delivered }) => delivered, right: true },
+          { name: 'FAILED', of: ({ failed }) => failed, right: true },
+          { name: 'STARTED', of: ({ startedAt }) => out.when(startedAt) },
+        ],
+        'There are no replays.',
+      );
     },
   }),
 };

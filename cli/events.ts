@@ -87,11 +87,8 @@ export const events = {
       const answer = await api.get<JobEvent | { event: JobEvent }>(path);
       const event = 'event' in answer ? answer.event : answer;
       const deliveries: Delivery[] = [];
-      if (flags.deliveries) {
-        for await (const one of api.list<Delivery>(`${path}/deliveries`, 'deliveries', {}, 500, () => {})) {
-          deliveries.push(one);
-        }
-      }
+      const every = () => api.list<Delivery>(`${path}/deliveries`, 'deliveries', {}, PAGE, () => {});
+      if (flags.deliveries) for await (const one of every()) deliveries.push(one);
       out.document(flags.deliveries ? { event, deliveries } : event, () => {
         out.facts([
           ['Event', clean(event.id)],
@@ -113,7 +110,7 @@ export const events = {
 };
 
 /** An attempt as the API shows it. */
-export interface Delivery {
+interface Delivery {
   readonly at: string | number;
   readonly sink?: string;
   readonly endpoint?: string;
@@ -126,7 +123,7 @@ export interface Delivery {
 }
 
 /** A table of attempts. */
-export function showDeliveries({ out }: Context, deliveries: readonly Delivery[]): void {
+function showDeliveries({ out }: Context, deliveries: readonly Delivery[]): void {
   out.table(
     deliveries,
     [
@@ -139,7 +136,7 @@ export function showDeliveries({ out }: Context, deliveries: readonly Delivery[]
       },
       { name: 'HTTP', of: ({ status }) => status, right: true },
       { name: 'MS', of: ({ latencyMs }) => latencyMs, right: true },
-      { name: 'WHY', of: ({ reason }) => reason ?? '' },
+      { name: 'WHY', of: ({ reason }) => reason, long: true },
     ],
     'It was delivered to nobody yet.',
   );
@@ -154,7 +151,7 @@ export function eventPrinter({ out }: Context): (text: string) => void {
     if (out.json) return out.line(harmless(text));
     const event = JSON.parse(text) as JobEvent;
     const on = new Date(event.time).toDateString();
-    if (on !== day) out.line(out.paint('dim', `— ${event.time.slice(0, 10)} —`));
+    if (on !== day) out.line(out.paint('dim', `— ${new Date(event.time).toLocaleDateString('sv')} —`));
     day = on;
     out.progress();
     terminal.event(event);

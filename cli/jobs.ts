@@ -37,30 +37,20 @@ export const jobs = {
         );
       }
       const limit = wholeNumber('limit', flags.limit ?? '100', 1, 1_000_000);
-      const found: JobEntry[] = [];
-      const entries = api().list<JobEntry>(pathOf(account), 'jobs', filters, limit, () =>
-        out.note(`There are more than ${limit}; --limit shows more of them.`),
-      );
-      for await (const job of entries) {
-        if (out.json) out.jsonLine(job);
-        else found.push(job);
-      }
-      if (out.json) return undefined;
-      out.table(
-        found,
+      return out.list(
+        (more) => api().list<JobEntry>(pathOf(account), 'jobs', filters, limit, more),
         [
           { name: 'JOB', of: ({ jobNumber }) => jobNumber, right: true },
           { name: 'STATUS', of: ({ status }) => status },
           { name: 'DUE', of: dueOf, style: ({ mustDate }) => (mustDate ? 'bold' : undefined) },
-          { name: 'DISPATCHED', of: ({ dateOut }) => dateOut?.slice(0, 10) ?? '' },
-          { name: 'ORDER', of: ({ orderNumber }) => orderNumber },
-          { name: 'GROUP', of: ({ orderGroup }) => orderGroup },
+          { name: 'DISPATCHED', of: ({ dateOut }) => dateOut?.slice(0, 10) },
+          { name: 'ORDER', of: ({ orderNumber }) => orderNumber, long: true },
+          { name: 'GROUP', of: ({ orderGroup }) => orderGroup, long: true },
           { name: 'IS', of: isOf, style: ({ ended }) => (ended ? 'dim' : undefined) },
-          { name: 'DESCRIPTION', of: ({ description }) => description },
+          { name: 'DESCRIPTION', of: ({ description }) => description, long: true },
         ],
         'There are no such jobs.',
       );
-      return undefined;
     },
   }),
 
@@ -77,9 +67,10 @@ export const jobs = {
       const { job, asOf } = await api.get<{ job: JobRecord; asOf: string }>(pathOf(account, `/${number}`));
       const said: JobEvent[] = [];
       const path = pathOf(account, `/${number}/events`);
-      for await (const event of api.list<JobEvent>(path, 'events', {}, limit, () =>
-        out.note(`There are more than ${limit} events; --limit shows more of them.`),
-      )) {
+      let cut = false;
+      for await (const event of api.list<JobEvent>(path, 'events', {}, limit, () => {
+        cut = true;
+      })) {
         said.push(event);
       }
       out.document({ job, asOf, events: said }, () => {
@@ -111,6 +102,7 @@ export const jobs = {
           for (const event of said) show(JSON.stringify(event));
         }
       });
+      if (cut) out.note('It has more events; --limit shows more of them.');
       return undefined;
     },
   }),
@@ -121,8 +113,8 @@ function dayOf(flag: string, text: string | undefined): string | undefined {
   throw new UsageError(`--${flag} must be a day (YYYY-MM-DD).`);
 }
 
-function dueOf({ dateDue }: JobEntry): string {
-  return dateDue?.slice(0, 16).replace('T', ' ') ?? '';
+function dueOf({ dateDue }: JobEntry): string | undefined {
+  return dateDue?.slice(0, 16).replace('T', ' ');
 }
 
 /** Where the job stands as tracking sees it. */

@@ -57,31 +57,18 @@ export const keys = {
     example: 'keys list',
     async run({ api, out }, _args, flags) {
       const limit = wholeNumber('limit', flags.limit ?? '1000', 1, 100_000);
-      const found: KeyRecord[] = [];
-      const entries = api().list<KeyRecord>('/v1/keys', 'keys', {}, limit, () =>
-        out.note(`There are more than ${limit}; --limit shows more of them.`),
-      );
-      for await (const key of entries) {
-        if (out.json) out.jsonLine(key);
-        else found.push(key);
-      }
-      if (out.json) return undefined;
-      out.table(
-        found,
+      return out.list(
+        (more) => api().list<KeyRecord>('/v1/keys', 'keys', {}, limit, more),
         [
           { name: 'KEY', of: ({ id }) => id },
-          { name: 'NAME', of: ({ name }) => name },
+          { name: 'NAME', of: ({ name }) => name, long: true },
           { name: 'ROLE', of: ({ role }) => role },
-          { name: 'ACCOUNTS', of: ({ accounts }) => accounts ?? 'all' },
-          {
-            name: 'EXPIRES',
-            of: ({ expiresAt }) => (expiresAt === null ? 'never' : out.when(expiresAt)),
-          },
+          { name: 'ACCOUNTS', of: ({ accounts }) => accounts ?? 'all', long: true },
+          { name: 'EXPIRES', of: ({ expiresAt }) => (expiresAt === null ? 'never' : out.when(expiresAt)) },
           { name: 'LAST USED', of: ({ lastUsedAt }) => out.when(lastUsedAt) },
         ],
         'There are no keys.',
       );
-      return undefined;
     },
   }),
 

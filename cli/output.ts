@@ -14,7 +14,12 @@ export interface Column<T> {
   readonly style?: (entry: T) => Style | undefined;
   /** Numbers stand to the right. */
   readonly right?: true;
+  /** Long texts: these give way first where the terminal is narrow. */
+  readonly long?: true;
 }
+
+/** Entries of a list as they come, and whether there are others. */
+export type Listing<T> = (more: () => void) => AsyncIterable<T>;
 
 /** Where a command's words go. */
 export interface Output {
@@ -30,6 +35,8 @@ export interface Output {
   jsonLine(value: unknown): void;
   /** A table that fits the terminal; a line that says `none` when there is nothing in it. */
   table<T>(entries: readonly T[], columns: readonly Column<T>[], none: string): void;
+  /** A list: a JSON object a line as it comes, or a table; and a word on stderr where it was cut off. */
+  list<T>(listing: Listing<T>, columns: readonly Column<T>[], none: string): Promise<undefined>;
   /** Names and values, one a line; what is null or absent is left out. */
   facts(rows: readonly (readonly [name: string, value: string | null | undefined])[]): void;
   /** A word to the user that is not the result, on stderr. */
@@ -71,15 +78,23 @@ export function createOutput(options: {
       else human();
     },
     jsonLine: (value) => output.line(toJson(value)),
-    table(entries, columns, none) {
+    table(entries, asked, none) {
       if (entries.length === 0) {
         output.note(none);
         return;
       }
-      const cells = entries.map((entry) => columns.map(({ of }) => cell(of(entry))));
-      const widths = fit(
-        columns.map(({ name }, at) => ({
-          least: Math.min(widthOf(name), 8),
+      const all = asked.map((column) => entries.map((entry) => cell(column.of(entry))));
+      // A column without anything in it is left out where room is dear; scripts find each in its place.
+      const kept = asked.map(
+        (_, at) => !terminal || all[at]?.some((text) => text !== '' && text !== NOTHING),
+      );
+      const columns = asked.filter((_, at) => kept[at]);
+      const cells = entries.map((_, row) =>
+        all.filter((_, at) => kept[at]).map((column) => column[row] ?? ''),
+      );
+      const widths = widthsIn(
+        columns.map(({ name, long }, at) => ({
+          least: long ? Math.max(8, widthOf(name)) : Number.POSITIVE_INFINITY,
           wanted: Math.max(widthOf(name), ...cells.map((row) => widthOf(row[at] ?? ''))),
         })),
         width,
@@ -104,6 +119,19 @@ export function createOutput(options: {
         const entry = entries[index];
         write(row, (at) => (entry === undefined ? undefined : columns[at]?.style?.(entry)));
       });
+    },
+    async list(listing, columns, none) {
+      let more = false;
+      const found = [];
+      for await (const entry of listing(() => {
+        more = true;
+      })) {
+        if (json) output.jsonLine(entry);
+        else found.push(entry);
+      }
+      if (!json) output.table(found, columns, none);
+      if (more) output.note('There are more; --limit shows more of them.');
+      return undefined;
     },
     facts(rows) {
       const given = rows.filter(([, value]) => value !== null && value !== undefined);
@@ -140,6 +168,9 @@ export function createOutput(options: {
 export function clean(value: unknown): string {
   return plain(value, 4_000);
 }
+
+/** What `plain` makes of nothing. */
+const NOTHING = '–';
 
 function cell(value: unknown): string {
   return Array.isArray(value) ? clean(value.join(', ')) : clean(value);
@@ -178,20 +209,16 @@ function relative(ms: number): string {
   return ms < 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** Widths of columns that fit: the widest give way first. */
-function fit(columns: readonly { least: number; wanted: number }[], width: number): number[] {
+/** Widths of columns that fit: of those that may, the widest gives way first; in the end a line may be too long. */
+function widthsIn(columns: readonly { least: number; wanted: number }[], width: number): number[] {
   const widths = columns.map(({ wanted }) => wanted);
   const room = width - 2 * (columns.length - 1);
   let over = widths.reduce((sum, one) => sum + one, 0) - room;
   while (over > 0) {
-    const at = widths.reduce(
-      (best, one, index) =>
-        one - (columns[index]?.least ?? 0) > (widths[best] ?? 0) - (columns[best]?.least ?? 0) ? index : best,
-      0,
-    );
-    const slack = (widths[at] ?? 0) - (columns[at]?.least ?? 0);
-    if (slack <= 0) break;
-    widths[at] = (widths[at] ?? 0) - 1;
+    const slack = widths.map((one, at) => one - (columns[at]?.least ?? 0));
+    const widest = slack.indexOf(Math.max(...slack));
+    if ((slack[widest] ?? 0) <= 0) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
     over -= 1;
   }
   return widths;

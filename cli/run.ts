@@ -126,7 +126,8 @@ function explain(cause: unknown, say: (text: string) => void, verbose: boolean):
   }
   if (cause instanceof ApiError) {
     const { status, message, requestId, kind } = cause;
-    say(clean(message));
+    // Its own sentence there is for who writes headers.
+    say(status === 401 ? 'The API refuses the key; check JOBWIRE_API_KEY or --key-file.' : clean(message));
     if (verbose) say(`HTTP ${status}${kind && `, ${clean(kind)}`}, request ${clean(requestId)}`);
     if (kind === 'cursor-gone') {
       const { restored, earliest } = cause.problem;

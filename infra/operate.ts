@@ -31,7 +31,7 @@ export class Operate extends Construct {
       ...props,
       entry: 'operate',
       env: OperateEnv,
-      description: 'Commands of an operator: accounts, endpoints, logs after a restore',
+      description: 'Commands of an operator: accounts, endpoints, keys, logs after a restore',
       functionName: this.functionName,
       // An endpoint that follows all accounts gets a cursor for each of them.
       timeout: Duration.minutes(5),
@@ -39,6 +39,7 @@ export class Operate extends Construct {
     });
     table.grantManaging(fn);
     table.grantManagingAccounts(fn);
+    table.grantManagingKeys(fn);
     // A ping is a delivery as any other.
     history.grantRecording(fn);
     secrets.grantManageEndpoints(fn);

@@ -201,7 +201,7 @@ export class StateTable extends Construct {
   grantManagingKeys(fn: CellFunction): void {
     const { apiKeys, keyUse } = this.#partitions();
     this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'DeleteItem'], [apiKeys]);
-    this.#allow(fn, ['GetItem', 'BatchGetItem', 'DeleteItem'], [keyUse]);
+    this.#allow(fn, ['BatchGetItem', 'DeleteItem'], [keyUse]);
     this.#name(fn);
   }
 

@@ -116,7 +116,12 @@ async function main(): Promise<void> {
     corsOrigins: config.corsOrigins,
     keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
     deliveries: running.deliveries,
-    manage: { idempotency: createIdempotency({ table, now: Date.now }) },
+    manage: {
+      idempotency: createIdempotency({ table, now: Date.now }),
+      accounts: running.accounts,
+      endpoints: running.endpoints,
+    },
+    ...(running.accounts.isDeclared ? { isDeclared: running.accounts.isDeclared } : {}),
     now: Date.now,
     growth: running.growth,
     // In memory, for this process is the only one that holds its connections: one that was killed leaves no slot taken.

@@ -790,14 +790,14 @@ test('a secret that could not be read is asked for again the next time', async (
   let fails = true;
   const client = fake<SecretsManagerClient>(async () => {
     if (fails) throw Object.assign(new Error('no'), { name: 'AccessDeniedException' });
-    return { SecretString: 'the-key-of-this-test', VersionId: 'v1' };
+    return { SecretString: '{"clientId":"c","clientSecret":"s"}', VersionId: 'v1' };
   });
   const secrets = createSecretReader(client, { now: () => 0, maxAgeMs: 1000 });
-  await expect(secrets.readText('api-key')).rejects.toThrow(
-    'The secret api-key could not be read (AccessDeniedException).',
+  await expect(secrets.readSecret('acme')).rejects.toThrow(
+    'The secret acme could not be read (AccessDeniedException).',
   );
   fails = false;
-  expect(await secrets.readText('api-key')).toBe('the-key-of-this-test');
+  expect(await secrets.readSecret('acme')).toEqual({ clientId: 'c', clientSecret: 's', version: 'v1' });
 });
 
 // Support

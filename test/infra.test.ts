@@ -578,13 +578,17 @@ describe('HTTP API', () => {
 describe('permissions', () => {
   const token = keys.token({ region: 'us', account: 'acme' }).pk;
 
-  test('only polling can reach tokens', () => {
-    const reaching = FUNCTION_NAMES.filter((name) =>
-      tableStatements(name).some((statement) =>
-        leadingKeys(statement).some((pattern) => like(pattern, token)),
-      ),
-    );
-    expect(reaching).toEqual(['pollAccount']);
+  test('only polling can reach tokens, but that who deletes accounts deletes theirs', () => {
+    const reaching = FUNCTION_NAMES.map((name) => [
+      name,
+      tableStatements(name)
+        .filter((statement) => leadingKeys(statement).some((pattern) => like(pattern, token)))
+        .flatMap(({ Action }) => Action),
+    ]);
+    expect(reaching.filter(([, actions]) => actions?.length)).toEqual([
+      ['pollAccount', expect.arrayContaining(['dynamodb:GetItem', 'dynamodb:PutItem'])],
+      ['operate', ['dynamodb:DeleteItem']],
+    ]);
   });
 
   test('every statement about a table itself names partitions, and does not hold for a call without any', () => {
@@ -934,7 +938,7 @@ describe('permissions', () => {
       account: { id: 'acme' },
     });
     expect([table.unused(), history.unused()]).toEqual([[], []]);
-    const writes = [{ delete: keys.snapshot({ region: 'us', account: 'acme' }, 1) }];
+    const writes = [{ put: { ...keys.snapshot({ region: 'us', account: 'acme' }, 1), job: 1 } }];
     await expect(log.append({ region: 'us', account: 'acme' }, [], writes)).rejects.toThrow(/may not/);
   });
 
@@ -951,7 +955,10 @@ describe('permissions', () => {
     const keyring = createKeyring({ table, now: Date.now });
     const app = createApi({
       ...{ table, log, regions: ['us'], now: Date.now, keyring },
-      manage: { idempotency: createIdempotency({ table, now: Date.now }) },
+      manage: {
+        ...apiParts(memory, 'the-key-of-this-test').manage,
+        idempotency: createIdempotency({ table, now: Date.now }),
+      },
     });
     const ask = (method: string, path: string, body?: object) =>
       app.request(`/v1/${path}`, {
@@ -1021,7 +1028,7 @@ describe('permissions', () => {
     expect(await healthOf(log, 'us', 'erp', 1)).toMatchObject({ attempts: 1 });
   });
 
-  test('credentials of accounts are for polling, signing secrets for delivering and for operators', () => {
+  test('credentials of accounts are for polling and for operators, signing secrets for delivering and for operators', () => {
     const readers = (kind: string) =>
       FUNCTION_NAMES.filter((name) =>
         statementsOf(name).some(
@@ -1031,7 +1038,7 @@ describe('permissions', () => {
         ),
       );
     expect([readers('/accounts/'), readers('/endpoints/')]).toEqual([
-      ['pollAccount'],
+      ['pollAccount', 'manage', 'operate'],
       ['drainSink', 'manage', 'operate'],
     ]);
   });

@@ -2,6 +2,7 @@
 import { CreateSecretCommand, type SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { expect, test } from 'vitest';
 import { commands } from '../functions/handlers/operate.ts';
+import { createKeyring } from '../shared/api/keys.ts';
 import { createAwsSigningSecrets } from '../shared/sinks/signing-secrets.ts';
 import { CELL_LOG, cellLog, cursorPk, keys, POLL_SHARDS, pollDuePk } from '../shared/table/schema.ts';
 import { createOperator, SECRET } from './support/operator.ts';
@@ -201,6 +202,12 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
     { do: 'endpoints.add', endpoint: { url: URL, ratePerSecond: 0 } },
     'ratePerSecond must be a number from 0.1 to 1000.',
   ],
+  ['a role that there is not', { do: 'keys.create', role: 'root' }, 'role must be read, operate or admin.'],
+  [
+    'a key that has expired',
+    { do: 'keys.create', expiresAt: '2020-01-01T00:00:00Z' },
+    'expiresAt must be in the future.',
+  ],
 ];
 
 test.each(REFUSED)('%s is answered in one sentence that names the field', async (_, command, message) => {
@@ -299,6 +306,59 @@ test('of each command a line is logged that holds ids only, no secret and no URL
     { command: 'endpoints.add', about: 'erp', outcome: 'done' },
     { command: 'endpoints.rotate', about: 'erp', outcome: 'done' },
     { command: 'endpoints.rotate', about: 'erp', outcome: 'refused' },
+  ]);
+});
+
+test('the first key is an admin of all accounts, shown once; others are as they were asked for', async () => {
+  const { tell, table, clock } = await createOperator();
+  const first = await tell({ do: 'keys.create' });
+  expect(first).toEqual({
+    key: {
+      id: expect.stringMatching(/^[a-z2-9]{12}$/),
+      name: null,
+      role: 'admin',
+      accounts: null,
+      createdAt: new Date(clock.now).toISOString(),
+      createdBy: 'operator',
+      expiresAt: null,
+      lastUsedAt: null,
+    },
+    secret: expect.stringMatching(/^jw_[a-z2-9]{12}_[0-9A-Za-z]{43}$/),
+  });
+  const asked = { name: 'ERP', role: 'read', accounts: ['acme'], expiresAt: '2031-01-01T00:00:00.000Z' };
+  const { key } = await tell({ do: 'keys.create', ...asked });
+  expect(key).toMatchObject(asked);
+  const keyring = createKeyring({ table, now: () => clock.now });
+  expect(await keyring.verify(String(first.secret))).toMatchObject({ role: 'admin', accounts: null });
+  await keyring.settled();
+
+  const { keys: listed } = await tell({ do: 'keys.list' });
+  const used = { ...(first.key as object), lastUsedAt: new Date(clock.now).toISOString() };
+  expect(listed).toHaveLength(2);
+  expect(listed).toEqual(expect.arrayContaining([used, key]));
+  expect(JSON.stringify(listed)).not.toContain(String(first.secret).split('_')[2]);
+});
+
+test('a key is revoked by its id; one that is not there, or a whole key, is no id that it takes', async () => {
+  const { tell, reports } = await createOperator();
+  const { key, secret } = (await tell({ do: 'keys.create' })) as { key: { id: string }; secret: string };
+  expect(await tell({ do: 'keys.revoke', key: secret })).toEqual({
+    error: {
+      kind: 'refused',
+      message: 'key must be the id of a key: the part between the first two `_` of it.',
+    },
+  });
+  expect(await tell({ do: 'keys.revoke', key: key.id })).toEqual({ revoked: key.id });
+  expect(await tell({ do: 'keys.revoke', key: key.id })).toEqual({
+    error: { kind: 'unknown', message: 'There is no such key.' },
+  });
+  expect(await tell({ do: 'keys.list' })).toEqual({ keys: [] });
+  expect(reports).toEqual([
+    { command: 'keys.create', about: key.id, outcome: 'done' },
+    { command: 'unknown', about: null, outcome: 'refused' },
+    { command: 'keys.revoke', about: key.id, outcome: 'done' },
+    { command: 'keys.revoke', about: key.id, outcome: 'unknown' },
+    { command: 'keys.list', about: null, outcome: 'done' },
   ]);
 });
 

@@ -4,6 +4,18 @@
  * Only faults (the table does not answer) are thrown, so that an error of the function is one that somebody has to look at.
  */
 import * as z from 'zod';
+import { showEndpoint } from '../../shared/api/endpoint-views.ts';
+import {
+  createKey,
+  type KeyRecord,
+  keyId,
+  listKeys,
+  MAX_KEYS,
+  NewKey,
+  OPERATOR,
+  revokeKey,
+} from '../../shared/api/keys.ts';
+import { instantText } from '../../shared/api/parameters.ts';
 import { id, sentenceOf } from '../../shared/checks.ts';
 import type { Refusal } from '../../shared/managed.ts';
 import {
@@ -117,6 +129,14 @@ const Command = z.discriminatedUnion(
     z.strictObject({ do: z.literal('endpoints.enable'), endpoint }),
     z.strictObject({ do: z.literal('endpoints.ping'), endpoint }),
     z.strictObject({ do: z.literal('endpoints.delete'), endpoint }),
+    // The first key of a cell is made here: without one nobody can ask the API for another.
+    z.strictObject({
+      do: z.literal('keys.create'),
+      ...NewKey.shape,
+      role: NewKey.shape.role.default('admin'),
+    }),
+    z.strictObject({ do: z.literal('keys.list') }),
+    z.strictObject({ do: z.literal('keys.revoke'), key: keyId }),
     z.strictObject({ do: z.literal('logs.renew') }),
   ],
   {
@@ -184,7 +204,7 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
     case 'endpoints.add':
       return createEndpoint(deps, region, command.endpoint).then((outcome) =>
         outcome.kind === 'created'
-          ? { endpoint: shown(outcome.endpoint), secret: outcome.secret, late: outcome.late }
+          ? { endpoint: showEndpoint(outcome.endpoint), secret: outcome.secret, late: outcome.late }
           : notDone(outcome),
       );
     case 'endpoints.change':
@@ -192,11 +212,11 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
     case 'endpoints.rotate':
       return rotateSecret(deps, region, command.endpoint, command.rotation).then((outcome) =>
         outcome.kind === 'rotated'
-          ? { secret: outcome.secret, oldSignUntil: instant(outcome.oldSignUntil) }
+          ? { secret: outcome.secret, oldSignUntil: instantText(outcome.oldSignUntil) }
           : notDone(outcome),
       );
     case 'endpoints.list':
-      return listEndpoints(deps, region).then((endpoints) => ({ endpoints: endpoints.map(shown) }));
+      return listEndpoints(deps, region).then((endpoints) => ({ endpoints: endpoints.map(showEndpoint) }));
     case 'endpoints.pause':
       return pauseEndpoint(deps, region, command.endpoint).then(changed);
     case 'endpoints.resume':
@@ -212,6 +232,18 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
     case 'endpoints.delete':
       return deleteEndpoint(deps, region, command.endpoint).then((outcome) =>
         outcome.kind === 'deleted' ? { deleted: command.endpoint } : notDone(outcome),
+      );
+    case 'keys.create': {
+      const { do: _, ...input } = command;
+      return createKey(deps, input, OPERATOR).then((outcome) =>
+        outcome.kind === 'created' ? { key: outcome.key, secret: outcome.secret } : notDone(outcome),
+      );
+    }
+    case 'keys.list':
+      return listKeys(deps, { limit: MAX_KEYS }, OPERATOR).then(({ keys }) => ({ keys }));
+    case 'keys.revoke':
+      return revokeKey(deps, command.key, OPERATOR).then((outcome) =>
+        outcome.kind === 'revoked' ? { revoked: command.key } : notDone(outcome),
       );
     case 'logs.renew':
       if (deps.isRestored) return renewLogs(deps, region).then((outcome) => ({ logs: outcome }));
@@ -286,21 +318,14 @@ function changedAccount(outcome: Awaited<ReturnType<typeof changeAccount>>): Ans
 }
 
 function changed(outcome: { readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal): Answer {
-  return outcome.kind === 'changed' ? { endpoint: shown(outcome.endpoint) } : notDone(outcome);
+  return outcome.kind === 'changed' ? { endpoint: showEndpoint(outcome.endpoint) } : notDone(outcome);
 }
 
-function shown(endpoint: Endpoint): Answer {
-  const { createdAt, changedAt } = endpoint;
-  return { ...endpoint, createdAt: instant(createdAt), changedAt: instant(changedAt) };
-}
-
-function instant(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
-}
-
-/** The id of what a command was about: a new endpoint's is in the answer, for it may have been generated. */
+/** The id of what a command was about: a new one's is in the answer, for it may have been generated. */
 function aboutWhat(command: Command, answer: Answer): string | null {
   if ('account' in command) return command.account;
   if ('endpoint' in command && typeof command.endpoint === 'string') return command.endpoint;
-  return (answer.endpoint as Endpoint | undefined)?.id ?? null;
+  if (command.do === 'keys.revoke') return command.key;
+  const made = (answer.endpoint ?? answer.key) as Endpoint | KeyRecord | undefined;
+  return made?.id ?? null;
 }

@@ -11,6 +11,7 @@ import { secureHeaders } from 'hono/secure-headers';
 import { createCellFeed } from '../log/cell-feed.ts';
 import type { EventLog } from '../log/log.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
+import type { AccountRef } from '../table/schema.ts';
 import { type Table, TableError } from '../table/table.ts';
 import { requireKey } from './access.ts';
 import type { FeedPace } from './feed.ts';
@@ -46,6 +47,8 @@ export interface ApiDeps {
   readonly pace?: Partial<FeedPace>;
   /** What streams and waiting long polls hold while they last. Absent: as many as come may wait. */
   readonly slots?: Slots;
+  /** Whether the configuration file declares an account. Absent: it declares none. */
+  readonly isDeclared?: (ref: AccountRef) => boolean;
   /** What it takes to change something; absent, no route that does is served. */
   readonly manage?: Manage;
   /** Web pages of other origins that may call it; none unless told. */
@@ -95,6 +98,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
       },
     },
     slots: deps.slots,
+    isDeclared: deps.isDeclared ?? (() => false),
     get deliveries() {
       return present(deliveries);
     },

@@ -11,6 +11,10 @@ import * as z from 'zod';
 import { pathText, sentenceOf } from '../checks.ts';
 import type { Expectation } from '../managed.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
+import type { EndpointDeps } from '../sinks/endpoints.ts';
+import type { AccountRef } from '../table/schema.ts';
+import type { TestDeps } from '../tracking/account-test.ts';
+import type { AccountDeps } from '../tracking/managed-accounts.ts';
 import type { FeedDeps } from './feed.ts';
 import { fingerprintOf, type Idempotency, IdempotencyKey, type Making } from './idempotency.ts';
 import { type Caller, type Role, roleAllows } from './keys.ts';
@@ -54,6 +58,9 @@ export const tags = {
 /** What routes that change something need. */
 export interface Manage {
   readonly idempotency: Idempotency;
+  readonly accounts: AccountDeps & TestDeps;
+  /** For endpoints, and for replays to them and to built-in sinks. */
+  readonly endpoints: EndpointDeps;
 }
 
 /** What routes serve from. */
@@ -64,6 +71,8 @@ export interface RouteParts {
   readonly deliveries: DeliveryLog;
   /** What streams and waiting long polls hold while they last. Absent: as many as come may wait. */
   readonly slots: Slots | undefined;
+  /** Whether the configuration file declares an account, so that it can't be changed here. */
+  readonly isDeclared: (ref: AccountRef) => boolean;
   /** What it takes to change something; only where that is served. */
   readonly manage: Manage;
   /** Told of faults after an answer has begun. */
@@ -121,6 +130,8 @@ export interface RouteSpec<
   readonly description?: string;
   /** The least that a key must be allowed; null: no key is needed. */
   readonly role: Role | null;
+  /** Only for keys that are for all accounts. */
+  readonly allAccounts?: boolean;
   readonly of?: Subject<S>;
   /** Parameters of the path besides those of `of`. */
   readonly params?: P;
@@ -194,6 +205,9 @@ export function route<
       c.set('route', `${spec.method.toUpperCase()} ${spec.path}`);
       const caller = c.get('caller');
       if (spec.role !== null && !roleAllows(caller.role, spec.role)) return tooSmall(c, spec.role);
+      if (spec.allAccounts && caller.accounts !== null) {
+        return problem(c, 'forbidden', { detail: 'This takes a key that is for all accounts.' });
+      }
       const params = paramsSchema.safeParse(c.req.param(), { reportInput: true });
       if (!params.success) return refused(c, 'bad-parameter', params.error, paramsSchema);
       const query = querySchema.safeParse(queryOf(c), { reportInput: true });
@@ -248,7 +262,7 @@ export function takesIdempotencyKey({ method, role, repeatable }: Route['spec'])
 
 const REPLAYED: Record<string, string> = { 'idempotency-replayed': 'true' };
 /** What of an answer belongs to what was done, rather than to the exchange. */
-const KEPT_HEADERS = ['content-type', 'etag', 'location'];
+const KEPT_HEADERS = ['content-type', 'etag', 'location', 'retry-after'];
 
 /** Does a request once for each Idempotency-Key; without one, whenever it is asked for. */
 async function once(

@@ -39,6 +39,8 @@ const MAX_ACCOUNTS = 100_000;
 const CALLS_AT_ONCE = 16;
 /** The last ranges of a restored feed that are looked through for what a torn backup left out: far more than one second has. */
 const TORN_RANGES = 2_000;
+/** How long before the last sign of life in it a backup may be torn: far more than a second. */
+const TORN_MS = 60_000;
 /** Up to so many events of a range are read by their keys; from there on a query of them costs less. */
 const READ_BY_KEY = 4;
 /**
@@ -160,10 +162,10 @@ function take(feed: AccountRef, head: Head, logs: readonly Standing[], now: numb
     if (own.sequence <= after) continue;
     last += own.sequence - after;
     expiresAt = Math.max(expiresAt, Number(own.attributes.eventsExpireAt ?? now));
-    const range = { account: ref.account, epoch: own.epoch, after, to: own.sequence, last };
+    const range = { account: ref.account, epoch: own.epoch, after, to: own.sequence, last, expiresAt };
     writes.push(
-      { put: toRangeItem(feed, range, now, expiresAt), when: [['pk', 'absent']] },
-      { update: positionKey(ref), set: toPosition(range), when: stillAt(position) },
+      { put: toRangeItem(feed, range, now), when: [['pk', 'absent']] },
+      { update: positionKey(ref), set: toPosition(range, now), when: stillAt(position) },
     );
   }
   if (writes.length === 0) return [];
@@ -203,26 +205,23 @@ interface Range {
   readonly to: number;
   /** The feed's number of the last one. */
   readonly last: number;
+  /** Epoch ms: not before that of the last event, nor before that of the range before. */
+  readonly expiresAt: number;
 }
 
-function toRangeItem(
-  feed: AccountRef,
-  { account, epoch, after, to, last }: Range,
-  now: number,
-  expiresAt: number,
-): Item {
-  const ttl = Math.ceil(expiresAt / 1000);
-  return { ...keys.event(feed, last), account, epoch, after, to, forwardedAt: now, expiresAt, ttl };
+function toRangeItem(feed: AccountRef, { last, ...range }: Range, now: number): Item {
+  const ttl = Math.ceil(range.expiresAt / 1000);
+  return { ...keys.event(feed, last), ...range, forwardedAt: now, ttl };
 }
 
-function toRange(item: Item): Range {
-  const { account, epoch, after, to, sk } = item;
+function toRange({ sk, account, epoch, after, to, expiresAt }: Item): Range {
   return {
     account: String(account),
     epoch: String(epoch),
     after: Number(after),
     to: Number(to),
     last: Number(sk),
+    expiresAt: Number(expiresAt),
   };
 }
 
@@ -232,8 +231,8 @@ function beginning({ last, after, to }: Range): number {
 }
 
 /** What is kept of where a log stands, with the range that it got there by: a torn backup may have lost that. */
-function toPosition({ epoch, after, to, last }: Range) {
-  return { epoch, position: to, after, last };
+function toPosition({ epoch, after, to, last, expiresAt }: Range, now: number) {
+  return { epoch, position: to, after, last, rangeExpiresAt: expiresAt, forwardedAt: now };
 }
 
 function positionKey(ref: AccountRef): Key {
@@ -254,6 +253,7 @@ export async function startFeed(
   options: ForwardOptions & { readonly epoch: string },
 ): Promise<void> {
   const { epoch, ...forwarding } = options;
+  const { now = Date.now } = forwarding;
   const feed = feedLog(region);
   const known = await table.get(keys.head(feed));
   if (known && known.starting === undefined) return;
@@ -269,7 +269,10 @@ export async function startFeed(
       await table.write({
         put: {
           ...positionKey(ref),
-          ...toPosition({ account: ref.account, epoch: own, after: sequence, to: sequence, last: 0 }),
+          ...toPosition(
+            { account: ref.account, epoch: own, after: sequence, to: sequence, last: 0, expiresAt: 0 },
+            now(),
+          ),
         },
         when: [['pk', 'absent']],
       });
@@ -315,24 +318,28 @@ export async function renewFeed(
   ]);
   // What has expired is deleted in any order, and is no gap.
   const alive = shown.filter((range) => Number(range.expiresAt) > now).reverse();
-  const mended = mend(head.sequence, alive.map(toRange), positions.map(toPlaced));
-  const expiresAt = Math.max(
-    Number(head.attributes.rangesExpireAt ?? now),
-    ...alive.map((range) => Number(range.expiresAt)),
+  const times = [...shown, ...positions].map(({ forwardedAt }) => Number(forwardedAt));
+  const since = times.reduce((latest, time) => Math.max(latest, time), 0) - TORN_MS;
+  const mended = mend(
+    head.sequence,
+    { ranges: alive.map(toRange), isAll: shown.length < TORN_RANGES },
+    positions.map((one) => ({ ...toPlaced(one), isRecent: Number(one.forwardedAt) > since })),
   );
   const limit = pLimit(CALLS_AT_ONCE);
-  await limit.map(mended.ranges, (range) => {
-    const behind = alive.find(({ sk }) => Number(sk) > range.last);
-    const until = behind ? Number(behind.expiresAt) : expiresAt;
-    return table.write({ put: toRangeItem(feed, range, now, until), when: [['pk', 'absent']] });
-  });
+  await limit.map(mended.ranges, (range) =>
+    table.write({ put: toRangeItem(feed, range, now), when: [['pk', 'absent']] }),
+  );
   await limit.map(mended.positions, (range) =>
-    table.write({ put: { ...positionKey({ region, account: range.account }), ...toPosition(range) } }),
+    table.write({ put: { ...positionKey({ region, account: range.account }), ...toPosition(range, now) } }),
   );
   const former = [
     ...((head.attributes.former as readonly string[] | undefined) ?? []),
     formatCursor(head.epoch, mended.end),
   ];
+  const expiresAt = Math.max(
+    Number(head.attributes.rangesExpireAt ?? 0),
+    ...[...alive, ...mended.ranges].map((range) => Number(range.expiresAt)),
+  );
   // Last: cut off before, all of it is found the same again.
   await table.write({
     update: keys.head(feed),
@@ -345,8 +352,9 @@ export async function renewFeed(
 }
 
 /** The range that a log got to its position by. */
-function toPlaced({ sk, epoch, position, after, last }: Item): Range {
+function toPlaced({ sk, epoch, position, after, last, rangeExpiresAt }: Item): Range {
   return {
+    expiresAt: Number(rangeExpiresAt),
     account: sk,
     epoch: String(epoch),
     after: Number(after),
@@ -371,53 +379,74 @@ interface Mended {
  * From the last ranges of a feed (in order), and the positions of all logs:
  * - a range that is missing, and a position that came by it: the range is put where it was;
  * - a position behind a range of its log: it is moved up to it;
- * - a log whose ranges don't join: what is missing between two is taken in anew, at the end;
+ * - a log whose ranges don't join, with each other or with its position: what is missing is taken in anew, at the end;
  * - numbers that are still without a range: one without events, for readers stop at a gap.
  */
-function mend(sequence: number, shown: readonly Range[], positions: readonly Range[]): Mended {
-  const from = shown[0] ? beginning(shown[0]) : sequence;
-  const isShown = new Set(shown.map(({ last }) => last));
-  const lost = positions.filter((one) => one.last > from && one.to > one.after && !isShown.has(one.last));
-  const known = [...shown, ...lost].sort((a, b) => a.last - b.last);
+function mend(
+  sequence: number,
+  shown: { readonly ranges: readonly Range[]; readonly isAll: boolean },
+  positions: readonly (Range & { readonly isRecent: boolean })[],
+): Mended {
+  const isShown = new Set(shown.ranges.map(({ last }) => last));
+  const least = shown.isAll || !shown.ranges[0] ? 0 : beginning(shown.ranges[0]);
+  const lost = positions.filter(
+    ({ last, after, to, isRecent }) => isRecent && to > after && last > least && !isShown.has(last),
+  );
+  const known = [...shown.ranges, ...lost].sort((a, b) => a.last - b.last);
   const end = Math.max(sequence, known.at(-1)?.last ?? 0);
 
-  const latest = new Map(positions.map((one) => [one.account, one]));
+  const latest = new Map<string, Range>(positions.map((one) => [one.account, one]));
   const moved = new Map<string, Range>();
-  const before = new Map<string, Range>();
-  const between: Omit<Range, 'last'>[] = [];
+  const between: Omit<Range, 'last' | 'expiresAt'>[] = [];
   const holes: Range[] = [];
-  let filled = from;
+  /** How far each log was when a range was written, by the ranges before it, and by positions older than it. */
+  const before = new Map<string, Range>();
+  const placed = [...positions].sort((a, b) => a.last - b.last);
+  let filled = known[0] ? beginning(known[0]) : sequence;
+  let expiresAt = 0;
   for (const range of known) {
     const gap = beginning(range) - filled;
-    if (gap > 0) holes.push(nothing(filled + gap, gap));
+    if (gap > 0) holes.push(nothing(filled + gap, gap, range.expiresAt));
+    expiresAt = Math.max(expiresAt, range.expiresAt);
     filled = range.last;
     if (range.account === '') continue;
-    const previous = before.get(range.account);
-    if (previous && range.after > previous.to) {
-      between.push({
-        account: range.account,
-        epoch: range.epoch,
-        after: previous.to,
-        to: range.after,
-      });
+    for (let one = placed[0]; one && one.last < range.last; one = placed[0]) {
+      placed.shift();
+      if (isBeyond(one, before.get(one.account))) before.set(one.account, one);
     }
-    before.set(range.account, range);
-    if (range.last > (latest.get(range.account)?.last ?? 0)) {
-      latest.set(range.account, range);
-      moved.set(range.account, range);
+    const { account, epoch } = range;
+    const previous = before.get(account);
+    if (!isBeyond(range, previous)) continue;
+    before.set(account, range);
+    if (previous && range.after > previous.to) {
+      const missing = { account, epoch, after: previous.to, to: range.after };
+      const isThere = known.some(
+        (one) => one.account === account && one.after === missing.after && one.to === missing.to,
+      );
+      if (!isThere) between.push(missing);
+    }
+    if (isBeyond(range, latest.get(account))) {
+      latest.set(account, range);
+      moved.set(account, range);
     }
   }
-  if (end > filled) holes.push(nothing(end, end - filled));
+  if (end > filled) holes.push(nothing(end, end - filled, expiresAt));
   let last = end;
   const anew = between.map((range) => {
     last += range.to - range.after;
-    return { ...range, last };
+    return { ...range, last, expiresAt };
   });
   return { end, sequence: last, ranges: [...lost, ...holes, ...anew], positions: [...moved.values()] };
 }
 
-function nothing(last: number, numbers: number): Range {
-  return { account: '', epoch: '', after: 0, to: numbers, last };
+/** Whether a range takes a log further than another: with higher numbers, or in an account's next life. */
+function isBeyond(range: Range, other: Range | undefined): boolean {
+  if (!other || range.epoch > other.epoch) return true;
+  return range.epoch === other.epoch && range.to > other.to;
+}
+
+function nothing(last: number, numbers: number, expiresAt: number): Range {
+  return { account: '', epoch: '', after: 0, to: numbers, last, expiresAt };
 }
 
 // Reading

@@ -228,7 +228,8 @@ export async function updateAccount<R extends { readonly kind: string } = never>
       const fence = Number(status.revision);
       writes.push({
         update: keys.status(ref),
-        set: { ...place, revision: fence + 1 },
+        // Whoever reads the record before this and the fence after it has to read it again.
+        set: { ...place, revision: fence + 1, recordRevision: changed.revision },
         when: [['revision', '=', fence]],
       });
     }

@@ -196,7 +196,12 @@ export async function changeAccount(
     const changed = await edit(deps, ref, expected, (record) => {
       if (record.secretRef === secretRef) return { set: interval };
       keptBefore = record.keepsCredentials === true;
-      const set = { ...interval, secretRef, keepsCredentials: undefined, credentialsAt: deps.now() };
+      const set = {
+        ...interval,
+        secretRef,
+        keepsCredentials: undefined,
+        credentialsAt: laterThan(record, deps.now()),
+      };
       return { set, atOnce: true };
     });
     // Nobody reads them any more.
@@ -234,8 +239,11 @@ export async function rotateCredentials(
     if (refusal) return refusal;
     const secretRef = await deps.secrets.save(ref.region, ref.account, checked.value);
     // Somebody may pause it meanwhile, which is no reason to be told off: they are kept by now.
-    return edit(deps, ref, {}, () => ({
-      set: { secretRef, keepsCredentials: true, managed: true, credentialsAt: deps.now() },
+    return edit(deps, ref, {}, (before) => ({
+      set: {
+        ...{ secretRef, keepsCredentials: true, managed: true },
+        credentialsAt: laterThan(before, deps.now()),
+      },
       atOnce: true,
     }));
   });
@@ -301,6 +309,11 @@ async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<Refusal
       ? `this id is free again at ${new Date(progress.freeAt).toISOString()}`
       : 'not everything of it is gone yet; try again in a minute';
   return { kind: 'conflict', reason: `id must be new, and "${ref.account}" was deleted just now: ${when}.` };
+}
+
+/** The instant of new credentials: none has it twice, whatever the clock says. */
+function laterThan(record: Item, now: number): number {
+  return Math.max(now, Number(record.credentialsAt ?? 0) + 1);
 }
 
 async function edit(
