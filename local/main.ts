@@ -18,6 +18,7 @@ import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { type AccountRef, cellLog, historySchema } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { listAccounts } from '../shared/tracking/accounts.ts';
+import { readApiFile } from './api-files.ts';
 import { DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
 import {
@@ -114,9 +115,14 @@ async function main(): Promise<void> {
     log: running.log,
     regions: Object.keys(config.regions),
     corsOrigins: config.corsOrigins,
+    readFile: readApiFile,
     keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
     deliveries: running.deliveries,
-    manage: { idempotency: createIdempotency({ table, now: Date.now }), accounts: running.accounts },
+    manage: {
+      idempotency: createIdempotency({ table, now: Date.now }),
+      accounts: running.accounts,
+      endpoints: running.endpoints,
+    },
     ...(running.accounts.isDeclared ? { isDeclared: running.accounts.isDeclared } : {}),
     now: Date.now,
     growth: running.growth,

@@ -10,6 +10,8 @@ export type Refusal = {
     /** It stands otherwise than was assumed, or somebody else is at work on it. */
     | 'conflict';
   readonly reason: string;
+  /** Of conflicts that may be over the next moment: somebody else is at work, or has changed it since it was read. */
+  readonly why?: 'busy' | 'changed';
 };
 
 /** For changes on the condition that nothing was changed since. */
@@ -66,5 +68,6 @@ export async function whileLocked<T>(
 /** Somebody else has the lock. */
 export const beingWorkedOn = (id: string): Refusal => ({
   kind: 'conflict',
+  why: 'busy',
   reason: `Somebody else is at work on "${id}" at this moment; try again in two minutes at the latest.`,
 });

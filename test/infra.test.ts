@@ -777,7 +777,7 @@ describe('permissions', () => {
       ['live', 'accounts/acme/events?after=0&types=job.*'],
       ['live', `accounts/acme/events?wait=1&after=${(await rig.log.head(ref))?.sequence}`],
       ['live', 'accounts/acme/events/stream?after=0'],
-      ['live', 'events/stream'],
+      ['live', 'events/stream?after=0'],
       ['live', 'regions/us/events'],
       ['live', 'regions/us/events/stream?after=0'],
       ['api', 'accounts/acme/jobs'],
@@ -955,7 +955,10 @@ describe('permissions', () => {
     const keyring = createKeyring({ table, now: Date.now });
     const app = createApi({
       ...{ table, log, regions: ['us'], now: Date.now, keyring },
-      manage: { idempotency: createIdempotency({ table, now: Date.now }) },
+      manage: {
+        ...apiParts(memory, 'the-key-of-this-test').manage,
+        idempotency: createIdempotency({ table, now: Date.now }),
+      },
     });
     const ask = (method: string, path: string, body?: object) =>
       app.request(`/v1/${path}`, {

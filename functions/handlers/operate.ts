@@ -4,6 +4,7 @@
  * Only faults (the table does not answer) are thrown, so that an error of the function is one that somebody has to look at.
  */
 import * as z from 'zod';
+import { showEndpoint } from '../../shared/api/endpoint-views.ts';
 import {
   createKey,
   type KeyRecord,
@@ -14,6 +15,7 @@ import {
   OPERATOR,
   revokeKey,
 } from '../../shared/api/keys.ts';
+import { instantText } from '../../shared/api/parameters.ts';
 import { id, sentenceOf } from '../../shared/checks.ts';
 import type { Refusal } from '../../shared/managed.ts';
 import {
@@ -29,7 +31,11 @@ import {
   resumeEndpoint,
   rotateSecret,
 } from '../../shared/sinks/endpoints.ts';
-import { intervalRule, MAX_INTERVAL_SECONDS } from '../../shared/tracking/account-input.ts';
+import {
+  CELL_MIN_INTERVAL_SECONDS,
+  intervalRule,
+  MAX_INTERVAL_SECONDS,
+} from '../../shared/tracking/account-input.ts';
 import { type TestDeps, testAccount } from '../../shared/tracking/account-test.ts';
 import { findAccount } from '../../shared/tracking/accounts.ts';
 import {
@@ -64,12 +70,10 @@ interface Failure {
   readonly message: string;
 }
 
-/** On AWS the tick comes once a minute. */
-export const MIN_INTERVAL_SECONDS = 60;
-const INTERVAL_RULE = intervalRule(MIN_INTERVAL_SECONDS);
+const INTERVAL_RULE = intervalRule(CELL_MIN_INTERVAL_SECONDS);
 const pollIntervalSeconds = z
   .int(INTERVAL_RULE)
-  .min(MIN_INTERVAL_SECONDS, INTERVAL_RULE)
+  .min(CELL_MIN_INTERVAL_SECONDS, INTERVAL_RULE)
   .max(MAX_INTERVAL_SECONDS, INTERVAL_RULE);
 const secretRef = z.string('must be the name of a secret');
 const ID_RULE = 'must be the id of an account';
@@ -200,7 +204,7 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
     case 'endpoints.add':
       return createEndpoint(deps, region, command.endpoint).then((outcome) =>
         outcome.kind === 'created'
-          ? { endpoint: shown(outcome.endpoint), secret: outcome.secret, late: outcome.late }
+          ? { endpoint: showEndpoint(outcome.endpoint), secret: outcome.secret, late: outcome.late }
           : notDone(outcome),
       );
     case 'endpoints.change':
@@ -208,11 +212,11 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
     case 'endpoints.rotate':
       return rotateSecret(deps, region, command.endpoint, command.rotation).then((outcome) =>
         outcome.kind === 'rotated'
-          ? { secret: outcome.secret, oldSignUntil: instant(outcome.oldSignUntil) }
+          ? { secret: outcome.secret, oldSignUntil: instantText(outcome.oldSignUntil) }
           : notDone(outcome),
       );
     case 'endpoints.list':
-      return listEndpoints(deps, region).then((endpoints) => ({ endpoints: endpoints.map(shown) }));
+      return listEndpoints(deps, region).then((endpoints) => ({ endpoints: endpoints.map(showEndpoint) }));
     case 'endpoints.pause':
       return pauseEndpoint(deps, region, command.endpoint).then(changed);
     case 'endpoints.resume':
@@ -314,16 +318,7 @@ function changedAccount(outcome: Awaited<ReturnType<typeof changeAccount>>): Ans
 }
 
 function changed(outcome: { readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal): Answer {
-  return outcome.kind === 'changed' ? { endpoint: shown(outcome.endpoint) } : notDone(outcome);
-}
-
-function shown(endpoint: Endpoint): Answer {
-  const { createdAt, changedAt } = endpoint;
-  return { ...endpoint, createdAt: instant(createdAt), changedAt: instant(changedAt) };
-}
-
-function instant(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
+  return outcome.kind === 'changed' ? { endpoint: showEndpoint(outcome.endpoint) } : notDone(outcome);
 }
 
 /** The id of what a command was about: a new one's is in the answer, for it may have been generated. */

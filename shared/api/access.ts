@@ -1,6 +1,7 @@
 /** Who may call what: the key of each request, roles, and what is shown to a key that is for some accounts only. */
 import type { MiddlewareHandler } from 'hono';
-import { type AccountRef, cellLog } from '../table/schema.ts';
+import { type Endpoint, toEndpoint } from '../sinks/endpoints.ts';
+import { type AccountRef, cellLog, keys } from '../table/schema.ts';
 import type { AccountRecord } from '../tracking/account-input.ts';
 import { type Account, findAccount } from '../tracking/accounts.ts';
 import { readAccount } from '../tracking/managed-accounts.ts';
@@ -41,8 +42,8 @@ export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
   };
 }
 
-/** No id of an account is longer, and no key of the table may be much longer. */
-export const MAX_ACCOUNT_ID = 200;
+/** No id is longer, and no key of the table may be much longer. */
+export const MAX_ID = 200;
 
 const accountId = one.describe('The id of the account.');
 
@@ -51,7 +52,7 @@ export const ofAccount: Subject<Account> = {
   params: { id: accountId },
   async find({ c, caller, params }, { feed }) {
     const { id = '' } = params;
-    const mayBe = id.length <= MAX_ACCOUNT_ID && isFor(caller, id);
+    const mayBe = id.length <= MAX_ID && isFor(caller, id);
     const found = mayBe ? await findAccount(feed.table, feed.regions, id) : undefined;
     return found ?? problem(c, 'not-found', { detail: 'There is no such account.' });
   },
@@ -76,5 +77,52 @@ export const ofAccountRecord: Subject<AccountRecord> = {
     if (account instanceof Response) return account;
     const record = await readAccount({ table: parts.feed.table, isDeclared: parts.isDeclared }, account);
     return record ?? problem(asked.c, 'not-found', { detail: 'There is no such account.' });
+  },
+};
+
+/** Whether a key is for an endpoint: for all accounts that it follows. */
+export function isForEndpoint(caller: Caller, { accounts }: Pick<Endpoint, 'accounts'>): boolean {
+  if (caller.accounts === null) return true;
+  return accounts.length > 0 && accounts.every((account) => isFor(caller, account));
+}
+
+/** An endpoint, or a built-in sink for keys that are for all accounts: looked up in each region that is served. */
+export const ofEndpoint: Subject<Endpoint> = {
+  params: { id: one.describe('The id of the endpoint.') },
+  query: {
+    region: one
+      .optional()
+      .describe('The region it is in; needed where endpoints of several regions have the same id.'),
+  },
+  async find({ c, caller, params, query }, { feed }) {
+    const { id = '' } = params;
+    const regions = feed.regions.filter((region) => query.region === undefined || region === query.region);
+    const items =
+      id.length <= MAX_ID ? await feed.table.getMany(regions.map((region) => keys.sink(region, id))) : [];
+    const found = items
+      .filter(({ kind }) => kind !== undefined)
+      .map(toEndpoint)
+      .filter((endpoint) => isForEndpoint(caller, endpoint));
+    const [endpoint, ...others] = found;
+    if (!endpoint) return problem(c, 'not-found', { detail: 'There is no such endpoint.' });
+    if (others.length === 0) return endpoint;
+    const names = found.map(({ region }) => region).sort();
+    return problem(c, 'bad-parameter', {
+      field: 'region',
+      detail: `region must be given, for there is an endpoint of this id in each of ${names.join(', ')}.`,
+    });
+  },
+  revisionOf: ({ revision }) => revision,
+};
+
+/** An endpoint that is a webhook: what is built in can't be changed. */
+export const ofWebhook: Subject<Endpoint> = {
+  ...ofEndpoint,
+  async find(asked, parts) {
+    const found = await ofEndpoint.find(asked, parts);
+    if (found instanceof Response || found.kind === 'webhook') return found;
+    return problem(asked.c, 'not-found', {
+      detail: 'It is built in: it can be looked at, enabled and replayed to, and nothing else.',
+    });
   },
 };

@@ -166,10 +166,10 @@ export function createIdempotency(deps: {
     return { kind: 'in progress' as const, retryAfterSeconds: LEAST_RETRY_SECONDS };
   }
 
-  /** What is kept of an answer. Those that invite to try again are not kept, nor what has no room. */
+  /** What is kept of an answer. Those that invite to try again (also with `Retry-After`) are not kept, nor what has no room. */
   function ending(secrets: Secrets, answer: StoredAnswer): Record<string, Value | undefined> {
-    const { status, body } = answer;
-    if (status >= 500 || status === 429) return { until: 0 };
+    const { status, headers, body } = answer;
+    if (status >= 500 || status === 429 || 'retry-after' in headers) return { until: 0 };
     const text = JSON.stringify(answer);
     const kept = Buffer.byteLength(body) <= MAX_BODY_BYTES && Buffer.byteLength(text) <= MAX_KEPT_BYTES;
     return {

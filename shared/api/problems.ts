@@ -1,6 +1,6 @@
 /** Answers that are not what was asked for: problem details (RFC 9457), every kind in one place. */
 import type { Context } from 'hono';
-import type { Refusal } from '../managed.ts';
+import type { Expectation, Refusal } from '../managed.ts';
 import type { ApiEnv } from './route.ts';
 
 /** Every kind: its status, its title, and what the documents say of it. */
@@ -154,8 +154,28 @@ export function problem(c: Context<ApiEnv>, kind: ProblemKind, parts: ProblemPar
   });
 }
 
-/** What a use-case did not do, as a problem. */
-export function notDone(c: Context<ApiEnv>, { kind, reason }: Refusal): Response {
-  const kinds = { refused: 'refused', unknown: 'not-found', conflict: 'conflict' } as const;
-  return problem(c, kinds[kind], { detail: reason });
+/** When to try again what somebody else was at work on. */
+const BUSY_RETRY_SECONDS = 5;
+
+/** What a use-case did not do, as a problem. A sentence that begins with a field names it; all others begin otherwise. */
+export function notDone(
+  c: Context<ApiEnv>,
+  { kind, reason, why }: Refusal,
+  expected?: Expectation,
+): Response {
+  const field = /^[a-z][\w.[\]]*(?= )/.exec(reason)?.[0];
+  const parts = { detail: reason, ...(field === undefined ? {} : { field }) };
+  switch (kind) {
+    case 'refused':
+      return problem(c, 'refused', parts);
+    case 'unknown':
+      return problem(c, 'not-found', parts);
+    case 'conflict': {
+      if (why === 'changed' && expected?.revision !== undefined) {
+        return problem(c, 'changed-meanwhile', { field: 'If-Match', detail: reason });
+      }
+      const headers = { 'retry-after': String(BUSY_RETRY_SECONDS) };
+      return problem(c, 'conflict', { ...parts, ...(why === 'busy' ? { headers } : {}) });
+    }
+  }
 }

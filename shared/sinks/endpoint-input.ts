@@ -28,7 +28,8 @@ const names = (what: string) =>
       `must be a list of names of ${what}`,
     )
     .min(1, 'must hold at least one name')
-    .max(MAX_NAMES, `must hold at most ${MAX_NAMES} names`);
+    .max(MAX_NAMES, `must hold at most ${MAX_NAMES} names`)
+    .describe(`Only events of these ${what}.`);
 
 const jobFields = z
   .record(
@@ -49,7 +50,10 @@ const jobFields = z
         context.addIssue({ code: 'custom', path: [name], message });
       }
     }
-  });
+  })
+  .describe(
+    `Only events whose job has these values: fields of \`data.job\` (${jobFieldNames.join(', ')}), each equal to what is given. A field that the job does not have counts as null.`,
+  );
 
 const headers = z
   .record(z.string(), z.string('must be text'), 'must map names of headers to values')
@@ -70,15 +74,21 @@ const headers = z
     if (entries.length > MAX_HEADERS) fail([], `must hold at most ${MAX_HEADERS} headers`);
     const bytes = entries.reduce((sum, [name, value]) => sum + Buffer.byteLength(name) + value.length, 0);
     if (bytes > MAX_HEADER_BYTES) fail([], `must be at most ${MAX_HEADER_BYTES} bytes in all`);
-  });
+  })
+  .describe(
+    `Headers that each request carries besides ours: at most ${MAX_HEADERS}, ${MAX_HEADER_BYTES} bytes in all. Their values are never shown again.`,
+  );
 
 /** Which events: everything that a replay, too, can be restricted by. */
 const filterFields = {
   accounts: z
     .array(z.string('must be the id of an account'), 'must be a list of accounts')
     .min(1, 'must name at least one account')
-    .max(1000, 'must name at most 1000 accounts'),
-  types: typePatterns.max(100, 'must name at most 100 types'),
+    .max(1000, 'must name at most 1000 accounts')
+    .describe('Ids of the accounts whose events are wanted.'),
+  types: typePatterns
+    .max(100, 'must name at most 100 types')
+    .describe('Only events of these types; a final `*` stands for the rest of a name: `job.*`.'),
   orderGroups: names('order groups'),
   origins: names('origins'),
   jobFields,
@@ -86,87 +96,126 @@ const filterFields = {
 
 /** What an endpoint may be given, in the configuration file as well. */
 export const endpointFields = {
-  url: z.string('must be a URL').max(2000, 'must be at most 2000 characters'),
+  url: z
+    .string('must be a URL')
+    .max(2000, 'must be at most 2000 characters')
+    .describe('Where requests go: https, at an address that is public.'),
   ...filterFields,
   headers,
   concurrency: z
     .int('must be a whole number from 1 to 64')
     .min(1, 'must be a whole number from 1 to 64')
-    .max(64, 'must be a whole number from 1 to 64'),
+    .max(64, 'must be a whole number from 1 to 64')
+    .describe('How many jobs are delivered side by side: 1 to 64, 16 unless told.'),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')
     .min(0.1, 'must be a number from 0.1 to 1000')
-    .max(1000, 'must be a number from 0.1 to 1000'),
-  description: z.string('must be text').max(500, 'must be at most 500 characters'),
+    .max(1000, 'must be a number from 0.1 to 1000')
+    .describe('How many requests a second at most; as many as it takes unless told.'),
+  description: z
+    .string('must be text')
+    .max(500, 'must be at most 500 characters')
+    .describe('What it is for, in your words.'),
 };
 
-const start = z.union(
-  [
-    z.enum(['now', 'beginning']),
-    z.strictObject({ at: instant }),
-    z.strictObject({ cursors: cursorsByAccount }),
-  ],
-  'must be "now", "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
+const range = {
+  at: z.strictObject({ at: instant.describe('What happened at this instant or later.') }),
+  cursors: z.strictObject({
+    cursors: cursorsByAccount.describe(
+      'By the id of the account, the cursor in its log: `{ "acme": "e1.17" }`.',
+    ),
+  }),
+};
+
+const start = z
+  .union(
+    [z.enum(['now', 'beginning']), range.at, range.cursors],
+    'must be "now", "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
+  )
+  .describe(
+    'Where in the logs it begins. With cursors, each account after its own; accounts that are not named begin now.',
+  );
+
+const secret = webhookSecret.describe(
+  'What requests are signed with (Standard Webhooks): `whsec_` and 24 to 64 random bytes in base64. Generated unless given.',
 );
 
 /** A new endpoint. What is absent restricts nothing; an id and a secret are generated unless given; it starts now. */
 export const NewEndpoint = z.strictObject({
   ...z.object(endpointFields).partial().shape,
   url: endpointFields.url,
-  id: endpointId.optional(),
-  secret: webhookSecret.optional(),
+  id: endpointId
+    .optional()
+    .describe(
+      'What it is known by, for good: lower-case letters, digits and hyphens. Generated unless given.',
+    ),
+  secret: secret.optional(),
   start: start.optional(),
 });
-export type NewEndpoint = z.infer<typeof NewEndpoint>;
 
 const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
 
 /** A change of an endpoint: what is absent stays, null takes a restriction away. `start` is for accounts that are added. */
-export const EndpointChange = z.strictObject({
-  url: endpointFields.url.optional(),
-  accounts: nullable(endpointFields.accounts),
-  types: nullable(endpointFields.types),
-  orderGroups: nullable(endpointFields.orderGroups),
-  origins: nullable(endpointFields.origins),
-  jobFields: nullable(endpointFields.jobFields),
-  headers: nullable(endpointFields.headers),
-  concurrency: nullable(endpointFields.concurrency),
-  ratePerSecond: nullable(endpointFields.ratePerSecond),
-  description: nullable(endpointFields.description),
-  start: start.optional(),
-});
+export const EndpointChange = z
+  .strictObject({
+    url: endpointFields.url.optional(),
+    accounts: nullable(endpointFields.accounts),
+    types: nullable(endpointFields.types),
+    orderGroups: nullable(endpointFields.orderGroups),
+    origins: nullable(endpointFields.origins),
+    jobFields: nullable(endpointFields.jobFields),
+    headers: nullable(endpointFields.headers),
+    concurrency: nullable(endpointFields.concurrency),
+    ratePerSecond: nullable(endpointFields.ratePerSecond),
+    description: nullable(endpointFields.description),
+    start: start.optional().describe('Where accounts begin that are added by this change; now unless told.'),
+  })
+  .meta({ id: 'EndpointChange' });
 export type EndpointChange = z.infer<typeof EndpointChange>;
 
 /** A new signing secret: generated unless given. 0 seconds: the former ones sign no more. */
-export const Rotation = z.strictObject({
-  secret: webhookSecret.optional(),
-  keepOldSeconds: z
-    .int('must be a whole number of seconds from 0 to 604800')
-    .min(0, 'must be a whole number of seconds from 0 to 604800')
-    .max(604_800, 'must be a whole number of seconds from 0 to 604800')
-    .optional(),
-});
-
-const range = {
-  at: z.strictObject({ at: instant }),
-  cursors: z.strictObject({ cursors: cursorsByAccount }),
-};
+export const Rotation = z
+  .strictObject({
+    secret: secret.optional(),
+    keepOldSeconds: z
+      .int('must be a whole number of seconds from 0 to 604800')
+      .min(0, 'must be a whole number of seconds from 0 to 604800')
+      .max(604_800, 'must be a whole number of seconds from 0 to 604800')
+      .optional()
+      .describe('How long the former secrets sign along: a day unless told, 0 for not at all.'),
+  })
+  .meta({ id: 'SecretRotation' });
 
 /** A replay: the events after `from` and up to `to`, or up to the heads as they are now. */
-export const NewReplay = z.strictObject({
-  id: id.optional(),
-  from: z.union(
-    [z.literal('beginning'), range.at, range.cursors],
-    'must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
-  ),
-  to: z
-    .union(
-      [z.literal('now'), range.at, range.cursors],
-      'must be "now", {"at": an instant} or {"cursors": {account: cursor}}',
-    )
-    .optional(),
-  filter: z.strictObject(filterFields, 'must be a filter').partial().optional(),
-});
+export const NewReplay = z
+  .strictObject({
+    id: id
+      .optional()
+      .describe(
+        'What it is known by; generated unless given. One that is there already is finished and shown.',
+      ),
+    from: z
+      .union(
+        [z.literal('beginning'), range.at, range.cursors],
+        'must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
+      )
+      .describe('After which place: the earliest event there still is, an instant, or cursors.'),
+    to: z
+      .union(
+        [z.literal('now'), range.at, range.cursors],
+        'must be "now", {"at": an instant} or {"cursors": {account: cursor}}',
+      )
+      .optional()
+      .describe(
+        'Up to which place; where the logs stand now unless told. What is of the instant or later is left out.',
+      ),
+    filter: z
+      .strictObject(filterFields, 'must be a filter')
+      .partial()
+      .optional()
+      .describe('Which of the events that the endpoint gets; all of them unless told.'),
+  })
+  .meta({ id: 'NewReplay' });
 
 /** Why a URL can't be an endpoint's: one sentence. */
 export function refuseEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {

@@ -12,6 +12,7 @@
  * What is NOT guaranteed: that a receiver hears nothing after its endpoint was deleted, paused or changed; what is under
  * way arrives, and a drain that runs goes by the record it has read until its lease ends.
  */
+import { randomBytes } from 'node:crypto';
 import pLimit from 'p-limit';
 import type * as z from 'zod';
 import { checkInput } from '../checks.ts';
@@ -64,10 +65,22 @@ export interface EndpointDeps extends AttemptDeps {
   readonly schemaBaseUrl: string;
 }
 
+/**
+ * What ids and secrets of new things are made of; a repeated request is given the same again, so that it makes the same thing
+ * and not a second one. Never what locks and transactions go by: that has to be new each time.
+ */
+export interface Makings {
+  readonly newId: () => string;
+  readonly randomBytes: (bytes: number) => Uint8Array;
+}
+
 /** An endpoint as it is shown: without its secrets, and without the values of its headers. Instants are epoch ms. */
 export interface Endpoint extends EventFilter {
   readonly region: string;
   readonly id: string;
+  /** Built-in sinks, which are no webhooks, can be looked at as endpoints are. */
+  readonly kind: SinkRecord['kind'];
+  /** Where: of a built-in sink, the ARN of its topic. */
   readonly url: string;
   /** Empty: all, also those that come later. */
   readonly accounts: readonly string[];
@@ -103,21 +116,36 @@ export type Created = {
 
 /**
  * Makes an endpoint. An id and a secret are generated unless given. It starts now unless told otherwise; accounts that are
- * registered later start at their beginning. Nothing is stored when it is refused.
+ * registered later start at their beginning. Nothing is stored when it is refused. Asked for again with the same makings,
+ * what was made is shown again.
  */
 export async function createEndpoint(
   deps: EndpointDeps,
   region: string,
   input: unknown,
+  makings: Makings = { newId: deps.newId, randomBytes },
 ): Promise<Created | Refusal> {
   const checked = checkInput(NewEndpoint, input);
   if (checked.kind === 'refused') return checked;
-  const { id = newEndpointId(deps), secret = newSigningSecret(), start = 'now', ...fields } = checked.value;
+  /** What was made is known by it when the request is repeated. */
+  const creation = makings.newId();
+  const {
+    id = newEndpointId(makings.newId),
+    secret = newSigningSecret(makings.randomBytes),
+    start = 'now',
+    ...fields
+  } = checked.value;
+  const there = await deps.table.get(keys.sink(region, id));
+  const isMine = there?.creation === creation;
   const record = toRecord(region, id, fields);
-  const refusal = await refuseRecord(deps, record);
+  const refusal = isMine ? undefined : await refuseRecord(deps, record);
   if (refusal) return refusal;
-  if (await deps.table.get(keys.sink(region, id))) return taken(id);
+  if (there && !isMine) return taken(id);
   const place = await startingAt(deps, region, await followed(deps, record), start);
+  if (there) {
+    const late = place.kind === 'placed' ? place.late : [];
+    return { kind: 'created', endpoint: toEndpoint(there), secret, late };
+  }
   if (place.kind !== 'placed') return place;
 
   return withLock(deps, region, id, async (lock) => {
@@ -132,6 +160,7 @@ export async function createEndpoint(
       ...keys.sink(region, id),
       ...attributesOf(record, fields),
       revision: 1,
+      creation,
       createdAt: now,
       changedAt: now,
       // Whoever drains it has a later token than any drain before.
@@ -289,10 +318,11 @@ export async function rotateSecret(
   region: string,
   id: string,
   input: unknown = {},
+  makings: Pick<Makings, 'randomBytes'> = { randomBytes },
 ): Promise<{ readonly kind: 'rotated'; readonly secret: string; readonly oldSignUntil: number } | Refusal> {
   const checked = checkInput(Rotation, input);
   if (checked.kind === 'refused') return checked;
-  const { secret = newSigningSecret(), keepOldSeconds = KEEP_OLD_SECONDS } = checked.value;
+  const { secret = newSigningSecret(makings.randomBytes), keepOldSeconds = KEEP_OLD_SECONDS } = checked.value;
   return withLock(deps, region, id, async () => {
     const found = await findManaged(deps, region, id, {});
     if (found.kind !== 'found') return found;
@@ -325,6 +355,47 @@ export async function listEndpoints(deps: Pick<EndpointDeps, 'table'>, region: s
   const items = await deps.table.query({ pk: sinkPk(region) });
   return items.filter(({ kind }) => kind === 'webhook').map(toEndpoint);
 }
+
+/**
+ * A page of the endpoints, and built-in sinks, of several regions that are to be shown: by id and then by region, after the
+ * one that is named. `next` names the last one of a page that is not the last.
+ */
+export async function pageOfEndpoints(
+  { table }: Pick<EndpointDeps, 'table'>,
+  regions: readonly string[],
+  page: {
+    readonly limit: number;
+    readonly after?: Pick<Endpoint, 'id' | 'region'> | undefined;
+    readonly shows: (endpoint: Endpoint) => boolean;
+  },
+): Promise<{ readonly endpoints: Endpoint[]; readonly next: Pick<Endpoint, 'id' | 'region'> | null }> {
+  const { limit, after, shows } = page;
+  const enough = limit + 1;
+  const byRegion = await Promise.all(
+    regions.map(async (region) => {
+      const found: Endpoint[] = [];
+      let bound = after && (region <= after.region ? { after: after.id } : { from: after.id });
+      for (;;) {
+        const items = await table.query({ pk: sinkPk(region), ...bound, limit: enough });
+        found.push(
+          ...items
+            .filter(({ kind }) => kind !== undefined)
+            .map(toEndpoint)
+            .filter(shows),
+        );
+        const last = items.at(-1);
+        if (found.length >= enough || items.length < enough || !last) return found;
+        bound = { after: last.sk };
+      }
+    }),
+  );
+  const all = byRegion.flat().sort((a, b) => compare(a.id, b.id) || compare(a.region, b.region));
+  const endpoints = all.slice(0, limit);
+  return { endpoints, next: all.length > limit ? (endpoints.at(-1) ?? null) : null };
+}
+
+/** As the table sorts: ids are ASCII. */
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
  * Sends one `jobwire.ping` at once, signed as every event is, also to an endpoint that is paused or disabled. It stands in
@@ -402,12 +473,13 @@ function withoutUndefined(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-function toEndpoint(item: Item): Endpoint {
+/** The record of an endpoint, or of a built-in sink, as it is shown. */
+export function toEndpoint(item: Item): Endpoint {
   const sink = toSink(item);
-  const { region, id, target, accounts, types, orderGroups, origins, jobFields, paused } = sink;
+  const { region, id, kind, target, accounts, types, orderGroups, origins, jobFields, paused } = sink;
   const number = (name: string) => (typeof item[name] === 'number' ? item[name] : null);
   return {
-    ...{ region, id, url: target, accounts, types, paused },
+    ...{ region, id, kind, url: target, accounts, types, paused },
     orderGroups: orderGroups ?? [],
     origins: origins ?? [],
     jobFields: jobFields ?? {},
@@ -422,7 +494,7 @@ function toEndpoint(item: Item): Endpoint {
   };
 }
 
-function newEndpointId({ newId }: EndpointDeps): string {
+function newEndpointId(newId: () => string): string {
   return `ep-${newId()
     .replace(/[^a-z0-9]/gi, '')
     .toLowerCase()
@@ -629,5 +701,6 @@ const taken = (id: string): Refusal => ({
 });
 const changedMeanwhile = (id: string): Refusal => ({
   kind: 'conflict',
+  why: 'changed',
   reason: `The endpoint "${id}" was changed meanwhile; read it again.`,
 });

@@ -5,6 +5,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import pLimit from 'p-limit';
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cellLog, deadPk, drainDue, keys, parkedPk } from '../table/schema.ts';
@@ -326,6 +327,23 @@ export async function listParked(table: Table, region: string, sink: string): Pr
   return (await table.query({ pk: parkedPk(region, sink) })).map(toParked);
 }
 
+/** A part of a list: at most so many, after a place that a page before gave as its `next`. */
+interface PageOf {
+  readonly limit: number;
+  readonly after?: string | undefined;
+}
+
+/** A page of what is set aside for a sink, by account, first to last within each lane. */
+export async function pageOfParked(
+  table: Table,
+  region: string,
+  sink: string,
+  page: PageOf,
+): Promise<{ readonly parked: ParkedEvent[]; readonly next: string | null }> {
+  const { items, next } = await pageOf(table, parkedPk(region, sink), page);
+  return { parked: items.map(toParked), next };
+}
+
 /** The events that a sink refused to the last attempt, while they are kept. */
 export async function listDead(
   table: Table,
@@ -333,11 +351,107 @@ export async function listDead(
   sink: string,
   limit: number,
 ): Promise<DeadEvent[]> {
-  const items = await table.query({ pk: deadPk(region, sink), limit });
-  return items.map((item) => {
-    const { retryAt: _retryAt, ...dead } = toParked(item);
-    return { ...dead, diedAt: Number(item.diedAt) };
+  return (await pageOfDead(table, region, sink, { limit })).dead;
+}
+
+/** A page of the events that a sink refused to the last attempt, by account and sequence. */
+export async function pageOfDead(
+  table: Table,
+  region: string,
+  sink: string,
+  page: PageOf,
+): Promise<{ readonly dead: DeadEvent[]; readonly next: string | null }> {
+  const { items, next } = await pageOf(table, deadPk(region, sink), page);
+  const dead = items.map((item) => {
+    const { retryAt: _retryAt, ...event } = toParked(item);
+    return { ...event, diedAt: Number(item.diedAt) };
   });
+  return { dead, next };
+}
+
+async function pageOf(table: Table, pk: string, { limit, after }: PageOf) {
+  const found = await table.query({ pk, ...(after === undefined ? {} : { after }), limit: limit + 1 });
+  const items = found.slice(0, limit);
+  return { items, next: found.length > limit ? (items.at(-1)?.sk ?? null) : null };
+}
+
+/** With how many events it was done, and which of those that were named are not set aside. */
+interface ParkedOutcome {
+  readonly count: number;
+  readonly missing: readonly string[];
+}
+
+const LANES_AT_ONCE = 16;
+
+/** Has the lanes of these events tried again with the next drain, from their first event on. */
+export async function retryAllParked(
+  table: Table,
+  region: string,
+  sink: string,
+  which: WhichParked,
+  now: number,
+): Promise<ParkedOutcome> {
+  const retried = await pLimit(LANES_AT_ONCE).map(
+    await choose(table, region, sink, which),
+    async ({ first, chosen }) => ((await retryParked(table, region, sink, first, now)) ? chosen : []),
+  );
+  return outcomeOf(
+    which,
+    retried.flat().map(({ eventId }) => eventId),
+  );
+}
+
+/**
+ * Takes these events out of the way: they are not sent any more, and their lanes go on. The first of a lane goes last, so
+ * that wherever it is cut off the lane has a first one that is due.
+ */
+export async function discardAllParked(
+  table: Table,
+  region: string,
+  sink: string,
+  which: WhichParked,
+  now: number,
+): Promise<ParkedOutcome> {
+  const lanes = await choose(table, region, sink, which);
+  const gone: string[] = [];
+  const calls = pLimit(LANES_AT_ONCE);
+  await Promise.all(
+    lanes.map(async ({ first, chosen }) => {
+      const behind = chosen.filter((parked) => parked !== first);
+      await calls.map(behind, async ({ account, lane, sequence, eventId }) => {
+        const key = keys.parked(region, sink, account, lane, sequence);
+        const { done } = await table.write({ delete: key, when: [['pk', 'present']] });
+        if (done) gone.push(eventId);
+      });
+      await calls(async () => {
+        if (!chosen.includes(first)) await retryParked(table, region, sink, first, now);
+        else if (await discardParked(table, region, sink, first, now)) gone.push(first.eventId);
+      });
+    }),
+  );
+  return outcomeOf(which, gone);
+}
+
+/** Which of the events that are set aside: all, or those with these ids; of these accounts. */
+interface WhichParked {
+  readonly ids: readonly string[] | 'all';
+  readonly isWanted: (account: string) => boolean;
+}
+
+/** The events that are meant, by lane, each with the first event of its lane. */
+async function choose(table: Table, region: string, sink: string, { ids, isWanted }: WhichParked) {
+  const parked = (await listParked(table, region, sink)).filter(({ account }) => isWanted(account));
+  const wanted = ids === 'all' ? undefined : new Set(ids);
+  return [...Map.groupBy(parked, nameOf).values()].flatMap((lane) => {
+    const [first] = lane;
+    const chosen = lane.filter(({ eventId }) => !wanted || wanted.has(eventId));
+    return first && chosen.length > 0 ? [{ first, chosen }] : [];
+  });
+}
+
+function outcomeOf({ ids }: WhichParked, done: readonly string[]): ParkedOutcome {
+  const missing = ids === 'all' ? [] : [...new Set(ids)].filter((id) => !done.includes(id));
+  return { count: done.length, missing };
 }
 
 /** Has the first event of a lane tried again with the next drain. False when nothing of the lane is set aside. */

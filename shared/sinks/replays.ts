@@ -18,7 +18,7 @@ import { drainDue, keys, replayPk } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
 import { NewReplay } from './endpoint-input.ts';
-import { followed, withLock } from './endpoints.ts';
+import { followed, type Makings, withLock } from './endpoints.ts';
 import { findPlace } from './positions.ts';
 import { type EventFilter, follows, type SinkRecord, toSink } from './sink.ts';
 
@@ -76,10 +76,11 @@ export async function startReplay(
   region: string,
   sink: string,
   input: unknown,
+  makings: Pick<Makings, 'newId'> = { newId: deps.newId },
 ): Promise<Started | Refusal> {
   const checked = checkInput(NewReplay, input);
   if (checked.kind === 'refused') return checked;
-  const { id = newReplayId(deps), ...range } = checked.value;
+  const { id = newReplayId(makings), ...range } = checked.value;
   // Nobody changes what the sink follows, or starts another replay, at the same time.
   return withLock(deps, region, sink, async () => {
     const item = await deps.table.get(keys.sink(region, sink));
@@ -152,15 +153,31 @@ export async function readReplay(
   return item && present(deps, region, sink, item);
 }
 
-/** The replays to a sink, newest first: those that run, and the last that ran. */
+/** The replays to a sink, newest first: those that run, and the last that ran; of a page, those that are to be shown. */
 export async function listReplays(
   deps: Pick<ReplayDeps, 'table'>,
   region: string,
   sink: string,
+  page: {
+    readonly limit?: number;
+    /** Those that come after this one. */
+    readonly after?: Pick<Replay, 'startedAt' | 'id'> | undefined;
+    readonly shows?: (accounts: readonly string[]) => boolean;
+  } = {},
 ): Promise<Replay[]> {
+  const { limit, after, shows = () => true } = page;
   const items = await deps.table.query({ pk: replayPk(region, sink) });
-  const replays = await pLimit(CALLS_AT_ONCE).map(items, (item) => present(deps, region, sink, item));
-  return replays.sort((a, b) => b.startedAt - a.startedAt);
+  const place = ({ createdAt, sk }: Item) => ({ startedAt: Number(createdAt), id: sk });
+  const shown = items
+    .filter((item) => shows(item.accounts as readonly string[]))
+    .sort((a, b) => newestFirst(place(a), place(b)))
+    .filter((item) => after === undefined || newestFirst(after, place(item)) < 0)
+    .slice(0, limit);
+  return pLimit(CALLS_AT_ONCE).map(shown, (item) => present(deps, region, sink, item));
+}
+
+function newestFirst(a: Pick<Replay, 'startedAt' | 'id'>, b: Pick<Replay, 'startedAt' | 'id'>): number {
+  return b.startedAt - a.startedAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
 /** Ends a replay: what is under way arrives, nothing else of it is sent. How far it came stays to be seen. */
@@ -194,7 +211,7 @@ export async function cancelReplay(
 
 /**
  * Sends one event of the log again at once, as a replay of one: with the id it had, whatever the sink's types are, also to
- * a sink that is paused or disabled. Cursors and health are left alone.
+ * a sink that is paused or disabled. Cursors and health are left alone. With an epoch, it has to be the event's.
  */
 export async function resendEvent(
   deps: ReplayDeps,
@@ -202,6 +219,7 @@ export async function resendEvent(
   sink: string,
   account: string,
   sequence: number,
+  epoch?: string,
 ): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Refusal> {
   const item = await deps.table.get(keys.sink(region, sink));
   if (!item) return unknownSink(sink);
@@ -228,16 +246,21 @@ export async function resendEvent(
         : `sequence must be in the log of "${account}", which goes from ${first} to ${last}.`;
     return { kind: 'unknown', reason };
   }
+  if (epoch !== undefined && event.id !== `${account}.${epoch}.${sequence}`) {
+    return {
+      kind: 'unknown',
+      reason: `epoch must be the one of the event: the log of "${account}" has ${event.id} in that place.`,
+    };
+  }
   return { kind: 'attempted', ...(await attemptNow(deps, record, event, 'resend')) };
 }
 
-/** Ids sort by time. */
-function newReplayId({ now, newId }: ReplayDeps): string {
-  const unique = newId()
+/** Nothing of the time is in it, for a repeated request has to give the same. */
+function newReplayId({ newId }: Pick<Makings, 'newId'>): string {
+  return `rp-${newId()
     .replace(/[^a-z0-9]/gi, '')
     .toLowerCase()
-    .slice(0, 12);
-  return `rp-${now().toString(36)}${unique}`;
+    .slice(0, 24)}`;
 }
 
 const rangesOf = (item: Item): readonly Range[] => JSON.parse(String(item.ranges)) as Range[];

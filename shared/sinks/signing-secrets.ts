@@ -37,8 +37,8 @@ export const MAX_RETIRING = 3;
 const NEW_SECRET_BYTES = 32;
 
 /** A new signing secret. */
-export function newSigningSecret(): string {
-  return `whsec_${randomBytes(NEW_SECRET_BYTES).toString('base64')}`;
+export function newSigningSecret(bytes: (count: number) => Uint8Array = randomBytes): string {
+  return `whsec_${Buffer.from(bytes(NEW_SECRET_BYTES)).toString('base64')}`;
 }
 
 /**

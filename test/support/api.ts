@@ -1,9 +1,17 @@
 import { randomUUID } from 'node:crypto';
+import { readApiFile } from '../../local/api-files.ts';
 import type { ApiDeps } from '../../shared/api/app.ts';
 import { createIdempotency } from '../../shared/api/idempotency.ts';
 import { createKeyring } from '../../shared/api/keys.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';
+import { createConnectionPool } from '../../shared/sinks/outbound.ts';
+import {
+  createSigningReader,
+  openLocalSigningSecrets,
+  type SigningSecrets,
+} from '../../shared/sinks/signing-secrets.ts';
+import { createWebhookSink } from '../../shared/sinks/webhook.ts';
 import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { historySchema } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
@@ -24,20 +32,52 @@ function accountSecrets(): AccountSecrets {
 export function apiParts(
   table: Table,
   bootstrap: string,
+  now: () => number = Date.now,
   regions: readonly string[] = ['us', 'nz'],
-): Required<Pick<ApiDeps, 'keyring' | 'deliveries' | 'manage'>> {
-  const now = Date.now;
+): Required<Pick<ApiDeps, 'keyring' | 'deliveries' | 'manage' | 'readFile'>> {
+  const schemaBaseUrl = 'http://jobwire.test';
+  const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl });
+  const deliveries = createDeliveryLog(createMemoryTable(historySchema), { newId: randomUUID });
+  const secrets = lazySecrets(table);
+  const signing = createSigningReader(secrets, now, 0);
+  const connections = createConnectionPool({ allowPrivateNetworks: true });
   return {
     keyring: createKeyring({ table, now, bootstrap }),
-    deliveries: createDeliveryLog(createMemoryTable(historySchema), { newId: randomUUID }),
+    deliveries,
+    readFile: readApiFile,
     manage: {
       idempotency: createIdempotency({ table, now }),
       accounts: {
-        ...{ table, now, newId: randomUUID, regions, services: {} },
-        log: createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'http://jobwire.test' }),
+        ...{ table, log, now, newId: randomUUID, regions, services: {} },
         secrets: accountSecrets(),
         minIntervalSeconds: 60,
       },
+      endpoints: {
+        ...{ table, log, secrets, deliveries, now, schemaBaseUrl },
+        newId: randomUUID,
+        allowPrivateNetworks: true,
+        open: async ({ region, id, target }) =>
+          createWebhookSink({
+            url: target,
+            ...(await signing(region, id)),
+            now,
+            connections: connections.of(`${region}/${id}`, 4),
+          }),
+      },
     },
+  };
+}
+
+/** Opened when they are needed: that writes something. */
+function lazySecrets(table: Table): SigningSecrets {
+  let opened: Promise<SigningSecrets> | undefined;
+  const open = () => {
+    opened ??= openLocalSigningSecrets(table, new Uint8Array(32).fill(7));
+    return opened;
+  };
+  return {
+    load: async (...args) => (await open()).load(...args),
+    save: async (...args) => (await open()).save(...args),
+    remove: async (...args) => (await open()).remove(...args),
   };
 }

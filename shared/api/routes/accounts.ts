@@ -26,7 +26,7 @@ import {
   rotateCredentials,
 } from '../../tracking/managed-accounts.ts';
 import { confirmAccount, reportAccount } from '../../tracking/operator.ts';
-import { isFor, MAX_ACCOUNT_ID, ofAccount, ofAccountRecord } from '../access.ts';
+import { isFor, MAX_ID, ofAccount, ofAccountRecord } from '../access.ts';
 import { afterId, limit, one } from '../parameters.ts';
 import { notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, route, type Subject } from '../route.ts';
@@ -59,7 +59,7 @@ const ofDeletable: Subject<{
     if (!(found instanceof Response))
       return { region: found.region, account: found.id, revision: found.revision };
     const { id: account = '' } = asked.params;
-    if (account.length <= MAX_ACCOUNT_ID && isFor(asked.caller, account)) {
+    if (account.length <= MAX_ID && isFor(asked.caller, account)) {
       for (const region of parts.feed.regions) {
         const note = await readDeletion(parts.feed.table, { region, account });
         if (note) return { region, account, revision: null };

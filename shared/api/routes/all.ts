@@ -1,6 +1,7 @@
 /** Every route of the HTTP API. */
 import type { Route } from '../route.ts';
 import { accountRoutes } from './accounts.ts';
+import { endpointRoutes } from './endpoints.ts';
 import { eventRoutes } from './events.ts';
 import { jobRoutes } from './jobs.ts';
 import { keyRoutes } from './keys.ts';
@@ -12,6 +13,7 @@ export const routes: readonly Route[] = [
   ...accountRoutes,
   ...jobRoutes,
   ...eventRoutes,
+  ...endpointRoutes,
   ...keyRoutes,
   ...regionRoutes,
 ];

@@ -167,7 +167,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
 }
 
 /** The parts of an event's id. */
-function partsOfId(id: string) {
+export function partsOfId(id: string) {
   const [, account, epoch, sequence] = /^([^.]{1,200})\.([^.]{1,100})\.(\d{1,15})$/.exec(id) ?? [];
   return account && epoch ? { account, epoch, sequence: Number(sequence) } : undefined;
 }
