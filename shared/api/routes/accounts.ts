@@ -2,7 +2,7 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
-import type { Expectation, Refusal } from '../../managed.ts';
+import type { Refusal } from '../../managed.ts';
 import type { AccountRef } from '../../table/schema.ts';
 import {
   AccountChange,
@@ -159,7 +159,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict', 'refused'],
     },
     async ({ c, subject, body, expected }, { manage }) =>
-      changed(c, await changeAccount(manage.accounts, refOf(subject), body, expected), expected),
+      changed(c, await changeAccount(manage.accounts, refOf(subject), body, expected)),
   ),
   route(
     {
@@ -179,7 +179,7 @@ export const accountRoutes: readonly Route[] = [
     },
     async ({ c, subject, expected }, { manage }) => {
       const outcome = await deleteAccount(manage.accounts, subject, expected);
-      if (outcome.kind !== 'deleted') return notDone(c, outcome, expected);
+      if (outcome.kind !== 'deleted') return notDone(c, outcome);
       return outcome.complete ? { body: undefined } : c.body(null, 202, { 'retry-after': '5' });
     },
   ),
@@ -200,7 +200,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict', 'refused'],
     },
     async ({ c, subject, body, expected }, { manage }) =>
-      changed(c, await rotateCredentials(manage.accounts, refOf(subject), body, expected), expected),
+      changed(c, await rotateCredentials(manage.accounts, refOf(subject), body, expected)),
   ),
   route(
     {
@@ -254,7 +254,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict'],
     },
     async ({ c, subject, expected }, { manage }) =>
-      changed(c, await pauseAccount(manage.accounts, refOf(subject), expected), expected),
+      changed(c, await pauseAccount(manage.accounts, refOf(subject), expected)),
   ),
   route(
     {
@@ -270,7 +270,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict'],
     },
     async ({ c, subject, expected }, { manage }) =>
-      changed(c, await resumeAccount(manage.accounts, refOf(subject), expected), expected),
+      changed(c, await resumeAccount(manage.accounts, refOf(subject), expected)),
   ),
   route(
     {
@@ -337,6 +337,6 @@ function shown(account: AccountRecord) {
   return { body: account, headers: { etag: etagOf(account.revision) } };
 }
 
-function changed(c: Context<ApiEnv>, outcome: ChangedAccount | Refusal, expected: Expectation) {
-  return outcome.kind === 'changed' ? shown(outcome.account) : notDone(c, outcome, expected);
+function changed(c: Context<ApiEnv>, outcome: ChangedAccount | Refusal) {
+  return outcome.kind === 'changed' ? shown(outcome.account) : notDone(c, outcome);
 }

@@ -1,6 +1,5 @@
 /** Endpoints: webhooks, what was delivered to them, what is set aside, and what is sent once more. */
 import type { Context } from 'hono';
-import pLimit from 'p-limit';
 import * as z from 'zod';
 import type { Expectation, Refusal } from '../../managed.ts';
 import { endpointHealth } from '../../sinks/endpoint-health.ts';
@@ -25,9 +24,8 @@ import {
   retryAllParked,
 } from '../../sinks/parking.ts';
 import { cancelReplay, listReplays, readReplay, resendEvent, startReplay } from '../../sinks/replays.ts';
-import { listSinks } from '../../sinks/sink.ts';
-import { type AccountRef, keys } from '../../table/schema.ts';
-import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofWebhook } from '../access.ts';
+import { keys } from '../../table/schema.ts';
+import { isFor, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
 import {
   AttemptReport,
   DeadEvent,
@@ -44,13 +42,11 @@ import {
   showParked,
   showReplay,
 } from '../endpoint-views.ts';
-import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import { cursorBy, flag, instant, instantText, limit, one, wholeNumber } from '../parameters.ts';
 import { notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, type RouteParts, route } from '../route.ts';
-import { ofEvent, partsOfId } from './events.ts';
-import { jobEventsCursor, jobParams } from './jobs.ts';
+import { partsOfId } from './events.ts';
 
 const ETAG = 'What `If-Match` takes.';
 const nextOf = z
@@ -121,11 +117,6 @@ const changedAnswer = {
   schema: Endpoint,
   headers: { ETag: ETAG },
 } as const;
-
-/** Attempts that are shown of one event, events that are looked at for one job, and how many of them side by side. */
-const MAX_EVENT_DELIVERIES = 100;
-const MAX_JOB_EVENTS = 50;
-const READS_AT_ONCE = 8;
 
 /** Everything about endpoints. */
 export const endpointRoutes: readonly Route[] = [
@@ -641,78 +632,7 @@ export const endpointRoutes: readonly Route[] = [
       return outcome.kind === 'cancelled' ? { body: showReplay(outcome.replay) } : notDone(c, outcome);
     },
   ),
-  route(
-    {
-      method: 'get',
-      path: '/v1/events/{event}/deliveries',
-      id: 'listEventDeliveries',
-      tag: 'Endpoints',
-      summary: 'What became of an event, at all endpoints of the key',
-      role: 'read',
-      of: ofEvent,
-      answer: {
-        status: 200,
-        description: `The last ${MAX_EVENT_DELIVERIES} attempts, first to last.`,
-        schema: z.object({ deliveries: z.array(Delivery), next: z.null() }),
-      },
-    },
-    async ({ caller, subject: { ref, id } }, parts) => {
-      const found = await deliveriesOf(parts, caller, ref, [id]);
-      return { body: { deliveries: found, next: null } };
-    },
-  ),
-  route(
-    {
-      method: 'get',
-      path: '/v1/accounts/{id}/jobs/{jobNumber}/deliveries',
-      id: 'listJobDeliveries',
-      tag: 'Jobs',
-      summary: 'What became of the events of a job, at all endpoints of the key',
-      role: 'read',
-      of: ofAccount,
-      params: jobParams,
-      query: z.strictObject({
-        limit: wholeNumber(1, MAX_JOB_EVENTS)
-          .default(MAX_JOB_EVENTS)
-          .describe(`Of how many events at most: 1 to ${MAX_JOB_EVENTS}, which it is unless told.`),
-        after: jobEventsCursor,
-      }),
-      answer: {
-        status: 200,
-        description:
-          'Attempts to deliver its events: of the newest event first, those of one event in order.',
-        schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
-      },
-    },
-    async ({ caller, subject, params, query }, parts) => {
-      const { events, next } = await readJobEvents(parts.feed, subject, Number(params.jobNumber), {
-        ...query,
-        order: 'newest',
-      });
-      const ids = events.map((json) => (JSON.parse(json) as { id: string }).id);
-      return { body: { deliveries: await deliveriesOf(parts, caller, subject, ids), next } };
-    },
-  ),
 ];
-
-/** Attempts to deliver some events, event by event: those to endpoints that the key is for. */
-async function deliveriesOf(
-  { feed, deliveries }: RouteParts,
-  caller: Caller,
-  { region }: AccountRef,
-  events: readonly string[],
-) {
-  const found = await pLimit(READS_AT_ONCE).map(events, (id) =>
-    deliveries.byEvent(region, id, MAX_EVENT_DELIVERIES),
-  );
-  if (caller.accounts === null) return found.flat().map(showDelivery);
-  const sinks = await listSinks(feed.table, region);
-  const theirs = new Set(sinks.filter((sink) => isForEndpoint(caller, sink)).map(({ id }) => id));
-  return found
-    .flat()
-    .filter(({ sink }) => theirs.has(sink))
-    .map(showDelivery);
-}
 
 const isForAll = (caller: Caller, accounts: readonly string[]): boolean =>
   accounts.every((account) => isFor(caller, account));

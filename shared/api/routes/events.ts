@@ -173,11 +173,7 @@ export function partsOfId(id: string) {
 }
 
 /** An event by its id: of an account of the key, or of a region's own log for a key that is for all accounts. */
-export const ofEvent: Subject<{
-  readonly ref: AccountRef;
-  readonly id: string;
-  readonly json: string;
-}> = {
+export const ofEvent: Subject<{ readonly ref: AccountRef; readonly json: string }> = {
   params: { event: one.describe('The id of the event.') },
   async find({ c, caller, params }, { feed }) {
     const id = partsOfId(params.event ?? '');
@@ -185,7 +181,7 @@ export const ofEvent: Subject<{
     const refs = mayBe ? feed.regions.map((region) => ({ region, account: mayBe.account })) : [];
     for (const ref of refs) {
       const json = mayBe && (await readEvent(feed, ref, mayBe.epoch, mayBe.sequence));
-      if (json !== undefined) return { ref, id: params.event ?? '', json };
+      if (json !== undefined) return { ref, json };
     }
     return problem(c, 'not-found', { detail: 'There is no such event, or it is no longer kept.' });
   },

@@ -46,19 +46,11 @@ const JobsQuery = z
     context.addIssue({ code: 'custom', path: [second], message: `can't be combined with ${first}` });
   });
 
-/** The number of a job, in a path. */
-export const jobParams = z.object({
+const params = z.object({
   jobNumber: one
     .regex(/^[1-9]\d{0,11}$/, 'must be a whole number from 1 to 999999999999')
     .describe('The number of the job.'),
 });
-
-/** Where a list of a job’s events goes on. */
-export const jobEventsCursor = one
-  .regex(/^\d{1,15}$/, 'must be the `next` of a page of a job’s events')
-  .transform((text) => ({ sequence: Number(text) }))
-  .optional()
-  .describe('The `next` of the page before.');
 
 const JobEventsQuery = z.strictObject({
   order: z
@@ -66,7 +58,11 @@ const JobEventsQuery = z.strictObject({
     .default('newest')
     .describe('Which come first.'),
   limit,
-  after: jobEventsCursor,
+  after: one
+    .regex(/^\d{1,15}$/, 'must be the `next` of a page of a job’s events')
+    .transform((text) => ({ sequence: Number(text) }))
+    .optional()
+    .describe('The `next` of the page before.'),
 });
 
 const rollupsQuery = z.strictObject({
@@ -112,7 +108,7 @@ export const jobRoutes: readonly Route[] = [
       summary: 'One job',
       role: 'read',
       of: ofAccount,
-      params: jobParams,
+      params,
       answer: { status: 200, description: 'The job as it stands.', schema: JobAnswer },
     },
     async ({ c, subject, params }, { feed }) => {
@@ -131,7 +127,7 @@ export const jobRoutes: readonly Route[] = [
         'Its events that are still kept. The newest may be missing for a moment; to follow events, follow the feed.',
       role: 'read',
       of: ofAccount,
-      params: jobParams,
+      params,
       query: JobEventsQuery,
       answer: {
         status: 200,
