@@ -1,11 +1,22 @@
 /**
  * `npm run build`: makes `dist/` the package that others install, complete and without dependencies; `npm pack ./dist` packs it
- * (docs/decisions/0012-what-is-published.md). `node build.ts <folder>` builds elsewhere, and from the sources as they are.
+ * (docs/decisions/0012-what-is-published.md, 0024-the-command-is-bundled.md). `node build.ts <folder>` builds elsewhere, and
+ * from the sources as they are.
  */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { type BuildOptions, build } from 'esbuild';
 import { writeDocuments } from './documents.ts';
+import { apiFiles, PACKED } from './local/api-files.ts';
 import { typesOfEvents } from './shared/events/typescript.ts';
 
 const [folder] = process.argv.slice(2);
@@ -16,11 +27,88 @@ if (folder === undefined) {
 }
 rmSync(out, { recursive: true, force: true });
 execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json', '--outDir', out], { stdio: 'inherit' });
-const { name, version, description, type, engines, exports } = JSON.parse(
-  readFileSync('package.json', 'utf8'),
-);
-const manifest = { name, version, description, type, engines, sideEffects: false, exports };
+
+const { name, version, description, type, engines, exports, bin, devDependencies, optionalDependencies } =
+  JSON.parse(readFileSync('package.json', 'utf8'));
+const cli = join(out, 'cli');
+const bundled = {
+  bundle: true,
+  platform: 'node',
+  target: 'node20.18',
+  format: 'esm',
+  minify: true,
+  splitting: true,
+  mainFields: ['module', 'main'],
+  // Names show in faults that users report.
+  keepNames: true,
+  legalComments: 'none',
+  metafile: true,
+  logLevel: 'warning',
+  // Some packages are CommonJS, and ask for Node's own modules by `require`.
+  banner: {
+    js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
+  },
+} as const satisfies BuildOptions;
+
+const [command, fauxqs] = await Promise.all([
+  // What only `start` and `doctor` need stands in files of its own, which the other commands don't load.
+  build({
+    ...bundled,
+    entryPoints: { jobwire: 'cli/main.ts' },
+    outdir: cli,
+    external: ['#fauxqs'],
+    define: { JOBWIRE_VERSION: JSON.stringify(version) },
+  }),
+  // Each file that is loaded by its place in the package keeps that place (local/embedded.ts).
+  build({
+    ...bundled,
+    entryPoints: ['app', 'persistence', 'sqs/sqsStore', 'sns/snsStore', 's3/s3Store'].map(
+      (file) => `node_modules/fauxqs/dist/${file}.js`,
+    ),
+    outbase: 'node_modules/fauxqs/dist',
+    outdir: join(cli, 'fauxqs'),
+  }),
+]);
+// What the HTTP API of `jobwire start` serves as it was built; looked for beside the program.
+mkdirSync(join(cli, PACKED));
+for (const [name, from] of apiFiles()) copyFileSync(from, join(cli, PACKED, name));
+writeFileSync(join(cli, 'licenses.txt'), licensesOf([command.metafile, fauxqs.metafile]));
+
+const dynoxide = Object.keys(optionalDependencies).filter((one) => one.startsWith('@dynoxide/'));
+// Whoever only receives gets none of it; whoever starts Jobwire adds what `jobwire start` and `doctor` name.
+const beside = {
+  ...Object.fromEntries(dynoxide.map((one) => [one, optionalDependencies[one]])),
+  node: `>=${Number.parseInt(devDependencies.node, 10)}`,
+};
+const manifest = {
+  name,
+  version,
+  description,
+  type,
+  engines,
+  sideEffects: false,
+  exports,
+  imports: { '#fauxqs': './dist/cli/fauxqs/app.js' },
+  bin,
+  peerDependencies: beside,
+  peerDependenciesMeta: Object.fromEntries(Object.keys(beside).map((one) => [one, { optional: true }])),
+};
 // The paths of package.json begin at the repository, those of the package in dist/ itself.
 const text = JSON.stringify(manifest, null, 2).replaceAll('"./dist/', '"./');
 writeFileSync(join(out, 'package.json'), `${text}\n`);
 copyFileSync('docs/receiving-events.md', join(out, 'README.md'));
+
+/** The licences of every package that is part of the bundles. */
+function licensesOf(metafiles: readonly { inputs: Record<string, unknown> }[]): string {
+  const inputs = metafiles.flatMap(({ inputs }) => Object.keys(inputs));
+  const folders = new Set(
+    inputs.flatMap((input) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0] ?? []),
+  );
+  const parts = [...folders].sort().map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one) && existsSync(join(folder, one)));
+    const words = file === undefined ? '' : `\n${readFileSync(join(folder, file), 'utf8').trim()}\n`;
+    return `${name} ${version}: ${license}\n${words}`;
+  });
+  return `The files beside this one contain these packages.\n\n${parts.join(`\n${'-'.repeat(80)}\n\n`)}`;
+}

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundle, type DeployedFunction, synthesize } from './assets.ts';
-import { lambdaEnvironment, median, startSecrets } from './lambda.ts';
+import { lambdaEnvironment, median } from './lambda.ts';
 
 /** What was measured of one function. Times are medians in ms. */
 export interface BundleFigures {
@@ -49,9 +49,6 @@ using cell = await synthesize();
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-bench-bundles-'));
 // What is left out of a bundle is found from here, as a function finds the runtime's.
 symlinkSync(fileURLToPath(new URL('../node_modules', import.meta.url)), join(folder, 'node_modules'));
-
-// Some functions read a secret as they start.
-using secrets = await startSecrets(() => 'a key of the stand-in');
 
 const empty = subject(write('empty', 'export {};'), {});
 const functions = await Promise.all(
@@ -119,8 +116,7 @@ function write(name: string, code: string): string {
 
 /** In a process with the environment that the function has on Lambda, as far as it matters, and no other. */
 async function importFresh({ file, environment }: Subject): Promise<Sample> {
-  const env = lambdaEnvironment(environment, { AWS_ENDPOINT_URL: secrets.url });
-  secrets.asked.ms = 0;
+  const env = lambdaEnvironment(environment);
   const from = performance.now();
   const child = spawn(process.execPath, ['--input-type=module', '--eval', PROBE, file], {
     ...{ env, stdio: ['ignore', 'pipe', 'inherit'] },
@@ -131,5 +127,5 @@ async function importFresh({ file, environment }: Subject): Promise<Sample> {
   });
   const [code] = await once(child, 'close');
   if (code !== 0) throw new Error(`${file} could not be imported.`);
-  return { importMs: Number(said) - secrets.asked.ms, wholeMs: performance.now() - from - secrets.asked.ms };
+  return { importMs: Number(said), wholeMs: performance.now() - from };
 }

@@ -1,29 +1,28 @@
-/** Lambda: the HTTP API of a cell, but for what waits (`live.ts`). */
+/** Lambda: the part of a cell's HTTP API that reads. What changes something is `manage.ts`, what waits `live.ts`. */
 import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { createApi } from '../shared/api/app.ts';
-import { createKeyring } from '../shared/api/keys.ts';
 import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
-import { createCellLog, createCellTable, createHistoryTable } from './clients.ts';
+import { createCellTable, createHistoryTable } from './clients.ts';
 import { ApiEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
+import { apiParts, settling } from './http.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(ApiEnv, process.env);
-const table = createCellTable(env);
 const telemetry = createTelemetry('api', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
 
+const parts = apiParts(env, createCellTable(env), telemetry);
+
 const app = createApi({
-  table,
-  log: createCellLog(env, table),
-  regions: [env.JOBWIRE_REGION],
-  keyring: createKeyring({ table, now: Date.now }),
+  ...parts,
   deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
-  now: Date.now,
   // What waits is sent to another function. Should a request for it get here all the same, it is answered at once.
   pace: { streamMs: 0, waitMs: 0 },
-  onError: (cause, request) => telemetry.fault('A request failed.', cause, { ...request }),
 });
 
-/** Invoked by the REST API for every path without a function of its own. */
-export const handler = middy(createRestProxyHandler((request) => app.fetch(request))).use(telemetry.logging);
+/** Invoked by the REST API for GET, HEAD and OPTIONS of every path without a function of its own. */
+export const handler = middy(createRestProxyHandler((request, from) => app.fetch(request, from)))
+  .use(telemetry.logging)
+  .use(telemetry.counting)
+  .use(settling(parts));

@@ -5,6 +5,7 @@ import { createEventLog, type EventLog, epochFloor } from '../shared/log/log.ts'
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { historySchema } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
+import type { RegionSettings } from '../shared/tracking/connect.ts';
 
 /** A dead connection must cost seconds, not the function's whole time; a call that timed out is retried. */
 export const REQUEST_TIMEOUTS = {
@@ -43,8 +44,26 @@ export function createCellLog(
   return createEventLog(table, {
     retentionDays: env.JOBWIRE_RETENTION_DAYS,
     schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
-    ...(env.JOBWIRE_RESTORED_AT && { leastEpoch: epochFloor(Date.parse(env.JOBWIRE_RESTORED_AT)) }),
+    leastEpoch: leastEpochOf(env),
     now: Date.now,
     newId: randomUUID,
   });
+}
+
+/** In a cell whose table was restored: logs, and the cell feed, of an epoch before it have to be renewed first. */
+export function leastEpochOf(env: { readonly JOBWIRE_RESTORED_AT?: string | undefined }): string | undefined {
+  return env.JOBWIRE_RESTORED_AT && epochFloor(Date.parse(env.JOBWIRE_RESTORED_AT));
+}
+
+/** Where the cell's ordering service is. */
+export function serviceOf(env: {
+  readonly JOBWIRE_UPSTREAM_BASE_URL: string;
+  readonly JOBWIRE_UPSTREAM_AUTH_URL: string;
+  readonly JOBWIRE_UPSTREAM_REALM: string;
+}): RegionSettings {
+  return {
+    baseUrl: env.JOBWIRE_UPSTREAM_BASE_URL,
+    authUrl: env.JOBWIRE_UPSTREAM_AUTH_URL,
+    realm: env.JOBWIRE_UPSTREAM_REALM,
+  };
 }

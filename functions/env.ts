@@ -15,13 +15,15 @@ const cell = {
   JOBWIRE_TABLE: text,
 };
 
+/** When the cell's table was restored from a backup, in cells where it was. */
+const restored = { JOBWIRE_RESTORED_AT: z.iso.datetime('must be an instant').optional() };
+
 /** What it takes to write or read the cell's event log. */
 const log = {
+  ...restored,
   /** What the events' `dataschema` starts with. */
   JOBWIRE_PUBLIC_URL: url,
   JOBWIRE_RETENTION_DAYS: z.coerce.number('must be a number of days').int().positive(),
-  /** When the cell's table was restored from a backup, in cells where it was. */
-  JOBWIRE_RESTORED_AT: z.iso.datetime('must be an instant').optional(),
 };
 
 /** What it takes to keep, or to look back at, what became of deliveries. */
@@ -41,29 +43,45 @@ export const TickEnv = z.object({
   JOBWIRE_STANDARD_TOPIC_ARN: text.optional(),
 });
 
-/** Environment of pollAccount. */
-export const PollAccountEnv = z.object({
-  ...cell,
-  ...log,
+/** Where the ordering service of the cell's region is. */
+const upstream = {
   JOBWIRE_UPSTREAM_BASE_URL: url,
   JOBWIRE_UPSTREAM_AUTH_URL: url,
   JOBWIRE_UPSTREAM_REALM: text,
-});
+};
+
+/** Environment of pollAccount. */
+export const PollAccountEnv = z.object({ ...cell, ...log, ...upstream });
 
 /** Environment of wakeSinks. */
-export const WakeSinksEnv = z.object({ ...cell, JOBWIRE_DRAIN_QUEUE_URL: url });
+export const WakeSinksEnv = z.object({ ...cell, ...restored, JOBWIRE_DRAIN_QUEUE_URL: url });
 
 /** Environment of drainSink. */
 export const DrainSinkEnv = z.object({ ...cell, ...log, ...history });
 
-/** Environment of the HTTP API. */
-export const ApiEnv = z.object({ ...cell, ...log, ...history, JOBWIRE_API_KEY_SECRET: text });
+/** What every function of the HTTP API has. */
+const http = {
+  ...cell,
+  ...log,
+  /** Origins of web pages that may call it, separated by commas. */
+  JOBWIRE_CORS_ORIGINS: text.transform((origins) => origins.split(',')).optional(),
+};
+
+/** Environment of the HTTP API that reads. */
+export const ApiEnv = z.object({ ...http, ...history });
+
+/** Environment of the part of the HTTP API that changes something. */
+export const ManageEnv = z.object({
+  ...http,
+  ...history,
+  ...upstream,
+  /** The cell's own key, in cells that have one: secrets are made with it. */
+  JOBWIRE_KEY_ARN: text.optional(),
+});
 
 /** Environment of the part of the HTTP API that waits: streams and feeds. */
 export const LiveEnv = z.object({
-  ...cell,
-  ...log,
-  JOBWIRE_API_KEY_SECRET: text,
+  ...http,
   /** After this time a stream ends by itself. */
   JOBWIRE_STREAM_SECONDS: z.coerce.number('must be a number of seconds').int().positive(),
   /** How many streams and waiting long polls a key may have at the same time. */
@@ -75,6 +93,7 @@ export const OperateEnv = z.object({
   ...cell,
   ...log,
   ...history,
+  ...upstream,
   /** The cell's own key, in cells that have one. */
   JOBWIRE_KEY_ARN: text.optional(),
 });
@@ -84,6 +103,7 @@ export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof PollAccountEnv> &
   z.infer<typeof DrainSinkEnv> &
   z.infer<typeof ApiEnv> &
+  z.infer<typeof ManageEnv> &
   z.infer<typeof LiveEnv> &
   z.infer<typeof OperateEnv>);
 

@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { executionModeStreamifyResponse } from '@middy/core/StreamifyResponse';
 import { createApi } from '../shared/api/app.ts';
-import { createKeyring } from '../shared/api/keys.ts';
 import { createSlots } from '../shared/api/slots.ts';
-import { createCellLog, createCellTable } from './clients.ts';
+import { createCellTable } from './clients.ts';
 import { LiveEnv, readEnv } from './env.ts';
 import { createStreamingHandler } from './handlers/rest-proxy.ts';
+import { apiParts, settling } from './http.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(LiveEnv, process.env);
@@ -15,12 +15,10 @@ const region = env.JOBWIRE_REGION;
 const table = createCellTable(env);
 const telemetry = createTelemetry('live', { stage: env.JOBWIRE_STAGE, region });
 
+const parts = apiParts(env, table, telemetry);
+
 const app = createApi({
-  table,
-  log: createCellLog(env, table),
-  regions: [region],
-  keyring: createKeyring({ table, now: Date.now }),
-  now: Date.now,
+  ...parts,
   // A client that goes does not end the invocation: only its own end does.
   pace: { streamMs: env.JOBWIRE_STREAM_SECONDS * 1000 },
   slots: createSlots({
@@ -31,11 +29,13 @@ const app = createApi({
     newId: randomUUID,
     random: Math.random,
   }),
-  onError: (cause, request) => telemetry.fault('A request failed.', cause, { ...request }),
 });
 
 /** Invoked by the REST API for the streams and feeds; answers as it goes. */
 export const handler = middy(
-  createStreamingHandler((request) => app.fetch(request)),
+  createStreamingHandler((request, from) => app.fetch(request, from)),
   { executionMode: executionModeStreamifyResponse },
-).use(telemetry.logging);
+)
+  .use(telemetry.logging)
+  .use(telemetry.counting)
+  .use(settling(parts));

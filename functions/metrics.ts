@@ -64,6 +64,10 @@ export const METRICS = {
   /** Attempts that could not be noted in the delivery log. */
   DeliveriesUnlogged: { unit: 'Count', said: 'rare' },
   SinksDisabled: { unit: 'Count', said: 'rare' },
+  /** Requests that the HTTP API itself could not answer: the table did not, or there is a fault. */
+  RequestsFailed: { unit: 'Count', said: 'rare' },
+  /** Requests that showed no key, or one that is not good. */
+  KeysRefused: { unit: 'Count', said: 'rare' },
 } as const satisfies Record<string, Metric>;
 
 /** A metric by its name. */

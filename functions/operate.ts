@@ -1,40 +1,23 @@
 /** Lambda: an operator's commands. Who may invoke it is IAM's business. */
-import { randomUUID } from 'node:crypto';
-import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import middy from '@middy/core';
-import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
-import { createAwsSigningSecrets, createSigningReader } from '../shared/sinks/signing-secrets.ts';
-import { createCellLog, createCellTable, createHistoryTable, REQUEST_TIMEOUTS } from './clients.ts';
+import { createCellLog, createCellTable } from './clients.ts';
 import { OperateEnv, readEnv } from './env.ts';
-import { createWebhookOpener } from './handlers/drain-sink.ts';
 import { createOperateHandler } from './handlers/operate.ts';
+import { managing } from './managing.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(OperateEnv, process.env);
 const table = createCellTable(env);
-const secrets = createAwsSigningSecrets(new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }), {
-  stage: env.JOBWIRE_STAGE,
-  keyArn: env.JOBWIRE_KEY_ARN,
-});
 const telemetry = createTelemetry('operate', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+const { accounts, endpoints } = managing(env, { table, log: createCellLog(env, table), telemetry });
 
 /** Invoked with one command: see {@link createOperateHandler}. */
 export const handler = middy(
   createOperateHandler({
-    stage: env.JOBWIRE_STAGE,
+    ...endpoints,
+    accounts,
     region: env.JOBWIRE_REGION,
     isRestored: env.JOBWIRE_RESTORED_AT !== undefined,
-    table,
-    log: createCellLog(env, table),
-    secrets,
-    deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
-    // Nothing is kept from one command to the next: a secret that was just changed is the one to sign with.
-    attempted: (attempt) => telemetry.attempt(attempt),
-    open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
-    schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
-    allowPrivateNetworks: false,
-    now: Date.now,
-    newId: randomUUID,
     telemetry,
   }),
 ).use(telemetry.logging);

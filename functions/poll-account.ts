@@ -5,7 +5,13 @@ import middy from '@middy/core';
 import { createSecretReader } from '../shared/secrets.ts';
 import { createConnector, tableTokenCache } from '../shared/tracking/connect.ts';
 import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
-import { CREDENTIALS_MAX_AGE_MS, createCellLog, createCellTable, REQUEST_TIMEOUTS } from './clients.ts';
+import {
+  CREDENTIALS_MAX_AGE_MS,
+  createCellLog,
+  createCellTable,
+  REQUEST_TIMEOUTS,
+  serviceOf,
+} from './clients.ts';
 import { PollAccountEnv, readEnv } from './env.ts';
 import { createPollAccountHandler } from './handlers/poll-account.ts';
 import { createTelemetry } from './telemetry.ts';
@@ -29,13 +35,7 @@ export const handler = middy(
       now: Date.now,
       newId: randomUUID,
       connect: createConnector({
-        regions: {
-          [env.JOBWIRE_REGION]: {
-            baseUrl: env.JOBWIRE_UPSTREAM_BASE_URL,
-            authUrl: env.JOBWIRE_UPSTREAM_AUTH_URL,
-            realm: env.JOBWIRE_UPSTREAM_REALM,
-          },
-        },
+        regions: { [env.JOBWIRE_REGION]: serviceOf(env) },
         readSecret: secrets.readSecret,
         onRefused: secrets.forget,
         tokenCache: (ref, version) => tableTokenCache(table, ref, version),

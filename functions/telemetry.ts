@@ -1,5 +1,5 @@
 /**
- * What functions tell the outside: one wide structured log line per tick, poll, drain and delivery attempt, and a few
+ * What functions tell the outside: one wide structured log line per tick, poll, drain, delivery attempt and request, and a few
  * metrics per cell. The metrics stand in metrics.ts; ids of accounts and sinks stand in the log lines only.
  */
 import { Logger } from '@aws-lambda-powertools/logger';
@@ -41,9 +41,22 @@ interface OperateReport {
   readonly outcome: 'done' | 'refused' | 'unknown' | 'conflict';
 }
 
+/** A request to the HTTP API. The pattern of its route, so nothing that was asked for; no address. */
+interface RequestReport {
+  readonly requestId: string;
+  /** `GET /v1/accounts/{id}`; null where no route answered. */
+  readonly route: string | null;
+  readonly status: number;
+  /** Until the answer began. */
+  readonly ms: number;
+  /** Who asked; null without a good key. */
+  readonly keyId: string | null;
+}
+
 /** How handlers report. */
 export interface Telemetry {
   operate(report: OperateReport): void;
+  request(report: RequestReport): void;
   tick(report: TickReport): void;
   /** `lagMs`: how long after it was due the poll began. */
   poll(report: PollReport, late: { readonly lagMs: number }): void;
@@ -83,6 +96,14 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
   const telemetry: Telemetry = {
     operate(report) {
       logger.info('operate', { ...report });
+    },
+    request(report) {
+      const { route, status } = report;
+      const failed = status >= 500;
+      // Before any route: one that is answered 429 is about streams that wait.
+      const refused = status === 401 || (status === 429 && route === null);
+      logger[failed ? 'warn' : 'info']('request', { ...report });
+      addIfAny({ RequestsFailed: failed ? 1 : 0, KeysRefused: refused ? 1 : 0 });
     },
     tick(report) {
       const { whole, outage, oldestSeconds } = report;

@@ -10,60 +10,96 @@ import {
   LogGroupLogDestination,
   type MethodDeploymentOptions,
   ResponseTransferMode,
+  ResponseType,
   RestApi,
   SecurityPolicy,
 } from 'aws-cdk-lib/aws-apigateway';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { CfnWebACL, CfnWebACLAssociation } from 'aws-cdk-lib/aws-wafv2';
 import { Construct } from 'constructs';
-import { ApiEnv, LiveEnv } from '../functions/env.ts';
+import { ApiEnv, LiveEnv, ManageEnv } from '../functions/env.ts';
+import { PROBLEM_TYPE, type ProblemKind, problems } from '../shared/api/problems.ts';
+import { routes } from '../shared/api/routes/all.ts';
 import { SLOT_GRACE_MS } from '../shared/api/slots.ts';
 import { CellFunction } from './cell-function.ts';
+import type { CellKey } from './cell-key.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
 import { setLog } from './delivery.ts';
 import type { HistoryTable } from './history-table.ts';
+import { setUpstream } from './polling.ts';
 import type { StateTable } from './state-table.ts';
 
 interface Props extends Cell {
   readonly table: StateTable;
   readonly history: HistoryTable;
   readonly secrets: CellSecrets;
+  /** In cells that have one: secrets of endpoints are made with it. */
+  readonly key: CellKey | undefined;
 }
 
-/** Feeds with long poll, and streams: a GET of these may wait. API Gateway routes by path alone, so feeds wait or not. */
-const FEEDS = ['/v1/accounts/{id}/events', '/v1/regions/{id}/events'];
-const STREAMS = [
-  '/v1/accounts/{id}/events/stream',
-  '/v1/regions/{id}/events/stream',
-  '/v1/events/stream',
-] as const;
+/**
+ * Feeds with long poll, and streams: a GET of these may wait. API Gateway knows nothing of the query, so a feed is sent to
+ * the function that waits whether it is to wait or not.
+ */
+const WAITING = routes.filter(({ surface }) => surface === 'live').map(({ spec }) => spec);
+const STREAMS = WAITING.filter(({ answer }) => answer.contentType === 'text/event-stream');
 
-/** The HTTP API of a cell: one function for what waits, and one for all the rest. */
+/** The HTTP API of a cell: a function for what reads, one for what changes something, one for what waits. */
 export class Api extends Construct {
   readonly url: string;
   readonly rest: RestApi;
   /** Those behind it. */
-  readonly functions: { readonly api: CellFunction; readonly live: CellFunction };
+  readonly functions: {
+    readonly api: CellFunction;
+    readonly manage: CellFunction;
+    readonly live: CellFunction;
+  };
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
     const { stage, region, table, history, secrets } = props;
+    const each = (fn: CellFunction) => {
+      table.grantCheckingKeys(fn);
+      setLog(fn, props);
+      if (stage.api.corsOrigins.length > 0) fn.set('JOBWIRE_CORS_ORIGINS', stage.api.corsOrigins.join(','));
+    };
 
-    const fn = new CellFunction(this, 'Function', {
+    const reading = new CellFunction(this, 'Function', {
       ...props,
       entry: 'api',
       env: ApiEnv,
-      description: 'The HTTP API, but for what waits',
+      description: 'The HTTP API: what reads',
       // A few reads of the table, which are given up and tried again after 5 s each.
       timeout: Duration.seconds(20),
       memoryMb: 512,
     });
-    table.grantReading(fn);
-    table.grantOperating(fn);
-    history.grantLookingBack(fn);
-    secrets.grantReadApiKey(fn);
-    setLog(fn, props);
+    table.grantReading(reading);
+    table.grantListingKeys(reading);
+    history.grantLookingBack(reading);
+    each(reading);
+
+    const managing = new CellFunction(this, 'Manage', {
+      ...props,
+      entry: 'manage',
+      env: ManageEnv,
+      description: 'The HTTP API: what changes something',
+      // API Gateway waits no longer. A request that is repeated is done again only after longer than that.
+      timeout: Duration.seconds(29),
+      memoryMb: 512,
+    });
+    table.grantManaging(managing);
+    table.grantManagingAccounts(managing);
+    table.grantManagingKeys(managing);
+    table.grantDoingOnce(managing);
+    // A ping is a delivery as any other.
+    history.grantRecording(managing);
+    secrets.grantManageEndpoints(managing);
+    secrets.grantManageAccounts(managing);
+    // Credentials are tried out there.
+    setUpstream(managing, props);
+    if (props.key) managing.set('JOBWIRE_KEY_ARN', props.key.arn);
+    each(managing);
 
     // A slot is held for no longer than this, so it is never free while an invocation still has it.
     const liveTimeout = Duration.seconds(stage.api.streamSeconds + SLOT_GRACE_MS / 1000);
@@ -80,8 +116,7 @@ export class Api extends Construct {
     live.set('JOBWIRE_STREAM_SECONDS', String(stage.api.streamSeconds));
     live.set('JOBWIRE_STREAMS_PER_KEY', String(stage.api.streamsPerKey));
     table.grantStreaming(live);
-    secrets.grantReadApiKey(live);
-    setLog(live, props);
+    each(live);
 
     const accessLog = new LogGroup(this, 'AccessLog', {
       retention: stage.logRetention,
@@ -99,7 +134,9 @@ export class Api extends Construct {
         stageName: stage.stage,
         throttlingRateLimit: stage.api.requestsPerSecond,
         throttlingBurstLimit: stage.api.burst,
-        methodOptions: Object.fromEntries(STREAMS.map((path) => [`${path}/GET`, openings(props)])),
+        methodOptions: Object.fromEntries(
+          STREAMS.map(({ path }) => [`${resourcePath(path)}/GET`, openings(props)]),
+        ),
         accessLogDestination: new LogGroupLogDestination(accessLog),
         // No addresses, and no query: it may hold what customers search for.
         accessLogFormat: AccessLogFormat.custom(
@@ -117,22 +154,24 @@ export class Api extends Construct {
     });
     this.url = api.url;
     this.rest = api;
-    this.functions = { api: fn, live };
+    this.functions = { api: reading, manage: managing, live };
     // A regional API takes TLS 1.0 unless told otherwise.
     const rest = api.node.defaultChild as CfnRestApi;
     rest.securityPolicy = SecurityPolicy.TLS13_1_2_PFS_PQ_2025_09;
     rest.endpointAccessMode = EndpointAccessMode.BASIC;
 
-    route(
-      api,
-      // One permission for the whole API: there would be one for each of twenty methods.
-      new LambdaIntegration(fn, { scopePermissionToMethod: false }),
-      new LambdaIntegration(live, {
+    // One permission for the whole API: there would be one for each of a hundred methods.
+    const buffered = { scopePermissionToMethod: false };
+    route(api, {
+      reading: new LambdaIntegration(reading, buffered),
+      managing: new LambdaIntegration(managing, buffered),
+      waiting: new LambdaIntegration(live, {
         scopePermissionToMethod: false,
         responseTransferMode: ResponseTransferMode.STREAM,
         timeout: liveTimeout,
       }),
-    );
+    });
+    answerFor(api, stage.api.corsOrigins);
     if (stage.api.waf) protect(this, api, props);
     acknowledge(api, props);
   }
@@ -149,24 +188,98 @@ function openings({ stage }: Cell): MethodDeploymentOptions {
   };
 }
 
+/** Methods of requests that change nothing. */
+const READS = ['GET', 'HEAD', 'OPTIONS'];
+
 /**
- * Sends a GET of what may wait to one function, and everything else to the other. Every resource on the way takes requests for
- * itself and for all paths below it, so that none depends on API Gateway trying another branch of the tree.
+ * Sends a GET of what may wait to one function, what else reads to another, and everything else to the one that may write.
+ * Every resource on the way takes requests for itself and for all paths below it, so that none depends on API Gateway
+ * trying another branch of the tree.
  */
-function route(api: RestApi, rest: LambdaIntegration, waiting: LambdaIntegration): void {
+function route(
+  api: RestApi,
+  to: {
+    readonly reading: LambdaIntegration;
+    readonly managing: LambdaIntegration;
+    readonly waiting: LambdaIntegration;
+  },
+): void {
   const resources = new Set<IResource>([api.root]);
-  for (const path of [...FEEDS, ...STREAMS]) {
+  const waiting = new Set<IResource>();
+  for (const { path } of WAITING) {
     let resource: IResource = api.root;
-    for (const part of path.split('/').slice(1)) {
+    for (const part of resourcePath(path).split('/').slice(1)) {
       resource = resource.getResource(part) ?? resource.addResource(part);
       resources.add(resource);
     }
-    resource.addMethod('GET', waiting);
+    waiting.add(resource);
   }
   for (const resource of resources) {
-    resource.addMethod('ANY', rest);
+    answer(resource, waiting.has(resource) ? to.waiting : to.reading);
     // Beside `{id}` there can't be another variable; what is below it, it passes on itself.
-    if (!resource.getResource('{id}')) resource.addResource('{proxy+}').addMethod('ANY', rest);
+    if (!resource.getResource('{id}')) answer(resource.addResource('{proxy+}'), to.reading);
+  }
+
+  function answer(resource: IResource, get: LambdaIntegration): void {
+    for (const method of READS) resource.addMethod(method, method === 'GET' ? get : to.reading);
+    resource.addMethod('ANY', to.managing);
+  }
+}
+
+/** The path of a resource: at one place there can't be two variables, whatever routes call them. The app parses paths itself. */
+function resourcePath(path: string): string {
+  return path.replace(/\{\w+\}/g, '{id}');
+}
+
+/** What API Gateway says by itself, by what it calls it; the rest is its fault or ours. */
+const OWN_ANSWERS: readonly (readonly [ResponseType, ProblemKind, detail: string])[] = [
+  [ResponseType.THROTTLED, 'too-many-requests', 'The service takes no more at the moment; ask again.'],
+  [ResponseType.QUOTA_EXCEEDED, 'too-many-requests', 'The service takes no more at the moment; ask again.'],
+  [ResponseType.REQUEST_TOO_LARGE, 'too-large', 'The request is larger than any may be.'],
+  [ResponseType.RESOURCE_NOT_FOUND, 'not-found', 'There is no such resource.'],
+  [ResponseType.MISSING_AUTHENTICATION_TOKEN, 'not-found', 'There is no such resource.'],
+  [ResponseType.UNSUPPORTED_MEDIA_TYPE, 'unsupported-media-type', 'Send the body as application/json.'],
+  [
+    ResponseType.WAF_FILTERED,
+    'turned-away',
+    'The firewall in front of the service has let the request not pass.',
+  ],
+  [ResponseType.DEFAULT_4XX, 'turned-away', 'The request is not one that can be passed on.'],
+  [
+    ResponseType.DEFAULT_5XX,
+    'internal',
+    'There was no answer in time. What was asked for may have been done: with the same Idempotency-Key it can be asked for again.',
+  ],
+];
+const OWN_RETRY_SECONDS = 5;
+
+/** What API Gateway answers by itself looks like an answer of the app. */
+function answerFor(api: RestApi, corsOrigins: readonly string[]): void {
+  for (const [type, kind, detail] of OWN_ANSWERS) {
+    const { status, title } = problems[kind];
+    const body = { type: `${PROBLEM_TYPE}${kind}`, title, status, detail, requestId: '$context.requestId' };
+    const headers = {
+      'cache-control': 'no-store',
+      // As `'none'` for both; a quote would end the text here.
+      'content-security-policy': 'default-src; frame-ancestors',
+      'cross-origin-resource-policy': corsOrigins.length > 0 ? 'cross-origin' : 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'strict-transport-security': 'max-age=15552000; includeSubDomains',
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      ...(status === 429 || status >= 500 ? { 'retry-after': String(OWN_RETRY_SECONDS) } : {}),
+      // Nothing in it is anybody's, and there is no place for a list of origins.
+      ...(corsOrigins.length > 0 ? { 'access-control-allow-origin': '*' } : {}),
+    };
+    api.addGatewayResponse(type.responseType, {
+      type,
+      statusCode: String(status),
+      responseHeaders: {
+        ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, `'${value}'`])),
+        'x-request-id': 'context.requestId',
+      },
+      templates: { 'application/problem+json': JSON.stringify(body) },
+    });
   }
 }
 

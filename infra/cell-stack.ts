@@ -38,7 +38,7 @@ export class CellStack extends Stack {
     const secrets = new CellSecrets(this, 'Secrets', props);
     const delivery = new Delivery(this, 'Delivery', { ...props, table, history, secrets });
     const polling = new Polling(this, 'Polling', { ...props, table, secrets, delivery });
-    const api = new Api(this, 'Api', { ...props, table, history, secrets });
+    const api = new Api(this, 'Api', { ...props, table, history, secrets, key });
     const operations = new Operations(this, 'Operations', {
       ...props,
       functions: { ...polling.functions, ...delivery.functions },

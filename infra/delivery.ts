@@ -90,11 +90,12 @@ export class Delivery extends Construct {
       ...props,
       entry: 'wake-sinks',
       env: WakeSinksEnv,
-      description: 'Marks cursors due when a log has grown',
+      description: 'Marks cursors due and fills the cell feed when a log has grown',
       timeout: Duration.seconds(30),
       memoryMb: 256,
     });
     table.grantWaking(wakeSinks);
+    setRestored(wakeSinks, props);
     this.drains.grantSend(wakeSinks);
     this.deadWakes = new DeadLetters(
       this,
@@ -135,5 +136,9 @@ export class Delivery extends Construct {
 export function setLog(fn: CellFunction, { stage, cell }: Cell): void {
   fn.set('JOBWIRE_PUBLIC_URL', cell.publicUrl);
   fn.set('JOBWIRE_RETENTION_DAYS', String(stage.eventRetentionDays));
+  setRestored(fn, { cell });
+}
+
+function setRestored(fn: CellFunction, { cell }: Pick<Cell, 'cell'>): void {
   if (cell.stateTable?.restoredAt) fn.set('JOBWIRE_RESTORED_AT', cell.stateTable.restoredAt);
 }

@@ -7,6 +7,7 @@ import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
 import { setLog } from './delivery.ts';
 import type { HistoryTable } from './history-table.ts';
+import { setUpstream } from './polling.ts';
 import type { StateTable } from './state-table.ts';
 
 interface Props extends Cell {
@@ -30,16 +31,20 @@ export class Operate extends Construct {
       ...props,
       entry: 'operate',
       env: OperateEnv,
-      description: 'Commands of an operator: accounts, endpoints, logs after a restore',
+      description: 'Commands of an operator: accounts, endpoints, keys, logs after a restore',
       functionName: this.functionName,
       // An endpoint that follows all accounts gets a cursor for each of them.
       timeout: Duration.minutes(5),
       memoryMb: 512,
     });
     table.grantManaging(fn);
+    table.grantManagingAccounts(fn);
+    table.grantManagingKeys(fn);
     // A ping is a delivery as any other.
     history.grantRecording(fn);
     secrets.grantManageEndpoints(fn);
+    secrets.grantManageAccounts(fn);
+    setUpstream(fn, props);
     setLog(fn, props);
     if (props.key) fn.set('JOBWIRE_KEY_ARN', props.key.arn);
   }

@@ -53,7 +53,7 @@ export class Polling extends Construct {
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const { table, secrets, delivery, stage, cell } = props;
+    const { table, secrets, delivery, stage } = props;
 
     const pollAccount = new CellFunction(this, 'PollAccount', {
       ...props,
@@ -66,9 +66,7 @@ export class Polling extends Construct {
     table.grantPolling(pollAccount);
     secrets.grantReadAccounts(pollAccount);
     setLog(pollAccount, props);
-    pollAccount.set('JOBWIRE_UPSTREAM_BASE_URL', cell.upstream.baseUrl);
-    pollAccount.set('JOBWIRE_UPSTREAM_AUTH_URL', cell.upstream.authUrl);
-    pollAccount.set('JOBWIRE_UPSTREAM_REALM', cell.upstream.realm);
+    setUpstream(pollAccount, props);
 
     const queue = {
       consumer: pollAccount,
@@ -147,4 +145,11 @@ export class Polling extends Construct {
       }),
     });
   }
+}
+
+/** Tells a function where the ordering service of its region is. */
+export function setUpstream(fn: CellFunction, { cell }: Cell): void {
+  fn.set('JOBWIRE_UPSTREAM_BASE_URL', cell.upstream.baseUrl);
+  fn.set('JOBWIRE_UPSTREAM_AUTH_URL', cell.upstream.authUrl);
+  fn.set('JOBWIRE_UPSTREAM_REALM', cell.upstream.realm);
 }

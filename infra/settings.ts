@@ -2,7 +2,7 @@
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import * as z from 'zod';
 import { MAX_SLOTS_PER_KEY } from '../shared/api/slots.ts';
-import { sentenceOf } from '../shared/checks.ts';
+import { corsOrigins, sentenceOf } from '../shared/checks.ts';
 
 /** The API regions of the ordering service; there can be one cell for each. */
 const ApiRegion = z.enum(['us', 'nz', 'au', 'uk', 'eu']);
@@ -104,6 +104,8 @@ const StageSettings = z.strictObject({
      * requests, and every request has to show a key anyway; so it is for APIs that strangers find.
      */
     waf: z.boolean('must be true or false').default(false),
+    /** Web pages of these origins may call the API from a browser; none unless told. */
+    corsOrigins,
   }),
   /** A cell for each API region that is served. One that is taken out here leaves its stack, and all data, where they are. */
   cells: z.partialRecord(ApiRegion, CellSettings),

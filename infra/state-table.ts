@@ -11,12 +11,17 @@ import {
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import {
+  API_KEY_PK,
+  API_KEY_USE_PK,
+  accountLockPk,
   accountPk,
   cellLog,
   cellPk,
   cursorPk,
   deadPk,
+  deletionPk,
   endpointLockPk,
+  feedLog,
   groupPk,
   indexPk,
   keys,
@@ -96,17 +101,18 @@ export class StateTable extends Construct {
 
   /**
    * The tick: claims due accounts (few while the region's service fails), works off wake marks, looks for due cursors,
-   * makes the built-in sinks, one of which starts where the logs of all accounts stand.
+   * makes the built-in sinks, one of which starts where the logs of all accounts stand, and starts the cell feed so.
    */
   grantTicking(fn: CellFunction): void {
     const { cell, accounts, status, index, log, cursors, sinks } = this.#partitions();
     this.#allow(fn, ['Query'], [...this.wakePartitions(), accounts, sinks]);
-    this.#allow(fn, ['PutItem'], [cursors]);
-    this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks]);
+    const feed = feedLog(this.#cell.region);
+    this.#allow(fn, ['PutItem'], [cursors, logPk(feed), indexPk(feed)]);
+    this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks, indexPk(feed)]);
     // A write whose condition does not hold is read again.
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, index, cursors]);
-    // Of the log, the events that have waited longest for a sink.
-    this.#allow(fn, ['BatchGetItem'], [cursors, log]);
+    // How far a log has grown; of the log, the events that have waited longest for a sink.
+    this.#allow(fn, ['BatchGetItem'], [cursors, index, log]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);
@@ -124,16 +130,20 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [status, index]);
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
+    // No token is kept for an account that is gone.
+    this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#name(fn);
   }
 
-  /** Wakes sinks for marks of the stream. Reading the stream is granted by its event source. */
+  /** Wakes sinks for marks of the stream, and fills the cell feed. Reading the stream is granted by its event source. */
   grantWaking(fn: CellFunction): void {
-    const { cursors, sinks } = this.#partitions();
+    const { index, cursors, sinks } = this.#partitions();
+    const feed = feedLog(this.#cell.region);
     this.#allow(fn, ['Query'], [sinks]);
-    this.#allow(fn, ['UpdateItem'], [cursors]);
+    this.#allow(fn, ['PutItem'], [logPk(feed)]);
+    this.#allow(fn, ['UpdateItem'], [cursors, indexPk(feed)]);
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cursors]);
-    this.#allow(fn, ['BatchGetItem'], [cursors]);
+    this.#allow(fn, ['BatchGetItem'], [cursors, index]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#name(fn);
   }
@@ -166,29 +176,52 @@ export class StateTable extends Construct {
   }
 
   /**
-   * Streams and feeds of the HTTP API: read the cell's own log and those of its accounts, take slots and give them back. No
-   * jobs are shown there.
+   * Streams and feeds of the HTTP API: read the cell feed, the cell's own log and those of its accounts, take slots and give
+   * them back. No jobs are shown there.
    */
   grantStreaming(fn: CellFunction): void {
     const { accounts, status, index, log, slots } = this.#partitions();
     this.#allow(fn, ['GetItem'], [status, index, log, slots]);
-    this.#allow(fn, ['BatchGetItem'], [accounts, index]);
-    this.#allow(fn, ['Query'], [accounts, log, slots]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, log]);
+    this.#allow(fn, ['Query'], [log, slots]);
     this.#allow(fn, ['PutItem', 'DeleteItem'], [slots]);
     this.#name(fn);
   }
 
-  /** An operator's acts through the HTTP API: they change an account's state, with the event that says so. */
-  grantOperating(fn: CellFunction): void {
-    const { status, index, log } = this.#partitions();
-    this.#allow(fn, ['UpdateItem'], [status, index]);
-    this.#allow(fn, ['PutItem'], [log, ...this.wakePartitions()]);
+  /** Whoever lets clients in: looks keys up, and notes when one was used. No right to write keys. */
+  grantCheckingKeys(fn: CellFunction): void {
+    const { apiKeys, keyUse } = this.#partitions();
+    // A write whose condition does not hold is read again.
+    this.#allow(fn, ['GetItem'], [apiKeys, keyUse]);
+    this.#allow(fn, ['PutItem'], [keyUse]);
+    this.#name(fn);
+  }
+
+  /** Makes, lists and revokes keys. */
+  grantManagingKeys(fn: CellFunction): void {
+    const { apiKeys, keyUse } = this.#partitions();
+    this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'DeleteItem'], [apiKeys]);
+    this.#allow(fn, ['BatchGetItem', 'DeleteItem'], [keyUse]);
+    this.#name(fn);
+  }
+
+  /** Shows keys, and when they were used. */
+  grantListingKeys(fn: CellFunction): void {
+    const { apiKeys, keyUse } = this.#partitions();
+    this.#allow(fn, ['Query'], [apiKeys]);
+    this.#allow(fn, ['BatchGetItem'], [keyUse]);
+    this.#name(fn);
+  }
+
+  /** Does requests with an idempotency key once, and keeps their answers. */
+  grantDoingOnce(fn: CellFunction): void {
+    this.#allow(fn, ['GetItem', 'PutItem', 'UpdateItem'], [this.#partitions().idempotent]);
     this.#name(fn);
   }
 
   /**
-   * An operator's commands: register accounts and change how they are polled, and all that can be done with endpoints. No
-   * tokens, no jobs; events are read to find where an endpoint is to start.
+   * An operator's commands: all that can be done with endpoints, and new epochs for restored logs. Events are read to find
+   * where an endpoint is to start. Accounts: {@link grantManagingAccounts}.
    */
   grantManaging(fn: CellFunction): void {
     const { cell, accounts, status, index, log, sinks, locks, cursors, parked, dead, replays } =
@@ -196,10 +229,30 @@ export class StateTable extends Construct {
     this.#allow(fn, ['GetItem'], [cell, accounts, status, index, log, sinks, locks]);
     this.#allow(fn, ['BatchGetItem'], [accounts]);
     this.#allow(fn, ['Query'], [accounts, log, sinks, cursors, parked, dead, replays]);
-    this.#allow(fn, ['PutItem'], [index, status, log, sinks, cursors, ...this.wakePartitions()]);
-    this.#allow(fn, ['UpdateItem'], [accounts, status, index, sinks, locks]);
+    this.#allow(fn, ['PutItem'], [log, sinks, cursors, ...this.wakePartitions()]);
+    this.#allow(fn, ['UpdateItem'], [status, index, sinks, locks]);
     this.#allow(fn, ['DeleteItem'], [sinks, cursors, parked, dead, replays]);
     this.#allow(fn, ['ConditionCheckItem'], [locks]);
+    this.#name(fn);
+  }
+
+  /**
+   * Makes accounts, changes how they are polled, tests and deletes them with everything that is kept of them. Tokens and jobs
+   * are deleted, and shown to nobody.
+   */
+  grantManagingAccounts(fn: CellFunction): void {
+    const { accounts, accountLocks, deletions, status, tokens, index, snapshots, groups, log } =
+      this.#partitions();
+    const { cell, sinks, cursors, parked, dead } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [cell, accounts, accountLocks, deletions, status, index]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, status, index]);
+    this.#allow(fn, ['Query'], [accounts, deletions, index, snapshots, groups, log, sinks]);
+    this.#allow(fn, ['Query'], [cursors, parked, dead]);
+    this.#allow(fn, ['PutItem'], [accounts, status, index, deletions]);
+    this.#allow(fn, ['UpdateItem'], [accounts, accountLocks, deletions, status]);
+    this.#allow(fn, ['DeleteItem'], [accounts, deletions, status, tokens, index, snapshots, groups, log]);
+    this.#allow(fn, ['DeleteItem'], [...this.wakePartitions(), cursors, parked, dead]);
+    this.#allow(fn, ['ConditionCheckItem'], [accountLocks, deletions]);
     this.#name(fn);
   }
 
@@ -210,6 +263,8 @@ export class StateTable extends Construct {
     return {
       cell: cellPk(region),
       accounts: accountPk(region),
+      accountLocks: accountLockPk(region),
+      deletions: deletionPk(region),
       status: keys.status(any).pk,
       tokens: keys.token(any).pk,
       index: indexPk(any),
@@ -225,6 +280,9 @@ export class StateTable extends Construct {
       dead: deadPk(region, '*'),
       replays: replayPk(region, '*'),
       slots: streamPk(region, '*'),
+      apiKeys: API_KEY_PK,
+      keyUse: API_KEY_USE_PK,
+      idempotent: keys.idempotent('*', '').pk,
     };
   }
 

@@ -49,6 +49,7 @@ export async function startDemo(base: {
     host: base.host,
     dataDir: '',
     streamsPerKey: 100,
+    corsOrigins: [],
     regions: Object.fromEntries(
       [...new Set(accounts.map(({ region }) => region))].map((region) => [
         region,

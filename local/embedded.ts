@@ -448,12 +448,12 @@ type FauxqsPersistence = NonNullable<FauxqsStores['sqsStore']['persistence']>;
 /**
  * The server, not yet listening. Its own `startFauxqs` always listens on every interface, so the app is built and bound
  * here; the stores and their persistence are not exported and are loaded by their place in the package, whose version is
- * pinned.
+ * pinned. What is published has its files bundled, in the same places (build.ts): `#fauxqs` is the one or the other.
  */
 async function buildFauxqs(dataDir: string | undefined): Promise<FauxqsApp> {
-  const fauxqs = await import('fauxqs');
+  const fauxqs = await import('#fauxqs');
   if (dataDir === undefined) return fauxqs.buildApp({ logger: false });
-  const entry = import.meta.resolve('fauxqs');
+  const entry = import.meta.resolve('#fauxqs');
   const load = async (file: string) =>
     (await import(new URL(file, entry).href)) as Record<string, new (...args: string[]) => unknown>;
   const [sqs, sns, s3, persistence] = await Promise.all(

@@ -7,6 +7,7 @@ import type { SNSClient } from '@aws-sdk/client-sns';
 import pLimit from 'p-limit';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
+import { createForwarder, startFeed } from '../shared/log/cell-feed.ts';
 import { createEventLog, type EventLog, newEpoch, shareReads } from '../shared/log/log.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
@@ -33,8 +34,12 @@ import { createWebhookSink } from '../shared/sinks/webhook.ts';
 import type { AccountRef } from '../shared/table/schema.ts';
 import { cellLog, keys, sinkPk } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
+import type { TestDeps } from '../shared/tracking/account-test.ts';
 import { breakClaim, claimDue, listAccounts, registerAccount } from '../shared/tracking/accounts.ts';
 import { createConnector } from '../shared/tracking/connect.ts';
+import { type AccountSecrets, isKept, openLocalAccountSecrets } from '../shared/tracking/credentials.ts';
+import { breakDeletion, workOffDeletion, workOffDeletions } from '../shared/tracking/deletion.ts';
+import type { AccountDeps } from '../shared/tracking/managed-accounts.ts';
 import { type PollReport, pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/work.ts';
 
@@ -72,12 +77,21 @@ export interface Host {
   readonly endpoints: EndpointDeps;
   /** What became of deliveries. */
   readonly deliveries: DeliveryLog;
+  /** What the use-cases of accounts need, and their tests. */
+  readonly accounts: AccountDeps & TestDeps;
   /** Begins nothing new, and waits until what is under way has ended, at most `patienceMs`. */
   stop(patienceMs: number): Promise<void>;
 }
 
 /** Accounts and sinks of one region listed at most. */
-const MAX_ACCOUNTS = 1000;
+const MAX_ACCOUNTS = 10_000;
+/** The shortest poll interval. */
+const MIN_INTERVAL_SECONDS = 1;
+/** How long a tick works on what is left of deleted accounts; and longer than a drain lasts, and what it has begun. */
+const DELETE_MS = 10_000;
+const LATE_WRITES_MS = 120_000;
+/** How long a start may take to finish the deletion of an account that is declared now. */
+const START_MS = 600_000;
 const POLLS_AT_ONCE = 8;
 const POLL_MS = 120_000;
 const DRAIN_MS = 55_000;
@@ -113,7 +127,18 @@ export async function startHost(options: HostOptions): Promise<Host> {
       wake(ref, sequence);
     },
   });
-  await reconcile(options, log);
+  const forwarder = createForwarder(table, { now, onForwarded: (feed) => growth.grew(feed) });
+  const accounts: AccountDeps & TestDeps = {
+    ...{ table, log, now, newId: randomUUID },
+    secrets: withDeclared(await openLocalAccountSecrets(table, options.secretKey), config),
+    regions: Object.keys(config.regions),
+    services: config.regions,
+    minIntervalSeconds: MIN_INTERVAL_SECONDS,
+    isDeclared: ({ region, account }) =>
+      config.accounts.some((declared) => declared.id === account && declared.region === region),
+    lateWritesMs: LATE_WRITES_MS,
+  };
+  await reconcile(options, accounts);
 
   const settings: TrackingSettings = {
     ...DEFAULT_TRACKING,
@@ -125,13 +150,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const connect = createConnector({
     regions: config.regions,
     now,
-    readSecret: async (secretRef) => {
-      const account = config.accounts.find(({ id }) => id === secretRef);
-      if (!account) throw new Error(`The account ${secretRef} is not in the configuration.`);
-      const { clientId, clientSecret } = account;
-      const version = createHash('sha256').update(`${clientId}\n${clientSecret}`).digest('hex');
-      return { clientId, clientSecret, version };
-    },
+    readSecret: accounts.secrets.read,
   });
 
   /** Runs something in the background; its fault is reported and ends nothing else. */
@@ -145,8 +164,14 @@ export async function startHost(options: HostOptions): Promise<Host> {
     underWay.add(running);
   }
 
-  /** Tells the sinks at once, which is quick; and marks their cursors due, which is what counts, for all commits of a moment. */
+  /**
+   * Tells the sinks and the cell feed at once, which is quick; and marks the cursors due, which is what counts, for all
+   * commits of a moment.
+   */
   function wake(ref: AccountRef, sequence: number): void {
+    const forwarded = forwarder.forward(ref);
+    // A fault is reported with the mark, which stays until it is in the feed.
+    forwarded.catch(() => {});
     for (const sink of sinks.get(ref.region) ?? []) {
       if (isReady(sink, now()) && follows(sink, ref.account)) {
         drains.ask(ref.region, sink.id, ref.account);
@@ -154,17 +179,17 @@ export async function startHost(options: HostOptions): Promise<Host> {
     }
     const name = `${ref.region}/${ref.account}`;
     const waiting = marks.get(name);
-    marks.set(name, Math.max(sequence, waiting ?? 0));
+    marks.set(name, { sequence: Math.max(sequence, waiting?.sequence ?? 0), forwarded });
     if (waiting !== undefined) return;
     // Nothing hangs on this timer: the wake mark was written with the events, and a tick would find it.
     setTimeout(() => {
-      const grownTo = marks.get(name) ?? sequence;
+      const latest = marks.get(name) ?? { sequence, forwarded };
       marks.delete(name);
-      run('wake sinks', () => wakeSinks(table, ref, grownTo, now()));
+      run('wake sinks', () => wakeSinks(table, ref, latest.sequence, now(), () => latest.forwarded));
     }, MARK_AFTER_MS).unref();
   }
-  /** Accounts whose cursors are about to be marked due, and the sequence their log grew to. */
-  const marks = new Map<string, number>();
+  /** Accounts whose cursors are about to be marked due, the sequence their log grew to, and whether the feed has it. */
+  const marks = new Map<string, { readonly sequence: number; readonly forwarded: Promise<boolean> }>();
 
   /** The sinks as the last tick found them: enough for a hint. */
   const sinks = new Map<string, Sink[]>();
@@ -227,11 +252,20 @@ export async function startHost(options: HostOptions): Promise<Host> {
       }
       await refreshSinks(region);
       for (const { ref, sequence } of await leftoverWakes(table, region, 100)) {
-        if (!marks.has(`${region}/${ref.account}`)) await wakeSinks(table, ref, sequence, now());
+        if (marks.has(`${region}/${ref.account}`)) continue;
+        await wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref));
       }
       for (const sink of await dueSinks(table, region, now())) drains.ask(region, sink);
+      if (!deleting.has(region)) {
+        deleting.add(region);
+        run('delete accounts', () =>
+          workOffDeletions(accounts, region, now() + DELETE_MS).finally(() => deleting.delete(region)),
+        );
+      }
     }
   }
+  /** Regions in which what is left of deleted accounts is being taken away. */
+  const deleting = new Set<string>();
 
   for (const region of Object.keys(config.regions)) {
     await refreshSinks(region);
@@ -254,6 +288,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     growth,
     endpoints,
     deliveries,
+    accounts,
     async stop(patienceMs) {
       stopping = true;
       clearInterval(ticker);
@@ -269,17 +304,49 @@ export async function startHost(options: HostOptions): Promise<Host> {
   };
 }
 
+/** Credentials of what the configuration declares stand there, of other accounts in the table, encrypted. */
+function withDeclared(kept: AccountSecrets, config: Config): AccountSecrets {
+  return {
+    ...kept,
+    async read(secretRef) {
+      if (isKept(secretRef)) return kept.read(secretRef);
+      const account = config.accounts.find(({ id }) => id === secretRef);
+      if (!account) throw new Error(`The account ${secretRef} is not in the configuration.`);
+      const { clientId, clientSecret } = account;
+      const version = createHash('sha256').update(`${clientId}\n${clientSecret}`).digest('hex');
+      return { clientId, clientSecret, version };
+    },
+  };
+}
+
 /**
  * Makes accounts and sinks as the configuration declares them. What it no longer declares is paused, never deleted: its
- * log, its snapshots and its place in the log stay.
+ * log, its snapshots and its place in the log stay. What people made has nothing to do with it.
  */
-async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
+async function reconcile(options: HostOptions, accounts: AccountDeps): Promise<void> {
   const { config, table } = options;
+  const { log } = accounts;
   const now = Date.now();
   for (const region of Object.keys(config.regions)) {
     const declared = config.accounts.filter((account) => account.region === region);
     const sinks = declaredSinks(options, region);
     const known = await listAccounts(table, region, MAX_ACCOUNTS);
+    await startFeed(table, region, { epoch: newEpoch(now) });
+    for (const { id } of declared) {
+      if (known.some(({ account, managed }) => account === id && managed)) {
+        throw new ConfigError(
+          `accounts: the id "${id}" is that of an account made through the API; choose another one, or delete that one first.`,
+        );
+      }
+      // Its former life is over for good: nobody else works on this table, or it was long ago.
+      if (options.exclusive) await breakDeletion(table, { region, account: id });
+      const ended = options.exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
+      const { kind } = await workOffDeletion(ended, { region, account: id }, now + START_MS);
+      if (kind === 'free') continue;
+      throw new ConfigError(
+        `accounts: the id "${id}" is that of an account that was deleted just now; start again in some minutes.`,
+      );
+    }
     for (const { id } of sinks) {
       if ((await table.get(keys.sink(region, id)))?.createdAt === undefined) continue;
       throw new ConfigError(
@@ -294,7 +361,8 @@ async function reconcile(options: HostOptions, log: EventLog): Promise<void> {
       if (options.exclusive) await breakClaim(table, account, now);
     }
     for (const account of known) {
-      if (!declared.some(({ id }) => id === account.account)) {
+      if (options.exclusive && account.managed) await breakClaim(table, account, now);
+      if (!account.managed && !declared.some(({ id }) => id === account.account)) {
         await registerAccount(table, log, { ...account, paused: true }, { now, epoch: newEpoch(now) });
       }
     }

@@ -17,6 +17,8 @@ import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { type AccountRef, cellLog, historySchema } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
+import { listAccounts } from '../shared/tracking/accounts.ts';
+import { readApiFile } from './api-files.ts';
 import { DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
 import {
@@ -31,6 +33,8 @@ import { startHost } from './host.ts';
 import { createTerminal } from './terminal.ts';
 
 const TABLE_NAME = 'jobwire-state';
+/** Accounts of a region whose logs are printed from where they stand. */
+const MAX_ACCOUNTS = 10_000;
 /** What is under way when the program is told to stop has this long to end. Cut off, it is made good after a restart. */
 const PATIENCE_MS = 2_500;
 const USAGE = 'Usage: npm start -- [--config FILE] [--port N] [--seed N] [--verbose]';
@@ -110,9 +114,16 @@ async function main(): Promise<void> {
     table,
     log: running.log,
     regions: Object.keys(config.regions),
+    corsOrigins: config.corsOrigins,
+    readFile: readApiFile,
     keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
     deliveries: running.deliveries,
-    manage: { idempotency: createIdempotency({ table, now: Date.now }), endpoints: running.endpoints },
+    manage: {
+      idempotency: createIdempotency({ table, now: Date.now }),
+      accounts: running.accounts,
+      endpoints: running.endpoints,
+    },
+    ...(running.accounts.isDeclared ? { isDeclared: running.accounts.isDeclared } : {}),
     now: Date.now,
     growth: running.growth,
     // In memory, for this process is the only one that holds its connections: one that was killed leaves no slot taken.
@@ -138,7 +149,7 @@ async function main(): Promise<void> {
     apiKey,
     keyIsKept: file?.apiKey === undefined,
   });
-  await printer.follow(running.log, config, demo ? 'beginning' : 'now');
+  await printer.follow(running.log, table, Object.keys(config.regions), demo ? 'beginning' : 'now');
   if (demo) reportReceiver(demo);
 }
 
@@ -318,6 +329,11 @@ function createPrinter() {
     }
     busy.set(name, false);
     const page = await log.read(ref, positions.get(name) ?? 0, 200);
+    // A new log under a name that was deleted: it is printed from its beginning.
+    if (page?.kind === 'gone' && page.head.sequence < (positions.get(name) ?? 0)) {
+      positions.delete(name);
+      busy.set(name, true);
+    }
     if (page?.kind === 'events') {
       for (const event of page.events) {
         terminal.event(JSON.parse(event.json) as JobEvent);
@@ -334,11 +350,15 @@ function createPrinter() {
       print(ref).catch(() => busy.delete(`${ref.region}/${ref.account}`));
     },
     /** Begins: with everything (a demo begins with nothing), or with what comes from now on. */
-    async follow(source: EventLog, config: Config, from: 'beginning' | 'now'): Promise<void> {
-      const refs = [
-        ...config.accounts.map(({ id: account, region }) => ({ region, account })),
-        ...Object.keys(config.regions).map(cellLog),
-      ];
+    async follow(
+      source: EventLog,
+      table: Table,
+      regions: readonly string[],
+      from: 'beginning' | 'now',
+    ): Promise<void> {
+      // Those that are made later are printed from their beginning, as they grow.
+      const accounts = regions.map((region) => listAccounts(table, region, MAX_ACCOUNTS));
+      const refs = [...(await Promise.all(accounts)).flat(), ...regions.map(cellLog)];
       for (const ref of refs) {
         const head = from === 'now' ? await source.head(ref) : undefined;
         positions.set(`${ref.region}/${ref.account}`, head?.sequence ?? 0);

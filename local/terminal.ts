@@ -111,9 +111,12 @@ function parcels(entries: readonly Parcel[] | undefined, before = ''): string {
   return before + entries.map(({ number, link }) => plain(number ?? link)).join(', ');
 }
 
-/** Text of others, as text: no control characters reach the terminal, and no line grows without end. */
-function plain(value: unknown): string {
+/**
+ * Text of others, as text: no control characters reach the terminal, nor those that turn the direction of writing, and
+ * no line grows without end.
+ */
+export function plain(value: unknown, most = 60): string {
   if (value === null || value === undefined) return '–';
-  const text = String(value).replace(/\p{Cc}+/gu, ' ');
-  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
+  const text = String(value).replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ');
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }

@@ -39,6 +39,19 @@ export const typePatterns = z
   )
   .min(1, 'must name at least one type');
 
+const ORIGIN_RULE = 'must be an origin such as https://tools.example.com, without a path or a final slash';
+
+/** Origins of web pages that may call the HTTP API. */
+export const corsOrigins = z
+  .array(
+    z
+      .string(ORIGIN_RULE)
+      .refine((text) => /^https?:/.test(text) && URL.parse(text)?.origin === text, ORIGIN_RULE),
+    'must be a list of origins',
+  )
+  .max(20, 'must name at most 20 origins')
+  .default([]);
+
 /**
  * What is wrong, in one sentence without its full stop: it names the field and says what would be right. Values are never
  * quoted, for they may be secrets. `whole` stands for the document; `issue` is as zod reports it with `reportInput`.

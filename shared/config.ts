@@ -1,7 +1,7 @@
 /** The configuration file of a self-hosted Jobwire: what it may hold, and one clear sentence when it doesn't. */
 import * as z from 'zod';
 import { MAX_SLOTS_PER_KEY } from './api/slots.ts';
-import { endpointId, id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
+import { corsOrigins, endpointId, id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
 import { endpointFields } from './sinks/endpoint-input.ts';
 import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './sinks/health.ts';
 import { refuseUrl } from './sinks/outbound.ts';
@@ -28,6 +28,8 @@ const schema = z
     apiKey: z.string('must be text').min(16, 'must be at least 16 characters').optional(),
     /** How many streams and waiting long polls a key may have at the same time. */
     streamsPerKey: z.int(STREAMS_RULE).min(1, STREAMS_RULE).max(MAX_SLOTS_PER_KEY, STREAMS_RULE).default(100),
+    /** Web pages of these origins may call the HTTP API from a browser; none unless told. */
+    corsOrigins,
     /** An external DynamoDB (or a server that speaks its protocol) instead of the embedded one. */
     dynamodbEndpoint: httpUrl.optional(),
     regions: z

@@ -7,8 +7,6 @@ import type { Credentials } from './tracking/connect.ts';
 export function secretNames(stage: string, region: string) {
   const cell = `jobwire/${stage}/${region}`;
   return {
-    /** The key of the HTTP API: plain text. */
-    apiKey: `${cell}/api-key`,
     /** What the credentials of accounts begin with; an account's `secretRef` names one of them. */
     accounts: `${cell}/accounts/`,
     /** What the signing secrets of endpoints begin with. */
@@ -75,8 +73,6 @@ export interface SecretReader {
   readSecret(secretRef: string): Promise<Credentials>;
   /** Forgets what is remembered of the secret behind a reference: it is read anew when it is asked for next. */
   forget(secretRef: string): void;
-  /** A secret that is plain text. */
-  readText(secretId: string): Promise<string>;
 }
 
 interface Options {
@@ -110,10 +106,6 @@ export function createSecretReader(client: SecretsManagerClient, options: Option
 
     forget(secretRef) {
       read.forget(partsOf(secretRef).secretId);
-    },
-
-    async readText(secretId) {
-      return (await read(secretId)).text;
     },
   };
 }
@@ -153,30 +145,6 @@ export function remembering<T>(
     return entry.value;
   };
   return Object.assign(reading, { forget: (name: string) => void held.delete(name) });
-}
-
-/**
- * A value that is read now, and again when somebody asks for it after `maxAgeMs`. While it can't be read anew the former one
- * holds on for as long again, and `onFault` is told. Throws what reading throws, the first time only.
- */
-export async function keptFresh<T>(
-  read: () => Promise<T>,
-  options: Options & { readonly onFault: (cause: unknown) => void },
-): Promise<() => Promise<T>> {
-  const { now, maxAgeMs, onFault } = options;
-  let readAt = now();
-  let value = read();
-  await value;
-  return () => {
-    if (now() < readAt + maxAgeMs) return value;
-    readAt = now();
-    const former = value;
-    value = read().catch((cause: unknown) => {
-      onFault(cause);
-      return former;
-    });
-    return value;
-  };
 }
 
 async function request(client: SecretsManagerClient, secretId: string): Promise<SecretValue> {

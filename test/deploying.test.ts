@@ -67,8 +67,6 @@ test('secrets have the names under which functions look for them', () => {
   const names = secretNames('dev', 'us');
   expect(guide).toContain('--name "jobwire/$STAGE/$CELL/accounts/acme"');
   expect(names.accounts).toBe('jobwire/dev/us/accounts/');
-  expect(guide).toContain('--secret-id "jobwire/$STAGE/$CELL/api-key"');
-  expect(names.apiKey).toBe('jobwire/dev/us/api-key');
   const refs = matches(/`(jobwire\/dev\/us\/accounts\/[^`]+)`/g);
   expect(refs.length).toBeGreaterThan(1);
   for (const ref of refs) expect(refuseAccountSecret('dev', 'us', ref), ref).toBeUndefined();

@@ -319,6 +319,7 @@ describe('cursor engine', () => {
     };
     for (const one of [ref, other]) await wakeSinks(table, one, 1, rig.state.now);
     expect(written).toEqual([keys.wake(ref).pk, keys.wake(other).pk]);
+    await rig.log.append(ref, [moved(1, 'b')]);
     await wakeSinks(table, ref, 2, rig.state.now);
     expect(written[2]).toBe(keys.cursor(REGION, 'erp', 'acme').pk);
   });

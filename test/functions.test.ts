@@ -184,7 +184,7 @@ test('however a pause and a resume fall together, the account is polled on, or i
     const account = await findAccount(memory, ['us'], 'acme');
     const due = await duePolls(memory, 'us', { now: START, limit: 10 });
     expect([at, account?.paused, due.length]).toEqual([at, account?.paused, account?.paused ? 0 : 1]);
-    expect(calls).toBeGreaterThan(2);
+    expect(calls).toBeGreaterThan(0);
   }
 });
 
@@ -394,6 +394,7 @@ test('an account that can’t be woken is told by its sequence numbers; the othe
   const cell = await createCell();
   await cell.addAccounts('a', 'b');
   await cell.tick();
+  await cell.grow('a');
   cell.failWrites((key) => key.sk === 'b');
   expect(await cell.wakeBy(['a', 1], ['b', 1], ['b', 2])).toEqual({
     batchItemFailures: [{ itemIdentifier: 'b-1' }, { itemIdentifier: 'b-2' }],
@@ -789,27 +790,38 @@ test('a secret that could not be read is asked for again the next time', async (
   let fails = true;
   const client = fake<SecretsManagerClient>(async () => {
     if (fails) throw Object.assign(new Error('no'), { name: 'AccessDeniedException' });
-    return { SecretString: 'the-key-of-this-test', VersionId: 'v1' };
+    return { SecretString: '{"clientId":"c","clientSecret":"s"}', VersionId: 'v1' };
   });
   const secrets = createSecretReader(client, { now: () => 0, maxAgeMs: 1000 });
-  await expect(secrets.readText('api-key')).rejects.toThrow(
-    'The secret api-key could not be read (AccessDeniedException).',
+  await expect(secrets.readSecret('acme')).rejects.toThrow(
+    'The secret acme could not be read (AccessDeniedException).',
   );
   fails = false;
-  expect(await secrets.readText('api-key')).toBe('the-key-of-this-test');
+  expect(await secrets.readSecret('acme')).toEqual({ clientId: 'c', clientSecret: 's', version: 'v1' });
 });
 
 // Support
 
-type Reports = { [K in 'operate' | 'tick' | 'drain' | 'attempt']: Parameters<Telemetry[K]>[0][] } & {
+type Reports = {
+  [K in 'operate' | 'request' | 'tick' | 'drain' | 'attempt']: Parameters<Telemetry[K]>[0][];
+} & {
   poll: (PollReport & { lagMs: number })[];
   fault: { message: string; cause: unknown; ids: object | undefined }[];
 };
 
 function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
-  const reports: Reports = { operate: [], tick: [], poll: [], drain: [], attempt: [], fault: [] };
+  const reports: Reports = {
+    operate: [],
+    request: [],
+    tick: [],
+    poll: [],
+    drain: [],
+    attempt: [],
+    fault: [],
+  };
   const telemetry: Telemetry = {
     operate: (report) => reports.operate.push(report),
+    request: (report) => reports.request.push(report),
     tick: (report) => reports.tick.push(report),
     poll: (report, late) => reports.poll.push({ ...report, ...late }),
     drain: (report) => reports.drain.push(report),

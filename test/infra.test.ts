@@ -11,12 +11,12 @@ import type { SQSRecord } from 'aws-lambda';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type * as z from 'zod';
-import { startSecrets } from '../bench/lambda.ts';
 import cdkJson from '../cdk.json' with { type: 'json' };
 import {
   ApiEnv,
   DrainSinkEnv,
   LiveEnv,
+  ManageEnv,
   OperateEnv,
   PollAccountEnv,
   readEnv,
@@ -31,6 +31,10 @@ import { CellStack } from '../infra/cell-stack.ts';
 import { createApp } from '../infra/create-app.ts';
 import { type StageSettings, stages } from '../infra/settings.ts';
 import { createApi } from '../shared/api/app.ts';
+import { createIdempotency, DEADLINE_MS } from '../shared/api/idempotency.ts';
+import { createKey, createKeyring, OPERATOR } from '../shared/api/keys.ts';
+import { PROBLEM_TYPE, type ProblemKind, problems } from '../shared/api/problems.ts';
+import { routes } from '../shared/api/routes/all.ts';
 import { createSlots, SLOT_GRACE_MS } from '../shared/api/slots.ts';
 import { createEventLog, type EventLog } from '../shared/log/log.ts';
 import { createDeliveryLog, healthOf } from '../shared/sinks/delivery-log.ts';
@@ -39,6 +43,8 @@ import { enabled, healthAttributes } from '../shared/sinks/health.ts';
 import { type DeliveryOutcome, wakeSinks as wakeSinksOf } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import {
+  API_KEY_PK,
+  API_KEY_USE_PK,
   accountPk,
   cellLog,
   deliveryPk,
@@ -52,6 +58,7 @@ import { type Item, keyOf, type Table, type Value, type Write } from '../shared/
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { readUpstream } from '../shared/tracking/breaker.ts';
 import { tableTokenCache } from '../shared/tracking/connect.ts';
+import { pageAccounts } from '../shared/tracking/managed-accounts.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { apiParts } from './support/api.ts';
 import { synthesize } from './support/cells.ts';
@@ -82,8 +89,9 @@ const FUNCTIONS = {
   pollAccount: { id: /^PollingPollAccount[0-9A-F]{8}$/, env: PollAccountEnv, limitBytes: 1_000_000 },
   wakeSinks: { id: /^DeliveryWakeSinks[0-9A-F]{8}$/, env: WakeSinksEnv, limitBytes: 1_000_000 },
   drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv, limitBytes: 1_000_000 },
-  api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 2_000_000 },
-  live: { id: /^ApiLive[0-9A-F]{8}$/, env: LiveEnv, limitBytes: 2_000_000 },
+  api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 1_000_000 },
+  manage: { id: /^ApiManage[0-9A-F]{8}$/, env: ManageEnv, limitBytes: 1_000_000 },
+  live: { id: /^ApiLive[0-9A-F]{8}$/, env: LiveEnv, limitBytes: 1_000_000 },
   operate: { id: /^OperateFunction[0-9A-F]{8}$/, env: OperateEnv, limitBytes: 1_000_000 },
 } as const;
 type FunctionName = keyof typeof FUNCTIONS;
@@ -350,22 +358,25 @@ describe('schedule', () => {
 });
 
 describe('HTTP API', () => {
-  const WAITING = ['/v1/accounts/:id/events', '/v1/regions/:id/events'];
+  /** All that API Gateway passes on. */
+  const METHODS = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'];
+  const reads = (method: string) => ['GET', 'HEAD', 'OPTIONS'].includes(method);
+  const waiting = routes.filter(({ spec }) => spec.waits);
 
-  test('a GET of each route of the app gets to the function that can answer it, however API Gateway looks for it', () => {
-    const app = createApi({
-      ...{ table: createMemoryTable(), log: {} as EventLog, regions: [], now: Date.now },
-      ...apiParts(createMemoryTable(), 'the-key-of-this-test'),
-    });
-    const paths = new Set(app.routes.map(({ path }) => path).filter((path) => !path.includes('*')));
-    expect(paths.size).toBeGreaterThan(8);
-    const waiting = [...paths].filter((path) => path.endsWith('/stream') || WAITING.includes(path));
-    expect(waiting).toHaveLength(5);
-    for (const path of paths) {
-      const asked = path.replace(/:\w+/g, 'x');
-      expect([path, route('GET', asked)], path).toEqual([path, waiting.includes(path) ? 'live' : 'api']);
-      // A HEAD asks for nothing that waits, and what is not allowed is answered at once.
-      for (const method of ['HEAD', 'POST']) expect(route(method, asked), path).toBe('api');
+  test('each route of the table gets to the function that serves it, and each other method to one that can say no', () => {
+    expect(routes.length).toBeGreaterThan(15);
+    expect(new Set(routes.map(({ surface }) => surface))).toEqual(new Set(['read', 'manage', 'live']));
+    const served = { read: 'api', manage: 'manage', live: 'live' } as const;
+    for (const stackName of templates.keys()) {
+      for (const { spec, surface } of routes) {
+        const asked = spec.path.replace(/\{\w+\}/g, 'x');
+        expect(route(spec.method.toUpperCase(), asked, stackName), spec.id).toBe(served[surface]);
+        for (const method of METHODS) {
+          const waits = method === 'GET' && waiting.some((one) => one.spec.path === spec.path);
+          const expected = waits ? 'live' : reads(method) ? 'api' : 'manage';
+          expect(route(method, asked, stackName), `${method} ${spec.path}`).toBe(expected);
+        }
+      }
     }
   });
 
@@ -375,8 +386,8 @@ describe('HTTP API', () => {
     '/v1/accounts',
     '/v1/accounts/x',
     '/v1/accounts/x/y/z',
-    '/v1/events',
     '/v1/events/x',
+    '/v1/events/x/y',
     '/v1/events/stream/x',
     '/v1/accounts/x/events/x',
     '/v1/accounts/x/events/stream/x/y',
@@ -384,7 +395,108 @@ describe('HTTP API', () => {
     '/v1/regions/x/y',
     '/x/y',
   ])('what is not there is said by the app, not by API Gateway: %s', (path) => {
-    expect(route('GET', path)).toBe('api');
+    for (const method of METHODS) expect(route(method, path), method).toBe(reads(method) ? 'api' : 'manage');
+  });
+
+  test('a function that only reads gets no request that changes something, and has no right to: but for when a key was used', () => {
+    const writes = grantsOf('api').filter(({ action }) => !/^(Get|BatchGet|Query)/.test(action));
+    expect(writes).toEqual([{ action: 'PutItem', pattern: API_KEY_USE_PK }]);
+    const slots = grantsOf('live').filter(({ action }) => !/^(Get|BatchGet|Query)/.test(action));
+    expect(slots.map(({ action, pattern }) => [action, pattern]).sort()).toEqual([
+      ['DeleteItem', 'STREAMS#us#*'],
+      ['PutItem', API_KEY_USE_PK],
+      ['PutItem', 'STREAMS#us#*'],
+    ]);
+    for (const name of ['api', 'live'] as const) {
+      const others = statementsOf(name).flatMap(({ Action }) => Action);
+      expect(others.filter((action) => !/^(dynamodb|logs):/.test(action))).toEqual([]);
+    }
+    // Keys are written by those who make them, and nobody else.
+    const makers = FUNCTION_NAMES.filter((name) =>
+      grantsOf(name).some(({ action, pattern }) => action === 'PutItem' && pattern === API_KEY_PK),
+    );
+    expect(makers).toEqual(['manage', 'operate']);
+  });
+
+  test('what changes something is answered within what API Gateway waits, and before it may be begun again', () => {
+    const [id, { Properties: manage }] = one('AWS::Lambda::Function', FUNCTIONS.manage.id);
+    expect(Number(manage.Timeout)).toBeLessThanOrEqual(29);
+    expect(Number(manage.Timeout) * 1000).toBeLessThan(DEADLINE_MS);
+    const methods = all('AWS::ApiGateway::Method').map(([, { Properties }]) => Properties);
+    const managed = methods.filter(({ Integration }) => JSON.stringify(Integration).includes(`"${id}"`));
+    expect(managed.length).toBeGreaterThan(10);
+    expect(new Set(managed.map(({ HttpMethod }) => HttpMethod))).toEqual(new Set(['ANY']));
+  });
+
+  test('what API Gateway says by itself is a problem as the app would say it, with the headers of the app', async () => {
+    const answers = all('AWS::ApiGateway::GatewayResponse').map(([, { Properties }]) => Properties);
+    const statuses = Object.fromEntries(
+      answers.map(({ ResponseType, StatusCode }) => [ResponseType, StatusCode]),
+    );
+    expect(statuses).toMatchObject({
+      THROTTLED: '429',
+      REQUEST_TOO_LARGE: '413',
+      MISSING_AUTHENTICATION_TOKEN: '404',
+      WAF_FILTERED: '403',
+      DEFAULT_4XX: '403',
+      DEFAULT_5XX: '500',
+    });
+    const app = createApi({
+      ...{ table: createMemoryTable(), log: {} as EventLog, regions: [], now: Date.now },
+      ...apiParts(createMemoryTable(), 'the-key-of-this-test'),
+    });
+    const own = await app.request('/nowhere');
+    for (const { ResponseType, StatusCode, ResponseTemplates, ResponseParameters } of answers) {
+      const [[contentType, template] = ['', '']] = Object.entries(
+        ResponseTemplates as Record<string, string>,
+      );
+      expect(contentType).toBe(own.headers.get('content-type'));
+      const body = JSON.parse(template) as Record<string, unknown>;
+      expect(Object.keys(body).sort(), String(ResponseType)).toEqual(
+        Object.keys((await own.clone().json()) as object).sort(),
+      );
+      const kind = String(body.type).slice(PROBLEM_TYPE.length) as ProblemKind;
+      expect([body.title, body.status]).toEqual([problems[kind].title, problems[kind].status]);
+      expect(StatusCode).toBe(String(body.status));
+      expect(body.requestId).toBe('$context.requestId');
+      const headers = ResponseParameters as Record<string, string>;
+      expect(headers['gatewayresponse.header.x-request-id']).toBe('context.requestId');
+      for (const name of [
+        'cache-control',
+        'cross-origin-resource-policy',
+        'referrer-policy',
+        'strict-transport-security',
+        'x-content-type-options',
+        'x-frame-options',
+      ]) {
+        expect(headers[`gatewayresponse.header.${name}`], name).toBe(`'${own.headers.get(name)}'`);
+      }
+      expect(headers).toHaveProperty(['gatewayresponse.header.content-security-policy']);
+      expect(headers).not.toHaveProperty(['gatewayresponse.header.access-control-allow-origin']);
+      // A text in quotes can't hold any.
+      for (const value of Object.values(headers)) expect(value).toMatch(/^(context\.requestId|'[^']+')$/);
+      const isForLater = body.status === 429 || body.status === 500;
+      expect('gatewayresponse.header.retry-after' in headers).toBe(isForLater);
+    }
+  });
+
+  test('pages of other origins may call it where a stage says so: every function knows them, and what API Gateway says is readable', () => {
+    for (const name of ['api', 'manage', 'live'] as const) {
+      expect(environmentOf(name)).not.toHaveProperty('JOBWIRE_CORS_ORIGINS');
+    }
+    const corsOrigins = ['https://tools.example.com', 'http://localhost:5173'];
+    const { template } = synthesize('prod', { stage: { api: { ...prodApi(), corsOrigins } } });
+    const told = Object.values(template.findResources('AWS::Lambda::Function')).flatMap(
+      ({ Properties }) => Properties.Environment.Variables.JOBWIRE_CORS_ORIGINS ?? [],
+    );
+    expect(told).toEqual(Array(3).fill(corsOrigins.join(',')));
+    expect(ApiEnv.shape.JOBWIRE_CORS_ORIGINS.parse(told[0])).toEqual(corsOrigins);
+    for (const { Properties } of Object.values(template.findResources('AWS::ApiGateway::GatewayResponse'))) {
+      expect(Properties.ResponseParameters).toMatchObject({
+        'gatewayresponse.header.access-control-allow-origin': "'*'",
+        'gatewayresponse.header.cross-origin-resource-policy': "'cross-origin'",
+      });
+    }
   });
 
   test('what waits is streamed, for as long as a stream lasts and no shorter than its slot is held', () => {
@@ -392,7 +504,7 @@ describe('HTTP API', () => {
       const [liveId, { Properties: live }] = one('AWS::Lambda::Function', FUNCTIONS.live.id, stackName);
       const methods = all('AWS::ApiGateway::Method', stackName).map(([, { Properties }]) => Properties);
       const streamed = methods.filter(({ Integration }) => JSON.stringify(Integration).includes(liveId));
-      expect(streamed).toHaveLength(5);
+      expect(streamed).toHaveLength(waiting.length);
       for (const { HttpMethod, Integration } of streamed) {
         expect(HttpMethod).toBe('GET');
         expect(Integration).toMatchObject({
@@ -415,7 +527,7 @@ describe('HTTP API', () => {
     const prod = stages.find(({ stage }) => stage === 'prod');
     expect(reserve('live', 'jobwire-prod-us')).toBe(prod?.api.liveConcurrency);
     expect(reserve('live', 'jobwire-dev-us')).toBeUndefined();
-    expect(reserve('api', 'jobwire-prod-us')).toBeUndefined();
+    for (const name of ['api', 'manage'] as const) expect(reserve(name, 'jobwire-prod-us')).toBeUndefined();
   });
 
   test('streams are opened at a tenth of the rate, and the burst is everybody’s', () => {
@@ -424,11 +536,11 @@ describe('HTTP API', () => {
       `${HttpMethod} ${String(ResourcePath).replaceAll('~1', '/').replace('//', '/')}`,
       [rest.ThrottlingRateLimit, rest.ThrottlingBurstLimit],
     ]);
+    const streams = waiting.filter(({ spec }) => spec.path.endsWith('/stream'));
+    expect(streams.length).toBeGreaterThan(2);
     expect(Object.fromEntries(settings)).toEqual({
       '* /*': [100, 200],
-      'GET /v1/events/stream': [10, 200],
-      'GET /v1/accounts/{id}/events/stream': [10, 200],
-      'GET /v1/regions/{id}/events/stream': [10, 200],
+      ...Object.fromEntries(streams.map(({ spec }) => [`GET ${spec.path}`, [10, 200]])),
     });
   });
 
@@ -466,13 +578,17 @@ describe('HTTP API', () => {
 describe('permissions', () => {
   const token = keys.token({ region: 'us', account: 'acme' }).pk;
 
-  test('only polling can reach tokens', () => {
-    const reaching = FUNCTION_NAMES.filter((name) =>
-      tableStatements(name).some((statement) =>
-        leadingKeys(statement).some((pattern) => like(pattern, token)),
-      ),
-    );
-    expect(reaching).toEqual(['pollAccount']);
+  test('only polling can reach tokens, but that who deletes accounts deletes theirs', () => {
+    const reaching = FUNCTION_NAMES.map((name) => [
+      name,
+      tableStatements(name)
+        .filter((statement) => leadingKeys(statement).some((pattern) => like(pattern, token)))
+        .flatMap(({ Action }) => Action),
+    ]);
+    expect(reaching.filter(([, actions]) => actions?.length)).toEqual([
+      ['pollAccount', expect.arrayContaining(['dynamodb:GetItem', 'dynamodb:PutItem'])],
+      ['operate', ['dynamodb:DeleteItem']],
+    ]);
   });
 
   test('every statement about a table itself names partitions, and does not hold for a call without any', () => {
@@ -625,7 +741,10 @@ describe('permissions', () => {
     const apiStart = performance.now();
     // Streams end by the clock, so it has to run.
     const ticking = () => now() + performance.now() - apiStart;
-    const shared = { regions: ['us'], ...apiParts(memory, 'the-key-of-this-test'), now: ticking };
+    const made = await createKey({ table: memory, now: ticking }, { role: 'admin' }, OPERATOR);
+    if (made.kind !== 'created') throw new Error(made.reason);
+    const shared = { regions: ['us'], now: ticking };
+    const keyring = (table: Table) => createKeyring({ table, now: ticking });
     const live = guarded('live', memory);
     let agedMs = 0;
     const liveLog = createEventLog(live, {
@@ -639,20 +758,26 @@ describe('permissions', () => {
       random: () => 0,
     });
     const apis = {
-      api: createApi({ ...parts('api'), ...shared }),
+      api: createApi({
+        ...{ ...parts('api'), ...shared, keyring: keyring(guarded('api', memory)) },
+        deliveries: createDeliveryLog(createMemoryTable(historySchema), { newId: randomUUID }),
+      }),
       live: createApi({
-        ...{ table: live, log: liveLog, ...shared, slots },
+        ...{ table: live, log: liveLog, ...shared, slots, keyring: keyring(live) },
         pace: { streamMs: 1, waitMs: 1 },
       }),
     };
-    await slots.take('bootstrap', 60_000);
+    await slots.take(made.key.id, 60_000);
     const last = `accounts/acme/jobs/${first}`;
     const asked: [keyof typeof apis, string][] = [
+      ['api', 'key'],
+      ['api', 'keys'],
+      ['api', `keys/${made.key.id}`],
       ['api', 'accounts/acme/status'],
       ['live', 'accounts/acme/events?after=0&types=job.*'],
       ['live', `accounts/acme/events?wait=1&after=${(await rig.log.head(ref))?.sequence}`],
       ['live', 'accounts/acme/events/stream?after=0'],
-      ['live', 'events/stream'],
+      ['live', 'events/stream?after=0'],
       ['live', 'regions/us/events'],
       ['live', 'regions/us/events/stream?after=0'],
       ['api', 'accounts/acme/jobs'],
@@ -663,7 +788,7 @@ describe('permissions', () => {
       ['live', 'accounts/acme/events'],
     ];
     for (const [name, path] of asked) {
-      const headers = { authorization: 'Bearer the-key-of-this-test' };
+      const headers = { authorization: `Bearer ${made.secret}` };
       const answer = await apis[name].request(`/v1/${path}`, { headers });
       expect([path, answer.status]).toEqual([path, 200]);
       await answer.text();
@@ -772,7 +897,9 @@ describe('permissions', () => {
       await done({ do: 'accounts.confirm', account });
     }
     await done({ do: 'accounts.add', account: 'acme', secretRef: SECRET });
-    for (const verb of ['pause', 'resume', 'status']) await done({ do: `accounts.${verb}`, account: 'acme' });
+    for (const verb of ['pause', 'resume', 'status', 'test']) {
+      await done({ do: `accounts.${verb}`, account: 'acme' });
+    }
     await done({ do: 'accounts.list' });
 
     const start = { at: new Date(clock.now).toISOString() };
@@ -791,9 +918,75 @@ describe('permissions', () => {
       restoredAt: clock.now + 1000,
     });
     expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 17, unchanged: 0 } });
+
+    await done({ do: 'endpoints.add', endpoint: { id: 'erp', url: 'https://erp.example.com/' } });
+    await pageAccounts(restored.accounts, { status: true });
+    for (let n = 0; n < 16; n += 1) {
+      const ref = { region: 'us', account: n === 0 ? 'acme' : `acme-${n}` };
+      for (const key of [
+        keys.snapshot(ref, 1),
+        keys.group(ref, 'g'),
+        keys.parked('us', 'erp', ref.account, '1', 1),
+      ]) {
+        await memory.write({ put: { ...key } });
+      }
+      await memory.write({ put: { ...keys.dead('us', 'erp', ref.account, 1) } });
+      await done({ do: 'accounts.delete', account: ref.account });
+    }
+    const later = await createOperator({ table, now: () => clock.now + 3_600_000 });
+    expect(await later.tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET })).toMatchObject({
+      account: { id: 'acme' },
+    });
     expect([table.unused(), history.unused()]).toEqual([[], []]);
-    const writes = [{ delete: keys.snapshot({ region: 'us', account: 'acme' }, 1) }];
+    const writes = [{ put: { ...keys.snapshot({ region: 'us', account: 'acme' }, 1), job: 1 } }];
     await expect(log.append({ region: 'us', account: 'acme' }, [], writes)).rejects.toThrow(/may not/);
+  });
+
+  test('what changes something may make keys, revoke them, and do a request once', async () => {
+    const memory = createMemoryTable();
+    const table = guarded('manage', memory);
+    const log = createEventLog(table, {
+      now: Date.now,
+      newId: randomUUID,
+      schemaBaseUrl: 'https://us.example',
+    });
+    const first = await createKey({ table: memory, now: Date.now }, { role: 'admin' }, OPERATOR);
+    if (first.kind !== 'created') throw new Error(first.reason);
+    const keyring = createKeyring({ table, now: Date.now });
+    const app = createApi({
+      ...{ table, log, regions: ['us'], now: Date.now, keyring },
+      manage: {
+        ...apiParts(memory, 'the-key-of-this-test').manage,
+        idempotency: createIdempotency({ table, now: Date.now }),
+      },
+    });
+    const ask = (method: string, path: string, body?: object) =>
+      app.request(`/v1/${path}`, {
+        method,
+        headers: {
+          authorization: `Bearer ${first.secret}`,
+          'content-type': 'application/json',
+          'idempotency-key': 'once',
+        },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      });
+    const made = await ask('POST', 'keys', { role: 'read' });
+    expect(made.status).toBe(201);
+    const again = await ask('POST', 'keys', { role: 'read' });
+    const answers = [made, again].map((answer) => answer.json() as Promise<{ key: { id: string } }>);
+    const [{ key }, repeated] = (await Promise.all(answers)) as [{ key: { id: string } }, object];
+    expect(repeated).toMatchObject({ key });
+    expect((await ask('DELETE', `keys/${key.id}`)).status).toBe(204);
+    await keyring.settled();
+    // Nothing is read for others, and what can only be read is said to be.
+    const refused = await ask('POST', 'key');
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    const keysOf = (grants: Grant[]) =>
+      grants.filter(({ pattern }) => /^(APIKEYS|KEYUSE|IDEMPOTENCY)/.test(pattern ?? ''));
+    expect(keysOf(table.unused())).toEqual([
+      // For operators, who list them.
+      { action: 'BatchGetItem', pattern: API_KEY_USE_PK },
+    ]);
   });
 
   test('deliveries and pings write the history and nothing else does; the API looks back at it, in every way there is', async () => {
@@ -806,6 +999,7 @@ describe('permissions', () => {
       wakeSinks: [],
       drainSink: ['dynamodb:BatchWriteItem'],
       api: ['dynamodb:BatchGetItem', 'dynamodb:Query'],
+      manage: ['dynamodb:BatchWriteItem'],
       live: [],
       operate: ['dynamodb:BatchWriteItem'],
     });
@@ -834,7 +1028,7 @@ describe('permissions', () => {
     expect(await healthOf(log, 'us', 'erp', 1)).toMatchObject({ attempts: 1 });
   });
 
-  test('credentials of accounts are for polling, signing secrets for delivering and for operators', () => {
+  test('credentials of accounts are for polling and for operators, signing secrets for delivering and for operators', () => {
     const readers = (kind: string) =>
       FUNCTION_NAMES.filter((name) =>
         statementsOf(name).some(
@@ -844,8 +1038,8 @@ describe('permissions', () => {
         ),
       );
     expect([readers('/accounts/'), readers('/endpoints/')]).toEqual([
-      ['pollAccount'],
-      ['drainSink', 'operate'],
+      ['pollAccount', 'manage', 'operate'],
+      ['drainSink', 'manage', 'operate'],
     ]);
   });
 });
@@ -878,7 +1072,7 @@ describe('functions', () => {
   test.each(FUNCTION_NAMES)('%s: its bundle is small and comes up by itself', async (name) => {
     const bundle = join(outdir, assetOf(name), 'index.mjs');
     expect(statSync(bundle).size).toBeLessThan(FUNCTIONS[name].limitBytes);
-    using secrets = await startSecrets(() => 'the-key-of-this-test');
+    const answers = ['api', 'manage', 'live'].includes(name);
     const script = `
       import { PassThrough } from 'node:stream';
       let head;
@@ -887,21 +1081,24 @@ describe('functions', () => {
         HttpResponseStream: { from: (stream, metadata) => (head = metadata, stream) },
       };
       const { handler } = await import(${JSON.stringify(bundle)});
-      const event = { httpMethod: 'GET', path: '/healthz', body: null, multiValueHeaders: {}, requestContext: {} };
+      const event = { httpMethod: 'GET', path: '/v1/key', body: null, multiValueHeaders: {}, requestContext: {} };
       const context = { getRemainingTimeInMillis: () => 5000 };
       console.log(typeof handler);
-      if (process.env.JOBWIRE_API_KEY_SECRET) console.log((await handler(event, context) ?? head).statusCode);`;
+      if (${answers}) console.log((await handler(event, context) ?? head).statusCode);`;
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
       env: {
         ...environmentOf(name),
         AWS_REGION: 'us-east-1',
         AWS_ACCESS_KEY_ID: 'test',
         AWS_SECRET_ACCESS_KEY: 'test',
-        AWS_ENDPOINT_URL: secrets.url,
       },
     });
-    const answers = name === 'api' || name === 'live';
-    expect(stdout.trim().split('\n')).toEqual(answers ? ['function', '200'] : ['function']);
+    // It asks for a key, without having to ask the table.
+    const said = stdout
+      .trim()
+      .split('\n')
+      .filter((line) => !line.startsWith('{'));
+    expect(said).toEqual(answers ? ['function', '401'] : ['function']);
   });
 });
 
@@ -936,9 +1133,14 @@ function prodApi(): StageSettings['api'] {
  * The function that the REST API sends a request to, if at each resource only the best child counts: a literal before a
  * variable, a variable before the rest of the path. Whatever API Gateway tries besides, it finds no less.
  */
-function route(method: string, path: string): 'api' | 'live' | undefined {
-  const resources = all('AWS::ApiGateway::Resource').map(([id, { Properties }]) => ({ id, ...Properties }));
-  let at = JSON.stringify({ 'Fn::GetAtt': [one('AWS::ApiGateway::RestApi')[0], 'RootResourceId'] });
+function route(method: string, path: string, stackName?: string): 'api' | 'manage' | 'live' | undefined {
+  const resources = all('AWS::ApiGateway::Resource', stackName).map(([id, { Properties }]) => ({
+    id,
+    ...Properties,
+  }));
+  let at = JSON.stringify({
+    'Fn::GetAtt': [one('AWS::ApiGateway::RestApi', undefined, stackName)[0], 'RootResourceId'],
+  });
   const parts = path.split('/').filter((part) => part !== '');
   for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
     const children = resources.filter(({ ParentId }: Properties) => JSON.stringify(ParentId) === at);
@@ -949,15 +1151,15 @@ function route(method: string, path: string): 'api' | 'live' | undefined {
     if (found === child('{proxy+}')) parts.length = 0;
     at = JSON.stringify({ Ref: found.id });
   }
-  const methods = all('AWS::ApiGateway::Method').map(([, { Properties }]) => Properties);
+  const methods = all('AWS::ApiGateway::Method', stackName).map(([, { Properties }]) => Properties);
   const here = methods.filter(({ ResourceId }) => JSON.stringify(ResourceId) === at);
   const found =
     here.find(({ HttpMethod }) => HttpMethod === method) ??
     here.find(({ HttpMethod }) => HttpMethod === 'ANY');
-  const names = ['api', 'live'] as const;
+  const names = ['api', 'manage', 'live'] as const;
   return names.find((name) =>
     JSON.stringify(found?.Integration ?? {}).includes(
-      `"${one('AWS::Lambda::Function', FUNCTIONS[name].id)[0]}"`,
+      `"${one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[0]}"`,
     ),
   );
 }

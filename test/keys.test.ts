@@ -123,9 +123,12 @@ eachTable('API keys', (makeTable) => {
     await keyring.verify(secret);
     expect(await lastUsed()).toBe(iso(START));
     clock.now += 5 * MINUTE - 1;
+    const write = vi.spyOn(table, 'write');
     await keyring.verify(secret);
+    expect(write, 'in the same process not even tried').not.toHaveBeenCalled();
     await other.verify(secret);
     expect(await lastUsed()).toBe(iso(START));
+    write.mockRestore();
     clock.now += 1;
     await keyring.verify(secret);
     expect(await lastUsed()).toBe(iso(START + 5 * MINUTE));

@@ -2,6 +2,7 @@
 import { CreateSecretCommand, type SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { expect, test } from 'vitest';
 import { commands } from '../functions/handlers/operate.ts';
+import { createKeyring } from '../shared/api/keys.ts';
 import { createAwsSigningSecrets } from '../shared/sinks/signing-secrets.ts';
 import { CELL_LOG, cellLog, cursorPk, keys, POLL_SHARDS, pollDuePk } from '../shared/table/schema.ts';
 import { createOperator, SECRET } from './support/operator.ts';
@@ -25,7 +26,17 @@ async function dueAt({ table }: Operator, instant: string): Promise<string[]> {
 test('a cell without anything is told of its first account: it is due at once, with logs of a new epoch', async () => {
   const operator = await createOperator();
   expect(await operator.tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET })).toEqual({
-    account: { ...ACME, secretRef: SECRET, pollIntervalSeconds: 120, paused: false },
+    account: {
+      ...{
+        id: 'acme',
+        region: 'us',
+        managed: true,
+        secretRef: SECRET,
+        pollIntervalSeconds: 120,
+        paused: false,
+      },
+      ...{ createdAt: '2026-03-02T08:00:00.000Z', changedAt: '2026-03-02T08:00:00.000Z', revision: 1 },
+    },
   });
   expect(await dueAt(operator, '2026-03-02T08:00:01')).toEqual(['acme']);
   const [head, cell] = [await operator.log.head(ACME), await operator.log.head(cellLog('us'))];
@@ -42,7 +53,9 @@ test('adding an account again changes nothing, with other settings it is refused
   const added = await addAcme(operator);
   const head = await operator.log.head(ACME);
   await operator.tell({ do: 'accounts.pause', account: 'acme' });
-  expect(await addAcme(operator)).toEqual({ account: { ...(added.account as object), paused: true } });
+  expect(await addAcme(operator)).toEqual({
+    account: { ...(added.account as object), paused: true, revision: 2 },
+  });
   expect(await operator.log.head(ACME)).toEqual(head);
   expect(await operator.tell({ do: 'accounts.add', account: 'acme', secretRef: `${SECRET}-2` })).toEqual({
     error: {
@@ -57,7 +70,7 @@ test('an account is changed, paused and resumed; its log stays, and while it is 
   const operator = await createOperator();
   await addAcme(operator);
   const head = await operator.log.head(ACME);
-  const changed = { ...ACME, secretRef: `${SECRET}#a`, pollIntervalSeconds: 300, paused: false };
+  const changed = { id: 'acme', secretRef: `${SECRET}#a`, pollIntervalSeconds: 300, paused: false };
   expect(
     await operator.tell({
       do: 'accounts.change',
@@ -65,8 +78,8 @@ test('an account is changed, paused and resumed; its log stays, and while it is 
       secretRef: `${SECRET}#a`,
       pollIntervalSeconds: 300,
     }),
-  ).toEqual({ account: changed });
-  expect(await operator.tell({ do: 'accounts.pause', account: 'acme' })).toEqual({
+  ).toMatchObject({ account: changed });
+  expect(await operator.tell({ do: 'accounts.pause', account: 'acme' })).toMatchObject({
     account: { ...changed, paused: true },
   });
   expect(await dueAt(operator, '2099')).toEqual([]);
@@ -76,7 +89,7 @@ test('an account is changed, paused and resumed; its log stays, and while it is 
   });
   await operator.tell({ do: 'accounts.resume', account: 'acme' });
   expect(await dueAt(operator, '2099')).toEqual(['acme']);
-  expect(await operator.tell({ do: 'accounts.list' })).toEqual({ accounts: [changed] });
+  expect(await operator.tell({ do: 'accounts.list' })).toMatchObject({ accounts: [changed] });
   expect(await operator.log.head(ACME)).toEqual(head);
 });
 
@@ -189,6 +202,12 @@ const REFUSED: readonly (readonly [string, unknown, string])[] = [
     { do: 'endpoints.add', endpoint: { url: URL, ratePerSecond: 0 } },
     'ratePerSecond must be a number from 0.1 to 1000.',
   ],
+  ['a role that there is not', { do: 'keys.create', role: 'root' }, 'role must be read, operate or admin.'],
+  [
+    'a key that has expired',
+    { do: 'keys.create', expiresAt: '2020-01-01T00:00:00Z' },
+    'expiresAt must be in the future.',
+  ],
 ];
 
 test.each(REFUSED)('%s is answered in one sentence that names the field', async (_, command, message) => {
@@ -197,16 +216,52 @@ test.each(REFUSED)('%s is answered in one sentence that names the field', async 
   expect(reports).toMatchObject([{ outcome: 'refused' }]);
 });
 
-test.each(['accounts.change', 'accounts.status', 'accounts.pause', 'accounts.resume', 'accounts.confirm'])(
-  '%s of an account that is not there says so',
-  async (command) => {
-    const { tell, reports } = await createOperator();
-    expect(await tell({ do: command, account: 'nobody' })).toEqual({
-      error: { kind: 'unknown', message: 'There is no account "nobody".' },
-    });
-    expect(reports).toEqual([{ command, about: 'nobody', outcome: 'unknown' }]);
-  },
-);
+test('an account is deleted with its data, and its credentials are tried out before and not after', async () => {
+  const operator = await createOperator();
+  await addAcme(operator);
+  expect(await operator.tell({ do: 'accounts.test', account: 'acme' })).toMatchObject({
+    ok: false,
+    account: 'acme',
+    steps: [{ step: 'token', ok: false }],
+  });
+  expect(await operator.tell({ do: 'accounts.delete', account: 'acme' })).toEqual({
+    deleted: 'acme',
+    complete: true,
+  });
+  expect(await operator.log.head(ACME)).toBeUndefined();
+  expect(await operator.tell({ do: 'accounts.list' })).toEqual({ accounts: [] });
+  expect(await operator.tell({ do: 'accounts.add', account: 'acme', secretRef: SECRET })).toEqual({
+    error: {
+      kind: 'conflict',
+      message:
+        'id must be new, and "acme" was deleted just now: this id is free again at 2026-03-02T08:06:00.000Z.',
+    },
+  });
+});
+
+test.each([
+  'accounts.test',
+  'accounts.delete',
+  'accounts.status',
+  'accounts.pause',
+  'accounts.resume',
+  'accounts.confirm',
+])('%s of an account that is not there says so', async (command) => {
+  const { tell, reports } = await createOperator();
+  expect(await tell({ do: command, account: 'nobody' })).toEqual({
+    error: { kind: 'unknown', message: 'There is no account "nobody".' },
+  });
+  expect(reports).toEqual([{ command, about: 'nobody', outcome: 'unknown' }]);
+});
+
+test('a change of an account that is not there says so, and one that changes nothing is refused', async () => {
+  const { tell } = await createOperator();
+  const change = { do: 'accounts.change', account: 'nobody' };
+  expect(await tell(change)).toMatchObject({ error: { kind: 'refused' } });
+  expect(await tell({ ...change, pollIntervalSeconds: 60 })).toEqual({
+    error: { kind: 'unknown', message: 'There is no account "nobody".' },
+  });
+});
 
 test('logs are renewed after a restore that the settings name, and never otherwise', async () => {
   const operator = await createOperator();
@@ -251,6 +306,59 @@ test('of each command a line is logged that holds ids only, no secret and no URL
     { command: 'endpoints.add', about: 'erp', outcome: 'done' },
     { command: 'endpoints.rotate', about: 'erp', outcome: 'done' },
     { command: 'endpoints.rotate', about: 'erp', outcome: 'refused' },
+  ]);
+});
+
+test('the first key is an admin of all accounts, shown once; others are as they were asked for', async () => {
+  const { tell, table, clock } = await createOperator();
+  const first = await tell({ do: 'keys.create' });
+  expect(first).toEqual({
+    key: {
+      id: expect.stringMatching(/^[a-z2-9]{12}$/),
+      name: null,
+      role: 'admin',
+      accounts: null,
+      createdAt: new Date(clock.now).toISOString(),
+      createdBy: 'operator',
+      expiresAt: null,
+      lastUsedAt: null,
+    },
+    secret: expect.stringMatching(/^jw_[a-z2-9]{12}_[0-9A-Za-z]{43}$/),
+  });
+  const asked = { name: 'ERP', role: 'read', accounts: ['acme'], expiresAt: '2031-01-01T00:00:00.000Z' };
+  const { key } = await tell({ do: 'keys.create', ...asked });
+  expect(key).toMatchObject(asked);
+  const keyring = createKeyring({ table, now: () => clock.now });
+  expect(await keyring.verify(String(first.secret))).toMatchObject({ role: 'admin', accounts: null });
+  await keyring.settled();
+
+  const { keys: listed } = await tell({ do: 'keys.list' });
+  const used = { ...(first.key as object), lastUsedAt: new Date(clock.now).toISOString() };
+  expect(listed).toHaveLength(2);
+  expect(listed).toEqual(expect.arrayContaining([used, key]));
+  expect(JSON.stringify(listed)).not.toContain(String(first.secret).split('_')[2]);
+});
+
+test('a key is revoked by its id; one that is not there, or a whole key, is no id that it takes', async () => {
+  const { tell, reports } = await createOperator();
+  const { key, secret } = (await tell({ do: 'keys.create' })) as { key: { id: string }; secret: string };
+  expect(await tell({ do: 'keys.revoke', key: secret })).toEqual({
+    error: {
+      kind: 'refused',
+      message: 'key must be the id of a key: the part between the first two `_` of it.',
+    },
+  });
+  expect(await tell({ do: 'keys.revoke', key: key.id })).toEqual({ revoked: key.id });
+  expect(await tell({ do: 'keys.revoke', key: key.id })).toEqual({
+    error: { kind: 'unknown', message: 'There is no such key.' },
+  });
+  expect(await tell({ do: 'keys.list' })).toEqual({ keys: [] });
+  expect(reports).toEqual([
+    { command: 'keys.create', about: key.id, outcome: 'done' },
+    { command: 'unknown', about: null, outcome: 'refused' },
+    { command: 'keys.revoke', about: key.id, outcome: 'done' },
+    { command: 'keys.revoke', about: key.id, outcome: 'unknown' },
+    { command: 'keys.list', about: null, outcome: 'done' },
   ]);
 });
 

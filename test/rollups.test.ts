@@ -18,7 +18,7 @@ import { MAX_TRANSACTION_ACTIONS, sizeOf, type Table, type Write } from '../shar
 import { dayNamed, isAfterDue } from '../shared/tracking/instants.ts';
 import { OpenKinds, openJobsWrite, tallyOpen } from '../shared/tracking/open-jobs.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
-import { countEvents } from '../shared/tracking/rollups.ts';
+import { countEvents, figureKeys } from '../shared/tracking/rollups.ts';
 import type { ListView } from '../shared/tracking/views.ts';
 import { createRig, createSilentRig, type Rig, START, watchedTable } from './support/rig.ts';
 import { rollupProblems } from './support/rollup-oracle.ts';
@@ -324,6 +324,21 @@ describe('roll-ups are read', () => {
     expect(dayRange('2026-03-01', '2026-05-31', 92)).toHaveLength(92);
     expect(dayRange('2026-03-01', '2026-03-01', 1)).toEqual(['2026-03-01']);
   });
+});
+
+test('all figures of an account can be named when it goes, to the oldest and the one ahead', async () => {
+  const { rig, jobs } = await baselined(3);
+  rig.pass(450 * 86_400);
+  await rig.poll();
+  for (const [n, days] of [-1, 398, 399].entries()) {
+    rig.upstream.dispatch(jobs[n] ?? 0, { dateOut: rig.now() - days * DAY });
+  }
+  await rig.poll();
+  const days = new Set((await rig.snapshots()).map(({ counted }) => counted?.day));
+  expect(days.size).toBe(3);
+  const kept = await rig.table.getMany(figureKeys(rig.ref, rig.now()));
+  expect(kept.filter(({ pk }) => pk.startsWith('ROLLUPS#')).length).toBeGreaterThanOrEqual(3);
+  expect(kept.filter(({ pk }) => pk.startsWith('OPEN#'))).toHaveLength(1);
 });
 
 describe('the open jobs', () => {

@@ -1,7 +1,7 @@
 /** Credentials that are remembered, and the service that no longer takes them. */
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { expect, test, vi } from 'vitest';
-import { createSecretReader, keptFresh } from '../shared/secrets.ts';
+import { createSecretReader } from '../shared/secrets.ts';
 import { createConnector } from '../shared/tracking/connect.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { createRig } from './support/rig.ts';
@@ -58,31 +58,4 @@ test('credentials that were changed are found by the poll that is refused, which
     VersionId: 'v4',
   }));
   expect(await poll()).toMatchObject({ outcome: 'complete', state: 'tracking' });
-});
-
-test('a value that is kept fresh is read again when it is old; while it can’t be read the former one holds on', async () => {
-  let clock = 0;
-  let value = 'former';
-  let fails = false;
-  const read = vi.fn(async () => {
-    if (fails) throw new Error('no');
-    return value;
-  });
-  const onFault = vi.fn();
-  const key = await keptFresh(read, { now: () => clock, maxAgeMs: 300, onFault });
-  value = 'new';
-  clock = 299;
-  expect(await key()).toBe('former');
-  expect(read).toHaveBeenCalledTimes(1);
-  fails = true;
-  clock = 300;
-  expect(await Promise.all([key(), key()])).toEqual(['former', 'former']);
-  expect(onFault).toHaveBeenCalledTimes(1);
-  expect(read).toHaveBeenCalledTimes(2);
-  fails = false;
-  clock = 600;
-  expect(await key()).toBe('new');
-
-  fails = true;
-  await expect(keptFresh(read, { now: () => clock, maxAgeMs: 300, onFault })).rejects.toThrow('no');
 });

@@ -5,10 +5,19 @@
  */
 import * as z from 'zod';
 import { showEndpoint } from '../../shared/api/endpoint-views.ts';
+import {
+  createKey,
+  type KeyRecord,
+  keyId,
+  listKeys,
+  MAX_KEYS,
+  NewKey,
+  OPERATOR,
+  revokeKey,
+} from '../../shared/api/keys.ts';
 import { instantText } from '../../shared/api/parameters.ts';
 import { id, sentenceOf } from '../../shared/checks.ts';
 import type { Refusal } from '../../shared/managed.ts';
-import { refuseAccountSecret } from '../../shared/secrets.ts';
 import {
   changeEndpoint,
   createEndpoint,
@@ -22,20 +31,31 @@ import {
   resumeEndpoint,
   rotateSecret,
 } from '../../shared/sinks/endpoints.ts';
-import { type Account, findAccount, listAccounts } from '../../shared/tracking/accounts.ts';
 import {
-  addAccount,
+  CELL_MIN_INTERVAL_SECONDS,
+  intervalRule,
+  MAX_INTERVAL_SECONDS,
+} from '../../shared/tracking/account-input.ts';
+import { type TestDeps, testAccount } from '../../shared/tracking/account-test.ts';
+import { findAccount } from '../../shared/tracking/accounts.ts';
+import {
+  type AccountDeps,
   changeAccount,
-  confirmAccount,
-  renewLogs,
-  reportAccount,
-} from '../../shared/tracking/operator.ts';
+  createAccount,
+  deleteAccount,
+  pageAccounts,
+  pauseAccount,
+  readAccount,
+  resumeAccount,
+} from '../../shared/tracking/managed-accounts.ts';
+import { confirmAccount, renewLogs, reportAccount } from '../../shared/tracking/operator.ts';
 import type { Telemetry } from '../telemetry.ts';
 
 /** What the handler needs. */
 export interface OperateDeps extends EndpointDeps {
-  readonly stage: string;
   readonly region: string;
+  /** What the use-cases of accounts need, in this one region. */
+  readonly accounts: AccountDeps & TestDeps;
   /** The cell's table was restored from a backup. */
   readonly isRestored: boolean;
   readonly telemetry: Pick<Telemetry, 'operate'>;
@@ -50,8 +70,11 @@ interface Failure {
   readonly message: string;
 }
 
-const INTERVAL_RULE = 'must be a whole number of seconds from 60 to 86400';
-const pollIntervalSeconds = z.int(INTERVAL_RULE).min(60, INTERVAL_RULE).max(86_400, INTERVAL_RULE);
+const INTERVAL_RULE = intervalRule(CELL_MIN_INTERVAL_SECONDS);
+const pollIntervalSeconds = z
+  .int(INTERVAL_RULE)
+  .min(CELL_MIN_INTERVAL_SECONDS, INTERVAL_RULE)
+  .max(MAX_INTERVAL_SECONDS, INTERVAL_RULE);
 const secretRef = z.string('must be the name of a secret');
 const ID_RULE = 'must be the id of an account';
 /** Of an account that is there: whatever it was registered by. */
@@ -82,6 +105,8 @@ const Command = z.discriminatedUnion(
     z.strictObject({ do: z.literal('accounts.status'), account }),
     z.strictObject({ do: z.literal('accounts.pause'), account }),
     z.strictObject({ do: z.literal('accounts.resume'), account }),
+    z.strictObject({ do: z.literal('accounts.test'), account }),
+    z.strictObject({ do: z.literal('accounts.delete'), account }),
     z.strictObject({
       do: z.literal('accounts.confirm'),
       account,
@@ -104,6 +129,14 @@ const Command = z.discriminatedUnion(
     z.strictObject({ do: z.literal('endpoints.enable'), endpoint }),
     z.strictObject({ do: z.literal('endpoints.ping'), endpoint }),
     z.strictObject({ do: z.literal('endpoints.delete'), endpoint }),
+    // The first key of a cell is made here: without one nobody can ask the API for another.
+    z.strictObject({
+      do: z.literal('keys.create'),
+      ...NewKey.shape,
+      role: NewKey.shape.role.default('admin'),
+    }),
+    z.strictObject({ do: z.literal('keys.list') }),
+    z.strictObject({ do: z.literal('keys.revoke'), key: keyId }),
     z.strictObject({ do: z.literal('logs.renew') }),
   ],
   {
@@ -118,8 +151,8 @@ export function commands(): string[] {
   return Command.options.map(({ shape }) => shape.do.value);
 }
 
-/** Accounts listed at most: all that a cell is made for. */
-const MAX_ACCOUNTS = 10_000;
+/** How long a command works on a deletion: within the function's time, which is 5 minutes. */
+const DELETE_MS = 240_000;
 
 /** Does one command. Bad input and what can't be done are answers; faults are thrown. */
 export function createOperateHandler(deps: OperateDeps) {
@@ -144,23 +177,28 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
     case 'accounts.add':
       return add(deps, command);
     case 'accounts.change': {
-      const { secretRef: ref, pollIntervalSeconds: interval } = command;
-      return (
-        refuseSecret(deps, ref) ??
-        change(deps, command.account, {
-          ...(ref === undefined ? {} : { secretRef: ref }),
-          ...(interval === undefined ? {} : { pollIntervalSeconds: interval }),
-        })
-      );
+      const { do: _, account: name, ...settings } = command;
+      return changeAccount(deps.accounts, { region, account: name }, settings).then(changedAccount);
     }
     case 'accounts.list':
       return listed(deps);
     case 'accounts.status':
       return status(deps, command.account);
     case 'accounts.pause':
-      return change(deps, command.account, { paused: true });
+      return pauseAccount(deps.accounts, { region, account: command.account }).then(changedAccount);
     case 'accounts.resume':
-      return change(deps, command.account, { paused: false });
+      return resumeAccount(deps.accounts, { region, account: command.account }).then(changedAccount);
+    case 'accounts.test':
+      return testAccount(deps.accounts, { region, account: command.account }).then((outcome) =>
+        outcome.kind === 'tested' ? outcome.report : notDone(outcome),
+      );
+    case 'accounts.delete':
+      return deleteAccount(deps.accounts, { region, account: command.account }, {}, DELETE_MS).then(
+        (outcome) =>
+          outcome.kind === 'deleted'
+            ? { deleted: command.account, complete: outcome.complete }
+            : notDone(outcome),
+      );
     case 'accounts.confirm':
       return confirm(deps, command);
     case 'endpoints.add':
@@ -195,6 +233,18 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
       return deleteEndpoint(deps, region, command.endpoint).then((outcome) =>
         outcome.kind === 'deleted' ? { deleted: command.endpoint } : notDone(outcome),
       );
+    case 'keys.create': {
+      const { do: _, ...input } = command;
+      return createKey(deps, input, OPERATOR).then((outcome) =>
+        outcome.kind === 'created' ? { key: outcome.key, secret: outcome.secret } : notDone(outcome),
+      );
+    }
+    case 'keys.list':
+      return listKeys(deps, { limit: MAX_KEYS }, OPERATOR).then(({ keys }) => ({ keys }));
+    case 'keys.revoke':
+      return revokeKey(deps, command.key, OPERATOR).then((outcome) =>
+        outcome.kind === 'revoked' ? { revoked: command.key } : notDone(outcome),
+      );
     case 'logs.renew':
       if (deps.isRestored) return renewLogs(deps, region).then((outcome) => ({ logs: outcome }));
       return fail(
@@ -206,44 +256,41 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
 
 async function add(
   deps: OperateDeps,
-  { account: name, ...command }: Extract<Command, { do: 'accounts.add' }>,
+  { do: _, account: name, ...settings }: Extract<Command, { do: 'accounts.add' }>,
 ): Promise<Answer> {
-  const refusal = refuseSecret(deps, command.secretRef);
-  if (refusal) return refusal;
-  const outcome = await addAccount(
-    deps,
-    { region: deps.region, account: name },
-    { secretRef: command.secretRef, pollIntervalSeconds: command.pollIntervalSeconds },
-  );
-  if (outcome.kind === 'added') return { account: outcome.account };
-  return fail(
-    'conflict',
-    `account must be new, and there is an account "${name}" with other settings already; accounts.change changes them.`,
-  );
+  const known = await readAccount(deps.accounts, { region: deps.region, account: name });
+  if (known) {
+    const { secretRef, pollIntervalSeconds } = settings;
+    if (known.secretRef === secretRef && known.pollIntervalSeconds === pollIntervalSeconds) {
+      return { account: known };
+    }
+    return fail(
+      'conflict',
+      `account must be new, and there is an account "${name}" with other settings already; accounts.change changes them.`,
+    );
+  }
+  const outcome = await createAccount(deps.accounts, { id: name, ...settings });
+  return outcome.kind === 'created' ? { account: outcome.account } : notDone(outcome);
 }
 
-function refuseSecret({ stage, region }: OperateDeps, ref: string | undefined): Answer | undefined {
-  const refusal = ref === undefined ? undefined : refuseAccountSecret(stage, region, ref);
-  return refusal === undefined ? undefined : fail('refused', `secretRef ${refusal}.`);
-}
-
-async function change(
-  deps: OperateDeps,
-  name: string,
-  settings: Partial<Omit<Account, 'region' | 'account'>>,
-): Promise<Answer> {
-  const changedAccount = await changeAccount(deps, { region: deps.region, account: name }, settings);
-  return changedAccount ? { account: changedAccount } : unknownAccount(name);
-}
-
-async function listed({ table, region }: OperateDeps): Promise<Answer> {
-  return { accounts: await listAccounts(table, region, MAX_ACCOUNTS) };
+async function listed({ accounts: deps }: OperateDeps): Promise<Answer> {
+  const accounts: unknown[] = [];
+  let after: string | undefined;
+  do {
+    const page = await pageAccounts(deps, { limit: 500, after });
+    if (page.kind !== 'page') return notDone(page);
+    accounts.push(...page.accounts);
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  return { accounts };
 }
 
 async function status(deps: OperateDeps, name: string): Promise<Answer> {
   const known = await findAccount(deps.table, [deps.region], name);
   const report = known && (await reportAccount(deps, known));
-  return report ? { account: known, status: report } : unknownAccount(name);
+  return known && report
+    ? { account: await readAccount(deps.accounts, known), status: report }
+    : unknownAccount(name);
 }
 
 async function confirm(
@@ -266,13 +313,19 @@ const fail = (kind: Failure['kind'], message: string): Answer => ({ error: { kin
 const unknownAccount = (name: string): Answer => fail('unknown', `There is no account "${name}".`);
 const notDone = ({ kind, reason }: Refusal): Answer => fail(kind, reason);
 
+function changedAccount(outcome: Awaited<ReturnType<typeof changeAccount>>): Answer {
+  return outcome.kind === 'changed' ? { account: outcome.account } : notDone(outcome);
+}
+
 function changed(outcome: { readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal): Answer {
   return outcome.kind === 'changed' ? { endpoint: showEndpoint(outcome.endpoint) } : notDone(outcome);
 }
 
-/** The id of what a command was about: a new endpoint's is in the answer, for it may have been generated. */
+/** The id of what a command was about: a new one's is in the answer, for it may have been generated. */
 function aboutWhat(command: Command, answer: Answer): string | null {
   if ('account' in command) return command.account;
   if ('endpoint' in command && typeof command.endpoint === 'string') return command.endpoint;
-  return (answer.endpoint as Endpoint | undefined)?.id ?? null;
+  if (command.do === 'keys.revoke') return command.key;
+  const made = (answer.endpoint ?? answer.key) as Endpoint | KeyRecord | undefined;
+  return made?.id ?? null;
 }

@@ -3,12 +3,18 @@ import { Readable } from 'node:stream';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
 
 /** What answers requests: a Hono app's `fetch`. */
-export type Fetch = (request: Request) => Response | Promise<Response>;
+export type Fetch = (
+  request: Request,
+  env: {
+    /** As API Gateway saw it: no header can say otherwise. */
+    readonly clientAddress?: string;
+  },
+) => Response | Promise<Response>;
 
 /** A handler of API Gateway's proxy events over an app. Answers are handed over whole. */
 export function createRestProxyHandler(fetch: Fetch) {
   return async (event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> => {
-    const response = await fetch(toRequest(event));
+    const response = await fetch(toRequest(event), from(event));
     return { ...headOf(response), body: await response.text() };
   };
 }
@@ -27,7 +33,7 @@ export interface StreamedResult {
  */
 export function createStreamingHandler(fetch: Fetch) {
   return async (event: APIGatewayProxyEvent): Promise<StreamedResult> => {
-    const response = await fetch(toRequest(event));
+    const response = await fetch(toRequest(event), from(event));
     // Nothing is read ahead: a stream is made no faster than it is taken.
     const body = response.body ? Readable.fromWeb(response.body, { highWaterMark: 0 }) : '';
     return { ...headOf(response), body };
@@ -43,11 +49,19 @@ function headOf(response: Response): { statusCode: number; multiValueHeaders: Re
   return { statusCode: response.status, multiValueHeaders };
 }
 
+function from({ requestContext }: APIGatewayProxyEvent): { clientAddress?: string } {
+  const clientAddress = requestContext.identity?.sourceIp;
+  return clientAddress === undefined ? {} : { clientAddress };
+}
+
 function toRequest(event: APIGatewayProxyEvent): Request {
   const headers = new Headers();
   for (const [name, values] of Object.entries(event.multiValueHeaders ?? {})) {
     for (const value of values ?? []) headers.append(name, value);
   }
+  // The id in the access log is the one in the answer and in the app's own log, unless the client has one of its own.
+  const { requestId } = event.requestContext;
+  if (requestId && !headers.has('x-request-id')) headers.set('x-request-id', requestId);
   const url = new URL(`https://${event.requestContext.domainName ?? 'localhost'}`);
   url.pathname = event.path;
   for (const [name, values] of Object.entries(event.multiValueQueryStringParameters ?? {})) {

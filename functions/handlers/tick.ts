@@ -2,7 +2,8 @@
 import type { Context } from 'aws-lambda';
 import pLimit from 'p-limit';
 import type * as z from 'zod';
-import type { EventLog } from '../../shared/log/log.ts';
+import { createForwarder, startFeed } from '../../shared/log/cell-feed.ts';
+import { type EventLog, newEpoch } from '../../shared/log/log.ts';
 import { oldestUndelivered } from '../../shared/sinks/behind.ts';
 import {
   type BUILT_IN_SINKS,
@@ -136,7 +137,9 @@ export function createTickHandler(deps: TickDeps) {
 
   async function findDrains(): Promise<Awakened> {
     await keepTopicSinks(deps);
-    return awaken(table, region, now());
+    const { leastEpoch } = deps.log;
+    await startFeed(table, region, { epoch: newEpoch(now()), leastEpoch, now });
+    return awaken(table, region, leastEpoch, now);
   }
 
   async function queueDrains({ wakes, sinks }: Awakened): Promise<{ wakes: number; drains: number }> {
@@ -169,13 +172,21 @@ interface Awakened {
   readonly sinks: readonly string[];
 }
 
-/** Marks what the stream left behind, and names the sinks that have something due. */
-async function awaken(table: Table, region: string, now: number): Promise<Awakened> {
+/** Marks what the stream left behind, takes it into the cell feed, and names the sinks that have something due. */
+async function awaken(
+  table: Table,
+  region: string,
+  leastEpoch: string,
+  now: () => number,
+): Promise<Awakened> {
   const limit = pLimit(CALLS_AT_ONCE);
+  const forwarder = createForwarder(table, { leastEpoch, now });
   const wakes = await leftoverWakes(table, region, WAKES_PER_SHARD);
-  const woken = await limit.map(wakes, ({ ref, sequence }) => wakeSinks(table, ref, sequence, now));
+  const woken = await limit.map(wakes, ({ ref, sequence }) =>
+    wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref)),
+  );
   // The index may not show yet what was marked just now, so those are named as well.
-  const due = await dueSinks(table, region, now);
+  const due = await dueSinks(table, region, now());
   return { wakes: wakes.length, sinks: [...new Set([...woken.flat(), ...due])] };
 }
 

@@ -1,8 +1,9 @@
-/** Works off new wake marks from the table's stream: marks the cursors due and asks for drains. */
+/** Works off new wake marks from the table's stream: marks the cursors due, fills the cell feed, and asks for drains. */
 import type { DynamoDBBatchResponse } from 'aws-lambda';
 import pLimit from 'p-limit';
 import * as z from 'zod';
-import { wakeSinks } from '../../shared/sinks/sink.ts';
+import { createForwarder } from '../../shared/log/cell-feed.ts';
+import { ForwardError, wakeSinks } from '../../shared/sinks/sink.ts';
 import type { Table } from '../../shared/table/table.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { DrainMessage, Send } from './messages.ts';
@@ -12,6 +13,8 @@ export interface WakeSinksDeps {
   readonly region: string;
   readonly table: Table;
   readonly sendDrains: Send<z.infer<typeof DrainMessage>>;
+  /** Feeds of an epoch before it have to be renewed; see the log. */
+  readonly leastEpoch?: string | undefined;
   readonly telemetry: Pick<Telemetry, 'fault'>;
   /** Epoch ms. */
   readonly now: () => number;
@@ -41,7 +44,8 @@ const ACCOUNTS_AT_ONCE = 10;
  * fails for good the tick finds the mark, or the due cursor.
  */
 export function createWakeSinksHandler(deps: WakeSinksDeps) {
-  const { region, table, sendDrains, telemetry, now } = deps;
+  const { region, table, leastEpoch, sendDrains, telemetry, now } = deps;
+  const forwarder = createForwarder(table, { leastEpoch, now });
   return async (event: unknown): Promise<DynamoDBBatchResponse> => {
     const latest = new Map<string, { sequence: number; records: string[] }>();
     for (const { dynamodb } of WakeEvent.parse(event).Records) {
@@ -56,9 +60,13 @@ export function createWakeSinksHandler(deps: WakeSinksDeps) {
     const failed: string[] = [];
     const limit = pLimit(ACCOUNTS_AT_ONCE);
     await limit.map([...latest], async ([account, { sequence, records }]) => {
+      const ref = { region, account };
       try {
-        for (const sink of await wakeSinks(table, { region, account }, sequence, now())) sinks.add(sink);
+        const forward = () => forwarder.forward(ref);
+        for (const sink of await wakeSinks(table, ref, sequence, now(), forward)) sinks.add(sink);
       } catch (cause) {
+        // Delivery does not hang on the feed.
+        if (cause instanceof ForwardError) for (const sink of cause.sinks) sinks.add(sink);
         telemetry.fault('The sinks of an account could not be woken.', cause, { account });
         failed.push(...records);
       }

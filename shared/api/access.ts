@@ -2,7 +2,9 @@
 import type { MiddlewareHandler } from 'hono';
 import { type Endpoint, toEndpoint } from '../sinks/endpoints.ts';
 import { type AccountRef, cellLog, keys } from '../table/schema.ts';
+import type { AccountRecord } from '../tracking/account-input.ts';
 import { type Account, findAccount } from '../tracking/accounts.ts';
+import { readAccount } from '../tracking/managed-accounts.ts';
 import { limitFailures } from './failures.ts';
 import type { Caller, Keyring } from './keys.ts';
 import { one } from './parameters.ts';
@@ -41,7 +43,7 @@ export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
 }
 
 /** No id is longer, and no key of the table may be much longer. */
-const MAX_ID = 200;
+export const MAX_ID = 200;
 
 const accountId = one.describe('The id of the account.');
 
@@ -63,6 +65,18 @@ export const ofRegion: Subject<AccountRef> = {
     const ref = cellLog(params.id ?? '');
     if (caller.accounts === null && feed.regions.includes(ref.region)) return ref;
     return problem(c, 'not-found', { detail: 'There is no such region, or it has no accounts yet.' });
+  },
+};
+
+/** The same account as it is shown, with its revision. */
+export const ofAccountRecord: Subject<AccountRecord> = {
+  params: ofAccount.params,
+  revisionOf: ({ revision }) => revision,
+  async find(asked, parts) {
+    const account = await ofAccount.find(asked, parts);
+    if (account instanceof Response) return account;
+    const record = await readAccount({ table: parts.feed.table, isDeclared: parts.isDeclared }, account);
+    return record ?? problem(asked.c, 'not-found', { detail: 'There is no such account.' });
   },
 };
 

@@ -101,7 +101,7 @@ const SCANNED_EVENTS = 2000;
 /** Events read at once, when most may not match. */
 const SCAN_BATCH = 250;
 /** A page is cut (after its first event) before it grows over this: a Lambda answers with 6 MB at most. */
-const PAGE_BYTES = 4_000_000;
+export const PAGE_BYTES = 4_000_000;
 /** Events a stream reads at once. */
 const STREAM_BATCH = 100;
 
@@ -118,7 +118,7 @@ export async function readPage(
 ): Promise<Page | Gone | Crowded | undefined> {
   const until = deps.now() + query.waitMs;
   // Listening begins before the first look, so that nothing falls between the two.
-  using watch = query.waitMs > 0 ? watchOf(deps, ref) : deafWatch();
+  using watch = query.waitMs > 0 ? watchOf(deps, [ref]) : deafWatch();
   const start = await locate(deps.log, ref, query.after, 'earliest');
   if (!start || 'kind' in start) return start;
   let place = start;
@@ -271,7 +271,7 @@ export function followLog(
   abort: AbortSignal,
 ): AsyncGenerator<string> {
   return serverSentEvents(deps, abort, () => {
-    const watch = watchOf(deps, ref);
+    const watch = watchOf(deps, [ref]);
     let place = from;
     return {
       cursor: () => cursorOf(place),
@@ -415,7 +415,7 @@ export function toBody(
   );
 }
 
-/** A watch on one account or any, deaf where there is no signal. */
-export function watchOf(deps: FeedDeps, of: AccountRef | 'any'): Watch {
+/** A watch on some logs, deaf where there is no signal. */
+export function watchOf(deps: Pick<FeedDeps, 'growth'>, of: readonly AccountRef[]): Watch {
   return deps.growth?.watch(of) ?? deafWatch();
 }

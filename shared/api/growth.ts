@@ -8,8 +8,8 @@ import type { AccountRef } from '../table/schema.ts';
 export interface GrowthSignal {
   /** To be called after each transaction that added events (`onCommitted` of the log). Never throws. */
   grew(ref: AccountRef): void;
-  /** Listens from now on to one account, or to any. To be closed. */
-  watch(of: AccountRef | 'any'): Watch;
+  /** Listens from now on to these logs. To be closed. */
+  watch(of: readonly AccountRef[]): Watch;
   /** How many watches are open. */
   readonly watches: number;
 }
@@ -33,7 +33,7 @@ export function createGrowthSignal(): GrowthSignal {
     watch(of) {
       const { watch, hear } = createWatch(() => listeners.delete(listener));
       const listener = (ref: AccountRef) => {
-        if (of === 'any' || (of.account === ref.account && of.region === ref.region)) hear(ref);
+        if (of.some(({ account, region }) => account === ref.account && region === ref.region)) hear(ref);
       };
       listeners.add(listener);
       return watch;

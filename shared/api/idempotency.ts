@@ -83,7 +83,8 @@ const KEEP_MS = 24 * 3_600_000;
 const MAX_BODY_BYTES = 100_000;
 /** Nor is what makes more than that with its headers, written as JSON: an item of the table holds 400 kB. */
 const MAX_KEPT_BYTES = 350_000;
-const DEADLINE_MS = 60_000;
+/** After this time an action is given up for dead unless told otherwise: longer than any function that does one may run. */
+export const DEADLINE_MS = 60_000;
 /** A client that waits for another is asked back so soon at least, and at most. */
 const LEAST_RETRY_SECONDS = 1;
 const MOST_RETRY_SECONDS = 5;

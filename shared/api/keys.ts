@@ -106,6 +106,12 @@ const SECRET_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 /** So many characters of 62 hold 256 bits. */
 const SECRET_CHARACTERS = 43;
 const SHOWN = new RegExp(`^jw_([${ID_ALPHABET}]{${ID_CHARACTERS}})_[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
+const ID = new RegExp(`^[${ID_ALPHABET}]{${ID_CHARACTERS}}$`);
+
+/** The id of a key: no text that holds a whole one. */
+export const keyId = z
+  .string('must be the id of a key')
+  .regex(ID, 'must be the id of a key: the part between the first two `_` of it');
 
 /** What checks keys. */
 export interface Keyring {
@@ -335,7 +341,8 @@ export async function readKey(
 ): Promise<{ readonly kind: 'found'; readonly key: KeyRecord } | Refusal> {
   const item = await find(table, id, by);
   if (!item) return unknownKey();
-  return { kind: 'found', key: toRecord(item, await table.get(keys.apiKeyUse(id))) };
+  const [use] = await table.getMany([keys.apiKeyUse(id)]);
+  return { kind: 'found', key: toRecord(item, use) };
 }
 
 /**
@@ -392,8 +399,6 @@ async function find(table: Table, id: string, by: Powers): Promise<Item | undefi
   const item = await table.get(keys.apiKey(id));
   return item && maySee(by, item) ? item : undefined;
 }
-
-const ID = new RegExp(`^[${ID_ALPHABET}]{${ID_CHARACTERS}}$`);
 
 /** An item that is not as it should be gives the least: a key of no accounts that may read. */
 function toCaller(keyId: string, item: Item | undefined): Caller {

@@ -94,6 +94,17 @@ export const problems = {
     title: 'Too many streams and long polls wait with this key',
     meaning: 'Come back when one has ended, after `Retry-After` seconds.',
   },
+  'too-many-requests': {
+    status: 429,
+    title: 'Too many requests at once',
+    meaning: 'Of an API on AWS, before the request is looked at: wait `Retry-After` seconds.',
+  },
+  'turned-away': {
+    status: 403,
+    title: 'The request was not let through',
+    meaning:
+      'Of an API on AWS, before the request is looked at: by its firewall, or because it is malformed.',
+  },
   internal: {
     status: 500,
     title: 'Something went wrong on our side',

@@ -12,15 +12,16 @@ import { pathText, sentenceOf } from '../checks.ts';
 import type { Expectation } from '../managed.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
 import type { EndpointDeps } from '../sinks/endpoints.ts';
-
+import type { AccountRef } from '../table/schema.ts';
+import type { TestDeps } from '../tracking/account-test.ts';
+import type { AccountDeps } from '../tracking/managed-accounts.ts';
+import type { FeedDeps } from './feed.ts';
 import { fingerprintOf, type Idempotency, IdempotencyKey, type Making } from './idempotency.ts';
 import { type Caller, type Role, roleAllows } from './keys.ts';
-import type { MergedDeps } from './merged-feed.ts';
+import type { CellFeedDeps } from './merged-feed.ts';
 import { type ProblemKind, problem } from './problems.ts';
+import type { Reference } from './reference.ts';
 import type { Slots } from './slots.ts';
-
-/** The version of the API: its documents are compared with those of the last one (docs/api-changes.md). */
-export const API_VERSION = '1.0.0';
 
 /** What handlers find in their context. */
 export interface ApiEnv {
@@ -52,9 +53,17 @@ export const tags = {
   Service: 'Whether it runs, and its documents.',
 } as const;
 
+/** What is served as it was built. */
+export interface Documents {
+  readonly reference: Reference;
+  /** The text of a document. */
+  read(name: 'openapi.json' | 'asyncapi.json'): Promise<string>;
+}
+
 /** What routes that change something need. */
 export interface Manage {
   readonly idempotency: Idempotency;
+  readonly accounts: AccountDeps & TestDeps;
   /** For endpoints, and for replays to them and to built-in sinks. */
   readonly endpoints: EndpointDeps;
 }
@@ -62,11 +71,15 @@ export interface Manage {
 /** What routes serve from. */
 export interface RouteParts {
   /** Table, log, regions, clock; and how feeds and streams go. */
-  readonly feed: MergedDeps;
+  readonly feed: FeedDeps & CellFeedDeps;
   /** What became of deliveries. */
   readonly deliveries: DeliveryLog;
   /** What streams and waiting long polls hold while they last. Absent: as many as come may wait. */
   readonly slots: Slots | undefined;
+  /** Whether the configuration file declares an account, so that it can't be changed here. */
+  readonly isDeclared: (ref: AccountRef) => boolean;
+  /** The documents and the page that shows them. */
+  readonly documents: Documents;
   /** What it takes to change something; only where that is served. */
   readonly manage: Manage;
   /** Told of faults after an answer has begun. */
@@ -124,6 +137,8 @@ export interface RouteSpec<
   readonly description?: string;
   /** The least that a key must be allowed; null: no key is needed. */
   readonly role: Role | null;
+  /** Only for keys that are for all accounts. */
+  readonly allAccounts?: boolean;
   readonly of?: Subject<S>;
   /** Parameters of the path besides those of `of`. */
   readonly params?: P;
@@ -140,6 +155,8 @@ export interface RouteSpec<
   readonly problems?: readonly ProblemKind[];
   /** A GET that may wait, or is a stream. */
   readonly waits?: boolean;
+  /** Answers with what was built: a document, a file. */
+  readonly document?: boolean;
   /** A POST that may be sent twice without harm: takes no Idempotency-Key. */
   readonly repeatable?: boolean;
   /** A change that honours `If-Match`. */
@@ -197,6 +214,9 @@ export function route<
       c.set('route', `${spec.method.toUpperCase()} ${spec.path}`);
       const caller = c.get('caller');
       if (spec.role !== null && !roleAllows(caller.role, spec.role)) return tooSmall(c, spec.role);
+      if (spec.allAccounts && caller.accounts !== null) {
+        return problem(c, 'forbidden', { detail: 'This takes a key that is for all accounts.' });
+      }
       const params = paramsSchema.safeParse(c.req.param(), { reportInput: true });
       if (!params.success) return refused(c, 'bad-parameter', params.error, paramsSchema);
       const query = querySchema.safeParse(queryOf(c), { reportInput: true });

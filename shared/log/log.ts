@@ -103,6 +103,8 @@ export type ReadOutcome =
 
 /** The log of all accounts of a table. */
 export interface EventLog {
+  /** Logs of an epoch before this text have to be renewed before anything is written to them; empty in a table that was never restored. */
+  readonly leastEpoch: string;
   /** The head, or `undefined` for an account that was never registered. */
   head(ref: AccountRef): Promise<Head | undefined>;
   /** The write that starts a log: fails its condition when there is one already. */
@@ -276,6 +278,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
   }
 
   return {
+    leastEpoch,
     head: readHead,
 
     start(ref, epoch) {
@@ -506,7 +509,8 @@ export function toHead(item: Item): Head {
   return { epoch: String(epoch), sequence: Number(sequence), attributes };
 }
 
-function toLogged(item: Item, ref: AccountRef): LoggedEvent {
+/** The event in an item of its log. */
+export function toLogged(item: Item, ref: AccountRef): LoggedEvent {
   return {
     id: String(item.id),
     account: ref.account,

@@ -1,5 +1,6 @@
 /** A sink: somewhere events go. Its record, its cursors over the logs of the accounts it follows, and its port. */
 import { typeMatches } from '../events/event.ts';
+import { forwardLogs } from '../log/cell-feed.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import {
   type AccountRef,
@@ -184,16 +185,39 @@ export function sinkAttributes(sink: SinkRecord): { readonly [attribute: string]
 }
 
 /**
- * Marks the cursors of an account due, because its log grew, and names the sinks that can be drained now. Then the wake
- * mark goes, unless the log grew on. May be called twice, late, or for nothing: also for an account that was deleted since, or
- * for one that has its id now.
+ * Takes up that an account's log grew: marks its cursors due, and names the sinks that can be drained now; sees to it that the
+ * cell feed has it. Then the wake mark goes, unless the log grew on. May be called twice, late, or for nothing:
+ * also for an account that was deleted since, or for one that has its id now.
  */
 export async function wakeSinks(
   table: Table,
   ref: AccountRef,
   grownTo: number,
   now: number,
+  forward: () => Promise<boolean> = () => forwardLogs(table, [ref], { now: () => now }),
 ): Promise<string[]> {
+  // Neither waits for the other, but the mark goes only after both.
+  const [sinks, forwarded] = await Promise.allSettled([markDue(table, ref, grownTo, now), forward()]);
+  if (sinks.status === 'rejected') throw sinks.reason;
+  if (forwarded.status === 'rejected') throw new ForwardError(ref, sinks.value, forwarded.reason);
+  if (forwarded.value) await clearWake(table, ref, grownTo);
+  return sinks.value;
+}
+
+/** The cell feed could not be told that an account's log grew. Its sinks are woken; its wake mark is still there. */
+export class ForwardError extends Error {
+  override readonly name = 'ForwardError';
+  /** Those that can be drained now. */
+  readonly sinks: readonly string[];
+
+  constructor({ account }: AccountRef, sinks: readonly string[], cause: unknown) {
+    super(`The events of ${account} could not be forwarded to the cell feed.`, { cause });
+    this.sinks = sinks;
+  }
+}
+
+/** Marks the cursors of an account due, and names the sinks that can be drained now. */
+async function markDue(table: Table, ref: AccountRef, grownTo: number, now: number): Promise<string[]> {
   const sinks = (await listSinks(table, ref.region)).filter((sink) => follows(sink, ref.account));
   // A drain may have been told of it in its process, and be through with it: one read for all saves a write each.
   const known = await table.getMany([
@@ -201,10 +225,7 @@ export async function wakeSinks(
     ...sinks.map(({ id }) => keys.cursor(ref.region, id, ref.account)),
   ]);
   const head = known.find(({ sk }) => sk === 'HEAD');
-  if (!head) {
-    await table.write({ delete: keys.wake(ref), when: [['sequence', 'absent or <=', grownTo]] });
-    return [];
-  }
+  if (!head) return [];
   // Never beyond the log as it is: what an earlier one of this id grew to would keep the next wake-ups from being heard.
   const sequence = Math.min(grownTo, Number(head.sequence));
   const through = new Set(
@@ -225,8 +246,11 @@ export async function wakeSinks(
       }),
     ),
   );
-  await table.write({ delete: keys.wake(ref), when: [['sequence', 'absent or <=', grownTo]] });
   return sinks.filter((sink) => isReady(sink, now)).map((sink) => sink.id);
+}
+
+async function clearWake(table: Table, ref: AccountRef, sequence: number): Promise<void> {
+  await table.write({ delete: keys.wake(ref), when: [['sequence', 'absent or <=', sequence]] });
 }
 
 /** The sinks of a region that can be drained now and have something due: after a wait, or when a wake-up was lost. */

@@ -80,6 +80,22 @@ export function isCell(ref: AccountRef): boolean {
   return ref.account === CELL_LOG;
 }
 
+/**
+ * The account id under which the cell feed stands: references to the events of all accounts and of the cell's own log, in one
+ * sequence. It is also the id of the "sink" whose cursors say how far each log is in it. Neither account nor sink can have it.
+ */
+export const FEED_LOG = '_feed';
+
+/** The cell feed of a region. */
+export function feedLog(region: string): AccountRef {
+  return { region, account: FEED_LOG };
+}
+
+/** Whether no account can have this id. */
+export function isReserved({ account }: AccountRef): boolean {
+  return account === CELL_LOG || account === FEED_LOG;
+}
+
 /** Over how many partitions the index of due polls of one region is spread. */
 export const POLL_SHARDS = 8;
 /** Over how many partitions the due cursors of one sink are spread. */

@@ -7,7 +7,8 @@ import {
   accountPk,
   cellLog,
   dueUntil,
-  isCell,
+  feedLog,
+  isReserved,
   keys,
   POLL_SHARDS,
   pollDue,
@@ -15,6 +16,7 @@ import {
   pollPhase,
 } from '../table/schema.ts';
 import type { Item, Table, Value, Write } from '../table/table.ts';
+import type { AccountState } from './account-input.ts';
 import { turnFrom } from './account-state.ts';
 import { claimable } from './breaker.ts';
 
@@ -34,15 +36,7 @@ export interface Account extends AccountRef {
   readonly credentialsAt?: number;
 }
 
-/** How tracking of an account stands, as an operator sees it. */
-export type AccountState =
-  | 'baselining'
-  | 'tracking'
-  | 'paused'
-  | 'failing'
-  | 'credentials_rejected'
-  | 'identity_mismatch'
-  | 'quarantined';
+export type { AccountState };
 
 /** How polling goes. Times are epoch ms; absent values are null. */
 export interface Status {
@@ -130,7 +124,7 @@ export function toStatus(item: Item): Status {
 
 /**
  * Registers an account, due for its first poll at once, or changes how a known one is polled: history, epoch and state
- * of a known account stay. Repeating it is harmless. Throws for the id that is reserved for the cell's own log, and for one
+ * of a known account stay. Repeating it is harmless. Throws for ids that are reserved, and for one
  * whose former account is still being deleted.
  */
 export async function registerAccount(
@@ -150,9 +144,10 @@ export async function registerAccount(
 }
 
 /**
- * Makes an account with all that belongs to it, whole or not at all; the first of a region starts the cell's own log, too.
- * False when there is one already, the id is not free yet, or a condition of the guards does not hold. Throws for the
- * reserved id.
+ * Makes an account with all that belongs to it, whole or not at all; the first of a region starts the cell's own log and
+ * the cell feed, too.
+ * False when there is one already, the id is not free yet, or a condition of the guards does not hold. Throws for
+ * reserved ids.
  */
 export async function makeAccount(
   table: Table,
@@ -163,9 +158,13 @@ export async function makeAccount(
 ): Promise<boolean> {
   const { region, account: id, ...attributes } = account;
   const { now, epoch } = options;
-  if (isCell(account)) throw new Error(`No account can have the id ${id}.`);
-  const started = log.start(cellLog(region), epoch);
-  if ('put' in started) await table.write(started);
+  if (isReserved(account)) throw new Error(`No account can have the id ${id}.`);
+  const start = async (ref: AccountRef): Promise<boolean> => {
+    const started = log.start(ref, epoch);
+    return 'put' in started && (await table.write(started)).done;
+  };
+  // A new cell's feed has everything. One that is older than its feed is taken in where it stands: see startFeed.
+  if (await start(cellLog(region))) await start(feedLog(region));
   const made = await table.transact(
     [
       {
@@ -229,7 +228,8 @@ export async function updateAccount<R extends { readonly kind: string } = never>
       const fence = Number(status.revision);
       writes.push({
         update: keys.status(ref),
-        set: { ...place, revision: fence + 1 },
+        // Whoever reads the record before this and the fence after it has to read it again.
+        set: { ...place, revision: fence + 1, recordRevision: changed.revision },
         when: [['revision', '=', fence]],
       });
     }

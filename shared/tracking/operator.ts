@@ -1,23 +1,17 @@
 /**
- * What an operator can say to tracking: which accounts there are and how they are polled, and what to do where tracking
- * waits for somebody (rules 9 and 10).
+ * What an operator asks of tracking, and can say to it where it waits for somebody (rules 9 and 10). Which accounts there are
+ * and how they are polled is in `managed-accounts.ts`.
  */
+import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import type { EventDraft } from '../events/event.ts';
-import { type EventLog, formatCursor, newEpoch } from '../log/log.ts';
+import { renewFeed } from '../log/cell-feed.ts';
+import { type EventLog, formatCursor, newEpoch, toHead } from '../log/log.ts';
 import { listSinks } from '../sinks/sink.ts';
-import { type AccountRef, cellLog, cursorPk, isCell, keys } from '../table/schema.ts';
+import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
-import {
-  type Account,
-  type AccountState,
-  findAccount,
-  listAccounts,
-  registerAccount,
-  schedule,
-  toAccount,
-  toStatus,
-} from './accounts.ts';
+import type { AccountReport, AccountState } from './account-input.ts';
+import { type Account, listAccounts, schedule, toAccount, toStatus } from './accounts.ts';
 import { outageOf, readUpstream } from './breaker.ts';
 import { countTally, goneAtOnce, type Tally, WINDOW_HOURS } from './quarantine.ts';
 
@@ -29,51 +23,13 @@ export interface OperatorDeps {
   readonly now: () => number;
 }
 
-/** What may be set of an account. */
-export type AccountSettings = Pick<Account, 'secretRef' | 'pollIntervalSeconds'>;
-
-/**
- * Registers an account; its first poll is due at once. Repeating it is harmless, and finishes what was cut off. An account
- * that is there with other settings is left as it is (`taken`).
- */
-export async function addAccount(
-  { table, log, now }: OperatorDeps,
-  ref: AccountRef,
-  settings: AccountSettings,
-): Promise<{ readonly kind: 'added'; readonly account: Account } | { readonly kind: 'taken' }> {
-  const known = await findAccount(table, [ref.region], ref.account);
-  const account: Account = { ...ref, ...settings, paused: known?.paused ?? false };
-  if (known && JSON.stringify(toSettings(known)) !== JSON.stringify(toSettings(account))) {
-    return { kind: 'taken' };
-  }
-  await registerAccount(table, log, account, { now: now(), epoch: newEpoch(now()) });
-  return { kind: 'added', account };
-}
-
-function toSettings({ secretRef, pollIntervalSeconds }: AccountSettings): AccountSettings {
-  return { secretRef, pollIntervalSeconds };
-}
-
-/** Changes how an account is polled, or pauses or resumes it: its log, its snapshots and its state stay. `undefined` for an unknown one. */
-export async function changeAccount(
-  { table, log, now }: OperatorDeps,
-  ref: AccountRef,
-  change: Partial<AccountSettings & Pick<Account, 'paused'>>,
-): Promise<Account | undefined> {
-  const known = await findAccount(table, [ref.region], ref.account);
-  if (!known) return undefined;
-  const account = { ...known, ...change };
-  await registerAccount(table, log, account, { now: now(), epoch: newEpoch(now()) });
-  return account;
-}
-
 /** Accounts of a region at most, and logs renewed side by side. */
 const MAX_ACCOUNTS = 100_000;
 const LOGS_AT_ONCE = 16;
 
 /**
- * After the region's table was restored: gives a new epoch to each log that has none since, the cell's own included
- * (docs/decisions/0017-restored-logs.md). Each is renewed whole or not at all, and what is done is passed over, so after
+ * After the region's table was restored: gives a new epoch to each log that has none since, the cell's own and the
+ * cell feed included (docs/decisions/0017-restored-logs.md, 0022-cell-feed.md). Each is renewed whole or not at all, and what is done is passed over, so after
  * a fault it is just repeated.
  */
 export async function renewLogs(
@@ -82,9 +38,12 @@ export async function renewLogs(
 ): Promise<{ readonly renewed: number; readonly unchanged: number }> {
   const accounts = await listAccounts(table, region, MAX_ACCOUNTS);
   const logs: AccountRef[] = [cellLog(region), ...accounts];
+  const { leastEpoch } = log;
+  // First, so that nothing new is numbered in the old one.
+  await renewFeed(table, region, { epoch: newEpoch(now()), leastEpoch, now: now() });
   // The backup may show a sink further on than the log: what takes those numbers would be passed over as done.
   const taken = new Map<string, number>();
-  for (const { id } of await listSinks(table, region)) {
+  for (const id of [FEED_LOG, ...(await listSinks(table, region)).map((sink) => sink.id)]) {
     for (const cursor of await table.query({ pk: cursorPk(region, id) })) {
       const [account = ''] = cursor.sk.split('#');
       taken.set(account, Math.max(taken.get(account) ?? 0, lastTaken(cursor)));
@@ -97,6 +56,13 @@ export async function renewLogs(
     const outcome = await log.renew(ref, newEpoch(now()), announce, taken.get(ref.account));
     if (outcome?.renewed) renewed += 1;
   });
+  // The others have a wake mark by now. The cell's own log says nothing of this, but may be ahead of the cell feed.
+  const own = cellLog(region);
+  const sequence = (await log.head(own))?.sequence ?? 0;
+  if (sequence > 0) {
+    const mark: Item = { ...keys.wake(own), sequence };
+    await table.transact([{ put: mark, when: [['sequence', 'absent or <', sequence]] }], randomUUID());
+  }
   return { renewed, unchanged: logs.length - renewed };
 }
 
@@ -105,56 +71,52 @@ function lastTaken({ position, ahead }: Item): number {
   return Math.max(Number(position ?? 0), Number(/\d+$/.exec(String(ahead ?? ''))?.[0] ?? 0));
 }
 
-/** How tracking of an account stands, for people. Instants are ISO texts. */
-export interface AccountReport {
-  readonly state: AccountState;
-  readonly lastPollAt: string | null;
-  readonly observedThrough: string | null;
-  readonly consecutiveFailures: number;
-  readonly openJobs: number | null;
-  readonly unreadJobs: number;
-  /** A cursor. */
-  readonly head: string;
-  readonly problem: string | null;
-  /** Missing from the list, and what became of them is open. */
-  readonly missingJobs: {
-    readonly unanswered: number;
-    readonly suspected: number;
-    readonly contradictory: number;
-  };
-  readonly quarantinedAt: string | null;
-}
-
 /** States that an outage of the region changes; in the others the account needs an operator of its own. */
 const REGIONAL: ReadonlySet<AccountState> = new Set<AccountState>(['baselining', 'tracking', 'failing']);
 
-/** How an account stands; `undefined` when it was not registered to the end. */
+/** How an account stands; `undefined` when there is none, or no longer. */
 export async function reportAccount(
-  { table, log }: Pick<OperatorDeps, 'table' | 'log'>,
+  deps: Pick<OperatorDeps, 'table' | 'log'>,
   account: Account,
 ): Promise<AccountReport | undefined> {
-  // Before the head: all that was seen before `observedThrough` is then in the log at or before it.
-  const [item, upstream] = await Promise.all([
-    table.get(keys.status(account)),
-    readUpstream(table, account.region),
+  return (await reportAccounts(deps, [account]))[0];
+}
+
+/** How each of several accounts stands, in the order given: two reads by key, however many there are. */
+export async function reportAccounts(
+  { table }: Pick<OperatorDeps, 'table'>,
+  accounts: readonly Account[],
+): Promise<(AccountReport | undefined)[]> {
+  const regions = [...new Set(accounts.map(({ region }) => region))];
+  // Before the heads: all that was seen before `observedThrough` is then in the log at or before them.
+  const [statuses, upstreams] = await Promise.all([
+    table.getMany(accounts.map(keys.status)),
+    Promise.all(regions.map(async (region) => [region, await readUpstream(table, region)] as const)),
   ]);
-  const head = await log.head(account);
-  if (!item || !head) return undefined;
-  const status = toStatus(item);
-  // Most accounts are not polled while their region fails, so their own status still tells of better days.
-  const outage = REGIONAL.has(status.state) ? outageOf(upstream) : undefined;
-  return {
-    state: account.paused ? 'paused' : outage ? 'failing' : status.state,
-    lastPollAt: instant(status.lastPollAt),
-    observedThrough: instant(status.lastGoodCrawlStartedAt),
-    consecutiveFailures: status.consecutiveFailures,
-    openJobs: status.openJobs,
-    unreadJobs: status.unreadJobs,
-    head: formatCursor(head.epoch, head.sequence),
-    problem: outage ?? status.problem,
-    missingJobs: status.missing,
-    quarantinedAt: instant(status.quarantinedAt),
-  };
+  const heads = await table.getMany(accounts.map(keys.head));
+  const statusOf = new Map(statuses.map((item) => [item.pk, item]));
+  const headOf = new Map(heads.map((item) => [item.pk, toHead(item)]));
+  const outages = new Map(upstreams.map(([region, upstream]) => [region, outageOf(upstream)]));
+  return accounts.map((account) => {
+    const item = statusOf.get(keys.status(account).pk);
+    const head = headOf.get(keys.head(account).pk);
+    if (!item || !head) return undefined;
+    const status = toStatus(item);
+    // Most accounts are not polled while their region fails, so their own status still tells of better days.
+    const outage = REGIONAL.has(status.state) ? outages.get(account.region) : undefined;
+    return {
+      state: account.paused ? 'paused' : outage ? 'failing' : status.state,
+      lastPollAt: instant(status.lastPollAt),
+      observedThrough: instant(status.lastGoodCrawlStartedAt),
+      consecutiveFailures: status.consecutiveFailures,
+      openJobs: status.openJobs,
+      unreadJobs: status.unreadJobs,
+      head: formatCursor(head.epoch, head.sequence),
+      problem: outage ?? status.problem,
+      missingJobs: status.missing,
+      quarantinedAt: instant(status.quarantinedAt),
+    };
+  });
 }
 
 function instant(ms: number | null): string | null {

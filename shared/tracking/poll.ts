@@ -156,18 +156,19 @@ async function begin(
   deadline: number,
   dueAt: number | undefined,
 ): Promise<Poll | string> {
-  const [accountItem, statusItem, upstream] = await Promise.all([
+  const [found, statusItem, upstream] = await Promise.all([
     deps.table.get(keys.account(ref)),
     deps.table.get(keys.status(ref)),
     hearUpstream(deps.table, ref.region),
   ]);
+  // A pause, or new credentials, that came between the two reads: with this fence the poll would undo it.
+  const isOlder = Number(statusItem?.recordRevision ?? 0) > Number(found?.revision ?? 0);
+  const accountItem = isOlder ? await deps.table.get(keys.account(ref)) : found;
   if (!accountItem || !statusItem) return 'The account is not registered.';
   const account = toAccount(accountItem);
   const status = toStatus(statusItem);
   if (account.paused) return 'The account is paused.';
   if (status.state === 'identity_mismatch') return 'The account waits for an operator.';
-  // A pause that came between the two reads is seen in the second: a poll with this fence would undo it.
-  if (statusItem.duePk === undefined) return 'The account is paused.';
   if (dueAt !== undefined && (status.nextPollAt ?? 0) > Math.max(dueAt, startedAt)) {
     return 'The account was polled since it was asked for.';
   }

@@ -172,6 +172,13 @@ export class RollupBook {
   }
 }
 
+/** The keys of all figures that are kept of an account: what goes when the account does. `now` is epoch ms. */
+export function figureKeys(ref: AccountRef, now: number): Key[] {
+  const last = now + AHEAD_MS + DAY_MS;
+  const days = Array.from({ length: ROLLUP_DAYS + 4 }, (_, n) => dayIn(last - n * DAY_MS, null));
+  return [keys.openJobs(ref), ...days.map((day) => keys.rollup(ref, day))];
+}
+
 /** The figures in an item. */
 export function toFigures(item: Item): Figures {
   const figures = noFigures();

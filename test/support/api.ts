@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readApiFile } from '../../local/api-files.ts';
 import type { ApiDeps } from '../../shared/api/app.ts';
 import { createIdempotency } from '../../shared/api/idempotency.ts';
 import { createKeyring } from '../../shared/api/keys.ts';
@@ -14,13 +15,26 @@ import { createWebhookSink } from '../../shared/sinks/webhook.ts';
 import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { historySchema } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
+import { type AccountSecrets, openLocalAccountSecrets } from '../../shared/tracking/credentials.ts';
+
+/** A store of credentials that nobody else reads. */
+function accountSecrets(): AccountSecrets {
+  const opening = openLocalAccountSecrets(createMemoryTable(), new Uint8Array(32).fill(8));
+  return {
+    save: async (...of) => (await opening).save(...of),
+    read: async (...of) => (await opening).read(...of),
+    remove: async (...of) => (await opening).remove(...of),
+    refuse: () => undefined,
+  };
+}
 
 /** What an API needs besides table, log and regions, with a configured key that may do everything. */
 export function apiParts(
   table: Table,
   bootstrap: string,
   now: () => number = Date.now,
-): Required<Pick<ApiDeps, 'keyring' | 'deliveries' | 'manage'>> {
+  regions: readonly string[] = ['us', 'nz'],
+): Required<Pick<ApiDeps, 'keyring' | 'deliveries' | 'manage' | 'readFile'>> {
   const schemaBaseUrl = 'http://jobwire.test';
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl });
   const deliveries = createDeliveryLog(createMemoryTable(historySchema), { newId: randomUUID });
@@ -30,8 +44,14 @@ export function apiParts(
   return {
     keyring: createKeyring({ table, now, bootstrap }),
     deliveries,
+    readFile: readApiFile,
     manage: {
       idempotency: createIdempotency({ table, now }),
+      accounts: {
+        ...{ table, log, now, newId: randomUUID, regions, services: {} },
+        secrets: accountSecrets(),
+        minIntervalSeconds: 60,
+      },
       endpoints: {
         ...{ table, log, secrets, deliveries, now, schemaBaseUrl },
         newId: randomUUID,

@@ -3,12 +3,16 @@ import { randomUUID } from 'node:crypto';
 import { createOperateHandler } from '../../functions/handlers/operate.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
 import { createEventLog, epochFloor } from '../../shared/log/log.ts';
+import { refuseAccountSecret } from '../../shared/secrets.ts';
 import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';
 import { openLocalSigningSecrets } from '../../shared/sinks/signing-secrets.ts';
 import type { SinkPort } from '../../shared/sinks/sink.ts';
 import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { historySchema } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
+import type { TestDeps } from '../../shared/tracking/account-test.ts';
+import { type AccountSecrets, openLocalAccountSecrets } from '../../shared/tracking/credentials.ts';
+import type { AccountDeps } from '../../shared/tracking/managed-accounts.ts';
 
 /** Where the credentials of an account are, in the cell of these tests. */
 export const SECRET = 'jobwire/test/us/accounts/acme';
@@ -20,6 +24,10 @@ interface Options {
   readonly now?: () => number;
   /** The sinks behind endpoints; absent: they take everything. */
   readonly port?: SinkPort;
+  /** Where credentials of accounts are; absent: a store of its own. */
+  readonly accountSecrets?: AccountSecrets;
+  /** Where the ordering service is. */
+  readonly services?: TestDeps['services'];
   /** The table is one that was restored at this instant (epoch ms). */
   readonly restoredAt?: number;
 }
@@ -39,9 +47,21 @@ export async function createOperator(options: Options = {}) {
   // On AWS they stand in Secrets Manager, so they are in no table that a policy is about.
   const secrets = await openLocalSigningSecrets(createMemoryTable(), new Uint8Array(32).fill(7));
   const { port = { maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] } } = options;
+  const { stage = 'test' } = options;
+  const accounts: AccountDeps & TestDeps = {
+    ...{ table, log, now, newId: randomUUID },
+    secrets: options.accountSecrets ?? {
+      // Those that a reference names are not these tests' business.
+      ...(await openLocalAccountSecrets(createMemoryTable(), new Uint8Array(32).fill(8))),
+      refuse: (region, secretRef) => refuseAccountSecret(stage, region, secretRef),
+    },
+    regions: ['us'],
+    minIntervalSeconds: 60,
+    services: options.services ?? {},
+  };
   const tell = createOperateHandler({
-    stage: options.stage ?? 'test',
     region: 'us',
+    accounts,
     isRestored: restoredAt !== undefined,
     table,
     log,
@@ -56,5 +76,5 @@ export async function createOperator(options: Options = {}) {
     newId: randomUUID,
     telemetry: { operate: (report) => void reports.push(report) },
   });
-  return { clock, table, log, secrets, reports, tell };
+  return { clock, table, log, secrets, accounts, reports, tell };
 }

@@ -6,7 +6,7 @@ import { type AccountRef, isCell } from '../../table/schema.ts';
 import { isFor, ofAccount, ofRegion } from '../access.ts';
 import { followLog, type Gone, locateStream, readPage, toBody } from '../feed.ts';
 import { readEvent } from '../job-events.ts';
-import { decodePlaces, followMerged, locateMerged } from '../merged-feed.ts';
+import { followFeed, type GivenPlaces, locateFeed, parsePlaces, readFeedPage } from '../merged-feed.ts';
 import { cursorBy, instant, instantText, limit, one, typePatterns, wholeNumber } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type ApiEnv, type Route, type RouteParts, route, type Subject } from '../route.ts';
@@ -20,7 +20,7 @@ const CROWDED_RETRY_SECONDS = 15;
 
 const CURSOR_RULE =
   'must be a cursor (`<epoch>.<number>`) as found in `next`, in `head` or in the `id:` of a stream, or a bare number';
-const MERGED_CURSOR_RULE = 'must be an `id:` of this stream';
+const CELL_CURSOR_RULE = 'must be a `next` or `head` of /v1/events, or an `id:` of its stream';
 
 /** An envelope as it was stored; its type says what `data` holds. */
 export const Event = z
@@ -74,10 +74,20 @@ const StreamQuery = z.strictObject({
   types: typePatterns.optional(),
 });
 
-const MergedStreamQuery = z.strictObject({
-  after: cursorBy(decodePlaces, MERGED_CURSOR_RULE).optional(),
+/** Cursors of the feed of everything are read when the regions are known. */
+const CellEventsQuery = z.strictObject({
+  ...EventsQuery.shape,
+  after: one
+    .optional()
+    .describe('What comes after this cursor. Absent: from the earliest event there still is.'),
+});
+
+const CellStreamQuery = z.strictObject({
+  after: one.optional().describe('What comes after this cursor. Absent: what comes from now on.'),
   types: typePatterns.optional(),
 });
+
+const CellPage = EventPage.omit({ observedThrough: true }).meta({ id: 'CellEventPage' });
 
 const LAST_EVENT_ID = {
   'Last-Event-ID':
@@ -187,31 +197,60 @@ export const eventRoutes: readonly Route[] = [
   route(
     {
       method: 'get',
+      path: '/v1/events',
+      id: 'listEvents',
+      tag: 'Events',
+      summary: 'Events of all accounts and regions in one sequence, after a cursor',
+      description:
+        'For a key that is for some accounts: the events of those. The cursor is of this feed alone.',
+      role: 'read',
+      query: CellEventsQuery,
+      answer: { status: 200, description: 'A page of the feed.', schema: CellPage },
+      problems: ['cursor-gone'],
+      waits: true,
+    },
+    async ({ c, caller, query: { wait, after, ...asked } }, parts) => {
+      const given = placesIn(c, parts, 'after', after);
+      if (given instanceof Response) return given;
+      const waitMs = Math.min(wait * 1000, parts.feed.pace.waitMs);
+      await using hold = holdOf(c, parts, waitMs);
+      const page = await readFeedPage(
+        parts.feed,
+        { ...asked, after: given, accounts: caller.accounts, waitMs, mayWait: hold.take },
+        c.req.raw.signal,
+      );
+      if (page.kind === 'gone') return cursorGone(c, page);
+      if (page.kind === 'crowded') return tooManyWaiting(c, parts);
+      const rest = JSON.stringify({ next: page.next, head: page.head });
+      return c.body(`{"events":[${page.events.join(',')}],${rest.slice(1)}`, 200, {
+        'content-type': 'application/json',
+      });
+    },
+  ),
+  route(
+    {
+      method: 'get',
       path: '/v1/events/stream',
       id: 'streamEvents',
       tag: 'Events',
       summary: 'Events of all accounts and regions, live',
+      description:
+        'For a key that is for some accounts: the events of those. The cursor is of this feed alone.',
       role: 'read',
-      query: MergedStreamQuery,
+      query: CellStreamQuery,
       headers: LAST_EVENT_ID,
       answer: STREAM,
       problems: ['cursor-gone'],
       waits: true,
     },
-    async ({ c, query }, parts) => {
-      const given = resumeAt(c, query.after, decodePlaces, MERGED_CURSOR_RULE);
+    async ({ c, caller, query: { after, types } }, parts) => {
+      const last = c.req.header('last-event-id') || undefined;
+      const given = placesIn(c, parts, last === undefined ? 'after' : 'Last-Event-ID', last ?? after);
       if (given instanceof Response) return given;
-      const start = await locateMerged(parts.feed, given);
-      switch (start.kind) {
-        case 'gone':
-          return cursorGone(c, start);
-        case 'crowded':
-          return problem(c, 'conflict', {
-            detail: 'Follow the streams of single accounts (/v1/accounts/{id}/events/stream).',
-          });
-        case 'places':
-          return eventStream(c, parts, (abort) => followMerged(parts.feed, start.places, query.types, abort));
-      }
+      const start = await locateFeed(parts.feed, given, 'head');
+      if (start.kind === 'gone') return cursorGone(c, start);
+      const filter = { accounts: caller.accounts, types };
+      return eventStream(c, parts, (abort) => followFeed(parts.feed, start.places, filter, abort));
     },
   ),
   route(
@@ -254,6 +293,18 @@ export function cursorGone(c: Context<ApiEnv>, gone: Gone): Response {
 
 function noLog(c: Context<ApiEnv>): Response {
   return problem(c, 'not-found', { detail: 'There is no such log: it has not begun yet.' });
+}
+
+/** The places that a cursor of the feed of everything names. */
+function placesIn(
+  c: Context<ApiEnv>,
+  { feed }: RouteParts,
+  field: string,
+  text: string | undefined,
+): GivenPlaces | undefined | Response {
+  if (text === undefined) return undefined;
+  const places = parsePlaces(feed, text);
+  return places ?? problem(c, 'bad-parameter', { field, detail: `${field} ${CELL_CURSOR_RULE}.` });
 }
 
 /** Where a stream begins: the browser's Last-Event-ID is newer than the `after` it was opened with. */

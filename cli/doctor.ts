@@ -1,0 +1,367 @@
+/** `jobwire doctor`: everything that can be in the way, looked at at once, each in five seconds at most. */
+import { execFile } from 'node:child_process';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, resolve, sep } from 'node:path';
+import { type Config, parseConfig } from '../shared/config.ts';
+import { whyUnreachable } from './client.ts';
+import type { Context } from './command.ts';
+import { clean } from './output.ts';
+import { startsOn } from './start.ts';
+
+/** What one look came to. */
+interface Check {
+  readonly check: string;
+  readonly state: 'ok' | 'warn' | 'fail';
+  readonly words: string;
+  /** What to do about it. */
+  readonly todo?: string;
+}
+
+const PROBE_MS = 5_000;
+/** The clock: receivers refuse what is signed minutes off, and instants of events are ours. */
+const SKEW_WARN_MS = 5_000;
+const SKEW_FAIL_MS = 60_000;
+
+/** Looks, and tells. 1 when something fails. */
+export async function doctor(
+  context: Context,
+  flags: { readonly config: string | undefined },
+): Promise<number | undefined> {
+  const { out, env } = context;
+  out.progress('Looking …');
+  const file = flags.config === undefined ? undefined : readConfig(flags.config, env);
+  const probes: Promise<Check[]>[] = [
+    Promise.resolve([checkNode()]),
+    checkDynamo(file?.config),
+    checkPort(file, context.url),
+    checkApi(context),
+    ...(file ? [Promise.resolve(file.checks), checkDataDir(file)] : []),
+    ...(file ? file.regions.map(checkRegion) : []),
+  ];
+  const checks = (await Promise.all(probes)).flat();
+  const failed = checks.some(({ state }) => state === 'fail');
+  out.document({ ok: !failed, checks }, () => {
+    const width = Math.max(...checks.map(({ check }) => check.length));
+    const style = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
+    for (const { check, state, words, todo } of checks) {
+      out.line(`${out.paint(style[state], state.padEnd(4))}  ${check.padEnd(width)}  ${clean(words)}`);
+      if (todo !== undefined) out.line(`${''.padEnd(width + 8)}→ ${clean(todo)}`);
+    }
+    if (file === undefined) out.note('With --config FILE it looks at your configuration, too.');
+  });
+  return failed ? 1 : undefined;
+}
+
+function checkNode(): Check {
+  const { node } = process.versions;
+  const found = startsOn();
+  if (!found) {
+    return {
+      check: 'Node',
+      state: 'warn',
+      words: `${node} runs every command but start.`,
+      todo: 'For jobwire start: npm install node@24 beside jobwire, or run it on Node 24 or later.',
+    };
+  }
+  const words = found.beside
+    ? `${node}; jobwire start runs on ${found.version}, which is installed beside.`
+    : node;
+  return { check: 'Node', state: 'ok', words };
+}
+
+async function checkDynamo(config: Config | undefined): Promise<Check[]> {
+  const check = 'Embedded DynamoDB';
+  if (config?.dynamodbEndpoint !== undefined) {
+    const probe = await reach(config.dynamodbEndpoint);
+    if (probe.answered) return [{ check: 'DynamoDB', state: 'ok', words: 'dynamodbEndpoint answers.' }];
+    const words = `dynamodbEndpoint can’t be reached: ${probe.why}.`;
+    return [{ check: 'DynamoDB', state: 'fail', words, todo: 'Start it, or correct dynamodbEndpoint.' }];
+  }
+  const { findDynoxide, MissingBinaryError } = await import('../local/embedded.ts');
+  const binary = findDynoxide();
+  if (binary === undefined) {
+    // The demo keeps its state in memory then; what is to last needs it.
+    const state = config ? 'fail' : 'warn';
+    const [words = '', todo = ''] = new MissingBinaryError().message.split(': ');
+    return [{ check, state, words: `${words}.`, todo: todo.charAt(0).toUpperCase() + todo.slice(1) }];
+  }
+  const version = await new Promise<string | Error>((done) => {
+    execFile(binary, ['--version'], { timeout: PROBE_MS }, (fault, stdout) => done(fault ?? stdout.trim()));
+  });
+  return version instanceof Error
+    ? [
+        {
+          check,
+          state: 'fail',
+          words: `${binary} is there and does not run.`,
+          todo: 'Install it anew: npm install with optional dependencies.',
+        },
+      ]
+    : [{ check, state: 'ok', words: version.split('\n')[0] ?? '' }];
+}
+
+/** A configuration as far as it can be read. */
+interface ConfigFile {
+  readonly checks: Check[];
+  readonly config: Config | undefined;
+  /** What it says of these, even where the rest of it is not valid. */
+  readonly port: number;
+  readonly host: string;
+  readonly dataDir: string;
+  readonly regions: readonly { readonly id: string; readonly baseUrl: string; readonly tokenUrl: string }[];
+}
+
+function readConfig(path: string, env: Context['env']): ConfigFile {
+  const check = 'Configuration';
+  const nothing = { config: undefined, port: 4000, host: '127.0.0.1', dataDir: '.jobwire', regions: [] };
+  const failed = (words: string, todo: string) => ({
+    ...nothing,
+    checks: [{ check, state: 'fail' as const, words, todo }],
+  });
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch {
+    return failed(`${path} can’t be read.`, 'Give the path of the file with --config.');
+  }
+  let raw: Record<string, unknown>;
+  try {
+    raw = JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    return failed(`${path} is not JSON.`, 'Correct it; a comma too many is the usual reason.');
+  }
+  const places = {
+    port: typeof raw?.port === 'number' ? raw.port : nothing.port,
+    host: typeof raw?.host === 'string' ? raw.host : nothing.host,
+    dataDir: typeof raw?.dataDir === 'string' ? raw.dataDir : nothing.dataDir,
+    regions: regionsIn(raw?.regions),
+  };
+  const missing = [...new Set(namesIn(raw))].filter((name) => !env[name]);
+  if (missing.length > 0) {
+    const words = `These environment variables that it names are not set: ${missing.join(', ')}.`;
+    return {
+      ...places,
+      config: undefined,
+      checks: [{ check, state: 'fail', words, todo: 'Set them, then run doctor again to check the rest.' }],
+    };
+  }
+  try {
+    const config = parseConfig(raw, env);
+    const { accounts, endpoints, regions } = config;
+    const words = `${Object.keys(regions).length} regions, ${accounts.length} accounts, ${endpoints.length} endpoints.`;
+    return { ...places, config, checks: [{ check, state: 'ok', words }] };
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : 'It is not valid.';
+    return {
+      ...places,
+      config: undefined,
+      checks: [{ check, state: 'fail', words, todo: `Correct ${path}.` }],
+    };
+  }
+}
+
+/** The environment variables that a configuration names. */
+function namesIn(value: unknown): string[] {
+  if (typeof value === 'string') return value.startsWith('env:') ? [value.slice('env:'.length)] : [];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.values(value).flatMap(namesIn);
+}
+
+function regionsIn(value: unknown): ConfigFile['regions'] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([id, region]) => {
+    const { baseUrl, authUrl, realm } = (region ?? {}) as Record<string, unknown>;
+    if (
+      ![baseUrl, authUrl].every(
+        (url) => typeof url === 'string' && /^https?:\/\//.test(url) && URL.canParse(url),
+      )
+    ) {
+      return [];
+    }
+    const auth = String(authUrl).replace(/\/+$/, '');
+    const tokenUrl = `${auth}/realms/${encodeURIComponent(String(realm))}/protocol/openid-connect/token`;
+    return [{ id, baseUrl: String(baseUrl), tokenUrl }];
+  });
+}
+
+async function checkDataDir({ dataDir, config }: ConfigFile): Promise<Check[]> {
+  const check = 'Data folder';
+  const path = resolve(dataDir);
+  const todo = 'Make it writable for this user, or set another dataDir.';
+  if (!existsSync(path)) {
+    let parent = dirname(path);
+    while (!existsSync(parent)) parent = dirname(parent);
+    try {
+      accessSync(parent + sep, constants.W_OK | constants.X_OK);
+      return [{ check, state: 'ok', words: `${path} will be made.` }];
+    } catch {
+      return [
+        {
+          check,
+          state: 'fail',
+          words: `${path} can’t be made: ${parent} is no folder that can be written to.`,
+          todo,
+        },
+      ];
+    }
+  }
+  try {
+    accessSync(path + sep, constants.W_OK | constants.R_OK | constants.X_OK);
+  } catch {
+    return [{ check, state: 'fail', words: `${path} is no folder that can be written to.`, todo }];
+  }
+  let openDataDir: typeof import('../local/data-dir.ts').openDataDir;
+  try {
+    ({ openDataDir } = await import('../local/data-dir.ts'));
+  } catch {
+    const words = `${path} is writable; whether it is in use can’t be told on Node ${process.versions.node}.`;
+    return [{ check, state: 'ok', words }];
+  }
+  try {
+    openDataDir(path).release();
+    return [{ check, state: 'ok', words: `${path} is writable and not in use.` }];
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause);
+    // In use by the Jobwire that this configuration starts, as a rule: that is how it should be.
+    const port = config?.port ?? 4000;
+    const running = /in use/.test(words) && (await answersAsJobwire(`http://127.0.0.1:${port}`));
+    if (running) return [{ check, state: 'ok', words: `${path} is in use by the Jobwire on port ${port}.` }];
+    return [
+      {
+        check,
+        state: 'fail',
+        words: words.split(';')[0] ?? words,
+        todo: 'Stop the other Jobwire, or set another dataDir.',
+      },
+    ];
+  }
+}
+
+async function checkPort(file: ConfigFile | undefined, url: string): Promise<Check[]> {
+  const { port = 4000, host = '127.0.0.1' } = file ?? {};
+  const check = 'Port';
+  if (port === 0) return [];
+  const fault = await new Promise<NodeJS.ErrnoException | undefined>((done) => {
+    const server = createServer();
+    server.once('error', done);
+    server.listen({ port, host, exclusive: true }, () => server.close(() => done(undefined)));
+  });
+  if (!fault) return [{ check, state: 'ok', words: `${port} is free.` }];
+  const addresses = [`http://${host.includes(':') ? `[${host}]` : host}:${port}`, url];
+  if (fault.code === 'EADDRINUSE' && (await answersAsJobwire(addresses[0] ?? url))) {
+    return [{ check, state: 'ok', words: `Jobwire runs on ${port}.` }];
+  }
+  const words =
+    fault.code === 'EADDRINUSE'
+      ? `${port} is in use by something else.`
+      : `${host}:${port} can’t be listened on (${fault.code}).`;
+  return [{ check, state: 'fail', words, todo: 'Stop what listens there, or choose another port.' }];
+}
+
+async function checkApi(context: Context): Promise<Check[]> {
+  const { url, env } = context;
+  const check = 'Jobwire API';
+  const probe = await reach(`${url.replace(/\/+$/, '')}/healthz`);
+  if (!probe.answered) {
+    const asked = url !== 'http://127.0.0.1:4000' || Boolean(env.JOBWIRE_URL);
+    const words = `${url} can’t be reached: ${probe.why}.`;
+    const todo = 'Start it with jobwire start, or give its address with --url or JOBWIRE_URL.';
+    return [{ check, state: asked ? 'fail' : 'warn', words, todo }];
+  }
+  const clock = skewOf('Clock', 'the API', probe);
+  let key: string | undefined;
+  try {
+    key = context.key();
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause);
+    return [...clock, { check: 'API key', state: 'fail', words, todo: 'Name a file that holds the key.' }];
+  }
+  if (key === undefined) {
+    const words = `${url} answers; there is no key to try.`;
+    return [
+      ...clock,
+      { check, state: 'warn', words, todo: 'Set JOBWIRE_API_KEY, or name a file with --key-file.' },
+    ];
+  }
+  const shown = await reach(`${url.replace(/\/+$/, '')}/v1/key`, { authorization: `Bearer ${key}` });
+  if (!shown.answered) {
+    return [
+      ...clock,
+      { check, state: 'fail', words: `${url} can’t be reached: ${shown.why}.`, todo: 'Look at its log.' },
+    ];
+  }
+  if (shown.status === 401 || shown.status === 403) {
+    const todo = 'Check JOBWIRE_API_KEY; jobwire keys create makes a new one with another admin key.';
+    return [...clock, { check, state: 'fail', words: `${url} refuses the key.`, todo }];
+  }
+  if (shown.status >= 500) {
+    const words = `${url} answers with ${shown.status}.`;
+    return [...clock, { check, state: 'fail', words, todo: 'Look at its log.' }];
+  }
+  const { protocol, hostname } = new URL(url);
+  const inside = /^(localhost|127\..*|\[::1\])$/.test(hostname);
+  if (protocol === 'http:' && !inside) {
+    const words = `${url} takes the key, which goes there unencrypted.`;
+    return [...clock, { check, state: 'warn', words, todo: 'Use an https:// address.' }];
+  }
+  return [...clock, { check, state: 'ok', words: `${url} answers and takes the key.` }];
+}
+
+async function checkRegion(region: ConfigFile['regions'][number]): Promise<Check[]> {
+  const [token, api] = await Promise.all([reach(region.tokenUrl), reach(region.baseUrl)]);
+  const told = (what: string, field: string, probe: Probe): Check => {
+    const check = `Region ${region.id}`;
+    if (probe.answered) return { check, state: 'ok', words: `${what} answers.` };
+    const todo = `Check regions.${region.id}.${field}, and what stands between: DNS, firewall, proxy.`;
+    return { check, state: 'fail', words: `${what} can’t be reached: ${probe.why}.`, todo };
+  };
+  const clock = [token, api].find((probe) => probe.answered);
+  return [
+    told('Its token endpoint', 'authUrl', token),
+    told('Its API', 'baseUrl', api),
+    ...(clock ? skewOf(`Clock`, `the ordering service (${region.id})`, clock) : []),
+  ];
+}
+
+type Probe =
+  | { readonly answered: true; readonly status: number; readonly skewMs: number | undefined }
+  | { readonly answered: false; readonly why: string };
+
+/** Whether anything answers there; how far its clock is ahead of ours. */
+async function reach(url: string, headers: Record<string, string> = {}): Promise<Probe> {
+  const askedAt = Date.now();
+  try {
+    const answer = await fetch(url, { headers, redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS) });
+    const middle = (askedAt + Date.now()) / 2;
+    await answer.body?.cancel();
+    const date = Date.parse(answer.headers.get('date') ?? '');
+    // The header is of whole seconds: it tells the beginning of the second it was written in.
+    const skewMs = Number.isNaN(date) ? undefined : date + 500 - middle;
+    return { answered: true, status: answer.status, skewMs };
+  } catch (cause) {
+    return { answered: false, why: whyUnreachable(cause) };
+  }
+}
+
+function skewOf(check: string, whose: string, probe: Probe): Check[] {
+  if (!probe.answered || probe.skewMs === undefined) return [];
+  const off = Math.abs(probe.skewMs);
+  const state = off >= SKEW_FAIL_MS ? 'fail' : off >= SKEW_WARN_MS ? 'warn' : 'ok';
+  if (state === 'ok') return [{ check, state, words: `Agrees with ${whose}.` }];
+  const words = `${Math.round(off / 1000)} s ${probe.skewMs > 0 ? 'behind' : 'ahead of'} ${whose}.`;
+  return [{ check, state, words, todo: 'Let this machine keep its time by NTP.' }];
+}
+
+async function answersAsJobwire(url: string): Promise<boolean> {
+  try {
+    const answer = await fetch(`${url}/healthz`, {
+      redirect: 'manual',
+      signal: AbortSignal.timeout(PROBE_MS),
+    });
+    const body = (await answer.json()) as { status?: unknown } | null;
+    return body?.status === 'ok';
+  } catch {
+    return false;
+  }
+}

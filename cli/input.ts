@@ -1,0 +1,140 @@
+/** What users type as values of options, and secrets that they don't type as such. */
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
+import { type Context, UsageError } from './command.ts';
+
+const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
+const MAX_SECRET_BYTES = 64_000;
+
+/** A span such as `90d`, `2h` or `30m`, in ms; `undefined` for anything else. */
+function spanMs(text: string): number | undefined {
+  const [, digits = '', unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
+  return digits === '' ? undefined : Number(digits) * UNIT_MS[unit as keyof typeof UNIT_MS];
+}
+
+/** An instant as it is typed: a span from now (backwards, or `ahead`), a day, or an ISO instant with its zone. */
+export function instantOf(flag: string, text: string, direction: 'back' | 'ahead' = 'back'): string {
+  const span = spanMs(text);
+  const ms = span === undefined ? undefined : Date.now() + (direction === 'back' ? -span : span);
+  const iso = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
+  const at = ms ?? (iso ? Date.parse(text) : Number.NaN);
+  if (Number.isNaN(at)) {
+    throw new UsageError(
+      `--${flag} must be a span such as 2h or 90d, a day, or an instant such as 2026-03-02T08:00:00Z.`,
+    );
+  }
+  return new Date(at).toISOString();
+}
+
+/** A list separated by commas, of an option that may be repeated. */
+export function listOf(values: readonly string[]): string[] | undefined {
+  const entries = values.flatMap((value) => value.split(',')).map((entry) => entry.trim());
+  const given = entries.filter((entry) => entry !== '');
+  return given.length === 0 ? undefined : given;
+}
+
+/** A whole number. */
+export function wholeNumber(flag: string, text: string, least: number, most: number): number {
+  const value = Number(text);
+  if (!/^\d{1,12}$/.test(text) || value < least || value > most) {
+    throw new UsageError(`--${flag} must be a whole number from ${least} to ${most}.`);
+  }
+  return value;
+}
+
+/** `NAME=VALUE` pairs. */
+export function pairsOf(flag: string, values: readonly string[]): Record<string, string> | undefined {
+  const pairs = values.map((value): [string, string] => {
+    const at = value.indexOf('=');
+    if (at < 1 || at === value.length - 1) throw new UsageError(`--${flag} must be NAME=VALUE.`);
+    return [value.slice(0, at), value.slice(at + 1)];
+  });
+  return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
+}
+
+/** One of a few words. */
+export function choiceOf(flag: string, text: string, choices: readonly string[]): string {
+  if (choices.includes(text)) return text;
+  throw new UsageError(`--${flag} must be one of ${choices.join(', ')}.`);
+}
+
+/** A segment of a path. */
+export function segment(text: string): string {
+  return encodeURIComponent(text);
+}
+
+/** The first line of a file that holds a secret; never quoted in errors. */
+export function secretInFile(flag: string, path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new UsageError(`--${flag}: the file ${path} can’t be read (${code ?? 'unknown'}).`, { cause });
+  }
+  return checkedSecret(`--${flag}: the file ${path}`, text);
+}
+
+/** The value of an environment variable that holds a secret. */
+export function secretInEnv(flag: string, name: string, env: Context['env']): string {
+  const value = env[name];
+  if (value === undefined || value === '') {
+    throw new UsageError(`--${flag}: the environment variable ${name} is not set.`);
+  }
+  return value;
+}
+
+/**
+ * A secret that is handed over: in a file, in an environment variable, or on stdin; on a terminal it is asked for without
+ * being shown.
+ */
+export async function readSecret(
+  { stdin, env }: Pick<Context, 'stdin' | 'env'>,
+  what: string,
+  from: { readonly flag: string; readonly file: string | undefined; readonly variable: string | undefined },
+): Promise<string> {
+  const { flag, file, variable } = from;
+  if (file !== undefined && variable !== undefined) {
+    throw new UsageError(`--${flag}-file and --${flag}-env can’t be combined.`);
+  }
+  if (file !== undefined) return secretInFile(`${flag}-file`, file);
+  if (variable !== undefined) return secretInEnv(`${flag}-env`, variable, env);
+  if (stdin.isTTY) return checkedSecret(what, await askSilently(stdin, `${what}: `));
+  let text = '';
+  for await (const chunk of stdin.setEncoding('utf8')) {
+    text += chunk;
+    if (text.length > MAX_SECRET_BYTES) break;
+  }
+  if (text.trim() === '') {
+    throw new UsageError(`${what} is missing: give it on stdin, or with --${flag}-file or --${flag}-env.`);
+  }
+  return checkedSecret(`${what} on stdin`, text);
+}
+
+function checkedSecret(where: string, text: string): string {
+  const secret = text.replace(/\r?\n$/, '');
+  if (secret === '') throw new UsageError(`${where} is empty.`);
+  if (/[\r\n]/.test(secret)) throw new UsageError(`${where} must be one line.`);
+  return secret;
+}
+
+/** Asks on stderr, and shows nothing of what is typed. */
+function askSilently(stdin: NodeJS.ReadStream, question: string): Promise<string> {
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  process.stderr.write(question);
+  const lines = createInterface({ input: stdin, output: silent, terminal: true });
+  return new Promise((resolve) => {
+    lines.on('SIGINT', () => {
+      lines.close();
+      process.stderr.write('\n');
+      process.kill(process.pid, 'SIGINT');
+    });
+    lines.on('close', () => resolve(''));
+    lines.on('line', (line) => {
+      resolve(line);
+      process.stderr.write('\n');
+      lines.close();
+    });
+  });
+}

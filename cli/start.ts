@@ -1,0 +1,76 @@
+/** `jobwire start`: what `npm start` does, on a Node that it can run on. */
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { type Context, UsageError } from './command.ts';
+import { wholeNumber } from './input.ts';
+
+/** What the embedded parts need, and what the project is tested on. */
+const NODE_MAJOR = 24;
+
+/** Starts Jobwire; it goes on when this returns. On an older Node it goes on in a process of another one, and its exit code is ours. */
+export async function start(
+  { out }: Pick<Context, 'out'>,
+  flags: {
+    readonly config: string | undefined;
+    readonly port: string | undefined;
+    readonly seed: string | undefined;
+  },
+): Promise<number | undefined> {
+  const args: string[] = [];
+  if (flags.config !== undefined) args.push('--config', flags.config);
+  if (flags.port !== undefined) args.push('--port', String(wholeNumber('port', flags.port, 0, 65_535)));
+  if (flags.seed !== undefined)
+    args.push('--seed', String(wholeNumber('seed', flags.seed, 0, 4_294_967_295)));
+  if (out.verbose) args.push('--verbose');
+  if (isRecent(process.versions.node)) {
+    // Ours only as long as the process that started it for want of a newer Node is there.
+    if (process.send) {
+      process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+      process.channel?.unref();
+    }
+    process.argv.splice(2, process.argv.length, ...args);
+    await import('../local/main.ts');
+    return undefined;
+  }
+  const beside = nodeBeside();
+  if (beside === undefined) {
+    throw new UsageError(
+      `jobwire start needs Node ${NODE_MAJOR} or later, and this is ${process.versions.node}: npm install node@${NODE_MAJOR} puts one beside jobwire, which it then uses.`,
+    );
+  }
+  const child = spawn(beside.binary, [process.argv[1] ?? '', 'start', ...args], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+  });
+  // A Ctrl-C in the terminal reaches both; the other one ends in its own time.
+  process.on('SIGINT', () => {});
+  process.on('SIGTERM', () => child.kill('SIGTERM'));
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve(code ?? (signal === 'SIGINT' ? 130 : 1)));
+  });
+}
+
+function isRecent(version: string): boolean {
+  return Number.parseInt(version, 10) >= NODE_MAJOR;
+}
+
+/** The Node of the `node` package that is installed with us, if it is recent enough: where it is, and which. */
+function nodeBeside(): { readonly binary: string; readonly version: string } | undefined {
+  try {
+    const description = createRequire(import.meta.url).resolve('node/package.json');
+    const { version } = JSON.parse(readFileSync(description, 'utf8')) as { version: string };
+    const binary = join(dirname(description), 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+    return isRecent(version) ? { binary, version } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether `jobwire start` can run here, and on what. */
+export function startsOn(): { readonly version: string; readonly beside: boolean } | undefined {
+  if (isRecent(process.versions.node)) return { version: process.versions.node, beside: false };
+  const found = nodeBeside();
+  return found && { version: found.version, beside: true };
+}

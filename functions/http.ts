@@ -1,0 +1,35 @@
+/** What the functions of the HTTP API have in common. */
+import type { ApiDeps } from '../shared/api/app.ts';
+import { createKeyring, type Keyring } from '../shared/api/keys.ts';
+import type { Table } from '../shared/table/table.ts';
+import { createCellLog } from './clients.ts';
+import type { Telemetry } from './telemetry.ts';
+
+/**
+ * The parts of the app that each of them has. There is no key but those in the table: the first is made by the operator's
+ * function.
+ */
+export function apiParts(
+  env: Parameters<typeof createCellLog>[0] & {
+    readonly JOBWIRE_REGION: string;
+    readonly JOBWIRE_CORS_ORIGINS?: readonly string[] | undefined;
+  },
+  table: Table,
+  telemetry: Pick<Telemetry, 'request' | 'fault'>,
+) {
+  return {
+    table,
+    log: createCellLog(env, table),
+    regions: [env.JOBWIRE_REGION],
+    keyring: createKeyring({ table, now: Date.now }),
+    corsOrigins: env.JOBWIRE_CORS_ORIGINS ?? [],
+    now: Date.now,
+    onError: (cause, request) => telemetry.fault('A request failed.', cause, { ...request }),
+    onAnswer: (request, answer) => telemetry.request({ ...request, ...answer }),
+  } satisfies ApiDeps;
+}
+
+/** A middleware that waits for the note that a key was used: once an answer is out, a function stands still. */
+export function settling({ keyring }: { readonly keyring: Pick<Keyring, 'settled'> }) {
+  return { after: () => keyring.settled() };
+}

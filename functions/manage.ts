@@ -1,0 +1,36 @@
+/** Lambda: the part of a cell's HTTP API that changes something. */
+import middy from '@middy/core';
+import { createApi } from '../shared/api/app.ts';
+import { createIdempotency } from '../shared/api/idempotency.ts';
+import { createCellTable } from './clients.ts';
+import { ManageEnv, readEnv } from './env.ts';
+import { createRestProxyHandler } from './handlers/rest-proxy.ts';
+import { apiParts, settling } from './http.ts';
+import { managing } from './managing.ts';
+import { createTelemetry } from './telemetry.ts';
+
+/** Trying out credentials takes three steps, and API Gateway waits for 29 seconds. */
+const STEP_MS = 8_000;
+
+const env = readEnv(ManageEnv, process.env);
+const table = createCellTable(env);
+const telemetry = createTelemetry('manage', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
+const parts = apiParts(env, table, telemetry);
+
+const app = createApi({
+  ...parts,
+  manage: {
+    ...managing(env, { table, log: parts.log, telemetry, stepMs: STEP_MS }),
+    idempotency: createIdempotency({
+      table,
+      now: Date.now,
+      onFault: (cause) => telemetry.fault('What became of a request could not be kept.', cause),
+    }),
+  },
+});
+
+/** Invoked by the REST API for every method that changes something. */
+export const handler = middy(createRestProxyHandler((request, from) => app.fetch(request, from)))
+  .use(telemetry.logging)
+  .use(telemetry.counting)
+  .use(settling(parts));

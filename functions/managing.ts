@@ -1,0 +1,62 @@
+/** What it takes to change accounts and endpoints: the same for an operator's commands and for the HTTP API. */
+import { randomUUID } from 'node:crypto';
+import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import type { EventLog } from '../shared/log/log.ts';
+import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
+import type { EndpointDeps } from '../shared/sinks/endpoints.ts';
+import { createAwsSigningSecrets, createSigningReader } from '../shared/sinks/signing-secrets.ts';
+import type { Table } from '../shared/table/table.ts';
+import { CELL_MIN_INTERVAL_SECONDS } from '../shared/tracking/account-input.ts';
+import type { TestDeps } from '../shared/tracking/account-test.ts';
+import { createAwsAccountSecrets } from '../shared/tracking/credentials.ts';
+import type { AccountDeps } from '../shared/tracking/managed-accounts.ts';
+import { createHistoryTable, REQUEST_TIMEOUTS, serviceOf } from './clients.ts';
+import { createWebhookOpener } from './handlers/drain-sink.ts';
+import type { Telemetry } from './telemetry.ts';
+
+/** What of its environment it needs. */
+type Env = Parameters<typeof serviceOf>[0] &
+  Parameters<typeof createHistoryTable>[0] & {
+    readonly JOBWIRE_STAGE: string;
+    readonly JOBWIRE_REGION: string;
+    readonly JOBWIRE_PUBLIC_URL: string;
+    readonly JOBWIRE_KEY_ARN?: string | undefined;
+  };
+
+/** Deps of the use-cases of accounts and of endpoints, in the cell's one region. */
+export function managing(
+  env: Env,
+  parts: {
+    readonly table: Table;
+    readonly log: EventLog;
+    readonly telemetry: Pick<Telemetry, 'attempt'>;
+    /** How long a step of trying out credentials may take. */
+    readonly stepMs?: number;
+  },
+): { readonly accounts: AccountDeps & TestDeps; readonly endpoints: EndpointDeps } {
+  const { table, log, telemetry, stepMs } = parts;
+  const client = new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS });
+  const keeping = { stage: env.JOBWIRE_STAGE, keyArn: env.JOBWIRE_KEY_ARN, now: Date.now };
+  const secrets = createAwsSigningSecrets(client, keeping);
+  const shared = { table, log, now: Date.now, newId: randomUUID };
+  return {
+    accounts: {
+      ...shared,
+      secrets: createAwsAccountSecrets(client, keeping),
+      regions: [env.JOBWIRE_REGION],
+      services: { [env.JOBWIRE_REGION]: serviceOf(env) },
+      minIntervalSeconds: CELL_MIN_INTERVAL_SECONDS,
+      ...(stepMs === undefined ? {} : { stepMs }),
+    },
+    endpoints: {
+      ...shared,
+      secrets,
+      deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
+      attempted: (attempt) => telemetry.attempt(attempt),
+      // Nothing is kept from one request to the next: a secret that was just changed is the one to sign with.
+      open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
+      schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
+      allowPrivateNetworks: false,
+    },
+  };
+}

@@ -1,0 +1,187 @@
+/** What may be asked of an account, and what is shown of it. Every refusal is a sentence that names the field and says what would be right. */
+import * as z from 'zod';
+import { id } from '../checks.ts';
+
+const part = (what: string) =>
+  z
+    .string(`must be ${what}`)
+    .min(1, `must be ${what}`)
+    .max(1000, 'must be at most 1000 characters')
+    .refine((text) => text === text.trim() && !/\p{Cc}/u.test(text), {
+      error: 'must be without spaces around it and without line breaks: they come along when it is copied',
+    });
+
+/** The credentials that the ordering service gave out for an account. */
+export const NewCredentials = z.strictObject({
+  clientId: part('the client id of the account’s credentials').describe('The OAuth client id.'),
+  clientSecret: part('the client secret of the account’s credentials')
+    .describe('The OAuth client secret. Never shown again.')
+    .meta({ format: 'password' }),
+});
+export type NewCredentials = z.infer<typeof NewCredentials>;
+
+/** Longer apart than a day nobody polls. How close together they may be is the host's to say. */
+export const MAX_INTERVAL_SECONDS = 86_400;
+/** Polls of an account are no closer together on AWS, where the tick comes once a minute. */
+export const CELL_MIN_INTERVAL_SECONDS = 60;
+const DEFAULT_INTERVAL_SECONDS = 120;
+
+/** The rule for intervals on a host with this shortest one. */
+export const intervalRule = (least: number): string =>
+  `must be a whole number of seconds from ${least} to ${MAX_INTERVAL_SECONDS}`;
+
+const interval = z
+  .int(intervalRule(1))
+  .min(1, intervalRule(1))
+  .max(MAX_INTERVAL_SECONDS, intervalRule(1))
+  .describe('How far apart polls are, in seconds. On AWS at least 60.');
+const secretRef = z
+  .string('must be the name of a secret')
+  .min(1, 'must be the name of a secret')
+  .max(600, 'must be at most 600 characters')
+  .describe(
+    'Where the credentials are: on AWS the name of a secret below the cell’s own, or that, # and a key of the JSON in it.',
+  );
+const region = z.string('must be the name of a region');
+
+/** A new account: with its credentials, which are kept then, or with a reference to where they are. */
+export const NewAccount = z
+  .strictObject({
+    id: id.describe('The id that it is to have: in paths, events and cursors.'),
+    region: region.optional().describe('May be left out where there is only one.'),
+    credentials: NewCredentials.optional(),
+    secretRef: secretRef.optional(),
+    pollIntervalSeconds: interval.default(DEFAULT_INTERVAL_SECONDS),
+    paused: z.boolean('must be true or false').default(false).describe('Not polled until it is resumed.'),
+  })
+  .refine((account) => (account.credentials === undefined) !== (account.secretRef === undefined), {
+    error: 'must hold either credentials or a secretRef',
+  })
+  .meta({ id: 'NewAccount' });
+export type NewAccount = z.input<typeof NewAccount>;
+
+/** A change of an account: what is absent stays. */
+export const AccountChange = z
+  .strictObject({ pollIntervalSeconds: interval.optional(), secretRef: secretRef.optional() })
+  .refine((change) => Object.values(change).some((value) => value !== undefined), {
+    error: 'must change something: pollIntervalSeconds or secretRef',
+  })
+  .meta({ id: 'AccountChange' });
+export type AccountChange = z.infer<typeof AccountChange>;
+
+/** Credentials to be tried out, of no account yet. */
+export const CredentialsTest = z
+  .strictObject({
+    region: region.optional().describe('May be left out where there is only one.'),
+    credentials: NewCredentials,
+  })
+  .meta({ id: 'CredentialsTest' });
+
+/** Which accounts to list. */
+export interface AccountQuery {
+  /** Absent: of all regions that are served here. */
+  readonly region?: string | undefined;
+  /** Only these, by id; absent: all. */
+  readonly only?: readonly string[] | null | undefined;
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
+  /** Absent: 100; at most 500. */
+  readonly limit?: number | undefined;
+  /** With how each of them stands. */
+  readonly status?: boolean | undefined;
+}
+
+const instant = z.iso.datetime();
+
+/** How an account stands. */
+export const AccountState = z
+  .enum([
+    'baselining',
+    'tracking',
+    'paused',
+    'failing',
+    'credentials_rejected',
+    'identity_mismatch',
+    'quarantined',
+  ])
+  .describe('How tracking of the account stands.')
+  .meta({ id: 'AccountState' });
+export type AccountState = z.infer<typeof AccountState>;
+
+const count = z.int().min(0);
+
+/** How tracking of an account stands, for people. Instants are ISO texts. */
+export const AccountReport = z
+  .object({
+    state: AccountState,
+    lastPollAt: instant.nullable().describe('When it was polled last; null before the first poll.'),
+    observedThrough: instant
+      .nullable()
+      .describe('Everything that the ordering service showed before this instant is in the log.'),
+    consecutiveFailures: count.describe('Polls that failed since the last good one.'),
+    openJobs: count.nullable().describe('Jobs in the service’s list at the last complete poll.'),
+    unreadJobs: count.describe('How many of them could not be read.'),
+    head: z.string().describe('The cursor of the last event.'),
+    problem: z
+      .string()
+      .nullable()
+      .describe('Why the last poll failed or could not see everything, in a sentence.'),
+    missingJobs: z
+      .object({ unanswered: count, suspected: count, contradictory: count })
+      .describe('Jobs missing from the list of which it is open what became of them.'),
+    quarantinedAt: instant
+      .nullable()
+      .describe('Since when jobs that are missing are not said to be gone, because too many are.'),
+  })
+  .meta({ id: 'AccountStatus' });
+export type AccountReport = z.infer<typeof AccountReport>;
+
+/** An account as it is shown: without its credentials. */
+export const AccountRecord = z
+  .object({
+    id: z.string(),
+    region: z.string(),
+    managed: z
+      .boolean()
+      .describe(
+        'Whether it can be changed here; what the configuration file declares can only be changed there.',
+      ),
+    secretRef: z
+      .string()
+      .nullable()
+      .describe(
+        'Where its credentials are; null when they were given here, or stand in the configuration file.',
+      ),
+    pollIntervalSeconds: z.number(),
+    paused: z.boolean(),
+    createdAt: instant.nullable(),
+    changedAt: instant.nullable(),
+    revision: count.describe('Counted up with each change.'),
+  })
+  .meta({ id: 'Account' });
+export type AccountRecord = z.infer<typeof AccountRecord>;
+
+/** One step of a test. */
+export const TestStep = z
+  .object({
+    step: z.enum(['token', 'identity', 'page']),
+    ok: z.boolean(),
+    sentence: z.string().describe('What was found, or what is wrong and what to do about it.'),
+    ms: z.int().min(0),
+  })
+  .meta({ id: 'TestStep' });
+export type TestStep = z.infer<typeof TestStep>;
+
+/** What came of trying out credentials. The steps end with the first that failed. */
+export const TestReport = z
+  .object({
+    ok: z.boolean(),
+    region: z.string(),
+    account: z.string().nullable().describe('The account that was tested; null for credentials of none yet.'),
+    steps: z.array(TestStep),
+    upstreamId: z.int().nullable().describe('The id that the ordering service has for the account.'),
+    openJobs: count.nullable().describe('Jobs in the service’s list.'),
+    statuses: z.array(z.string()).describe('Statuses of the newest of them.'),
+  })
+  .meta({ id: 'TestReport' });
+export type TestReport = z.infer<typeof TestReport>;

@@ -1,0 +1,391 @@
+/**
+ * Accounts that people make, change and take away. What is made or changed in several places is done in an order in which a
+ * crash leaves nothing that counts:
+ *
+ *   create   lock ── credentials ── Account, Status and Head in one transaction
+ *   rotate   lock ── credentials ── Account, and its place on the schedule
+ *   delete   lock ── see deletion.ts
+ *
+ * The lock keeps these apart, so that the credentials that are kept are those of whoever was told that it is done. What the
+ * configuration file declares is changed there, and refused here.
+ */
+import { checkInput } from '../checks.ts';
+import { type EventLog, newEpoch } from '../log/log.ts';
+import {
+  beingWorkedOn,
+  type Expectation,
+  type Lock,
+  type Refusal,
+  revisionOf,
+  whileLocked,
+} from '../managed.ts';
+import { type AccountRef, accountPk, keys } from '../table/schema.ts';
+import type { Item, Table } from '../table/table.ts';
+import {
+  AccountChange,
+  type AccountQuery,
+  type AccountRecord,
+  type AccountReport,
+  intervalRule,
+  NewAccount,
+  NewCredentials,
+} from './account-input.ts';
+import { type AccountUpdate, findAccount, makeAccount, toAccount, updateAccount } from './accounts.ts';
+import type { AccountSecrets } from './credentials.ts';
+import {
+  beginDeletion,
+  type DeletionDeps,
+  readDeletion,
+  workOffDeletion,
+  workOffDeletions,
+} from './deletion.ts';
+import { reportAccounts } from './operator.ts';
+
+/** What the use-cases of accounts need. */
+export interface AccountDeps extends DeletionDeps {
+  readonly table: Table;
+  readonly log: EventLog;
+  readonly secrets: AccountSecrets;
+  /** The regions that this process serves: an id is given out once in all of them. */
+  readonly regions: readonly string[];
+  /** Polls may not be closer together than this. */
+  readonly minIntervalSeconds: number;
+  /** Whether the configuration file declares an account. Absent: it declares none. */
+  readonly isDeclared?: (ref: AccountRef) => boolean;
+}
+
+/** What came of a change. */
+export type ChangedAccount = { readonly kind: 'changed'; readonly account: AccountRecord };
+
+/** How long a request works on a deletion before it leaves the rest for later. */
+const DELETE_MS = 10_000;
+const DEFAULT_PAGE = 100;
+const MAX_PAGE = 500;
+
+/**
+ * Makes an account; its first poll is due at once, unless it is to begin paused. Credentials that are given are kept, and
+ * never shown. Nothing is registered when it is refused. Throws SecretError when they can't be kept.
+ */
+export async function createAccount(
+  deps: AccountDeps,
+  input: unknown,
+): Promise<{ readonly kind: 'created'; readonly account: AccountRecord } | Refusal> {
+  const checked = checkInput(NewAccount, input);
+  if (checked.kind === 'refused') return checked;
+  const { id, credentials, secretRef = '', pollIntervalSeconds, paused } = checked.value;
+  const { table, log, secrets, now } = deps;
+  const region = oneRegion(deps, checked.value.region);
+  if (typeof region === 'object') return region;
+  const refusal =
+    refuseInterval(deps, pollIntervalSeconds) ??
+    (credentials ? undefined : refuseReference(deps, region, secretRef));
+  if (refusal) return refusal;
+  const ref = { region, account: id };
+  const isTaken = async () => (await findAccount(table, deps.regions, id)) !== undefined;
+  if (await isTaken()) return taken(id);
+
+  return locked(deps, ref, async ({ owner }) => {
+    if (await isTaken()) return taken(id);
+    const held = await finishFormer(deps, ref);
+    if (held) return held;
+    const kept = credentials && (await secrets.save(region, id, credentials));
+    const at = now();
+    const account = {
+      ...ref,
+      ...{ secretRef: kept ?? secretRef, pollIntervalSeconds, paused },
+      ...{ managed: true, credentialsAt: at },
+      ...(kept === undefined ? {} : { keepsCredentials: true }),
+    };
+    const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
+    if (!(await makeAccount(table, log, account, { now: at, epoch: newEpoch(at) }, [guard]))) {
+      return (await isTaken()) ? taken(id) : beingWorkedOn(id);
+    }
+    const record = await table.get(keys.account(ref));
+    return record ? { kind: 'created', account: toRecord(deps, record) } : changedMeanwhile(id);
+  });
+}
+
+/** An account, or `undefined`. */
+export async function readAccount(
+  deps: Pick<AccountDeps, 'table' | 'isDeclared'>,
+  ref: AccountRef,
+): Promise<AccountRecord | undefined> {
+  const record = await deps.table.get(keys.account(ref));
+  return record && toRecord(deps, record);
+}
+
+/** A page of accounts, by region and id. `next` is null on the last one. */
+export async function pageAccounts(
+  deps: Pick<AccountDeps, 'table' | 'log' | 'regions' | 'isDeclared'>,
+  query: AccountQuery = {},
+): Promise<
+  | {
+      readonly kind: 'page';
+      readonly accounts: readonly (AccountRecord & { readonly status?: AccountReport | null })[];
+      readonly next: string | null;
+    }
+  | Refusal
+> {
+  const { only, status = false } = query;
+  const limit = Math.min(query.limit ?? DEFAULT_PAGE, MAX_PAGE);
+  if (query.region !== undefined && !deps.regions.includes(query.region)) {
+    return { kind: 'refused', reason: `region ${regionRule(deps)}.` };
+  }
+  const regions = query.region === undefined ? [...deps.regions].sort() : [query.region];
+  const [afterRegion = '', afterId = ''] = query.after?.split('/') ?? [];
+  if (query.after !== undefined && !regions.includes(afterRegion)) {
+    return { kind: 'refused', reason: 'after must be what a page gave as next.' };
+  }
+  const found: Item[] = [];
+  for (const region of regions) {
+    if (region < afterRegion || found.length > limit) continue;
+    const after = region === afterRegion ? afterId : '';
+    // One more than is shown, to know whether there are more.
+    const rest = limit + 1 - found.length;
+    found.push(...(await someAccounts(deps.table, region, only ?? undefined, after, rest)));
+  }
+  const shown = found.slice(0, limit);
+  const records = shown.map((record) => toRecord(deps, record));
+  const last = records.at(-1);
+  const next = found.length > limit && last ? `${last.region}/${last.id}` : null;
+  if (!status) return { kind: 'page', accounts: records, next };
+  const reports = await reportAccounts(deps, shown.map(toAccount));
+  return {
+    kind: 'page',
+    accounts: records.map((record, at) => ({ ...record, status: reports[at] ?? null })),
+    next,
+  };
+}
+
+async function someAccounts(
+  table: Table,
+  region: string,
+  only: readonly string[] | undefined,
+  after: string,
+  limit: number,
+): Promise<Item[]> {
+  if (!only) {
+    return table.query({ pk: accountPk(region), limit, ...(after === '' ? {} : { after }) });
+  }
+  const wanted = [...new Set(only)].filter((id) => id > after);
+  const items = await table.getMany(wanted.map((account) => keys.account({ region, account })));
+  return items.sort((a, b) => (a.sk < b.sk ? -1 : 1)).slice(0, limit);
+}
+
+/**
+ * Changes how an account is polled, or where its credentials are; with other credentials it is polled at once. What is
+ * absent stays, as do its log, its snapshots and its state.
+ */
+export async function changeAccount(
+  deps: AccountDeps,
+  ref: AccountRef,
+  input: unknown,
+  expected: Expectation = {},
+): Promise<ChangedAccount | Refusal> {
+  const checked = checkInput(AccountChange, input);
+  if (checked.kind === 'refused') return checked;
+  const { pollIntervalSeconds, secretRef } = checked.value;
+  const refusal =
+    (pollIntervalSeconds === undefined ? undefined : refuseInterval(deps, pollIntervalSeconds)) ??
+    (secretRef === undefined ? undefined : refuseReference(deps, ref.region, secretRef));
+  if (refusal) return refusal;
+  const interval = pollIntervalSeconds === undefined ? {} : { pollIntervalSeconds };
+  if (secretRef === undefined) return edit(deps, ref, expected, () => ({ set: interval }));
+  return locked(deps, ref, async () => {
+    let keptBefore = false;
+    const changed = await edit(deps, ref, expected, (record) => {
+      if (record.secretRef === secretRef) return { set: interval };
+      keptBefore = record.keepsCredentials === true;
+      const set = {
+        ...interval,
+        secretRef,
+        keepsCredentials: undefined,
+        credentialsAt: laterThan(record, deps.now()),
+      };
+      return { set, atOnce: true };
+    });
+    // Nobody reads them any more.
+    if (changed.kind === 'changed' && keptBefore) await deps.secrets.remove(ref.region, ref.account);
+    return changed;
+  });
+}
+
+/** Stops polling an account; its log, its snapshots and its state stay. A poll under way drops what it saw. */
+export function pauseAccount(deps: AccountDeps, ref: AccountRef, expected: Expectation = {}) {
+  return edit(deps, ref, expected, () => ({ set: { paused: true } }));
+}
+
+/** Polls a paused account again, from its state, and at once; one that waits for a confirmation waits on. */
+export function resumeAccount(deps: AccountDeps, ref: AccountRef, expected: Expectation = {}) {
+  return edit(deps, ref, expected, () => ({ set: { paused: false } }));
+}
+
+/**
+ * Gives an account new credentials, which are kept from then on, wherever the former ones were. They count at once: its
+ * back-off ends, a poll under way with the former ones drops what it saw, and it is polled, unless it is paused
+ * or waits for a confirmation. Throws SecretError when they can't be kept.
+ */
+export async function rotateCredentials(
+  deps: AccountDeps,
+  ref: AccountRef,
+  input: unknown,
+  expected: Expectation = {},
+): Promise<ChangedAccount | Refusal> {
+  const checked = checkInput(NewCredentials, input);
+  if (checked.kind === 'refused') return checked;
+  return locked(deps, ref, async () => {
+    const record = await deps.table.get(keys.account(ref));
+    const refusal = record ? manageable(deps, record, ref, expected) : unknownAccount(ref.account);
+    if (refusal) return refusal;
+    const secretRef = await deps.secrets.save(ref.region, ref.account, checked.value);
+    // Somebody may pause it meanwhile, which is no reason to be told off: they are kept by now.
+    return edit(deps, ref, {}, (before) => ({
+      set: {
+        ...{ secretRef, keepsCredentials: true, managed: true },
+        credentialsAt: laterThan(before, deps.now()),
+      },
+      atOnce: true,
+    }));
+  });
+}
+
+/**
+ * Deletes an account with everything that is kept of it: its log, its jobs, its place at every sink, and its credentials if
+ * they were given here. Endpoints that name it stay as they are. There is no such account from then on; `complete`
+ * is false when there was no time for all that was kept, and whoever asks again goes on with it. Also goes on with what
+ * was left of others.
+ */
+export async function deleteAccount(
+  deps: AccountDeps,
+  ref: AccountRef,
+  expected: Expectation = {},
+  budgetMs = DELETE_MS,
+): Promise<{ readonly kind: 'deleted'; readonly complete: boolean } | Refusal> {
+  const deadline = deps.now() + budgetMs;
+  const begun = await locked(deps, ref, async ({ owner }): Promise<{ kind: 'begun' } | Refusal> => {
+    const record = await deps.table.get(keys.account(ref));
+    if (!record) {
+      const note = await readDeletion(deps.table, ref);
+      return note && note.emptied !== true ? { kind: 'begun' } : unknownAccount(ref.account);
+    }
+    const refusal = manageable(deps, record, ref, expected);
+    if (refusal) return refusal;
+    const outcome = await beginDeletion(deps, record, ref, owner);
+    if (outcome === 'changed') return changedMeanwhile(ref.account);
+    return outcome === 'begun' ? { kind: 'begun' } : outcome;
+  });
+  if (begun.kind !== 'begun') return begun;
+  const { kind } = await workOffDeletion(deps, ref, deadline);
+  await workOffDeletions(deps, ref.region, deadline);
+  return { kind: 'deleted', complete: kind !== 'more' };
+}
+
+/** An account as it is shown. */
+function toRecord({ isDeclared }: Pick<AccountDeps, 'isDeclared'>, record: Item): AccountRecord {
+  const account = toAccount(record);
+  const { region, account: id, pollIntervalSeconds, paused, secretRef } = account;
+  const isOfFile = isDeclared?.(account) === true;
+  return {
+    ...{ id, region, managed: !isOfFile },
+    secretRef: isOfFile || record.keepsCredentials === true ? null : secretRef,
+    ...{ pollIntervalSeconds, paused },
+    createdAt: instant(record.createdAt),
+    changedAt: instant(record.changedAt),
+    revision: revisionOf(record),
+  };
+}
+
+function instant(ms: Item[string]): string | null {
+  return typeof ms === 'number' ? new Date(ms).toISOString() : null;
+}
+
+/** Does what a former account of the id has left, if it can be done: or why the id is not free. */
+async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<Refusal | undefined> {
+  if (!(await readDeletion(deps.table, ref))) return undefined;
+  const progress = await workOffDeletion(deps, ref, deps.now() + DELETE_MS);
+  if (progress.kind === 'free') return undefined;
+  const when =
+    progress.kind === 'empty'
+      ? `this id is free again at ${new Date(progress.freeAt).toISOString()}`
+      : 'not everything of it is gone yet; try again in a minute';
+  return { kind: 'conflict', reason: `id must be new, and "${ref.account}" was deleted just now: ${when}.` };
+}
+
+/** The instant of new credentials: none has it twice, whatever the clock says. */
+function laterThan(record: Item, now: number): number {
+  return Math.max(now, Number(record.credentialsAt ?? 0) + 1);
+}
+
+async function edit(
+  deps: AccountDeps,
+  ref: AccountRef,
+  expected: Expectation,
+  decide: (record: Item) => AccountUpdate,
+): Promise<ChangedAccount | Refusal> {
+  const outcome = await updateAccount<Refusal>(
+    deps.table,
+    ref,
+    deps.now(),
+    (record) => manageable(deps, record, ref, expected) ?? decide(record),
+  );
+  if (outcome.kind === 'absent') return unknownAccount(ref.account);
+  if (outcome.kind === 'changed') return { kind: 'changed', account: toRecord(deps, outcome.record) };
+  return outcome;
+}
+
+/** Why an account can't be changed here; `undefined` when it can. */
+function manageable(
+  { isDeclared }: AccountDeps,
+  record: Item,
+  ref: AccountRef,
+  { revision = revisionOf(record) }: Expectation,
+): Refusal | undefined {
+  if (isDeclared?.(ref)) {
+    const reason = `The account "${ref.account}" is declared in the configuration file: change or remove it under "accounts" there, and start again.`;
+    return { kind: 'conflict', reason };
+  }
+  return revision === revisionOf(record) ? undefined : changedMeanwhile(ref.account);
+}
+
+function locked<T>(
+  deps: AccountDeps,
+  ref: AccountRef,
+  work: (lock: Lock) => Promise<T | Refusal>,
+): Promise<T | Refusal> {
+  return whileLocked(deps, keys.accountLock(ref), ref.account, work);
+}
+
+/** The region that is meant: where there is only one, it need not be said. */
+export function oneRegion(deps: Pick<AccountDeps, 'regions'>, region: string | undefined): string | Refusal {
+  const [only, ...others] = deps.regions;
+  if (region === undefined && only !== undefined && others.length === 0) return only;
+  if (region !== undefined && deps.regions.includes(region)) return region;
+  const missing = region === undefined ? 'is missing; it ' : '';
+  return { kind: 'refused', reason: `region ${missing}${regionRule(deps)}.` };
+}
+
+const regionRule = ({ regions }: Pick<AccountDeps, 'regions'>): string =>
+  `must be one of the regions that are served here (${[...regions].sort().join(', ')})`;
+
+function refuseInterval({ minIntervalSeconds }: AccountDeps, seconds: number): Refusal | undefined {
+  if (seconds >= minIntervalSeconds) return undefined;
+  return { kind: 'refused', reason: `pollIntervalSeconds ${intervalRule(minIntervalSeconds)}.` };
+}
+
+function refuseReference({ secrets }: AccountDeps, region: string, secretRef: string): Refusal | undefined {
+  const rule = secrets.refuse(region, secretRef);
+  return rule === undefined ? undefined : { kind: 'refused', reason: `secretRef ${rule}.` };
+}
+
+const unknownAccount = (id: string): Refusal => ({
+  kind: 'unknown',
+  reason: `There is no account "${id}".`,
+});
+const taken = (id: string): Refusal => ({
+  kind: 'conflict',
+  reason: `id must be new, and there is an account "${id}" already.`,
+});
+const changedMeanwhile = (id: string): Refusal => ({
+  kind: 'conflict',
+  reason: `The account "${id}" was changed meanwhile; read it again.`,
+});

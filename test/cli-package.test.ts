@@ -1,0 +1,264 @@
+/** The command as others get it: packed, installed offline into an empty folder, and run there against a real local start. */
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join, resolve } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { startSandbox } from '../local/sandbox/server.ts';
+import { createWorld } from '../local/sandbox/world.ts';
+import { buildInto, cleanEnv, launch, type Running } from './support/command.ts';
+
+const KEY = 'a-key-for-the-tests-only';
+const folder = mkdtempSync(join(tmpdir(), 'jobwire-cli-package-'));
+const consumer = join(folder, 'consumer');
+const modules = join(consumer, 'node_modules');
+const ours = resolve('node_modules/.bin/node');
+const [host] = (process.env.PATH ?? '')
+  .split(delimiter)
+  .filter((path) => !path.includes('node_modules'))
+  .map((path) => join(path, 'node'))
+  .filter((file) => existsSync(file));
+const env = {
+  ...cleanEnv,
+  PATH: host === undefined ? cleanEnv.PATH : dirname(host) + delimiter + cleanEnv.PATH,
+};
+const BOUND = {
+  cwd: consumer,
+  env,
+  timeout: 60_000,
+  stdio: ['ignore', 'pipe', 'ignore'] as ['ignore', 'pipe', 'ignore'],
+};
+
+const open: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+beforeAll(async () => {
+  await buildInto(join(folder, 'built'));
+  mkdirSync(consumer);
+  writeFileSync(join(consumer, 'package.json'), '{ "private": true, "type": "module" }');
+  execFileSync('npm', ['pack', join(folder, 'built'), '--pack-destination', folder], BOUND);
+  const tarball = readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? '';
+  execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', join(folder, tarball)], BOUND);
+  // What `jobwire start` asks to be put beside; a consumer has it from the registry.
+  mkdirSync(join(modules, '@dynoxide'));
+  for (const name of readdirSync('node_modules/@dynoxide')) {
+    symlinkSync(resolve('node_modules/@dynoxide', name), join(modules, '@dynoxide', name));
+  }
+}, 120_000);
+
+/** Runs the installed command, as a shell finds it, on a Node. */
+function jobwire(node: string, args: string[], more: Record<string, string> = {}): Running {
+  const running = launch([node, join(modules, '.bin', 'jobwire'), ...args], {
+    cwd: consumer,
+    env: { ...env, ...more },
+  });
+  open.push(async () => {
+    running.child.kill('SIGKILL');
+    await running.ended;
+  });
+  return running;
+}
+
+const versionOf = (node: string) => execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
+
+/** The Node that runs Jobwire, and the machine's own where that is 20.18 or later and another one. */
+function nodes(): { node: string; version: string }[] {
+  const found = [ours, ...(host === undefined ? [] : [host])].map((node) => ({
+    node,
+    version: versionOf(node),
+  }));
+  const fit = found.filter(({ version }) => {
+    const [major = 0, minor = 0] = version.split('.').map(Number);
+    return major > 20 || (major === 20 && minor >= 18);
+  });
+  return fit.filter(({ version }, at) => fit.findIndex((one) => one.version === version) === at);
+}
+
+/** A started Jobwire that tracks one account of a sandbox. */
+async function started(node: string) {
+  const world = createWorld({ now: Date.now });
+  const account = world.addAccount({ region: 'us', name: 'acme' });
+  const job = account.createJob({ status: 'Scheduled' });
+  const sandbox = await startSandbox({ world });
+  open.push(() => sandbox.stop());
+  const file = join(folder, 'jobwire.json');
+  const { clientId, clientSecret } = account;
+  writeFileSync(
+    file,
+    JSON.stringify({
+      port: 0,
+      dataDir: join(mkdtempSync(join(folder, 'run-')), 'data'),
+      apiKey: 'env:JOBWIRE_TEST_KEY',
+      regions: { us: { baseUrl: sandbox.apiUrl('us'), authUrl: sandbox.authUrl('us'), realm: 'us' } },
+      accounts: [{ id: 'acme', region: 'us', clientId, clientSecret, pollIntervalSeconds: 1 }],
+    }),
+  );
+  const running = jobwire(node, ['start', '--config', file], { JOBWIRE_TEST_KEY: KEY });
+  await running.said(/account\.baselined/);
+  const url = await running.said(/HTTP API +(\S+)/);
+  return {
+    running,
+    account,
+    job,
+    file,
+    env: { JOBWIRE_URL: url, JOBWIRE_API_KEY: KEY, JOBWIRE_TEST_KEY: KEY },
+  };
+}
+
+test('the package depends on nothing, and what start needs is asked for by name only', () => {
+  const manifest = JSON.parse(readFileSync(join(modules, 'jobwire', 'package.json'), 'utf8'));
+  expect(manifest.dependencies).toBeUndefined();
+  expect(manifest.optionalDependencies).toBeUndefined();
+  expect(manifest.bin).toEqual({ jobwire: './cli/jobwire.js' });
+  for (const name of Object.keys(manifest.peerDependencies)) {
+    expect(manifest.peerDependenciesMeta[name]).toEqual({ optional: true });
+  }
+  expect(existsSync(join(modules, 'node')), 'npm has installed an optional peer').toBe(false);
+  const licenses = readFileSync(join(modules, 'jobwire', 'cli', 'licenses.txt'), 'utf8');
+  for (const name of ['hono', 'zod', 'fauxqs', 'fastify', 'eventsource-parser']) {
+    expect(licenses).toMatch(new RegExp(`^${name} \\d.*: \\S+$`, 'm'));
+  }
+});
+
+test('commands that only talk to the API load neither the SDK nor the schemas', () => {
+  const loaded = new Set<string>();
+  const look = (file: string): void => {
+    if (loaded.has(file)) return;
+    loaded.add(file);
+    const code = readFileSync(join(modules, 'jobwire', 'cli', file), 'utf8');
+    for (const [, name = ''] of code.matchAll(/(?:from|import)\s*"\.\/([^"]+)"/g)) look(name);
+  };
+  look('jobwire.js');
+  for (const name of readdirSync(join(modules, 'jobwire', 'cli')).filter((one) => one.startsWith('run-')))
+    look(name);
+  expect(loaded.size).toBeGreaterThan(2);
+  const bytes = [...loaded].reduce(
+    (sum, file) => sum + readFileSync(join(modules, 'jobwire', 'cli', file)).length,
+    0,
+  );
+  expect(bytes).toBeLessThan(80_000);
+});
+
+describe.each(nodes())('on Node $version', ({ node, version }) => {
+  test('the installed command reads a real Jobwire: status, jobs, events as they come, and doctor', {
+    timeout: 90_000,
+  }, async () => {
+    const jobwireRuns = await started(ours);
+    const run = (...args: string[]) => jobwire(node, args, jobwireRuns.env).ended;
+    expect((await run('--version')).out).toBe(
+      `${JSON.parse(readFileSync('package.json', 'utf8')).version}\n`,
+    );
+
+    const shown = await run('accounts', 'show', 'acme', '--json');
+    expect(JSON.parse(shown.out)).toMatchObject({ state: 'tracking', openJobs: 1 });
+    const listed = await run('jobs', 'list', 'acme', '--json');
+    expect(JSON.parse(listed.out)).toMatchObject({ jobNumber: jobwireRuns.job, status: 'Scheduled' });
+    expect(await run('accounts', 'confirm', 'acme')).toMatchObject({ code: 3 });
+    expect(await run('accounts', 'show', 'nobody')).toMatchObject({
+      code: 3,
+      err: 'There is no such account.\n',
+    });
+
+    const past = await run('events', 'tail', '--account', 'acme', '--since', '1h', '--once', '1', '--json');
+    expect(JSON.parse(past.out)).toMatchObject({ type: 'account.baselined' });
+    const { head } = JSON.parse(shown.out) as { head: string };
+    const tail = jobwire(
+      node,
+      [
+        'events',
+        'tail',
+        '--account',
+        'acme',
+        '--after',
+        head,
+        '--types',
+        'job.status_changed',
+        '--once',
+        '1',
+        '--json',
+      ],
+      jobwireRuns.env,
+    );
+    jobwireRuns.account.setStatus(jobwireRuns.job, 'In production');
+    const ended = await tail.ended;
+    expect(JSON.parse(ended.out)).toMatchObject({
+      type: 'job.status_changed',
+      subject: `jobs/${jobwireRuns.job}`,
+      data: { changes: { status: { from: 'Scheduled', to: 'In production' } } },
+    });
+
+    const { id } = JSON.parse(ended.out) as { id: string };
+    expect(JSON.parse((await run('events', 'show', id, '--json')).out)).toMatchObject({ id });
+    const job = await run('jobs', 'show', 'acme', String(jobwireRuns.job), '--json');
+    expect(JSON.parse(job.out)).toMatchObject({ job: { status: 'In production' } });
+    const everything = await run('events', 'tail', '--since', '1h', '--once', '2', '--json');
+    expect(everything.out.split('\n')[0]).toContain('account.baselined');
+
+    const made = await run(
+      'keys',
+      'create',
+      '--role',
+      'read',
+      '--accounts',
+      'acme',
+      '--expires',
+      '1d',
+      '--json',
+    );
+    const { key, secret } = JSON.parse(made.out) as { key: { id: string }; secret: string };
+    const small = (...args: string[]) =>
+      jobwire(node, args, { ...jobwireRuns.env, JOBWIRE_API_KEY: secret }).ended;
+    expect(await small('jobs', 'list', 'acme')).toMatchObject({ code: 0 });
+    expect(await small('accounts', 'confirm', 'acme')).toMatchObject({ code: 5 });
+    expect((await run('keys', 'list')).out).toContain(`${key.id}  `);
+    expect(await run('keys', 'revoke', key.id)).toMatchObject({ code: 0 });
+    expect((await run('keys', 'list')).out).not.toContain(key.id);
+
+    const looked = await run('doctor', '--config', jobwireRuns.file, '--json');
+    const { checks } = JSON.parse(looked.out) as {
+      checks: { check: string; state: string; words: string }[];
+    };
+    expect(checks.find(({ check }) => check === 'Jobwire API')).toMatchObject({ state: 'ok' });
+    expect(checks.find(({ check }) => check === 'Embedded DynamoDB')).toMatchObject({ state: 'ok' });
+    expect(checks.filter(({ check }) => check === 'Region us').map(({ state }) => state)).toEqual([
+      'ok',
+      'ok',
+    ]);
+    expect(looked.out).not.toContain(KEY);
+
+    jobwireRuns.running.child.kill('SIGTERM');
+    expect((await jobwireRuns.running.ended).code).toBe(0);
+  });
+
+  test('start runs on this Node, or on the one beside it, or says in one sentence what to do', {
+    timeout: 60_000,
+  }, async () => {
+    const old = Number.parseInt(version, 10) < 24;
+    if (old) {
+      const refused = await jobwire(node, ['start', '--port', '0']).ended;
+      expect(refused.code).toBe(2);
+      expect(refused.err).toMatch(/^jobwire start needs Node 24 or later, .* npm install node@24 .*\.\n$/);
+      symlinkSync(resolve('node_modules/node'), join(modules, 'node'));
+      open.push(() => rmSync(join(modules, 'node')));
+    }
+    const running = jobwire(node, ['start', '--port', '0']);
+    await running.said(/job\.status_changed/);
+    expect(running.out()).not.toMatch(/in memory/);
+    // As a terminal does it: Ctrl-C reaches the group, here only ours, which tells the other.
+    running.child.kill('SIGTERM');
+    const ended = await running.ended;
+    expect(ended).toMatchObject({ code: 0, err: '' });
+  });
+});

@@ -1,0 +1,841 @@
+/** The `jobwire` command, built, against an API that answers as the contract says: what it asks, shows and exits with. */
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, type Asked, buildInto, fakeApi, launch, problem, stream } from './support/command.ts';
+
+const KEY = 'jw_k1_0123456789abcdef';
+const folder = mkdtempSync(join(tmpdir(), 'jobwire-cli-'));
+const binary = join(folder, 'built', 'cli', 'jobwire.js');
+
+beforeAll(() => buildInto(join(folder, 'built')), 60_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const open: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+async function serve(routes: Record<string, Answer | ((asked: Asked) => Answer)>) {
+  const api = await fakeApi(routes);
+  open.push(() => api.stop());
+  const env = { JOBWIRE_URL: api.url, JOBWIRE_API_KEY: KEY };
+  const start = (args: string[], more: { env?: Record<string, string | undefined>; input?: string } = {}) => {
+    const running = launch([process.execPath, binary, ...args], { ...more, env: { ...env, ...more.env } });
+    open.push(() => running.child.kill('SIGKILL'));
+    return running;
+  };
+  return { ...api, start, run: (...given: Parameters<typeof start>) => start(...given).ended };
+}
+
+const line = (text: string): string[] => text.split('\n').filter((one) => one !== '');
+
+const ACCOUNT = { id: 'acme', region: 'us', pollIntervalSeconds: 120, paused: false };
+const STATUS = {
+  state: 'tracking',
+  lastPollAt: '2026-11-21T12:00:00.000Z',
+  observedThrough: '2026-11-21T12:00:00.000Z',
+  consecutiveFailures: 0,
+  openJobs: 40,
+  unreadJobs: 0,
+  head: 'e1.7',
+  problem: null,
+  missingJobs: { unanswered: 0, suspected: 0, contradictory: 0 },
+  quarantinedAt: null,
+};
+const step = (name: string, ok: boolean, sentence: string) => ({ step: name, ok, sentence, ms: 12 });
+const PASSED = { ok: true, steps: [step('token', true, 'A token was issued.')] };
+const FAILED = { ok: false, steps: [step('token', false, 'The service refused the credentials.')] };
+
+function event(sequence: number, more: object = {}) {
+  return {
+    specversion: '1.0',
+    id: `acme.e1.${sequence}`,
+    source: '/regions/us/accounts/acme',
+    type: 'job.status_changed',
+    subject: 'jobs/100042',
+    time: '2026-11-21T12:00:00.000Z',
+    sequence: String(sequence).padStart(20, '0'),
+    dataschema: 'http://x/schema',
+    datacontenttype: 'application/json',
+    data: { account: 'acme', region: 'us', changes: { status: { from: 'a', to: 'b' } } },
+    ...more,
+  };
+}
+const frame = (sequence: number, more: object = {}): string =>
+  `id: e1.${sequence}\nevent: job.status_changed\ndata: ${JSON.stringify(event(sequence, more))}\n\n`;
+
+describe('exit codes', () => {
+  const routes = {
+    'GET /v1/accounts/acme/status': { json: STATUS },
+    'POST /v1/accounts/acme/test': { json: FAILED },
+    'POST /v1/accounts/acme/pause': problem(403, 'forbidden', 'The key must be of role operate.'),
+    'POST /v1/accounts/acme/resume': problem(503, 'unavailable', 'The store did not answer.'),
+    'GET /v1/accounts/gone/status': problem(404, 'not-found', 'There is no such account.'),
+    'GET /v1/accounts/in/status': problem(401, 'unauthorized', 'Send the API key.'),
+    'GET /v1/accounts/odd/status': { write: (response: ServerResponse) => response.end('<html>') },
+  };
+  test.each([
+    [0, ['accounts', 'show', 'acme'], {}, /^$/],
+    [1, ['accounts', 'test', 'acme'], {}, /^$/],
+    [
+      2,
+      ['accounts', 'shw', 'acme'],
+      {},
+      /^There is no command "accounts shw"; perhaps show; there are add, /,
+    ],
+    [2, ['acounts'], {}, /^There is no command "acounts"; perhaps accounts; see jobwire help\.$/],
+    [2, ['accounts'], {}, /^accounts wants one of add, list, /],
+    [2, [], {}, /^Say what to do: /],
+    [2, ['accounts', 'show'], {}, /^ID is missing: jobwire accounts show ID \[options\]\.$/],
+    [2, ['accounts', 'show', 'a', 'b'], {}, /^"b" is one argument too many: /],
+    [2, ['accounts', 'show', 'acme', '--jsn'], {}, /^There is no option --jsn; perhaps --json; /],
+    [2, ['accounts', 'show', 'acme', '--url'], {}, /^--url wants a value after it: --url URL /],
+    [2, ['accounts', 'show', 'acme', '--json=1'], {}, /^--json takes no value\.$/],
+    [2, ['accounts', 'show', 'acme', '--url', 'ftp://x'], {}, /^--url must begin with http/],
+    [2, ['accounts', 'show', 'acme', '--key', KEY], {}, /^There is no option --key; /],
+    [
+      2,
+      ['accounts', 'show', 'acme', '--key-file', '/nowhere'],
+      {},
+      /^--key-file: the file \/nowhere can’t be read/,
+    ],
+    [2, ['accounts', 'add', 'acme'], {}, /^--client-id ID is missing\.$/],
+    [2, ['keys', 'create', '--role', 'owner'], {}, /^--role must be one of read, operate, admin\.$/],
+    [2, ['jobs', 'list', 'acme', '--late', '--status', 'x'], {}, /^Only one of --late, --status, /],
+    [2, ['jobs', 'list', 'acme', '--due', 'monday'], {}, /^--due must be a day \(YYYY-MM-DD\)\.$/],
+    [2, ['jobs', 'show', 'acme', 'x1'], {}, /^NUMBER must be the number of a job\.$/],
+    [2, ['endpoints', 'replay', 'erp'], {}, /^Say from where: /],
+    [2, ['endpoints', 'replay', 'erp', '--since', 'soon'], {}, /^--since must be a span such as 2h/],
+    [
+      2,
+      ['endpoints', 'replay', 'erp', '--since', '2h', '--from', 'beginning'],
+      {},
+      /^--since and --from can’t/,
+    ],
+    [2, ['events', 'tail', '--once', '0'], {}, /^--once must be a whole number from 1 /],
+    [2, ['start', '--port', '70000'], {}, /^--port must be a whole number from 0 to 65535\.$/],
+    [2, ['start', '--json'], {}, /^There is no option --json; /],
+    [3, ['accounts', 'show', 'gone'], {}, /^There is no such account\.$/],
+    [
+      3,
+      ['accounts', 'show', 'gone', '--verbose'],
+      {},
+      /^There is no such account\.\nHTTP 404, not-found, request request-77$/,
+    ],
+    [4, ['accounts', 'resume', 'acme'], {}, /^The store did not answer\.$/],
+    [4, ['accounts', 'show', 'odd'], {}, / answers, but not as Jobwire does; /],
+    [
+      4,
+      ['accounts', 'show', 'acme', '--url', 'http://127.0.0.1:1'],
+      {},
+      /^http:\/\/127\.0\.0\.1:1 can’t be reached: /,
+    ],
+    [5, ['accounts', 'show', 'in'], {}, /^The API refuses the key; check /],
+    [5, ['accounts', 'pause', 'acme'], {}, /^The key must be of role operate\.$/],
+    [
+      5,
+      ['accounts', 'show', 'acme'],
+      { JOBWIRE_API_KEY: '' },
+      /^The API key is missing: set JOBWIRE_API_KEY/,
+    ],
+  ] as const)('%i: %j', async (code, args, env, sentence) => {
+    const api = await serve(routes);
+    const ended = await api.run([...args], { env });
+    expect(ended.err.trim()).toMatch(sentence);
+    expect(ended.code).toBe(code);
+    expect(ended.err + ended.out).not.toContain(KEY);
+    if (code > 1) expect(ended.out).toBe('');
+  });
+
+  test('a reader that goes first is no fault', async () => {
+    const jobs = Array.from({ length: 500 }, (_, at) => ({ id: `account-${at}`, region: 'us' }));
+    const api = await serve({ 'GET /v1/accounts': { json: { accounts: jobs, next: null } } });
+    const running = api.start(['accounts', 'list', '--json']);
+    running.child.stdout?.destroy();
+    expect(await running.ended).toMatchObject({ code: 0, err: '' });
+  });
+});
+
+describe('the key', () => {
+  test('is read from a file, and goes to nobody but the address that was given', async () => {
+    const other = await serve({});
+    const api = await serve({
+      'GET /v1/accounts/acme/status': { status: 307, headers: { location: `${other.url}/v1/x` } },
+    });
+    const file = join(folder, 'key');
+    writeFileSync(file, 'a-key-of-its-own\n');
+    const ended = await api.run(['accounts', 'show', 'acme', '--key-file', file], {
+      env: { JOBWIRE_API_KEY: '' },
+    });
+    expect(api.asked[0]?.headers.authorization).toBe('Bearer a-key-of-its-own');
+    expect(ended.code).toBe(4);
+    expect(ended.err).toContain(`redirects to ${other.url}, where the key is not sent`);
+    expect(other.asked).toEqual([]);
+  });
+});
+
+describe('lists', () => {
+  test('are read page by page, as JSON one object a line, and no further than the limit', async () => {
+    const api = await serve({
+      'GET /v1/accounts': ({ query }) => ({
+        json: query.after
+          ? { accounts: [{ ...ACCOUNT, id: 'c' }], next: null }
+          : { accounts: [ACCOUNT, { ...ACCOUNT, id: 'b' }], next: 'p2' },
+      }),
+    });
+    const all = await api.run(['accounts', 'list', '--region', 'us', '--json']);
+    expect(line(all.out).map((one) => JSON.parse(one).id)).toEqual(['acme', 'b', 'c']);
+    expect(api.asked.map(({ query }) => query)).toEqual([
+      { region: 'us', include: 'status', limit: '500' },
+      { region: 'us', include: 'status', limit: '500', after: 'p2' },
+    ]);
+    expect(all.err).toBe('');
+    const two = await api.run(['accounts', 'list', '--limit', '2']);
+    expect(two.err).toBe('There are more; --limit shows more of them.\n');
+    expect(line(two.out)).toHaveLength(3);
+    expect(api.asked).toHaveLength(3);
+  });
+
+  test('columns stand under each other whatever is in them, and nothing in them reaches the terminal as a command', async () => {
+    const nasty = 'red\u001b[31m\u0007\u009b2J \u202Eevil\nnew line';
+    const job = {
+      jobNumber: 1,
+      status: 'Größe 名刺',
+      description: nasty,
+      tracking: [],
+      phase: 'listed',
+      ended: null,
+    };
+    const api = await serve({
+      'GET /v1/accounts/acme/jobs': { json: { jobs: [job, { ...job, status: 'e\u0301' }], next: null } },
+    });
+    const text = await api.run(['jobs', 'list', 'acme']);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    expect(text.out.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
+    expect(line(text.out)).toHaveLength(3);
+    const [, wide = '', combined = ''] = line(text.out);
+    expect(wide.indexOf('–')).toBe(combined.indexOf('–') - 3);
+    const json = await api.run(['jobs', 'list', 'acme', '--json']);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    expect(json.out.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
+    expect(JSON.parse(line(json.out)[0] ?? '')).toMatchObject({ description: nasty });
+  });
+
+  test.skipIf(!hasScript())('fit the terminal, in colour only there and only when it is wanted', async () => {
+    const api = await serve({
+      'GET /v1/accounts': {
+        json: { accounts: [{ ...ACCOUNT, status: { ...STATUS, problem: 'why '.repeat(60) } }], next: null },
+      },
+    });
+    const shown = async (env: object) => {
+      const words = `stty cols 70; ${process.execPath} ${binary} accounts list`;
+      const running = launch(['script', '-qec', words, '/dev/null'], {
+        env: { JOBWIRE_URL: api.url, JOBWIRE_API_KEY: KEY, TERM: 'xterm', ...env },
+      });
+      open.push(() => running.child.kill('SIGKILL'));
+      return (await running.ended).out.replaceAll('\r', '');
+    };
+    const plain = await shown({ NO_COLOR: '1' });
+    expect(plain).not.toContain('\u001b[3');
+    expect(Math.max(...line(plain).map((one) => one.length))).toBe(70);
+    expect(plain).toMatch(/why \w*…$/m);
+    expect(plain).toMatch(/ \d+ \w+ ago /);
+    expect(await shown({})).toContain('\u001b[32mtracking');
+  });
+});
+
+function hasScript(): boolean {
+  try {
+    execFileSync('script', ['-qec', 'true', '/dev/null'], { stdio: 'ignore' });
+    return process.platform === 'linux';
+  } catch {
+    return false;
+  }
+}
+
+describe('accounts', () => {
+  const made = { 'POST /v1/accounts': { status: 201, json: ACCOUNT } };
+  const add = ['accounts', 'add', 'acme', '--region', 'us', '--client-id', 'api'];
+  const credentials = { clientId: 'api', clientSecret: 's3cret of mine' };
+
+  test.each(['stdin', 'file', 'environment'])(
+    'add: tests first, then adds, with the secret from %s, which is shown nowhere',
+    async (from) => {
+      const api = await serve({ ...made, 'POST /v1/credentials/test': { json: PASSED } });
+      const file = join(folder, 'secret');
+      writeFileSync(file, `${credentials.clientSecret}\n`);
+      const flags =
+        from === 'file'
+          ? ['--client-secret-file', file]
+          : from === 'environment'
+            ? ['--client-secret-env', 'ACME_SECRET']
+            : [];
+      const ended = await api.run([...add, ...flags, '--poll-interval', '60'], {
+        input: from === 'stdin' ? `${credentials.clientSecret}\n` : '',
+        env: { ACME_SECRET: credentials.clientSecret },
+      });
+      expect(ended).toMatchObject({ code: 0, err: '' });
+      expect(api.asked.map(({ path, body }) => [path, body])).toEqual([
+        ['/v1/credentials/test', { region: 'us', credentials }],
+        ['/v1/accounts', { id: 'acme', region: 'us', credentials, pollIntervalSeconds: 60 }],
+      ]);
+      expect(ended.out).toMatch(/^ok {4}Token {5}A token was issued\. \(12 ms\)\nacme is added in us; /);
+      expect(ended.out).not.toContain(credentials.clientSecret);
+    },
+  );
+
+  test('add: what does not work is not added, unless it is not to be tested', async () => {
+    const api = await serve({ ...made, 'POST /v1/credentials/test': { json: FAILED } });
+    const refused = await api.run(add, { input: 'x' });
+    expect(refused.code).toBe(1);
+    expect(refused.out).toMatch(/^fail {2}Token {5}The service refused the credentials\./);
+    expect(refused.err).toBe('The account was not added; --no-test adds it all the same.\n');
+    expect(api.asked.map(({ path }) => path)).toEqual(['/v1/credentials/test']);
+    expect((await api.run([...add, '--no-test', '--paused'], { input: 'x' })).code).toBe(0);
+    expect(api.asked.slice(1).map(({ path }) => path)).toEqual(['/v1/accounts']);
+    expect(api.asked[1]?.body).toMatchObject({ paused: true });
+    const none = await api.run(add);
+    expect(none).toMatchObject({
+      code: 2,
+      err: 'The client secret is missing: give it on stdin, or with --client-secret-file or --client-secret-env.\n',
+    });
+  });
+
+  test.skipIf(!hasScript())('add: on a terminal the secret is asked for and not echoed', async () => {
+    const api = await serve({ ...made, 'POST /v1/credentials/test': { json: PASSED } });
+    const words = [process.execPath, binary, ...add].join(' ');
+    const running = launch(['script', '-qec', words, '/dev/null'], {
+      env: { JOBWIRE_URL: api.url, JOBWIRE_API_KEY: KEY },
+      input: 'typed-secret\r',
+    });
+    open.push(() => running.child.kill('SIGKILL'));
+    await running.said(/acme is added in us/);
+    await running.ended;
+    expect(running.out()).toContain('The client secret: ');
+    expect(api.asked[1]?.body).toMatchObject({ credentials: { clientSecret: 'typed-secret' } });
+  });
+
+  test('show, test, pause, resume and confirm ask what the contract has, and say what came of it', async () => {
+    const api = await serve({
+      'GET /v1/accounts/acme/status': { json: { ...STATUS, state: 'quarantined', problem: 'In doubt.' } },
+      'POST /v1/accounts/acme/test': { json: PASSED },
+      'POST /v1/accounts/acme/pause': { json: { ...ACCOUNT, paused: true } },
+      'POST /v1/accounts/acme/resume': { json: ACCOUNT },
+      'POST /v1/accounts/acme/confirm': { json: { confirmed: 'identity_mismatch' } },
+    });
+    const shown = await api.run(['accounts', 'show', 'acme']);
+    expect(shown.out).toMatch(/^State +quarantined\nProblem +In doubt\.$/m);
+    expect(shown.err).toBe('It waits for you: jobwire accounts confirm acme\n');
+    expect((await api.run(['accounts', 'test', 'acme'])).out).toMatch(/^ok /);
+    expect((await api.run(['accounts', 'pause', 'acme'])).out).toBe('acme is paused.\n');
+    expect((await api.run(['accounts', 'resume', 'acme'])).out).toBe('acme is polled again.\n');
+    const confirmed = await api.run(['accounts', 'confirm', 'acme', '--upstream-id', '4711']);
+    expect(confirmed.out).toBe('acme goes on: it was identity mismatch.\n');
+    expect(api.asked.at(-1)?.body).toEqual({ upstreamId: 4711 });
+    expect(JSON.parse((await api.run(['accounts', 'show', 'acme', '--json'])).out)).toMatchObject({
+      head: 'e1.7',
+    });
+  });
+});
+
+describe('endpoints', () => {
+  const ENDPOINT = {
+    id: 'erp',
+    region: 'us',
+    url: 'https://erp.example/jobs',
+    accounts: [],
+    paused: false,
+    managed: true,
+  };
+  const SECRET = 'whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0';
+  const replay = (done: number, state = 'running') => ({
+    id: 'r1',
+    state,
+    accounts: ['acme'],
+    total: 10,
+    done,
+    delivered: done,
+    failed: 0,
+    skipped: 0,
+    late: [],
+    startedAt: '2026-11-21T12:00:00.000Z',
+    finishedAt: state === 'done' ? '2026-11-21T12:00:02.000Z' : null,
+  });
+
+  test('add: what was asked for is sent, the secret shown once with a warning', async () => {
+    const api = await serve({
+      'POST /v1/endpoints': { status: 201, json: { endpoint: ENDPOINT, secret: SECRET, late: ['acme'] } },
+    });
+    const ended = await api.run(
+      [
+        'endpoints',
+        'add',
+        ENDPOINT.url,
+        '--types',
+        'job.*,order_group.*',
+        '--accounts',
+        'acme',
+        '--start',
+        'beginning',
+        '--rate',
+        '2.5',
+        '--header-env',
+        'x-tenant=TENANT',
+        '--region',
+        'us',
+      ],
+      { env: { TENANT: 'seven' } },
+    );
+    expect(ended.code).toBe(0);
+    expect(api.asked[0]).toMatchObject({ query: { region: 'us' } });
+    expect(api.asked[0]?.body).toEqual({
+      url: ENDPOINT.url,
+      accounts: ['acme'],
+      types: ['job.*', 'order_group.*'],
+      start: 'beginning',
+      ratePerSecond: 2.5,
+      headers: { 'x-tenant': 'seven' },
+    });
+    expect(ended.out.split(SECRET)).toHaveLength(2);
+    expect(ended.err).toMatch(
+      /^Keep this signing secret now: it is not shown again\.\nWhat is left of the log begins later/,
+    );
+  });
+
+  test('ping: 0 when it was taken, 1 when it was not', async () => {
+    const report = { outcome: 'delivered', status: 204, latencyMs: 9, words: '', logged: true };
+    let taken = true;
+    const api = await serve({
+      'POST /v1/endpoints/erp/ping': () => ({
+        json: taken
+          ? report
+          : { ...report, outcome: 'failed', status: null, words: 'Nothing listens there.' },
+      }),
+    });
+    expect(await api.run(['endpoints', 'ping', 'erp'])).toMatchObject({
+      code: 0,
+      out: 'Delivered: HTTP 204 after 9 ms.\n',
+    });
+    taken = false;
+    expect(await api.run(['endpoints', 'ping', 'erp'])).toMatchObject({
+      code: 1,
+      out: 'Not taken: no answer after 9 ms. Nothing listens there.\n',
+    });
+  });
+
+  test('list and replays: as tables, and as JSON an object a line', async () => {
+    const api = await serve({
+      'GET /v1/endpoints': { json: { endpoints: [ENDPOINT], next: null } },
+      'GET /v1/endpoints/erp/replays': { json: { replays: [replay(3), replay(10, 'done')], next: null } },
+      'GET /v1/endpoints/erp/replays/r1': { json: replay(3) },
+    });
+    expect((await api.run(['endpoints', 'list'])).out).toMatch(
+      /^erp +us +active +https:\/\/erp\.example\/jobs +all/m,
+    );
+    expect(line((await api.run(['endpoints', 'replays', 'erp', '--json'])).out)).toHaveLength(2);
+    expect((await api.run(['endpoints', 'replays', 'erp', 'r1'])).out).toMatch(
+      /^Done +3 of 10 events \(30 %\)$/m,
+    );
+  });
+
+  test('replay: an instant, the beginning or cursors, and what it is restricted to', async () => {
+    const api = await serve({ 'POST /v1/endpoints/erp/replays': { status: 201, json: replay(0) } });
+    const before = Date.now();
+    const ended = await api.run([
+      'endpoints',
+      'replay',
+      'erp',
+      '--since',
+      '2h',
+      '--accounts',
+      'acme',
+      '--types',
+      'job.*',
+    ]);
+    expect(ended.out).toBe(
+      'Replay r1 runs: 10 events in its range.\nHow far it is: jobwire endpoints replays erp r1 --watch\n',
+    );
+    const { from, filter } = (api.asked[0] as Asked).body as { from: { at: string }; filter: object };
+    const at = Date.parse(from.at) + 2 * 3_600_000;
+    expect(before <= at && at <= Date.now()).toBe(true);
+    expect(filter).toEqual({ accounts: ['acme'], types: ['job.*'] });
+    await api.run([
+      'endpoints',
+      'replay',
+      'erp',
+      '--from',
+      'acme=e1.3',
+      '--from',
+      'kiwi=e1.9',
+      '--until',
+      '2026-11-20',
+    ]);
+    await api.run(['endpoints', 'replay', 'erp', '--from', 'beginning']);
+    expect(api.asked.slice(1).map(({ body }) => body)).toEqual([
+      { from: { cursors: { acme: 'e1.3', kiwi: 'e1.9' } }, to: { at: '2026-11-20T00:00:00.000Z' } },
+      { from: 'beginning' },
+    ]);
+  });
+
+  test('replay --watch: stays until it is over', async () => {
+    let looks = 0;
+    const api = await serve({
+      'POST /v1/endpoints/erp/replays': { status: 201, json: { replay: replay(0) } },
+      'GET /v1/endpoints/erp/replays/r1': () => {
+        looks += 1;
+        return { json: looks === 1 ? replay(4) : replay(10, 'done') };
+      },
+    });
+    const ended = await api.run(['endpoints', 'replay', 'erp', '--from', 'beginning', '--watch']);
+    expect(ended).toMatchObject({ code: 0, err: '' });
+    expect(ended.out).toMatch(/^Done +10 of 10 events \(100 %\)$/m);
+  });
+
+  test('replay --watch: Ctrl-C leaves it running, says how to look again, and exits with 130', async () => {
+    let looked: () => void = () => {};
+    const looking = new Promise<void>((resolve) => {
+      looked = resolve;
+    });
+    const api = await serve({
+      'POST /v1/endpoints/erp/replays': { status: 201, json: replay(0) },
+      'GET /v1/endpoints/erp/replays/r1': () => {
+        looked();
+        return { json: replay(4) };
+      },
+    });
+    const running = api.start(['endpoints', 'replay', 'erp', '--from', 'beginning', '--watch']);
+    await looking;
+    running.child.kill('SIGINT');
+    const ended = await running.ended;
+    expect(ended.code).toBe(130);
+    expect(ended.err).toBe('The replay goes on. How far it is: jobwire endpoints replays erp r1 --watch\n');
+    expect(api.asked.map(({ method }) => method)).not.toContain('DELETE');
+    expect(api.asked.some(({ path }) => path.endsWith('/cancel'))).toBe(false);
+  });
+});
+
+describe('events tail', () => {
+  const PATH = 'GET /v1/accounts/acme/events/stream';
+  const tail = ['events', 'tail', '--account', 'acme', '--json'];
+  const sequences = (out: string) => line(out).map((one) => Number(JSON.parse(one).sequence));
+
+  test('goes on where it stood when the connection is cut, in the middle of an event too: none missed, none twice', async () => {
+    const answers = [
+      stream([`retry: 1\nid: e1.4\n\n`, frame(5), frame(6), frame(7).slice(0, 60)], 'cut'),
+      problem(503, 'unavailable', 'The store did not answer.'),
+      stream([`retry: 1\nid: e1.6\n\n`, frame(7), frame(8)], 'open'),
+    ];
+    const api = await serve({ [PATH]: () => answers.shift() ?? problem(500, 'internal', 'Too many.') });
+    const ended = await api.run([...tail, '--once', '4', '--types', 'job.*', '--after', 'e1.4']);
+    expect(ended.code).toBe(0);
+    expect(sequences(ended.out)).toEqual([5, 6, 7, 8]);
+    expect(api.asked.map(({ query, headers }) => [query, headers['last-event-id']])).toEqual([
+      [{ types: 'job.*', after: 'e1.4' }, undefined],
+      [{ types: 'job.*' }, 'e1.6'],
+      [{ types: 'job.*' }, 'e1.6'],
+    ]);
+    expect(ended.err).toMatch(
+      /^Connection lost: .* Trying again until you press Ctrl-C\.\nConnected again; it goes on where it stood\.\n$/,
+    );
+  });
+
+  test('a cut before the first event goes back to where the stream began, and heartbeats move the place on', async () => {
+    const answers = [
+      stream(['retry: 1\nid: e1.4\n\n'], 'cut'),
+      stream(['id: e1.4\n\n', ':\nid: e1.9\n\n'], 'cut'),
+      stream(['id: e1.9\n\n', frame(10)], 'open'),
+    ];
+    const api = await serve({ [PATH]: () => answers.shift() ?? problem(500, 'internal', 'Too many.') });
+    const ended = await api.run([...tail, '--once', '1']);
+    expect(sequences(ended.out)).toEqual([10]);
+    expect(api.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'e1.4', 'e1.9']);
+  });
+
+  test('the end that every stream comes to after a while is no news', async () => {
+    const answers = [
+      stream(['retry: 1\nid: e1.4\n\n', frame(5)], 'end'),
+      stream(['retry: 1\nid: e1.5\n\n', frame(6)], 'open'),
+    ];
+    const api = await serve({ [PATH]: () => answers.shift() ?? problem(500, 'internal', 'Too many.') });
+    expect(await api.run([...tail, '--once', '2'])).toMatchObject({ code: 0, err: '' });
+  });
+
+  test('--since: what is past comes from the feed, the rest from the stream behind it', async () => {
+    const old = event(1, { time: '2020-01-01T00:00:00.000Z' });
+    const api = await serve({
+      'GET /v1/events': ({ query }) => ({
+        json: query.after
+          ? { events: [event(3)], next: 'm3', head: 'm3' }
+          : { events: [old, event(2)], next: 'm2', head: 'm3' },
+      }),
+      'GET /v1/events/stream': stream(['id: m3\n\n', frame(4)], 'open'),
+    });
+    const ended = await api.run([
+      'events',
+      'tail',
+      '--since',
+      '2026-11-21T11:00:00Z',
+      '--once',
+      '3',
+      '--json',
+    ]);
+    expect(sequences(ended.out)).toEqual([2, 3, 4]);
+    expect(api.asked.map(({ path, query }) => [path, query.after])).toEqual([
+      ['/v1/events', undefined],
+      ['/v1/events', 'm2'],
+      ['/v1/events/stream', 'm3'],
+    ]);
+  });
+
+  test('a cursor that is gone ends it, with the one to go on from; an API that is not there, too', async () => {
+    const gone = problem(410, 'cursor-gone', 'The log can’t be read from there.', {
+      earliest: 'e2.0',
+      head: 'e2.9',
+    });
+    const api = await serve({ 'GET /v1/regions/us/events/stream': gone });
+    const ended = await api.run(['events', 'tail', '--region', 'us', '--after', 'e1.3']);
+    expect(ended).toMatchObject({
+      code: 3,
+      err: 'The log can’t be read from there.\nGo on with --after e2.0\n',
+    });
+    expect((await api.run(['events', 'tail', '--url', 'http://127.0.0.1:1'])).code).toBe(4);
+  });
+
+  test('a line of text each, with the day where it changes, and the id when it is asked for', async () => {
+    const renamed = { status: { from: 'a\u001b[2J', to: 'b' } };
+    const data = { account: 'acme', region: 'us', changes: renamed };
+    const api = await serve({
+      [PATH]: stream(['id: e1.4\n\n', frame(5, { data, time: '2020-06-15T12:00:00.000Z' })], 'open'),
+    });
+    const ended = await api.run(['events', 'tail', '--account', 'acme', '--once', '1', '--verbose']);
+    expect(line(ended.out)).toEqual([
+      expect.stringMatching(/^— 2020-06-1\d —$/),
+      expect.stringMatching(/^\d\d:\d\d:\d\d us\/acme +100042 +job\.status_changed +a \[2J → b$/),
+      '          acme.e1.5',
+    ]);
+  });
+
+  test('Ctrl-C ends it with 130', async () => {
+    const api = await serve({ [PATH]: stream(['id: e1.4\n\n', frame(5)], 'open') });
+    const running = api.start(tail);
+    await running.said(/acme\.e1\.5/);
+    running.child.kill('SIGINT');
+    expect(await running.ended).toMatchObject({ code: 130, err: '' });
+  });
+});
+
+test('events show, with deliveries', async () => {
+  const delivery = {
+    at: '2026-11-21T12:00:01.000Z',
+    endpoint: 'erp',
+    outcome: 'delivered',
+    status: 204,
+    latencyMs: 8,
+  };
+  const api = await serve({
+    'GET /v1/events/acme.e1.5': { json: event(5) },
+    'GET /v1/events/acme.e1.5/deliveries': { json: { deliveries: [delivery], next: null } },
+  });
+  const shown = await api.run(['events', 'show', 'acme.e1.5', '--deliveries']);
+  expect(shown.out).toMatch(/^Type +job\.status_changed$/m);
+  expect(shown.out).toMatch(/^2026-11-21T12:00:01\.000Z +erp +delivered +204 +8/m);
+  expect(JSON.parse((await api.run(['events', 'show', 'acme.e1.5', '--json'])).out)).toEqual(event(5));
+});
+
+test('jobs: each filter is the query’s of that name; one job comes with its events', async () => {
+  const job = {
+    jobNumber: 100042,
+    status: 'Shipped',
+    description: 'Cards',
+    orderNumber: 'PO-1',
+    orderGroup: null,
+    originCode: 'WEB',
+    dateDue: '2026-11-21T06:29:00-07:00',
+    mustDate: true,
+    dateOut: null,
+    tracking: [{ number: 'T1', link: null }],
+    phase: 'listed',
+    ended: null,
+    listedThrough: null,
+    detailAt: null,
+    lines: [{ jobLineId: 7, status: 'Printed' }],
+    invoiceNumber: null,
+  };
+  const api = await serve({
+    'GET /v1/accounts/acme/jobs': { json: { jobs: [job], next: null, asOf: 'e1.7' } },
+    'GET /v1/accounts/acme/jobs/100042': { json: { job, asOf: 'e1.7' } },
+    'GET /v1/accounts/acme/jobs/100042/events': { json: { events: [event(6), event(5)], next: null } },
+  });
+  for (const filter of [
+    ['--late'],
+    ['--status', 'Shipped'],
+    ['--due', '2026-11-21'],
+    ['--due-before', '2026-11-21'],
+    ['--order-number', 'PO-1'],
+    ['--order-group', 'Größe & Co'],
+  ]) {
+    expect((await api.run(['jobs', 'list', 'acme', ...filter])).code).toBe(0);
+  }
+  expect(api.asked.map(({ query }) => Object.entries(query).filter(([name]) => name !== 'limit')[0])).toEqual(
+    [
+      ['late', 'true'],
+      ['status', 'Shipped'],
+      ['dueOn', '2026-11-21'],
+      ['dueBefore', '2026-11-21'],
+      ['orderNumber', 'PO-1'],
+      ['orderGroup', 'Größe & Co'],
+    ],
+  );
+  const shown = await api.run(['jobs', 'show', 'acme', '100042']);
+  expect(shown.out).toMatch(/^Due +2026-11-21T06:29:00-07:00 \(must\)$/m);
+  expect(shown.out).toMatch(/^Line 7 +Printed$/m);
+  expect(shown.out).toMatch(/us\/acme +100042 +job\.status_changed/);
+  const document = JSON.parse((await api.run(['jobs', 'show', 'acme', '100042', '--json'])).out);
+  expect(document).toEqual({ job, asOf: 'e1.7', events: [event(5), event(6)] });
+});
+
+test('keys: made with role, accounts and expiry, shown once; listed without secrets; revoked', async () => {
+  const key = {
+    id: 'k2',
+    name: 'reports',
+    role: 'read',
+    accounts: ['a', 'b'],
+    expiresAt: '2027-02-19T00:00:00.000Z',
+  };
+  const api = await serve({
+    'POST /v1/keys': { status: 201, json: { key, secret: 'jw_k2_shown-once' } },
+    'GET /v1/keys': { json: { keys: [key, { ...key, accounts: null, expiresAt: null }], next: null } },
+    'DELETE /v1/keys/k2': { status: 204 },
+  });
+  const create = [
+    'keys',
+    'create',
+    '--role',
+    'read',
+    '--accounts',
+    'a,b',
+    '--expires',
+    '90d',
+    '--name',
+    'reports',
+  ];
+  const before = Date.now();
+  const made = await api.run(create);
+  expect(made.out.split('jw_k2_shown-once')).toHaveLength(2);
+  expect(made.err).toBe('Keep it now: it is not shown again.\n');
+  const { expiresAt, ...body } = (api.asked[0] as Asked).body as { expiresAt: string };
+  expect(body).toEqual({ role: 'read', accounts: ['a', 'b'], name: 'reports' });
+  const days = (Date.parse(expiresAt) - before) / 86_400_000;
+  expect(days >= 90 && days < 90.1).toBe(true);
+  expect((await api.run(['keys', 'list'])).out).toMatch(/^k2 +reports +read +all +never +–$/m);
+  expect(await api.run(['keys', 'revoke', 'k2'])).toMatchObject({
+    code: 0,
+    out: 'The key k2 is revoked; within 30 seconds it opens nothing any more.\n',
+  });
+  expect(JSON.parse((await api.run(['keys', 'revoke', 'k2', '--json'])).out)).toEqual({ revoked: 'k2' });
+});
+
+describe('doctor', () => {
+  const healthy = { 'GET /healthz': { json: { status: 'ok' } }, 'GET /v1/key': { json: { role: 'admin' } } };
+  const configure = (api: { url: string }, more: object = {}) => {
+    const file = join(folder, 'doctor.json');
+    const region = { baseUrl: `${api.url}/api`, authUrl: `${api.url}/auth`, realm: 'us' };
+    const accounts = [{ id: 'acme', region: 'us', clientId: 'c', clientSecret: 'env:ACME_SECRET' }];
+    const config = {
+      port: 0,
+      dataDir: join(folder, 'data'),
+      dynamodbEndpoint: api.url,
+      regions: { us: region },
+      accounts,
+      ...more,
+    };
+    writeFileSync(file, JSON.stringify(config));
+    return ['doctor', '--config', file, '--json'];
+  };
+  const env = { ACME_SECRET: 'a-secret-that-nobody-sees' };
+  type Check = { check: string; state: string; words: string; todo?: string };
+  const checksIn = (out: string) => (JSON.parse(out) as { checks: Check[] }).checks;
+  const find = (out: string, check: string) => checksIn(out).find((one) => one.check === check);
+
+  test('all is well: exit code 0; the ordering service gets no credentials', async () => {
+    const api = await serve(healthy);
+    const upstream = await serve({});
+    const ended = await api.run(configure(upstream), { env });
+    expect(ended.code, ended.out).toBe(0);
+    expect(checksIn(ended.out).filter(({ state }) => state === 'fail')).toEqual([]);
+    const paths = upstream.asked.map(({ path }) => path).sort();
+    expect(paths).toEqual(['/', '/api', '/auth/realms/us/protocol/openid-connect/token']);
+    for (const { headers, body } of upstream.asked) {
+      expect(headers.authorization).toBeUndefined();
+      expect(body).toBeUndefined();
+    }
+    expect(ended.out + ended.err).not.toContain(env.ACME_SECRET);
+  });
+
+  test('each trouble is named with what to do, and makes the exit code 1', async () => {
+    const api = await serve({ ...healthy, 'GET /v1/key': problem(401, 'unauthorized', 'No.') });
+    const gone = await serve({});
+    await gone.stop();
+    open.splice(open.length - 1, 1);
+    const ended = await api.run(configure(gone), { env: {} });
+    expect(ended.code).toBe(1);
+    expect(find(ended.out, 'Configuration')).toMatchObject({
+      state: 'fail',
+      words: 'These environment variables that it names are not set: ACME_SECRET.',
+    });
+    expect(find(ended.out, 'Region us')).toMatchObject({
+      state: 'fail',
+      words: 'Its token endpoint can’t be reached: nothing listens there.',
+    });
+    expect(find(ended.out, 'Jobwire API')).toMatchObject({
+      state: 'fail',
+      words: `${api.url} refuses the key.`,
+    });
+    for (const { state, todo } of checksIn(ended.out)) if (state !== 'ok') expect(todo).toMatch(/\.$/);
+  });
+
+  test('a setting that is wrong, a taken port and a folder that can’t be had are told', async () => {
+    const api = await serve(healthy);
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    open.push(() => taken.close());
+    const file = join(folder, 'a-file');
+    writeFileSync(file, '');
+    const { port } = taken.address() as AddressInfo;
+    const args = configure(api, { port, dataDir: join(file, 'data'), settling: { days: 'seven' } });
+    // Whoever listens there answers nothing: it is not waited for beyond the bound of a probe.
+    taken.on('connection', (socket) => socket.destroy());
+    const ended = await api.run(args, { env });
+    expect(find(ended.out, 'Configuration')?.words).toBe('settling.days must be a number of days.');
+    expect(find(ended.out, 'Port')).toMatchObject({
+      state: 'fail',
+      words: `${port} is in use by something else.`,
+    });
+    expect(find(ended.out, 'Data folder')).toMatchObject({
+      state: 'fail',
+      words: expect.stringContaining(`${file} is no folder`),
+    });
+  });
+
+  test('a clock that is off is told: a little warns, more fails', async () => {
+    for (const [seconds, state] of [
+      [30, 'warn'],
+      [-400, 'fail'],
+    ] as const) {
+      const date = new Date(Date.now() + seconds * 1000).toUTCString();
+      const api = await serve({ ...healthy, 'GET /healthz': { json: { status: 'ok' }, headers: { date } } });
+      const ended = await api.run(['doctor', '--json']);
+      const clock = find(ended.out, 'Clock');
+      expect(clock?.state).toBe(state);
+      expect(clock?.words).toMatch(
+        seconds > 0 ? /^(29|30|31) s behind the API\.$/ : /^\d+ s ahead of the API\.$/,
+      );
+    }
+  });
+});

@@ -1,0 +1,157 @@
+/** The `jobwire` command as a process: built once for a test file, run with what it says told apart. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+/** The environment without npm's settings and without what the command itself reads. */
+export const cleanEnv: Record<string, string | undefined> = Object.fromEntries(
+  Object.entries(process.env).filter(
+    ([name]) => !/^(npm_|JOBWIRE_|NO_COLOR|FORCE_COLOR|NODE_OPTIONS)/i.test(name),
+  ),
+);
+
+/** Builds the package into a folder. */
+export async function buildInto(folder: string): Promise<void> {
+  await promisify(execFile)(resolve('node_modules/.bin/node'), ['build.ts', folder], { timeout: 60_000 });
+}
+
+/** A command that runs. */
+export interface Running {
+  readonly child: ChildProcess;
+  readonly out: () => string;
+  readonly err: () => string;
+  readonly ended: Promise<{ code: number | null; out: string; err: string }>;
+  /** When it has said something that fits on either stream. */
+  said(pattern: RegExp): Promise<string>;
+}
+
+/** Starts a program. `input` is its stdin, which ends with it. */
+export function launch(
+  command: readonly string[],
+  options: { env?: Record<string, string | undefined>; input?: string; cwd?: string } = {},
+): Running {
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, {
+    env: { ...cleanEnv, ...options.env },
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  child.stdin.on('error', () => {});
+  child.stdin.end(options.input ?? '');
+  let out = '';
+  let err = '';
+  const listeners = new Set<() => void>();
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+    for (const look of listeners) look();
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text;
+    for (const look of listeners) look();
+  });
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, out, err }));
+  return {
+    child,
+    out: () => out,
+    err: () => err,
+    ended,
+    said: (pattern) =>
+      new Promise((done, fail) => {
+        const look = (): void => {
+          const found = pattern.exec(out) ?? pattern.exec(err);
+          if (!found) return;
+          listeners.delete(look);
+          done(found[1] ?? found[0]);
+        };
+        listeners.add(look);
+        look();
+        void ended.then(() => {
+          look();
+          fail(new Error(`It ended without ${pattern}:\n${out}\n${err}`));
+        });
+      }),
+  };
+}
+
+/** What a fake API was asked. */
+export interface Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly query: Record<string, string>;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: unknown;
+}
+
+/** What it answers: a document with status 200, or what is told. A function writes the rest itself. */
+export type Answer =
+  | { readonly status?: number; readonly json?: unknown; readonly headers?: Record<string, string> }
+  | { readonly write: (response: ServerResponse) => void };
+
+/** An HTTP server on loopback that answers as told, and keeps what it was asked. */
+export async function fakeApi(routes: Record<string, Answer | ((asked: Asked) => Answer)>) {
+  const asked: Asked[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const url = new URL(request.url ?? '/', 'http://fake');
+      const text = Buffer.concat(chunks).toString();
+      const one: Asked = {
+        method: request.method ?? '',
+        path: url.pathname,
+        query: Object.fromEntries(url.searchParams),
+        headers: request.headers,
+        body: text === '' ? undefined : JSON.parse(text),
+      };
+      asked.push(one);
+      const missing = problem(404, 'not-found', 'There is no such resource.');
+      const route = routes[`${one.method} ${one.path}`] ?? missing;
+      const answer = typeof route === 'function' ? route(one) : route;
+      if ('write' in answer) {
+        answer.write(response);
+        return;
+      }
+      response.writeHead(answer.status ?? 200, {
+        'content-type': 'application/json',
+        'x-request-id': 'request-77',
+        ...answer.headers,
+      });
+      response.end(answer.json === undefined ? '' : JSON.stringify(answer.json));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    asked,
+    async stop() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** Server-sent events, written piece by piece; then `end`ed in order, `cut` off, or left open. */
+export function stream(pieces: readonly string[], then: 'end' | 'cut' | 'open'): Answer {
+  return {
+    write(response) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(pieces.join(''), () => {
+        if (then === 'end') response.end();
+        if (then === 'cut') response.socket?.resetAndDestroy();
+      });
+    },
+  };
+}
+
+/** A problem as the API tells it. */
+export function problem(status: number, kind: string, detail: string, members: object = {}): Answer {
+  const json = { type: `urn:jobwire:problem:${kind}`, title: kind, status, detail, ...members };
+  return { status, json, headers: { 'content-type': 'application/problem+json' } };
+}
