@@ -31,7 +31,7 @@ import {
   keys,
   logPk,
 } from '../shared/table/schema.ts';
-import { type Item, type Key, keyOf, type Table, type Write } from '../shared/table/table.ts';
+import { type Item, keyOf, type Table, type Write } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { renewLogs } from '../shared/tracking/operator.ts';
 import { moved } from './support/delivery.ts';
@@ -442,7 +442,13 @@ describe('Reading the cell feed', () => {
     await tell('acme', 40);
     await tell('bakery', 2);
     await tell('acme', 40);
-    await log.append(cellLog(REGION), [{ type: 'upstream.outage', time: START, data: {} }]);
+    await log.append(cellLog(REGION), [
+      {
+        type: 'upstream.outage',
+        time: START,
+        data: { since: '2026-03-02T08:00:00Z', failedPolls: 3, accounts: 2, reason: 'No answer.' },
+      },
+    ]);
     await forwardLogs(table, [cellLog(REGION)], forwarding);
     const some = await read({ accounts: ['bakery', 'nobody'], limit: 1 });
     expect(some.ids).toEqual(['bakery.1']);

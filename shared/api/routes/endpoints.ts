@@ -71,6 +71,7 @@ function decodePlace(text: string): string | undefined {
   return isOne ? decoded : undefined;
 }
 
+const OUTCOMES = ['delivered', 'rejected', 'retry', 'failed'] as const;
 const DELIVERIES_CURSOR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#[\w-]{1,100}$/;
 
 /** A page of replays may read the cursors of a thousand accounts for each. */
@@ -102,7 +103,8 @@ const Which = z
     if ((events === undefined) === (all === undefined)) {
       context.addIssue('must have either events or all');
     }
-  });
+  })
+  .meta({ id: 'WhichParked', minProperties: 1, maxProperties: 1 });
 
 const missing = z
   .array(z.string())
@@ -166,7 +168,7 @@ export const endpointRoutes: readonly Route[] = [
           .string('must be the name of a region')
           .optional()
           .describe('Where it is: needed where several regions are served and no accounts are named.'),
-      }),
+      }).meta({ id: 'NewEndpoint' }),
       answer: {
         status: 201,
         description: 'The endpoint, and the secret that signs its requests, which is shown this once.',
@@ -414,12 +416,12 @@ export const endpointRoutes: readonly Route[] = [
           .optional()
           .describe('The `next` of the page before.'),
         outcome: one
-          .pipe(
-            z.enum(
-              ['delivered', 'rejected', 'retry', 'failed'],
-              'must be delivered, rejected, retry or failed',
-            ),
+          .refine(
+            (text) => OUTCOMES.some((known) => known === text),
+            'must be delivered, rejected, retry or failed',
           )
+          .transform((text) => text as (typeof OUTCOMES)[number])
+          .meta({ enum: [...OUTCOMES] })
           .optional()
           .describe('Only attempts with this outcome; `failed` stands for `rejected` and `retry`.'),
       }),
