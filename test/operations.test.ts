@@ -533,7 +533,8 @@ describe('requests', () => {
     expect(missing.of('request')).toMatchObject([
       { level: 'INFO', route: 'GET /v1/accounts/{id}/jobs', status: 404, keyId, ms: 0 },
     ]);
-    expect(nowhere.of('request')).toMatchObject([{ route: null, status: 404, keyId }]);
+    expect(nowhere.of('request')).toMatchObject([{ status: 404, keyId }]);
+    expect(nowhere.of('request')[0]).not.toHaveProperty('route');
     for (const told of [gone, missing, nowhere]) expect(told.metrics).toEqual({});
     const lines = JSON.stringify([gone, missing, nowhere].map((told) => told.lines));
     for (const secret of [key.secret, 'customer', '203.0.113.7', 'acme']) expect(lines).not.toContain(secret);
@@ -543,7 +544,8 @@ describe('requests', () => {
     const { failed, keyless, wrong } = happened.requests;
     expect(failed.of('request')).toMatchObject([{ level: 'WARN', status: 503 }]);
     expect(failed.metrics).toEqual({ RequestsFailed: [1] });
-    expect(keyless.of('request')).toMatchObject([{ route: null, status: 401, keyId: null }]);
+    expect(keyless.of('request')).toMatchObject([{ status: 401 }]);
+    expect(keyless.of('request')[0]).not.toHaveProperty('keyId');
     // The last one came from an address with too many failures: the handler says where requests come from.
     expect(wrong.flatMap((told) => told.of('request'))).toMatchObject([{ status: 401 }, { status: 429 }]);
     for (const told of [keyless, ...wrong]) expect(told.metrics).toEqual({ KeysRefused: [1] });
