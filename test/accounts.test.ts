@@ -45,6 +45,7 @@ import {
 } from '../shared/tracking/managed-accounts.ts';
 import { confirmAccount } from '../shared/tracking/operator.ts';
 import { type PollDeps, pollAccount } from '../shared/tracking/poll.ts';
+import { figureKeys } from '../shared/tracking/rollups.ts';
 import { moved } from './support/delivery.ts';
 import { createRig as createTracker, type TableCall, watchedTable } from './support/rig.ts';
 import { eachTable } from './support/tables.ts';
@@ -89,6 +90,7 @@ async function everythingOf(table: Table, ref: AccountRef): Promise<Item[]> {
   const shared = sinks.flatMap((sink) => [cursorPk, parkedPk, deadPk].map((of) => of(region, sink)));
   const found = await Promise.all([
     table.getMany(single),
+    table.getMany(figureKeys(ref, START)),
     ...whole.map((pk) => table.query({ pk })),
     ...shared.map(async (pk) => (await table.query({ pk })).filter(({ sk }) => sk.split('#')[0] === account)),
   ]);
@@ -109,6 +111,7 @@ async function fill({ table, log }: Pick<Rig, 'table' | 'log'>, ref: AccountRef)
   await wakeSinks(table, ref, 230, START);
   await log.append(ref, [moved(1, 'y')]);
   for (const key of [
+    ...figureKeys(ref, START).slice(0, 6),
     keys.token(ref),
     keys.shard(ref, 1),
     keys.pendingGroup(ref, 'g'),

@@ -2,7 +2,7 @@
  * The end of an account: everything that is kept of it goes.
  *
  *   begin     Account, Status and Head gone, deletion noted ── in one transaction
- *   work off  token ── wake mark ── index ── snapshots ── groups ── log ── cursors, set aside and dead ── credentials
+ *   work off  token ── wake mark ── figures ── index ── snapshots ── groups ── log ── cursors, set aside and dead ── credentials
  *   free      when nothing can write any more that was under way: once more, then the note goes
  *
  * From the beginning on there is no such account. A poll under way finds neither its fence nor its head, so it writes nothing
@@ -11,7 +11,7 @@
  * looked through a second time.
  *
  * It is bounded by a deadline and can be cut off anywhere: the note says that there is something left, and who goes on begins
- * at the front. Deliveries, in the history, leave by themselves; roll-ups stay.
+ * at the front. Deliveries, in the history, leave by themselves.
  */
 import pLimit from 'p-limit';
 import { beingWorkedOn, type Refusal, revisionStill } from '../managed.ts';
@@ -30,6 +30,7 @@ import {
 } from '../table/schema.ts';
 import type { Item, Key, Query, Table } from '../table/table.ts';
 import type { AccountSecrets } from './credentials.ts';
+import { figureKeys } from './rollups.ts';
 
 /** What deletions need. */
 export interface DeletionDeps {
@@ -173,6 +174,7 @@ async function removeAll(
     limit.map(gone, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
 
   await remove([keys.token(ref), keys.wake(ref)]);
+  await remove(await table.getMany(figureKeys(ref, now())));
   const sinks = await listSinks(table, region);
   await remove(sinks.map(({ id }) => keys.cursor(region, id, account)));
   // Everything of an account begins with its id and a #, which is in no id.
