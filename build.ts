@@ -4,10 +4,19 @@
  * from the sources as they are.
  */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { type BuildOptions, build } from 'esbuild';
 import { writeDocuments } from './documents.ts';
+import { apiFiles, PACKED } from './local/api-files.ts';
 import { typesOfEvents } from './shared/events/typescript.ts';
 
 const [folder] = process.argv.slice(2);
@@ -60,6 +69,9 @@ const [command, fauxqs] = await Promise.all([
     outdir: join(cli, 'fauxqs'),
   }),
 ]);
+// What the HTTP API of `jobwire start` serves as it was built; looked for beside the program.
+mkdirSync(join(cli, PACKED));
+for (const [name, from] of apiFiles()) copyFileSync(from, join(cli, PACKED, name));
 writeFileSync(join(cli, 'licenses.txt'), licensesOf([command.metafile, fauxqs.metafile]));
 
 const dynoxide = Object.keys(optionalDependencies).filter((one) => one.startsWith('@dynoxide/'));

@@ -3,10 +3,12 @@
  * `node documents.ts release` keeps them as those of a released version: what comes later is compared with them.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { openApiDocument } from './shared/api/openapi.ts';
 import { asyncApiDocument } from './shared/events/asyncapi.ts';
 
 /** Every document by the name of its file. */
 export const documents: Readonly<Record<string, () => object>> = {
+  'openapi.json': openApiDocument,
   'asyncapi.json': asyncApiDocument,
 };
 

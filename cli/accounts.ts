@@ -1,28 +1,13 @@
 /** `jobwire accounts …` */
-import type { AccountReport } from '../shared/tracking/account-input.ts';
+import type { AccountRecord, AccountReport, TestReport } from '../shared/tracking/account-input.ts';
 import { type Context, command } from './command.ts';
 import { readSecret, segment, wholeNumber } from './input.ts';
 import { clean } from './output.ts';
 
-/** An account as the API shows it. */
-interface AccountRecord {
-  readonly id: string;
-  readonly region: string;
-  readonly pollIntervalSeconds: number;
-  readonly paused: boolean;
+/** With its status, where that was asked for. */
+type Shown = Pick<AccountRecord, 'id' | 'region' | 'pollIntervalSeconds' | 'paused'> & {
   readonly status?: AccountReport | null;
-}
-
-/** What a test of credentials came to. */
-interface TestReport {
-  readonly ok: boolean;
-  readonly steps: readonly {
-    readonly step: string;
-    readonly ok: boolean;
-    readonly sentence: string;
-    readonly ms?: number | null;
-  }[];
-}
+};
 
 const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
   tracking: 'green',
@@ -33,7 +18,7 @@ const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
   paused: 'yellow',
 };
 
-function stateOf({ paused, status }: AccountRecord): string {
+function stateOf({ paused, status }: Shown): string {
   return paused ? 'paused' : (status?.state ?? 'registered');
 }
 
@@ -109,7 +94,7 @@ export const accounts = {
       const limit = wholeNumber('limit', flags.limit ?? '1000', 1, 1_000_000);
       const query = { region: flags.region, include: 'status' };
       return out.list(
-        (more) => api().list<AccountRecord>('/v1/accounts', 'accounts', query, limit, more),
+        (more) => api().list<Shown>('/v1/accounts', 'accounts', query, limit, more),
         [
           { name: 'ACCOUNT', of: ({ id }) => id },
           { name: 'REGION', of: ({ region }) => region },

@@ -271,10 +271,11 @@ async function watch(
     }
     const seconds = (at - first.at) / 1000;
     const rate = seconds > 0 ? (now.done - first.done) / seconds : 0;
-    const left = rate > 0 ? `, ${Math.ceil((now.total - now.done) / rate)} s to go` : '';
-    out.progress(
-      `${now.done} of ${now.total} events (${percent(now)} %), ${rate.toFixed(rate < 10 ? 1 : 0)} a second${left}; Ctrl-C leaves it running`,
-    );
+    const pace =
+      rate > 0
+        ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} a second, ${Math.ceil((now.total - now.done) / rate)} s to go`
+        : '';
+    out.progress(`${now.done} of ${now.total} events (${percent(now)} %)${pace}; Ctrl-C leaves it running`);
     await sleep(WATCH_EVERY_MS);
   }
 }

@@ -68,11 +68,13 @@ export const jobs = {
       const said: JobEvent[] = [];
       const path = pathOf(account, `/${number}/events`);
       let cut = false;
-      for await (const event of api.list<JobEvent>(path, 'events', {}, limit, () => {
+      for await (const event of api.list<JobEvent>(path, 'events', { order: 'newest' }, limit, () => {
         cut = true;
       })) {
         said.push(event);
       }
+      // The newest of them were asked for; they are told in the order in which it happened.
+      said.reverse();
       out.document({ job, asOf, events: said }, () => {
         const parcels = job.tracking.map(({ number: parcel, link }) =>
           [parcel, link].filter((part) => part !== null).join(' '),

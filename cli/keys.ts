@@ -1,18 +1,8 @@
 /** `jobwire keys …` */
+import type { KeyRecord } from '../shared/api/keys.ts';
 import { command } from './command.ts';
 import { choiceOf, instantOf, listOf, segment, wholeNumber } from './input.ts';
-import { clean, type Instant } from './output.ts';
-
-/** A key as the API shows it; never with its secret. */
-interface KeyRecord {
-  readonly id: string;
-  readonly name: string | null;
-  readonly role: string;
-  readonly accounts: readonly string[] | null;
-  readonly expiresAt: Instant;
-  readonly createdAt?: Instant;
-  readonly lastUsedAt?: Instant;
-}
+import { clean } from './output.ts';
 
 export const keys = {
   'keys create': command({
@@ -73,13 +63,15 @@ export const keys = {
   }),
 
   'keys revoke': command({
-    about: 'Takes a key away: it opens nothing any more.',
+    about: 'Takes a key away: within 30 seconds it opens nothing any more.',
     args: ['KEY'],
     flags: {},
     example: 'keys revoke 7f3k2m9q',
     async run({ api, out }, [id]) {
       await api().remove(`/v1/keys/${segment(id)}`);
-      out.document({ revoked: id }, () => out.line(`The key ${clean(id)} is revoked.`));
+      out.document({ revoked: id }, () =>
+        out.line(`The key ${clean(id)} is revoked; within 30 seconds it opens nothing any more.`),
+      );
       return undefined;
     },
   }),

@@ -6,12 +6,12 @@ import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
 import type { EndpointDeps } from '../shared/sinks/endpoints.ts';
 import { createAwsSigningSecrets, createSigningReader } from '../shared/sinks/signing-secrets.ts';
 import type { Table } from '../shared/table/table.ts';
+import { CELL_MIN_INTERVAL_SECONDS } from '../shared/tracking/account-input.ts';
 import type { TestDeps } from '../shared/tracking/account-test.ts';
 import { createAwsAccountSecrets } from '../shared/tracking/credentials.ts';
 import type { AccountDeps } from '../shared/tracking/managed-accounts.ts';
 import { createHistoryTable, REQUEST_TIMEOUTS, serviceOf } from './clients.ts';
 import { createWebhookOpener } from './handlers/drain-sink.ts';
-import { MIN_INTERVAL_SECONDS } from './handlers/operate.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** What of its environment it needs. */
@@ -45,7 +45,7 @@ export function managing(
       secrets: createAwsAccountSecrets(client, keeping),
       regions: [env.JOBWIRE_REGION],
       services: { [env.JOBWIRE_REGION]: serviceOf(env) },
-      minIntervalSeconds: MIN_INTERVAL_SECONDS,
+      minIntervalSeconds: CELL_MIN_INTERVAL_SECONDS,
       ...(stepMs === undefined ? {} : { stepMs }),
     },
     endpoints: {

@@ -439,6 +439,10 @@ export class Operations extends Construct {
         api.metricClientError({ statistic: Stats.SUM, dimensionsMap, label: '4xx' }),
         api.metricServerError({ statistic: Stats.SUM, dimensionsMap, label: '5xx' }),
       ]),
+      graph('API: what the app could not answer, and keys it did not take', [
+        this.#of('RequestsFailed', Stats.SUM),
+        this.#of('KeysRefused', Stats.SUM),
+      ]),
       graph('API: time (ms)', [
         api.metricLatency({ statistic: Stats.p(50), dimensionsMap, label: 'p50' }),
         api.metricLatency({ statistic: Stats.p(99), dimensionsMap, label: 'p99' }),

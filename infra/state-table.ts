@@ -227,10 +227,10 @@ export class StateTable extends Construct {
     const { cell, accounts, status, index, log, sinks, locks, cursors, parked, dead, replays } =
       this.#partitions();
     this.#allow(fn, ['GetItem'], [cell, accounts, status, index, log, sinks, locks]);
-    this.#allow(fn, ['BatchGetItem'], [accounts, index, cursors]);
+    this.#allow(fn, ['BatchGetItem'], [accounts]);
     this.#allow(fn, ['Query'], [accounts, log, sinks, cursors, parked, dead, replays]);
     this.#allow(fn, ['PutItem'], [log, sinks, cursors, ...this.wakePartitions()]);
-    this.#allow(fn, ['UpdateItem'], [status, index, sinks, locks, cursors]);
+    this.#allow(fn, ['UpdateItem'], [status, index, sinks, locks]);
     this.#allow(fn, ['DeleteItem'], [sinks, cursors, parked, dead, replays]);
     this.#allow(fn, ['ConditionCheckItem'], [locks]);
     this.#name(fn);

@@ -38,7 +38,7 @@ import type { TestDeps } from '../shared/tracking/account-test.ts';
 import { breakClaim, claimDue, listAccounts, registerAccount } from '../shared/tracking/accounts.ts';
 import { createConnector } from '../shared/tracking/connect.ts';
 import { type AccountSecrets, isKept, openLocalAccountSecrets } from '../shared/tracking/credentials.ts';
-import { workOffDeletion, workOffDeletions } from '../shared/tracking/deletion.ts';
+import { breakDeletion, workOffDeletion, workOffDeletions } from '../shared/tracking/deletion.ts';
 import type { AccountDeps } from '../shared/tracking/managed-accounts.ts';
 import { type PollReport, pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/work.ts';
@@ -339,6 +339,7 @@ async function reconcile(options: HostOptions, accounts: AccountDeps): Promise<v
         );
       }
       // Its former life is over for good: nobody else works on this table, or it was long ago.
+      if (options.exclusive) await breakDeletion(table, { region, account: id });
       const ended = options.exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
       const { kind } = await workOffDeletion(ended, { region, account: id }, now + START_MS);
       if (kind === 'free') continue;

@@ -18,6 +18,7 @@ import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { type AccountRef, cellLog, historySchema } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { listAccounts } from '../shared/tracking/accounts.ts';
+import { readApiFile } from './api-files.ts';
 import { DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
 import {
@@ -114,6 +115,7 @@ async function main(): Promise<void> {
     log: running.log,
     regions: Object.keys(config.regions),
     corsOrigins: config.corsOrigins,
+    readFile: readApiFile,
     keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
     deliveries: running.deliveries,
     manage: {

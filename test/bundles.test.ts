@@ -40,6 +40,8 @@ const BASE = [OWN, ...SDK, ...DYNAMO, ...TELEMETRY, '@middy/core', 'zod'];
 /** SNS speaks XML. */
 const SNS = ['@aws-sdk/client-sns', '@aws-sdk/xml-builder'];
 const SECRETS = ['@aws-sdk/client-secrets-manager'];
+/** The app, what counts failed keys, and the days of jobs. */
+const HTTP = ['hono', 'rate-limiter-flexible', '@date-fns/tz'];
 const LIMIT = ['p-limit', 'yocto-queue'];
 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
@@ -47,8 +49,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz'],
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   'drain-sink': [...BASE, ...SECRETS, ...SNS],
-  api: [...BASE, ...LIMIT, '@date-fns/tz', 'hono'],
-  live: [...BASE, ...LIMIT, '@date-fns/tz', 'hono'],
+  api: [...BASE, ...LIMIT, ...HTTP],
+  manage: [...BASE, ...SECRETS, ...LIMIT, ...HTTP],
+  live: [...BASE, ...LIMIT, ...HTTP],
   operate: [...BASE, ...SECRETS, ...LIMIT],
 };
 

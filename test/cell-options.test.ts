@@ -110,7 +110,11 @@ describe('a cell on a table that was restored', () => {
       functions().filter(({ fn }) => fn.Properties.Environment?.Variables.JOBWIRE_RESTORED_AT !== undefined);
     const writers = restored
       .functions()
-      .filter(({ fn }) => fn.Properties.Environment?.Variables.JOBWIRE_RETENTION_DAYS !== undefined);
+      // wakeSinks fills the cell feed, which takes how long it keeps events from the logs.
+      .filter(
+        ({ id, fn }) =>
+          /WakeSinks/.test(id) || fn.Properties.Environment?.Variables.JOBWIRE_RETENTION_DAYS !== undefined,
+      );
     expect(writers.length).toBeGreaterThanOrEqual(5);
     expect(told(restored).map(({ id }) => id)).toEqual(writers.map(({ id }) => id));
     for (const { fn } of told(restored)) {

@@ -9,6 +9,7 @@ import { createApi } from '../shared/api/app.ts';
 import { ConfigError, parseConfig } from '../shared/config.ts';
 import { catalogue, type EventType } from '../shared/events/catalogue.ts';
 import type { JobEvent } from '../shared/events/event.ts';
+import { forwardLogs } from '../shared/log/cell-feed.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { OrderingError, type OrderingErrorKind } from '../shared/ordering/errors.ts';
 import { drainSink } from '../shared/sinks/drain.ts';
@@ -740,6 +741,7 @@ describe('the cell’s own log', () => {
     const read = async (path: string) => (await api.request(path, { headers })).text();
     const places = /^id: (\S+)$/m.exec(await read('/v1/events/stream'))?.[1] ?? '';
     await outage(cell);
+    await forwardLogs(cell.table, [cellLog('us')]);
     for (const path of ['/v1/regions/us/events/stream?after=0', `/v1/events/stream?after=${places}`]) {
       const text = await read(path);
       expect(text.match(/^event: .*$/gm), path).toEqual(['event: upstream.outage']);

@@ -199,6 +199,33 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
       data: { changes: { status: { from: 'Scheduled', to: 'In production' } } },
     });
 
+    const { id } = JSON.parse(ended.out) as { id: string };
+    expect(JSON.parse((await run('events', 'show', id, '--json')).out)).toMatchObject({ id });
+    const job = await run('jobs', 'show', 'acme', String(jobwireRuns.job), '--json');
+    expect(JSON.parse(job.out)).toMatchObject({ job: { status: 'In production' } });
+    const everything = await run('events', 'tail', '--since', '1h', '--once', '2', '--json');
+    expect(everything.out.split('\n')[0]).toContain('account.baselined');
+
+    const made = await run(
+      'keys',
+      'create',
+      '--role',
+      'read',
+      '--accounts',
+      'acme',
+      '--expires',
+      '1d',
+      '--json',
+    );
+    const { key, secret } = JSON.parse(made.out) as { key: { id: string }; secret: string };
+    const small = (...args: string[]) =>
+      jobwire(node, args, { ...jobwireRuns.env, JOBWIRE_API_KEY: secret }).ended;
+    expect(await small('jobs', 'list', 'acme')).toMatchObject({ code: 0 });
+    expect(await small('accounts', 'confirm', 'acme')).toMatchObject({ code: 5 });
+    expect((await run('keys', 'list')).out).toContain(`${key.id}  `);
+    expect(await run('keys', 'revoke', key.id)).toMatchObject({ code: 0 });
+    expect((await run('keys', 'list')).out).not.toContain(key.id);
+
     const looked = await run('doctor', '--config', jobwireRuns.file, '--json');
     const { checks } = JSON.parse(looked.out) as {
       checks: { check: string; state: string; words: string }[];

@@ -670,7 +670,7 @@ test('jobs: each filter is the query’s of that name; one job comes with its ev
   const api = await serve({
     'GET /v1/accounts/acme/jobs': { json: { jobs: [job], next: null, asOf: 'e1.7' } },
     'GET /v1/accounts/acme/jobs/100042': { json: { job, asOf: 'e1.7' } },
-    'GET /v1/accounts/acme/jobs/100042/events': { json: { events: [event(5)], next: null } },
+    'GET /v1/accounts/acme/jobs/100042/events': { json: { events: [event(6), event(5)], next: null } },
   });
   for (const filter of [
     ['--late'],
@@ -697,7 +697,7 @@ test('jobs: each filter is the query’s of that name; one job comes with its ev
   expect(shown.out).toMatch(/^Line 7 +Printed$/m);
   expect(shown.out).toMatch(/us\/acme +100042 +job\.status_changed/);
   const document = JSON.parse((await api.run(['jobs', 'show', 'acme', '100042', '--json'])).out);
-  expect(document).toEqual({ job, asOf: 'e1.7', events: [event(5)] });
+  expect(document).toEqual({ job, asOf: 'e1.7', events: [event(5), event(6)] });
 });
 
 test('keys: made with role, accounts and expiry, shown once; listed without secrets; revoked', async () => {
@@ -734,7 +734,10 @@ test('keys: made with role, accounts and expiry, shown once; listed without secr
   const days = (Date.parse(expiresAt) - before) / 86_400_000;
   expect(days >= 90 && days < 90.1).toBe(true);
   expect((await api.run(['keys', 'list'])).out).toMatch(/^k2 +reports +read +all +never +–$/m);
-  expect(await api.run(['keys', 'revoke', 'k2'])).toMatchObject({ code: 0, out: 'The key k2 is revoked.\n' });
+  expect(await api.run(['keys', 'revoke', 'k2'])).toMatchObject({
+    code: 0,
+    out: 'The key k2 is revoked; within 30 seconds it opens nothing any more.\n',
+  });
   expect(JSON.parse((await api.run(['keys', 'revoke', 'k2', '--json'])).out)).toEqual({ revoked: 'k2' });
 });
 

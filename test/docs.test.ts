@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { problems } from '../shared/api/problems.ts';
 import { parseConfig } from '../shared/config.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
 
@@ -33,6 +34,13 @@ test('the README lists every event type with the sentence of the catalogue, and 
   ];
   expect(Object.fromEntries(rows.map(([, type, when]) => [type, when]))).toEqual(
     Object.fromEntries(Object.entries(catalogue).map(([type, { when }]) => [type, when])),
+  );
+});
+
+test('the guide to the API lists every kind of problem with its status and meaning, and no other', () => {
+  const rows = [...readFileSync('docs/api.md', 'utf8').matchAll(/^\| `([a-z-]+)` \| (\d{3}) \| (.*) \|$/gm)];
+  expect(rows.map(([, kind, status, meaning]) => ({ kind, status: Number(status), meaning }))).toEqual(
+    Object.entries(problems).map(([kind, { status, meaning }]) => ({ kind, status, meaning })),
   );
 });
 

@@ -199,6 +199,7 @@ eachTable('endpoints', (makeTable) => {
       const endpoint = {
         region: REGION,
         id: 'erp',
+        kind: 'webhook',
         url: URL,
         accounts: ['acme'],
         types: ['job.*'],
@@ -511,6 +512,7 @@ eachTable('endpoints', (makeTable) => {
       expect(await pauseEndpoint(rig.deps, REGION, 'erp')).toMatchObject({ endpoint: { revision: 2 } });
       const stale = {
         kind: 'conflict',
+        why: 'changed',
         reason: 'The endpoint "erp" was changed meanwhile; read it again.',
       };
       expect(await resumeEndpoint(rig.deps, REGION, 'erp', { revision: 1 })).toEqual(stale);

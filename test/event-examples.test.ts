@@ -4,6 +4,7 @@ import addFormats from 'ajv-formats';
 import { CloudEvent } from 'cloudevents';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import { bundle } from '../bench/assets.ts';
 import { catalogue, eventTypes } from '../shared/events/catalogue.ts';
 import { EXAMPLE_URL, exampleOf } from '../shared/events/examples.ts';
 import { isCell } from '../shared/table/schema.ts';
@@ -82,3 +83,14 @@ test('the log that was restored goes on in a later epoch from where it was', () 
 test('there is no example of what is not in the catalogue', () => {
   for (const type of ['job.nothing', '', 'toString', '__proto__']) expect(exampleOf(type)).toBeUndefined();
 });
+
+test.each(['tick', 'poll-account', 'wake-sinks', 'drain-sink'])(
+  '%s does not carry the examples',
+  async (entry) => {
+    const { files } = await bundle(entry);
+    expect(
+      files.some((file) => file.endsWith('shared/events/catalogue.ts') || file.endsWith('shared/log/log.ts')),
+    ).toBe(true);
+    expect(files.filter((file) => file.includes('shared/events/examples.ts'))).toEqual([]);
+  },
+);

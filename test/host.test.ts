@@ -21,7 +21,15 @@ import {
 } from '../shared/sinks/endpoints.ts';
 import { readReplay, startReplay } from '../shared/sinks/replays.ts';
 import { newSigningSecret } from '../shared/sinks/signing-secrets.ts';
+import { testAccount } from '../shared/tracking/account-test.ts';
 import { claimDue, registerAccount } from '../shared/tracking/accounts.ts';
+import {
+  createAccount,
+  deleteAccount,
+  pageAccounts,
+  pauseAccount,
+  readAccount,
+} from '../shared/tracking/managed-accounts.ts';
 import { startTestDynamo } from './support/tables.ts';
 
 const open: (() => unknown)[] = [];
@@ -113,7 +121,7 @@ async function setUp(endpoints: (url: string) => object[]) {
         return { type: 'status.discovered', time: Date.now(), data: { observed, status: `${number}` } };
       }),
     );
-  return { receivers, table, history, config, faults, start, say };
+  return { receivers, table, history, config, faults, start, say, world };
 }
 
 const verify = (secret: string, { body, headers }: Post): unknown =>
@@ -214,6 +222,59 @@ test('an endpoint made while the host runs gets what comes, is pinged, rotated, 
     { id: 'shop', url: `${receivers.url}/x`, secret: newSigningSecret() },
   ];
   await expect(start({ ...config, endpoints })).rejects.toThrow(ConfigError);
+});
+
+test('an account made while the host runs is polled at once, stays after a restart, and keeps its id from the file', async () => {
+  const { receivers, config, start, world } = await setUp((url) => [
+    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['account.*'] },
+  ]);
+  const { clientId, clientSecret } = world.addAccount({ region: 'us', name: 'globex' });
+  const first = await start();
+  const input = { id: 'globex', credentials: { clientId, clientSecret }, pollIntervalSeconds: 1 };
+  expect(await createAccount(first.accounts, input)).toMatchObject({ kind: 'created' });
+  const said = (type: string) => () =>
+    receivers.of('/erp').some(({ body }) => body.includes(type) && body.includes('"globex"'));
+  await receivers.until(said('account.baselined'));
+  expect(await testAccount(first.accounts, { region: 'us', account: 'globex' })).toMatchObject({
+    report: { ok: true, openJobs: 0 },
+  });
+  expect(await pauseAccount(first.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+    kind: 'conflict',
+  });
+  await first.stop(2_000);
+
+  const second = await start();
+  const page = await pageAccounts(second.accounts, { status: true });
+  expect(page).toMatchObject({
+    accounts: [
+      { id: 'acme', managed: false, paused: false },
+      { id: 'globex', managed: true, paused: false, status: { state: 'tracking' } },
+    ],
+  });
+  const declared = { ...config.accounts[0], id: 'globex' } as Config['accounts'][number];
+  await second.stop(2_000);
+  await expect(start({ ...config, accounts: [...config.accounts, declared] })).rejects.toThrow(
+    'accounts: the id "globex" is that of an account made through the API',
+  );
+
+  // What the file declares no more is paused, and can be deleted then.
+  const third = await start({ ...config, accounts: [] });
+  expect(await readAccount(third.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+    managed: true,
+    paused: true,
+  });
+  expect(await deleteAccount(third.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+    kind: 'deleted',
+  });
+  expect(await deleteAccount(third.accounts, { region: 'us', account: 'globex' })).toMatchObject({
+    kind: 'deleted',
+  });
+  await third.stop(2_000);
+  const fourth = await start();
+  expect(await readAccount(fourth.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+    managed: false,
+    paused: false,
+  });
 });
 
 test('an endpoint that says 410 is disabled, said on the region’s own log, and goes on where it stood once enabled', async () => {

@@ -777,7 +777,7 @@ describe('permissions', () => {
       ['live', 'accounts/acme/events?after=0&types=job.*'],
       ['live', `accounts/acme/events?wait=1&after=${(await rig.log.head(ref))?.sequence}`],
       ['live', 'accounts/acme/events/stream?after=0'],
-      ['live', 'events/stream'],
+      ['live', 'events/stream?after=0'],
       ['live', 'regions/us/events'],
       ['live', 'regions/us/events/stream?after=0'],
       ['api', 'accounts/acme/jobs'],

@@ -1,20 +1,28 @@
 /** How a cell is watched: what functions say of what happens, the alarms and the dashboard over it, and the runbook. */
 import { readFileSync } from 'node:fs';
 import middy from '@middy/core';
-import type { Context, SQSEvent } from 'aws-lambda';
+import type { APIGatewayProxyEvent, Context, SQSEvent } from 'aws-lambda';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { createDrainSinkHandler } from '../functions/handlers/drain-sink.ts';
 import { createPollAccountHandler } from '../functions/handlers/poll-account.ts';
+import { createRestProxyHandler } from '../functions/handlers/rest-proxy.ts';
 import { createTickHandler } from '../functions/handlers/tick.ts';
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { METRICS, type MetricName, NAMESPACE } from '../functions/metrics.ts';
 import { createTelemetry } from '../functions/telemetry.ts';
+import { createApi } from '../shared/api/app.ts';
+import { createKey, createKeyring, OPERATOR } from '../shared/api/keys.ts';
+import type { Manage } from '../shared/api/route.ts';
+import { createEventLog } from '../shared/log/log.ts';
 import { ERROR_KINDS } from '../shared/ordering/errors.ts';
 import { oldestUndelivered } from '../shared/sinks/behind.ts';
+import type { DeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { enabled, healthAttributes } from '../shared/sinks/health.ts';
 import type { DeliveryOutcome } from '../shared/sinks/sink.ts';
 import { createWebhookSink } from '../shared/sinks/webhook.ts';
+import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { keys } from '../shared/table/schema.ts';
+import { type Table, TableError } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { synthesize } from './support/cells.ts';
 import { createDeliveryRig, delivered, moved, newSecret, startReceiver } from './support/delivery.ts';
@@ -303,6 +311,48 @@ const happenings = {
     return drain();
   },
 
+  async requests() {
+    const table = createMemoryTable();
+    const now = () => 0;
+    const log = createEventLog(table, { now, newId: () => 'id', schemaBaseUrl: 'https://x.example' });
+    const made = await createKey({ table, now }, { role: 'admin' }, OPERATOR);
+    if (made.kind !== 'created') throw new Error(made.reason);
+    const fail = () => Promise.reject(new TableError('get', 'it is gone'));
+    const broken = { ...table, get: fail, getMany: fail };
+    const served = (under: Table) =>
+      wired('api', (telemetry) => {
+        const app = createApi({
+          ...{ table: under, log, regions: ['us'], now },
+          keyring: createKeyring({ table, now }),
+          manage: {} as Manage,
+          deliveries: {} as DeliveryLog,
+          onAnswer: (request, answer) => telemetry.request({ ...request, ...answer }),
+        });
+        return createRestProxyHandler((request, from) => app.fetch(request, from));
+      });
+    const ask = (api: ReturnType<typeof served>, method: string, path: string, key?: string) =>
+      listen(() =>
+        api({
+          ...{ httpMethod: method, path, body: null },
+          multiValueHeaders: key === undefined ? {} : { authorization: [`Bearer ${key}`] },
+          multiValueQueryStringParameters: method === 'GET' ? { status: ['a customer’s text'] } : null,
+          requestContext: { requestId: 'gateway-1', identity: { sourceIp: '203.0.113.7' } },
+        } as unknown as APIGatewayProxyEvent),
+      );
+    const good = served(table);
+    const [account, key] = ['/v1/accounts/acme/jobs', `/v1/keys/${made.key.id}`];
+    const told = {
+      missing: await ask(good, 'GET', account, made.secret),
+      nowhere: await ask(good, 'GET', '/v1/nowhere', made.secret),
+      failed: await ask(served(broken), 'GET', account, made.secret),
+      gone: await ask(good, 'DELETE', key, made.secret),
+      keyless: await ask(good, 'GET', account),
+    };
+    const wrong: Told[] = [];
+    for (let n = 0; n < 21; n += 1) wrong.push(await ask(good, 'GET', account, 'jw_wrong'));
+    return { ...told, wrong: wrong.slice(-2), key: made };
+  },
+
   async faults() {
     const { poll } = await createPolled();
     const rig = await createRig();
@@ -341,8 +391,10 @@ beforeAll(async () => {
   const results: Record<string, unknown> = {};
   for (const [name, happen] of Object.entries(happenings)) results[name] = await happen();
   happened = results as Happened;
-  const collect = (value: unknown): readonly Line[] =>
-    value instanceof Told ? value.lines : Object.values(value as object).flatMap(collect);
+  const collect = (value: unknown): readonly Line[] => {
+    if (value instanceof Told) return value.lines;
+    return typeof value === 'object' && value !== null ? Object.values(value).flatMap(collect) : [];
+  };
   all = new Told(collect(results));
 }, 60_000);
 
@@ -468,6 +520,35 @@ describe('deliveries', () => {
   test('how late an event was is not counted when somebody asked for it again', () => {
     expect(happened.replayed.metrics).toEqual({ Deliveries: [1] });
     expect(happened.parkedAndTaken.metrics.DeliveryLag?.[0]).toBeGreaterThanOrEqual(DAY_MS);
+  });
+});
+
+describe('requests', () => {
+  test('a request is one wide line: which route, who asked, what came of it; nothing that was asked for, no key, no address', () => {
+    const { key, gone, missing, nowhere } = happened.requests;
+    const keyId = key.key.id;
+    expect(gone.of('request')).toMatchObject([
+      { level: 'INFO', requestId: 'gateway-1', route: 'DELETE /v1/keys/{key}', status: 204, keyId },
+    ]);
+    expect(missing.of('request')).toMatchObject([
+      { level: 'INFO', route: 'GET /v1/accounts/{id}/jobs', status: 404, keyId, ms: 0 },
+    ]);
+    expect(nowhere.of('request')).toMatchObject([{ status: 404, keyId }]);
+    expect(nowhere.of('request')[0]).not.toHaveProperty('route');
+    for (const told of [gone, missing, nowhere]) expect(told.metrics).toEqual({});
+    const lines = JSON.stringify([gone, missing, nowhere].map((told) => told.lines));
+    for (const secret of [key.secret, 'customer', '203.0.113.7', 'acme']) expect(lines).not.toContain(secret);
+  });
+
+  test('what the app could not answer is counted, and so is who has no good key', () => {
+    const { failed, keyless, wrong } = happened.requests;
+    expect(failed.of('request')).toMatchObject([{ level: 'WARN', status: 503 }]);
+    expect(failed.metrics).toEqual({ RequestsFailed: [1] });
+    expect(keyless.of('request')).toMatchObject([{ status: 401 }]);
+    expect(keyless.of('request')[0]).not.toHaveProperty('keyId');
+    // The last one came from an address with too many failures: the handler says where requests come from.
+    expect(wrong.flatMap((told) => told.of('request'))).toMatchObject([{ status: 401 }, { status: 429 }]);
+    for (const told of [keyless, ...wrong]) expect(told.metrics).toEqual({ KeysRefused: [1] });
   });
 });
 
@@ -791,13 +872,13 @@ describe('the cell that is watched', () => {
     expect(always.length).toBeLessThanOrEqual(10);
     // Paid for are the metrics that alarms look at, and the values of dimensions.
     const looked = alarms.flatMap(metricsOf).length;
-    expect(looked).toBeLessThanOrEqual(33);
+    expect(looked).toBeLessThanOrEqual(35);
     expect(of('AWS::CloudWatch::Dashboard')).toHaveLength(1);
     expect(of('AWS::CloudWatch::CompositeAlarm')).toEqual([]);
     // All periods are of a minute at least: high resolution costs three times as much.
     for (const { Period } of alarms) expect(Period ?? 60).toBeGreaterThanOrEqual(60);
     const dollars = 0.3 * always.length + 0.1 * looked + 3;
-    expect(dollars).toBeLessThanOrEqual(9.2);
+    expect(dollars).toBeLessThanOrEqual(9.4);
   });
 
   test('nobody but the cell’s own alarms is let near the ops topic, and nobody without TLS', () => {
@@ -864,7 +945,8 @@ describe('the runbook', () => {
       ['fault', fieldsOf(all.lines.filter(({ level }) => level === 'ERROR'))],
       ['runtime', new Set()],
     ]);
-    for (const name of ['poll', 'tick', 'drain', 'delivery']) fields.set(name, fieldsOf(all.of(name)));
+    for (const name of ['poll', 'tick', 'drain', 'delivery', 'request'])
+      fields.set(name, fieldsOf(all.of(name)));
     for (const kind of ERROR_KINDS) fields.get('poll')?.add(`upstreamErrors.${kind}`);
     const queries = [...runbook.matchAll(/```insights (\w+)\n([^`]*)```/g)];
     expect(queries.length).toBeGreaterThan(titles().length);
@@ -927,7 +1009,7 @@ describe('the runbook', () => {
   }
 });
 
-const METRIC_LINES = new Set(['poll', 'tick', 'drain', 'delivery']);
+const METRIC_LINES = new Set(['poll', 'tick', 'drain', 'delivery', 'request']);
 /** The words of Logs Insights that stand in the runbook. */
 const KEYWORDS = new Set(
   'fields filter stats sort limit by as and or in like desc asc count sum avg max min pct latest bin'.split(

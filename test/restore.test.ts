@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createApi } from '../shared/api/app.ts';
 import { createGrowthSignal } from '../shared/api/growth.ts';
-import { decodePlaces, encodePlaces } from '../shared/api/merged-feed.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
 import type { JobEvent } from '../shared/events/event.ts';
+import { forwardLogs } from '../shared/log/cell-feed.ts';
 import {
   createEventLog,
   type EventLog,
@@ -17,7 +17,7 @@ import {
 import { findPlace } from '../shared/sinks/positions.ts';
 import { registerSink, wakeSinks } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { cellLog, keys } from '../shared/table/schema.ts';
+import { cellLog, feedLog, keys } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { renewLogs } from '../shared/tracking/operator.ts';
@@ -83,9 +83,11 @@ eachTable('A restored table', (makeTable) => {
       epochs.set(ref.account, epoch);
       await registerAccount(lost, before, account, { now: clock.now, epoch });
       await before.append(ref, [moved(1, 'a'), moved(2, 'a')]);
+      await forwardLogs(lost, [ref]);
     }
     lost.detach();
     await before.append(ACME, [moved(1, 'lost'), moved(2, 'lost'), moved(3, 'lost')]);
+    await forwardLogs(lost, [ACME]);
     clock.now += HOUR_MS;
     const log = logOver(backup, epochFloor(clock.now));
     clock.now += 60_000;
@@ -308,12 +310,14 @@ eachTable('A restored table', (makeTable) => {
     expect(stranger.status).toBe(410);
     expect(stranger.body).not.toHaveProperty('restored');
 
-    // The stream of everything begins anew with what was said since, for the logs that it concerns.
-    const after = encodePlaces(new Map([['us/acme', { epoch, sequence: 5 }]]));
-    const merged = await get(`/v1/events/stream?after=${after}`);
-    expect(merged.status).toBe(410);
-    const from = decodePlaces(String(merged.body.earliest));
-    expect(from?.get('us/acme')).toEqual({ epoch: head?.epoch, sequence: 2 });
+    // The cell feed as well: with what was in it, and from there on with all that was said since.
+    const fed = await get(`/v1/events/stream?after=${epoch}.5`);
+    const feed = await log.head(feedLog('us'));
+    expect(fed).toMatchObject({
+      status: 410,
+      body: { restored: `${feed?.epoch}.4`, earliest: `${feed?.epoch}.0`, head: `${feed?.epoch}.4` },
+    });
+    expect(feed?.attributes.former).toEqual([`${epoch}.4`]);
   });
 
   test('whoever waits at the head while the log is renewed is told what is new, not that it is gone', async () => {

@@ -31,7 +31,11 @@ import {
   resumeEndpoint,
   rotateSecret,
 } from '../../shared/sinks/endpoints.ts';
-import { intervalRule, MAX_INTERVAL_SECONDS } from '../../shared/tracking/account-input.ts';
+import {
+  CELL_MIN_INTERVAL_SECONDS,
+  intervalRule,
+  MAX_INTERVAL_SECONDS,
+} from '../../shared/tracking/account-input.ts';
 import { type TestDeps, testAccount } from '../../shared/tracking/account-test.ts';
 import { findAccount } from '../../shared/tracking/accounts.ts';
 import {
@@ -66,12 +70,10 @@ interface Failure {
   readonly message: string;
 }
 
-/** On AWS the tick comes once a minute. */
-export const MIN_INTERVAL_SECONDS = 60;
-const INTERVAL_RULE = intervalRule(MIN_INTERVAL_SECONDS);
+const INTERVAL_RULE = intervalRule(CELL_MIN_INTERVAL_SECONDS);
 const pollIntervalSeconds = z
   .int(INTERVAL_RULE)
-  .min(MIN_INTERVAL_SECONDS, INTERVAL_RULE)
+  .min(CELL_MIN_INTERVAL_SECONDS, INTERVAL_RULE)
   .max(MAX_INTERVAL_SECONDS, INTERVAL_RULE);
 const secretRef = z.string('must be the name of a secret');
 const ID_RULE = 'must be the id of an account';

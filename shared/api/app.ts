@@ -18,7 +18,8 @@ import type { FeedPace } from './feed.ts';
 import type { GrowthSignal } from './growth.ts';
 import type { Keyring } from './keys.ts';
 import { problem } from './problems.ts';
-import type { ApiEnv, Manage, Route, RouteParts } from './route.ts';
+import { createReference } from './reference.ts';
+import type { ApiEnv, Documents, Manage, Route, RouteParts } from './route.ts';
 import { routes } from './routes/all.ts';
 import type { Slots } from './slots.ts';
 
@@ -47,6 +48,11 @@ export interface ApiDeps {
   readonly pace?: Partial<FeedPace>;
   /** What streams and waiting long polls hold while they last. Absent: as many as come may wait. */
   readonly slots?: Slots;
+  /**
+   * Reads a file that belongs to the API: the documents, and those that `reference.ts` lists, by their names. Absent, they are
+   * not served.
+   */
+  readonly readFile?: (name: string) => Promise<Uint8Array<ArrayBuffer>>;
   /** Whether the configuration file declares an account. Absent: it declares none. */
   readonly isDeclared?: (ref: AccountRef) => boolean;
   /** What it takes to change something; absent, no route that does is served. */
@@ -84,6 +90,7 @@ const CORS_SECONDS = 600;
  */
 export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   const { table, log, regions, now, growth, deliveries, corsOrigins = [] } = deps;
+  const documents = deps.readFile && documentsFrom(deps.readFile);
   const parts: RouteParts = {
     feed: {
       ...{ table, log, regions, growth, now },
@@ -98,6 +105,9 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
       },
     },
     slots: deps.slots,
+    get documents() {
+      return present(documents);
+    },
     isDeclared: deps.isDeclared ?? (() => false),
     get deliveries() {
       return present(deliveries);
@@ -115,14 +125,18 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     await next();
     deps.onAnswer?.(about(c), { status: c.res.status, ms: now() - began });
   });
-  app.use(
-    // Customers' texts are in the answers: nobody shall take them for anything but the data they are.
-    secureHeaders({
-      contentSecurityPolicy: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-      crossOriginResourcePolicy: corsOrigins.length > 0 ? 'cross-origin' : 'same-origin',
-      xFrameOptions: 'DENY',
-    }),
-  );
+  const secure = {
+    crossOriginResourcePolicy: corsOrigins.length > 0 ? 'cross-origin' : 'same-origin',
+    xFrameOptions: 'DENY',
+  } as const;
+  // Customers' texts are in the answers: nobody shall take them for anything but the data they are.
+  const asData = secureHeaders({
+    ...secure,
+    contentSecurityPolicy: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+  });
+  // The page says itself what it may do.
+  const asPage = secureHeaders(secure);
+  app.use((c, next) => (/^\/docs($|\/)/.test(c.req.path) ? asPage : asData)(c, next));
   if (corsOrigins.length > 0) {
     app.use(
       cors({
@@ -163,7 +177,8 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     }),
   );
 
-  const served = routes.filter(({ surface }) => {
+  const served = routes.filter(({ spec, surface }) => {
+    if (spec.document) return documents;
     if (surface === 'manage') return deps.manage;
     return surface === 'live' || deliveries;
   });
@@ -198,6 +213,19 @@ function everyRoute(): Hono<ApiEnv> {
 
 function patternOf({ spec }: Route): string {
   return spec.path.replace(/\{(\w+)\}/g, ':$1');
+}
+
+/** Documents are kept once they were read: they change with a release only. */
+function documentsFrom(read: NonNullable<ApiDeps['readFile']>): Documents {
+  const texts = new Map<string, string>();
+  return {
+    reference: createReference(({ name }) => read(name)),
+    async read(name) {
+      const text = texts.get(name) ?? new TextDecoder().decode(await read(name));
+      texts.set(name, text);
+      return text;
+    },
+  };
 }
 
 /** Routes that need what is absent are not served. */

@@ -5,8 +5,9 @@
 import { createRoute, OpenAPIHono } from '@hono/zod-openapi';
 import * as z from 'zod';
 import { PROBLEM_TYPE, type ProblemKind, problems } from './problems.ts';
-import { type Answer, API_VERSION, problemsOf, type Route, tags } from './route.ts';
+import { type Answer, problemsOf, type Route, tags } from './route.ts';
 import { routes } from './routes/all.ts';
+import { API_VERSION } from './version.ts';
 
 const Problem = z
   .looseObject({
@@ -115,6 +116,8 @@ function problemResponses(kinds: readonly ProblemKind[]) {
         status,
         {
           description: of.map((kind) => `\`${kind}\`: ${problems[kind].title}.`).join(' '),
+          // For programs: the comparison of versions finds a kind that is gone.
+          'x-problems': of,
           content: { 'application/problem+json': { schema: Problem } },
         },
       ]),

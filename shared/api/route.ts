@@ -20,10 +20,8 @@ import { fingerprintOf, type Idempotency, IdempotencyKey, type Making } from './
 import { type Caller, type Role, roleAllows } from './keys.ts';
 import type { CellFeedDeps } from './merged-feed.ts';
 import { type ProblemKind, problem } from './problems.ts';
+import type { Reference } from './reference.ts';
 import type { Slots } from './slots.ts';
-
-/** The version of the API: its documents are compared with those of the last one (docs/api-changes.md). */
-export const API_VERSION = '1.0.0';
 
 /** What handlers find in their context. */
 export interface ApiEnv {
@@ -55,6 +53,13 @@ export const tags = {
   Service: 'Whether it runs, and its documents.',
 } as const;
 
+/** What is served as it was built. */
+export interface Documents {
+  readonly reference: Reference;
+  /** The text of a document. */
+  read(name: 'openapi.json' | 'asyncapi.json'): Promise<string>;
+}
+
 /** What routes that change something need. */
 export interface Manage {
   readonly idempotency: Idempotency;
@@ -73,6 +78,8 @@ export interface RouteParts {
   readonly slots: Slots | undefined;
   /** Whether the configuration file declares an account, so that it can't be changed here. */
   readonly isDeclared: (ref: AccountRef) => boolean;
+  /** The documents and the page that shows them. */
+  readonly documents: Documents;
   /** What it takes to change something; only where that is served. */
   readonly manage: Manage;
   /** Told of faults after an answer has begun. */
@@ -148,6 +155,8 @@ export interface RouteSpec<
   readonly problems?: readonly ProblemKind[];
   /** A GET that may wait, or is a stream. */
   readonly waits?: boolean;
+  /** Answers with what was built: a document, a file. */
+  readonly document?: boolean;
   /** A POST that may be sent twice without harm: takes no Idempotency-Key. */
   readonly repeatable?: boolean;
   /** A change that honours `If-Match`. */

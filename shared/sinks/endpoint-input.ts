@@ -52,7 +52,7 @@ const jobFields = z
     }
   })
   .describe(
-    'Only events whose job has these values: fields of `data.job`, each equal to what is given. A field that the job does not have counts as null.',
+    `Only events whose job has these values: fields of \`data.job\` (${jobFieldNames.join(', ')}), each equal to what is given. A field that the job does not have counts as null.`,
   );
 
 const headers = z
@@ -156,60 +156,66 @@ export const NewEndpoint = z.strictObject({
 const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
 
 /** A change of an endpoint: what is absent stays, null takes a restriction away. `start` is for accounts that are added. */
-export const EndpointChange = z.strictObject({
-  url: endpointFields.url.optional(),
-  accounts: nullable(endpointFields.accounts),
-  types: nullable(endpointFields.types),
-  orderGroups: nullable(endpointFields.orderGroups),
-  origins: nullable(endpointFields.origins),
-  jobFields: nullable(endpointFields.jobFields),
-  headers: nullable(endpointFields.headers),
-  concurrency: nullable(endpointFields.concurrency),
-  ratePerSecond: nullable(endpointFields.ratePerSecond),
-  description: nullable(endpointFields.description),
-  start: start.optional().describe('Where accounts begin that are added by this change; now unless told.'),
-});
+export const EndpointChange = z
+  .strictObject({
+    url: endpointFields.url.optional(),
+    accounts: nullable(endpointFields.accounts),
+    types: nullable(endpointFields.types),
+    orderGroups: nullable(endpointFields.orderGroups),
+    origins: nullable(endpointFields.origins),
+    jobFields: nullable(endpointFields.jobFields),
+    headers: nullable(endpointFields.headers),
+    concurrency: nullable(endpointFields.concurrency),
+    ratePerSecond: nullable(endpointFields.ratePerSecond),
+    description: nullable(endpointFields.description),
+    start: start.optional().describe('Where accounts begin that are added by this change; now unless told.'),
+  })
+  .meta({ id: 'EndpointChange' });
 export type EndpointChange = z.infer<typeof EndpointChange>;
 
 /** A new signing secret: generated unless given. 0 seconds: the former ones sign no more. */
-export const Rotation = z.strictObject({
-  secret: secret.optional(),
-  keepOldSeconds: z
-    .int('must be a whole number of seconds from 0 to 604800')
-    .min(0, 'must be a whole number of seconds from 0 to 604800')
-    .max(604_800, 'must be a whole number of seconds from 0 to 604800')
-    .optional()
-    .describe('How long the former secrets sign along: a day unless told, 0 for not at all.'),
-});
+export const Rotation = z
+  .strictObject({
+    secret: secret.optional(),
+    keepOldSeconds: z
+      .int('must be a whole number of seconds from 0 to 604800')
+      .min(0, 'must be a whole number of seconds from 0 to 604800')
+      .max(604_800, 'must be a whole number of seconds from 0 to 604800')
+      .optional()
+      .describe('How long the former secrets sign along: a day unless told, 0 for not at all.'),
+  })
+  .meta({ id: 'SecretRotation' });
 
 /** A replay: the events after `from` and up to `to`, or up to the heads as they are now. */
-export const NewReplay = z.strictObject({
-  id: id
-    .optional()
-    .describe(
-      'What it is known by; generated unless given. One that is there already is finished and shown.',
-    ),
-  from: z
-    .union(
-      [z.literal('beginning'), range.at, range.cursors],
-      'must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
-    )
-    .describe('After which place: the earliest event there still is, an instant, or cursors.'),
-  to: z
-    .union(
-      [z.literal('now'), range.at, range.cursors],
-      'must be "now", {"at": an instant} or {"cursors": {account: cursor}}',
-    )
-    .optional()
-    .describe(
-      'Up to which place; where the logs stand now unless told. What is of the instant or later is left out.',
-    ),
-  filter: z
-    .strictObject(filterFields, 'must be a filter')
-    .partial()
-    .optional()
-    .describe('Which of the events that the endpoint gets; all of them unless told.'),
-});
+export const NewReplay = z
+  .strictObject({
+    id: id
+      .optional()
+      .describe(
+        'What it is known by; generated unless given. One that is there already is finished and shown.',
+      ),
+    from: z
+      .union(
+        [z.literal('beginning'), range.at, range.cursors],
+        'must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
+      )
+      .describe('After which place: the earliest event there still is, an instant, or cursors.'),
+    to: z
+      .union(
+        [z.literal('now'), range.at, range.cursors],
+        'must be "now", {"at": an instant} or {"cursors": {account: cursor}}',
+      )
+      .optional()
+      .describe(
+        'Up to which place; where the logs stand now unless told. What is of the instant or later is left out.',
+      ),
+    filter: z
+      .strictObject(filterFields, 'must be a filter')
+      .partial()
+      .optional()
+      .describe('Which of the events that the endpoint gets; all of them unless told.'),
+  })
+  .meta({ id: 'NewReplay' });
 
 /** Why a URL can't be an endpoint's: one sentence. */
 export function refuseEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {

@@ -194,7 +194,7 @@ export async function wakeSinks(
   ref: AccountRef,
   grownTo: number,
   now: number,
-  forward: () => Promise<boolean> = () => forwardLogs(table, [ref]),
+  forward: () => Promise<boolean> = () => forwardLogs(table, [ref], { now: () => now }),
 ): Promise<string[]> {
   // Neither waits for the other, but the mark goes only after both.
   const [sinks, forwarded] = await Promise.allSettled([markDue(table, ref, grownTo, now), forward()]);

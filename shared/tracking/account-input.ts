@@ -22,6 +22,8 @@ export type NewCredentials = z.infer<typeof NewCredentials>;
 
 /** Longer apart than a day nobody polls. How close together they may be is the host's to say. */
 export const MAX_INTERVAL_SECONDS = 86_400;
+/** Polls of an account are no closer together on AWS, where the tick comes once a minute. */
+export const CELL_MIN_INTERVAL_SECONDS = 60;
 const DEFAULT_INTERVAL_SECONDS = 120;
 
 /** The rule for intervals on a host with this shortest one. */

@@ -146,6 +146,15 @@ export async function workOffDeletion(
   }
 }
 
+/** Ends the work of whoever had a deletion, and the wait for what was under way: where all that ended with its process. */
+export async function breakDeletion(table: Table, ref: AccountRef): Promise<void> {
+  await table.write({
+    update: keys.deletion(ref),
+    set: { owner: undefined, until: undefined },
+    when: [['since', 'present']],
+  });
+}
+
 /** Goes on with the deletions of a region that have something left to do: how many there were. For a host to call now and then. */
 export async function workOffDeletions(
   deps: DeletionDeps,

@@ -2,9 +2,10 @@
  * What an operator asks of tracking, and can say to it where it waits for somebody (rules 9 and 10). Which accounts there are
  * and how they are polled is in `managed-accounts.ts`.
  */
+import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import type { EventDraft } from '../events/event.ts';
-import { forwardLogs, renewFeed } from '../log/cell-feed.ts';
+import { renewFeed } from '../log/cell-feed.ts';
 import { type EventLog, formatCursor, newEpoch, toHead } from '../log/log.ts';
 import { listSinks } from '../sinks/sink.ts';
 import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys } from '../table/schema.ts';
@@ -55,8 +56,13 @@ export async function renewLogs(
     const outcome = await log.renew(ref, newEpoch(now()), announce, taken.get(ref.account));
     if (outcome?.renewed) renewed += 1;
   });
-  // The others have a wake mark by now; the cell's own log has nothing to say of this, but may be ahead of the feed.
-  await forwardLogs(table, [cellLog(region)], { leastEpoch, now });
+  // The others have a wake mark by now. The cell's own log says nothing of this, but may be ahead of the cell feed.
+  const own = cellLog(region);
+  const sequence = (await log.head(own))?.sequence ?? 0;
+  if (sequence > 0) {
+    const mark: Item = { ...keys.wake(own), sequence };
+    await table.transact([{ put: mark, when: [['sequence', 'absent or <', sequence]] }], randomUUID());
+  }
   return { renewed, unchanged: logs.length - renewed };
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readApiFile } from '../../local/api-files.ts';
 import type { ApiDeps } from '../../shared/api/app.ts';
 import { createIdempotency } from '../../shared/api/idempotency.ts';
 import { createKeyring } from '../../shared/api/keys.ts';
@@ -33,7 +34,7 @@ export function apiParts(
   bootstrap: string,
   now: () => number = Date.now,
   regions: readonly string[] = ['us', 'nz'],
-): Required<Pick<ApiDeps, 'keyring' | 'deliveries' | 'manage'>> {
+): Required<Pick<ApiDeps, 'keyring' | 'deliveries' | 'manage' | 'readFile'>> {
   const schemaBaseUrl = 'http://jobwire.test';
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl });
   const deliveries = createDeliveryLog(createMemoryTable(historySchema), { newId: randomUUID });
@@ -43,6 +44,7 @@ export function apiParts(
   return {
     keyring: createKeyring({ table, now, bootstrap }),
     deliveries,
+    readFile: readApiFile,
     manage: {
       idempotency: createIdempotency({ table, now }),
       accounts: {

@@ -15,6 +15,7 @@ import {
   pingEndpoint,
   resumeEndpoint,
   rotateSecret,
+  toEndpoint,
 } from '../../sinks/endpoints.ts';
 import {
   discardAllParked,
@@ -25,7 +26,7 @@ import {
 } from '../../sinks/parking.ts';
 import { cancelReplay, listReplays, readReplay, resendEvent, startReplay } from '../../sinks/replays.ts';
 import { keys } from '../../table/schema.ts';
-import { isFor, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
+import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofWebhook } from '../access.ts';
 import {
   AttemptReport,
   DeadEvent,
@@ -42,11 +43,13 @@ import {
   showParked,
   showReplay,
 } from '../endpoint-views.ts';
+import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import { cursorBy, flag, instant, instantText, limit, one, wholeNumber } from '../parameters.ts';
 import { notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, type RouteParts, route } from '../route.ts';
-import { partsOfId } from './events.ts';
+import { ofEvent, partsOfId } from './events.ts';
+import { afterJobEvent, jobParams } from './jobs.ts';
 
 const ETAG = 'What `If-Match` takes.';
 const nextOf = z
@@ -71,7 +74,13 @@ function decodePlace(text: string): string | undefined {
   return isOne ? decoded : undefined;
 }
 
+const OUTCOMES = ['delivered', 'rejected', 'retry', 'failed'] as const;
 const DELIVERIES_CURSOR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#[\w-]{1,100}$/;
+
+/** Attempts of one event that are shown. */
+const EVENT_DELIVERIES = 100;
+/** Events of a job whose deliveries are on one page. */
+const MAX_JOB_EVENTS = 20;
 
 /** A page of replays may read the cursors of a thousand accounts for each. */
 const MAX_REPLAYS = 100;
@@ -102,7 +111,8 @@ const Which = z
     if ((events === undefined) === (all === undefined)) {
       context.addIssue('must have either events or all');
     }
-  });
+  })
+  .meta({ id: 'WhichParked', minProperties: 1, maxProperties: 1 });
 
 const missing = z
   .array(z.string())
@@ -166,7 +176,7 @@ export const endpointRoutes: readonly Route[] = [
           .string('must be the name of a region')
           .optional()
           .describe('Where it is: needed where several regions are served and no accounts are named.'),
-      }),
+      }).meta({ id: 'NewEndpoint' }),
       answer: {
         status: 201,
         description: 'The endpoint, and the secret that signs its requests, which is shown this once.',
@@ -414,12 +424,12 @@ export const endpointRoutes: readonly Route[] = [
           .optional()
           .describe('The `next` of the page before.'),
         outcome: one
-          .pipe(
-            z.enum(
-              ['delivered', 'rejected', 'retry', 'failed'],
-              'must be delivered, rejected, retry or failed',
-            ),
+          .refine(
+            (text) => OUTCOMES.some((known) => known === text),
+            'must be delivered, rejected, retry or failed',
           )
+          .transform((text) => text as (typeof OUTCOMES)[number])
+          .meta({ enum: [...OUTCOMES] })
           .optional()
           .describe('Only attempts with this outcome; `failed` stands for `rejected` and `retry`.'),
       }),
@@ -434,6 +444,58 @@ export const endpointRoutes: readonly Route[] = [
       // It may have followed others before. A ping is of no account.
       const theirs = page.entries.filter(({ account, cause }) => cause === 'ping' || isFor(caller, account));
       return { body: { deliveries: theirs.map(showDelivery), next: page.next ?? null } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/events/{event}/deliveries',
+      id: 'listEventDeliveries',
+      tag: 'Events',
+      summary: 'To which endpoints an event was sent, and what came of it: first to last',
+      description: `The last ${EVENT_DELIVERIES} attempts, to endpoints that the key may see. Those of the last moment can be missing.`,
+      role: 'read',
+      of: ofEvent,
+      answer: {
+        status: 200,
+        description: 'Its deliveries.',
+        schema: z.object({ deliveries: z.array(Delivery), next: z.null() }),
+      },
+    },
+    async ({ caller, subject }, parts) => {
+      const ids = [String((JSON.parse(subject.json) as { id: unknown }).id)];
+      return { body: { deliveries: await deliveriesOf(caller, subject.ref, ids, parts), next: null } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/jobs/{jobNumber}/deliveries',
+      id: 'listJobDeliveries',
+      tag: 'Jobs',
+      summary: 'To which endpoints the events of a job were sent, and what came of it',
+      description:
+        'By event, the newest first; to endpoints that the key may see. Those of the last moment can be missing.',
+      role: 'read',
+      of: ofAccount,
+      params: jobParams,
+      query: z.strictObject({
+        limit: wholeNumber(1, MAX_JOB_EVENTS)
+          .default(MAX_JOB_EVENTS)
+          .describe(`Of how many events at most: 1 to ${MAX_JOB_EVENTS}, ${MAX_JOB_EVENTS} unless told.`),
+        after: afterJobEvent,
+      }),
+      answer: {
+        status: 200,
+        description: 'Deliveries of a page of its events.',
+        schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
+      },
+    },
+    async ({ caller, subject, params: { jobNumber }, query }, parts) => {
+      const page = { order: 'newest', ...query } as const;
+      const { events, next } = await readJobEvents(parts.feed, subject, Number(jobNumber), page);
+      const ids = events.map((json) => String((JSON.parse(json) as { id: unknown }).id));
+      return { body: { deliveries: await deliveriesOf(caller, subject, ids, parts), next } };
     },
   ),
   route(
@@ -704,4 +766,20 @@ async function findReplay(
   const found = replay.length <= MAX_REPLAY_ID ? await readReplay(feed, region, id, replay) : undefined;
   if (found && isForAll(caller, found.accounts)) return found;
   return problem(c, 'not-found', { detail: 'There is no such replay to this endpoint.' });
+}
+
+/** What became of some events, to endpoints that the key may see: what others do with them is their business. */
+async function deliveriesOf(
+  caller: Caller,
+  { region }: { readonly region: string },
+  events: readonly string[],
+  { feed, deliveries }: RouteParts,
+) {
+  const found = await Promise.all(events.map((event) => deliveries.byEvent(region, event, EVENT_DELIVERIES)));
+  const entries = found.flat();
+  if (caller.accounts === null) return entries.map(showDelivery);
+  const sinks = [...new Set(entries.map(({ sink }) => sink))];
+  const items = await feed.table.getMany(sinks.map((sink) => keys.sink(region, sink)));
+  const seen = new Set(items.map(toEndpoint).flatMap((one) => (isForEndpoint(caller, one) ? [one.id] : [])));
+  return entries.filter(({ sink }) => seen.has(sink)).map(showDelivery);
 }
