@@ -31,7 +31,7 @@ import {
   createAwsAccountSecrets,
   openLocalAccountSecrets,
 } from '../shared/tracking/credentials.ts';
-import { workOffDeletions } from '../shared/tracking/deletion.ts';
+import { figureKeys, workOffDeletions } from '../shared/tracking/deletion.ts';
 import {
   type AccountDeps,
   changeAccount,
@@ -45,7 +45,6 @@ import {
 } from '../shared/tracking/managed-accounts.ts';
 import { confirmAccount } from '../shared/tracking/operator.ts';
 import { type PollDeps, pollAccount } from '../shared/tracking/poll.ts';
-import { figureKeys } from '../shared/tracking/rollups.ts';
 import { moved } from './support/delivery.ts';
 import { createRig as createTracker, type TableCall, watchedTable } from './support/rig.ts';
 import { eachTable } from './support/tables.ts';

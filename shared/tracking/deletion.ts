@@ -30,7 +30,7 @@ import {
 } from '../table/schema.ts';
 import type { Item, Key, Query, Table } from '../table/table.ts';
 import type { AccountSecrets } from './credentials.ts';
-import { figureKeys } from './rollups.ts';
+import { ROLLUP_DAYS } from './snapshot.ts';
 
 /** What deletions need. */
 export interface DeletionDeps {
@@ -48,6 +48,7 @@ export interface DeletionDeps {
 
 /** Longer than any function runs that writes of sinks. */
 const LATE_WRITES_MS = 360_000;
+const DAY_MS = 86_400_000;
 /** Whoever works on a deletion has it this much longer than until the deadline. */
 const CLAIM_GRACE_MS = 30_000;
 /** Items read and deleted at once. */
@@ -168,6 +169,15 @@ export async function workOffDeletions(
     await workOffDeletion(deps, { region, account }, deadline);
   }
   return ready.length;
+}
+
+/** The keys of all figures that are kept of an account at an instant (epoch ms), to those of some days ahead (rollups.ts). */
+export function figureKeys(ref: AccountRef, now: number): Key[] {
+  const days = Array.from({ length: ROLLUP_DAYS + 4 }, (_, n) => now + (3 - n) * DAY_MS);
+  return [
+    keys.openJobs(ref),
+    ...days.map((day) => keys.rollup(ref, new Date(day).toISOString().slice(0, 10))),
+  ];
 }
 
 /** Takes away everything that is there. False when the deadline came before. */
