@@ -175,6 +175,14 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
+  /** The HTTP API: shows endpoints, and what becomes of events there. Their secrets stand elsewhere. */
+  grantReadingEndpoints(fn: CellFunction): void {
+    const { sinks, cursors, parked, dead, replays } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [sinks, replays]);
+    this.#allow(fn, ['Query'], [sinks, cursors, parked, dead, replays]);
+    this.#name(fn);
+  }
+
   /**
    * Streams and feeds of the HTTP API: read the cell feed, the cell's own log and those of its accounts, take slots and give
    * them back. No jobs are shown there.
