@@ -772,6 +772,38 @@ describe('what is sent', () => {
   });
 });
 
+test('the deliveries of an event, and of a job, are those to endpoints that the key may see', async () => {
+  const rig = await start();
+  const receiver = await startReceiver((_, at) => ({ status: at === 1 ? 422 : 204 }));
+  for (const [id, accounts] of [
+    ['mine', ['acme']],
+    ['all', undefined],
+  ] as const) {
+    await rig.make({ id, url: receiver.url, ...(accounts ? { accounts } : {}) });
+  }
+  await rig.say('acme', [1, 2, 2]);
+  await rig.say('other', [1]);
+  for (const id of ['mine', 'all']) await rig.drain(id);
+  const event = '/v1/events/acme.e1.2/deliveries';
+  const job = '/v1/accounts/acme/jobs/2/deliveries';
+  const of = (body: Body) =>
+    body.deliveries.map(({ event, endpoint }: Body) => `${event} ${endpoint}`) as string[];
+  expect(of((await rig.get(event)).body)).toEqual(['acme.e1.2 mine', 'acme.e1.2 all']);
+  expect(of((await rig.get(job)).body)).toEqual([
+    'acme.e1.3 mine',
+    'acme.e1.3 all',
+    'acme.e1.2 mine',
+    'acme.e1.2 all',
+  ]);
+  const key = await rig.key('read', ['acme']);
+  expect(of((await rig.get(event, key)).body)).toEqual(['acme.e1.2 mine']);
+  expect(of((await rig.get(job, key)).body)).toEqual(['acme.e1.3 mine', 'acme.e1.2 mine']);
+  const { all } = await pages(rig, `${job}?limit=1`, 'deliveries', key);
+  expect(all.map(({ event }) => event)).toEqual(['acme.e1.3', 'acme.e1.2']);
+  expect((await rig.get('/v1/events/other.e1.1/deliveries', key)).status).toBe(404);
+  expect((await rig.get('/v1/accounts/other/jobs/1/deliveries', key)).status).toBe(404);
+});
+
 describe('what is set aside', () => {
   /** Job 1 is refused three times over, job 2 once; the rest arrives. */
   async function refused() {
@@ -819,6 +851,8 @@ describe('what is set aside', () => {
     const gone = await discard({ events: ['acme.e1.2', 'acme.e1.1', 'acme.e1.9'] });
     expect(gone.body).toEqual({ discarded: 2, missing: ['acme.e1.9'] });
     expect(await parked()).toEqual(['acme.e1.3', 'acme.e1.4']);
+    const [next] = (await rig.get('/v1/endpoints/erp/parked')).body.parked;
+    expect(next.retryAt, 'due, so that a drain is begun for it').toBe(new Date(rig.clock.now).toISOString());
     const sent = arrived().length;
     await rig.drain('erp');
     expect(arrived().slice(sent)).toEqual(['acme.e1.3']);

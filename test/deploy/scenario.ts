@@ -225,6 +225,20 @@ export function scenario(
       expect(answers).toEqual([401, 401, 200]);
     });
 
+    test('a key is good until an operator revokes it, and the list tells which there are', async () => {
+      const made = async () => {
+        const { key, secret } = await operate({ do: 'keys.create', role: 'read', accounts: ['acme'] });
+        return { id: (key as { id: string }).id, client: createApiClient(cell, String(secret)) };
+      };
+      const [kept, revoked] = [await made(), await made()];
+      await operate({ do: 'keys.revoke', key: revoked.id });
+      const { keys } = (await operate({ do: 'keys.list' })) as { keys: readonly { id: string }[] };
+      expect(keys).toHaveLength(2);
+      expect(keys).toContainEqual(expect.objectContaining({ id: kept.id, role: 'read' }));
+      const read = async ({ client }: typeof kept) => (await client.get('/v1/accounts/acme/status')).status;
+      expect([await read(kept), await read(revoked)]).toEqual([200, 401]);
+    });
+
     test(
       'a live stream tells an event as it is committed',
       async () => {

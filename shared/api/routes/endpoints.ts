@@ -15,6 +15,7 @@ import {
   pingEndpoint,
   resumeEndpoint,
   rotateSecret,
+  toEndpoint,
 } from '../../sinks/endpoints.ts';
 import {
   discardAllParked,
@@ -25,7 +26,7 @@ import {
 } from '../../sinks/parking.ts';
 import { cancelReplay, listReplays, readReplay, resendEvent, startReplay } from '../../sinks/replays.ts';
 import { keys } from '../../table/schema.ts';
-import { isFor, isForEndpoint, ofEndpoint, ofWebhook } from '../access.ts';
+import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofWebhook } from '../access.ts';
 import {
   AttemptReport,
   DeadEvent,
@@ -42,11 +43,13 @@ import {
   showParked,
   showReplay,
 } from '../endpoint-views.ts';
+import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
 import { cursorBy, flag, instant, instantText, limit, one, wholeNumber } from '../parameters.ts';
 import { notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, type RouteParts, route } from '../route.ts';
-import { partsOfId } from './events.ts';
+import { ofEvent, partsOfId } from './events.ts';
+import { afterJobEvent, jobParams } from './jobs.ts';
 
 const ETAG = 'What `If-Match` takes.';
 const nextOf = z
@@ -73,6 +76,11 @@ function decodePlace(text: string): string | undefined {
 
 const OUTCOMES = ['delivered', 'rejected', 'retry', 'failed'] as const;
 const DELIVERIES_CURSOR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#[\w-]{1,100}$/;
+
+/** Attempts of one event that are shown. */
+const EVENT_DELIVERIES = 100;
+/** Events of a job whose deliveries are on one page. */
+const MAX_JOB_EVENTS = 20;
 
 /** A page of replays may read the cursors of a thousand accounts for each. */
 const MAX_REPLAYS = 100;
@@ -441,6 +449,58 @@ export const endpointRoutes: readonly Route[] = [
   route(
     {
       method: 'get',
+      path: '/v1/events/{event}/deliveries',
+      id: 'listEventDeliveries',
+      tag: 'Events',
+      summary: 'To which endpoints an event was sent, and what came of it: first to last',
+      description: `The last ${EVENT_DELIVERIES} attempts, to endpoints that the key may see. Those of the last moment can be missing.`,
+      role: 'read',
+      of: ofEvent,
+      answer: {
+        status: 200,
+        description: 'Its deliveries.',
+        schema: z.object({ deliveries: z.array(Delivery), next: z.null() }),
+      },
+    },
+    async ({ caller, subject }, parts) => {
+      const ids = [String((JSON.parse(subject.json) as { id: unknown }).id)];
+      return { body: { deliveries: await deliveriesOf(caller, subject.ref, ids, parts), next: null } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/jobs/{jobNumber}/deliveries',
+      id: 'listJobDeliveries',
+      tag: 'Jobs',
+      summary: 'To which endpoints the events of a job were sent, and what came of it',
+      description:
+        'By event, the newest first; to endpoints that the key may see. Those of the last moment can be missing.',
+      role: 'read',
+      of: ofAccount,
+      params: jobParams,
+      query: z.strictObject({
+        limit: wholeNumber(1, MAX_JOB_EVENTS)
+          .default(MAX_JOB_EVENTS)
+          .describe(`Of how many events at most: 1 to ${MAX_JOB_EVENTS}, ${MAX_JOB_EVENTS} unless told.`),
+        after: afterJobEvent,
+      }),
+      answer: {
+        status: 200,
+        description: 'Deliveries of a page of its events.',
+        schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
+      },
+    },
+    async ({ caller, subject, params: { jobNumber }, query }, parts) => {
+      const page = { order: 'newest', ...query } as const;
+      const { events, next } = await readJobEvents(parts.feed, subject, Number(jobNumber), page);
+      const ids = events.map((json) => String((JSON.parse(json) as { id: unknown }).id));
+      return { body: { deliveries: await deliveriesOf(caller, subject, ids, parts), next } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
       path: '/v1/endpoints/{id}/parked',
       id: 'listParkedEvents',
       tag: 'Endpoints',
@@ -706,4 +766,20 @@ async function findReplay(
   const found = replay.length <= MAX_REPLAY_ID ? await readReplay(feed, region, id, replay) : undefined;
   if (found && isForAll(caller, found.accounts)) return found;
   return problem(c, 'not-found', { detail: 'There is no such replay to this endpoint.' });
+}
+
+/** What became of some events, to endpoints that the key may see: what others do with them is their business. */
+async function deliveriesOf(
+  caller: Caller,
+  { region }: { readonly region: string },
+  events: readonly string[],
+  { feed, deliveries }: RouteParts,
+) {
+  const found = await Promise.all(events.map((event) => deliveries.byEvent(region, event, EVENT_DELIVERIES)));
+  const entries = found.flat();
+  if (caller.accounts === null) return entries.map(showDelivery);
+  const sinks = [...new Set(entries.map(({ sink }) => sink))];
+  const items = await feed.table.getMany(sinks.map((sink) => keys.sink(region, sink)));
+  const seen = new Set(items.map(toEndpoint).flatMap((one) => (isForEndpoint(caller, one) ? [one.id] : [])));
+  return entries.filter(({ sink }) => seen.has(sink)).map(showDelivery);
 }

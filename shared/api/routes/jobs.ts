@@ -46,11 +46,19 @@ const JobsQuery = z
     context.addIssue({ code: 'custom', path: [second], message: `can't be combined with ${first}` });
   });
 
-const params = z.object({
+/** A job of an account, by its number. */
+export const jobParams = z.object({
   jobNumber: one
     .regex(/^[1-9]\d{0,11}$/, 'must be a whole number from 1 to 999999999999')
     .describe('The number of the job.'),
 });
+
+/** Behind which of a job's events to go on. */
+export const afterJobEvent = one
+  .regex(/^\d{1,15}$/, 'must be the `next` of a page of what is about a job')
+  .transform((text) => ({ sequence: Number(text) }))
+  .optional()
+  .describe('The `next` of the page before.');
 
 const JobEventsQuery = z.strictObject({
   order: z
@@ -58,11 +66,7 @@ const JobEventsQuery = z.strictObject({
     .default('newest')
     .describe('Which come first.'),
   limit,
-  after: one
-    .regex(/^\d{1,15}$/, 'must be the `next` of a page of a job’s events')
-    .transform((text) => ({ sequence: Number(text) }))
-    .optional()
-    .describe('The `next` of the page before.'),
+  after: afterJobEvent,
 });
 
 const rollupsQuery = z.strictObject({
@@ -108,7 +112,7 @@ export const jobRoutes: readonly Route[] = [
       summary: 'One job',
       role: 'read',
       of: ofAccount,
-      params,
+      params: jobParams,
       answer: { status: 200, description: 'The job as it stands.', schema: JobAnswer },
     },
     async ({ c, subject, params }, { feed }) => {
@@ -127,7 +131,7 @@ export const jobRoutes: readonly Route[] = [
         'Its events that are still kept. The newest may be missing for a moment; to follow events, follow the feed.',
       role: 'read',
       of: ofAccount,
-      params,
+      params: jobParams,
       query: JobEventsQuery,
       answer: {
         status: 200,
