@@ -41,7 +41,7 @@ import { createEventLog, type EventLog } from '../shared/log/log.ts';
 import { createDeliveryLog, healthOf } from '../shared/sinks/delivery-log.ts';
 import type { DrainReport } from '../shared/sinks/drain.ts';
 import { enabled, healthAttributes } from '../shared/sinks/health.ts';
-import { type DeliveryOutcome, type SinkPort, wakeSinks as wakeSinksOf } from '../shared/sinks/sink.ts';
+import { type DeliveryOutcome, wakeSinks as wakeSinksOf } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import {
   API_KEY_PK,
@@ -957,11 +957,6 @@ describe('permissions', () => {
       api: guarded('api', historyMemory, HISTORY),
       manage: guarded('manage', historyMemory, HISTORY),
     };
-    let refused = false;
-    const port: SinkPort = {
-      maxBatch: 1,
-      deliver: async () => [refused ? { kind: 'rejected', reason: 'No.' } : { kind: 'delivered' }],
-    };
     const rig = await createRig({ table: memory });
     const { now, ref } = rig;
     const poll = async () => {
@@ -981,7 +976,6 @@ describe('permissions', () => {
       table: tables.manage,
       history: histories.manage,
       now,
-      port,
       services,
     });
     const logOf = (table: Table) =>
@@ -1007,7 +1001,7 @@ describe('permissions', () => {
             ...{ table: tables.manage, log: logOf(tables.manage), secrets: made.secrets, now },
             ...{ newId: randomUUID, schemaBaseUrl: 'https://us.example', allowPrivateNetworks: false },
             deliveries: createDeliveryLog(histories.manage, { newId: randomUUID }),
-            open: async () => port,
+            open: async () => ({ maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] }),
           },
         },
       }),
@@ -1031,8 +1025,7 @@ describe('permissions', () => {
         ...(body ? { body: JSON.stringify(body) } : {}),
       });
       const text = await answer.text();
-      if (![200, 201, 202, 204].includes(answer.status))
-        console.error('DBG', method, path, text, faults.splice(0));
+      expect([200, 201, 202, 204], `${method} ${path}: ${text} ${faults}`).toContain(answer.status);
       return /json/.test(answer.headers.get('content-type') ?? '') ? JSON.parse(text) : text;
     }
     for (const path of ['/healthz', '/readyz', '/openapi.json', '/asyncapi.json', '/docs'])
@@ -1085,7 +1078,7 @@ describe('permissions', () => {
       await ask('get', `${tracked}/${what}`);
       await ask('get', `/v1/regions/us/${what}`);
     }
-    for (const path of ['', '/events']) await ask('get', `${tracked}/jobs/${job}${path}`);
+    for (const path of ['', '/events', '/deliveries']) await ask('get', `${tracked}/jobs/${job}${path}`);
     await ask('get', `/v1/events/${event}`);
     for (const path of ['', '/us']) await ask('get', `/v1/regions${path}`);
 
@@ -1096,6 +1089,7 @@ describe('permissions', () => {
     await ask('patch', endpoint, { accounts: ['acme'] });
     for (const verb of ['pause', 'resume', 'enable', 'ping']) await ask('post', `${endpoint}/${verb}`);
     await ask('post', `${endpoint}/resend`, { event });
+    await ask('get', `/v1/events/${event}/deliveries`);
     await ask('post', `${endpoint}/rotate-secret`, {});
     const replay = await ask('post', `${endpoint}/replays`, { from: 'beginning' });
     for (const path of [
@@ -1112,10 +1106,17 @@ describe('permissions', () => {
     await ask('get', '/v1/endpoints');
     await ask('get', `${endpoint}/replays/${replay.id}`);
     await ask('post', `${endpoint}/replays/${replay.id}/cancel`);
-    refused = true;
+    const aside = {
+      account: 'acme',
+      lane: '1',
+      sequence: 1,
+      type: 'job.created',
+      eventId: event,
+      parkedAt: 0,
+    };
     for (const verb of ['retry', 'discard']) {
       await memory.write({
-        put: { ...keys.parked('us', 'erp', 'acme', '1', 1), parkedAt: 0, eventId: 'e' },
+        put: { ...keys.parked('us', 'erp', 'acme', '1', 1), ...aside },
       });
       await ask('post', `${endpoint}/parked/${verb}`, { all: true });
     }
