@@ -21,6 +21,7 @@ import {
   cursorPk,
   deadPk,
   deletionPk,
+  FEED_LOG,
   groupPk,
   indexPk,
   keys,
@@ -156,7 +157,10 @@ export async function breakDeletion(table: Table, ref: AccountRef): Promise<void
   });
 }
 
-/** Goes on with the deletions of a region that have something left to do: how many there were. For a host to call now and then. */
+/**
+ * Goes on with the deletions of a region that have something left to do: how many there were. For a host to call now and then.
+ * Throws when one of them could not be gone on with, after the others.
+ */
 export async function workOffDeletions(
   deps: DeletionDeps,
   region: string,
@@ -164,10 +168,14 @@ export async function workOffDeletions(
 ): Promise<number> {
   const notes = await deps.table.query({ pk: deletionPk(region) });
   const ready = notes.filter(({ until }) => typeof until !== 'number' || until <= deps.now());
+  let fault: { readonly cause: unknown } | undefined;
   for (const { sk: account } of ready) {
     if (deps.now() >= deadline) break;
-    await workOffDeletion(deps, { region, account }, deadline);
+    await workOffDeletion(deps, { region, account }, deadline).catch((cause: unknown) => {
+      fault ??= { cause };
+    });
   }
+  if (fault) throw fault.cause;
   return ready.length;
 }
 
@@ -195,7 +203,7 @@ async function removeAll(
   await remove([keys.token(ref), keys.wake(ref)]);
   await remove(await table.getMany(figureKeys(ref, now())));
   const sinks = await listSinks(table, region);
-  await remove(sinks.map(({ id }) => keys.cursor(region, id, account)));
+  await remove([FEED_LOG, ...sinks.map(({ id }) => id)].map((id) => keys.cursor(region, id, account)));
   // Everything of an account begins with its id and a #, which is in no id.
   const ofAccount = { from: `${account}#`, to: `${account}#~` };
   const parts: Query[] = [
