@@ -3,7 +3,7 @@
  *
  *   begin     Account, Status and Head gone, deletion noted ── in one transaction
  *   work off  token ── wake mark ── figures ── index ── snapshots ── groups ── log ── cursors, set aside and dead ── credentials
- *   free      when nothing can write any more that was under way: once more, then the note goes
+ *   free      when nothing can write any more that began before it was empty: once more, then the note goes
  *
  * From the beginning on there is no such account. A poll under way finds neither its fence nor its head, so it writes nothing
  * more, and no token. What a drain or a wake-up writes is not fenced by the account: cursors and events that are set
@@ -41,8 +41,8 @@ export interface DeletionDeps {
   readonly now: () => number;
   readonly newId: () => string;
   /**
-   * How long after its beginning a drain or a wake-up may still write, and so how long the id of a deleted account is not
-   * free. Absent: {@link LATE_WRITES_MS}.
+   * How long after its beginning a drain or a wake-up may still write, and so how long the id of an account is not free from
+   * when nothing was left of it. Absent: {@link LATE_WRITES_MS}.
    */
   readonly lateWritesMs?: number;
 }
@@ -119,28 +119,33 @@ export async function workOffDeletion(
   });
   const note = claimed.item;
   if (!note) return { kind: 'free' };
-  const freeAt = Number(note.since) + lateWritesMs;
+  // Until it was empty once there was something left of it that a drain could begin with.
+  const emptiedBefore = typeof note.emptiedAt === 'number' ? note.emptiedAt : undefined;
+  const freeAfter = (emptiedAt: number) => emptiedAt + lateWritesMs;
   if (!claimed.done && note.owner !== owner) {
-    return note.emptied === true ? { kind: 'empty', freeAt } : { kind: 'more' };
+    const isEmpty = note.emptied === true && emptiedBefore !== undefined;
+    return isEmpty ? { kind: 'empty', freeAt: freeAfter(emptiedBefore) } : { kind: 'more' };
   }
   const mine = [['owner', '=', owner]] as const;
-  const release = (until: number | undefined, emptied: boolean) =>
+  const release = (until: number | undefined, emptied: boolean, emptiedAt = emptiedBefore) =>
     table.write({
       update: key,
-      set: { owner: undefined, until, emptied: emptied || undefined },
+      set: { owner: undefined, until, emptied: emptied || undefined, emptiedAt },
       when: mine,
     });
   try {
-    const isLate = now() >= freeAt;
+    const isLate = emptiedBefore !== undefined && now() >= freeAfter(emptiedBefore);
     if (!(await removeAll(deps, ref, note, deadline))) {
       await release(undefined, false);
       return { kind: 'more' };
     }
-    if (isLate) {
+    if (isLate || lateWritesMs === 0) {
       await table.write({ delete: key, when: mine });
       return { kind: 'free' };
     }
-    await release(freeAt, true);
+    const emptiedAt = emptiedBefore ?? now();
+    const freeAt = freeAfter(emptiedAt);
+    await release(freeAt, true, emptiedAt);
     return { kind: 'empty', freeAt };
   } catch (cause) {
     await release(undefined, false).catch(() => undefined);
