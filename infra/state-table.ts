@@ -265,15 +265,15 @@ export class StateTable extends Construct {
   grantManagingAccounts(fn: CellFunction): void {
     const { accounts, accountLocks, deletions, status, tokens, index, snapshots, groups, log } =
       this.#partitions();
-    const { sinks, cursors, parked, dead } = this.#partitions();
+    const { sinks, cursors, parked, dead, rollups, openJobs } = this.#partitions();
     this.#allow(fn, ['GetItem'], [accounts, accountLocks, deletions, status, index]);
-    this.#allow(fn, ['BatchGetItem'], [accounts]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, rollups, openJobs]);
     this.#allow(fn, ['Query'], [accounts, deletions, index, snapshots, groups, log, sinks]);
     this.#allow(fn, ['Query'], [cursors, parked, dead]);
     this.#allow(fn, ['PutItem'], [accounts, status, index, deletions]);
     this.#allow(fn, ['UpdateItem'], [accounts, accountLocks, deletions, status]);
     this.#allow(fn, ['DeleteItem'], [accounts, deletions, status, tokens, index, snapshots, groups, log]);
-    this.#allow(fn, ['DeleteItem'], [...this.wakePartitions(), cursors, parked, dead]);
+    this.#allow(fn, ['DeleteItem'], [...this.wakePartitions(), cursors, parked, dead, rollups, openJobs]);
     this.#allow(fn, ['ConditionCheckItem'], [accountLocks, deletions]);
     this.#name(fn);
   }

@@ -928,7 +928,10 @@ describe('permissions', () => {
     await pageAccounts(restored.accounts, { status: true });
     for (let n = 0; n < 16; n += 1) {
       const ref = { region: 'us', account: n === 0 ? 'acme' : `acme-${n}` };
+      const today = new Date(clock.now).toISOString().slice(0, 10);
       for (const key of [
+        keys.rollup(ref, today),
+        keys.openJobs(ref),
         keys.snapshot(ref, 1),
         keys.group(ref, 'g'),
         keys.parked('us', 'erp', ref.account, '1', 1),
