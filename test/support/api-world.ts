@@ -52,6 +52,9 @@ export interface ApiWorld {
   readonly ids: {
     readonly jobs: readonly number[];
     readonly events: readonly string[];
+    readonly foreignEvent: string;
+    /** Of a region's own log. */
+    readonly cellEvent: string;
     readonly replays: Readonly<Record<string, readonly string[]>>;
   };
   /** Where webhooks are taken. */
@@ -241,6 +244,10 @@ export async function createApiWorld({ table: inner, history, api = {} }: WorldO
 
   const page = await log.read(own, 0, 500);
   if (page?.kind !== 'events') throw new Error('no events');
+  const firstOf = async (ref: AccountRef) => {
+    const first = await log.read(ref, 0, 1);
+    return first?.kind === 'events' ? (first.events[0]?.id ?? '') : '';
+  };
   const replays: Record<string, string[]> = {};
   for (const id of ['own', 'everything', 'sns']) {
     replays[id] = (await listReplays({ table }, 'us', id)).map((replay) => replay.id);
@@ -266,6 +273,8 @@ export async function createApiWorld({ table: inner, history, api = {} }: WorldO
     ids: {
       jobs: numbers,
       events: page.events.map(({ id }) => id),
+      foreignEvent: await firstOf(foreign),
+      cellEvent: await firstOf(cellLog('us')),
       replays,
     },
     undo: () => undoable.undo(),
