@@ -311,6 +311,7 @@ function introduce(facts: {
   const key = facts.keyIsKept ? facts.apiKey : '$JOBWIRE_API_KEY';
   terminal.line(`  curl -H "Authorization: Bearer ${key}" "${url}/v1/accounts/${account}/events?limit=5"`);
   terminal.line(`  curl -N -H "Authorization: Bearer ${key}" ${url}/v1/events/stream`);
+  terminal.line(`  ${url}/docs shows every route`);
   terminal.line();
   terminal.line(`${terminal.heading('Live events')}${terminal.dim('   Ctrl-C stops everything')}`);
 }

@@ -31,7 +31,7 @@ import {
   createAwsAccountSecrets,
   openLocalAccountSecrets,
 } from '../shared/tracking/credentials.ts';
-import { workOffDeletions } from '../shared/tracking/deletion.ts';
+import { figureKeys, workOffDeletions } from '../shared/tracking/deletion.ts';
 import {
   type AccountDeps,
   changeAccount,
@@ -89,6 +89,7 @@ async function everythingOf(table: Table, ref: AccountRef): Promise<Item[]> {
   const shared = sinks.flatMap((sink) => [cursorPk, parkedPk, deadPk].map((of) => of(region, sink)));
   const found = await Promise.all([
     table.getMany(single),
+    table.getMany(figureKeys(ref, START)),
     ...whole.map((pk) => table.query({ pk })),
     ...shared.map(async (pk) => (await table.query({ pk })).filter(({ sk }) => sk.split('#')[0] === account)),
   ]);
@@ -109,6 +110,7 @@ async function fill({ table, log }: Pick<Rig, 'table' | 'log'>, ref: AccountRef)
   await wakeSinks(table, ref, 230, START);
   await log.append(ref, [moved(1, 'y')]);
   for (const key of [
+    ...figureKeys(ref, START).slice(0, 6),
     keys.token(ref),
     keys.shard(ref, 1),
     keys.pendingGroup(ref, 'g'),

@@ -15,10 +15,11 @@ import {
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { type AccountRef, keys } from '../shared/table/schema.ts';
 import { MAX_TRANSACTION_ACTIONS, sizeOf, type Table, type Write } from '../shared/table/table.ts';
+import { figureKeys } from '../shared/tracking/deletion.ts';
 import { dayNamed, isAfterDue } from '../shared/tracking/instants.ts';
 import { OpenKinds, openJobsWrite, tallyOpen } from '../shared/tracking/open-jobs.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
-import { countEvents, figureKeys } from '../shared/tracking/rollups.ts';
+import { countEvents } from '../shared/tracking/rollups.ts';
 import type { ListView } from '../shared/tracking/views.ts';
 import { createRig, createSilentRig, type Rig, START, watchedTable } from './support/rig.ts';
 import { rollupProblems } from './support/rollup-oracle.ts';

@@ -14,7 +14,10 @@ export type Fetch = (
 /** A handler of API Gateway's proxy events over an app. Answers are handed over whole. */
 export function createRestProxyHandler(fetch: Fetch) {
   return async (event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> => {
-    const response = await fetch(toRequest(event), from(event));
+    const request = toRequest(event);
+    // What is handed over is text.
+    request.headers.delete('accept-encoding');
+    const response = await fetch(request, from(event));
     return { ...headOf(response), body: await response.text() };
   };
 }

@@ -2,7 +2,7 @@
  * The end of an account: everything that is kept of it goes.
  *
  *   begin     Account, Status and Head gone, deletion noted ── in one transaction
- *   work off  token ── wake mark ── index ── snapshots ── groups ── log ── cursors, set aside and dead ── credentials
+ *   work off  token ── wake mark ── figures ── index ── snapshots ── groups ── log ── cursors, set aside and dead ── credentials
  *   free      when nothing can write any more that was under way: once more, then the note goes
  *
  * From the beginning on there is no such account. A poll under way finds neither its fence nor its head, so it writes nothing
@@ -11,7 +11,7 @@
  * looked through a second time.
  *
  * It is bounded by a deadline and can be cut off anywhere: the note says that there is something left, and who goes on begins
- * at the front. Deliveries, in the history, leave by themselves; roll-ups stay.
+ * at the front. Deliveries, in the history, leave by themselves.
  */
 import pLimit from 'p-limit';
 import { beingWorkedOn, type Refusal, revisionStill } from '../managed.ts';
@@ -30,6 +30,7 @@ import {
 } from '../table/schema.ts';
 import type { Item, Key, Query, Table } from '../table/table.ts';
 import type { AccountSecrets } from './credentials.ts';
+import { ROLLUP_DAYS } from './snapshot.ts';
 
 /** What deletions need. */
 export interface DeletionDeps {
@@ -47,6 +48,7 @@ export interface DeletionDeps {
 
 /** Longer than any function runs that writes of sinks. */
 const LATE_WRITES_MS = 360_000;
+const DAY_MS = 86_400_000;
 /** Whoever works on a deletion has it this much longer than until the deadline. */
 const CLAIM_GRACE_MS = 30_000;
 /** Items read and deleted at once. */
@@ -169,6 +171,15 @@ export async function workOffDeletions(
   return ready.length;
 }
 
+/** The keys of all figures that are kept of an account at an instant (epoch ms), to those of some days ahead (rollups.ts). */
+export function figureKeys(ref: AccountRef, now: number): Key[] {
+  const days = Array.from({ length: ROLLUP_DAYS + 4 }, (_, n) => now + (3 - n) * DAY_MS);
+  return [
+    keys.openJobs(ref),
+    ...days.map((day) => keys.rollup(ref, new Date(day).toISOString().slice(0, 10))),
+  ];
+}
+
 /** Takes away everything that is there. False when the deadline came before. */
 async function removeAll(
   { table, secrets, now }: DeletionDeps,
@@ -182,6 +193,7 @@ async function removeAll(
     limit.map(gone, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
 
   await remove([keys.token(ref), keys.wake(ref)]);
+  await remove(await table.getMany(figureKeys(ref, now())));
   const sinks = await listSinks(table, region);
   await remove(sinks.map(({ id }) => keys.cursor(region, id, account)));
   // Everything of an account begins with its id and a #, which is in no id.

@@ -12,7 +12,7 @@ import type { EventDraft } from '../events/event.ts';
 import { type AccountRef, keys } from '../table/schema.ts';
 import type { Item, Key, Write } from '../table/table.ts';
 import { dayIn, dayNamed, isAfterDue } from './instants.ts';
-import type { CountedDispatch } from './snapshot.ts';
+import { type CountedDispatch, ROLLUP_DAYS } from './snapshot.ts';
 import type { Work } from './work.ts';
 
 /** What is counted. */
@@ -27,9 +27,6 @@ export interface Count {
   readonly figure: Figure;
   readonly by: 1 | -1;
 }
-
-/** How long the roll-up of a day is kept. */
-export const ROLLUP_DAYS = 400;
 
 const DAY_MS = 86_400_000;
 /** A date further ahead of its observation is a mistake of somebody's; zones are up to a day apart. */
@@ -170,13 +167,6 @@ export class RollupBook {
     this.#touched.clear();
     return writes;
   }
-}
-
-/** The keys of all figures that are kept of an account: what goes when the account does. `now` is epoch ms. */
-export function figureKeys(ref: AccountRef, now: number): Key[] {
-  const last = now + AHEAD_MS + DAY_MS;
-  const days = Array.from({ length: ROLLUP_DAYS + 4 }, (_, n) => dayIn(last - n * DAY_MS, null));
-  return [keys.openJobs(ref), ...days.map((day) => keys.rollup(ref, day))];
 }
 
 /** The figures in an item. */

@@ -92,6 +92,8 @@ export function adopt(snapshot: Snapshot, view: 'list' | 'detail', shown: ListVi
 
 /** How long a snapshot outlives its index entry. */
 export const KEPT_DAYS = 180;
+/** How long the roll-up of a day is kept, in which dispatches are counted. */
+export const ROLLUP_DAYS = 400;
 
 /** The write that stores a snapshot. With `leavesIndexAt` (epoch ms) its time to live begins. */
 export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?: number): Write {
