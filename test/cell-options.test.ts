@@ -10,7 +10,7 @@ const STREAM = `arn:aws:dynamodb:us-east-1:111122223333:table/${TABLE}/stream/20
 const RESTORED = { name: TABLE, streamArn: STREAM, restoredAt: '2026-03-02T08:30:00Z' };
 
 describe('what a stack leaves behind', () => {
-  test.each(['prod', 'dev'] as const)('%s: both tables, and the role for the logs of the API', (stage) => {
+  test.each(['prod', 'dev'] as const)('%s: both tables and the role for the API’s logs', (stage) => {
     const { template } = synthesize(stage);
     const all = Object.entries(template.toJSON().Resources as Record<string, Resource>);
     const kept = all.filter(([, { DeletionPolicy }]) => DeletionPolicy?.startsWith('Retain'));
@@ -251,7 +251,7 @@ describe('a cell with a key of its own', () => {
       ...{ JOBWIRE_TABLE: 't', JOBWIRE_HISTORY_TABLE: 'h', JOBWIRE_RETENTION_DAYS: '90' },
       JOBWIRE_PUBLIC_URL: 'https://us.jobwire.example',
       JOBWIRE_UPSTREAM_BASE_URL: 'https://us.ordering.example/api',
-      JOBWIRE_UPSTREAM_AUTH_URL: 'https://auth-us.ordering.example',
+      JOBWIRE_UPSTREAM_AUTH_URL: 'https://auth.ordering.example',
       JOBWIRE_UPSTREAM_REALM: 'us',
     };
     for (const schema of [OperateEnv, ManageEnv]) {

@@ -136,7 +136,11 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   });
   // The page says itself what it may do.
   const asPage = secureHeaders(secure);
-  app.use((c, next) => (/^\/docs($|\/)/.test(c.req.path) ? asPage : asData)(c, next));
+  app.use(async (c, next) => {
+    await next();
+    const of = c.res.headers.has('content-security-policy') ? asPage : asData;
+    await of(c, async () => {});
+  });
   if (corsOrigins.length > 0) {
     app.use(
       cors({
