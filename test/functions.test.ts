@@ -27,8 +27,8 @@ import { createEventLog, type EventLog, type LoggedEvent } from '../shared/log/l
 import { createSecretReader, SecretError } from '../shared/secrets.ts';
 import { type DeliveryOutcome, listSinks, registerSink, type SinkRecord } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { keys } from '../shared/table/schema.ts';
-import type { Table } from '../shared/table/table.ts';
+import { feedLog, keys } from '../shared/table/schema.ts';
+import type { Table, Write } from '../shared/table/table.ts';
 import { duePolls, findAccount, registerAccount, schedule } from '../shared/tracking/accounts.ts';
 import type { PollReport } from '../shared/tracking/poll.ts';
 import { apiParts } from './support/api.ts';
@@ -257,6 +257,37 @@ test('wake marks that the stream left behind are worked off by the tick', async 
   await cell.grow('a');
   await cell.tick();
   expect(cell.drains).toEqual([{ sink: TOPIC_SINK }]);
+  expect(await cell.table.get(keys.wake({ region: 'us', account: 'a' }))).toBeUndefined();
+});
+
+test('whatever becomes of the cell feed, the tick wakes the sinks of all accounts that have grown, and those that wait', async () => {
+  const memory = createMemoryTable();
+  let broken = false;
+  const isFeeds = (write: Write) => 'update' in write && write.update.pk === keys.head(feedLog('us')).pk;
+  const cell = await createCell({
+    table: {
+      ...memory,
+      transact: async (writes, token) => {
+        if (broken && writes.some(isFeeds)) throw new Error('The table could not write.');
+        return memory.transact(writes, token);
+      },
+    },
+  });
+  await cell.addAccounts('a', 'b');
+  await cell.addSink({ id: 'only-b', accounts: ['b'] });
+  await cell.tick();
+  await cell.grow('a');
+  await cell.grow('b');
+  broken = true;
+  await expect(cell.tick()).rejects.toThrow('could not be forwarded');
+  expect(cell.drains.map(({ sink }) => sink).sort()).toEqual(['only-b', TOPIC_SINK]);
+  for (const account of ['a', 'b']) {
+    expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, account))).toMatchObject({ mark: 1 });
+    expect(await cell.table.get(keys.wake({ region: 'us', account }))).toBeDefined();
+  }
+  expect(cell.reports.tick.at(-1)).toMatchObject({ whole: false, drains: 2 });
+  broken = false;
+  await cell.tick();
   expect(await cell.table.get(keys.wake({ region: 'us', account: 'a' }))).toBeUndefined();
 });
 
