@@ -1,0 +1,84 @@
+/** Accounts over HTTP: what a key that is for some of them may do with those, and changes that meet or are repeated. */
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { createApi } from '../shared/api/app.ts';
+import { createKey, OPERATOR } from '../shared/api/keys.ts';
+import { createEventLog } from '../shared/log/log.ts';
+import { createMemoryTable } from '../shared/table/memory-table.ts';
+import type { Table } from '../shared/table/table.ts';
+import { registerAccount } from '../shared/tracking/accounts.ts';
+import { apiParts } from './support/api.ts';
+
+const KEY = 'correct-horse-battery-staple';
+const START = Date.parse('2026-03-02T08:00:00Z');
+
+/** The API over the accounts `acme` and `other`, whose credentials stand in a store that references can name. */
+async function start() {
+  const now = () => START;
+  const inner = createMemoryTable();
+  /** What a test does in the moment before a write. */
+  const hooks: { beforeWrite?: (write: Parameters<Table['write']>[0]) => unknown } = {};
+  const table: Table = {
+    ...inner,
+    async write(write) {
+      await hooks.beforeWrite?.(write);
+      return inner.write(write);
+    },
+    async transact(writes, token) {
+      for (const write of writes) if (!('check' in write)) await hooks.beforeWrite?.(write);
+      return inner.transact(writes, token);
+    },
+  };
+  const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'http://jobwire.test' });
+  for (const account of ['acme', 'other']) {
+    const settings = { secretRef: account, pollIntervalSeconds: 120, paused: false };
+    await registerAccount(table, log, { region: 'us', account, ...settings }, { now: START, epoch: 'e1' });
+  }
+  const parts = apiParts(table, KEY, now, ['us']);
+  const { accounts } = parts.manage;
+  const manage = {
+    ...parts.manage,
+    accounts: { ...accounts, secrets: { ...accounts.secrets, refuse: () => undefined } },
+  };
+  const api = createApi({ table, log, regions: ['us'], ...parts, manage, now });
+
+  async function ask(
+    method: string,
+    path: string,
+    options: { body?: object; key?: string; headers?: object },
+  ) {
+    const { body, key = KEY, headers = {} } = options;
+    const response = await api.request(path, {
+      method,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: text === '' ? {} : JSON.parse(text) };
+  }
+  return {
+    ...{ hooks, ask },
+    async adminOf(...ids: string[]) {
+      const made = await createKey({ table, now }, { role: 'admin', accounts: ids }, OPERATOR);
+      if (made.kind !== 'created') throw new Error('no key');
+      return made.secret;
+    },
+  };
+}
+
+test('a change on a condition that is repeated with its Idempotency-Key has the answer of the first time', async () => {
+  const { ask } = await start();
+  const etag = (await ask('GET', '/v1/accounts/acme', {})).headers.get('etag') ?? '';
+  const headers = { 'if-match': etag, 'idempotency-key': 'pause-1' };
+  const first = await ask('POST', '/v1/accounts/acme/pause', { headers });
+  expect([first.status, first.body.paused]).toEqual([200, true]);
+  const again = await ask('POST', '/v1/accounts/acme/pause', { headers });
+  expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([200, 'true']);
+  expect(again.body).toEqual(first.body);
+  const resume = (tag: string) =>
+    ask('POST', '/v1/accounts/acme/resume', { headers: { 'if-match': tag, 'idempotency-key': 'resume-1' } });
+  expect((await resume(etag)).status).toBe(412);
+  const onAnother = await resume(first.headers.get('etag') ?? '');
+  expect([onAnother.status, onAnother.body.field]).toEqual([422, 'Idempotency-Key']);
+});
+
