@@ -66,6 +66,19 @@ async function start() {
   };
 }
 
+test('a key for some accounts has none of them read with the credentials of another', async () => {
+  const rig = await start();
+  const key = await rig.adminOf('acme');
+  const patch = (body: object, of?: string) =>
+    rig.ask('PATCH', '/v1/accounts/acme', { body, ...(of === undefined ? {} : { key: of }) });
+  const refused = await patch({ secretRef: 'other' }, key);
+  expect([refused.status, refused.body.field]).toEqual([403, 'secretRef']);
+  const shown = await rig.ask('GET', '/v1/accounts/acme', { key });
+  expect(shown.body.secretRef).toBe('acme');
+  expect((await patch({ pollIntervalSeconds: 300 }, key)).status).toBe(200);
+  expect((await patch({ secretRef: 'elsewhere' })).body.secretRef).toBe('elsewhere');
+});
+
 test('a change on a condition that is repeated with its Idempotency-Key has the answer of the first time', async () => {
   const { ask } = await start();
   const etag = (await ask('GET', '/v1/accounts/acme', {})).headers.get('etag') ?? '';
@@ -82,3 +95,24 @@ test('a change on a condition that is repeated with its Idempotency-Key has the 
   expect([onAnother.status, onAnother.body.field]).toEqual([422, 'Idempotency-Key']);
 });
 
+test('a change on a condition is 412 also when somebody else comes in between', async () => {
+  const changes = [
+    ['PATCH', '', { pollIntervalSeconds: 600 }],
+    ['PUT', '/credentials', { clientId: 'a', clientSecret: 'b' }],
+    ['POST', '/pause', undefined],
+    ['DELETE', '', undefined],
+  ] as const;
+  for (const [method, rest, body] of changes) {
+    const { hooks, ask } = await start();
+    const etag = (await ask('GET', '/v1/accounts/acme', {})).headers.get('etag') ?? '';
+    hooks.beforeWrite = async () => {
+      delete hooks.beforeWrite;
+      const between = { body: { pollIntervalSeconds: 300 } };
+      expect((await ask('PATCH', '/v1/accounts/acme', between)).status).toBe(200);
+    };
+    const headers = { 'if-match': etag };
+    const late = await ask(method, `/v1/accounts/acme${rest}`, { headers, ...(body ? { body } : {}) });
+    expect([late.status, late.body.field], `${method} ${rest}`).toEqual([412, 'If-Match']);
+    expect((await ask('GET', '/v1/accounts/acme', {})).body).toMatchObject({ pollIntervalSeconds: 300 });
+  }
+});
