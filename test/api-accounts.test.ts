@@ -5,6 +5,7 @@ import { createApi } from '../shared/api/app.ts';
 import { createKey, OPERATOR } from '../shared/api/keys.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
+import { snapshotPk } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { apiParts } from './support/api.ts';
@@ -14,7 +15,8 @@ const START = Date.parse('2026-03-02T08:00:00Z');
 
 /** The API over the accounts `acme` and `other`, whose credentials stand in a store that references can name. */
 async function start() {
-  const now = () => START;
+  const clock = { now: START };
+  const now = () => clock.now;
   const inner = createMemoryTable();
   /** What a test does in the moment before a write. */
   const hooks: { beforeWrite?: (write: Parameters<Table['write']>[0]) => unknown } = {};
@@ -57,7 +59,7 @@ async function start() {
     return { status: response.status, headers: response.headers, body: text === '' ? {} : JSON.parse(text) };
   }
   return {
-    ...{ hooks, ask },
+    ...{ clock, hooks, table, ask },
     async adminOf(...ids: string[]) {
       const made = await createKey({ table, now }, { role: 'admin', accounts: ids }, OPERATOR);
       if (made.kind !== 'created') throw new Error('no key');
@@ -115,4 +117,20 @@ test('a change on a condition is 412 also when somebody else comes in between', 
     expect([late.status, late.body.field], `${method} ${rest}`).toEqual([412, 'If-Match']);
     expect((await ask('GET', '/v1/accounts/acme', {})).body).toMatchObject({ pollIntervalSeconds: 300 });
   }
+});
+
+test('a deletion on a condition is asked for again, as it is, until nothing is left', async () => {
+  const { clock, hooks, table, ask } = await start();
+  const etag = (await ask('GET', '/v1/accounts/acme', {})).headers.get('etag') ?? '';
+  const pk = snapshotPk({ region: 'us', account: 'acme' });
+  await table.putMany(Array.from({ length: 250 }, (_, at) => ({ pk, sk: String(at) })));
+  // One request has time for some of it only.
+  hooks.beforeWrite = (write) => {
+    if ('delete' in write && write.delete.pk === pk) clock.now += 100;
+  };
+  const again = async (tag: string) =>
+    (await ask('DELETE', '/v1/accounts/acme', { headers: { 'if-match': tag } })).status;
+  expect(await again('"9"')).toBe(412);
+  const statuses = [await again(etag), await again(etag), await again(etag)];
+  expect(statuses).toEqual([202, 202, 204]);
 });

@@ -2,7 +2,7 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
-import type { Expectation, Refusal } from '../../managed.ts';
+import { type Expectation, type Refusal, revisionOf } from '../../managed.ts';
 import type { AccountRef } from '../../table/schema.ts';
 import {
   AccountChange,
@@ -50,7 +50,7 @@ const record = {
 const ofDeletable: Subject<{
   readonly region: string;
   readonly account: string;
-  readonly revision: number | null;
+  readonly revision: number;
 }> = {
   params: ofAccount.params,
   revisionOf: ({ revision }) => revision,
@@ -62,7 +62,7 @@ const ofDeletable: Subject<{
     if (account.length <= MAX_ID && isFor(asked.caller, account)) {
       for (const region of parts.feed.regions) {
         const note = await readDeletion(parts.feed.table, { region, account });
-        if (note) return { region, account, revision: null };
+        if (note) return { region, account, revision: revisionOf(note) };
       }
     }
     return found;
