@@ -11,6 +11,8 @@ export interface Flag {
   /** It may be given more than once. */
   readonly many?: true;
   readonly required?: true;
+  /** What the API calls it, where that is another name. */
+  readonly field?: string;
 }
 export type Flags = Readonly<Record<string, Flag>>;
 
@@ -96,15 +98,16 @@ export class UsageError extends Error {
 }
 
 /** What was typed. */
-export type Parsed =
-  | { readonly kind: 'help'; readonly about: string | undefined }
-  | {
-      readonly kind: 'run';
-      readonly name: string;
-      readonly command: Command;
-      readonly args: readonly (string | undefined)[];
-      readonly flags: FlagValues<typeof COMMON_FLAGS & typeof API_FLAGS>;
-    };
+export type Parsed = { readonly kind: 'help'; readonly about: string | undefined } | Ran;
+
+/** A command and what it is given. */
+export interface Ran {
+  readonly kind: 'run';
+  readonly name: string;
+  readonly command: Command;
+  readonly args: readonly (string | undefined)[];
+  readonly flags: FlagValues<typeof COMMON_FLAGS & typeof API_FLAGS>;
+}
 
 /** Reads a command line. Throws {@link UsageError}. */
 export function parse(commands: Commands, argv: readonly string[]): Parsed {
@@ -246,6 +249,20 @@ function distance(a: string, b: string): number {
   }
   return at(a.length, b.length);
 }
+
+/** A sentence of the API about a field, with the name of the option that it was given with. */
+export function inWordsOf({ command, flags: values }: Ran, sentence: string, field: unknown): string {
+  if (typeof field !== 'string' || !sentence.startsWith(`${field} `)) return sentence;
+  const [name = ''] = field.replace(/^(filter|credentials)\./, '').split('[');
+  const options = Object.entries(command.flags).flatMap(([flag, one]) =>
+    (one.field ?? flag) === name ? [flag] : [],
+  );
+  const given = options.find((flag) => isGiven((values as Record<string, unknown>)[flag])) ?? options[0];
+  return given === undefined ? sentence : `--${given}${sentence.slice(field.length)}`;
+}
+
+const isGiven = (value: unknown): boolean =>
+  Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false;
 
 /** How a command is typed. */
 export function usage(name: string, { args, flags }: Command): string {

@@ -125,6 +125,13 @@ async function main(): Promise<void> {
     },
     ...(running.accounts.isDeclared ? { isDeclared: running.accounts.isDeclared } : {}),
     now: Date.now,
+    onError: (cause, { requestId, route }) => {
+      const why = cause instanceof Error ? cause.message : cause;
+      if (!ending) console.error(`${route ?? 'A request'} failed (request ${requestId}): ${why}`);
+    },
+    ...(args.verbose
+      ? { onAnswer: (request, answer) => terminal.line(terminal.dim(JSON.stringify({ request, ...answer }))) }
+      : {}),
     growth: running.growth,
     // In memory, for this process is the only one that holds its connections: one that was killed leaves no slot taken.
     slots: createSlots({

@@ -440,9 +440,9 @@ eachTable('accounts', (makeTable, kind) => {
       const former = await rig.log.head(ACME);
       const cursor = await rig.table.get(keys.cursor('us', 'erp', 'acme'));
       expect(await deleteAccount(rig.deps, ACME)).toMatchObject({ complete: true });
+      expect(await everythingOf(rig.table, ACME)).toEqual([]);
       // A token that was asked for before; a drain and a wake-up that had read what they needed.
       await tableTokenCache(rig.table, ACME, 'v1').save({ value: 'token', expiresAt: START + 1e6 });
-      expect(await everythingOf(rig.table, ACME)).toEqual([]);
       await rig.table.write({ put: { ...keys.parked('us', 'erp', 'acme', '1', 9), text: 'late' } });
       await rig.table.write({ put: { ...(cursor as Item), position: 200 } });
       expect(await rig.create()).toEqual({
@@ -453,6 +453,7 @@ eachTable('accounts', (makeTable, kind) => {
       rig.clock.now = START + 360_000;
       expect(await rig.create()).toMatchObject({ kind: 'created' });
       expect(await rig.table.query({ pk: parkedPk('us', 'erp') })).toEqual([]);
+      expect(await rig.table.get(keys.token(ACME))).toBeUndefined();
       const head = await rig.log.head(ACME);
       expect(head?.sequence).toBe(0);
       expect(String(head?.epoch) > String(former?.epoch)).toBe(true);

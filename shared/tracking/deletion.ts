@@ -6,8 +6,8 @@
  *   free      when nothing can write any more that was under way: once more, then the note goes
  *
  * From the beginning on there is no such account. A poll under way finds neither its fence nor its head, so it writes nothing
- * more, and no token. What a drain or a wake-up writes is not fenced by the account: cursors and events that are set
- * aside can come back while those last that had begun before. That is why the id is not free at once, and why all is
+ * more but a token that it had asked for. Nor is what a drain or a wake-up writes fenced by the account: cursors and events
+ * that are set aside can come back while those last that had begun before. That is why the id is not free at once, and why all is
  * looked through a second time.
  *
  * It is bounded by a deadline and can be cut off anywhere: the note says that there is something left, and who goes on begins

@@ -279,16 +279,12 @@ export function scenario(
       expect(await found('?dueBefore=2199-01-01')).toContain(ordered);
       expect(await read(`/jobs/${job}`)).toMatchObject({ job: { jobNumber: job } });
       expect(await read('/status')).toMatchObject({ state: 'tracking', openJobs: 2 });
+      await read('/open-jobs');
       expect((await api.get('/v1/regions/us/events')).status).toBe(200);
     });
 
     test('an operator manages an endpoint from its first ping to its end', async () => {
-      // Somebody has deleted a secret by hand, and it can't be made again for days: it is restored.
-      const name = `jobwire/${cell.stage}/${cell.region}/endpoints/crm`;
-      const secrets = new SecretsManagerClient(cell.aws);
-      await secrets.send(new CreateSecretCommand({ Name: name, SecretString: '{}' }));
-      await secrets.send(new DeleteSecretCommand({ SecretId: name }));
-      secrets.destroy();
+      await deleteByHand(cell, 'endpoints/crm');
       const endpoint = 'crm';
       await operate({
         do: 'endpoints.add',
@@ -417,6 +413,7 @@ export function scenario(
         expect(status).toMatchObject({ openJobs: null });
         expect((status as { consecutiveFailures: number }).consecutiveFailures).toBeGreaterThan(0);
         await operate({ do: 'accounts.pause', account: 'keyless' });
+        await operate({ do: 'accounts.delete', account: 'keyless' });
       },
       PATIENCE_MS,
     );
@@ -436,6 +433,7 @@ export function scenario(
           return (await answer.json()) as Record<string, unknown>;
         };
         const upstream = ordering.world.addAccount({ region: 'us', name: 'zeta' });
+        accounts.set('zeta', upstream);
         upstream.createJob();
         const { clientId, clientSecret } = upstream;
         const credentials = { clientId, clientSecret };
@@ -459,6 +457,7 @@ export function scenario(
         });
         expect(all).toHaveLength(1);
 
+        await deleteByHand(cell, 'endpoints/shop');
         const hook = { id: 'shop', url: `https://${WEBHOOK_HOST}/shop`, secret: receiver.secret };
         await done('POST', '/v1/endpoints', { ...hook, accounts: ['zeta'] });
         const shop = '/v1/endpoints/shop';
@@ -580,7 +579,7 @@ export function scenario(
             ];
             return letters.length > 0 ? letters : undefined;
           });
-          expect(dead.every((letter) => accounts.has(JSON.parse(letter).account))).toBe(true);
+          expect(dead.filter((letter) => !accounts.has(JSON.parse(letter).account))).toEqual([]);
           expect(dead.some((letter) => JSON.parse(letter).account === 'acme')).toBe(true);
         },
         PATIENCE_MS,
@@ -649,6 +648,15 @@ export function scenario(
 /** Whether a call changes a table. */
 function isWrite({ service, operation }: AwsCall): boolean {
   return service === 'dynamodb' && /^(Put|Update|Delete|BatchWrite|TransactWrite)/.test(operation);
+}
+
+/** A secret that somebody has deleted by hand: for days it can't be made again, only restored. */
+async function deleteByHand(cell: Deployment, below: string): Promise<void> {
+  const client = new SecretsManagerClient(cell.aws);
+  const name = `jobwire/${cell.stage}/${cell.region}/${below}`;
+  await client.send(new CreateSecretCommand({ Name: name, SecretString: '{}' }));
+  await client.send(new DeleteSecretCommand({ SecretId: name }));
+  client.destroy();
 }
 
 async function putSecret(cell: Deployment, name: string, upstream: SandboxAccount): Promise<void> {

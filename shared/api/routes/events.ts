@@ -7,7 +7,7 @@ import { isFor, ofAccount, ofRegion } from '../access.ts';
 import { followLog, type Gone, locateStream, readPage, toBody } from '../feed.ts';
 import { readEvent } from '../job-events.ts';
 import { followFeed, type GivenPlaces, locateFeed, parsePlaces, readFeedPage } from '../merged-feed.ts';
-import { cursorBy, instant, instantText, limit, one, typePatterns, wholeNumber } from '../parameters.ts';
+import { cursorBy, eventLimit, instant, instantText, one, typePatterns, wholeNumber } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type ApiEnv, type Route, type RouteParts, route, type Subject } from '../route.ts';
 import { SLOT_GRACE_MS, type Slot } from '../slots.ts';
@@ -60,7 +60,7 @@ const after = cursorBy(parseCursor, CURSOR_RULE)
 
 const EventsQuery = z.strictObject({
   after,
-  limit,
+  limit: eventLimit,
   types: typePatterns.optional(),
   wait: wholeNumber(0, MAX_WAIT_SECONDS)
     .default(0)
