@@ -269,7 +269,8 @@ eachTable('accounts', (makeTable, kind) => {
       ).toMatchObject({
         account: { pollIntervalSeconds: 300, revision: 2 },
       });
-      const stale = { kind: 'conflict', reason: 'The account "acme" was changed meanwhile; read it again.' };
+      const reason = 'The account "acme" was changed meanwhile; read it again.';
+      const stale = { kind: 'conflict', why: 'changed', reason };
       const revision = { revision: 1 };
       expect(await changeAccount(rig.deps, ACME, { pollIntervalSeconds: 60 }, revision)).toEqual(stale);
       expect(await pauseAccount(rig.deps, ACME, revision)).toEqual(stale);

@@ -14,7 +14,7 @@
  * at the front. Deliveries, in the history, leave by themselves.
  */
 import pLimit from 'p-limit';
-import { beingWorkedOn, type Refusal, revisionStill } from '../managed.ts';
+import { beingWorkedOn, type Refusal, revisionOf, revisionStill } from '../managed.ts';
 import { listSinks } from '../sinks/sink.ts';
 import {
   type AccountRef,
@@ -83,6 +83,8 @@ export async function beginDeletion(
         put: {
           ...keys.deletion(ref),
           ...{ region, since: now() },
+          // What the account was deleted as: whoever asks for the rest may name it again.
+          revision: revisionOf(account),
           // Only what was given to Jobwire is its to delete.
           keepsCredentials: account.keepsCredentials === true,
         },

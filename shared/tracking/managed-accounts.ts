@@ -388,5 +388,6 @@ const taken = (id: string): Refusal => ({
 });
 const changedMeanwhile = (id: string): Refusal => ({
   kind: 'conflict',
+  why: 'changed',
   reason: `The account "${id}" was changed meanwhile; read it again.`,
 });
