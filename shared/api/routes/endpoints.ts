@@ -250,7 +250,7 @@ export const endpointRoutes: readonly Route[] = [
       of: ofWebhook,
       conditional: true,
       answer: { status: 204, description: 'It is gone.' },
-      problems: ['refused', 'conflict'],
+      problems: ['conflict'],
     },
     async ({ c, subject: { region, id }, expected }, { manage }) => {
       const outcome = await deleteEndpoint(manage.endpoints, region, id, expected);
@@ -268,7 +268,7 @@ export const endpointRoutes: readonly Route[] = [
       of: ofWebhook,
       ...{ conditional: true, repeatable: true },
       answer: changedAnswer,
-      problems: ['refused', 'conflict'],
+      problems: ['conflict'],
     },
     async ({ c, subject: { region, id }, expected }, { manage }) =>
       changed(c, await pauseEndpoint(manage.endpoints, region, id, expected), expected),
@@ -284,7 +284,7 @@ export const endpointRoutes: readonly Route[] = [
       of: ofWebhook,
       ...{ conditional: true, repeatable: true },
       answer: changedAnswer,
-      problems: ['refused', 'conflict'],
+      problems: ['conflict'],
     },
     async ({ c, subject: { region, id }, expected }, { manage }) =>
       changed(c, await resumeEndpoint(manage.endpoints, region, id, expected), expected),
