@@ -323,7 +323,7 @@ describe('an endpoint', () => {
       ['POST', '/rotate-secret', {}],
     ] as const) {
       const { status, body: problem } = await rig.ask(method, `/v1/endpoints/erp${rest}`, { body });
-      expect([status, problem.type]).toEqual([422, 'urn:jobwire:problem:refused']);
+      expect([status, problem.type]).toEqual([409, 'urn:jobwire:problem:conflict']);
       expect(problem.detail).toContain('configuration');
     }
     expect((await rig.post('/v1/endpoints/erp/enable')).status).toBe(200);
