@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { createApi } from '../shared/api/app.ts';
 import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
+import { readApiFile } from './api-files.ts';
 import { createCellTable, createHistoryTable } from './clients.ts';
 import { ApiEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
@@ -16,6 +17,7 @@ const parts = apiParts(env, createCellTable(env), telemetry);
 
 const app = createApi({
   ...parts,
+  readFile: readApiFile,
   deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
   // What waits is sent to another function. Should a request for it get here all the same, it is answered at once.
   pace: { streamMs: 0, waitMs: 0 },

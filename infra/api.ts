@@ -73,8 +73,10 @@ export class Api extends Construct {
       // A few reads of the table, which are given up and tried again after 5 s each.
       timeout: Duration.seconds(20),
       memoryMb: 512,
+      servesApiFiles: true,
     });
     table.grantReading(reading);
+    table.grantReadingEndpoints(reading);
     table.grantListingKeys(reading);
     history.grantLookingBack(reading);
     each(reading);
@@ -90,6 +92,7 @@ export class Api extends Construct {
     });
     table.grantManaging(managing);
     table.grantManagingAccounts(managing);
+    table.grantReplaying(managing);
     table.grantManagingKeys(managing);
     table.grantDoingOnce(managing);
     // A ping is a delivery as any other.

@@ -2,6 +2,8 @@
 import { fileURLToPath } from 'node:url';
 import { type BundlingOptions, LogLevel, OutputFormat } from 'aws-cdk-lib/aws-lambda-nodejs';
 import type { BuildOptions } from 'esbuild';
+import { API_FILES } from '../functions/api-files.ts';
+import { apiFiles } from '../local/api-files.ts';
 
 const path = (file: string) => fileURLToPath(new URL(`../${file}`, import.meta.url));
 
@@ -26,6 +28,19 @@ export const bundling: BundlingOptions = {
   mainFields: MAIN_FIELDS,
   banner: BANNER,
   esbuildArgs: { '--alias': Object.entries(ALIASES).map(([name, file]) => `${name}=${file}`) },
+};
+
+/** For the function that serves the documents of the API: they stand beside its bundle. */
+export const withApiFiles: BundlingOptions = {
+  ...bundling,
+  commandHooks: {
+    beforeBundling: () => [],
+    beforeInstall: () => [],
+    afterBundling: (_, outputDir) => [
+      `mkdir "${outputDir}/${API_FILES}"`,
+      ...[...apiFiles()].map(([name, from]) => `cp "${from}" "${outputDir}/${API_FILES}/${name}"`),
+    ],
+  },
 };
 
 /** The same for esbuild: what it makes of an entry is byte for byte what is in the asset. */

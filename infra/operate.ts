@@ -39,7 +39,9 @@ export class Operate extends Construct {
     });
     table.grantManaging(fn);
     table.grantManagingAccounts(fn);
+    table.grantReporting(fn);
     table.grantManagingKeys(fn);
+    table.grantListingKeys(fn);
     // A ping is a delivery as any other.
     history.grantRecording(fn);
     secrets.grantManageEndpoints(fn);

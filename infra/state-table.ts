@@ -130,8 +130,6 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [status, index]);
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
-    // No token is kept for an account that is gone.
-    this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#name(fn);
   }
 
@@ -168,10 +166,33 @@ export class StateTable extends Construct {
   /** The HTTP API: reads accounts, their logs, their jobs and the figures about them, and the cell's own. */
   grantReading(fn: CellFunction): void {
     const { cell, accounts, status, index, snapshots, log, rollups, openJobs } = this.#partitions();
-    this.#allow(fn, ['GetItem', 'BatchGetItem', 'Query'], [cell, accounts, status, index, snapshots, log]);
+    this.#allow(fn, ['GetItem'], [cell, accounts, status, index, snapshots, log]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, status, index, snapshots, log]);
+    this.#allow(fn, ['Query'], [accounts, snapshots, log]);
     this.#allow(fn, ['BatchGetItem', 'Query'], [rollups]);
     this.#allow(fn, ['GetItem', 'Query'], [openJobs]);
     this.#allowIndexes(fn, ['jobsByStatus', 'jobsByDue', 'jobsByOrder', 'related']);
+    this.#name(fn);
+  }
+
+  /** The HTTP API: shows endpoints, and what becomes of events there. Their secrets stand elsewhere. */
+  grantReadingEndpoints(fn: CellFunction): void {
+    const { sinks, cursors, parked, dead, replays } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [sinks, replays]);
+    // How far replays have come.
+    this.#allow(fn, ['BatchGetItem'], [sinks, cursors]);
+    this.#allow(fn, ['Query'], [sinks, cursors, parked, dead, replays]);
+    this.#name(fn);
+  }
+
+  /** What the HTTP API does with endpoints besides {@link grantManaging}: replays, and what is set aside. */
+  grantReplaying(fn: CellFunction): void {
+    const { sinks, cursors, parked, replays } = this.#partitions();
+    this.#allow(fn, ['BatchGetItem'], [sinks, cursors]);
+    // A write whose condition does not hold is read again.
+    this.#allow(fn, ['GetItem'], [cursors, parked, replays]);
+    this.#allow(fn, ['PutItem'], [replays]);
+    this.#allow(fn, ['UpdateItem'], [parked, replays]);
     this.#name(fn);
   }
 
@@ -201,7 +222,7 @@ export class StateTable extends Construct {
   grantManagingKeys(fn: CellFunction): void {
     const { apiKeys, keyUse } = this.#partitions();
     this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'DeleteItem'], [apiKeys]);
-    this.#allow(fn, ['BatchGetItem', 'DeleteItem'], [keyUse]);
+    this.#allow(fn, ['DeleteItem'], [keyUse]);
     this.#name(fn);
   }
 
@@ -224,9 +245,8 @@ export class StateTable extends Construct {
    * where an endpoint is to start. Accounts: {@link grantManagingAccounts}.
    */
   grantManaging(fn: CellFunction): void {
-    const { cell, accounts, status, index, log, sinks, locks, cursors, parked, dead, replays } =
-      this.#partitions();
-    this.#allow(fn, ['GetItem'], [cell, accounts, status, index, log, sinks, locks]);
+    const { accounts, status, index, log, sinks, locks, cursors, parked, dead, replays } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [accounts, status, index, log, sinks, locks]);
     this.#allow(fn, ['BatchGetItem'], [accounts]);
     this.#allow(fn, ['Query'], [accounts, log, sinks, cursors, parked, dead, replays]);
     this.#allow(fn, ['PutItem'], [log, sinks, cursors, ...this.wakePartitions()]);
@@ -243,9 +263,9 @@ export class StateTable extends Construct {
   grantManagingAccounts(fn: CellFunction): void {
     const { accounts, accountLocks, deletions, status, tokens, index, snapshots, groups, log } =
       this.#partitions();
-    const { cell, sinks, cursors, parked, dead, rollups, openJobs } = this.#partitions();
-    this.#allow(fn, ['GetItem'], [cell, accounts, accountLocks, deletions, status, index]);
-    this.#allow(fn, ['BatchGetItem'], [accounts, status, index, rollups, openJobs]);
+    const { sinks, cursors, parked, dead, rollups, openJobs } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [accounts, accountLocks, deletions, status, index]);
+    this.#allow(fn, ['BatchGetItem'], [accounts, rollups, openJobs]);
     this.#allow(fn, ['Query'], [accounts, deletions, index, snapshots, groups, log, sinks]);
     this.#allow(fn, ['Query'], [cursors, parked, dead]);
     this.#allow(fn, ['PutItem'], [accounts, status, index, deletions]);
@@ -253,6 +273,14 @@ export class StateTable extends Construct {
     this.#allow(fn, ['DeleteItem'], [accounts, deletions, status, tokens, index, snapshots, groups, log]);
     this.#allow(fn, ['DeleteItem'], [...this.wakePartitions(), cursors, parked, dead, rollups, openJobs]);
     this.#allow(fn, ['ConditionCheckItem'], [accountLocks, deletions]);
+    this.#name(fn);
+  }
+
+  /** Says how accounts stand, to operators; the HTTP API has {@link grantReading} for that. */
+  grantReporting(fn: CellFunction): void {
+    const { cell, status, index } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [cell]);
+    this.#allow(fn, ['BatchGetItem'], [status, index]);
     this.#name(fn);
   }
 

@@ -125,6 +125,13 @@ async function main(): Promise<void> {
     },
     ...(running.accounts.isDeclared ? { isDeclared: running.accounts.isDeclared } : {}),
     now: Date.now,
+    onError: (cause, { requestId, route }) => {
+      const why = cause instanceof Error ? cause.message : cause;
+      if (!ending) console.error(`${route ?? 'A request'} failed (request ${requestId}): ${why}`);
+    },
+    ...(args.verbose
+      ? { onAnswer: (request, answer) => terminal.line(terminal.dim(JSON.stringify({ request, ...answer }))) }
+      : {}),
     growth: running.growth,
     // In memory, for this process is the only one that holds its connections: one that was killed leaves no slot taken.
     slots: createSlots({
@@ -311,6 +318,7 @@ function introduce(facts: {
   const key = facts.keyIsKept ? facts.apiKey : '$JOBWIRE_API_KEY';
   terminal.line(`  curl -H "Authorization: Bearer ${key}" "${url}/v1/accounts/${account}/events?limit=5"`);
   terminal.line(`  curl -N -H "Authorization: Bearer ${key}" ${url}/v1/events/stream`);
+  terminal.line(`  ${url}/docs shows every route`);
   terminal.line();
   terminal.line(`${terminal.heading('Live events')}${terminal.dim('   Ctrl-C stops everything')}`);
 }

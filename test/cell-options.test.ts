@@ -2,7 +2,7 @@
 import { CfnResource, TagManager } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { describe, expect, test } from 'vitest';
-import { OperateEnv, readEnv } from '../functions/env.ts';
+import { ManageEnv, OperateEnv, readEnv } from '../functions/env.ts';
 import { type Resource, type Statement, synthesize } from './support/cells.ts';
 
 const TABLE = 'jobwire-prod-us-restored-2026-03-02';
@@ -10,7 +10,7 @@ const STREAM = `arn:aws:dynamodb:us-east-1:111122223333:table/${TABLE}/stream/20
 const RESTORED = { name: TABLE, streamArn: STREAM, restoredAt: '2026-03-02T08:30:00Z' };
 
 describe('what a stack leaves behind', () => {
-  test.each(['prod', 'dev'] as const)('%s: both tables, the API’s key and the role for its logs', (stage) => {
+  test.each(['prod', 'dev'] as const)('%s: both tables and the role for the API’s logs', (stage) => {
     const { template } = synthesize(stage);
     const all = Object.entries(template.toJSON().Resources as Record<string, Resource>);
     const kept = all.filter(([, { DeletionPolicy }]) => DeletionPolicy?.startsWith('Retain'));
@@ -19,10 +19,9 @@ describe('what a stack leaves behind', () => {
       'AWS::DynamoDB::GlobalTable',
       'AWS::DynamoDB::GlobalTable',
       'AWS::IAM::Role',
-      'AWS::SecretsManager::Secret',
     ]);
     for (const [id, { Type, DeletionPolicy, UpdateReplacePolicy }] of all) {
-      if (!/^AWS::(DynamoDB|SecretsManager|KMS)/.test(Type)) continue;
+      if (!/^AWS::(DynamoDB|KMS)/.test(Type)) continue;
       expect([DeletionPolicy, UpdateReplacePolicy], id).toEqual(['Retain', 'Retain']);
     }
   });
@@ -181,8 +180,6 @@ describe('a cell with a key of its own', () => {
       expect(Properties.KmsMasterKeyId, id).toEqual(KEY);
     for (const [id, { Properties }] of of('AWS::Logs::LogGroup'))
       expect(Properties.KmsKeyId, id).toEqual(KEY);
-    for (const [id, { Properties }] of of('AWS::SecretsManager::Secret'))
-      expect(Properties.KmsKeyId, id).toEqual(KEY);
   });
 
   test('lets each function use it through the services that it may do something with, and through no others', () => {
@@ -237,11 +234,14 @@ describe('a cell with a key of its own', () => {
     for (const { Principal } of statements) expect(Principal).not.toMatchObject({ AWS: '*' });
   });
 
-  test('names it to the function that makes secrets of endpoints, which reads it from its environment', () => {
+  test('names it to the functions that make secrets, which read it from their environment', () => {
     const named = cell
       .functions()
       .filter(({ fn }) => fn.Properties.Environment?.Variables.JOBWIRE_KEY_ARN !== undefined);
-    expect(named.map(({ id }) => id)).toEqual([expect.stringMatching(/^OperateFunction/)]);
+    expect(named.map(({ id }) => id)).toEqual([
+      expect.stringMatching(/^ApiManage/),
+      expect.stringMatching(/^OperateFunction/),
+    ]);
     const env = {
       JOBWIRE_KEY_ARN: 'arn:aws:kms:us-east-1:1:key/k',
       JOBWIRE_STAGE: 's',
@@ -250,8 +250,13 @@ describe('a cell with a key of its own', () => {
     const rest = {
       ...{ JOBWIRE_TABLE: 't', JOBWIRE_HISTORY_TABLE: 'h', JOBWIRE_RETENTION_DAYS: '90' },
       JOBWIRE_PUBLIC_URL: 'https://us.jobwire.example',
+      JOBWIRE_UPSTREAM_BASE_URL: 'https://us.ordering.example/api',
+      JOBWIRE_UPSTREAM_AUTH_URL: 'https://auth.ordering.example',
+      JOBWIRE_UPSTREAM_REALM: 'us',
     };
-    expect(readEnv(OperateEnv, { ...env, ...rest }).JOBWIRE_KEY_ARN).toBe(env.JOBWIRE_KEY_ARN);
+    for (const schema of [OperateEnv, ManageEnv]) {
+      expect(readEnv(schema, { ...env, ...rest }).JOBWIRE_KEY_ARN).toBe(env.JOBWIRE_KEY_ARN);
+    }
   });
 
   test('breaks no rule', () => {

@@ -1,6 +1,6 @@
 /** What the CDK app makes: synthesized once, as `npm run synth` does it, and looked at as templates. */
 import { execFile } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,9 +30,10 @@ import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import { CellStack } from '../infra/cell-stack.ts';
 import { createApp } from '../infra/create-app.ts';
 import { type StageSettings, stages } from '../infra/settings.ts';
+import { readApiFile } from '../local/api-files.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createIdempotency, DEADLINE_MS } from '../shared/api/idempotency.ts';
-import { createKey, createKeyring, OPERATOR } from '../shared/api/keys.ts';
+import { createKey, createKeyring, type Keyring, OPERATOR } from '../shared/api/keys.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from '../shared/api/problems.ts';
 import { routes } from '../shared/api/routes/all.ts';
 import { createSlots, SLOT_GRACE_MS } from '../shared/api/slots.ts';
@@ -587,6 +588,7 @@ describe('permissions', () => {
     ]);
     expect(reaching.filter(([, actions]) => actions?.length)).toEqual([
       ['pollAccount', expect.arrayContaining(['dynamodb:GetItem', 'dynamodb:PutItem'])],
+      ['manage', ['dynamodb:DeleteItem']],
       ['operate', ['dynamodb:DeleteItem']],
     ]);
   });
@@ -901,6 +903,9 @@ describe('permissions', () => {
       await done({ do: `accounts.${verb}`, account: 'acme' });
     }
     await done({ do: 'accounts.list' });
+    const { key } = (await done({ do: 'keys.create', role: 'read' })) as { key: { id: string } };
+    await done({ do: 'keys.list' });
+    await done({ do: 'keys.revoke', key: key.id });
 
     const start = { at: new Date(clock.now).toISOString() };
     await done({ do: 'endpoints.add', endpoint: { id: 'erp', url: 'https://erp.example.com/', start } });
@@ -945,51 +950,204 @@ describe('permissions', () => {
     await expect(log.append({ region: 'us', account: 'acme' }, [], writes)).rejects.toThrow(/may not/);
   });
 
-  test('what changes something may make keys, revoke them, and do a request once', async () => {
-    const memory = createMemoryTable();
-    const table = guarded('manage', memory);
-    const log = createEventLog(table, {
-      now: Date.now,
-      newId: randomUUID,
-      schemaBaseUrl: 'https://us.example',
-    });
-    const first = await createKey({ table: memory, now: Date.now }, { role: 'admin' }, OPERATOR);
+  test('what routes do to the tables is what their functions are granted, and nothing beyond that is', async () => {
+    const [memory, historyMemory] = [createMemoryTable(), createMemoryTable(historySchema)];
+    const tables = { api: guarded('api', memory), manage: guarded('manage', memory) };
+    const histories = {
+      api: guarded('api', historyMemory, HISTORY),
+      manage: guarded('manage', historyMemory, HISTORY),
+    };
+    const rig = await createRig({ table: memory });
+    const { now, ref } = rig;
+    const poll = async () => {
+      rig.pass(60);
+      await pollAccount(rig.deps, ref, now() + 600_000);
+    };
+    const job = rig.upstream.createJob({ orderNumber: 'x', orderGroup: 'x' });
+    await poll();
+    rig.upstream.dispatch(job);
+    await poll();
+    const first = await createKey({ table: memory, now }, { role: 'admin' }, OPERATOR);
     if (first.kind !== 'created') throw new Error(first.reason);
-    const keyring = createKeyring({ table, now: Date.now });
-    const app = createApi({
-      ...{ table, log, regions: ['us'], now: Date.now, keyring },
-      manage: {
-        ...apiParts(memory, 'the-key-of-this-test').manage,
-        idempotency: createIdempotency({ table, now: Date.now }),
-      },
+    // Nobody listens there.
+    const nowhere = 'http://127.0.0.1:9';
+    const services = { us: { baseUrl: nowhere, authUrl: nowhere, realm: 'us' } };
+    const made = await createOperator({
+      table: tables.manage,
+      history: histories.manage,
+      now,
+      services,
     });
-    const ask = (method: string, path: string, body?: object) =>
-      app.request(`/v1/${path}`, {
-        method,
+    const logOf = (table: Table) =>
+      createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://us.example' });
+    const faults: unknown[] = [];
+    const onError = (cause: unknown) => void faults.push(String(cause));
+    const shared = (table: Table) => ({ table, log: logOf(table), regions: ['us'], now, onError });
+    const keyrings = [tables.api, tables.manage].map((table) => createKeyring({ table, now })) as [
+      Keyring,
+      Keyring,
+    ];
+    const apps = {
+      read: createApi({
+        ...{ ...shared(tables.api), keyring: keyrings[0], readFile: readApiFile },
+        deliveries: createDeliveryLog(histories.api, { newId: randomUUID }),
+      }),
+      manage: createApi({
+        ...{ ...shared(tables.manage), keyring: keyrings[1] },
+        manage: {
+          idempotency: createIdempotency({ table: tables.manage, now }),
+          accounts: made.accounts,
+          endpoints: {
+            ...{ table: tables.manage, log: logOf(tables.manage), secrets: made.secrets, now },
+            ...{ newId: randomUUID, schemaBaseUrl: 'https://us.example', allowPrivateNetworks: false },
+            deliveries: createDeliveryLog(histories.manage, { newId: randomUUID }),
+            open: async () => ({ maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] }),
+          },
+        },
+      }),
+    };
+    const unasked = new Set(routes.filter(({ surface }) => surface !== 'live').map(({ spec }) => spec.id));
+    /** Asks as API Gateway passes it on; gives the answer of one that is right. */
+    async function ask(method: string, path: string, body?: object) {
+      const { pathname } = new URL(path, 'https://us.example');
+      const [asked] = routes
+        .filter(({ spec }) => spec.method === method && pathOf(spec.path).test(pathname))
+        .sort((a, b) => Number(a.spec.path.includes('{')) - Number(b.spec.path.includes('{')));
+      if (!asked || asked.surface === 'live') throw new Error(`There is no route ${method} ${path}.`);
+      unasked.delete(asked.spec.id);
+      const answer = await apps[asked.surface].request(path, {
+        method: method.toUpperCase(),
         headers: {
-          authorization: `Bearer ${first.secret}`,
-          'content-type': 'application/json',
-          'idempotency-key': 'once',
+          authorization: `Bearer ${first.kind === 'created' ? first.secret : ''}`,
+          ...(body ? { 'content-type': 'application/json' } : {}),
+          'idempotency-key': hash('sha256', `${path} ${JSON.stringify(body)}`),
         },
         ...(body ? { body: JSON.stringify(body) } : {}),
       });
-    const made = await ask('POST', 'keys', { role: 'read' });
-    expect(made.status).toBe(201);
-    const again = await ask('POST', 'keys', { role: 'read' });
-    const answers = [made, again].map((answer) => answer.json() as Promise<{ key: { id: string } }>);
-    const [{ key }, repeated] = (await Promise.all(answers)) as [{ key: { id: string } }, object];
-    expect(repeated).toMatchObject({ key });
-    expect((await ask('DELETE', `keys/${key.id}`)).status).toBe(204);
-    await keyring.settled();
-    // Nothing is read for others, and what can only be read is said to be.
-    const refused = await ask('POST', 'key');
-    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
-    const keysOf = (grants: Grant[]) =>
-      grants.filter(({ pattern }) => /^(APIKEYS|KEYUSE|IDEMPOTENCY)/.test(pattern ?? ''));
-    expect(keysOf(table.unused())).toEqual([
-      // For operators, who list them.
-      { action: 'BatchGetItem', pattern: API_KEY_USE_PK },
-    ]);
+      const text = await answer.text();
+      expect([200, 201, 202, 204], `${method} ${path}: ${text} ${faults}`).toContain(answer.status);
+      return /json/.test(answer.headers.get('content-type') ?? '') ? JSON.parse(text) : text;
+    }
+    for (const path of ['/healthz', '/readyz', '/openapi.json', '/asyncapi.json', '/docs'])
+      await ask('get', path);
+    const page = await ask('get', '/docs');
+    for (const [, asset = ''] of String(page).matchAll(/"(\/docs\/assets[^"]+)"/g)) await ask('get', asset);
+    for (const path of ['', '/job.created', '/job.created/schema', '/job.created/example']) {
+      await ask('get', `/v1/event-types${path}`);
+    }
+
+    const key = await ask('post', '/v1/keys', { role: 'read' });
+    expect(await ask('post', '/v1/keys', { role: 'read' })).toEqual(key);
+    for (const path of ['key', 'keys', `keys/${key.key.id}`]) await ask('get', `/v1/${path}`);
+    await ask('delete', `/v1/keys/${key.key.id}`);
+
+    const credentials = { clientId: 'id', clientSecret: 'secret' };
+    // So many that there are some in every shard of wake marks.
+    const ids = Array.from({ length: 16 }, (_, n) => `acme-${n}`);
+    for (const id of ids) {
+      await ask('post', '/v1/accounts', { id, credentials });
+      await memory.write({
+        update: keys.status({ region: 'us', account: id }),
+        set: { state: 'identity_mismatch' },
+      });
+      await ask('post', `/v1/accounts/${id}/confirm`, {});
+    }
+    const account = '/v1/accounts/acme-0';
+    await ask('patch', account, { pollIntervalSeconds: 300 });
+    await ask('put', `${account}/credentials`, credentials);
+    for (const verb of ['test', 'pause', 'resume']) await ask('post', `${account}/${verb}`);
+    await ask('post', '/v1/credentials/test', { credentials });
+
+    const head = await rig.log.head(ref);
+    const event = `acme.${head?.epoch}.${head?.sequence}`;
+    const tracked = '/v1/accounts/acme';
+    for (const path of ['', '?include=status', '/acme', '/acme/status', '/acme/jobs']) {
+      await ask('get', `/v1/accounts${path}`);
+    }
+    for (const query of [
+      'status=x',
+      'orderNumber=x',
+      'orderGroup=x',
+      'dueBefore=2099-01-01',
+      'dueOn=2099-01-01',
+      'late=true',
+    ]) {
+      await ask('get', `${tracked}/jobs?${query}`);
+    }
+    for (const what of ['rollups', 'open-jobs']) {
+      await ask('get', `${tracked}/${what}`);
+      await ask('get', `/v1/regions/us/${what}`);
+    }
+    for (const path of ['', '/events', '/deliveries']) await ask('get', `${tracked}/jobs/${job}${path}`);
+    await ask('get', `/v1/events/${event}`);
+    for (const path of ['', '/us']) await ask('get', `/v1/regions${path}`);
+
+    const start = { at: new Date(now()).toISOString() };
+    const hook = { id: 'erp', url: 'https://erp.example.com/' };
+    await ask('post', '/v1/endpoints', { ...hook, start });
+    const endpoint = '/v1/endpoints/erp';
+    await ask('patch', endpoint, { accounts: ['acme'] });
+    for (const verb of ['pause', 'resume', 'enable', 'ping']) await ask('post', `${endpoint}/${verb}`);
+    await ask('post', `${endpoint}/resend`, { event });
+    await ask('get', `/v1/events/${event}/deliveries`);
+    await ask('post', `${endpoint}/rotate-secret`, {});
+    const replay = await ask('post', `${endpoint}/replays`, { from: 'beginning' });
+    for (const path of [
+      '',
+      '/health',
+      '/deliveries',
+      '/deliveries?outcome=failed',
+      '/parked',
+      '/dead',
+      '/replays',
+    ]) {
+      await ask('get', `${endpoint}${path}`);
+    }
+    await ask('get', '/v1/endpoints');
+    await ask('get', `${endpoint}/replays/${replay.id}`);
+    await ask('post', `${endpoint}/replays/${replay.id}/cancel`);
+    const aside = {
+      account: 'acme',
+      lane: '1',
+      sequence: 1,
+      type: 'job.created',
+      eventId: event,
+      parkedAt: 0,
+    };
+    for (const verb of ['retry', 'discard']) {
+      await memory.write({
+        put: { ...keys.parked('us', 'erp', 'acme', '1', 1), ...aside },
+      });
+      await ask('post', `${endpoint}/parked/${verb}`, { all: true });
+    }
+    await memory.write({ put: { ...keys.dead('us', 'erp', 'acme-0', 1), at: 0 } });
+    await ask('delete', endpoint);
+    for (const id of ['acme', ...ids]) await ask('delete', `/v1/accounts/${id}`);
+    // Until then the id of an account that is gone is not free.
+    rig.pass(3600);
+    await ask('post', '/v1/accounts', { id: 'acme-0', credentials, paused: true });
+    for (const { spec } of routes.filter(({ surface }) => surface === 'live')) {
+      const path = spec.path.replace('{id}', spec.path.includes('regions') ? 'us' : 'acme-0');
+      const headers = { authorization: `Bearer ${first.secret}` };
+      const answer = await apps.read.request(path, { method: 'HEAD', headers });
+      expect([200, 404], `HEAD ${path}`).toContain(answer.status);
+    }
+    await Promise.all(keyrings.map((keyring) => keyring.settled()));
+    console.error(
+      [...unasked],
+      Object.fromEntries(Object.entries({ ...tables }).map(([n, t]) => [n, t.unused()])),
+      Object.fromEntries(Object.entries({ ...histories }).map(([n, t]) => [n, t.unused()])),
+    );
+    expect([...unasked]).toEqual([]);
+    // What can only be read is said to be.
+    const wrong = await apps.manage.request('/v1/key', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${first.secret}` },
+    });
+    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    for (const table of [...Object.values(tables), ...Object.values(histories)]) {
+      expect(table.unused()).toEqual([]);
+    }
   });
 
   test('deliveries and pings write the history and nothing else does; the API looks back at it, in every way there is', async () => {
@@ -1165,6 +1323,11 @@ function route(method: string, path: string, stackName?: string): 'api' | 'manag
       `"${one('AWS::Lambda::Function', FUNCTIONS[name].id, stackName)[0]}"`,
     ),
   );
+}
+
+/** Paths of a route. */
+function pathOf(path: string): RegExp {
+  return new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`);
 }
 
 function eventTopics(template: Template): [string, Resource][] {

@@ -194,7 +194,7 @@ describe('Who makes and sees which keys', () => {
       { role: 'read', expiresAt: iso(START + MINUTE + 1) },
       'expiresAt must be 2026-11-21T12:01:00.000Z or earlier',
     ],
-    [{}, {}, 'role must be read, operate or admin'],
+    [{}, {}, 'role is missing; it must be read, operate or admin'],
     [{}, { role: 'root' }, 'role must be read, operate or admin'],
     [{}, { role: 'read', accounts: [] }, 'accounts must name at least one account'],
     [{}, { role: 'read', accounts: ['A#B'] }, 'accounts[0] must be 1–63 lower-case letters'],

@@ -14,7 +14,10 @@ export type Fetch = (
 /** A handler of API Gateway's proxy events over an app. Answers are handed over whole. */
 export function createRestProxyHandler(fetch: Fetch) {
   return async (event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> => {
-    const response = await fetch(toRequest(event), from(event));
+    const request = toRequest(event);
+    // What is handed over is text.
+    request.headers.delete('accept-encoding');
+    const response = await fetch(request, from(event));
     return { ...headOf(response), body: await response.text() };
   };
 }
@@ -57,7 +60,8 @@ function from({ requestContext }: APIGatewayProxyEvent): { clientAddress?: strin
 function toRequest(event: APIGatewayProxyEvent): Request {
   const headers = new Headers();
   for (const [name, values] of Object.entries(event.multiValueHeaders ?? {})) {
-    for (const value of values ?? []) headers.append(name, value);
+    // A header holds bytes, one to a character: a text of others can't be one.
+    for (const value of values ?? []) headers.append(name, bytesOf(value));
   }
   // The id in the access log is the one in the answer and in the app's own log, unless the client has one of its own.
   const { requestId } = event.requestContext;
@@ -74,3 +78,5 @@ function toRequest(event: APIGatewayProxyEvent): Request {
     ...(bodyless ? {} : { body: Buffer.from(event.body ?? '', event.isBase64Encoded ? 'base64' : 'utf8') }),
   });
 }
+
+const bytesOf = (text: string): string => Buffer.from(text).toString('latin1');

@@ -9,9 +9,10 @@ import { methodNotAllowed } from 'hono/method-not-allowed';
 import { requestId } from 'hono/request-id';
 import { secureHeaders } from 'hono/secure-headers';
 import { createCellFeed } from '../log/cell-feed.ts';
-import type { EventLog } from '../log/log.ts';
+import { type EventLog, shareReads } from '../log/log.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
 import type { AccountRef } from '../table/schema.ts';
+import { shareTableReads } from '../table/shared-reads.ts';
 import { type Table, TableError } from '../table/table.ts';
 import { requireKey } from './access.ts';
 import type { FeedPace } from './feed.ts';
@@ -89,7 +90,9 @@ const CORS_SECONDS = 600;
  * ({@link problem}).
  */
 export function createApi(deps: ApiDeps): Hono<ApiEnv> {
-  const { table, log, regions, now, growth, deliveries, corsOrigins = [] } = deps;
+  const { regions, now, growth, deliveries, corsOrigins = [] } = deps;
+  // Many follow the same.
+  const [table, log] = [shareTableReads(deps.table), shareReads(deps.log)];
   const documents = deps.readFile && documentsFrom(deps.readFile);
   const parts: RouteParts = {
     feed: {
@@ -136,7 +139,11 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   });
   // The page says itself what it may do.
   const asPage = secureHeaders(secure);
-  app.use((c, next) => (/^\/docs($|\/)/.test(c.req.path) ? asPage : asData)(c, next));
+  app.use(async (c, next) => {
+    await next();
+    const of = c.res.headers.has('content-security-policy') ? asPage : asData;
+    await of(c, async () => {});
+  });
   if (corsOrigins.length > 0) {
     app.use(
       cors({

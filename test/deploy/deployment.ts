@@ -4,7 +4,15 @@
  */
 
 /** The functions of a cell, by the names that the design gives them. */
-export type FunctionName = 'tick' | 'pollAccount' | 'wakeSinks' | 'drainSink' | 'api' | 'live' | 'operate';
+export type FunctionName =
+  | 'tick'
+  | 'pollAccount'
+  | 'wakeSinks'
+  | 'drainSink'
+  | 'api'
+  | 'manage'
+  | 'live'
+  | 'operate';
 
 /** What a deployment is put into: the world outside AWS. */
 export interface Surroundings {

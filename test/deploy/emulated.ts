@@ -48,6 +48,7 @@ export const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
   wakeSinks: 'Delivery/WakeSinks',
   drainSink: 'Delivery/DrainSink',
   api: 'Api/Function',
+  manage: 'Api/Manage',
   live: 'Api/Live',
   operate: 'Operate/Function',
 };

@@ -13,6 +13,7 @@ if (ministack.kind === 'installed') {
   scenario('a cell on ministack', onMinistack(ministack, ASSEMBLY, STACK), {
     faults: true,
     streamRetries: false,
+    ownAnswers: false,
   });
 } else {
   const word = `ministack can't be installed here (${ministack.why}): the deployed test ran on our own harness only`;

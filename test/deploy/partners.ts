@@ -1,5 +1,5 @@
 /** Whom a deployed cell has to do with: the ordering service, and those who take its events. */
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
@@ -139,11 +139,16 @@ export function createApiClient(cell: Deployment, key: string) {
   const headers = { authorization: `Bearer ${key}` };
   return {
     get: (path: string) => fetch(`${cell.apiUrl}${path}`, { headers }),
-    post: (path: string, body: unknown) =>
+    /** A request that changes something; the idempotency key is the same for the same request. */
+    send: (method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body: unknown = {}) =>
       fetch(`${cell.apiUrl}${path}`, {
-        method: 'POST',
-        headers: { ...headers, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
+        method,
+        headers: {
+          ...headers,
+          'content-type': 'application/json',
+          'idempotency-key': hash('sha256', `${method} ${path} ${JSON.stringify(body)}`),
+        },
+        ...(method === 'DELETE' ? {} : { body: JSON.stringify(body) }),
       }),
     /** The whole log of an account, read by the pull feed. */
     async feed(account: string): Promise<Told[]> {

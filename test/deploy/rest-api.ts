@@ -30,6 +30,7 @@ export function createRestApi(template: StackTemplate, functionOf: (arn: string)
   const stageName = template.ref(stage.id);
   const apiId = template.ref(api.id);
   const routes = readRoutes(template, functionOf);
+  const refuse = readOwnAnswers(template);
   const permissions = template.ofType('AWS::Lambda::Permission').map(({ properties }) => ({
     fn: String(template.resolve(properties.FunctionName)),
     principal: properties.Principal,
@@ -54,12 +55,12 @@ export function createRestApi(template: StackTemplate, functionOf: (arn: string)
     const path = `/${rest.join('/')}`;
     const matched = first === stageName ? match(routes, method, rest) : undefined;
     if (!matched) {
-      refuse(response, 403, 'Missing Authentication Token');
+      refuse(response, 'MISSING_AUTHENTICATION_TOKEN');
       return;
     }
     if (!isPermitted(matched, method)) {
       console.error(`API Gateway may not invoke ${matched.route.fn.name} for ${method} ${path}.`);
-      refuse(response, 500, 'Internal server error');
+      refuse(response, 'API_CONFIGURATION_ERROR');
       return;
     }
     const event = await toProxyEvent(request, {
@@ -71,11 +72,11 @@ export function createRestApi(template: StackTemplate, functionOf: (arn: string)
       region: template.region,
     });
     const { fn, streams, patienceMs } = matched.route;
-    if (streams) return stream(fn, event, response);
+    if (streams) return stream(fn, event, response, refuse);
     const late = new Promise<'late'>((done) => setTimeout(done, patienceMs, 'late').unref());
     const result = await Promise.race([fn.invoke(event), late]).catch(() => undefined);
-    if (result === 'late') refuse(response, 504, 'Endpoint request timed out');
-    else writeBuffered(response, result);
+    if (result === 'late') refuse(response, 'INTEGRATION_TIMEOUT');
+    else writeBuffered(response, result, refuse);
   }
 
   return createServer((request, response) => {
@@ -228,10 +229,10 @@ interface ProxyAnswer {
   readonly isBase64Encoded?: boolean;
 }
 
-function writeBuffered(response: ServerResponse, result: unknown): void {
+function writeBuffered(response: ServerResponse, result: unknown, refuse: Refuse): void {
   const answer = result as ProxyAnswer | undefined;
   if (typeof answer?.statusCode !== 'number') {
-    refuse(response, 502, 'Internal server error');
+    refuse(response, 'INTEGRATION_FAILURE');
     return;
   }
   writeHead(response, answer);
@@ -239,7 +240,7 @@ function writeBuffered(response: ServerResponse, result: unknown): void {
 }
 
 /** The head of a streamed answer is JSON, ended by eight zero bytes. A client that goes does not end the invocation. */
-async function stream(fn: Lambda, event: unknown, response: ServerResponse): Promise<void> {
+async function stream(fn: Lambda, event: unknown, response: ServerResponse, refuse: Refuse): Promise<void> {
   let head: Buffer | undefined = Buffer.alloc(0);
   const failure = await fn
     .invoke(event, (part) => {
@@ -261,7 +262,7 @@ async function stream(fn: Lambda, event: unknown, response: ServerResponse): Pro
       (cause: unknown) => cause,
     );
   if (response.destroyed) return;
-  if (!response.headersSent) refuse(response, 502, 'Internal server error');
+  if (!response.headersSent) refuse(response, 'INTEGRATION_FAILURE');
   else if (failure) response.destroy();
   else response.end();
 }
@@ -272,8 +273,32 @@ function writeHead(response: ServerResponse, { statusCode, headers, multiValueHe
     response.setHeader(name, value);
 }
 
-function refuse(response: ServerResponse, status: number, message: string): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ message }));
+/** Answers in place of a function, by what API Gateway calls the occasion. */
+type Refuse = (response: ServerResponse, type: string) => void;
+
+const OF_THE_SERVER = /^(INTEGRATION_|API_CONFIGURATION_ERROR)/;
+
+/** What the template has API Gateway say by itself. */
+function readOwnAnswers(template: StackTemplate): Refuse {
+  const answers = new Map(
+    template
+      .ofType('AWS::ApiGateway::GatewayResponse')
+      .map(({ properties }) => [String(properties.ResponseType), properties]),
+  );
+  return (response, type) => {
+    const found = answers.get(type) ?? answers.get(OF_THE_SERVER.test(type) ? 'DEFAULT_5XX' : 'DEFAULT_4XX');
+    const [[contentType, body] = ['', '']] = Object.entries(
+      (found?.ResponseTemplates ?? {}) as Record<string, string>,
+    );
+    const requestId = randomUUID();
+    response.statusCode = Number(found?.StatusCode);
+    response.setHeader('content-type', contentType);
+    for (const [name, value] of Object.entries((found?.ResponseParameters ?? {}) as Record<string, string>)) {
+      const text = value === 'context.requestId' ? requestId : value.slice(1, -1);
+      response.setHeader(name.replace('gatewayresponse.header.', ''), text);
+    }
+    response.end(body.replaceAll('$context.requestId', requestId));
+  };
 }
 
 function fitsArn(arn: string, pattern: string): boolean {

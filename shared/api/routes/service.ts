@@ -175,7 +175,7 @@ export const serviceRoutes: readonly Route[] = [
         status: 200,
         description: 'A style or a script.',
         schema: z.string(),
-        contentType: 'text/css',
+        contentType: 'text/*',
       },
     },
     async ({ c, params: { version, name } }, { documents }) => {

@@ -1,0 +1,334 @@
+/**
+ * An API over a table that holds something of everything, for tests that go by the routes rather than by what one route does:
+ * accounts of two regions with jobs that were really polled, endpoints with deliveries, parked and dead events and replays,
+ * keys of every role. What a request has changed can be undone, so that the next one finds the same world.
+ */
+import { randomUUID } from 'node:crypto';
+import type { RegionCode } from '../../local/sandbox/regions.ts';
+import { type AnsweredRequest, type ApiDeps, createApi } from '../../shared/api/app.ts';
+import { createKey, OPERATOR, type Role, revokeKey } from '../../shared/api/keys.ts';
+import { createForwarder, startFeed } from '../../shared/log/cell-feed.ts';
+import { createEventLog } from '../../shared/log/log.ts';
+import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';
+import { drainSink } from '../../shared/sinks/drain.ts';
+import { createEndpoint, pingEndpoint } from '../../shared/sinks/endpoints.ts';
+import { createConnectionPool } from '../../shared/sinks/outbound.ts';
+import { listReplays, startReplay } from '../../shared/sinks/replays.ts';
+import { createSigningReader } from '../../shared/sinks/signing-secrets.ts';
+import { registerSink, wakeSinks } from '../../shared/sinks/sink.ts';
+import { createWebhookSink } from '../../shared/sinks/webhook.ts';
+import { type AccountRef, cellLog, keys } from '../../shared/table/schema.ts';
+import { type Item, type Key, keyOf, type Table } from '../../shared/table/table.ts';
+import { createAccount } from '../../shared/tracking/managed-accounts.ts';
+import { pollAccount } from '../../shared/tracking/poll.ts';
+import { apiParts } from './api.ts';
+import { moved, startReceiver } from './delivery.ts';
+import { createSilentRig } from './rig.ts';
+import { wireTo } from './wire.ts';
+
+/** What must never be seen of the world: planted where secrets are. */
+export const CANARY = 'c4n4ry';
+/** The configured key. */
+export const BOOTSTRAP = `${CANARY}-bootstrap-key`;
+/** The regions that are served. */
+export const REGIONS = ['us', 'nz'] as const;
+/** The account that most keys are for; another one of the same region; one of the other region. */
+export const [OWN, FOREIGN, FAR] = ['acme', 'other', 'kiwi'] as const;
+
+/** The keys of the world: of each role for all accounts, for `OWN`, and for `FOREIGN`; and those that are not good. */
+export const SCOPES = { all: null, own: [OWN], foreign: [FOREIGN] } as const;
+export type Scope = keyof typeof SCOPES;
+
+/** An API and what is in it. */
+export interface ApiWorld {
+  readonly app: ReturnType<typeof createApi>;
+  readonly table: Table;
+  now(): number;
+  /** By role and scope: the key as it is shown, and its id. */
+  readonly keys: Readonly<Record<`${Role} ${Scope}`, { readonly id: string; readonly secret: string }>>;
+  readonly expired: string;
+  readonly revoked: string;
+  /** What there is, by the name of a path's first part: the ids of `OWN`'s, and of what only others may see. */
+  readonly ids: {
+    readonly jobs: readonly number[];
+    readonly events: readonly string[];
+    readonly foreignEvent: string;
+    /** Of a region's own log. */
+    readonly cellEvent: string;
+    readonly replays: Readonly<Record<string, readonly string[]>>;
+  };
+  /** Where webhooks are taken. */
+  readonly receiverUrl: string;
+  /** The credentials of an account of the ordering service. */
+  readonly credentials: { readonly clientId: string; readonly clientSecret: string };
+  /** What went wrong, and what was logged, since it was last looked at. */
+  readonly faults: unknown[];
+  readonly logged: unknown[];
+  /** Takes back what was written since it was made. */
+  undo(): Promise<void>;
+}
+
+/** What a world is made over, and what of the API is to be otherwise. */
+export interface WorldOptions {
+  readonly table: Table;
+  readonly history: Table;
+  readonly api?: Partial<ApiDeps>;
+}
+
+/** Makes one; its receiver ends with the test. */
+export async function createApiWorld({ table: inner, history, api = {} }: WorldOptions): Promise<ApiWorld> {
+  const undoable = createUndoable(inner);
+  const { table } = undoable;
+  const rig = await createSilentRig({ table, region: 'us' satisfies RegionCode, registered: false });
+  // It stands while the world is made, and goes with the real one from then on.
+  let ahead = 0;
+  let begunAt: number | undefined;
+  const now = () => rig.now() + ahead + (begunAt === undefined ? 0 : Date.now() - begunAt);
+  const receiver = await startReceiver(({ body }) => ({
+    status: /"jobNumber":(1|2),/.test(body) ? 422 : 204,
+  }));
+  const { clientId, clientSecret } = rig.upstream;
+  const credentials = { clientId, clientSecret };
+  const parts = apiParts(table, BOOTSTRAP, now, REGIONS);
+  const deliveries = createDeliveryLog(history, { newId: randomUUID });
+  const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'http://jobwire.test' });
+  const signing = createSigningReader(parts.manage.endpoints.secrets, now, 0);
+  const connections = createConnectionPool({ allowPrivateNetworks: true });
+  const manage = {
+    ...parts.manage,
+    accounts: {
+      ...parts.manage.accounts,
+      log,
+      // Nothing but the sandbox is asked.
+      fetch: wireTo(rig.sandbox),
+      services: Object.fromEntries(
+        REGIONS.map((region) => [
+          region,
+          {
+            baseUrl: `http://sandbox.example/${region}/api`,
+            authUrl: `http://sandbox.example/${region}/auth`,
+            realm: region,
+          },
+        ]),
+      ),
+    },
+    endpoints: {
+      ...parts.manage.endpoints,
+      log,
+      deliveries,
+      // Requests go to the receiver, whatever was asked for.
+      open: async ({ region, id }: { region: string; id: string }) =>
+        createWebhookSink({
+          url: receiver.url,
+          ...(await signing(region, id)),
+          now,
+          connections: connections.of(`${region}/${id}`, 4),
+        }),
+    },
+  };
+
+  // Accounts, with jobs that were polled.
+  for (const region of REGIONS) await startFeed(table, region, { epoch: 'f1' });
+  for (const [region, id] of [
+    ['us', OWN],
+    ['us', FOREIGN],
+    ['nz', FAR],
+  ] as const) {
+    const made = await createAccount(manage.accounts, { region, id, credentials });
+    if (made.kind !== 'created') throw new Error(made.reason);
+  }
+  const numbers = Array.from({ length: 6 }, (_, at) =>
+    rig.upstream.createJob({
+      status: 'Awaiting artwork',
+      orderNumber: `PO-${at % 2}`,
+      orderGroup: `G${at % 3}`,
+      description: 'Cards \u{1f600} "quoted" <b>\\',
+    }),
+  );
+  const own = { region: 'us', account: OWN };
+  const foreign = { region: 'us', account: FOREIGN };
+  for (let poll = 0; poll < 3; poll += 1) {
+    rig.pass(120);
+    for (const ref of [own, foreign]) {
+      await pollAccount(rig.deps, ref, rig.now() + 600_000);
+    }
+    rig.upstream.edit(numbers[poll] ?? 0, { status: 'Printing' });
+  }
+
+  // Endpoints, with what was delivered, refused and given up.
+  const endpoints: object[] = [
+    { id: 'own', accounts: [OWN] },
+    { id: 'foreign', accounts: [FOREIGN] },
+    { id: 'both', accounts: [OWN, FOREIGN] },
+    { id: 'everything' },
+  ];
+  for (const endpoint of endpoints) {
+    const made = await createEndpoint(manage.endpoints, 'us', {
+      url: receiver.url,
+      headers: { 'x-tenant': `${CANARY}-header` },
+      secret: SIGNING_SECRET,
+      ...endpoint,
+    });
+    if (made.kind !== 'created') throw new Error(made.reason);
+  }
+  await registerSink(
+    table,
+    log,
+    {
+      ...{
+        region: 'us',
+        id: 'sns',
+        kind: 'sns',
+        target: 'arn:aws:sns:us-east-1:1:x',
+        accounts: [],
+        types: [],
+      },
+      paused: false,
+    },
+    [own],
+  );
+  const say = async (ref: AccountRef, jobs: readonly number[]) => {
+    const events = jobs.map((job, at) => ({ ...moved(job, `s${at}`), time: now() }));
+    const appended = await log.append(ref, events);
+    if (appended.kind !== 'appended') throw new Error('refused');
+    await wakeSinks(table, ref, appended.head.sequence, now());
+  };
+  const drainAll = async () => {
+    for (const id of ['own', 'foreign', 'both', 'everything']) {
+      const { open } = manage.endpoints;
+      const deps = { table, log, now, newId: randomUUID, deliveries, random: () => 0.5, retrySeconds: [5] };
+      await drainSink({ ...deps, open }, 'us', id, now() + 60_000);
+    }
+  };
+  for (const ref of [own, foreign, { region: 'nz', account: FAR }]) await say(ref, [1, 1, 3]);
+  for (let hours = 0; hours < 9; hours += 1) {
+    await drainAll();
+    ahead += 3_600_000;
+  }
+  for (const ref of [own, foreign]) await say(ref, [2, 2, 4]);
+  await drainAll();
+  await log.append(cellLog('us'), [
+    {
+      type: 'endpoint.recovered',
+      time: now(),
+      data: { endpoint: 'own', disabledAt: new Date(now()).toISOString() },
+    },
+  ]);
+  const forwarder = createForwarder(table);
+  for (const ref of [own, foreign, { region: 'nz', account: FAR }, cellLog('us')])
+    await forwarder.forward(ref);
+  await pingEndpoint(manage.endpoints, 'us', 'own');
+  for (const id of ['own', 'everything', 'sns']) {
+    await startReplay(manage.endpoints, 'us', id, { from: 'beginning' });
+    ahead += 1000;
+  }
+  await startReplay(manage.endpoints, 'us', 'everything', { from: 'beginning', accounts: [OWN] });
+
+  // Keys.
+  const key = async (role: Role, accounts: readonly string[] | null, more: object = {}) => {
+    const input = { name: `${role} key`, role, ...(accounts ? { accounts } : {}), ...more };
+    const made = await createKey({ table, now }, input, OPERATOR);
+    if (made.kind !== 'created') throw new Error(made.reason);
+    return { id: made.key.id, secret: made.secret };
+  };
+  const all: [string, { id: string; secret: string }][] = [];
+  for (const role of ['read', 'operate', 'admin'] as const) {
+    for (const scope of ['all', 'own', 'foreign'] as const) {
+      all.push([`${role} ${scope}`, await key(role, SCOPES[scope])]);
+    }
+  }
+  const revoked = await key('admin', null);
+  await revokeKey({ table }, revoked.id, OPERATOR);
+  const expired = await key('admin', null, { expiresAt: new Date(now() + 1000).toISOString() });
+  ahead += 2000;
+
+  const page = await log.read(own, 0, 500);
+  if (page?.kind !== 'events') throw new Error('no events');
+  const firstOf = async (ref: AccountRef) => {
+    const first = await log.read(ref, 0, 1);
+    return first?.kind === 'events' ? (first.events[0]?.id ?? '') : '';
+  };
+  const replays: Record<string, string[]> = {};
+  for (const id of ['own', 'everything', 'sns']) {
+    replays[id] = (await listReplays({ table }, 'us', id)).map((replay) => replay.id);
+  }
+  const faults: unknown[] = [];
+  const logged: unknown[] = [];
+  const app = createApi({
+    ...{ table, log, regions: REGIONS, ...parts, deliveries, manage, now },
+    onError: (cause: unknown, request: AnsweredRequest) => faults.push({ cause, request }),
+    onAnswer: (request: AnsweredRequest, answer: object) => logged.push({ request, answer }),
+    pace: { recheckMs: 5, heartbeatMs: 20, streamMs: 10, retryMs: 100, waitMs: 5 },
+    isDeclared: () => false,
+    ...api,
+  });
+  await undoable.settle();
+  // So that there is something to confirm.
+  await table.write({ update: keys.status(own), set: { quarantinedAt: now() } });
+  begunAt = Date.now();
+  undoable.begin();
+  return {
+    ...{ app, table, now, keys: Object.fromEntries(all) as ApiWorld['keys'], credentials, faults, logged },
+    ...{ expired: expired.secret, revoked: revoked.secret, receiverUrl: receiver.url },
+    ids: {
+      jobs: numbers,
+      events: page.events.map(({ id }) => id),
+      foreignEvent: await firstOf(foreign),
+      cellEvent: await firstOf(cellLog('us')),
+      replays,
+    },
+    undo: () => undoable.undo(),
+  };
+}
+
+/** A table that remembers how items were before they were written to. */
+function createUndoable(inner: Table) {
+  const before = new Map<string, { readonly key: Key; readonly item: Item | undefined }>();
+  let recording = false;
+  const underWay = new Set<Promise<unknown>>();
+
+  async function noting<T>(wanted: readonly Key[], act: () => Promise<T>): Promise<T> {
+    const running = (async () => {
+      if (recording) {
+        for (const { pk, sk } of wanted) {
+          const name = JSON.stringify([pk, sk]);
+          if (!before.has(name)) before.set(name, { key: { pk, sk }, item: await inner.get({ pk, sk }) });
+        }
+      }
+      return act();
+    })();
+    underWay.add(running);
+    try {
+      return await running;
+    } finally {
+      underWay.delete(running);
+    }
+  }
+  const settle = async () => {
+    while (underWay.size > 0) await Promise.allSettled(underWay);
+  };
+  const table: Table = {
+    ...inner,
+    putMany: (items) => noting(items, () => inner.putMany(items)),
+    write: (write) => noting([keyOf(write)], () => inner.write(write)),
+    transact: (writes, token) => noting(writes.map(keyOf), () => inner.transact(writes, token)),
+  };
+  return {
+    table,
+    settle,
+    begin: () => {
+      recording = true;
+    },
+    async undo(): Promise<void> {
+      await settle();
+      const puts = [...before.values()].flatMap(({ item }) => (item ? [item] : []));
+      const gone = [...before.values()].filter(({ item }) => !item);
+      before.clear();
+      if (puts.length > 0) await inner.putMany(puts);
+      for (const { key } of gone) await inner.write({ delete: key });
+    },
+  };
+}
+
+/** The secret that all endpoints of the world are signed with; `c4n4ry` is in it. */
+export const SIGNING_SECRET = `whsec_${Buffer.from(`${CANARY}-signing-secret-of-32-bytes`).toString('base64')}`;
