@@ -36,7 +36,7 @@ export async function doctor(
     checkDynamo(file?.config),
     checkPort(file),
     checkApi(context),
-    ...(file ? [Promise.resolve(file.checks), checkDataDir(file)] : []),
+    ...(file ? [Promise.resolve(file.checks), checkDataDir(file, context.url)] : []),
     ...(file ? file.regions.map(checkRegion) : []),
   ];
   const checks = (await Promise.all(probes)).flat();
@@ -186,7 +186,7 @@ function regionsIn(value: unknown): ConfigFile['regions'] {
   });
 }
 
-async function checkDataDir({ dataDir, port, host }: ConfigFile): Promise<Check[]> {
+async function checkDataDir({ dataDir, port, host }: ConfigFile, url: string): Promise<Check[]> {
   const check = 'Data folder';
   const path = resolve(dataDir);
   const todo = 'Make it writable for this user, or set another dataDir.';
@@ -225,8 +225,12 @@ async function checkDataDir({ dataDir, port, host }: ConfigFile): Promise<Check[
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause);
     // In use by the Jobwire that this configuration starts, as a rule: that is how it should be.
-    const running = /in use/.test(words) && (await answersAsJobwire(addressOf(host, port)));
-    if (running) return [{ check, state: 'ok', words: `${path} is in use by the Jobwire on port ${port}.` }];
+    const addresses = [addressOf(host, port), ...(isInside(url) ? [url.replace(/\/+$/, '')] : [])];
+    for (const address of /in use/.test(words) ? addresses : []) {
+      if (await answersAsJobwire(address)) {
+        return [{ check, state: 'ok', words: `${path} is in use, and Jobwire runs at ${address}.` }];
+      }
+    }
     return [
       {
         check,
@@ -298,9 +302,7 @@ async function checkApi(context: Context): Promise<Check[]> {
     const words = `${url} answers with ${shown.status}.`;
     return [...clock, { check, state: 'fail', words, todo: 'Look at its log.' }];
   }
-  const { protocol, hostname } = new URL(url);
-  const inside = /^(localhost|127\..*|\[::1\])$/.test(hostname);
-  if (protocol === 'http:' && !inside) {
+  if (new URL(url).protocol === 'http:' && !isInside(url)) {
     const words = `${url} takes the key, which goes there unencrypted.`;
     return [...clock, { check, state: 'warn', words, todo: 'Use an https:// address.' }];
   }
@@ -350,6 +352,11 @@ function skewOf(check: string, whose: string, probe: Probe): Check[] {
   if (state === 'ok') return [{ check, state, words: `Agrees with ${whose}.` }];
   const words = `${Math.round(off / 1000)} s ${probe.skewMs > 0 ? 'behind' : 'ahead of'} ${whose}.`;
   return [{ check, state, words, todo: 'Let this machine keep its time by NTP.' }];
+}
+
+/** Whether an address is this machine's own. */
+function isInside(url: string): boolean {
+  return /^(localhost|127\..*|\[::1\])$/.test(new URL(url).hostname);
 }
 
 function addressOf(host: string, port: number): string {
