@@ -86,6 +86,8 @@ export type KeyRecord = z.infer<typeof KeyRecord>;
 
 /** How many keys there are at most, those that have expired a short while ago among them. */
 export const MAX_KEYS = 1000;
+/** Of these, places that only keys for all accounts can fill. */
+const KEPT_PLACES = 100;
 /** How long a verified key is taken without asking the table again. */
 const REMEMBER_MS = 30_000;
 /** Keys that a process remembers: more than there can be, but for some that were revoked meanwhile. */
@@ -283,8 +285,10 @@ export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Prom
   const secret = `jw_${id}_${newSecret(randomBytes)}`;
   const digest = digestOf(secret);
   const others = await table.query({ pk: API_KEY_PK, limit: MAX_KEYS + 1 });
-  if (others.filter(({ sk }) => sk !== id).length >= MAX_KEYS) {
-    return { kind: 'conflict', reason: `There are ${MAX_KEYS} keys already; revoke one that nobody needs.` };
+  // Who is for some accounts can't take the last places from who is for all.
+  const most = by.accounts === null ? MAX_KEYS : MAX_KEYS - KEPT_PLACES;
+  if (others.filter(({ sk }) => sk !== id).length >= most) {
+    return { kind: 'conflict', reason: `There are ${most} keys already; revoke one that nobody needs.` };
   }
   const item: Item = {
     ...keys.apiKey(id),
