@@ -1,13 +1,11 @@
 /** `jobwire accounts …` */
 import type { AccountRecord, AccountReport, TestReport } from '../shared/tracking/account-input.ts';
-import { type Context, command } from './command.ts';
+import { type Context, command, type Flags, type FlagValues, UsageError } from './command.ts';
 import { readSecret, segment, wholeNumber } from './input.ts';
 import { clean } from './output.ts';
 
 /** With its status, where that was asked for. */
-type Shown = Pick<AccountRecord, 'id' | 'region' | 'pollIntervalSeconds' | 'paused'> & {
-  readonly status?: AccountReport | null;
-};
+type Shown = AccountRecord & { readonly status?: AccountReport | null };
 
 const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {
   tracking: 'green',
@@ -24,20 +22,44 @@ function stateOf({ paused, status }: Shown): string {
 
 const pathOf = (id: string, rest = ''): string => `/v1/accounts/${segment(id)}${rest}`;
 
+const CREDENTIALS = {
+  'client-id': {
+    value: 'ID',
+    about: 'Client id of the account’s credentials',
+    required: true,
+    field: 'clientId',
+  },
+  'client-secret-file': { value: 'FILE', about: 'File that holds the client secret' },
+  'client-secret-env': { value: 'NAME', about: 'Environment variable that holds the client secret' },
+} as const satisfies Flags;
+const SECRET_NOTE =
+  'The client secret is read from stdin, from a file or from an environment variable; on a terminal it is asked for. It can’t be given as an argument, for process lists show those.';
+
+async function credentialsIn(context: Context, flags: FlagValues<typeof CREDENTIALS>) {
+  const clientSecret = await readSecret(context, 'The client secret', {
+    flag: 'client-secret',
+    file: flags['client-secret-file'],
+    variable: flags['client-secret-env'],
+  });
+  return { clientId: flags['client-id'], clientSecret };
+}
+
 export const accounts = {
   'accounts add': command({
     about: 'Adds an account. Its credentials are tested first; nothing is added when they don’t work.',
-    more: 'The client secret is read from stdin, from a file or from an environment variable; on a terminal it is asked for. It can’t be given as an argument, for process lists show those.',
+    more: SECRET_NOTE,
     args: ['ID'],
     flags: {
       region: {
         value: 'REGION',
         about: 'Region of the ordering service; may be left out where there is one',
       },
-      'client-id': { value: 'ID', about: 'Client id of the account’s credentials', required: true },
-      'client-secret-file': { value: 'FILE', about: 'File that holds the client secret' },
-      'client-secret-env': { value: 'NAME', about: 'Environment variable that holds the client secret' },
-      'poll-interval': { value: 'SECONDS', about: 'How often it is polled (120)' },
+      ...CREDENTIALS,
+      'poll-interval': {
+        value: 'SECONDS',
+        about: 'How often it is polled (120)',
+        field: 'pollIntervalSeconds',
+      },
       paused: { about: 'Add it paused: it is polled when it is resumed' },
       'no-test': { about: 'Add it without testing the credentials' },
     },
@@ -46,12 +68,7 @@ export const accounts = {
       const interval = flags['poll-interval'];
       const pollIntervalSeconds = interval && wholeNumber('poll-interval', interval, 1, 86_400);
       const api = context.api();
-      const clientSecret = await readSecret(context, 'The client secret', {
-        flag: 'client-secret',
-        file: flags['client-secret-file'],
-        variable: flags['client-secret-env'],
-      });
-      const credentials = { clientId: flags['client-id'], clientSecret };
+      const credentials = await credentialsIn(context, flags);
       const region = flags.region === undefined ? {} : { region: flags.region };
       if (!flags['no-test']) {
         context.out.progress('Testing the credentials …');
@@ -96,7 +113,7 @@ export const accounts = {
       return out.list(
         (more) => api().list<Shown>('/v1/accounts', 'accounts', query, limit, more),
         [
-          { name: 'ACCOUNT', of: ({ id }) => id },
+          { name: 'ACCOUNT', of: ({ id }) => id, long: true },
           { name: 'REGION', of: ({ region }) => region },
           { name: 'STATE', of: stateOf, style: (account) => STATE_STYLE[stateOf(account)] },
           { name: 'OPEN JOBS', of: ({ status }) => status?.openJobs, right: true },
@@ -115,12 +132,17 @@ export const accounts = {
     flags: {},
     example: 'accounts show acme',
     async run({ api, out }, [id]) {
-      const status = await api().get<AccountReport>(pathOf(id, '/status'));
-      out.document(status, () => {
+      const client = api();
+      const account = await client.get<AccountRecord>(pathOf(id));
+      const status = await client.get<AccountReport>(pathOf(id, '/status'));
+      out.document({ ...account, status }, () => {
         const missing = status.missingJobs;
         const unsure = missing.unanswered + missing.suspected + missing.contradictory;
         out.facts([
           ['Account', clean(id)],
+          ['Region', clean(account.region)],
+          ['Polled every', `${account.pollIntervalSeconds} s`],
+          ['Made by', account.managed ? 'API' : 'configuration'],
           ['State', out.paint(STATE_STYLE[status.state] ?? 'reset', clean(status.state))],
           ['Problem', status.problem && clean(status.problem)],
           ['Last poll', out.exactly(status.lastPollAt)],
@@ -156,12 +178,48 @@ export const accounts = {
   'accounts pause': change('pause', 'Stops polling an account; its log and its jobs stay.', 'is paused'),
   'accounts resume': change('resume', 'Polls a paused account again, at once.', 'is polled again'),
 
+  'accounts rotate': command({
+    about: 'Gives an account new credentials, which count at once.',
+    more: SECRET_NOTE,
+    args: ['ID'],
+    flags: CREDENTIALS,
+    example: 'accounts rotate acme --client-id acme-api < secret.txt',
+    async run(context, [id], flags) {
+      const api = context.api();
+      const account = await api.put<AccountRecord>(
+        pathOf(id, '/credentials'),
+        await credentialsIn(context, flags),
+      );
+      context.out.document(account, () => context.out.line(`${clean(id)} has new credentials.`));
+      return undefined;
+    },
+  }),
+
+  'accounts delete': command({
+    about: 'Deletes an account with its log, its jobs and all else that is kept of it.',
+    args: ['ID'],
+    flags: { yes: { about: 'It can’t be undone, so this has to be said' } },
+    example: 'accounts delete acme --yes',
+    async run({ api, out }, [id], { yes }) {
+      if (!yes) throw new UsageError(`--yes is missing: ${id} goes with all that is kept of it, for good.`);
+      const complete = await api().remove(pathOf(id));
+      out.document({ deleted: id, complete }, () =>
+        out.line(`${clean(id)} is deleted${complete ? '' : '; what was kept of it is going'}.`),
+      );
+      return undefined;
+    },
+  }),
+
   'accounts confirm': command({
     about:
       'Confirms what an account waits for: that missing jobs are truly gone, or that its identity is right.',
     args: ['ID'],
     flags: {
-      'upstream-id': { value: 'N', about: 'After a mismatch: the service’s id of the account from now on' },
+      'upstream-id': {
+        value: 'N',
+        about: 'After a mismatch: the service’s id of the account from now on',
+        field: 'upstreamId',
+      },
     },
     example: 'accounts confirm acme --upstream-id 4711',
     async run({ api, out }, [id], flags) {
@@ -198,6 +256,6 @@ function steps({ out }: Context, report: TestReport): void {
   for (const { step, ok, sentence, ms } of report.steps) {
     const mark = ok ? out.paint('green', 'ok  ') : out.paint('red', 'fail');
     const took = typeof ms === 'number' ? out.paint('dim', ` (${Math.round(ms)} ms)`) : '';
-    out.line(`${mark}  ${(STEP_NAMES[step] ?? clean(step)).padEnd(8)}  ${clean(sentence)}${took}`);
+    out.hang(`${mark}  ${(STEP_NAMES[step] ?? clean(step)).padEnd(8)}  `, clean(sentence) + took);
   }
 }

@@ -1,17 +1,31 @@
 /** The HTTP API as commands use it: one request, a list over its pages, a stream that comes back by itself. */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createParser } from 'eventsource-parser';
 
 /** What the API is asked with. Absent values are left out. */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** The API of one Jobwire. What is thrown: {@link ApiError}, {@link UnreachableError}. */
+/**
+ * The API of one Jobwire. What is thrown: {@link ApiError}, {@link UnreachableError}. A request whose connection was cut is sent
+ * once more, unless it deletes: a POST has an Idempotency-Key of its own, so nothing is made twice.
+ */
 export interface Client {
   get<T>(path: string, query?: Query): Promise<T>;
   post<T>(path: string, body?: object, query?: Query): Promise<T>;
-  remove(path: string): Promise<void>;
+  put<T>(path: string, body: object): Promise<T>;
+  /** Whether nothing is left of it: the rest of what takes long goes by and by. */
+  remove(path: string, query?: Query): Promise<boolean>;
   /** The entries of a list, page by page, at most so many; `more` is told when there would be others. */
-  list<T>(path: string, plural: string, query: Query, limit: number, more: () => void): AsyncGenerator<T>;
+  list<T>(
+    path: string,
+    plural: string,
+    query: Query,
+    limit: number,
+    more: () => void,
+    /** The most that the API gives at once. */
+    page?: number,
+  ): AsyncGenerator<T>;
   /**
    * The events of a stream, each once, for as long as the caller reads. A connection that is lost, or ended by the server,
    * is opened again where it stood.
@@ -57,17 +71,15 @@ export class ApiError extends Error {
   readonly kind: string;
   /** The problem document, if there was one. */
   readonly problem: Readonly<Record<string, unknown>>;
+  /** When it asks to be asked again. */
+  readonly retryAfterMs: number;
 
-  constructor(
-    status: number,
-    sentence: string,
-    requestId: string | null,
-    problem: Readonly<Record<string, unknown>> = {},
-  ) {
+  constructor(answer: Response, sentence: string, problem: Readonly<Record<string, unknown>>) {
     super(sentence);
-    this.status = status;
-    this.requestId = requestId;
+    this.status = answer.status;
+    this.requestId = answer.headers.get('x-request-id');
     this.problem = problem;
+    this.retryAfterMs = (Number(answer.headers.get('retry-after')) || 1) * 1000;
     this.kind = String(problem.type ?? '').replace(/^urn:jobwire:problem:/, '');
   }
 }
@@ -119,34 +131,73 @@ export function createClient(options: ClientOptions): Client {
     throw await refusal(answer, base);
   }
 
-  async function ask<T>(method: string, path: string, query?: Query, body?: object): Promise<T> {
-    const answer = await send(address(path, query), {
-      method,
-      signal: AbortSignal.timeout(timeoutMs),
-      headers: { accept: 'application/json', ...(body ? { 'content-type': 'application/json' } : {}) },
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    });
+  /** A request with its whole answer. */
+  async function exchange(url: string, init: RequestInit) {
+    const answer = await send(url, { ...init, signal: AbortSignal.timeout(timeoutMs) });
     try {
-      const text = await answer.text();
+      return { status: answer.status, text: await answer.text() };
+    } catch (cause) {
+      throw unreachable(base, cause);
+    }
+  }
+
+  async function request(method: string, path: string, query?: Query, body?: object) {
+    const url = address(path, query);
+    const init = {
+      method,
+      headers: {
+        accept: 'application/json',
+        ...(body ? { 'content-type': 'application/json' } : {}),
+        ...(method === 'POST' ? { 'idempotency-key': randomUUID() } : {}),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    };
+    try {
+      return await exchange(url, init);
+    } catch (cause) {
+      if (!(cause instanceof UnreachableError)) throw cause;
+      if (method === 'DELETE' || !wasCut(cause)) throw inDoubt(method, cause);
+    }
+    for (const until = Date.now() + timeoutMs; ; ) {
+      try {
+        return await exchange(url, init);
+      } catch (cause) {
+        if (cause instanceof UnreachableError) throw inDoubt(method, cause, true);
+        // The first one arrived, and is being done: its answer is the answer.
+        const isBusy = cause instanceof ApiError && cause.kind === 'still-in-progress';
+        if (!isBusy || Date.now() + cause.retryAfterMs > until) throw cause;
+        await sleep(cause.retryAfterMs);
+      }
+    }
+  }
+
+  async function ask<T>(...asked: Parameters<typeof request>): Promise<T> {
+    const { text } = await request(...asked);
+    try {
       return (text === '' ? {} : JSON.parse(text)) as T;
     } catch (cause) {
-      if (cause instanceof SyntaxError) throw new UnreachableError(notJobwire(base), { cause });
-      throw unreachable(base, cause);
+      throw new UnreachableError(notJobwire(base), { cause });
     }
   }
 
   return {
     get: (path, query) => ask('GET', path, query),
     post: (path, body, query) => ask('POST', path, query, body),
-    remove: async (path) => {
-      await ask('DELETE', path);
-    },
+    put: (path, body) => ask('PUT', path, {}, body),
+    remove: async (path, query) => (await request('DELETE', path, query)).status !== 202,
 
-    async *list<T>(path: string, plural: string, query: Query, limit: number, more: () => void) {
+    async *list<T>(
+      path: string,
+      plural: string,
+      query: Query,
+      limit: number,
+      more: () => void,
+      most: number = PAGE,
+    ) {
       let left = limit;
       let after: string | undefined;
       do {
-        const asked = { ...query, limit: Math.min(PAGE, left), after };
+        const asked = { ...query, limit: Math.min(most, left), after };
         const page = await ask<Record<string, unknown>>('GET', path, asked);
         const entries = page[plural];
         if (!Array.isArray(entries)) throw new UnreachableError(notJobwire(base));
@@ -269,7 +320,6 @@ function backoff(failures: number, most: number): number {
 }
 
 async function refusal(answer: Response, base: string): Promise<ApiError | UnreachableError> {
-  const requestId = answer.headers.get('x-request-id');
   if (answer.status < 400) {
     const target = answer.headers.get('location');
     const to = target && URL.canParse(target, base) ? ` to ${new URL(target, base).origin}` : '';
@@ -288,36 +338,52 @@ async function refusal(answer: Response, base: string): Promise<ApiError | Unrea
   const { detail, title } = problem;
   const words = [detail, title].find((text) => typeof text === 'string' && text !== '');
   const sentence = typeof words === 'string' ? words : `${base} answered with ${answer.status}.`;
-  return new ApiError(answer.status, sentence, requestId, problem);
+  return new ApiError(answer, sentence, problem);
 }
 
 function unreachable(base: string, cause: unknown): UnreachableError {
   return new UnreachableError(`${base} can’t be reached: ${whyUnreachable(cause)}.`, { cause });
 }
 
+/** The request may have arrived all the same: says so, where that makes a difference. */
+function inDoubt(method: string, cause: UnreachableError, repeated = false): UnreachableError {
+  const never = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|)$/.test(codeOf(cause.cause));
+  if (method === 'GET' || (never && !repeated)) return cause;
+  return new UnreachableError(`${cause.message} It may have been done all the same.`, { cause });
+}
+
+/** What the system says of a fault: `ECONNRESET`; nothing where it says nothing. */
+function codeOf(cause: unknown): string {
+  const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
+  return String((inner as NodeJS.ErrnoException | undefined)?.code ?? '');
+}
+
+function wasCut({ cause }: UnreachableError): boolean {
+  return CUT.includes(codeOf(cause));
+}
+
+const CUT = ['ECONNRESET', 'UND_ERR_SOCKET', 'EPIPE'];
+
 /** Why a request had no answer, in words. */
 export function whyUnreachable(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   if (cause.name === 'TimeoutError') return 'no answer came in time';
   const inner = cause.cause instanceof Error ? cause.cause : cause;
-  const { code } = inner as NodeJS.ErrnoException;
+  const code = codeOf(cause);
+  if (CUT.includes(code)) return 'the connection was cut';
   switch (code) {
     case 'ECONNREFUSED':
       return 'nothing listens there';
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return 'its name is not known';
-    case 'ECONNRESET':
-    case 'UND_ERR_SOCKET':
-    case 'EPIPE':
-      return 'the connection was cut';
     case 'ETIMEDOUT':
     case 'UND_ERR_CONNECT_TIMEOUT':
     case 'UND_ERR_HEADERS_TIMEOUT':
     case 'UND_ERR_BODY_TIMEOUT':
       return 'no answer came in time';
     default:
-      return code === undefined ? inner.message.replace(/\.$/, '') : `${inner.message} (${code})`;
+      return code === '' ? inner.message.replace(/\.$/, '') : `${inner.message} (${code})`;
   }
 }
 

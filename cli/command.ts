@@ -1,7 +1,7 @@
 /** Commands as data: what is parsed, what `--help` says and what docs/cli.md lists all come from one table. */
 import { parseArgs } from 'node:util';
 import type { Client } from './client.ts';
-import type { Output } from './output.ts';
+import { type Output, wrapped } from './output.ts';
 
 /** An option of a command. Without `value` it is a switch. */
 export interface Flag {
@@ -11,6 +11,8 @@ export interface Flag {
   /** It may be given more than once. */
   readonly many?: true;
   readonly required?: true;
+  /** What the API calls it, where that is another name. */
+  readonly field?: string;
 }
 export type Flags = Readonly<Record<string, Flag>>;
 
@@ -96,15 +98,16 @@ export class UsageError extends Error {
 }
 
 /** What was typed. */
-export type Parsed =
-  | { readonly kind: 'help'; readonly about: string | undefined }
-  | {
-      readonly kind: 'run';
-      readonly name: string;
-      readonly command: Command;
-      readonly args: readonly (string | undefined)[];
-      readonly flags: FlagValues<typeof COMMON_FLAGS & typeof API_FLAGS>;
-    };
+export type Parsed = { readonly kind: 'help'; readonly about: string | undefined } | Ran;
+
+/** A command and what it is given. */
+export interface Ran {
+  readonly kind: 'run';
+  readonly name: string;
+  readonly command: Command;
+  readonly args: readonly (string | undefined)[];
+  readonly flags: FlagValues<typeof COMMON_FLAGS & typeof API_FLAGS>;
+}
 
 /** Reads a command line. Throws {@link UsageError}. */
 export function parse(commands: Commands, argv: readonly string[]): Parsed {
@@ -247,6 +250,20 @@ function distance(a: string, b: string): number {
   return at(a.length, b.length);
 }
 
+/** A sentence of the API about a field, with the name of the option that it was given with. */
+export function inWordsOf({ command, flags: values }: Ran, sentence: string, field: unknown): string {
+  if (typeof field !== 'string' || !sentence.startsWith(`${field} `)) return sentence;
+  const [name = ''] = field.replace(/^(filter|credentials)\./, '').split('[');
+  const options = Object.entries(command.flags).flatMap(([flag, one]) =>
+    (one.field ?? flag) === name ? [flag] : [],
+  );
+  const given = options.find((flag) => isGiven((values as Record<string, unknown>)[flag])) ?? options[0];
+  return given === undefined ? sentence : `--${given}${sentence.slice(field.length)}`;
+}
+
+const isGiven = (value: unknown): boolean =>
+  Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false;
+
 /** How a command is typed. */
 export function usage(name: string, { args, flags }: Command): string {
   const places = args.map((arg) => (arg.endsWith('?') ? `[${arg.slice(0, -1)}]` : arg));
@@ -325,16 +342,4 @@ function rows(pairs: readonly (readonly [string, string])[], width: number): str
       ? [`  ${name}`, `${''.padEnd(first + 4)}${lines[0]}`, ...rest]
       : [`  ${name.padEnd(first)}  ${lines[0]}`, ...rest];
   });
-}
-
-function wrapped(text: string, width: number, indent: number): string[] {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > Math.max(30, width - indent)) {
-      lines.push(line);
-      line = word;
-    } else line = line === '' ? word : `${line} ${word}`;
-  }
-  return [...lines, line].map((one) => ' '.repeat(indent) + one);
 }

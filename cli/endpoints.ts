@@ -1,27 +1,29 @@
 /** `jobwire endpoints …` */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AttemptReport } from '../shared/sinks/attempt.ts';
-import type { Endpoint } from '../shared/sinks/endpoints.ts';
-import type { Replay } from '../shared/sinks/replays.ts';
+import type * as z from 'zod';
+import type * as views from '../shared/api/endpoint-views.ts';
+import { ApiError, type Client } from './client.ts';
 import { type Context, command, UsageError } from './command.ts';
 import { instantOf, listOf, pairsOf, readSecret, secretInEnv, segment, wholeNumber } from './input.ts';
-import { clean } from './output.ts';
+import { type Column, clean } from './output.ts';
 
-/** As the API shows it: with its state in lists where the API tells it. */
-type Shown = Omit<Endpoint, 'createdAt' | 'changedAt'> & { readonly state?: string };
-/** Instants are ISO texts or epoch ms. */
-type ShownReplay = Omit<Replay, 'startedAt' | 'finishedAt'> & {
-  readonly startedAt: string | number;
-  readonly finishedAt: string | number | null;
-};
+type Endpoint = z.infer<typeof views.Endpoint>;
+type Health = z.infer<typeof views.EndpointHealth>;
+type Replay = z.infer<typeof views.Replay>;
+/** An attempt as the API shows it. */
+export type Delivery = z.infer<typeof views.Delivery>;
 
 const WATCH_EVERY_MS = 1000;
-/** More than are kept of one endpoint. */
-const MAX_REPLAYS = 500;
+/** More than are kept of one endpoint, and the most that the API gives at once. */
+const MAX_REPLAYS = 100;
+/** Endpoints whose health is asked for at the same time. */
+const LOOKS_AT_ONCE = 8;
 
 const pathOf = (id: string, rest = ''): string => `/v1/endpoints/${segment(id)}${rest}`;
 
 const REGION = { value: 'REGION', about: 'Its region, where the id stands in several' } as const;
+
+const STATE_STYLE = { active: 'green', paused: 'yellow', failing: 'red', disabled: 'red' } as const;
 
 export const endpoints = {
   'endpoints add': command({
@@ -29,22 +31,34 @@ export const endpoints = {
     args: ['URL'],
     flags: {
       id: { value: 'ID', about: 'Its id (generated)' },
-      region: { value: 'REGION', about: 'Its region; may be left out where there is one' },
+      region: {
+        value: 'REGION',
+        about: 'Its region; may be left out where there is one, or where accounts are named',
+      },
       accounts: { value: 'A,B', about: 'Events of these accounts only (all)', many: true },
       types: { value: 'A,B', about: 'Of these types only, job.* for all that begin so (all)', many: true },
       origins: { value: 'A,B', about: 'Of jobs of these origins only', many: true },
-      'order-group': { value: 'NAME', about: 'Of jobs of this order group only', many: true },
+      'order-group': {
+        value: 'NAME',
+        about: 'Of jobs of this order group only',
+        many: true,
+        field: 'orderGroups',
+      },
       start: { value: 'WHEN', about: 'now, beginning, a span such as 2h, or an instant (now)' },
       concurrency: { value: 'N', about: 'Requests at the same time (16)' },
-      rate: { value: 'N', about: 'Requests a second at most' },
+      rate: { value: 'N', about: 'Requests a second at most', field: 'ratePerSecond' },
       description: { value: 'TEXT', about: 'A note' },
       'header-env': {
         value: 'HEADER=NAME',
         about: 'A header that each request carries, its value in an environment variable',
         many: true,
       },
-      'secret-file': { value: 'FILE', about: 'File that holds a signing secret to use (generated)' },
-      'secret-env': { value: 'NAME', about: 'Environment variable that holds it' },
+      'secret-file': {
+        value: 'FILE',
+        about: 'File that holds a signing secret to use (generated)',
+        field: 'secret',
+      },
+      'secret-env': { value: 'NAME', about: 'Environment variable that holds it', field: 'secret' },
     },
     example: "endpoints add https://erp.example.com/jobs --types 'job.*' --accounts acme",
     async run(context, [url], flags) {
@@ -66,6 +80,7 @@ export const endpoints = {
       const body = {
         url,
         id: flags.id,
+        region: flags.region,
         accounts: listOf(flags.accounts),
         types: listOf(flags.types),
         origins: listOf(flags.origins),
@@ -77,11 +92,7 @@ export const endpoints = {
         headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
         secret,
       };
-      const made = await api().post<{ endpoint: Shown; secret: string; late?: readonly string[] }>(
-        '/v1/endpoints',
-        body,
-        { region: flags.region },
-      );
+      const made = await api().post<z.infer<typeof views.NewEndpointAnswer>>('/v1/endpoints', body);
       out.document(made, () => {
         const { endpoint } = made;
         out.line(`${clean(endpoint.id)} is added in ${clean(endpoint.region)}: ${clean(endpoint.url)}`);
@@ -99,28 +110,29 @@ export const endpoints = {
   }),
 
   'endpoints list': command({
-    about: 'Lists endpoints.',
+    about: 'Lists endpoints and how each is doing.',
     args: [],
     flags: {
       region: { value: 'REGION', about: 'Of this region only' },
-      limit: { value: 'N', about: 'At most so many (1000)' },
+      limit: { value: 'N', about: 'At most so many (100)' },
     },
     example: 'endpoints list',
     async run({ api, out }, _args, flags) {
-      const limit = wholeNumber('limit', flags.limit ?? '1000', 1, 1_000_000);
+      const limit = wholeNumber('limit', flags.limit ?? '100', 1, 1_000_000);
       const query = { region: flags.region };
-      const all = (names: readonly string[] | null | undefined) => (names?.length ? names : 'all');
-      return out.list(
-        (more) => api().list<Shown>('/v1/endpoints', 'endpoints', query, limit, more),
+      const all = (names: readonly string[]) => (names.length > 0 ? names : 'all');
+      type Listed = Endpoint & { readonly health: Health | null };
+      return out.list<Listed>(
+        (more) => withHealth(api(), query, limit, more),
         [
-          { name: 'ENDPOINT', of: ({ id }) => id },
+          { name: 'ENDPOINT', of: ({ id }) => id, long: true },
           { name: 'REGION', of: ({ region }) => region },
           {
             name: 'STATE',
-            of: ({ paused, state }) => state ?? (paused ? 'paused' : 'active'),
-            style: ({ paused, state }) =>
-              paused ? 'yellow' : state === 'failing' || state === 'disabled' ? 'red' : 'green',
+            of: ({ health }) => health?.state,
+            style: ({ health }) => (health ? STATE_STYLE[health.state] : undefined),
           },
+          { name: 'PARKED', of: ({ health }) => health?.parked.count, right: true },
           { name: 'URL', of: ({ url }) => url, long: true },
           { name: 'ACCOUNTS', of: ({ accounts }) => all(accounts), long: true },
           { name: 'TYPES', of: ({ types }) => all(types), long: true },
@@ -131,6 +143,119 @@ export const endpoints = {
     },
   }),
 
+  'endpoints health': command({
+    about: 'Shows how an endpoint is doing.',
+    args: ['ID'],
+    flags: { region: REGION },
+    example: 'endpoints health erp',
+    async run({ api, out }, [id], { region }) {
+      const health = await api().get<Health>(pathOf(id, '/health'), { region });
+      const { parked, backlog, lately } = health;
+      const { lastError } = lately;
+      const told = (count: number, at: string | null) =>
+        `${count} events${at === null ? '' : `, the oldest of ${out.exactly(at)}`}`;
+      out.document(health, () => {
+        out.facts([
+          ['Endpoint', clean(id)],
+          ['State', out.paint(STATE_STYLE[health.state], health.state)],
+          ['Problem', health.problem && clean(health.problem)],
+          ['Left alone until', out.exactly(health.waitUntil)],
+          ['Failing since', out.exactly(health.failingSince)],
+          ['Disabled', out.exactly(health.disabledAt)],
+          ['Took something', out.exactly(health.lastDeliveredAt)],
+          ['Failed', out.exactly(health.lastFailedAt)],
+          ['Behind by', `${backlog.complete ? '' : 'at least '}${told(backlog.events, backlog.oldestAt)}`],
+          ['Set aside', told(parked.count, parked.oldestAt)],
+          ['Lost', health.lost > 0 ? String(health.lost) : null],
+          ['Lately', `${lately.delivered} of ${lately.attempts} attempts taken (24 hours, 500 at most)`],
+          ['Answers in', lately.p50Ms === null ? null : `${lately.p50Ms} ms, 95 % in ${lately.p95Ms} ms`],
+          ['Last error', lastError && `${out.exactly(lastError.at)}: ${clean(lastError.reason)}`],
+        ]);
+        if (health.state === 'disabled')
+          out.note(`It gets nothing until: jobwire endpoints enable ${clean(id)}`);
+      });
+      return undefined;
+    },
+  }),
+
+  'endpoints deliveries': command({
+    about: 'Lists what was sent to an endpoint, and what came of it, the newest first.',
+    args: ['ID'],
+    flags: {
+      region: REGION,
+      failed: { about: 'Only what was not taken' },
+      limit: { value: 'N', about: 'At most so many (50)' },
+    },
+    example: 'endpoints deliveries erp --failed',
+    async run(context, [id], { region, failed, limit = '50' }) {
+      const most = wholeNumber('limit', limit, 1, 100_000);
+      const query = { region, outcome: failed ? 'failed' : undefined };
+      return context.out.list(
+        (more) => context.api().list<Delivery>(pathOf(id, '/deliveries'), 'deliveries', query, most, more),
+        deliveryColumns(context).filter(({ name }) => name !== 'ENDPOINT'),
+        'There are no deliveries.',
+      );
+    },
+  }),
+
+  'endpoints parked': command({
+    about:
+      'Lists events that are set aside because an endpoint refused them, or one before them of the same job.',
+    args: ['ID'],
+    flags: { region: REGION, limit: { value: 'N', about: 'At most so many (100)' } },
+    example: 'endpoints parked erp',
+    async run({ api, out }, [id], { region, limit = '100' }) {
+      const most = wholeNumber('limit', limit, 1, 100_000);
+      return out.list(
+        (more) =>
+          api().list<z.infer<typeof views.ParkedEvent>>(
+            pathOf(id, '/parked'),
+            'parked',
+            { region },
+            most,
+            more,
+          ),
+        [
+          { name: 'SET ASIDE', of: ({ parkedAt }) => out.when(parkedAt) },
+          { name: 'EVENT', of: ({ event }) => event, long: true },
+          { name: 'TYPE', of: ({ type }) => type },
+          { name: 'TRIED', of: ({ attempts }) => attempts, right: true },
+          { name: 'AGAIN', of: ({ retryAt }) => out.when(retryAt) },
+          { name: 'WHY', of: ({ reason }) => reason, long: true },
+        ],
+        'Nothing is set aside.',
+      );
+    },
+  }),
+
+  'endpoints pause': change(
+    'pause',
+    'Holds an endpoint back: it keeps its places, and gets nothing.',
+    'is paused',
+  ),
+  'endpoints resume': change(
+    'resume',
+    'Lets a paused endpoint go on where it stood.',
+    'goes on where it stood',
+  ),
+  'endpoints enable': change(
+    'enable',
+    'Lets an endpoint that was disabled, or waits after a failure, go on at once.',
+    'is tried again now',
+  ),
+
+  'endpoints remove': command({
+    about: 'Removes an endpoint with its places in the logs and what is set aside for it.',
+    args: ['ID'],
+    flags: { region: REGION },
+    example: 'endpoints remove erp',
+    async run({ api, out }, [id], { region }) {
+      await api().remove(pathOf(id), { region });
+      out.document({ removed: id }, () => out.line(`${clean(id)} is removed.`));
+      return undefined;
+    },
+  }),
+
   'endpoints ping': command({
     about: 'Sends a test event to an endpoint, signed as every event is, and says how it was answered.',
     args: ['ID'],
@@ -138,14 +263,14 @@ export const endpoints = {
     example: 'endpoints ping erp',
     async run({ api, out }, [id], flags) {
       out.progress(`Pinging ${clean(id)} …`);
-      const report = await api().post<AttemptReport>(pathOf(id, '/ping'), undefined, {
+      const report = await api().post<z.infer<typeof views.AttemptReport>>(pathOf(id, '/ping'), undefined, {
         region: flags.region,
       });
       const taken = report.outcome === 'delivered';
       out.document(report, () => {
         const answer = report.status === null ? 'no answer' : `HTTP ${report.status}`;
         out.line(
-          `${taken ? out.paint('green', 'Delivered') : out.paint('red', 'Not taken')}: ${answer} after ${report.latencyMs} ms. ${clean(report.words)}`.trimEnd(),
+          `${taken ? out.paint('green', 'Delivered') : out.paint('red', 'Not taken')}: ${answer} after ${report.latencyMs} ms.${taken ? '' : ` ${clean(report.words)}`}`,
         );
       });
       return taken ? undefined : 1;
@@ -158,9 +283,9 @@ export const endpoints = {
     args: ['ID'],
     flags: {
       region: REGION,
-      since: { value: 'WHEN', about: 'From then on: a span such as 2h, a day or an instant' },
+      since: { value: 'WHEN', about: 'From then on: a span such as 2h, a day or an instant', field: 'from' },
       from: { value: 'CURSOR', about: 'beginning, or ACCOUNT=CURSOR: what comes after it', many: true },
-      until: { value: 'WHEN', about: 'Up to then (now)' },
+      until: { value: 'WHEN', about: 'Up to then (now)', field: 'to' },
       accounts: { value: 'A,B', about: 'Of these accounts only', many: true },
       types: { value: 'A,B', about: 'Of these types only', many: true },
       watch: { about: 'Stay, and show how far it is; Ctrl-C leaves it running' },
@@ -176,10 +301,7 @@ export const endpoints = {
         ...(accounts || types ? { filter } : {}),
       };
       const query = { region: flags.region };
-      const answer = await context
-        .api()
-        .post<ShownReplay | { replay: ShownReplay }>(pathOf(id, '/replays'), body, query);
-      const replay = replayIn(answer);
+      const replay = await context.api().post<Replay>(pathOf(id, '/replays'), body, query);
       if (!context.out.json) {
         context.out.line(`Replay ${clean(replay.id)} runs: ${replay.total} events in its range.`);
       }
@@ -202,12 +324,13 @@ export const endpoints = {
       if (flags.watch)
         throw new UsageError('--watch wants a replay: jobwire endpoints replays ID REPLAY --watch.');
       if (replay !== undefined) {
-        const found = replayIn(await api().get(pathOf(id, `/replays/${segment(replay)}`), query));
+        const found = await api().get<Replay>(pathOf(id, `/replays/${segment(replay)}`), query);
         out.document(found, () => describe(context, found));
         return undefined;
       }
       return out.list(
-        (more) => api().list<ShownReplay>(pathOf(id, '/replays'), 'replays', query, MAX_REPLAYS, more),
+        (more) =>
+          api().list<Replay>(pathOf(id, '/replays'), 'replays', query, MAX_REPLAYS, more, MAX_REPLAYS),
         [
           { name: 'REPLAY', of: (one) => one.id },
           { name: 'STATE', of: ({ state }) => state },
@@ -222,6 +345,64 @@ export const endpoints = {
     },
   }),
 };
+
+function change(verb: 'pause' | 'resume' | 'enable', about: string, done: string) {
+  return command({
+    about,
+    args: ['ID'],
+    flags: { region: REGION },
+    example: `endpoints ${verb} erp`,
+    async run({ api, out }, [id], { region }) {
+      const endpoint = await api().post<Endpoint>(pathOf(id, `/${verb}`), undefined, { region });
+      out.document(endpoint, () => out.line(`${clean(id)} ${done}.`));
+      return undefined;
+    },
+  });
+}
+
+/** Endpoints, and how each is doing; null for one that went meanwhile. */
+async function* withHealth(
+  api: Client,
+  query: { readonly region: string | undefined },
+  limit: number,
+  more: () => void,
+) {
+  const together: Endpoint[] = [];
+  const looked = () =>
+    Promise.all(
+      together.splice(0).map(async (endpoint) => {
+        const asked = api.get<Health>(pathOf(endpoint.id, '/health'), { region: endpoint.region });
+        const health = await asked.catch((cause) => {
+          if (cause instanceof ApiError && cause.status === 404) return null;
+          throw cause;
+        });
+        return { ...endpoint, health };
+      }),
+    );
+  for await (const endpoint of api.list<Endpoint>('/v1/endpoints', 'endpoints', query, limit, more)) {
+    if (together.push(endpoint) === LOOKS_AT_ONCE) yield* await looked();
+  }
+  yield* await looked();
+}
+
+/** How attempts are told. */
+export function deliveryColumns({ out }: Context): Column<Delivery>[] {
+  return [
+    { name: 'WHEN', of: ({ at }) => out.when(at) },
+    { name: 'ENDPOINT', of: ({ endpoint }) => endpoint },
+    { name: 'EVENT', of: ({ event }) => event, long: true },
+    { name: 'TYPE', of: ({ type }) => type },
+    { name: 'SENT AS', of: ({ cause }) => cause },
+    {
+      name: 'OUTCOME',
+      of: ({ outcome }) => outcome,
+      style: ({ outcome }) => (outcome === 'delivered' ? 'green' : 'red'),
+    },
+    { name: 'HTTP', of: ({ status }) => status, right: true },
+    { name: 'MS', of: ({ latencyMs }) => latencyMs, right: true },
+    { name: 'WHY', of: ({ reason }) => reason, long: true },
+  ];
+}
 
 function startOf(text: string): unknown {
   return text === 'now' || text === 'beginning' ? text : { at: instantOf('start', text) };
@@ -238,10 +419,6 @@ function fromOf(since: string | undefined, from: readonly string[]): unknown {
   return { cursors: pairsOf('from', from) };
 }
 
-function replayIn(answer: ShownReplay | { replay: ShownReplay }): ShownReplay {
-  return 'replay' in answer ? answer.replay : answer;
-}
-
 function lookAgain(id: string, replay: string): string {
   return `jobwire endpoints replays ${clean(id)} ${clean(replay)} --watch`;
 }
@@ -255,11 +432,16 @@ async function watch(
 ): Promise<number | undefined> {
   const { out } = context;
   context.onInterrupt(`The replay goes on. How far it is: ${lookAgain(id, replay)}`);
+  const health = await context.api().get<Health>(pathOf(id, '/health'), query);
+  if (health.state !== 'active') {
+    const why = health.problem === null ? '' : ` (${clean(health.problem)})`;
+    out.note(`The endpoint is ${health.state}${why}: a replay goes on when it takes something.`);
+  }
   const path = pathOf(id, `/replays/${segment(replay)}`);
   let said = '';
   let first: { at: number; done: number } | undefined;
   for (;;) {
-    const now = replayIn(await context.api().get<ShownReplay>(path, query));
+    const now = await context.api().get<Replay>(path, query);
     const at = Date.now();
     first ??= { at, done: now.done };
     const text = JSON.stringify(now);
@@ -280,11 +462,11 @@ async function watch(
   }
 }
 
-function percent({ done, total }: ShownReplay): number {
+function percent({ done, total }: Replay): number {
   return total === 0 ? 100 : Math.floor((100 * done) / total);
 }
 
-function describe({ out }: Context, replay: ShownReplay): void {
+function describe({ out }: Context, replay: Replay): void {
   out.facts([
     ['Replay', clean(replay.id)],
     ['State', clean(replay.state)],

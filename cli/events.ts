@@ -2,8 +2,9 @@
 
 import { createTerminal } from '../local/terminal.ts';
 import type { JobEvent } from '../shared/events/event.ts';
-import type { Client } from './client.ts';
+import { ApiError, type Client } from './client.ts';
 import { type Context, command, UsageError } from './command.ts';
+import { type Delivery, deliveryColumns } from './endpoints.ts';
 import { instantOf, listOf, segment, wholeNumber } from './input.ts';
 import { clean, harmless, toJson } from './output.ts';
 
@@ -84,11 +85,10 @@ export const events = {
       const { out } = context;
       const api = context.api();
       const path = `/v1/events/${segment(id)}`;
-      const answer = await api.get<JobEvent | { event: JobEvent }>(path);
-      const event = 'event' in answer ? answer.event : answer;
-      const deliveries: Delivery[] = [];
-      const every = () => api.list<Delivery>(`${path}/deliveries`, 'deliveries', {}, PAGE, () => {});
-      if (flags.deliveries) for await (const one of every()) deliveries.push(one);
+      const event = await api.get<JobEvent>(path);
+      const { deliveries } = flags.deliveries
+        ? await api.get<{ deliveries: readonly Delivery[] }>(`${path}/deliveries`)
+        : { deliveries: [] };
       out.document(flags.deliveries ? { event, deliveries } : event, () => {
         out.facts([
           ['Event', clean(event.id)],
@@ -101,46 +101,14 @@ export const events = {
         out.line(toJson(event.data, 2));
         if (flags.deliveries) {
           out.line();
-          showDeliveries(context, deliveries);
+          const columns = deliveryColumns(context).filter(({ name }) => name !== 'EVENT' && name !== 'TYPE');
+          out.table(deliveries, columns, 'It was delivered to nobody yet.');
         }
       });
       return undefined;
     },
   }),
 };
-
-/** An attempt as the API shows it. */
-interface Delivery {
-  readonly at: string | number;
-  readonly sink?: string;
-  readonly endpoint?: string;
-  readonly type?: string;
-  readonly eventId?: string;
-  readonly outcome: string;
-  readonly status?: number | null;
-  readonly latencyMs?: number | null;
-  readonly reason?: string | null;
-}
-
-/** A table of attempts. */
-function showDeliveries({ out }: Context, deliveries: readonly Delivery[]): void {
-  out.table(
-    deliveries,
-    [
-      { name: 'WHEN', of: ({ at }) => out.when(at) },
-      { name: 'ENDPOINT', of: ({ endpoint, sink }) => endpoint ?? sink },
-      {
-        name: 'OUTCOME',
-        of: ({ outcome }) => outcome,
-        style: ({ outcome }) => (outcome === 'delivered' ? 'green' : 'red'),
-      },
-      { name: 'HTTP', of: ({ status }) => status, right: true },
-      { name: 'MS', of: ({ latencyMs }) => latencyMs, right: true },
-      { name: 'WHY', of: ({ reason }) => reason, long: true },
-    ],
-    'It was delivered to nobody yet.',
-  );
-}
 
 /** Prints one event after the other, from its envelope's text: as JSON lines, or a readable line each. */
 export function eventPrinter({ out }: Context): (text: string) => void {
@@ -159,6 +127,13 @@ export function eventPrinter({ out }: Context): (text: string) => void {
   };
 }
 
+/** A page of a log or of the feed. */
+interface Page {
+  readonly events: readonly JobEvent[];
+  readonly next: string;
+  readonly head: string;
+}
+
 /** The events of a log from an instant on that are there now, and at the end the cursor behind them. */
 async function* pastEvents(
   api: Client,
@@ -166,19 +141,88 @@ async function* pastEvents(
   types: string | undefined,
   since: number,
 ): AsyncGenerator<string, string> {
-  let after: string | undefined;
+  let after = await placeBefore(api, path, since);
   for (;;) {
-    const page = await api.get<{ events: readonly JobEvent[]; next: string; head?: string }>(path, {
-      after,
-      limit: PAGE,
-      types,
-    });
+    let page: Page;
+    try {
+      page = await api.get<Page>(path, { after, limit: PAGE, types });
+    } catch (cause) {
+      const earliest = earliestIn(cause);
+      if (earliest === undefined || earliest === after) throw cause;
+      after = earliest;
+      continue;
+    }
     for (const event of page.events) {
       if (Date.parse(event.time) >= since) yield JSON.stringify(event);
     }
-    const last =
-      page.next === after || (page.head === undefined ? page.events.length === 0 : page.next === page.head);
+    const last = page.next === after || page.next === page.head;
     after = page.next;
     if (last) return after;
   }
+}
+
+/** Events stand nearly in order of time: a poll lasts minutes, and what could not be forwarded to the feed at once comes later. */
+const DISORDER_MS = 15 * 60_000;
+
+/**
+ * A cursor before all events of an instant or later, found by bisection: a log of 50,000 events takes about eight looks of one
+ * event each. `undefined`, the beginning, where cursors are not made of numbers.
+ */
+async function placeBefore(api: Client, path: string, since: number): Promise<string | undefined> {
+  const { head } = await api.get<Page>(path, { limit: 1 });
+  const heads = placesIn(head);
+  if (!heads) return undefined;
+  const cursorWith = (numbers: readonly number[]) =>
+    heads.map(({ prefix }, at) => prefix + numbers[at]).join('~');
+  const numbers = heads.map(({ number }) => number);
+
+  /** Whether the first event of a feed after a number is too early; a number where there is none that early. */
+  async function isEarly(at: number, number: number): Promise<boolean | number> {
+    const [region] = heads?.[at]?.prefix.split('.') ?? [];
+    let after = cursorWith(numbers.with(at, number));
+    for (;;) {
+      let page: Page;
+      try {
+        page = await api.get<Page>(path, { after, limit: numbers.length });
+      } catch (cause) {
+        const earliest = placesIn(earliestIn(cause) ?? '')?.[at]?.number;
+        if (earliest === undefined || earliest <= number) throw cause;
+        return earliest;
+      }
+      const found = page.events.find(({ data }) => numbers.length === 1 || data.region === region);
+      if (found) return Date.parse(found.time) < since - DISORDER_MS;
+      // Of a key for some accounts, a page may hold nothing and go on.
+      if (page.next === after || page.next === page.head) return false;
+      after = page.next;
+    }
+  }
+
+  const found = await Promise.all(
+    numbers.map(async (end, at) => {
+      let [low, high] = [0, end];
+      while (high - low > PAGE / 2) {
+        const middle = Math.floor((low + high) / 2);
+        const early = await isEarly(at, middle);
+        if (typeof early === 'number') low = early;
+        else if (early) low = middle;
+        else high = middle;
+      }
+      return low;
+    }),
+  );
+  return cursorWith(found);
+}
+
+/** The places of a cursor: `<epoch>.<number>`, of several regions joined by `~`, each after its name. */
+function placesIn(cursor: string): { readonly prefix: string; readonly number: number }[] | undefined {
+  const places = cursor.split('~').map((part) => /^((?:[^.]+\.)*)(\d{1,15})$/.exec(part));
+  return places.every((place) => place !== null)
+    ? places.map(([, prefix = '', number]) => ({ prefix, number: Number(number) }))
+    : undefined;
+}
+
+/** The earliest cursor that can be read from, when that is why the API refused. */
+function earliestIn(cause: unknown): string | undefined {
+  if (!(cause instanceof ApiError) || cause.kind !== 'cursor-gone') return undefined;
+  return String(cause.problem.earliest);
 }

@@ -12,7 +12,11 @@ export const keys = {
     flags: {
       role: { value: 'ROLE', about: 'read, operate or admin', required: true },
       accounts: { value: 'A,B', about: 'For these accounts only (all)', many: true },
-      expires: { value: 'WHEN', about: 'A span from now such as 90d, a day or an instant (never)' },
+      expires: {
+        value: 'WHEN',
+        about: 'A span from now such as 90d, a day or an instant (never)',
+        field: 'expiresAt',
+      },
       name: { value: 'TEXT', about: 'What it is for' },
     },
     example: 'keys create --role read --accounts acme --expires 90d --name reports',
@@ -57,7 +61,7 @@ export const keys = {
           { name: 'EXPIRES', of: ({ expiresAt }) => (expiresAt === null ? 'never' : out.when(expiresAt)) },
           { name: 'LAST USED', of: ({ lastUsedAt }) => out.when(lastUsedAt) },
         ],
-        'There are no keys.',
+        'There are no keys but that of the configuration.',
       );
     },
   }),

@@ -1,7 +1,16 @@
 /** From a command line to an exit code: finds the command, runs it, and says in one sentence what went wrong. */
 import { accounts } from './accounts.ts';
 import { ApiError, createClient, KeyError, UnreachableError } from './client.ts';
-import { type Commands, type Context, command, helpText, parse, UsageError } from './command.ts';
+import {
+  type Commands,
+  type Context,
+  command,
+  helpText,
+  inWordsOf,
+  parse,
+  type Ran,
+  UsageError,
+} from './command.ts';
 import { endpoints } from './endpoints.ts';
 import { events } from './events.ts';
 import { secretInFile } from './input.ts';
@@ -58,6 +67,7 @@ export async function run(argv: readonly string[]): Promise<number> {
     now: Date.now,
   });
   let farewell: string | undefined;
+  let running: Ran | undefined;
   const interrupted = (): void => {
     out.progress();
     if (farewell !== undefined) stderr.write(`${farewell}\n`);
@@ -103,15 +113,21 @@ export async function run(argv: readonly string[]): Promise<number> {
         farewell = words;
       },
     };
+    running = parsed;
     if (parsed.name === 'start') process.off('SIGINT', interrupted);
     return (await parsed.command.run(context, parsed.args, flags)) ?? 0;
   } catch (cause) {
-    return explain(cause, (text) => out.note(text), flagged('verbose'));
+    return explain(cause, running, (text) => out.note(text), flagged('verbose'));
   }
 }
 
 /** Says what went wrong, and which exit code that is. */
-function explain(cause: unknown, say: (text: string) => void, verbose: boolean): number {
+function explain(
+  cause: unknown,
+  running: Ran | undefined,
+  say: (text: string) => void,
+  verbose: boolean,
+): number {
   if (cause instanceof UsageError) {
     say(clean(cause.message));
     return 2;
@@ -125,12 +141,15 @@ function explain(cause: unknown, say: (text: string) => void, verbose: boolean):
     return 4;
   }
   if (cause instanceof ApiError) {
-    const { status, message, requestId, kind } = cause;
+    const { status, requestId, kind, problem } = cause;
+    const message = running ? inWordsOf(running, cause.message, problem.field) : cause.message;
     // Its own sentence there is for who writes headers.
     say(status === 401 ? 'The API refuses the key; check JOBWIRE_API_KEY or --key-file.' : clean(message));
-    if (verbose) say(`HTTP ${status}${kind && `, ${clean(kind)}`}, request ${clean(requestId)}`);
+    // Nobody but its log can say more of its faults.
+    if (verbose || kind === 'internal')
+      say(`HTTP ${status}${kind && `, ${clean(kind)}`}, request ${clean(requestId)}`);
     if (kind === 'cursor-gone') {
-      const { restored, earliest } = cause.problem;
+      const { restored, earliest } = problem;
       say(`Go on with --after ${clean(restored ?? earliest)}`);
     }
     return status === 401 || status === 403 ? 5 : status < 500 ? 3 : 4;

@@ -18,7 +18,7 @@ export const REQUEST_TIMEOUTS = {
  * How long the credentials of an account are used without asking for them again; a refusal ends it. Every call costs, and
  * each process makes its own.
  */
-export const CREDENTIALS_MAX_AGE_MS = 3_600_000;
+export const CREDENTIALS_MAX_AGE_MS = 3 * 3_600_000;
 
 /** The cell's table. */
 export function createCellTable(env: { readonly JOBWIRE_TABLE: string }): Table {

@@ -3,7 +3,6 @@ import { CfnGlobalTable } from 'aws-cdk-lib/aws-dynamodb';
 import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { CfnLogGroup } from 'aws-cdk-lib/aws-logs';
-import { CfnSecret } from 'aws-cdk-lib/aws-secretsmanager';
 import { CfnTopic } from 'aws-cdk-lib/aws-sns';
 import { CfnQueue } from 'aws-cdk-lib/aws-sqs';
 import { Construct, type IConstruct } from 'constructs';
@@ -30,7 +29,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
 const DATA_KEY_SECONDS = 3600;
 
 /**
- * The customer-managed key of a cell, for all that it stores: tables, queues, topics, log groups and secrets. Whatever of
+ * The customer-managed key of a cell, for all that it stores: tables, queues, topics and log groups; whoever makes secrets is told of it. Whatever of
  * these the stack holds gets it, so nothing can be forgotten; and each function may use it, but only through the services
  * that it was granted something of. Without this construct everything is encrypted with keys of AWS, which cost nothing.
  */
@@ -85,8 +84,6 @@ export class CellKey extends Construct implements IAspect {
     } else if (node instanceof CfnTopic) {
       node.kmsMasterKeyId = this.arn;
     } else if (node instanceof CfnLogGroup) {
-      node.kmsKeyId = this.arn;
-    } else if (node instanceof CfnSecret) {
       node.kmsKeyId = this.arn;
     } else if (node instanceof CfnGlobalTable) {
       node.sseSpecification = { sseEnabled: true, sseType: 'KMS' };

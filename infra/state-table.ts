@@ -130,8 +130,6 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [status, index]);
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
-    // No token is kept for an account that is gone.
-    this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#name(fn);
   }
 

@@ -253,7 +253,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
       await refreshSinks(region);
       for (const { ref, sequence } of await leftoverWakes(table, region, 100)) {
         if (marks.has(`${region}/${ref.account}`)) continue;
-        await wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref));
+        // Nothing else hangs on it; the mark stays.
+        await wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref)).catch((cause: unknown) => {
+          if (!stopped) onFault('wake sinks', cause);
+        });
       }
       for (const sink of await dueSinks(table, region, now())) drains.ask(region, sink);
       if (!deleting.has(region)) {

@@ -543,6 +543,9 @@ describe('a key', () => {
     expect((await rig.post(`/v1/endpoints/erp/replays/${replay.id}/cancel`, undefined, key)).status).toBe(
       404,
     );
+    const again = await rig.post('/v1/endpoints/erp/replays', { id: replay.id, from: 'beginning' }, key);
+    expect(again.status).toBe(409);
+    expect(again.body).not.toHaveProperty('accounts');
   });
 });
 

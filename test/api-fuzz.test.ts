@@ -17,7 +17,7 @@ import {
   requestsOf,
   type Schema,
 } from './support/api-requests.ts';
-import { type ApiWorld, CANARY, createApiWorld, SIGNING_SECRET } from './support/api-world.ts';
+import { type ApiWorld, CANARY, createApiWorld, OWN, SIGNING_SECRET } from './support/api-world.ts';
 import { eachTable } from './support/tables.ts';
 
 const SEED =
@@ -109,6 +109,35 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
     );
     expect(wrong.join('\n\n')).toBe('');
     expect(never, 'operations that never did what was asked for').toEqual([]);
+  });
+
+  test('takes no name that is longer than a key of the table can be', async () => {
+    const world = await createApiWorld({ table: await makeTable(), history: await makeHistoryTable() });
+    for (const operation of operations.filter(({ path }) => path.includes('{'))) {
+      const [sample] = fc.sample(requestsOf(operation, world).valid, { seed: SEED, numRuns: 1 });
+      const names = operation.parameters
+        .filter((parameter) => parameter.in === 'path')
+        .map(({ name }) => name);
+      for (const long of names) {
+        for (const text of [
+          'x'.repeat(1500),
+          encodeURIComponent('é'.repeat(900)),
+          `${OWN}.${'e'.repeat(2100)}.1`,
+        ]) {
+          const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) =>
+            name === long
+              ? text
+              : name === 'id'
+                ? operation.path.includes('/endpoints/')
+                  ? 'own'
+                  : OWN
+                : '1',
+          );
+          if (sample)
+            expect([400, 404], path.slice(0, 60)).toContain((await check(world, { ...sample, path })).status);
+        }
+      }
+    }
   });
 });
 

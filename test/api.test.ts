@@ -397,8 +397,8 @@ describe('problems', () => {
   const events = '/v1/accounts/acme/events';
   const jobs = '/v1/accounts/acme/jobs';
   test.each([
-    [`${events}?limit=0`, 'limit', 'from 1 to 500'],
-    [`${events}?limit=501`, 'limit', 'from 1 to 500'],
+    [`${events}?limit=0`, 'limit', 'from 1 to 1000'],
+    [`${events}?limit=1001`, 'limit', 'from 1 to 1000'],
     [`${events}?limit=1e2`, 'limit', 'whole number'],
     [`${events}?limit=`, 'limit', 'whole number'],
     [`${events}?limit=-1`, 'limit', 'whole number'],

@@ -747,6 +747,30 @@ describe('Filling the cell feed', () => {
     expect(await idsIn(table, cell.now)).toHaveLength(1);
   });
 
+  test('a wake-up that tells of a former log takes away no mark of what is said meanwhile', async () => {
+    const memory = createMemoryTable();
+    let isAsked = false;
+    // It grows on between what was read of it and the end of the wake-up.
+    const table: Table = {
+      ...memory,
+      write: async (write) => {
+        if (!isAsked && 'delete' in write && write.delete.pk === keys.wake(ref('acme')).pk) {
+          isAsked = true;
+          await cell.say('acme', 2);
+        }
+        return memory.write(write);
+      },
+    };
+    const cell = await createCell(memory);
+    await cell.say('acme', 3);
+    await wakeSinks(table, ref('acme'), 50, START);
+    expect(isAsked).toBe(true);
+    expect(await leftoverWakes(memory, REGION, 10)).toEqual([{ ref: ref('acme'), sequence: 5 }]);
+    await wakeSinks(memory, ref('acme'), 5, START);
+    expect(await leftoverWakes(memory, REGION, 10)).toEqual([]);
+    expect(await idsIn(memory, cell.now)).toHaveLength(5);
+  });
+
   test('no account can have the id of the feed', async () => {
     const cell = await createCell(createMemoryTable());
     await expect(cell.register(FEED_LOG)).rejects.toThrow('No account can have the id _feed.');

@@ -2,7 +2,7 @@
 import { CfnResource, TagManager } from 'aws-cdk-lib';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { describe, expect, test } from 'vitest';
-import { OperateEnv, readEnv } from '../functions/env.ts';
+import { ManageEnv, OperateEnv, readEnv } from '../functions/env.ts';
 import { type Resource, type Statement, synthesize } from './support/cells.ts';
 
 const TABLE = 'jobwire-prod-us-restored-2026-03-02';
@@ -21,7 +21,7 @@ describe('what a stack leaves behind', () => {
       'AWS::IAM::Role',
     ]);
     for (const [id, { Type, DeletionPolicy, UpdateReplacePolicy }] of all) {
-      if (!/^AWS::(DynamoDB|SecretsManager|KMS)/.test(Type)) continue;
+      if (!/^AWS::(DynamoDB|KMS)/.test(Type)) continue;
       expect([DeletionPolicy, UpdateReplacePolicy], id).toEqual(['Retain', 'Retain']);
     }
   });
@@ -254,7 +254,9 @@ describe('a cell with a key of its own', () => {
       JOBWIRE_UPSTREAM_AUTH_URL: 'https://auth.ordering.example',
       JOBWIRE_UPSTREAM_REALM: 'us',
     };
-    expect(readEnv(OperateEnv, { ...env, ...rest }).JOBWIRE_KEY_ARN).toBe(env.JOBWIRE_KEY_ARN);
+    for (const schema of [OperateEnv, ManageEnv]) {
+      expect(readEnv(schema, { ...env, ...rest }).JOBWIRE_KEY_ARN).toBe(env.JOBWIRE_KEY_ARN);
+    }
   });
 
   test('breaks no rule', () => {

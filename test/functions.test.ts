@@ -23,12 +23,12 @@ import { createTickHandler, STANDARD_TOPIC_SINK, TOPIC_SINK } from '../functions
 import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import type { Telemetry } from '../functions/telemetry.ts';
 import { createApi } from '../shared/api/app.ts';
-import { createEventLog, type LoggedEvent } from '../shared/log/log.ts';
+import { createEventLog, type EventLog, type LoggedEvent } from '../shared/log/log.ts';
 import { createSecretReader, SecretError } from '../shared/secrets.ts';
 import { type DeliveryOutcome, listSinks, registerSink, type SinkRecord } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { keys } from '../shared/table/schema.ts';
-import type { Table } from '../shared/table/table.ts';
+import { feedLog, keys } from '../shared/table/schema.ts';
+import type { Table, Write } from '../shared/table/table.ts';
 import { duePolls, findAccount, registerAccount, schedule } from '../shared/tracking/accounts.ts';
 import type { PollReport } from '../shared/tracking/poll.ts';
 import { apiParts } from './support/api.ts';
@@ -257,6 +257,37 @@ test('wake marks that the stream left behind are worked off by the tick', async 
   await cell.grow('a');
   await cell.tick();
   expect(cell.drains).toEqual([{ sink: TOPIC_SINK }]);
+  expect(await cell.table.get(keys.wake({ region: 'us', account: 'a' }))).toBeUndefined();
+});
+
+test('whatever becomes of the cell feed, the tick wakes the sinks of all accounts that have grown, and those that wait', async () => {
+  const memory = createMemoryTable();
+  let broken = false;
+  const isFeeds = (write: Write) => 'update' in write && write.update.pk === keys.head(feedLog('us')).pk;
+  const cell = await createCell({
+    table: {
+      ...memory,
+      transact: async (writes, token) => {
+        if (broken && writes.some(isFeeds)) throw new Error('The table could not write.');
+        return memory.transact(writes, token);
+      },
+    },
+  });
+  await cell.addAccounts('a', 'b');
+  await cell.addSink({ id: 'only-b', accounts: ['b'] });
+  await cell.tick();
+  await cell.grow('a');
+  await cell.grow('b');
+  broken = true;
+  await expect(cell.tick()).rejects.toThrow('could not be forwarded');
+  expect(cell.drains.map(({ sink }) => sink).sort()).toEqual(['only-b', TOPIC_SINK]);
+  for (const account of ['a', 'b']) {
+    expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, account))).toMatchObject({ mark: 1 });
+    expect(await cell.table.get(keys.wake({ region: 'us', account }))).toBeDefined();
+  }
+  expect(cell.reports.tick.at(-1)).toMatchObject({ whole: false, drains: 2 });
+  broken = false;
+  await cell.tick();
   expect(await cell.table.get(keys.wake({ region: 'us', account: 'a' }))).toBeUndefined();
 });
 
@@ -662,6 +693,17 @@ test('the API answers proxy events: paths, queries that repeat, headers, and no 
   expect(JSON.parse(found.body)).toMatchObject({ events: [], next: 'e1.0' });
 });
 
+test('a header with any text in it arrives as its bytes, as on a server', async () => {
+  let seen: Request | undefined;
+  const handler = createRestProxyHandler((request) => {
+    seen = request;
+    return new Response('ok');
+  });
+  const answer = await handler(proxyEvent('/healthz', { 'user-agent': ['☃ é'] }));
+  expect(answer.statusCode).toBe(200);
+  expect(Buffer.from(seen?.headers.get('user-agent') ?? '', 'latin1').toString()).toBe('☃ é');
+});
+
 test('requests arrive as they were sent: method, body, repeated parameters; answers keep each cookie', async () => {
   let seen: Request | undefined;
   const handler = createRestProxyHandler((request) => {
@@ -688,6 +730,53 @@ test('requests arrive as they were sent: method, body, repeated parameters; answ
   expect(seen?.headers.get('x-twice')).toBe('1, 2');
   const url = new URL(seen?.url ?? '');
   expect([url.pathname, url.searchParams.getAll('q')]).toEqual(['/v1/things', ['a b', 'ü&']]);
+});
+
+test('the app is told where a request came from by API Gateway, never by a header; its id is that of the access log', async () => {
+  const seen: { request: Request; from: object }[] = [];
+  const handler = createRestProxyHandler((request, from) => {
+    seen.push({ request, from });
+    return new Response('ok');
+  });
+  const requestContext = { requestId: 'gateway-1', identity: { sourceIp: '203.0.113.7' } };
+  const event = {
+    ...proxyEvent('/v1/key', { 'x-forwarded-for': ['198.51.100.1'], 'accept-encoding': ['gzip'] }),
+    requestContext,
+  } as unknown as APIGatewayProxyEvent;
+  await handler(event);
+  await handler({ ...event, multiValueHeaders: { 'x-request-id': ['own-1'] } });
+  expect(seen.map(({ from }) => from)).toEqual(Array(2).fill({ clientAddress: '203.0.113.7' }));
+  expect(seen.map(({ request }) => request.headers.get('x-request-id'))).toEqual(['gateway-1', 'own-1']);
+  // Packed, a body would be bytes, and what is handed over is text.
+  expect(seen[0]?.request.headers.has('accept-encoding')).toBe(false);
+});
+
+test('a browser may ask before it calls, without a key, where pages of its origin may; elsewhere it may not', async () => {
+  const table = createMemoryTable();
+  const parts = { ...apiParts(table, 'the-key-of-this-test'), table, log: {} as EventLog };
+  const origin = 'https://tools.example.com';
+  const preflight = async (corsOrigins?: string[]) => {
+    const app = createApi({
+      ...parts,
+      regions: ['us'],
+      now: Date.now,
+      ...(corsOrigins ? { corsOrigins } : {}),
+    });
+    const handler = createRestProxyHandler((request, from) => app.fetch(request, from));
+    const headers = {
+      origin: [origin],
+      'access-control-request-method': ['POST'],
+      'access-control-request-headers': ['authorization,idempotency-key'],
+    };
+    const { statusCode, multiValueHeaders } = await handler({
+      ...proxyEvent('/v1/endpoints', headers),
+      httpMethod: 'OPTIONS',
+    });
+    return [statusCode, multiValueHeaders?.['access-control-allow-origin']];
+  };
+  expect(await preflight([origin])).toEqual([204, [origin]]);
+  expect((await preflight(['https://other.example.com']))[1]).toBeUndefined();
+  expect(await preflight()).toEqual([401, undefined]);
 });
 
 // Queues

@@ -57,6 +57,12 @@ test.each([
   ],
   ['cells.us.customerkey', true, 'cells.us.customerkey is not a setting that Jobwire knows (stage dev).'],
   ['cells.us.customerKey', 1, 'cells.us.customerKey must be true or false (stage dev).'],
+  [
+    'api.corsOrigins',
+    ['https://tools.example.com/'],
+    'api.corsOrigins[0] must be an origin such as https://tools.example.com, without a path or a final slash (stage dev).',
+  ],
+  ['api.corsOrigins', '*', 'api.corsOrigins must be a list of origins (stage dev).'],
   ['cells.mars', {}, 'cells.mars is not a setting that Jobwire knows (stage dev).'],
   [
     'cells.us.stateTable',

@@ -8,6 +8,7 @@ import { oldestUndelivered } from '../../shared/sinks/behind.ts';
 import {
   type BUILT_IN_SINKS,
   dueSinks,
+  ForwardError,
   leftoverWakes,
   listSinks,
   registerSink,
@@ -86,19 +87,22 @@ export function createTickHandler(deps: TickDeps) {
     const deadline = startedAt + context.getRemainingTimeInMillis() - TAIL_MS;
     // Side by side, so that neither trouble with a sink nor very many accounts keep the other half waiting.
     const finding = findDrains();
-    const [polls, drains, state] = await Promise.allSettled([
+    const [polls, drains, state, waking] = await Promise.allSettled([
       queuePolls(deadline),
       finding.then(queueDrains),
       finding.then(({ sinks }) => stateOfCell(sinks)),
+      finding.then(({ fault }) => {
+        if (fault) throw fault.cause;
+      }),
     ]);
     telemetry.tick({
-      whole: [polls, drains, state].every(({ status }) => status === 'fulfilled'),
+      whole: [polls, drains, state, waking].every(({ status }) => status === 'fulfilled'),
       ...(polls.status === 'fulfilled' ? polls.value : { claimed: 0, alone: 0 }),
       ...(drains.status === 'fulfilled' ? drains.value : { wakes: 0, drains: 0 }),
       ...(state.status === 'fulfilled' ? state.value : {}),
       ms: now() - startedAt,
     });
-    for (const part of [polls, drains, state]) if (part.status === 'rejected') throw part.reason;
+    for (const part of [polls, drains, state, waking]) if (part.status === 'rejected') throw part.reason;
   };
 
   /** How many accounts were claimed and queued. Throws with the rest unclaimed: the next tick finds them. */
@@ -138,8 +142,10 @@ export function createTickHandler(deps: TickDeps) {
   async function findDrains(): Promise<Awakened> {
     await keepTopicSinks(deps);
     const { leastEpoch } = deps.log;
-    await startFeed(table, region, { epoch: newEpoch(now()), leastEpoch, now });
-    return awaken(table, region, leastEpoch, now);
+    const starting = startFeed(table, region, { epoch: newEpoch(now()), leastEpoch, now });
+    const [started] = await Promise.allSettled([starting]);
+    const awakened = await awaken(table, region, leastEpoch, now);
+    return started.status === 'rejected' ? { ...awakened, fault: { cause: started.reason } } : awakened;
   }
 
   async function queueDrains({ wakes, sinks }: Awakened): Promise<{ wakes: number; drains: number }> {
@@ -170,6 +176,8 @@ export function createTickHandler(deps: TickDeps) {
 interface Awakened {
   readonly wakes: number;
   readonly sinks: readonly string[];
+  /** What went wrong on the way, the first of it: all the rest was done. */
+  readonly fault?: { readonly cause: unknown };
 }
 
 /** Marks what the stream left behind, takes it into the cell feed, and names the sinks that have something due. */
@@ -182,12 +190,19 @@ async function awaken(
   const limit = pLimit(CALLS_AT_ONCE);
   const forwarder = createForwarder(table, { leastEpoch, now });
   const wakes = await leftoverWakes(table, region, WAKES_PER_SHARD);
-  const woken = await limit.map(wakes, ({ ref, sequence }) =>
-    wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref)),
-  );
+  let fault: Awakened['fault'];
+  const woken = await limit.map(wakes, async ({ ref, sequence }) => {
+    try {
+      return await wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref));
+    } catch (cause) {
+      // Neither the other accounts nor delivery hang on it; the mark stays.
+      fault ??= { cause };
+      return cause instanceof ForwardError ? cause.sinks : [];
+    }
+  });
   // The index may not show yet what was marked just now, so those are named as well.
   const due = await dueSinks(table, region, now());
-  return { wakes: wakes.length, sinks: [...new Set([...woken.flat(), ...due])] };
+  return { wakes: wakes.length, sinks: [...new Set([...woken.flat(), ...due])], ...(fault && { fault }) };
 }
 
 /** Makes the built-in sinks of a new cell, and points them to their topics again when those were replaced. */

@@ -9,9 +9,10 @@ import { methodNotAllowed } from 'hono/method-not-allowed';
 import { requestId } from 'hono/request-id';
 import { secureHeaders } from 'hono/secure-headers';
 import { createCellFeed } from '../log/cell-feed.ts';
-import type { EventLog } from '../log/log.ts';
+import { type EventLog, shareReads } from '../log/log.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
 import type { AccountRef } from '../table/schema.ts';
+import { shareTableReads } from '../table/shared-reads.ts';
 import { type Table, TableError } from '../table/table.ts';
 import { requireKey } from './access.ts';
 import type { FeedPace } from './feed.ts';
@@ -89,7 +90,9 @@ const CORS_SECONDS = 600;
  * ({@link problem}).
  */
 export function createApi(deps: ApiDeps): Hono<ApiEnv> {
-  const { table, log, regions, now, growth, deliveries, corsOrigins = [] } = deps;
+  const { regions, now, growth, deliveries, corsOrigins = [] } = deps;
+  // Many follow the same.
+  const [table, log] = [shareTableReads(deps.table), shareReads(deps.log)];
   const documents = deps.readFile && documentsFrom(deps.readFile);
   const parts: RouteParts = {
     feed: {

@@ -61,10 +61,19 @@ export const typePatterns = one
 const MAX_LIMIT = 500;
 const DEFAULT_LIMIT = 100;
 
+/** A feed's pages may be longer: whoever catches up reads many. */
+const MAX_EVENTS = 1000;
+
 /** How many things a page has at most. */
-export const limit = wholeNumber(1, MAX_LIMIT)
-  .default(DEFAULT_LIMIT)
-  .describe(`How many at most: 1 to ${MAX_LIMIT}, ${DEFAULT_LIMIT} unless told.`);
+export const limit = limitUpTo(MAX_LIMIT);
+/** How many events a page of a feed has at most. */
+export const eventLimit = limitUpTo(MAX_EVENTS);
+
+function limitUpTo(most: number) {
+  return wholeNumber(1, most)
+    .default(DEFAULT_LIMIT)
+    .describe(`How many at most: 1 to ${most}, ${DEFAULT_LIMIT} unless told.`);
+}
 
 /** Where a list goes on, in its answer. */
 export const nextOf = z

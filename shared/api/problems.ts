@@ -82,7 +82,8 @@ export const problems = {
   'key-reused': {
     status: 422,
     title: 'The Idempotency-Key belongs to another request',
-    meaning: 'The same key was sent before with another path or body. Take a new key for a new request.',
+    meaning:
+      'The same key was sent before with another path, body or `If-Match`. Take a new key for a new request.',
   },
   'too-many-failures': {
     status: 429,

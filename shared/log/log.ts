@@ -14,6 +14,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import { type EventDraft, toEvent } from '../events/event.ts';
 import { type AccountRef, eventPlace, isCell, keys, logPk } from '../table/schema.ts';
+import { shared } from '../table/shared-reads.ts';
 import type { Clause, Item, Table, Value, Write } from '../table/table.ts';
 
 /**
@@ -439,20 +440,12 @@ export function createEventLog(table: Table, options: Options): EventLog {
  * turn of the event loop is read once. Nobody is given a page that was asked for before they asked.
  */
 export function shareReads(log: EventLog): EventLog {
-  const asked = new Map<string, Promise<ReadOutcome | undefined>>();
+  const head = shared((ref: AccountRef) => log.head(ref));
+  const read = shared(([ref, after, limit]: Parameters<EventLog['read']>) => log.read(ref, after, limit));
   return {
     ...log,
-    read(ref, after, limit) {
-      const name = JSON.stringify([ref.region, ref.account, after, limit]);
-      const known = asked.get(name);
-      if (known) return known;
-      const read = new Promise((resolve) => setImmediate(resolve)).then(() => {
-        asked.delete(name);
-        return log.read(ref, after, limit);
-      });
-      asked.set(name, read);
-      return read;
-    },
+    head: ({ region, account }) => head({ region, account }),
+    read: ({ region, account }, after, limit) => read([{ region, account }, after, limit]),
   };
 }
 

@@ -199,9 +199,10 @@ export async function wakeSinks(
   // Neither waits for the other, but the mark goes only after both.
   const [sinks, forwarded] = await Promise.allSettled([markDue(table, ref, grownTo, now), forward()]);
   if (sinks.status === 'rejected') throw sinks.reason;
-  if (forwarded.status === 'rejected') throw new ForwardError(ref, sinks.value, forwarded.reason);
-  if (forwarded.value) await clearWake(table, ref, grownTo);
-  return sinks.value;
+  const { ready, isFormer } = sinks.value;
+  if (forwarded.status === 'rejected') throw new ForwardError(ref, ready, forwarded.reason);
+  if (forwarded.value) await clearWake(table, ref, grownTo, isFormer);
+  return ready;
 }
 
 /** The cell feed could not be told that an account's log grew. Its sinks are woken; its wake mark is still there. */
@@ -216,8 +217,13 @@ export class ForwardError extends Error {
   }
 }
 
-/** Marks the cursors of an account due, and names the sinks that can be drained now. */
-async function markDue(table: Table, ref: AccountRef, grownTo: number, now: number): Promise<string[]> {
+/** Marks the cursors of an account due, and names the sinks that can be drained now; whether it was a former log that grew. */
+async function markDue(
+  table: Table,
+  ref: AccountRef,
+  grownTo: number,
+  now: number,
+): Promise<{ readonly ready: string[]; readonly isFormer: boolean }> {
   const sinks = (await listSinks(table, ref.region)).filter((sink) => follows(sink, ref.account));
   // A drain may have been told of it in its process, and be through with it: one read for all saves a write each.
   const known = await table.getMany([
@@ -225,7 +231,7 @@ async function markDue(table: Table, ref: AccountRef, grownTo: number, now: numb
     ...sinks.map(({ id }) => keys.cursor(ref.region, id, ref.account)),
   ]);
   const head = known.find(({ sk }) => sk === 'HEAD');
-  if (!head) return [];
+  if (!head) return { ready: [], isFormer: true };
   // Never beyond the log as it is: what an earlier one of this id grew to would keep the next wake-ups from being heard.
   const sequence = Math.min(grownTo, Number(head.sequence));
   const through = new Set(
@@ -246,11 +252,14 @@ async function markDue(table: Table, ref: AccountRef, grownTo: number, now: numb
       }),
     ),
   );
-  return sinks.filter((sink) => isReady(sink, now)).map((sink) => sink.id);
+  const ready = sinks.filter((sink) => isReady(sink, now)).map((sink) => sink.id);
+  return { ready, isFormer: grownTo > sequence };
 }
 
-async function clearWake(table: Table, ref: AccountRef, sequence: number): Promise<void> {
-  await table.write({ delete: keys.wake(ref), when: [['sequence', 'absent or <=', sequence]] });
+/** What was said by a former log's end stands below its number, and may be news: then only its own mark goes. */
+async function clearWake(table: Table, ref: AccountRef, sequence: number, isFormer: boolean): Promise<void> {
+  const when = [['sequence', isFormer ? '=' : 'absent or <=', sequence]] as const;
+  await table.write({ delete: keys.wake(ref), when });
 }
 
 /** The sinks of a region that can be drained now and have something due: after a wait, or when a wake-up was lost. */

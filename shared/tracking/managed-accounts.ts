@@ -276,7 +276,8 @@ export async function deleteAccount(
   });
   if (begun.kind !== 'begun') return begun;
   const { kind } = await workOffDeletion(deps, ref, deadline);
-  await workOffDeletions(deps, ref.region, deadline);
+  // Those of others are nothing that this one could fail with.
+  await workOffDeletions(deps, ref.region, deadline).catch(() => undefined);
   return { kind: 'deleted', complete: kind !== 'more' };
 }
 
@@ -388,5 +389,6 @@ const taken = (id: string): Refusal => ({
 });
 const changedMeanwhile = (id: string): Refusal => ({
   kind: 'conflict',
+  why: 'changed',
   reason: `The account "${id}" was changed meanwhile; read it again.`,
 });

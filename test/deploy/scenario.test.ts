@@ -20,10 +20,6 @@ const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
     'A mark or a cursor that has moved on in just that moment is read again.',
     'now and then',
   ],
-  [
-    /^Polling\/Tick: dynamodb:PutItem on CURSORS#/,
-    'A standard topic that is added begins where the logs stand; this cell has none.',
-  ],
 ];
 const SHOWN_LINES = 40;
 let cell: Emulated;

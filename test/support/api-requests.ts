@@ -159,9 +159,14 @@ export function requestsOf(operation: Operation, world: ApiWorld, after: readonl
     orderGroup: texts('G0', 'G1'),
     url: texts(world.receiverUrl, world.receiverUrl, 'https://erp.example.com/hook', 'http://10.0.0.1/x'),
     clientId: texts(world.credentials.clientId, `${CANARY}-id`),
-    clientSecret: texts(world.credentials.clientSecret, `${CANARY}-client-secret`),
-    secret: texts(`whsec_${Buffer.alloc(32, 3).toString('base64')}`),
-    headers: fc.constant({ 'x-tenant': `${CANARY}-tenant` }),
+    // Some of them are refused, and are no more quoted than those that are taken.
+    clientSecret: texts(world.credentials.clientSecret, `${CANARY}-client-secret`, ` ${CANARY}`),
+    secret: texts(`whsec_${Buffer.alloc(32, 3).toString('base64')}`, `whsec_${CANARY}!`),
+    headers: fc.constantFrom<object>(
+      { 'x-tenant': `${CANARY}-tenant` },
+      { 'x-tenant': `${CANARY}-é` },
+      { host: CANARY },
+    ),
     jobFields: fc.constant({ status: 'Printing', mustDate: true }),
     cursors: fc.constant({ [OWN]: '0' }),
     expiresAt: texts('2027-01-01T00:00:00.000Z'),

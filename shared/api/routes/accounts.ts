@@ -2,7 +2,7 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
-import type { Refusal } from '../../managed.ts';
+import { type Expectation, type Refusal, revisionOf } from '../../managed.ts';
 import type { AccountRef } from '../../table/schema.ts';
 import {
   AccountChange,
@@ -50,7 +50,7 @@ const record = {
 const ofDeletable: Subject<{
   readonly region: string;
   readonly account: string;
-  readonly revision: number | null;
+  readonly revision: number;
 }> = {
   params: ofAccount.params,
   revisionOf: ({ revision }) => revision,
@@ -62,7 +62,7 @@ const ofDeletable: Subject<{
     if (account.length <= MAX_ID && isFor(asked.caller, account)) {
       for (const region of parts.feed.regions) {
         const note = await readDeletion(parts.feed.table, { region, account });
-        if (note) return { region, account, revision: null };
+        if (note) return { region, account, revision: revisionOf(note) };
       }
     }
     return found;
@@ -150,6 +150,8 @@ export const accountRoutes: readonly Route[] = [
       id: 'changeAccount',
       tag: 'Accounts',
       summary: 'Change how an account is polled, or where its credentials are',
+      description:
+        '`secretRef` takes a key that is for all accounts: it may name the credentials of any of them.',
       role: 'admin',
       of: ofAccountRecord,
       conditional: true,
@@ -157,8 +159,16 @@ export const accountRoutes: readonly Route[] = [
       answer: record,
       problems: ['conflict', 'refused'],
     },
-    async ({ c, subject, body, expected }, { manage }) =>
-      changed(c, await changeAccount(manage.accounts, refOf(subject), body, expected)),
+    async ({ c, caller, subject, body, expected }, { manage }) => {
+      // Whoever reads jobs with the credentials of another account reads that account.
+      if (body.secretRef !== undefined && caller.accounts !== null) {
+        return problem(c, 'forbidden', {
+          field: 'secretRef',
+          detail: 'secretRef takes a key that is for all accounts; give the account its credentials instead.',
+        });
+      }
+      return changed(c, await changeAccount(manage.accounts, refOf(subject), body, expected), expected);
+    },
   ),
   route(
     {
@@ -178,7 +188,7 @@ export const accountRoutes: readonly Route[] = [
     },
     async ({ c, subject, expected }, { manage }) => {
       const outcome = await deleteAccount(manage.accounts, subject, expected);
-      if (outcome.kind !== 'deleted') return notDone(c, outcome);
+      if (outcome.kind !== 'deleted') return notDone(c, outcome, expected);
       return outcome.complete ? { body: undefined } : c.body(null, 202, { 'retry-after': '5' });
     },
   ),
@@ -199,7 +209,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict', 'refused'],
     },
     async ({ c, subject, body, expected }, { manage }) =>
-      changed(c, await rotateCredentials(manage.accounts, refOf(subject), body, expected)),
+      changed(c, await rotateCredentials(manage.accounts, refOf(subject), body, expected), expected),
   ),
   route(
     {
@@ -253,7 +263,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict'],
     },
     async ({ c, subject, expected }, { manage }) =>
-      changed(c, await pauseAccount(manage.accounts, refOf(subject), expected)),
+      changed(c, await pauseAccount(manage.accounts, refOf(subject), expected), expected),
   ),
   route(
     {
@@ -269,7 +279,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict'],
     },
     async ({ c, subject, expected }, { manage }) =>
-      changed(c, await resumeAccount(manage.accounts, refOf(subject), expected)),
+      changed(c, await resumeAccount(manage.accounts, refOf(subject), expected), expected),
   ),
   route(
     {
@@ -340,6 +350,6 @@ function shown(account: AccountRecord) {
   return { body: account, headers: { etag: etagOf(account.revision) } };
 }
 
-function changed(c: Context<ApiEnv>, outcome: ChangedAccount | Refusal) {
-  return outcome.kind === 'changed' ? shown(outcome.account) : notDone(c, outcome);
+function changed(c: Context<ApiEnv>, outcome: ChangedAccount | Refusal, expected: Expectation) {
+  return outcome.kind === 'changed' ? shown(outcome.account) : notDone(c, outcome, expected);
 }

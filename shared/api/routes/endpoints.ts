@@ -650,8 +650,13 @@ export const endpointRoutes: readonly Route[] = [
       },
       problems: ['refused', 'conflict'],
     },
-    async ({ c, subject, body, making }, { feed, manage }) => {
+    async ({ c, caller, subject, body, making }, { feed, manage }) => {
       const { region, id } = subject;
+      // One that is there by this id may be of accounts that the endpoint followed before.
+      const there = body.id === undefined ? undefined : await readReplay(feed, region, id, body.id);
+      if (there && !isForAll(caller, there.accounts)) {
+        return notDone(c, { kind: 'conflict', reason: `id must be new, and "${body.id}" is taken.` });
+      }
       const outcome = await startReplay(manage.endpoints, region, id, body, making);
       if (outcome.kind !== 'started') return notDone(c, outcome);
       const location = pathOf(feed, subject, `/replays/${outcome.replay.id}`);

@@ -3,11 +3,22 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { parseCursor } from '../../log/log.ts';
 import { type AccountRef, isCell } from '../../table/schema.ts';
+import { shared } from '../../table/shared-reads.ts';
 import { isFor, ofAccount, ofRegion } from '../access.ts';
-import { followLog, type Gone, locateStream, readPage, toBody } from '../feed.ts';
+import {
+  type Crowded,
+  type FeedDeps,
+  followLog,
+  type Gone,
+  locateStream,
+  type Page,
+  type PageQuery,
+  readPage,
+  toBody,
+} from '../feed.ts';
 import { readEvent } from '../job-events.ts';
 import { followFeed, type GivenPlaces, locateFeed, parsePlaces, readFeedPage } from '../merged-feed.ts';
-import { cursorBy, instant, instantText, limit, one, typePatterns, wholeNumber } from '../parameters.ts';
+import { cursorBy, eventLimit, instant, instantText, one, typePatterns, wholeNumber } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type ApiEnv, type Route, type RouteParts, route, type Subject } from '../route.ts';
 import { SLOT_GRACE_MS, type Slot } from '../slots.ts';
@@ -60,7 +71,7 @@ const after = cursorBy(parseCursor, CURSOR_RULE)
 
 const EventsQuery = z.strictObject({
   after,
-  limit,
+  limit: eventLimit,
   types: typePatterns.optional(),
   wait: wholeNumber(0, MAX_WAIT_SECONDS)
     .default(0)
@@ -126,15 +137,15 @@ function logRoutes<S extends { readonly region: string; readonly account: string
         const { feed } = parts;
         const waitMs = Math.min(wait * 1000, feed.pace.waitMs);
         await using hold = holdOf(c, parts, waitMs);
-        const page = await readPage(feed, ref, { ...asked, waitMs, mayWait: hold.take }, c.req.raw.signal);
+        const signal = c.req.raw.signal;
+        const page =
+          waitMs > 0
+            ? written(ref, await readPage(feed, ref, { ...asked, waitMs, mayWait: hold.take }, signal))
+            : await pagesOf(feed)({ ref: { region: ref.region, account: ref.account }, ...asked });
         if (!page) return noLog(c);
         if (page.kind === 'gone') return cursorGone(c, page);
         if (page.kind === 'crowded') return tooManyWaiting(c, parts);
-        const { next, head, observedThrough } = page;
-        const observed = isCell(ref) ? {} : { observedThrough: instantText(observedThrough) };
-        const rest = JSON.stringify({ next, head, ...observed });
-        // Spliced in as they are stored: whoever keeps or compares envelopes gets the same bytes on every way.
-        return c.body(`{"events":[${page.events.join(',')}],${rest.slice(1)}`, 200, {
+        return c.body(page.json, 200, {
           'content-type': 'application/json',
         });
       },
@@ -164,6 +175,37 @@ function logRoutes<S extends { readonly region: string; readonly account: string
       },
     ),
   ];
+}
+
+/** A page as it is sent. */
+interface WrittenPage {
+  readonly kind: 'written';
+  readonly json: Uint8Array<ArrayBuffer>;
+}
+
+function written(ref: AccountRef, page: Page | Gone | Crowded | undefined) {
+  if (page?.kind !== 'page') return page;
+  const { next, head, observedThrough } = page;
+  const observed = isCell(ref) ? {} : { observedThrough: instantText(observedThrough) };
+  const rest = JSON.stringify({ next, head, ...observed });
+  // Spliced in as they are stored: whoever keeps or compares envelopes gets the same bytes on every way.
+  const text = `{"events":[${page.events.join(',')}],${rest.slice(1)}`;
+  return { kind: 'written', json: new TextEncoder().encode(text) } as const satisfies WrittenPage;
+}
+
+type AskedPage = { readonly ref: AccountRef } & Pick<PageQuery, 'after' | 'limit' | 'types'>;
+const pages = new WeakMap<FeedDeps, (asked: AskedPage) => Promise<ReturnType<typeof written>>>();
+const NEVER = new AbortController().signal;
+
+/** Pages that nobody waits for: one that several ask for in the same turn is read and written once. */
+function pagesOf(feed: FeedDeps) {
+  const known = pages.get(feed);
+  if (known) return known;
+  const read = shared(async ({ ref, ...asked }: AskedPage) =>
+    written(ref, await readPage(feed, ref, { ...asked, waitMs: 0 }, NEVER)),
+  );
+  pages.set(feed, read);
+  return read;
 }
 
 /** The parts of an event's id. */

@@ -1,0 +1,108 @@
+/**
+ * A child process: the local host with its HTTP API, over tables that are there already. Its accounts are never polled: it
+ * commits what it is told to. Tests take it, too, to kill it and start it again.
+ */
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { createAdaptorServer } from '@hono/node-server';
+import { readApiFile } from '../local/api-files.ts';
+import { historyTableName } from '../local/embedded.ts';
+import { startHost } from '../local/host.ts';
+import { createApi } from '../shared/api/app.ts';
+import { createIdempotency } from '../shared/api/idempotency.ts';
+import { createKeyring } from '../shared/api/keys.ts';
+import { parseConfig } from '../shared/config.ts';
+import type { EventDraft } from '../shared/events/event.ts';
+import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { historySchema } from '../shared/table/schema.ts';
+import { createAccount } from '../shared/tracking/managed-accounts.ts';
+
+/** What it is started with, as JSON. */
+export interface LiveServerOptions {
+  readonly endpoint: string;
+  readonly tableName: string;
+  /** Of the region `us`; made unless they are there. */
+  readonly accounts: readonly string[];
+  readonly apiKey: string;
+  /** Absent: a free one. */
+  readonly port?: number;
+  /** Streams end by themselves after this time. Absent: as always. */
+  readonly streamMs?: number;
+}
+/** Sent once it answers. */
+export interface LiveServerFacts {
+  readonly url: string;
+}
+/** What it is told: events to commit, in one transaction. Answered by {@link Committed}. */
+export interface Commit {
+  readonly account: string;
+  readonly events: readonly EventDraft[];
+}
+/** When it was committed: in ms since the epoch, with fractions. */
+export interface Committed {
+  readonly committedAt: number;
+}
+
+const options = JSON.parse(process.argv[2] ?? '{}') as LiveServerOptions;
+const client = new DynamoDBClient({
+  endpoint: options.endpoint,
+  region: 'us-east-1',
+  credentials: { accessKeyId: 'x', secretAccessKey: 'x' },
+});
+const { tableName, apiKey } = options;
+const table = createDynamoTable(client, { tableName });
+let committedAt = 0;
+const host = await startHost({
+  config: parseConfig(
+    {
+      regions: { us: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', realm: 'us' } },
+      accounts: [],
+    },
+    {},
+  ),
+  table,
+  history: createDynamoTable(client, { tableName: historyTableName(tableName), schema: historySchema }),
+  secretKey: Buffer.alloc(32),
+  publicUrl: 'http://bench',
+  exclusive: true,
+  onGrowth: () => {
+    committedAt = performance.timeOrigin + performance.now();
+  },
+  onFault: (what, cause) => console.error(`Could not ${what}.`, cause),
+});
+for (const id of options.accounts) {
+  const credentials = { clientId: 'none', clientSecret: 'none' };
+  await createAccount(host.accounts, { id, region: 'us', credentials, paused: true });
+}
+const api = createApi({
+  ...{ table, log: host.log, growth: host.growth, deliveries: host.deliveries, now: Date.now },
+  regions: ['us'],
+  readFile: readApiFile,
+  keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
+  manage: {
+    idempotency: createIdempotency({ table, now: Date.now }),
+    accounts: host.accounts,
+    endpoints: host.endpoints,
+  },
+  onError: (cause) => console.error(cause),
+  ...(options.streamMs === undefined ? {} : { pace: { streamMs: options.streamMs } }),
+});
+const server = createAdaptorServer({ fetch: api.fetch }) as Server;
+server.listen(options.port ?? 0, '127.0.0.1', () => {
+  const { port } = server.address() as AddressInfo;
+  process.send?.({ url: `http://127.0.0.1:${port}` } satisfies LiveServerFacts);
+});
+
+process.on('message', async ({ account, events }: Commit) => {
+  const outcome = await host.log.append({ region: 'us', account }, events);
+  if (outcome.kind !== 'appended') throw new Error(`The account ${account} took no events.`);
+  process.send?.({ committedAt } satisfies Committed);
+});
+process.on('disconnect', () => process.exit(0));
+process.on('SIGTERM', async () => {
+  server.close();
+  server.closeAllConnections();
+  await host.stop(1_000);
+  process.exit(0);
+});

@@ -1,0 +1,234 @@
+/**
+ * A child process: how fast the feed is read and how soon a live stream has an event, over HTTP from the local host with the
+ * embedded DynamoDB. A page is compared with the bare Query of the same items; many readers with a lone one.
+ */
+import { once } from 'node:events';
+import { Agent, get, type IncomingMessage } from 'node:http';
+import { DynamoDBDocumentClient, QueryCommand } from '@aws-sdk/lib-dynamodb';
+import type { EventDraft } from '../shared/events/event.ts';
+import { logPk } from '../shared/table/schema.ts';
+import { startChild } from './child.ts';
+import type { Commit, Committed, LiveServerFacts, LiveServerOptions } from './live-server.ts';
+import { ACCOUNT, median, percentile, startTables } from './wire.ts';
+
+/** What was measured; times in ms. */
+export interface ReadingFigures {
+  readonly pageMs: number;
+  readonly queryMs: number;
+  /** Of the two above, as they came in turn. */
+  readonly pageRatio: number;
+  readonly loneP50Ms: number;
+  readonly readersP50Ms: number;
+  readonly readersP99Ms: number;
+  readonly readersPerSecond: number;
+  readonly readerErrors: number;
+  readonly accountStreamP50Ms: number;
+  readonly accountStreamP95Ms: number;
+  readonly cellStreamP50Ms: number;
+  readonly cellStreamP95Ms: number;
+}
+
+const API_KEY = 'the-key-of-the-benchmark';
+const EVENTS = 1_000;
+const READERS = 200;
+const PAGE = 100;
+/** Of each reader, and of the lone one. */
+const PAGES = 20;
+const LONE_PAGES = 300;
+const WARM_UP = 10;
+
+const rounds = Number(process.argv[2]);
+const tables = await startTables();
+const { account } = ACCOUNT;
+const options: LiveServerOptions = {
+  ...{ endpoint: tables.endpoint, tableName: 'bench', accounts: [account], apiKey: API_KEY },
+};
+const server = await startChild<LiveServerFacts>('live-server.ts', [JSON.stringify(options)]);
+const { url } = server.facts;
+const agent = new Agent({ keepAlive: true });
+let jobs = 0;
+while (jobs < EVENTS) await commit(Math.min(90, EVENTS - jobs));
+
+const page = await measurePage();
+const readers = await measureReaders();
+const live = await measureStreams();
+agent.destroy();
+server.process.kill();
+await once(server.process, 'exit');
+await tables.stop();
+process.send?.({ ...page, ...readers, ...live } satisfies ReadingFigures);
+process.disconnect();
+
+/** A page of 1,000 events against the Query that gives the same items. */
+async function measurePage() {
+  const dynamo = DynamoDBDocumentClient.from(tables.client);
+  const feed = `/v1/accounts/${account}/events?after=0&limit=${EVENTS}`;
+  const took = async (work: () => Promise<number>) => {
+    const start = performance.now();
+    const events = await work();
+    if (events !== EVENTS) throw new Error(`${events} events were read.`);
+    return performance.now() - start;
+  };
+  const ofPage = async () => ((await read(feed)) as { events: unknown[] }).events.length;
+  const ofQuery = async () => {
+    let items = 0;
+    let ExclusiveStartKey: Record<string, unknown> | undefined;
+    do {
+      const found = await dynamo.send(
+        new QueryCommand({
+          TableName: 'bench',
+          KeyConditionExpression: 'pk = :pk',
+          ExpressionAttributeValues: { ':pk': logPk(ACCOUNT) },
+          ConsistentRead: true,
+          Limit: EVENTS - items,
+          ...(ExclusiveStartKey ? { ExclusiveStartKey } : {}),
+        }),
+      );
+      items += found.Items?.length ?? 0;
+      ExclusiveStartKey = items < EVENTS ? found.LastEvaluatedKey : undefined;
+    } while (ExclusiveStartKey);
+    return items;
+  };
+  const pages: number[] = [];
+  const queries: number[] = [];
+  for (let round = -WARM_UP; round < rounds; round += 1) {
+    // In turn, each first every other time, so that neither gets the better half of a noisy machine.
+    const work = [async () => pages.push(await took(ofPage)), async () => queries.push(await took(ofQuery))];
+    for (const one of round % 2 === 0 ? work : work.reverse()) await one();
+    if (round < 0) pages.length = queries.length = 0;
+  }
+  return {
+    pageMs: median(pages),
+    queryMs: median(queries),
+    pageRatio: median(pages.map((ms, at) => ms / (queries[at] ?? Number.NaN))),
+  };
+}
+
+/** Readers that go through the feed from its beginning, again and again, against a lone one that does. */
+async function measureReaders() {
+  let errors = 0;
+  const follow = async (pages: number): Promise<number[]> => {
+    const took: number[] = [];
+    let after = '0';
+    while (took.length < pages) {
+      const start = performance.now();
+      try {
+        const text = await readText(`/v1/accounts/${account}/events?after=${after}&limit=${PAGE}`);
+        // Readers share these cores with what they read from: they don't look at all of it.
+        const [, next, head] = /"next":"([^"]+)","head":"([^"]+)"/.exec(text.slice(-300)) ?? [];
+        after = next === undefined || next === head ? '0' : next;
+      } catch (cause) {
+        console.error(cause);
+        errors += 1;
+      }
+      took.push(performance.now() - start);
+    }
+    return took;
+  };
+  await follow(LONE_PAGES);
+  const lone = await follow(LONE_PAGES);
+  // Their connections are made before they are measured.
+  await Promise.all(Array.from({ length: READERS }, () => follow(2)));
+  const start = performance.now();
+  const all = (await Promise.all(Array.from({ length: READERS }, () => follow(PAGES)))).flat();
+  return {
+    loneP50Ms: median(lone),
+    readersP50Ms: median(all),
+    readersP99Ms: percentile(all, 0.99),
+    readersPerSecond: all.length / ((performance.now() - start) / 1000),
+    readerErrors: errors,
+  };
+}
+
+/** From the commit of an event until a client has it, on the stream of its account and on that of everything. */
+async function measureStreams() {
+  const [one, all] = await Promise.all([
+    open(`/v1/accounts/${account}/events/stream`),
+    open('/v1/events/stream'),
+  ]);
+  const waits: { account: number[]; cell: number[] } = { account: [], cell: [] };
+  for (let round = -WARM_UP; round < rounds * 4; round += 1) {
+    const arrived = Promise.all([one.next(), all.next()]);
+    const committedAt = await commit(1);
+    const [atAccount, atCell] = await arrived;
+    if (round < 0) continue;
+    waits.account.push(atAccount - committedAt);
+    waits.cell.push(atCell - committedAt);
+  }
+  one.close();
+  all.close();
+  return {
+    accountStreamP50Ms: median(waits.account),
+    accountStreamP95Ms: percentile(waits.account, 0.95),
+    cellStreamP50Ms: median(waits.cell),
+    cellStreamP95Ms: percentile(waits.cell, 0.95),
+  };
+}
+
+/** A stream that stands at the head; `next` gives when the next event came, in ms since the epoch. */
+async function open(path: string) {
+  const [response] = (await once(
+    get(`${url}${path}`, { headers: { authorization: `Bearer ${API_KEY}` } }),
+    'response',
+  )) as [IncomingMessage];
+  response.setEncoding('utf8');
+  let hear: ((at: number) => void) | undefined;
+  let began: (() => void) | undefined;
+  const hasBegun = new Promise<void>((resolve) => {
+    began = resolve;
+  });
+  response.on('data', (text: string) => {
+    began?.();
+    if (text.includes('\ndata: ')) hear?.(performance.timeOrigin + performance.now());
+  });
+  await hasBegun;
+  return {
+    next: () =>
+      new Promise<number>((resolve) => {
+        hear = resolve;
+      }),
+    close: () => response.destroy(),
+  };
+}
+
+async function read(path: string): Promise<unknown> {
+  return JSON.parse(await readText(path));
+}
+
+async function readText(path: string): Promise<string> {
+  const request = get(`${url}${path}`, { agent, headers: { authorization: `Bearer ${API_KEY}` } });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  response.setEncoding('utf8');
+  let text = '';
+  for await (const piece of response) text += piece;
+  if (response.statusCode !== 200) throw new Error(`${path} answered ${response.statusCode}.`);
+  return text;
+}
+
+async function commit(count: number): Promise<number> {
+  const events = Array.from({ length: count }, () => toDraft(++jobs));
+  const { committedAt } = (await server.ask({ account, events } satisfies Commit)) as Committed;
+  return committedAt;
+}
+
+/** An event of the usual size. */
+function toDraft(at: number): EventDraft {
+  const jobNumber = 100_000 + (at % 400);
+  const time = Date.now();
+  return {
+    ...{ type: 'job.status_changed', jobNumber, time },
+    data: {
+      job: {
+        ...{ jobNumber, status: 'In production', description: `Order ${jobNumber} of the spring collection` },
+        ...{ orderNumber: `PO-${jobNumber}`, orderGroup: `G-${jobNumber % 50}`, orderGroupSequence: 1 },
+        ...{ originCode: 'WEB', dateDue: '2026-04-01', mustDate: null, dateOut: null, tracking: [] },
+      },
+      observed: {
+        at: new Date(time).toISOString(),
+        since: new Date(time - 60_000).toISOString(),
+        view: 'list',
+      },
+      changes: { status: { from: 'Prepress', to: 'In production' } },
+    },
+  };
+}
