@@ -53,17 +53,25 @@ const NAME_RULE = 'must be 1 to 100 characters long';
 const MAX_ACCOUNTS = 200;
 
 /** A new key. Without `accounts`, or with null, it is for all of them; without `expiresAt` it does not expire. */
-export const NewKey = z.strictObject({
-  name: z.string('must be text').min(1, NAME_RULE).max(100, NAME_RULE).optional(),
-  role,
-  accounts: z
-    .array(accountId, 'must be a list of ids of accounts')
-    .min(1, 'must name at least one account')
-    .max(MAX_ACCOUNTS, `must name at most ${MAX_ACCOUNTS} accounts`)
-    .nullable()
-    .optional(),
-  expiresAt: instant.optional(),
-});
+export const NewKey = z
+  .strictObject({
+    name: z
+      .string('must be text')
+      .min(1, NAME_RULE)
+      .max(100, NAME_RULE)
+      .optional()
+      .describe('What it is for, in your words.'),
+    role: role.describe('What it may do: `read`; `operate` more than that; `admin` everything.'),
+    accounts: z
+      .array(accountId, 'must be a list of ids of accounts')
+      .min(1, 'must name at least one account')
+      .max(MAX_ACCOUNTS, `must name at most ${MAX_ACCOUNTS} accounts`)
+      .nullable()
+      .optional()
+      .describe('Ids of the accounts it is for, registered or not yet; null or absent: all of them.'),
+    expiresAt: instant.optional().describe('From when on it is refused; absent: never.'),
+  })
+  .meta({ id: 'NewKey' });
 export type NewKey = z.infer<typeof NewKey>;
 
 /** A key as it is shown: without its secret. */
