@@ -307,7 +307,9 @@ export const endpoints = {
       }
       sayLate(context, replay.late);
       if (flags.watch) return watch(context, id, replay.id, query);
-      context.out.document(replay, () => context.out.line(`How far it is: ${lookAgain(id, replay.id)}`));
+      context.out.document(replay, () =>
+        context.out.line(`How far it is: ${lookAgain(id, replay.id, query)}`),
+      );
       return undefined;
     },
   }),
@@ -419,8 +421,9 @@ function fromOf(since: string | undefined, from: readonly string[]): unknown {
   return { cursors: pairsOf('from', from) };
 }
 
-function lookAgain(id: string, replay: string): string {
-  return `jobwire endpoints replays ${clean(id)} ${clean(replay)} --watch`;
+function lookAgain(id: string, replay: string, { region }: { region: string | undefined }): string {
+  const where = region === undefined ? '' : ` --region ${clean(region)}`;
+  return `jobwire endpoints replays ${clean(id)} ${clean(replay)}${where} --watch`;
 }
 
 /** Looks every second until it is over. With JSON, one line whenever something moved. */
@@ -431,7 +434,7 @@ async function watch(
   query: { region: string | undefined },
 ): Promise<number | undefined> {
   const { out } = context;
-  context.onInterrupt(`The replay goes on. How far it is: ${lookAgain(id, replay)}`);
+  context.onInterrupt(`The replay goes on. How far it is: ${lookAgain(id, replay, query)}`);
   const health = await context.api().get<Health>(pathOf(id, '/health'), query);
   if (health.state !== 'active') {
     const why = health.problem === null ? '' : ` (${clean(health.problem)})`;

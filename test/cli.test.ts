@@ -500,10 +500,12 @@ describe('endpoints', () => {
     const at = Date.parse(from.at) + 2 * 3_600_000;
     expect(before <= at && at <= Date.now()).toBe(true);
     expect(filter).toEqual({ accounts: ['acme'], types: ['job.*'] });
-    await api.run([
+    const elsewhere = await api.run([
       'endpoints',
       'replay',
       'erp',
+      '--region',
+      'us',
       '--from',
       'acme=e1.3',
       '--from',
@@ -511,6 +513,7 @@ describe('endpoints', () => {
       '--until',
       '2026-11-20',
     ]);
+    expect(elsewhere.out).toMatch(/: jobwire endpoints replays erp r1 --region us --watch$/m);
     await api.run(['endpoints', 'replay', 'erp', '--from', 'beginning']);
     expect(api.asked.slice(1).map(({ body }) => body)).toEqual([
       { from: { cursors: { acme: 'e1.3', kiwi: 'e1.9' } }, to: { at: '2026-11-20T00:00:00.000Z' } },
