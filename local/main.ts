@@ -319,6 +319,8 @@ function introduce(facts: {
   terminal.line(`  curl -H "Authorization: Bearer ${key}" "${url}/v1/accounts/${account}/events?limit=5"`);
   terminal.line(`  curl -N -H "Authorization: Bearer ${key}" ${url}/v1/events/stream`);
   terminal.line(`  ${url}/docs shows every route`);
+  if (facts.keyIsKept)
+    terminal.line(`  export JOBWIRE_URL=${url} JOBWIRE_API_KEY=${key}   # for the command jobwire`);
   terminal.line();
   terminal.line(`${terminal.heading('Live events')}${terminal.dim('   Ctrl-C stops everything')}`);
 }

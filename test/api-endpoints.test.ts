@@ -195,6 +195,7 @@ describe('an endpoint', () => {
         ratePerSecond: null,
         description: null,
         paused: false,
+        state: 'active',
         managed: true,
         revision: 1,
         createdAt: '2026-03-02T08:00:00.000Z',
@@ -761,7 +762,7 @@ describe('what is sent', () => {
     for (const account of ['acme', 'other']) await rig.say(account, 2);
     const resend = (event: string) => rig.post('/v1/endpoints/erp/resend', { event });
     expect((await resend('acme.e1.2')).body).toMatchObject({ outcome: 'delivered', status: 204 });
-    expect((await resend('acme.e1.2')).body).toMatchObject({ outcome: 'failed', status: 503 });
+    expect((await resend('acme.e1.2')).body).toMatchObject({ outcome: 'retry', status: 503 });
     expect(
       receiver.requests.map(({ headers }) => [headers['webhook-id'], headers['webhook-replay']]),
     ).toEqual([

@@ -447,9 +447,7 @@ describe('endpoints', () => {
     let taken = true;
     const api = await serve({
       'POST /v1/endpoints/erp/ping': () => ({
-        json: taken
-          ? report
-          : { ...report, outcome: 'failed', status: null, words: 'Nothing listens there.' },
+        json: taken ? report : { ...report, outcome: 'retry', status: null, words: 'Nothing listens there.' },
       }),
     });
     expect(await api.run(['endpoints', 'ping', 'erp'])).toMatchObject({

@@ -211,6 +211,7 @@ eachTable('endpoints', (makeTable) => {
         ratePerSecond: 0.5,
         description: 'the ERP',
         paused: false,
+        state: 'active',
         managed: true,
         revision: 1,
         createdAt: START,
@@ -1003,7 +1004,7 @@ describe('a ping', () => {
       words: expect.stringContaining('422'),
     });
     const { report, rig } = await pinged(503);
-    expect(report).toMatchObject({ outcome: 'failed', words: expect.stringContaining('503') });
+    expect(report).toMatchObject({ outcome: 'retry', words: expect.stringContaining('503') });
     expect((await rig.deps.deliveries.bySink(REGION, 'erp', { outcome: 'failed' })).entries).toMatchObject([
       { cause: 'ping', outcome: 'retry', reason: expect.stringContaining('503') },
     ]);
@@ -1021,7 +1022,7 @@ describe('a ping', () => {
     };
     expect(await pingEndpoint(deps, REGION, 'erp')).toEqual({
       kind: 'attempted',
-      outcome: 'failed',
+      outcome: 'retry',
       status: null,
       latencyMs: 0,
       words: 'The secret erp is missing.',

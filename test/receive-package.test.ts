@@ -74,7 +74,7 @@ describe('the package', () => {
     const keys = Object.keys(manifest).filter((key) => /dependencies|scripts|private/i.test(key));
     // Optional ones: npm installs none of them.
     expect(keys).toEqual(['peerDependencies', 'peerDependenciesMeta']);
-    expect(manifest).toMatchObject({ name: 'jobwire', type: 'module', engines: { node: '>=20' } });
+    expect(manifest).toMatchObject({ name: 'jobwire', type: 'module', engines: { node: '>=20.18' } });
     expect(
       readdirSync(join(consumer, 'node_modules'))
         .filter((name) => !name.startsWith('.'))

@@ -44,6 +44,9 @@ export const Endpoint = z
     concurrency: z.int().nullable().describe('How many jobs are delivered side by side; null: 16.'),
     ratePerSecond: z.number().nullable().describe('Requests a second at most; null: as many as it takes.'),
     description: z.string().nullable().describe('What it is for, in the words of whoever made it.'),
+    state: z
+      .enum(['active', 'paused', 'failing', 'disabled'])
+      .describe('`failing`: nothing was taken since the last failure. `…/health` says more.'),
     paused: z.boolean().describe('It keeps its places in the logs, and gets nothing.'),
     managed: z
       .boolean()
@@ -269,8 +272,8 @@ export function showReplay(replay: Running): z.input<typeof Replay> {
 export const AttemptReport = z
   .object({
     outcome: z
-      .enum(['delivered', 'rejected', 'failed'])
-      .describe('`rejected`: it refused this event. `failed`: it could take nothing, or did not answer.'),
+      .enum(['delivered', 'rejected', 'retry'])
+      .describe('`rejected`: it refused this event. `retry`: it could take nothing, or did not answer.'),
     status: z.int().nullable().describe('The status of the answer; null when none came.'),
     latencyMs: z.number().describe('How long it took.'),
     words: z.string().describe('What came of it, in a sentence.'),

@@ -16,7 +16,7 @@ export interface AttemptDeps {
 
 /** What came of it. */
 export interface AttemptReport {
-  readonly outcome: 'delivered' | 'rejected' | 'failed';
+  readonly outcome: DeliveryOutcome['kind'];
   /** Null when no answer came. */
   readonly status: number | null;
   readonly latencyMs: number;
@@ -55,7 +55,7 @@ export async function attemptNow(
     () => false,
   );
   return {
-    outcome: outcome.kind === 'retry' ? 'failed' : outcome.kind,
+    outcome: outcome.kind,
     status: outcome.answer?.status ?? null,
     latencyMs,
     words: reason ?? 'The endpoint took it.',

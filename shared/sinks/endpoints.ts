@@ -52,7 +52,7 @@ import {
   rotated,
   type SigningSecrets,
 } from './signing-secrets.ts';
-import { type EventFilter, follows, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
+import { type EventFilter, follows, type Sink, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
 
 /** What the use-cases of endpoints need. */
 export interface EndpointDeps extends AttemptDeps {
@@ -74,6 +74,9 @@ export interface Makings {
   readonly randomBytes: (bytes: number) => Uint8Array;
 }
 
+/** How an endpoint is doing, in a word. Failing: nothing was taken since the last failure. */
+export type EndpointState = 'active' | 'paused' | 'failing' | 'disabled';
+
 /** An endpoint as it is shown: without its secrets, and without the values of its headers. Instants are epoch ms. */
 export interface Endpoint extends EventFilter {
   readonly region: string;
@@ -89,6 +92,7 @@ export interface Endpoint extends EventFilter {
   readonly concurrency: number | null;
   readonly ratePerSecond: number | null;
   readonly description: string | null;
+  readonly state: EndpointState;
   readonly paused: boolean;
   /** Whether it was made here; one that the configuration declares can only be changed there. */
   readonly managed: boolean;
@@ -479,7 +483,7 @@ export function toEndpoint(item: Item): Endpoint {
   const { region, id, kind, target, accounts, types, orderGroups, origins, jobFields, paused } = sink;
   const number = (name: string) => (typeof item[name] === 'number' ? item[name] : null);
   return {
-    ...{ region, id, kind, url: target, accounts, types, paused },
+    ...{ region, id, kind, url: target, accounts, types, paused, state: stateOf(sink) },
     orderGroups: orderGroups ?? [],
     origins: origins ?? [],
     jobFields: jobFields ?? {},
@@ -492,6 +496,13 @@ export function toEndpoint(item: Item): Endpoint {
     createdAt: number('createdAt'),
     changedAt: number('changedAt'),
   };
+}
+
+/** What its item says of how it is doing. Pure. */
+export function stateOf({ paused, health }: Pick<Sink, 'paused' | 'health'>): EndpointState {
+  if (health.disabledAt !== null) return 'disabled';
+  if (paused) return 'paused';
+  return health.failingSince === null ? 'active' : 'failing';
 }
 
 function newEndpointId(newId: () => string): string {
