@@ -289,6 +289,19 @@ describe('Who makes and sees which keys', () => {
     }
   });
 
+  test('the last hundred are not for who is for some accounts only', async () => {
+    const { deps, table } = rig(createMemoryTable());
+    const places = Array.from({ length: MAX_KEYS - 100 }, (_, at) => String(at).padStart(12, 'a'));
+    await table.putMany(places.map((sk) => ({ pk: API_KEY_PK, sk })));
+    const limited = { ...OPERATOR, accounts: ['acme'] };
+    const wanted = { role: 'read', accounts: ['acme'] };
+    expect(await createKey(deps, wanted, limited)).toMatchObject({ kind: 'conflict' });
+    expect(await createKey(deps, wanted, OPERATOR)).toMatchObject({ kind: 'created' });
+    await table.write({ delete: { pk: API_KEY_PK, sk: places[0] ?? '' } });
+    await table.write({ delete: { pk: API_KEY_PK, sk: places[1] ?? '' } });
+    expect(await createKey(deps, wanted, limited)).toMatchObject({ kind: 'created' });
+  });
+
   test('an item that is not as it should be is a key that may read nothing', async () => {
     const { deps, table, clock, keyring } = rig(createMemoryTable());
     const { secret, key } = await make(deps, { role: 'admin' });

@@ -142,20 +142,20 @@ test('no client misses an event, gets one twice, or out of order', { timeout: 12
   };
   const ended = (least: number) => until(() => clients.every(({ ends }) => ends.ended >= least));
 
-  await written(100);
+  await written(40);
   await stop('SIGKILL');
   await fromElsewhere('a');
   await fromElsewhere('c');
   await start();
-  await written(100);
+  await written(40);
   await ended(1);
   await stop('SIGKILL');
   await start();
-  await written(50);
+  await written(20);
   await stop('SIGTERM');
   await fromElsewhere('d');
   await start();
-  await written(100);
+  await written(40);
   isOver = true;
   await writing;
 

@@ -15,16 +15,33 @@ export function shareTableReads(table: Table): Table {
   };
 }
 
-/** A function whose equal calls of one turn are one call. */
-export function shared<A, R>(read: (asked: A) => Promise<R>): (asked: A) => Promise<R> {
+/**
+ * A function whose equal calls of one turn are one call. With `inTurn` there is one of them at a time, too: what is asked for
+ * meanwhile is read when that one is over, which is what a machine with too much to do can stand.
+ */
+export function shared<A, R>(
+  read: (asked: A) => Promise<R>,
+  { inTurn = false } = {},
+): (asked: A) => Promise<R> {
   const waiting = new Map<string, Promise<R>>();
+  const running = new Map<string, Promise<unknown>>();
   return (asked) => {
     const name = JSON.stringify(asked);
     const known = waiting.get(name);
     if (known) return known;
-    const reading = new Promise((resolve) => setImmediate(resolve)).then(() => {
+    const before = running.get(name) ?? new Promise((resolve) => setImmediate(resolve));
+    const reading = before.then(() => {
       waiting.delete(name);
-      return read(asked);
+      const answer = read(asked);
+      if (inTurn) {
+        const over = answer
+          .catch(() => undefined)
+          .then(() => {
+            if (running.get(name) === over) running.delete(name);
+          });
+        running.set(name, over);
+      }
+      return answer;
     });
     waiting.set(name, reading);
     return reading;

@@ -27,8 +27,8 @@ import {
 } from '../../tracking/managed-accounts.ts';
 import { confirmAccount, reportAccount } from '../../tracking/operator.ts';
 import { isFor, MAX_ID, ofAccount, ofAccountRecord } from '../access.ts';
-import { afterId, limit, one } from '../parameters.ts';
-import { notDone, problem } from '../problems.ts';
+import { afterId, limit, nextOf, one } from '../parameters.ts';
+import { badParameter, notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, route, type Subject } from '../route.ts';
 
 const UPSTREAM_RULE = 'must be a whole number: the id the service gives the account';
@@ -91,9 +91,8 @@ export const accountRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of accounts: those of the key.',
-        schema: z.object({ accounts: z.array(Listed), next: z.string().nullable() }),
+        schema: z.object({ accounts: z.array(Listed), next: nextOf }),
       },
-      problems: ['refused'],
     },
     async ({ c, caller, query: { include, ...asked } }, { feed, isDeclared }) => {
       const { table, log, regions } = feed;
@@ -101,7 +100,7 @@ export const accountRoutes: readonly Route[] = [
         { table, log, regions, isDeclared },
         { ...asked, only: caller.accounts, status: include === 'status' },
       );
-      if (page.kind !== 'page') return notDone(c, page);
+      if (page.kind !== 'page') return badParameter(c, page.reason);
       return { body: { accounts: [...page.accounts], next: page.next } };
     },
   ),
@@ -319,7 +318,11 @@ export const accountRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'What is over.',
-        schema: z.object({ confirmed: z.enum(['quarantined', 'identity_mismatch']) }),
+        schema: z.object({
+          confirmed: z
+            .enum(['quarantined', 'identity_mismatch'])
+            .describe('The state that it was in, and that is over.'),
+        }),
       },
       problems: ['nothing-to-confirm'],
     },

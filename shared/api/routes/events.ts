@@ -201,8 +201,10 @@ const NEVER = new AbortController().signal;
 function pagesOf(feed: FeedDeps) {
   const known = pages.get(feed);
   if (known) return known;
-  const read = shared(async ({ ref, ...asked }: AskedPage) =>
-    written(ref, await readPage(feed, ref, { ...asked, waitMs: 0 }, NEVER)),
+  const read = shared(
+    async ({ ref, ...asked }: AskedPage) =>
+      written(ref, await readPage(feed, ref, { ...asked, waitMs: 0 }, NEVER)),
+    { inTurn: true },
   );
   pages.set(feed, read);
   return read;
