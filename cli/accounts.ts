@@ -113,7 +113,7 @@ export const accounts = {
       return out.list(
         (more) => api().list<Shown>('/v1/accounts', 'accounts', query, limit, more),
         [
-          { name: 'ACCOUNT', of: ({ id }) => id },
+          { name: 'ACCOUNT', of: ({ id }) => id, long: true },
           { name: 'REGION', of: ({ region }) => region },
           { name: 'STATE', of: stateOf, style: (account) => STATE_STYLE[stateOf(account)] },
           { name: 'OPEN JOBS', of: ({ status }) => status?.openJobs, right: true },
@@ -256,6 +256,6 @@ function steps({ out }: Context, report: TestReport): void {
   for (const { step, ok, sentence, ms } of report.steps) {
     const mark = ok ? out.paint('green', 'ok  ') : out.paint('red', 'fail');
     const took = typeof ms === 'number' ? out.paint('dim', ` (${Math.round(ms)} ms)`) : '';
-    out.line(`${mark}  ${(STEP_NAMES[step] ?? clean(step)).padEnd(8)}  ${clean(sentence)}${took}`);
+    out.hang(`${mark}  ${(STEP_NAMES[step] ?? clean(step)).padEnd(8)}  `, clean(sentence) + took);
   }
 }

@@ -347,7 +347,7 @@ function unreachable(base: string, cause: unknown): UnreachableError {
 
 /** The request may have arrived all the same: says so, where that makes a difference. */
 function inDoubt(method: string, cause: UnreachableError, repeated = false): UnreachableError {
-  const never = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/.test(codeOf(cause.cause));
+  const never = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|)$/.test(codeOf(cause.cause));
   if (method === 'GET' || (never && !repeated)) return cause;
   return new UnreachableError(`${cause.message} It may have been done all the same.`, { cause });
 }

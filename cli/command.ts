@@ -1,7 +1,7 @@
 /** Commands as data: what is parsed, what `--help` says and what docs/cli.md lists all come from one table. */
 import { parseArgs } from 'node:util';
 import type { Client } from './client.ts';
-import type { Output } from './output.ts';
+import { type Output, wrapped } from './output.ts';
 
 /** An option of a command. Without `value` it is a switch. */
 export interface Flag {
@@ -342,16 +342,4 @@ function rows(pairs: readonly (readonly [string, string])[], width: number): str
       ? [`  ${name}`, `${''.padEnd(first + 4)}${lines[0]}`, ...rest]
       : [`  ${name.padEnd(first)}  ${lines[0]}`, ...rest];
   });
-}
-
-function wrapped(text: string, width: number, indent: number): string[] {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > Math.max(30, width - indent)) {
-      lines.push(line);
-      line = word;
-    } else line = line === '' ? word : `${line} ${word}`;
-  }
-  return [...lines, line].map((one) => ' '.repeat(indent) + one);
 }

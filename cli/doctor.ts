@@ -34,9 +34,9 @@ export async function doctor(
   const probes: Promise<Check[]>[] = [
     Promise.resolve([checkNode()]),
     checkDynamo(file?.config),
-    checkPort(file, context.url),
+    checkPort(file),
     checkApi(context),
-    ...(file ? [Promise.resolve(file.checks), checkDataDir(file)] : []),
+    ...(file ? [Promise.resolve(file.checks), checkDataDir(file, context.url)] : []),
     ...(file ? file.regions.map(checkRegion) : []),
   ];
   const checks = (await Promise.all(probes)).flat();
@@ -45,8 +45,8 @@ export async function doctor(
     const width = Math.max(...checks.map(({ check }) => check.length));
     const style = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
     for (const { check, state, words, todo } of checks) {
-      out.line(`${out.paint(style[state], state.padEnd(4))}  ${check.padEnd(width)}  ${clean(words)}`);
-      if (todo !== undefined) out.line(`${''.padEnd(width + 8)}→ ${clean(todo)}`);
+      out.hang(`${out.paint(style[state], state.padEnd(4))}  ${check.padEnd(width)}  `, clean(words));
+      if (todo !== undefined) out.hang(`${''.padEnd(width + 8)}→ `, clean(todo));
     }
     if (file === undefined) out.note('With --config FILE it looks at your configuration, too.');
   });
@@ -83,8 +83,9 @@ async function checkDynamo(config: Config | undefined): Promise<Check[]> {
   if (binary === undefined) {
     // The demo keeps its state in memory then; what is to last needs it.
     const state = config ? 'fail' : 'warn';
-    const [words = '', todo = ''] = new MissingBinaryError().message.split(': ');
-    return [{ check, state, words: `${words}.`, todo: todo.charAt(0).toUpperCase() + todo.slice(1) }];
+    const [words = ''] = new MissingBinaryError().message.split(': ');
+    const todo = `For jobwire start: npm install @dynoxide/${process.platform}-${process.arch} beside jobwire, put a dynoxide binary on the PATH, or point dynamodbEndpoint in the configuration at a server.`;
+    return [{ check, state, words: `${words}.`, todo }];
   }
   const version = await new Promise<string | Error>((done) => {
     execFile(binary, ['--version'], { timeout: PROBE_MS }, (fault, stdout) => done(fault ?? stdout.trim()));
@@ -185,7 +186,7 @@ function regionsIn(value: unknown): ConfigFile['regions'] {
   });
 }
 
-async function checkDataDir({ dataDir, config }: ConfigFile): Promise<Check[]> {
+async function checkDataDir({ dataDir, port, host }: ConfigFile, url: string): Promise<Check[]> {
   const check = 'Data folder';
   const path = resolve(dataDir);
   const todo = 'Make it writable for this user, or set another dataDir.';
@@ -224,21 +225,24 @@ async function checkDataDir({ dataDir, config }: ConfigFile): Promise<Check[]> {
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause);
     // In use by the Jobwire that this configuration starts, as a rule: that is how it should be.
-    const port = config?.port ?? 4000;
-    const running = /in use/.test(words) && (await answersAsJobwire(`http://127.0.0.1:${port}`));
-    if (running) return [{ check, state: 'ok', words: `${path} is in use by the Jobwire on port ${port}.` }];
+    const addresses = [addressOf(host, port), ...(isInside(url) ? [url.replace(/\/+$/, '')] : [])];
+    for (const address of /in use/.test(words) ? addresses : []) {
+      if (await answersAsJobwire(address)) {
+        return [{ check, state: 'ok', words: `${path} is in use, and Jobwire runs at ${address}.` }];
+      }
+    }
     return [
       {
         check,
         state: 'fail',
-        words: words.split(';')[0] ?? words,
+        words: `${words.split(';')[0]?.replace(/\.$/, '')}.`,
         todo: 'Stop the other Jobwire, or set another dataDir.',
       },
     ];
   }
 }
 
-async function checkPort(file: ConfigFile | undefined, url: string): Promise<Check[]> {
+async function checkPort(file: ConfigFile | undefined): Promise<Check[]> {
   const { port = 4000, host = '127.0.0.1' } = file ?? {};
   const check = 'Port';
   if (port === 0) return [];
@@ -248,8 +252,7 @@ async function checkPort(file: ConfigFile | undefined, url: string): Promise<Che
     server.listen({ port, host, exclusive: true }, () => server.close(() => done(undefined)));
   });
   if (!fault) return [{ check, state: 'ok', words: `${port} is free.` }];
-  const addresses = [`http://${host.includes(':') ? `[${host}]` : host}:${port}`, url];
-  if (fault.code === 'EADDRINUSE' && (await answersAsJobwire(addresses[0] ?? url))) {
+  if (fault.code === 'EADDRINUSE' && (await answersAsJobwire(addressOf(host, port)))) {
     return [{ check, state: 'ok', words: `Jobwire runs on ${port}.` }];
   }
   const words =
@@ -299,9 +302,7 @@ async function checkApi(context: Context): Promise<Check[]> {
     const words = `${url} answers with ${shown.status}.`;
     return [...clock, { check, state: 'fail', words, todo: 'Look at its log.' }];
   }
-  const { protocol, hostname } = new URL(url);
-  const inside = /^(localhost|127\..*|\[::1\])$/.test(hostname);
-  if (protocol === 'http:' && !inside) {
+  if (new URL(url).protocol === 'http:' && !isInside(url)) {
     const words = `${url} takes the key, which goes there unencrypted.`;
     return [...clock, { check, state: 'warn', words, todo: 'Use an https:// address.' }];
   }
@@ -351,6 +352,15 @@ function skewOf(check: string, whose: string, probe: Probe): Check[] {
   if (state === 'ok') return [{ check, state, words: `Agrees with ${whose}.` }];
   const words = `${Math.round(off / 1000)} s ${probe.skewMs > 0 ? 'behind' : 'ahead of'} ${whose}.`;
   return [{ check, state, words, todo: 'Let this machine keep its time by NTP.' }];
+}
+
+/** Whether an address is this machine's own. */
+function isInside(url: string): boolean {
+  return /^(localhost|127\..*|\[::1\])$/.test(new URL(url).hostname);
+}
+
+function addressOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 async function answersAsJobwire(url: string): Promise<boolean> {

@@ -125,7 +125,7 @@ export const endpoints = {
       return out.list<Listed>(
         (more) => withHealth(api(), query, limit, more),
         [
-          { name: 'ENDPOINT', of: ({ id }) => id },
+          { name: 'ENDPOINT', of: ({ id }) => id, long: true },
           { name: 'REGION', of: ({ region }) => region },
           {
             name: 'STATE',
@@ -153,7 +153,7 @@ export const endpoints = {
       const { parked, backlog, lately } = health;
       const { lastError } = lately;
       const told = (count: number, at: string | null) =>
-        `${count}${at === null ? '' : `, the oldest of ${out.exactly(at)}`}`;
+        `${count} events${at === null ? '' : `, the oldest of ${out.exactly(at)}`}`;
       out.document(health, () => {
         out.facts([
           ['Endpoint', clean(id)],
@@ -164,10 +164,10 @@ export const endpoints = {
           ['Disabled', out.exactly(health.disabledAt)],
           ['Took something', out.exactly(health.lastDeliveredAt)],
           ['Failed', out.exactly(health.lastFailedAt)],
-          ['Behind by', `${told(backlog.events, backlog.oldestAt)}${backlog.complete ? '' : ' or more'}`],
+          ['Behind by', `${backlog.complete ? '' : 'at least '}${told(backlog.events, backlog.oldestAt)}`],
           ['Set aside', told(parked.count, parked.oldestAt)],
           ['Lost', health.lost > 0 ? String(health.lost) : null],
-          ['Last 24 hours', `${lately.delivered} of ${lately.attempts} attempts taken`],
+          ['Lately', `${lately.delivered} of ${lately.attempts} attempts taken (24 hours, 500 at most)`],
           ['Answers in', lately.p50Ms === null ? null : `${lately.p50Ms} ms, 95 % in ${lately.p95Ms} ms`],
           ['Last error', lastError && `${out.exactly(lastError.at)}: ${clean(lastError.reason)}`],
         ]);
@@ -307,7 +307,9 @@ export const endpoints = {
       }
       sayLate(context, replay.late);
       if (flags.watch) return watch(context, id, replay.id, query);
-      context.out.document(replay, () => context.out.line(`How far it is: ${lookAgain(id, replay.id)}`));
+      context.out.document(replay, () =>
+        context.out.line(`How far it is: ${lookAgain(id, replay.id, query)}`),
+      );
       return undefined;
     },
   }),
@@ -419,8 +421,9 @@ function fromOf(since: string | undefined, from: readonly string[]): unknown {
   return { cursors: pairsOf('from', from) };
 }
 
-function lookAgain(id: string, replay: string): string {
-  return `jobwire endpoints replays ${clean(id)} ${clean(replay)} --watch`;
+function lookAgain(id: string, replay: string, { region }: { region: string | undefined }): string {
+  const where = region === undefined ? '' : ` --region ${clean(region)}`;
+  return `jobwire endpoints replays ${clean(id)} ${clean(replay)}${where} --watch`;
 }
 
 /** Looks every second until it is over. With JSON, one line whenever something moved. */
@@ -431,7 +434,7 @@ async function watch(
   query: { region: string | undefined },
 ): Promise<number | undefined> {
   const { out } = context;
-  context.onInterrupt(`The replay goes on. How far it is: ${lookAgain(id, replay)}`);
+  context.onInterrupt(`The replay goes on. How far it is: ${lookAgain(id, replay, query)}`);
   const health = await context.api().get<Health>(pathOf(id, '/health'), query);
   if (health.state !== 'active') {
     const why = health.problem === null ? '' : ` (${clean(health.problem)})`;

@@ -61,7 +61,7 @@ export const keys = {
           { name: 'EXPIRES', of: ({ expiresAt }) => (expiresAt === null ? 'never' : out.when(expiresAt)) },
           { name: 'LAST USED', of: ({ lastUsedAt }) => out.when(lastUsedAt) },
         ],
-        'There are no keys.',
+        'There are no keys but that of the configuration.',
       );
     },
   }),

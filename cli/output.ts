@@ -1,5 +1,5 @@
 /** What a user sees: text or JSON on stdout, notes and progress on stderr. */
-import { styleText } from 'node:util';
+import { stripVTControlCharacters, styleText } from 'node:util';
 import { plain } from '../local/terminal.ts';
 
 type Style = Parameters<typeof styleText>[0];
@@ -39,6 +39,8 @@ export interface Output {
   list<T>(listing: Listing<T>, columns: readonly Column<T>[], none: string): Promise<undefined>;
   /** Names and values, one a line; what is null or absent is left out. */
   facts(rows: readonly (readonly [name: string, value: string | null | undefined])[]): void;
+  /** Text behind a head, on a terminal wrapped below itself. */
+  hang(head: string, text: string): void;
   /** A word to the user that is not the result, on stderr. */
   note(text: string): void;
   /** A line on stderr that the next one replaces; only on a terminal. Without text it is taken away. */
@@ -136,9 +138,12 @@ export function createOutput(options: {
     facts(rows) {
       const given = rows.filter(([, value]) => value !== null && value !== undefined);
       const wide = Math.max(...given.map(([name]) => widthOf(name)));
-      for (const [name, value] of given) {
-        output.line(`${paint('dim', name.padEnd(wide))}  ${value}`);
-      }
+      for (const [name, value] of given) output.hang(`${paint('dim', name.padEnd(wide))}  `, value ?? '');
+    },
+    hang(head, text) {
+      const indent = widthOf(stripVTControlCharacters(head));
+      const [first = '', ...rest] = wrapped(text, width, indent);
+      output.line([head + first.trimStart(), ...rest].join('\n'));
     },
     note(text) {
       output.progress();
@@ -248,4 +253,18 @@ function cutTo(text: string, room: number): string {
     width += wide;
   }
   return `${cut}…`;
+}
+
+/** Text as lines that fit a width, each indented; a word that is longer stands alone. */
+export function wrapped(text: string, width: number, indent: number): string[] {
+  const room = Math.max(30, width - indent);
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && widthOf(line) + 1 + widthOf(word) > room) {
+      lines.push(line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, line].map((one) => ' '.repeat(indent) + one);
 }

@@ -24,7 +24,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
       const [, job = ''] = /^jobs\/(\d+)$/.exec(event.subject ?? '') ?? [];
       const columns = [
         paint('dim', new Date(event.time).toLocaleTimeString('en-GB')),
-        (account === undefined ? region : `${region}/${account}`).padEnd(22),
+        cut(account === undefined ? region : `${region}/${account}`, roomFor(stream)).padEnd(ACCOUNT_ROOM),
         job.padEnd(7),
         paint(colourOf(event.type), event.type.padEnd(24)),
         paint('dim', describe(event)),
@@ -33,6 +33,17 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
     },
   };
 }
+
+/** What the account takes at least; on a wide terminal it may take what the other columns don't need. */
+const ACCOUNT_ROOM = 22;
+const OTHER_COLUMNS = 83;
+
+function roomFor({ isTTY, columns }: NodeJS.WriteStream): number {
+  return isTTY ? Math.max(ACCOUNT_ROOM, (columns || 80) - OTHER_COLUMNS) : Number.POSITIVE_INFINITY;
+}
+
+const cut = (text: string, most: number): string =>
+  text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
 function colourOf(type: string): Style {
   if (type.startsWith('account.')) return 'magenta';
@@ -118,5 +129,5 @@ function parcels(entries: readonly Parcel[] | undefined, before = ''): string {
 export function plain(value: unknown, most = 60): string {
   if (value === null || value === undefined) return '–';
   const text = String(value).replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ');
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+  return cut(text, most);
 }

@@ -52,6 +52,9 @@ export const corsOrigins = z
   .max(20, 'must name at most 20 origins')
   .default([]);
 
+/** What zod says of a value that is not there: by its type, its choices, or none of its shapes. */
+const ABSENT = new Set<string | undefined>(['invalid_type', 'invalid_value', 'invalid_union']);
+
 /**
  * What is wrong, in one sentence without its full stop: it names the field and says what would be right. Values are never
  * quoted, for they may be secrets. `whole` stands for the document; `issue` is as zod reports it with `reportInput`.
@@ -64,7 +67,7 @@ export function sentenceOf(issue: z.core.$ZodIssue | undefined, whole: string): 
     return `${pathText(key, whole)} is not a setting that Jobwire knows`;
   }
   if (issue.code === 'invalid_key') return `${where} ${issue.issues[0]?.message ?? 'is not a valid name'}`;
-  const missing = issue.code === 'invalid_type' && issue.input === undefined;
+  const missing = ABSENT.has(issue.code) && issue.input === undefined;
   const rule = issue.message.startsWith('Invalid input')
     ? `must be ${issue.code === 'invalid_type' ? `of type ${issue.expected}` : 'valid'}`
     : issue.message;

@@ -4,7 +4,8 @@ import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Sandbox, startSandbox } from '../local/sandbox/server.ts';
 import { createWorld } from '../local/sandbox/world.ts';
-import { createEventLog } from '../shared/log/log.ts';
+import { createEventLog, epochFloor, type Head } from '../shared/log/log.ts';
+import { SecretError } from '../shared/secrets.ts';
 import { changeEndpoint, createEndpoint, readEndpoint } from '../shared/sinks/endpoints.ts';
 import { openLocalSigningSecrets } from '../shared/sinks/signing-secrets.ts';
 import { registerSink, wakeSinks } from '../shared/sinks/sink.ts';
@@ -15,6 +16,7 @@ import {
   cellLog,
   cursorPk,
   deadPk,
+  FEED_LOG,
   groupPk,
   indexPk,
   keys,
@@ -43,7 +45,7 @@ import {
   resumeAccount,
   rotateCredentials,
 } from '../shared/tracking/managed-accounts.ts';
-import { confirmAccount } from '../shared/tracking/operator.ts';
+import { confirmAccount, renewLogs } from '../shared/tracking/operator.ts';
 import { type PollDeps, pollAccount } from '../shared/tracking/poll.ts';
 import { moved } from './support/delivery.ts';
 import { createRig as createTracker, type TableCall, watchedTable } from './support/rig.ts';
@@ -85,7 +87,7 @@ async function everythingOf(table: Table, ref: AccountRef): Promise<Item[]> {
   const { region, account } = ref;
   const single = [keys.account, keys.status, keys.token, keys.wake, keys.credentials].map((of) => of(ref));
   const whole = [indexPk, snapshotPk, groupPk, logPk].map((of) => of(ref));
-  const sinks = (await table.query({ pk: keys.sink(region, '').pk })).map(({ sk }) => sk);
+  const sinks = [FEED_LOG, ...(await table.query({ pk: keys.sink(region, '').pk })).map(({ sk }) => sk)];
   const shared = sinks.flatMap((sink) => [cursorPk, parkedPk, deadPk].map((of) => of(region, sink)));
   const found = await Promise.all([
     table.getMany(single),
@@ -267,7 +269,8 @@ eachTable('accounts', (makeTable, kind) => {
       ).toMatchObject({
         account: { pollIntervalSeconds: 300, revision: 2 },
       });
-      const stale = { kind: 'conflict', reason: 'The account "acme" was changed meanwhile; read it again.' };
+      const reason = 'The account "acme" was changed meanwhile; read it again.';
+      const stale = { kind: 'conflict', why: 'changed', reason };
       const revision = { revision: 1 };
       expect(await changeAccount(rig.deps, ACME, { pollIntervalSeconds: 60 }, revision)).toEqual(stale);
       expect(await pauseAccount(rig.deps, ACME, revision)).toEqual(stale);
@@ -463,6 +466,76 @@ eachTable('accounts', (makeTable, kind) => {
       const place = await rig.table.get(keys.cursor('us', 'erp', 'acme'));
       expect(place).toMatchObject({ mark: 1, duePk: expect.any(String) });
       expect(Number(place?.position ?? 0)).toBe(0);
+    });
+
+    test('also its place in the cell feed, from which its next life begins anew', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create();
+      await fill(rig, ACME);
+      expect(await rig.table.query({ pk: cursorPk('us', FEED_LOG) })).toHaveLength(1);
+      await deleteAccount(rig.deps, ACME);
+      expect(await rig.table.query({ pk: cursorPk('us', FEED_LOG) })).toEqual([]);
+      rig.clock.now += LATER_MS;
+      await rig.create();
+      // What a backup of this moment is restored to has only what its own log says.
+      rig.clock.now += LATER_MS;
+      const restored = { leastEpoch: epochFloor(rig.clock.now) };
+      const options = { now: rig.deps.now, newId: randomUUID, schemaBaseUrl: '', ...restored };
+      await renewLogs({ ...rig.deps, log: createEventLog(rig.table, options) }, 'us');
+      expect(await rig.log.head(ACME)).toMatchObject({ sequence: 1 });
+    });
+
+    test('and a poll of it that wakes up in the next life of its id says nothing there', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create();
+      const held = {
+        revision: (await rig.status()).revision,
+        head: (await rig.log.head(ACME)) as Head,
+        events: [moved(1, 'x')],
+        writes: [],
+      };
+      await deleteAccount(rig.deps, ACME);
+      rig.clock.now += LATER_MS;
+      expect(await rig.create()).toMatchObject({ kind: 'created' });
+      expect(await rig.log.commit(ACME, held)).toEqual({ kind: 'fenced' });
+      expect(await rig.log.commit(ACME, { ...held, events: [] })).toEqual({ kind: 'fenced' });
+      expect(await rig.log.head(ACME)).toMatchObject({ sequence: 0 });
+    });
+
+    test('and a deletion that was cut off early frees the id only when what could still find a cursor has ended', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create();
+      await fill(rig, ACME);
+      const mortal = dying(rig, 2, 'before');
+      await deleteAccount(mortal.deps, ACME).catch(() => undefined);
+      expect(await readAccount(rig.deps, ACME)).toBeUndefined();
+      // All the time its cursors are there, and drains take them up.
+      rig.clock.now += LATER_MS;
+      const cursor = await rig.table.get(keys.cursor('us', 'erp', 'acme'));
+      expect(cursor).toBeDefined();
+      expect(await rig.create()).toMatchObject({ kind: 'conflict' });
+      await rig.table.write({ put: { ...(cursor as Item), position: 231 } });
+      rig.clock.now += LATER_MS;
+      expect(await rig.create()).toMatchObject({ kind: 'created' });
+      expect(await rig.table.get(keys.cursor('us', 'erp', 'acme'))).toBeUndefined();
+    });
+
+    test('each by itself: one that can’t be gone on with keeps nobody else from being deleted', async () => {
+      const rig = await createRig(makeTable);
+      for (const { account } of [ACME, ACME_2]) await rig.create(account);
+      const secrets: AccountSecrets = {
+        ...rig.secrets,
+        async remove(region, account) {
+          if (account === 'acme') throw new SecretError(account, 'is nobody’s to remove.');
+          await rig.secrets.remove(region, account);
+        },
+      };
+      const deps = { ...rig.deps, secrets };
+      await expect(deleteAccount(deps, ACME)).rejects.toThrow(SecretError);
+      expect(await deleteAccount(deps, ACME_2)).toEqual({ kind: 'deleted', complete: true });
+      rig.clock.now += LATER_MS;
+      await expect(workOffDeletions(deps, 'us', rig.clock.now + 10_000)).rejects.toThrow(SecretError);
+      expect(await rig.table.get(keys.deletion(ACME_2)), 'its id is free').toBeUndefined();
     });
 
     test('and a wake-up that comes late makes no place at any sink', async () => {

@@ -123,8 +123,8 @@ function thingsOf(path: string, world: ApiWorld): Thing[] {
       return ROLES.flatMap((role) =>
         (Object.keys(SCOPES) as Scope[]).map((scope) => ({
           name: `${role} ${scope}`,
-          params: { key: world.keys[`${role} ${scope}`].id },
-          absent: { key: 'aaaaaaaaaaaa' },
+          params: { id: world.keys[`${role} ${scope}`].id },
+          absent: { id: 'aaaaaaaaaaaa' },
           accounts: SCOPES[scope],
           role,
         })),

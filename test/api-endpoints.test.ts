@@ -323,7 +323,7 @@ describe('an endpoint', () => {
       ['POST', '/rotate-secret', {}],
     ] as const) {
       const { status, body: problem } = await rig.ask(method, `/v1/endpoints/erp${rest}`, { body });
-      expect([status, problem.type]).toEqual([422, 'urn:jobwire:problem:refused']);
+      expect([status, problem.type]).toEqual([409, 'urn:jobwire:problem:conflict']);
       expect(problem.detail).toContain('configuration');
     }
     expect((await rig.post('/v1/endpoints/erp/enable')).status).toBe(200);
@@ -543,6 +543,9 @@ describe('a key', () => {
     expect((await rig.post(`/v1/endpoints/erp/replays/${replay.id}/cancel`, undefined, key)).status).toBe(
       404,
     );
+    const again = await rig.post('/v1/endpoints/erp/replays', { id: replay.id, from: 'beginning' }, key);
+    expect(again.status).toBe(409);
+    expect(again.body).not.toHaveProperty('accounts');
   });
 });
 
@@ -592,6 +595,14 @@ describe('lists', () => {
     }
     const { all } = await pages(rig, '/v1/endpoints?region=nz&limit=2', 'endpoints');
     expect(all.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd', 'e']);
+    for (const list of ['endpoints', 'accounts']) {
+      const { status, body } = await rig.get(`/v1/${list}?region=mars`);
+      expect([status, body.field, body.detail]).toEqual([
+        400,
+        'region',
+        'region must be one of the regions that are served here (nz, us).',
+      ]);
+    }
   });
 
   test('of deliveries go newest first, by outcome; of parked and dead events and replays each once', async () => {
@@ -757,8 +768,10 @@ describe('what is sent', () => {
       ['acme.e1.2', 'true'],
       ['acme.e1.2', 'true'],
     ]);
+    const unreadable = await resend('acme');
+    expect([unreadable.status, unreadable.body.field]).toEqual([400, 'event']);
+    expect(unreadable.body.detail).toContain('<account>.<epoch>.<sequence>');
     for (const [event, why] of [
-      ['acme', '<account>.<epoch>.<sequence>'],
       ['acme.e0.2', 'acme.e1.2'],
       ['acme.e1.3', 'from e1.1 to e1.2'],
       ['acme.e1.0', 'whole number from 1'],

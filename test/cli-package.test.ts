@@ -10,8 +10,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
+import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startSandbox } from '../local/sandbox/server.ts';
 import { createWorld } from '../local/sandbox/world.ts';
@@ -86,10 +89,11 @@ function nodes(): { node: string; version: string }[] {
   return fit.filter(({ version }, at) => fit.findIndex((one) => one.version === version) === at);
 }
 
-/** A started Jobwire that tracks one account of a sandbox. */
+/** A started Jobwire that tracks one account of a sandbox, which has another one. */
 async function started(node: string) {
   const world = createWorld({ now: Date.now });
   const account = world.addAccount({ region: 'us', name: 'acme' });
+  const other = world.addAccount({ region: 'us', name: 'bakery' });
   const job = account.createJob({ status: 'Scheduled' });
   const sandbox = await startSandbox({ world });
   open.push(() => sandbox.stop());
@@ -101,6 +105,7 @@ async function started(node: string) {
       port: 0,
       dataDir: join(mkdtempSync(join(folder, 'run-')), 'data'),
       apiKey: 'env:JOBWIRE_TEST_KEY',
+      webhooks: { allowPrivateNetworks: true },
       regions: { us: { baseUrl: sandbox.apiUrl('us'), authUrl: sandbox.authUrl('us'), realm: 'us' } },
       accounts: [{ id: 'acme', region: 'us', clientId, clientSecret, pollIntervalSeconds: 1 }],
     }),
@@ -111,9 +116,48 @@ async function started(node: string) {
   return {
     running,
     account,
+    other,
     job,
     file,
+    url,
     env: { JOBWIRE_URL: url, JOBWIRE_API_KEY: KEY, JOBWIRE_TEST_KEY: KEY },
+  };
+}
+
+/** A receiver on loopback that takes everything, and tells what came. */
+async function receive() {
+  const taken: { id: string; type: string; verify: (secret: string) => unknown }[] = [];
+  const listeners = new Set<() => void>();
+  const server = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (text: string) => {
+      body += text;
+    });
+    request.on('end', () => {
+      const { id, type } = JSON.parse(body) as { id: string; type: string };
+      const headers = request.headers as Record<string, string>;
+      taken.push({ id, type, verify: (secret) => new Webhook(secret).verify(body, headers) });
+      response.writeHead(204).end();
+      for (const look of listeners) look();
+    });
+  }).listen(0, '127.0.0.1');
+  await new Promise((done) => server.once('listening', done));
+  open.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    taken,
+    /** When so many of a type have come. */
+    came: (type: string, times = 1) =>
+      new Promise<void>((done) => {
+        const look = (): void => {
+          if (taken.filter((one) => one.type === type).length >= times) done();
+        };
+        listeners.add(look);
+        look();
+      }),
   };
 }
 
@@ -162,7 +206,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
     );
 
     const shown = await run('accounts', 'show', 'acme', '--json');
-    expect(JSON.parse(shown.out)).toMatchObject({ state: 'tracking', openJobs: 1 });
+    expect(JSON.parse(shown.out)).toMatchObject({ status: { state: 'tracking', openJobs: 1 } });
     const listed = await run('jobs', 'list', 'acme', '--json');
     expect(JSON.parse(listed.out)).toMatchObject({ jobNumber: jobwireRuns.job, status: 'Scheduled' });
     expect(await run('accounts', 'confirm', 'acme')).toMatchObject({ code: 3 });
@@ -173,7 +217,7 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
 
     const past = await run('events', 'tail', '--account', 'acme', '--since', '1h', '--once', '1', '--json');
     expect(JSON.parse(past.out)).toMatchObject({ type: 'account.baselined' });
-    const { head } = JSON.parse(shown.out) as { head: string };
+    const { head } = (JSON.parse(shown.out) as { status: { head: string } }).status;
     const tail = jobwire(
       node,
       [
@@ -240,6 +284,113 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
 
     jobwireRuns.running.child.kill('SIGTERM');
     expect((await jobwireRuns.running.ended).code).toBe(0);
+  });
+
+  test('the installed command runs one: accounts, endpoints, replays and keys are made, used and taken away', {
+    timeout: 180_000,
+  }, async () => {
+    const { other, file, url, env } = await started(ours);
+    const receiver = await receive();
+    const run = (...args: string[]) => jobwire(node, args, env).ended;
+    const json = async (...args: string[]) => {
+      const ended = await run(...args, '--json');
+      expect(ended).toMatchObject({ code: 0, err: '' });
+      return ended.out
+        .trim()
+        .split('\n')
+        .map((text) => JSON.parse(text));
+    };
+
+    // An account, refused and then tested and added; what it begins with is read back.
+    const first = other.createJob({ status: 'Scheduled' });
+    const add = ['accounts', 'add', 'bakery', '--client-id', other.clientId, '--poll-interval', '1'];
+    const secretEnv = (secret: string) => ({ ...env, BAKERY_SECRET: secret });
+    const adding = [...add, '--client-secret-env', 'BAKERY_SECRET'];
+    const wrong = await jobwire(node, adding, secretEnv('not-this-one')).ended;
+    expect(wrong).toMatchObject({ code: 1, out: expect.stringMatching(/^fail {2}Token/) });
+    const added = await jobwire(node, adding, secretEnv(other.clientSecret)).ended;
+    expect(added).toMatchObject({ code: 0, err: '' });
+    expect(added.out).toMatch(/^ok .*\nok .*\nok .*\nbakery is added in us; /);
+    expect(added.out).not.toContain(other.clientSecret);
+    const [baselined] = await json('events', 'tail', '--account', 'bakery', '--once', '1', '--since', '1h');
+    expect(baselined).toMatchObject({ type: 'account.baselined', data: { openJobs: 1 } });
+    expect(await json('accounts', 'test', 'bakery')).toMatchObject([{ ok: true }]);
+
+    // An endpoint with a receiver that checks every signature with the secret that was shown.
+    const endpoint = ['endpoints', 'add', receiver.url, '--id', 'erp', '--accounts', 'bakery'];
+    const [made] = await json(...endpoint, '--region', 'us', '--types', 'job.*');
+    expect(made).toMatchObject({ endpoint: { id: 'erp', region: 'us' }, late: [] });
+    expect(await run('endpoints', 'ping', 'erp')).toMatchObject({ code: 0, err: '' });
+    expect(receiver.taken.map(({ type }) => type)).toEqual(['jobwire.ping']);
+    other.setStatus(first, 'In production');
+    await receiver.came('job.status_changed');
+    expect(await json('endpoints', 'list')).toMatchObject([{ id: 'erp', health: { state: 'active' } }]);
+    const deliveries = await json('endpoints', 'deliveries', 'erp');
+    expect(deliveries.at(-1)).toMatchObject({ cause: 'ping', outcome: 'delivered', status: 204 });
+
+    const steps = await json('endpoints', 'replay', 'erp', '--from', 'beginning', '--watch');
+    const done = steps.map((step) => step.done);
+    expect(done).toEqual([...done].sort((a, b) => a - b));
+    expect(steps.at(-1)).toMatchObject({ state: 'done', failed: 0 });
+    expect(steps.at(-1).done).toBe(steps.at(-1).total);
+    const changes = receiver.taken.filter(({ type }) => type === 'job.status_changed');
+    expect(changes.map(({ id }) => id)).toEqual([changes[0]?.id, changes[0]?.id]);
+    for (const { verify } of receiver.taken) expect(() => verify(made.secret)).not.toThrow();
+    expect(await json('endpoints', 'replays', 'erp')).toMatchObject([{ id: steps.at(-1).id, state: 'done' }]);
+    const [{ deliveries: attempts }] = await json('events', 'show', changes[0]?.id ?? '', '--deliveries');
+    expect(attempts.map(({ cause }: { cause: string }) => cause).sort()).toEqual(['live', 'replay']);
+
+    // A key for one account: used, taken away, refused.
+    const [{ key, secret }] = await json('keys', 'create', '--role', 'operate', '--accounts', 'bakery');
+    const small = (...args: string[]) => jobwire(node, args, { ...env, JOBWIRE_API_KEY: secret }).ended;
+    expect(await small('accounts', 'list', '--json')).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^{"id":"bakery".*}\n$/),
+    });
+    expect(await small('accounts', 'pause', 'acme')).toMatchObject({
+      code: 3,
+      err: 'There is no such account.\n',
+    });
+    expect(await small('accounts', 'pause', 'bakery')).toMatchObject({ code: 0 });
+    expect(await json('accounts', 'show', 'bakery')).toMatchObject([
+      { paused: true, status: { state: 'paused' } },
+    ]);
+    expect(await small('keys', 'create', '--role', 'read')).toMatchObject({ code: 5 });
+    expect(await run('keys', 'revoke', key.id)).toMatchObject({ code: 0 });
+
+    other.setStatus(first, 'Quality check');
+    expect(await run('accounts', 'resume', 'bakery')).toMatchObject({ code: 0, err: '' });
+    await receiver.came('job.status_changed', 3);
+    expect(await run('accounts', 'pause', 'acme')).toMatchObject({ code: 3 });
+    expect(await run('endpoints', 'remove', 'erp')).toMatchObject({ code: 0 });
+    expect(await run('endpoints', 'list')).toMatchObject({ code: 0, err: 'There are no endpoints.\n' });
+    expect(await run('accounts', 'delete', 'bakery', '--yes')).toMatchObject({ code: 0 });
+    expect((await json('accounts', 'list')).map(({ id }) => id)).toEqual(['acme']);
+
+    const looked = await run('doctor', '--config', file, '--json');
+    const { checks } = JSON.parse(looked.out) as { checks: { check: string; state: string }[] };
+    expect(checks.filter(({ state }) => state === 'fail')).toEqual([]);
+
+    // What `jobwire start` serves beside the API comes from the package.
+    const page = await (await fetch(`${url}/docs`)).text();
+    const assets = [...page.matchAll(/(?:src|href)="(\/docs\/[^"]+)"/g)].map(([, target]) => target);
+    expect(assets.length).toBeGreaterThan(3);
+    for (const path of [
+      ...assets,
+      '/openapi.json',
+      '/asyncapi.json',
+      '/v1/event-types/job.created/example',
+    ]) {
+      const answer = await fetch(url + path);
+      expect([path, answer.status, (await answer.text()).length > 100]).toEqual([path, 200, true]);
+    }
+
+    // Known keys are remembered for 30 seconds.
+    let refused = await small('accounts', 'list');
+    for (const until = Date.now() + 40_000; refused.code === 0 && Date.now() < until; ) {
+      refused = await small('accounts', 'list');
+    }
+    expect(refused).toMatchObject({ code: 5, out: '', err: expect.stringContaining('refuses the key') });
   });
 
   test('start runs on this Node, or on the one beside it, or says in one sentence what to do', {

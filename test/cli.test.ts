@@ -35,7 +35,7 @@ async function serve(routes: Record<string, Answer | ((asked: Asked) => Answer)>
 
 const line = (text: string): string[] => text.split('\n').filter((one) => one !== '');
 
-const ACCOUNT = { id: 'acme', region: 'us', pollIntervalSeconds: 120, paused: false };
+const ACCOUNT = { id: 'acme', region: 'us', pollIntervalSeconds: 120, paused: false, managed: true };
 const STATUS = {
   state: 'tracking',
   lastPollAt: '2026-11-21T12:00:00.000Z',
@@ -72,13 +72,14 @@ const frame = (sequence: number, more: object = {}): string =>
 
 describe('exit codes', () => {
   const routes = {
+    'GET /v1/accounts/acme': { json: ACCOUNT },
     'GET /v1/accounts/acme/status': { json: STATUS },
     'POST /v1/accounts/acme/test': { json: FAILED },
     'POST /v1/accounts/acme/pause': problem(403, 'forbidden', 'The key must be of role operate.'),
     'POST /v1/accounts/acme/resume': problem(503, 'unavailable', 'The store did not answer.'),
-    'GET /v1/accounts/gone/status': problem(404, 'not-found', 'There is no such account.'),
-    'GET /v1/accounts/in/status': problem(401, 'unauthorized', 'Send the API key.'),
-    'GET /v1/accounts/odd/status': { write: (response: ServerResponse) => response.end('<html>') },
+    'GET /v1/accounts/gone': problem(404, 'not-found', 'There is no such account.'),
+    'GET /v1/accounts/in': problem(401, 'unauthorized', 'Send the API key.'),
+    'GET /v1/accounts/odd': { write: (response: ServerResponse) => response.end('<html>') },
   };
   test.each([
     [0, ['accounts', 'show', 'acme'], {}, /^$/],
@@ -166,7 +167,7 @@ describe('the key', () => {
   test('is read from a file, and goes to nobody but the address that was given', async () => {
     const other = await serve({});
     const api = await serve({
-      'GET /v1/accounts/acme/status': { status: 307, headers: { location: `${other.url}/v1/x` } },
+      'GET /v1/accounts/acme': { status: 307, headers: { location: `${other.url}/v1/x` } },
     });
     const file = join(folder, 'key');
     writeFileSync(file, 'a-key-of-its-own\n');
@@ -323,6 +324,7 @@ describe('accounts', () => {
 
   test('show, test, pause, resume and confirm ask what the contract has, and say what came of it', async () => {
     const api = await serve({
+      'GET /v1/accounts/acme': { json: ACCOUNT },
       'GET /v1/accounts/acme/status': { json: { ...STATUS, state: 'quarantined', problem: 'In doubt.' } },
       'POST /v1/accounts/acme/test': { json: PASSED },
       'POST /v1/accounts/acme/pause': { json: { ...ACCOUNT, paused: true } },
@@ -339,8 +341,25 @@ describe('accounts', () => {
     expect(confirmed.out).toBe('acme goes on: it was identity mismatch.\n');
     expect(api.asked.at(-1)?.body).toEqual({ upstreamId: 4711 });
     expect(JSON.parse((await api.run(['accounts', 'show', 'acme', '--json'])).out)).toMatchObject({
-      head: 'e1.7',
+      region: 'us',
+      status: { head: 'e1.7' },
     });
+  });
+
+  test('rotate and delete: new credentials go in the body; nothing is deleted without --yes', async () => {
+    let left = true;
+    const api = await serve({
+      'PUT /v1/accounts/acme/credentials': { json: ACCOUNT },
+      'DELETE /v1/accounts/acme': () => ({ status: left ? 202 : 204 }),
+    });
+    await api.run(['accounts', 'rotate', 'acme', '--client-id', 'api'], { input: credentials.clientSecret });
+    expect(api.asked[0]?.body).toEqual(credentials);
+    expect(await api.run(['accounts', 'delete', 'acme'])).toMatchObject({ code: 2 });
+    expect(api.asked).toHaveLength(1);
+    const going = await api.run(['accounts', 'delete', 'acme', '--yes']);
+    expect(going.out).toBe('acme is deleted; what was kept of it is going.\n');
+    left = false;
+    expect((await api.run(['accounts', 'delete', 'acme', '--yes'])).out).toBe('acme is deleted.\n');
   });
 });
 
@@ -350,9 +369,24 @@ describe('endpoints', () => {
     region: 'us',
     url: 'https://erp.example/jobs',
     accounts: [],
+    types: [],
     paused: false,
     managed: true,
   };
+  const HEALTH = {
+    state: 'active',
+    problem: null,
+    waitUntil: null,
+    failingSince: null,
+    disabledAt: null,
+    lastDeliveredAt: null,
+    lastFailedAt: null,
+    lost: 0,
+    parked: { count: 3, oldestAt: null },
+    backlog: { events: 2, oldestAt: null, accounts: [], complete: true },
+    lately: { attempts: 9, delivered: 8, successRate: 0.9, p50Ms: 4, p95Ms: 8, lastError: null },
+  };
+  const health = { 'GET /v1/endpoints/erp/health': { json: HEALTH } };
   const SECRET = 'whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0';
   const replay = (done: number, state = 'running') => ({
     id: 'r1',
@@ -393,9 +427,9 @@ describe('endpoints', () => {
       { env: { TENANT: 'seven' } },
     );
     expect(ended.code).toBe(0);
-    expect(api.asked[0]).toMatchObject({ query: { region: 'us' } });
     expect(api.asked[0]?.body).toEqual({
       url: ENDPOINT.url,
+      region: 'us',
       accounts: ['acme'],
       types: ['job.*', 'order_group.*'],
       start: 'beginning',
@@ -431,13 +465,14 @@ describe('endpoints', () => {
 
   test('list and replays: as tables, and as JSON an object a line', async () => {
     const api = await serve({
-      'GET /v1/endpoints': { json: { endpoints: [ENDPOINT], next: null } },
+      ...health,
+      'GET /v1/endpoints': { json: { endpoints: [ENDPOINT, { ...ENDPOINT, id: 'gone' }], next: null } },
       'GET /v1/endpoints/erp/replays': { json: { replays: [replay(3), replay(10, 'done')], next: null } },
       'GET /v1/endpoints/erp/replays/r1': { json: replay(3) },
     });
-    expect((await api.run(['endpoints', 'list'])).out).toMatch(
-      /^erp +us +active +https:\/\/erp\.example\/jobs +all/m,
-    );
+    const listed = await api.run(['endpoints', 'list']);
+    expect(listed.out).toMatch(/^erp +us +active +3 +https:\/\/erp\.example\/jobs +all/m);
+    expect(listed.out).toMatch(/^gone +us +– +– /m);
     expect(line((await api.run(['endpoints', 'replays', 'erp', '--json'])).out)).toHaveLength(2);
     expect((await api.run(['endpoints', 'replays', 'erp', 'r1'])).out).toMatch(
       /^Done +3 of 10 events \(30 %\)$/m,
@@ -465,10 +500,12 @@ describe('endpoints', () => {
     const at = Date.parse(from.at) + 2 * 3_600_000;
     expect(before <= at && at <= Date.now()).toBe(true);
     expect(filter).toEqual({ accounts: ['acme'], types: ['job.*'] });
-    await api.run([
+    const elsewhere = await api.run([
       'endpoints',
       'replay',
       'erp',
+      '--region',
+      'us',
       '--from',
       'acme=e1.3',
       '--from',
@@ -476,6 +513,7 @@ describe('endpoints', () => {
       '--until',
       '2026-11-20',
     ]);
+    expect(elsewhere.out).toMatch(/: jobwire endpoints replays erp r1 --region us --watch$/m);
     await api.run(['endpoints', 'replay', 'erp', '--from', 'beginning']);
     expect(api.asked.slice(1).map(({ body }) => body)).toEqual([
       { from: { cursors: { acme: 'e1.3', kiwi: 'e1.9' } }, to: { at: '2026-11-20T00:00:00.000Z' } },
@@ -486,7 +524,8 @@ describe('endpoints', () => {
   test('replay --watch: stays until it is over', async () => {
     let looks = 0;
     const api = await serve({
-      'POST /v1/endpoints/erp/replays': { status: 201, json: { replay: replay(0) } },
+      ...health,
+      'POST /v1/endpoints/erp/replays': { status: 201, json: replay(0) },
       'GET /v1/endpoints/erp/replays/r1': () => {
         looks += 1;
         return { json: looks === 1 ? replay(4) : replay(10, 'done') };
@@ -503,6 +542,7 @@ describe('endpoints', () => {
       looked = resolve;
     });
     const api = await serve({
+      'GET /v1/endpoints/erp/health': { json: { ...HEALTH, state: 'paused' } },
       'POST /v1/endpoints/erp/replays': { status: 201, json: replay(0) },
       'GET /v1/endpoints/erp/replays/r1': () => {
         looked();
@@ -514,9 +554,48 @@ describe('endpoints', () => {
     running.child.kill('SIGINT');
     const ended = await running.ended;
     expect(ended.code).toBe(130);
-    expect(ended.err).toBe('The replay goes on. How far it is: jobwire endpoints replays erp r1 --watch\n');
+    expect(ended.err).toBe(
+      'The endpoint is paused: a replay goes on when it takes something.\nThe replay goes on. How far it is: jobwire endpoints replays erp r1 --watch\n',
+    );
     expect(api.asked.map(({ method }) => method)).not.toContain('DELETE');
     expect(api.asked.some(({ path }) => path.endsWith('/cancel'))).toBe(false);
+  });
+
+  test('health, deliveries, parked, pause, resume, enable and remove ask what the API has', async () => {
+    const delivery = {
+      at: '2026-11-21T12:00:01.000Z',
+      endpoint: 'erp',
+      event: 'acme.e1.5',
+      type: 'job.closed',
+    };
+    const parked = {
+      event: 'acme.e1.6',
+      type: 'job.closed',
+      attempts: 2,
+      parkedAt: '2026-11-21T12:00:01.000Z',
+    };
+    const api = await serve({
+      ...health,
+      'GET /v1/endpoints/erp/deliveries': { json: { deliveries: [delivery], next: null } },
+      'GET /v1/endpoints/erp/parked': { json: { parked: [parked], next: null } },
+      ...Object.fromEntries(
+        ['pause', 'resume', 'enable'].map((verb) => [`POST /v1/endpoints/erp/${verb}`, { json: ENDPOINT }]),
+      ),
+      'DELETE /v1/endpoints/erp': { status: 204 },
+    });
+    const run = (...args: string[]) => api.run(['endpoints', ...args, 'erp', '--region', 'us']);
+    expect((await run('health')).out).toMatch(/^Lately +8 of 9 attempts taken/m);
+    expect((await run('deliveries', '--failed')).out).toMatch(/^2026-\S+ +acme\.e1\.5 +job\.closed/m);
+    expect((await run('parked')).out).toMatch(/^2026-\S+ +acme\.e1\.6 +job\.closed +2/m);
+    for (const verb of ['pause', 'resume', 'enable', 'remove']) {
+      expect(await run(verb)).toMatchObject({ code: 0, err: '' });
+    }
+    expect(api.asked.map(({ query }) => query)).toEqual([
+      { region: 'us' },
+      { region: 'us', outcome: 'failed', limit: '50' },
+      { region: 'us', limit: '100' },
+      ...Array(4).fill({ region: 'us' }),
+    ]);
   });
 });
 
@@ -566,32 +645,66 @@ describe('events tail', () => {
     expect(await api.run([...tail, '--once', '2'])).toMatchObject({ code: 0, err: '' });
   });
 
-  test('--since: what is past comes from the feed, the rest from the stream behind it', async () => {
-    const old = event(1, { time: '2020-01-01T00:00:00.000Z' });
+  /** A feed of two regions, `nz` and `us`, with one event a minute in each, that keeps those of `us` from a number on. */
+  const feedOf = (length: number, kept: number) => {
+    const began = Date.parse('2026-11-20T00:00:00Z');
+    const heads = { nz: length, us: length };
+    const cursor = (places: Record<string, number>) => `nz.e1.${places.nz}~us.e7.${places.us}`;
+    const route = ({ query }: Asked): Answer => {
+      const at: Record<string, number> = { nz: 0, us: kept };
+      for (const part of query.after?.split('~') ?? []) at[part.slice(0, 2)] = Number(part.split('.')[2]);
+      if (Number(at.us) < kept) {
+        return problem(410, 'cursor-gone', 'No.', {
+          earliest: cursor({ ...at, us: kept }),
+          head: cursor(heads),
+        });
+      }
+      const events: object[] = [];
+      const fair = Math.ceil(Number(query.limit) / 2);
+      for (const region of ['nz', 'us']) {
+        for (let taken = 0; taken < fair && Number(at[region]) < length; taken += 1) {
+          const number = Number(at[region]) + 1;
+          at[region] = number;
+          const time = new Date(began + number * 60_000).toISOString();
+          events.push(event(number, { time, data: { region, account: region } }));
+        }
+      }
+      return { json: { events, next: cursor(at), head: cursor(heads) } };
+    };
+    return { route, instant: (number: number) => new Date(began + number * 60_000).toISOString() };
+  };
+
+  test('--since: what is past is found without reading all before it, the rest comes from the stream behind', async () => {
+    const { route, instant } = feedOf(20_000, 0);
     const api = await serve({
-      'GET /v1/events': ({ query }) => ({
-        json: query.after
-          ? { events: [event(3)], next: 'm3', head: 'm3' }
-          : { events: [old, event(2)], next: 'm2', head: 'm3' },
-      }),
-      'GET /v1/events/stream': stream(['id: m3\n\n', frame(4)], 'open'),
+      'GET /v1/events': route,
+      'GET /v1/events/stream': stream(['id: m3\n\n', frame(20_001)], 'open'),
     });
-    const ended = await api.run([
-      'events',
-      'tail',
-      '--since',
-      '2026-11-21T11:00:00Z',
-      '--once',
-      '3',
-      '--json',
-    ]);
-    expect(sequences(ended.out)).toEqual([2, 3, 4]);
-    expect(api.asked.map(({ path, query }) => [path, query.after])).toEqual([
-      ['/v1/events', undefined],
-      ['/v1/events', 'm2'],
-      ['/v1/events/stream', 'm3'],
-    ]);
+    const ended = await api.run(['events', 'tail', '--since', instant(19_901), '--once', '201', '--json']);
+    const numbers = sequences(ended.out);
+    expect(numbers.slice(0, -1).sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 200 }, (_, at) => 19_901 + Math.floor(at / 2)),
+    );
+    expect(numbers.at(-1)).toBe(20_001);
+    expect(api.asked.length).toBeLessThan(25);
+    expect(api.asked.at(-1)).toMatchObject({
+      path: '/v1/events/stream',
+      query: { after: 'nz.e1.20000~us.e7.20000' },
+    });
   });
+
+  test.each([100, 11_000])(
+    '--since: before what is kept, and with %i that are not kept any more',
+    async (kept) => {
+      const { route, instant } = feedOf(12_000, kept);
+      const api = await serve({ 'GET /v1/events': route });
+      const all = await api.run(['events', 'tail', '--since', instant(0), '--once', '3', '--json']);
+      expect(sequences(all.out)).toEqual([1, 2, 3]);
+      const some = await api.run(['events', 'tail', '--since', instant(11_500), '--once', '1002', '--json']);
+      expect(sequences(some.out).filter((one) => one === 11_500)).toHaveLength(2);
+      expect(sequences(some.out).filter((one) => one === 12_000)).toHaveLength(2);
+    },
+  );
 
   test('a cursor that is gone ends it, with the one to go on from; an API that is not there, too', async () => {
     const gone = problem(410, 'cursor-gone', 'The log can’t be read from there.', {
@@ -634,6 +747,7 @@ test('events show, with deliveries', async () => {
   const delivery = {
     at: '2026-11-21T12:00:01.000Z',
     endpoint: 'erp',
+    cause: 'live',
     outcome: 'delivered',
     status: 204,
     latencyMs: 8,
@@ -644,7 +758,8 @@ test('events show, with deliveries', async () => {
   });
   const shown = await api.run(['events', 'show', 'acme.e1.5', '--deliveries']);
   expect(shown.out).toMatch(/^Type +job\.status_changed$/m);
-  expect(shown.out).toMatch(/^2026-11-21T12:00:01\.000Z +erp +delivered +204 +8/m);
+  expect(shown.out).toMatch(/^2026-11-21T12:00:01\.000Z +erp +live +delivered +204 +8/m);
+  expect(api.asked[1]?.query).toEqual({});
   expect(JSON.parse((await api.run(['events', 'show', 'acme.e1.5', '--json'])).out)).toEqual(event(5));
 });
 
@@ -828,8 +943,11 @@ describe('doctor', () => {
       [30, 'warn'],
       [-400, 'fail'],
     ] as const) {
-      const date = new Date(Date.now() + seconds * 1000).toUTCString();
-      const api = await serve({ ...healthy, 'GET /healthz': { json: { status: 'ok' }, headers: { date } } });
+      const date = () => new Date(Date.now() + seconds * 1000).toUTCString();
+      const api = await serve({
+        ...healthy,
+        'GET /healthz': () => ({ json: { status: 'ok' }, headers: { date: date() } }),
+      });
       const ended = await api.run(['doctor', '--json']);
       const clock = find(ended.out, 'Clock');
       expect(clock?.state).toBe(state);
@@ -838,4 +956,54 @@ describe('doctor', () => {
       );
     }
   });
+});
+
+describe('a connection that is cut', () => {
+  const cut: Answer = { write: (response: ServerResponse) => void response.socket?.resetAndDestroy() };
+  const create = ['keys', 'create', '--role', 'read'];
+  const key = { id: 'k2', role: 'read', accounts: null, expiresAt: null };
+  const idempotencyKeys = (asked: readonly Asked[]) => asked.map(({ headers }) => headers['idempotency-key']);
+
+  test('is asked once more, with the Idempotency-Key of the first time, and waited for where that is at work', async () => {
+    const busy = problem(409, 'still-in-progress', 'A request with this key is being answered.');
+    const answers = [cut, busy, { status: 201, json: { key, secret: 'jw_k2_shown-once' } }];
+    const api = await serve({ 'POST /v1/keys': () => answers.shift() ?? cut });
+    expect(await api.run(create)).toMatchObject({ code: 0 });
+    const [first, ...others] = idempotencyKeys(api.asked);
+    expect(first).toMatch(/^[\w-]{36}$/);
+    expect(others).toEqual([first, first]);
+    answers.push({ status: 201, json: { key, secret: 'jw_k2_shown-once' } });
+    await api.run(create);
+    expect(idempotencyKeys(api.asked).at(-1)).not.toBe(first);
+  });
+
+  test('for good: what was asked for may have been done, and that is said', async () => {
+    const api = await serve({ 'POST /v1/keys': cut, 'DELETE /v1/keys/k2': cut, 'GET /v1/keys': cut });
+    const made = await api.run(create);
+    expect(made.code).toBe(4);
+    expect(made.err).toMatch(/: the connection was cut\. It may have been done all the same\.$/m);
+    expect(api.asked).toHaveLength(2);
+    expect((await api.run(['keys', 'revoke', 'k2'])).err).toMatch(/It may have been done all the same\.$/m);
+    expect(api.asked).toHaveLength(3);
+    expect((await api.run(['keys', 'list'])).err).toMatch(/: the connection was cut\.$/m);
+    expect((await api.run([...create, '--url', 'http://127.0.0.1:1'])).err).not.toMatch(/may have been/);
+  });
+});
+
+test('what the API says of a field is said of the option that gave it', async () => {
+  const about = (field: string, rule: string) => problem(400, 'bad-body', `${field} ${rule}`, { field });
+  const api = await serve({
+    'POST /v1/endpoints': about('ratePerSecond', 'must be a number from 0.1 to 1000.'),
+    'POST /v1/endpoints/erp/replays': ({ body }) =>
+      (body as { filter?: object }).filter
+        ? about('filter.types[0]', 'must match one of the event types that there are.')
+        : about('from', 'must not be in the future.'),
+  });
+  expect((await api.run(['endpoints', 'add', 'https://x.example', '--rate', '2000'])).err).toMatch(
+    /^--rate must be a number/,
+  );
+  const replay = ['endpoints', 'replay', 'erp'];
+  expect((await api.run([...replay, '--since', '2h', '--types', 'x'])).err).toMatch(/^--types must match/);
+  expect((await api.run([...replay, '--since', '2h'])).err).toMatch(/^--since must not be/);
+  expect((await api.run([...replay, '--from', 'beginning'])).err).toMatch(/^--from must not be/);
 });

@@ -593,8 +593,9 @@ eachTable('endpoints', (makeTable) => {
       await registerSink(rig.table, rig.log, record, []);
       await registerSink(rig.table, rig.log, { ...record, id: 'built-in', kind: 'sns' }, []);
       const refused = {
-        kind: 'refused',
-        reason: 'The endpoint "declared" is declared in the configuration and can only be changed there.',
+        kind: 'conflict',
+        reason:
+          'The endpoint "declared" is declared in the configuration file: change or remove it under "endpoints" there, and start again.',
       };
       expect(await changeEndpoint(rig.deps, REGION, 'declared', {})).toEqual(refused);
       expect(await pauseEndpoint(rig.deps, REGION, 'declared')).toEqual(refused);

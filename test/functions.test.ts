@@ -693,6 +693,17 @@ test('the API answers proxy events: paths, queries that repeat, headers, and no 
   expect(JSON.parse(found.body)).toMatchObject({ events: [], next: 'e1.0' });
 });
 
+test('a header with any text in it arrives as its bytes, as on a server', async () => {
+  let seen: Request | undefined;
+  const handler = createRestProxyHandler((request) => {
+    seen = request;
+    return new Response('ok');
+  });
+  const answer = await handler(proxyEvent('/healthz', { 'user-agent': ['☃ é'] }));
+  expect(answer.statusCode).toBe(200);
+  expect(Buffer.from(seen?.headers.get('user-agent') ?? '', 'latin1').toString()).toBe('☃ é');
+});
+
 test('requests arrive as they were sent: method, body, repeated parameters; answers keep each cookie', async () => {
   let seen: Request | undefined;
   const handler = createRestProxyHandler((request) => {

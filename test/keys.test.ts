@@ -194,7 +194,7 @@ describe('Who makes and sees which keys', () => {
       { role: 'read', expiresAt: iso(START + MINUTE + 1) },
       'expiresAt must be 2026-11-21T12:01:00.000Z or earlier',
     ],
-    [{}, {}, 'role must be read, operate or admin'],
+    [{}, {}, 'role is missing; it must be read, operate or admin'],
     [{}, { role: 'root' }, 'role must be read, operate or admin'],
     [{}, { role: 'read', accounts: [] }, 'accounts must name at least one account'],
     [{}, { role: 'read', accounts: ['A#B'] }, 'accounts[0] must be 1–63 lower-case letters'],
@@ -287,6 +287,19 @@ describe('Who makes and sees which keys', () => {
       expect(JSON.stringify(unknown)).not.toContain(secret.slice(3, 15));
       expect(unknown).toMatchObject({ kind: 'unknown' });
     }
+  });
+
+  test('the last hundred are not for who is for some accounts only', async () => {
+    const { deps, table } = rig(createMemoryTable());
+    const places = Array.from({ length: MAX_KEYS - 100 }, (_, at) => String(at).padStart(12, 'a'));
+    await table.putMany(places.map((sk) => ({ pk: API_KEY_PK, sk })));
+    const limited = { ...OPERATOR, accounts: ['acme'] };
+    const wanted = { role: 'read', accounts: ['acme'] };
+    expect(await createKey(deps, wanted, limited)).toMatchObject({ kind: 'conflict' });
+    expect(await createKey(deps, wanted, OPERATOR)).toMatchObject({ kind: 'created' });
+    await table.write({ delete: { pk: API_KEY_PK, sk: places[0] ?? '' } });
+    await table.write({ delete: { pk: API_KEY_PK, sk: places[1] ?? '' } });
+    expect(await createKey(deps, wanted, limited)).toMatchObject({ kind: 'created' });
   });
 
   test('an item that is not as it should be is a key that may read nothing', async () => {

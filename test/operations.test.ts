@@ -528,7 +528,7 @@ describe('requests', () => {
     const { key, gone, missing, nowhere } = happened.requests;
     const keyId = key.key.id;
     expect(gone.of('request')).toMatchObject([
-      { level: 'INFO', requestId: 'gateway-1', route: 'DELETE /v1/keys/{key}', status: 204, keyId },
+      { level: 'INFO', requestId: 'gateway-1', route: 'DELETE /v1/keys/{id}', status: 204, keyId },
     ]);
     expect(missing.of('request')).toMatchObject([
       { level: 'INFO', route: 'GET /v1/accounts/{id}/jobs', status: 404, keyId, ms: 0 },

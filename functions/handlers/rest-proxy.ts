@@ -60,7 +60,8 @@ function from({ requestContext }: APIGatewayProxyEvent): { clientAddress?: strin
 function toRequest(event: APIGatewayProxyEvent): Request {
   const headers = new Headers();
   for (const [name, values] of Object.entries(event.multiValueHeaders ?? {})) {
-    for (const value of values ?? []) headers.append(name, value);
+    // A header holds bytes, one to a character: a text of others can't be one.
+    for (const value of values ?? []) headers.append(name, bytesOf(value));
   }
   // The id in the access log is the one in the answer and in the app's own log, unless the client has one of its own.
   const { requestId } = event.requestContext;
@@ -77,3 +78,5 @@ function toRequest(event: APIGatewayProxyEvent): Request {
     ...(bodyless ? {} : { body: Buffer.from(event.body ?? '', event.isBase64Encoded ? 'base64' : 'utf8') }),
   });
 }
+
+const bytesOf = (text: string): string => Buffer.from(text).toString('latin1');

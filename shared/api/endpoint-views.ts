@@ -31,8 +31,8 @@ const filter = {
 /** An endpoint. */
 export const Endpoint = z
   .object({
-    id: z.string(),
-    region: z.string(),
+    id: z.string().describe('Its id; unique in its region.'),
+    region: z.string().describe('The region whose events it gets.'),
     kind: z.enum(['webhook', 'sns']).describe('`sns`: a topic that is built in.'),
     url: z.string().describe('Where it is; of what is built in, the ARN of the topic.'),
     accounts: accounts.describe('Accounts it follows; empty: all of the region, also those that come later.'),
@@ -43,7 +43,7 @@ export const Endpoint = z
     headers: z.array(z.string()).describe('Names of the headers that each request carries besides ours.'),
     concurrency: z.int().nullable().describe('How many jobs are delivered side by side; null: 16.'),
     ratePerSecond: z.number().nullable().describe('Requests a second at most; null: as many as it takes.'),
-    description: z.string().nullable(),
+    description: z.string().nullable().describe('What it is for, in the words of whoever made it.'),
     paused: z.boolean().describe('It keeps its places in the logs, and gets nothing.'),
     managed: z
       .boolean()
@@ -88,14 +88,17 @@ export const EndpointHealth = z
     lastFailedAt: instant.nullable().describe('When it failed last.'),
     lost: count.describe('Events that were no longer kept when it came to them.'),
     parked: z
-      .object({ count, oldestAt: instant.nullable().describe('When the oldest of them was set aside.') })
+      .object({
+        count: count.describe('How many.'),
+        oldestAt: instant.nullable().describe('When the oldest of them was set aside.'),
+      })
       .describe('Events set aside because it refused them, or one before them of the same job.'),
     backlog: z
       .object({
-        events: count,
+        events: count.describe('How many.'),
         oldestAt: instant.nullable().describe('When the oldest of them happened.'),
         accounts: z
-          .array(z.object({ account, events: count }))
+          .array(z.object({ account, events: count.describe('How many of them are in its log.') }))
           .describe('Those with the longest backlogs, a few of them.'),
         complete: z.boolean().describe('False: there are too many accounts for all to be counted.'),
       })
@@ -142,7 +145,7 @@ export function showHealth(health: Health): z.input<typeof EndpointHealth> {
 /** An attempt to deliver an event. */
 export const Delivery = z
   .object({
-    region: z.string(),
+    region: z.string().describe('The region of the endpoint.'),
     endpoint: z.string().describe('The id of the endpoint, or the name of a built-in sink.'),
     event: eventId,
     type: z.string().describe('The type of the event.'),
@@ -227,7 +230,7 @@ function showSetAside({ eventId: event, type, account: of, ...rest }: Omit<Parke
 /** Events that are sent once more. */
 export const Replay = z
   .object({
-    id: z.string(),
+    id: z.string().describe('Its id; unique for the endpoint.'),
     state: z
       .enum(['starting', 'running', 'done', 'cancelled'])
       .describe('`starting`: cut off before all of it was stored; the next start of a replay finishes it.'),

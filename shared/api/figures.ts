@@ -5,12 +5,12 @@ import type { Item, Table } from '../table/table.ts';
 import { toStatus } from '../tracking/accounts.ts';
 import { type OpenFigures, toOpenFigures } from '../tracking/open-jobs.ts';
 import { addFigures, dayOfRollup, noFigures, toFigures } from '../tracking/rollups.ts';
+import { instant, instantText } from './parameters.ts';
 
 // Shapes
 
 const count = z.int().min(0);
 const day = z.iso.date();
-const instant = z.iso.datetime();
 
 const figures = {
   created: count.describe('Jobs created on this day (dateIn), of those whose job.created was said.'),
@@ -37,8 +37,11 @@ export type Rollup = z.infer<typeof Rollup>;
 
 const RollupTotal = z.object(figures).meta({ id: 'RollupTotal', description: 'The sums of some days.' });
 
+const region = z.string().describe('The region.');
+const account = z.string().describe('The id of the account.');
+
 const range = {
-  region: z.string(),
+  region,
   from: day.describe('The first day.'),
   to: day.describe('The last day.'),
   days: z.array(Rollup).describe('Every day of the range, first to last, also those with nothing.'),
@@ -47,7 +50,7 @@ const range = {
 
 /** Days of an account. */
 export const AccountRollups = z
-  .object({ account: z.string(), ...range })
+  .object({ account, ...range })
   .meta({ id: 'AccountRollups', description: 'Roll-ups of an account, day by day.' });
 export type AccountRollups = z.infer<typeof AccountRollups>;
 
@@ -56,7 +59,7 @@ export const RegionRollups = z
   .object({
     ...range,
     accounts: z
-      .array(z.object({ account: z.string(), ...figures }))
+      .array(z.object({ account, ...figures }))
       .describe('The sums of all days for each account of which anything was said, by id.'),
   })
   .meta({ id: 'RegionRollups', description: 'Roll-ups of all accounts of a region, day by day.' });
@@ -72,7 +75,12 @@ const open = {
 const openChart = {
   ...open,
   byStatus: z
-    .array(z.object({ status: z.string().nullable().describe('Null: the service says none.'), jobs: count }))
+    .array(
+      z.object({
+        status: z.string().nullable().describe('Null: the service says none.'),
+        jobs: count.describe('How many.'),
+      }),
+    )
     .describe('In the words of the ordering service; most jobs first, at most 100 of an account.'),
   otherStatuses: count.describe('Jobs in statuses that are not among these.'),
   byDueDay: z
@@ -95,8 +103,8 @@ const changedAt = instant.describe(
 /** The open jobs of an account. */
 export const OpenJobs = z
   .object({
-    region: z.string(),
-    account: z.string(),
+    region,
+    account,
     observedThrough: instant
       .nullable()
       .describe('When the last complete reading of the list began: nothing later is known.'),
@@ -109,9 +117,9 @@ export type OpenJobs = z.infer<typeof OpenJobs>;
 /** The open jobs of all accounts of a region. */
 export const RegionOpenJobs = z
   .object({
-    region: z.string(),
+    region,
     ...openChart,
-    accounts: z.array(z.object({ account: z.string(), changedAt, ...open })).describe('By id.'),
+    accounts: z.array(z.object({ account, changedAt, ...open })).describe('By id.'),
   })
   .meta({ id: 'RegionOpenJobs', description: 'How many jobs are open in a region, in all and by account.' });
 export type RegionOpenJobs = z.infer<typeof RegionOpenJobs>;
@@ -214,8 +222,8 @@ export async function readOpenJobs(deps: FigureDeps, ref: AccountRef): Promise<O
   return {
     region,
     account,
-    observedThrough: through === null ? null : new Date(through).toISOString(),
-    changedAt: new Date(stored.changedAt).toISOString(),
+    observedThrough: instantText(through),
+    changedAt: instantText(stored.changedAt),
     ...chartOf([stored.figures], deps.now()),
   };
 }
@@ -233,7 +241,7 @@ export async function readRegionOpenJobs(deps: FigureDeps, region: string): Prom
     ),
     accounts: all.map(({ account, changedAt: at, figures: its }) => ({
       account,
-      changedAt: new Date(at).toISOString(),
+      changedAt: instantText(at),
       jobs: its.jobs,
       dispatched: its.dispatched,
       late: lateOf(its, now),

@@ -25,7 +25,7 @@ import type { Clause, Item, Table, Value } from '../table/table.ts';
 /** What a client may send as `Idempotency-Key`. */
 export const IdempotencyKey = z
   .string('must be given once')
-  .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters');
+  .regex(/^[!-~]{1,255}$/, 'must be 1 to 255 visible ASCII characters');
 
 /** A request that is to be done once. */
 export interface IdempotentRequest {

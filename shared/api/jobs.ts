@@ -20,10 +20,10 @@ import { sinceListed } from '../tracking/diff.ts';
 import { readInstants } from '../tracking/instants.ts';
 import { type Ending, type Snapshot, summarize, toSnapshot } from '../tracking/snapshot.ts';
 import { cursorOf, type Gone, locate } from './feed.ts';
+import { instant, instantText, nextOf } from './parameters.ts';
 
 /** Where a job stands, as far as anybody asks. */
 const PHASES = ['listed', 'departed', 'settling'] as const;
-const instantText = z.iso.datetime();
 
 /** A job in a list. Instants are ISO texts. */
 export const JobEntry = z
@@ -38,7 +38,7 @@ export const JobEntry = z
       .enum(['closed', 'cancelled', 'unavailable'] satisfies Ending[])
       .nullable()
       .describe('What became of it, once that was announced.'),
-    listedThrough: instantText
+    listedThrough: instant
       .nullable()
       .describe('The last time known at which it was in the list of active jobs.'),
   })
@@ -49,12 +49,17 @@ export type JobEntry = z.infer<typeof JobEntry>;
 export const JobRecord = z
   .object({
     ...JobEntry.shape,
-    detailAt: instantText.nullable().describe('When its own record was last read.'),
+    detailAt: instant.nullable().describe('When its own record was last read.'),
     lines: z
-      .array(z.object({ jobLineId: z.int(), status: z.string().nullable() }))
+      .array(
+        z.object({
+          jobLineId: z.int().describe('The number that the service has for the line.'),
+          status: z.string().nullable().describe('In the words of the ordering service.'),
+        }),
+      )
       .nullable()
       .describe('Its lines, as its own record shows them.'),
-    invoiceNumber: z.string().nullable(),
+    invoiceNumber: z.string().nullable().describe('The number of its invoice, once there is one.'),
     timezone: z.string().nullable().describe('IANA name of the zone of the location that makes it.'),
   })
   .meta({ id: 'JobRecord', description: 'A job as it is known, with what its own record shows.' });
@@ -75,7 +80,7 @@ export const JobAnswer = z
 export const JobsAnswer = z
   .object({
     jobs: z.array(JobEntry).describe('Can be fewer than were asked for, also none, before the last page.'),
-    next: z.string().nullable().describe('The `after` of the next page; null on the last one.'),
+    next: nextOf,
     asOf: asOfText,
   })
   .meta({ id: 'JobsAnswer', description: 'A page of jobs.' });
@@ -167,7 +172,7 @@ export async function readJob(
   const { detail } = snapshot;
   const job = {
     ...toEntry(snapshot, status ? toStatus(status).lastGoodCrawlStartedAt : null),
-    detailAt: detail ? instant(snapshot.detailAt) : null,
+    detailAt: detail ? instantText(snapshot.detailAt) : null,
     lines: detail?.lines.map((line) => ({ ...line })) ?? null,
     invoiceNumber: detail?.invoiceNumber ?? null,
     timezone: detail?.timezone ?? null,
@@ -281,15 +286,11 @@ function toEntry(snapshot: Snapshot, lastGood: number | null): JobEntry {
     ...summarize(snapshot),
     phase: phaseOf(snapshot),
     ended: snapshot.ended,
-    listedThrough: snapshot.list === null ? null : instant(lastSeenListed(snapshot, lastGood)),
+    listedThrough: snapshot.list === null ? null : instantText(lastSeenListed(snapshot, lastGood)),
   };
 }
 
 function phaseOf(snapshot: Snapshot): JobEntry['phase'] {
   if (snapshot.departure !== null) return 'departed';
   return snapshot.settling === null && snapshot.ended === null ? 'listed' : 'settling';
-}
-
-function instant(ms: number): string {
-  return new Date(ms).toISOString();
 }

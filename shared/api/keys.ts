@@ -53,17 +53,25 @@ const NAME_RULE = 'must be 1 to 100 characters long';
 const MAX_ACCOUNTS = 200;
 
 /** A new key. Without `accounts`, or with null, it is for all of them; without `expiresAt` it does not expire. */
-export const NewKey = z.strictObject({
-  name: z.string('must be text').min(1, NAME_RULE).max(100, NAME_RULE).optional(),
-  role,
-  accounts: z
-    .array(accountId, 'must be a list of ids of accounts')
-    .min(1, 'must name at least one account')
-    .max(MAX_ACCOUNTS, `must name at most ${MAX_ACCOUNTS} accounts`)
-    .nullable()
-    .optional(),
-  expiresAt: instant.optional(),
-});
+export const NewKey = z
+  .strictObject({
+    name: z
+      .string('must be text')
+      .min(1, NAME_RULE)
+      .max(100, NAME_RULE)
+      .optional()
+      .describe('What it is for, in your words.'),
+    role: role.describe('What it may do: `read`; `operate` more than that; `admin` everything.'),
+    accounts: z
+      .array(accountId, 'must be a list of ids of accounts')
+      .min(1, 'must name at least one account')
+      .max(MAX_ACCOUNTS, `must name at most ${MAX_ACCOUNTS} accounts`)
+      .nullable()
+      .optional()
+      .describe('Ids of the accounts it is for, registered or not yet; null or absent: all of them.'),
+    expiresAt: instant.optional().describe('From when on it is refused; absent: never.'),
+  })
+  .meta({ id: 'NewKey' });
 export type NewKey = z.infer<typeof NewKey>;
 
 /** A key as it is shown: without its secret. */
@@ -86,6 +94,8 @@ export type KeyRecord = z.infer<typeof KeyRecord>;
 
 /** How many keys there are at most, those that have expired a short while ago among them. */
 export const MAX_KEYS = 1000;
+/** Of these, places that only keys for all accounts can fill. */
+const KEPT_PLACES = 100;
 /** How long a verified key is taken without asking the table again. */
 const REMEMBER_MS = 30_000;
 /** Keys that a process remembers: more than there can be, but for some that were revoked meanwhile. */
@@ -283,8 +293,10 @@ export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Prom
   const secret = `jw_${id}_${newSecret(randomBytes)}`;
   const digest = digestOf(secret);
   const others = await table.query({ pk: API_KEY_PK, limit: MAX_KEYS + 1 });
-  if (others.filter(({ sk }) => sk !== id).length >= MAX_KEYS) {
-    return { kind: 'conflict', reason: `There are ${MAX_KEYS} keys already; revoke one that nobody needs.` };
+  // Who is for some accounts can't take the last places from who is for all.
+  const most = by.accounts === null ? MAX_KEYS : MAX_KEYS - KEPT_PLACES;
+  if (others.filter(({ sk }) => sk !== id).length >= most) {
+    return { kind: 'conflict', reason: `There are ${most} keys already; revoke one that nobody needs.` };
   }
   const item: Item = {
     ...keys.apiKey(id),

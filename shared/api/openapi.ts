@@ -4,8 +4,9 @@
  */
 import { createRoute, OpenAPIHono } from '@hono/zod-openapi';
 import * as z from 'zod';
+import { IdempotencyKey } from './idempotency.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from './problems.ts';
-import { type Answer, problemsOf, type Route, tags } from './route.ts';
+import { type Answer, problemsOf, type Route, tags, takesIdempotencyKey } from './route.ts';
 import { routes } from './routes/all.ts';
 import { API_VERSION } from './version.ts';
 
@@ -20,14 +21,9 @@ const Problem = z
   })
   .meta({ id: 'Problem', description: 'Problem details (RFC 9457).' });
 
-const IDEMPOTENCY_KEY = z
-  .string()
-  .min(1)
-  .max(200)
-  .optional()
-  .describe(
-    'A text of your own, new for each request: sent again with it, the request is answered as the first time.',
-  );
+const IDEMPOTENCY_KEY = IdempotencyKey.optional().describe(
+  'A text of your own, new for each request: sent again with it, the request is answered as the first time.',
+);
 const IF_MATCH = z.string().optional().describe('The `ETag` that it must still have.');
 
 const Version = (text: string) => ({ schema: { type: 'string' as const }, description: text });
@@ -58,7 +54,7 @@ function toPath(route: Route) {
   const { spec } = route;
   const { method, path, id, tag, summary, description, role, of, params, query, body, answer } = spec;
   const headers = {
-    ...(method === 'post' && !spec.repeatable && role !== null ? { 'Idempotency-Key': IDEMPOTENCY_KEY } : {}),
+    ...(takesIdempotencyKey(spec) ? { 'Idempotency-Key': IDEMPOTENCY_KEY } : {}),
     ...(spec.conditional ? { 'If-Match': IF_MATCH } : {}),
     ...Object.fromEntries(
       Object.entries(spec.headers ?? {}).map(([name, text]) => [

@@ -75,6 +75,12 @@ function limitUpTo(most: number) {
     .describe(`How many at most: 1 to ${most}, ${DEFAULT_LIMIT} unless told.`);
 }
 
+/** Where a list goes on, in its answer. */
+export const nextOf = z
+  .string()
+  .nullable()
+  .describe('What `after` takes for the next page; null: this is the last.');
+
 /** Where a list of things that are sorted by their id goes on. */
 export const afterId = textUpTo(200).optional().describe('The `next` of the page before.');
 

@@ -82,7 +82,8 @@ export const problems = {
   'key-reused': {
     status: 422,
     title: 'The Idempotency-Key belongs to another request',
-    meaning: 'The same key was sent before with another path or body. Take a new key for a new request.',
+    meaning:
+      'The same key was sent before with another path, body or `If-Match`. Take a new key for a new request.',
   },
   'too-many-failures': {
     status: 429,
@@ -157,14 +158,24 @@ export function problem(c: Context<ApiEnv>, kind: ProblemKind, parts: ProblemPar
 /** When to try again what somebody else was at work on. */
 const BUSY_RETRY_SECONDS = 5;
 
-/** What a use-case did not do, as a problem. A sentence that begins with a field names it; all others begin otherwise. */
+/** A sentence that begins with a field names it; all others begin otherwise. */
+function sayingField(reason: string): Pick<ProblemParts, 'detail' | 'field'> {
+  const field = /^[a-z][\w.[\]]*(?= )/.exec(reason)?.[0];
+  return { detail: reason, ...(field === undefined ? {} : { field }) };
+}
+
+/** A parameter that only whoever knows more than its schema could refuse. The sentence begins with its name. */
+export function badParameter(c: Context<ApiEnv>, reason: string): Response {
+  return problem(c, 'bad-parameter', sayingField(reason));
+}
+
+/** What a use-case did not do, as a problem. */
 export function notDone(
   c: Context<ApiEnv>,
   { kind, reason, why }: Refusal,
   expected?: Expectation,
 ): Response {
-  const field = /^[a-z][\w.[\]]*(?= )/.exec(reason)?.[0];
-  const parts = { detail: reason, ...(field === undefined ? {} : { field }) };
+  const parts = sayingField(reason);
   switch (kind) {
     case 'refused':
       return problem(c, 'refused', parts);

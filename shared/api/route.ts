@@ -3,7 +3,7 @@
  * that: the pipeline here, the OpenAPI document (`openapi.ts`), which function of a cell serves it (`infra/api.ts`), and the
  * tests that try every role on every route.
  *
- *   key ─ role ─ parameters, body ─ whose it is (404) ─ If-Match (412) ─ Idempotency-Key ─ handler
+ *   key ─ role ─ parameters, body ─ whose it is (404) ─ Idempotency-Key ─ If-Match (412) ─ handler
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Context, Handler } from 'hono';
@@ -226,17 +226,20 @@ export function route<
       const asked = { c, caller, params: params.data as Texts, query: query.data as Texts };
       const subject = await spec.of?.find(asked, parts);
       if (subject instanceof Response) return subject;
-      const expected = spec.conditional ? expectationOf(c, spec.of?.revisionOf?.(subject as S) ?? null) : {};
-      if (expected instanceof Response) return expected;
       const call = {
-        ...{ c, caller, expected },
+        ...{ c, caller },
         params: params.data as z.output<P>,
         query: query.data as z.output<Q>,
         body: body as z.output<B>,
         subject: subject as S,
       };
-      const respond = async (making: Making) =>
-        toResponse(c, spec.answer, await handle({ ...call, making }, parts));
+      // What was done before is no longer as it was expected to be, and is answered all the same.
+      const respond = async (making: Making) => {
+        const revision = spec.of?.revisionOf?.(call.subject) ?? null;
+        const expected = spec.conditional ? expectationOf(c, revision) : {};
+        if (expected instanceof Response) return expected;
+        return toResponse(c, spec.answer, await handle({ ...call, expected, making }, parts));
+      };
       if (!takesIdempotencyKey(spec)) return respond(EACH_ANEW);
       return once(c, parts, respond);
     },
@@ -287,12 +290,15 @@ async function once(
     return problem(c, 'bad-parameter', { field, detail: `${field} ${key.error.issues[0]?.message}.` });
   }
   const { pathname, search } = new URL(c.req.url);
+  // There is no space in a path. On another condition it is another request.
+  const condition = c.req.header('if-match');
+  const asked = `${pathname}${search}${condition === undefined ? '' : ` ${condition}`}`;
   const outcome = await manage.idempotency.run(
     {
       keyId: c.get('caller').keyId,
       idempotencyKey: key.data,
       bearer: c.req.header('authorization') ?? '',
-      fingerprint: fingerprintOf(c.req.method, pathname + search, await c.req.text()),
+      fingerprint: fingerprintOf(c.req.method, asked, await c.req.text()),
     },
     async (making) => {
       const response = await respond(making);

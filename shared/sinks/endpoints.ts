@@ -663,8 +663,8 @@ function manageable(
   if (options.declared) return unlessChanged(item, id, expected);
   if (item.kind !== 'webhook') return unknownEndpoint(id);
   if (!isManaged(item)) {
-    const reason = `The endpoint "${id}" is declared in the configuration and can only be changed there.`;
-    return { kind: 'refused', reason };
+    const reason = `The endpoint "${id}" is declared in the configuration file: change or remove it under "endpoints" there, and start again.`;
+    return { kind: 'conflict', reason };
   }
   return unlessChanged(item, id, expected);
 }

@@ -12,12 +12,14 @@ const part = (what: string) =>
     });
 
 /** The credentials that the ordering service gave out for an account. */
-export const NewCredentials = z.strictObject({
-  clientId: part('the client id of the account’s credentials').describe('The OAuth client id.'),
-  clientSecret: part('the client secret of the account’s credentials')
-    .describe('The OAuth client secret. Never shown again.')
-    .meta({ format: 'password' }),
-});
+export const NewCredentials = z
+  .strictObject({
+    clientId: part('the client id of the account’s credentials').describe('The OAuth client id.'),
+    clientSecret: part('the client secret of the account’s credentials')
+      .describe('The OAuth client secret. Never shown again.')
+      .meta({ format: 'password' }),
+  })
+  .meta({ id: 'NewCredentials' });
 export type NewCredentials = z.infer<typeof NewCredentials>;
 
 /** Longer apart than a day nobody polls. How close together they may be is the host's to say. */
@@ -127,7 +129,11 @@ export const AccountReport = z
       .nullable()
       .describe('Why the last poll failed or could not see everything, in a sentence.'),
     missingJobs: z
-      .object({ unanswered: count, suspected: count, contradictory: count })
+      .object({
+        unanswered: count.describe('Not answered for yet.'),
+        suspected: count.describe('Seem to be gone, and are looked at once more before that is said.'),
+        contradictory: count.describe('The answers about them don’t fit together.'),
+      })
       .describe('Jobs missing from the list of which it is open what became of them.'),
     quarantinedAt: instant
       .nullable()
@@ -139,8 +145,8 @@ export type AccountReport = z.infer<typeof AccountReport>;
 /** An account as it is shown: without its credentials. */
 export const AccountRecord = z
   .object({
-    id: z.string(),
-    region: z.string(),
+    id: z.string().describe('Its id: in paths, events and cursors.'),
+    region: z.string().describe('The region of the ordering service that it is in.'),
     managed: z
       .boolean()
       .describe(
@@ -152,10 +158,10 @@ export const AccountRecord = z
       .describe(
         'Where its credentials are; null when they were given here, or stand in the configuration file.',
       ),
-    pollIntervalSeconds: z.number(),
-    paused: z.boolean(),
-    createdAt: instant.nullable(),
-    changedAt: instant.nullable(),
+    pollIntervalSeconds: z.number().describe('How far apart polls are, in seconds.'),
+    paused: z.boolean().describe('Not polled until it is resumed.'),
+    createdAt: instant.nullable().describe('When it was made; null for what was not made here.'),
+    changedAt: instant.nullable().describe('When it was changed last; null when it never was.'),
     revision: count.describe('Counted up with each change.'),
   })
   .meta({ id: 'Account' });
@@ -164,10 +170,12 @@ export type AccountRecord = z.infer<typeof AccountRecord>;
 /** One step of a test. */
 export const TestStep = z
   .object({
-    step: z.enum(['token', 'identity', 'page']),
-    ok: z.boolean(),
+    step: z
+      .enum(['token', 'identity', 'page'])
+      .describe('Getting a token, asking whose account it is, reading one page of jobs.'),
+    ok: z.boolean().describe('Whether it worked.'),
     sentence: z.string().describe('What was found, or what is wrong and what to do about it.'),
-    ms: z.int().min(0),
+    ms: z.int().min(0).describe('How long it took.'),
   })
   .meta({ id: 'TestStep' });
 export type TestStep = z.infer<typeof TestStep>;
@@ -175,10 +183,10 @@ export type TestStep = z.infer<typeof TestStep>;
 /** What came of trying out credentials. The steps end with the first that failed. */
 export const TestReport = z
   .object({
-    ok: z.boolean(),
-    region: z.string(),
+    ok: z.boolean().describe('Whether all steps worked.'),
+    region: z.string().describe('The region that was asked.'),
     account: z.string().nullable().describe('The account that was tested; null for credentials of none yet.'),
-    steps: z.array(TestStep),
+    steps: z.array(TestStep).describe('In order; they end with the first that failed.'),
     upstreamId: z.int().nullable().describe('The id that the ordering service has for the account.'),
     openJobs: count.nullable().describe('Jobs in the service’s list.'),
     statuses: z.array(z.string()).describe('Statuses of the newest of them.'),

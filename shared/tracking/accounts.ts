@@ -175,7 +175,8 @@ export async function makeAccount(
       {
         put: {
           ...keys.status(account),
-          revision: 0,
+          // No fence of a former account of this id comes near it.
+          revision: now,
           state: 'baselining' satisfies AccountState,
           ...(account.paused ? {} : schedule(account, now)),
         },

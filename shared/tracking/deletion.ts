@@ -3,7 +3,7 @@
  *
  *   begin     Account, Status and Head gone, deletion noted ── in one transaction
  *   work off  token ── wake mark ── figures ── index ── snapshots ── groups ── log ── cursors, set aside and dead ── credentials
- *   free      when nothing can write any more that was under way: once more, then the note goes
+ *   free      when nothing can write any more that began before it was empty: once more, then the note goes
  *
  * From the beginning on there is no such account. A poll under way finds neither its fence nor its head, so it writes nothing
  * more but a token that it had asked for. Nor is what a drain or a wake-up writes fenced by the account: cursors and events
@@ -14,13 +14,14 @@
  * at the front. Deliveries, in the history, leave by themselves.
  */
 import pLimit from 'p-limit';
-import { beingWorkedOn, type Refusal, revisionStill } from '../managed.ts';
+import { beingWorkedOn, type Refusal, revisionOf, revisionStill } from '../managed.ts';
 import { listSinks } from '../sinks/sink.ts';
 import {
   type AccountRef,
   cursorPk,
   deadPk,
   deletionPk,
+  FEED_LOG,
   groupPk,
   indexPk,
   keys,
@@ -40,8 +41,8 @@ export interface DeletionDeps {
   readonly now: () => number;
   readonly newId: () => string;
   /**
-   * How long after its beginning a drain or a wake-up may still write, and so how long the id of a deleted account is not
-   * free. Absent: {@link LATE_WRITES_MS}.
+   * How long after its beginning a drain or a wake-up may still write, and so how long the id of an account is not free from
+   * when nothing was left of it. Absent: {@link LATE_WRITES_MS}.
    */
   readonly lateWritesMs?: number;
 }
@@ -82,6 +83,8 @@ export async function beginDeletion(
         put: {
           ...keys.deletion(ref),
           ...{ region, since: now() },
+          // What the account was deleted as: whoever asks for the rest may name it again.
+          revision: revisionOf(account),
           // Only what was given to Jobwire is its to delete.
           keepsCredentials: account.keepsCredentials === true,
         },
@@ -118,28 +121,33 @@ export async function workOffDeletion(
   });
   const note = claimed.item;
   if (!note) return { kind: 'free' };
-  const freeAt = Number(note.since) + lateWritesMs;
+  // Until it was empty once there was something left of it that a drain could begin with.
+  const emptiedBefore = typeof note.emptiedAt === 'number' ? note.emptiedAt : undefined;
+  const freeAfter = (emptiedAt: number) => emptiedAt + lateWritesMs;
   if (!claimed.done && note.owner !== owner) {
-    return note.emptied === true ? { kind: 'empty', freeAt } : { kind: 'more' };
+    const isEmpty = note.emptied === true && emptiedBefore !== undefined;
+    return isEmpty ? { kind: 'empty', freeAt: freeAfter(emptiedBefore) } : { kind: 'more' };
   }
   const mine = [['owner', '=', owner]] as const;
-  const release = (until: number | undefined, emptied: boolean) =>
+  const release = (until: number | undefined, emptied: boolean, emptiedAt = emptiedBefore) =>
     table.write({
       update: key,
-      set: { owner: undefined, until, emptied: emptied || undefined },
+      set: { owner: undefined, until, emptied: emptied || undefined, emptiedAt },
       when: mine,
     });
   try {
-    const isLate = now() >= freeAt;
+    const isLate = emptiedBefore !== undefined && now() >= freeAfter(emptiedBefore);
     if (!(await removeAll(deps, ref, note, deadline))) {
       await release(undefined, false);
       return { kind: 'more' };
     }
-    if (isLate) {
+    if (isLate || lateWritesMs === 0) {
       await table.write({ delete: key, when: mine });
       return { kind: 'free' };
     }
-    await release(freeAt, true);
+    const emptiedAt = emptiedBefore ?? now();
+    const freeAt = freeAfter(emptiedAt);
+    await release(freeAt, true, emptiedAt);
     return { kind: 'empty', freeAt };
   } catch (cause) {
     await release(undefined, false).catch(() => undefined);
@@ -156,7 +164,10 @@ export async function breakDeletion(table: Table, ref: AccountRef): Promise<void
   });
 }
 
-/** Goes on with the deletions of a region that have something left to do: how many there were. For a host to call now and then. */
+/**
+ * Goes on with the deletions of a region that have something left to do: how many there were. For a host to call now and then.
+ * Throws when one of them could not be gone on with, after the others.
+ */
 export async function workOffDeletions(
   deps: DeletionDeps,
   region: string,
@@ -164,10 +175,14 @@ export async function workOffDeletions(
 ): Promise<number> {
   const notes = await deps.table.query({ pk: deletionPk(region) });
   const ready = notes.filter(({ until }) => typeof until !== 'number' || until <= deps.now());
+  let fault: { readonly cause: unknown } | undefined;
   for (const { sk: account } of ready) {
     if (deps.now() >= deadline) break;
-    await workOffDeletion(deps, { region, account }, deadline);
+    await workOffDeletion(deps, { region, account }, deadline).catch((cause: unknown) => {
+      fault ??= { cause };
+    });
   }
+  if (fault) throw fault.cause;
   return ready.length;
 }
 
@@ -195,7 +210,7 @@ async function removeAll(
   await remove([keys.token(ref), keys.wake(ref)]);
   await remove(await table.getMany(figureKeys(ref, now())));
   const sinks = await listSinks(table, region);
-  await remove(sinks.map(({ id }) => keys.cursor(region, id, account)));
+  await remove([FEED_LOG, ...sinks.map(({ id }) => id)].map((id) => keys.cursor(region, id, account)));
   // Everything of an account begins with its id and a #, which is in no id.
   const ofAccount = { from: `${account}#`, to: `${account}#~` };
   const parts: Query[] = [

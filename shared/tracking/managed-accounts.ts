@@ -129,12 +129,12 @@ export async function pageAccounts(
   const { only, status = false } = query;
   const limit = Math.min(query.limit ?? DEFAULT_PAGE, MAX_PAGE);
   if (query.region !== undefined && !deps.regions.includes(query.region)) {
-    return { kind: 'refused', reason: `region ${regionRule(deps)}.` };
+    return { kind: 'refused', reason: `region ${regionRule(deps.regions)}.` };
   }
   const regions = query.region === undefined ? [...deps.regions].sort() : [query.region];
   const [afterRegion = '', afterId = ''] = query.after?.split('/') ?? [];
   if (query.after !== undefined && !regions.includes(afterRegion)) {
-    return { kind: 'refused', reason: 'after must be what a page gave as next.' };
+    return { kind: 'refused', reason: 'after must be the `next` of a page of accounts.' };
   }
   const found: Item[] = [];
   for (const region of regions) {
@@ -276,7 +276,8 @@ export async function deleteAccount(
   });
   if (begun.kind !== 'begun') return begun;
   const { kind } = await workOffDeletion(deps, ref, deadline);
-  await workOffDeletions(deps, ref.region, deadline);
+  // Those of others are nothing that this one could fail with.
+  await workOffDeletions(deps, ref.region, deadline).catch(() => undefined);
   return { kind: 'deleted', complete: kind !== 'more' };
 }
 
@@ -361,10 +362,11 @@ export function oneRegion(deps: Pick<AccountDeps, 'regions'>, region: string | u
   if (region === undefined && only !== undefined && others.length === 0) return only;
   if (region !== undefined && deps.regions.includes(region)) return region;
   const missing = region === undefined ? 'is missing; it ' : '';
-  return { kind: 'refused', reason: `region ${missing}${regionRule(deps)}.` };
+  return { kind: 'refused', reason: `region ${missing}${regionRule(deps.regions)}.` };
 }
 
-const regionRule = ({ regions }: Pick<AccountDeps, 'regions'>): string =>
+/** The rule for a region that somebody names. */
+export const regionRule = (regions: readonly string[]): string =>
   `must be one of the regions that are served here (${[...regions].sort().join(', ')})`;
 
 function refuseInterval({ minIntervalSeconds }: AccountDeps, seconds: number): Refusal | undefined {
@@ -387,5 +389,6 @@ const taken = (id: string): Refusal => ({
 });
 const changedMeanwhile = (id: string): Refusal => ({
   kind: 'conflict',
+  why: 'changed',
   reason: `The account "${id}" was changed meanwhile; read it again.`,
 });

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import type { EventDraft } from '../events/event.ts';
 import { renewFeed } from '../log/cell-feed.ts';
-import { type EventLog, formatCursor, newEpoch, toHead } from '../log/log.ts';
+import { type EventLog, formatCursor, formerEnd, type Head, newEpoch, toHead } from '../log/log.ts';
 import { listSinks } from '../sinks/sink.ts';
 import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
@@ -43,7 +43,9 @@ export async function renewLogs(
   await renewFeed(table, region, { epoch: newEpoch(now()), leastEpoch, now: now() });
   // The backup may show a sink further on than the log: what takes those numbers would be passed over as done.
   const taken = new Map<string, number>();
-  for (const id of [FEED_LOG, ...(await listSinks(table, region)).map((sink) => sink.id)]) {
+  const inFeed = await table.query({ pk: cursorPk(region, FEED_LOG) });
+  const placeInFeed = new Map(inFeed.map((position) => [position.sk, position]));
+  for (const { id } of await listSinks(table, region)) {
     for (const cursor of await table.query({ pk: cursorPk(region, id) })) {
       const [account = ''] = cursor.sk.split('#');
       taken.set(account, Math.max(taken.get(account) ?? 0, lastTaken(cursor)));
@@ -53,7 +55,10 @@ export async function renewLogs(
   await pLimit(LOGS_AT_ONCE).map(logs, async (ref) => {
     const announce = (after: string): EventDraft[] =>
       isCell(ref) ? [] : [{ type: 'account.restored', time: now(), data: { after } }];
-    const outcome = await log.renew(ref, newEpoch(now()), announce, taken.get(ref.account));
+    const position = placeInFeed.get(ref.account);
+    const isOurs = position !== undefined && !isOfFormer(position, await log.head(ref));
+    const known = Math.max(taken.get(ref.account) ?? 0, isOurs ? lastTaken(position) : 0);
+    const outcome = await log.renew(ref, newEpoch(now()), announce, known);
     if (outcome?.renewed) renewed += 1;
   });
   // The others have a wake mark by now. The cell's own log says nothing of this, but may be ahead of the cell feed.
@@ -64,6 +69,12 @@ export async function renewLogs(
     await table.transact([{ put: mark, when: [['sequence', 'absent or <', sequence]] }], randomUUID());
   }
   return { renewed, unchanged: logs.length - renewed };
+}
+
+/** Whether a place in the cell feed is that of an account that had the id before: epochs sort by time. */
+function isOfFormer({ epoch }: Item, head: Head | undefined): boolean {
+  const own = String(epoch);
+  return head !== undefined && own < head.epoch && formerEnd(head, own) === undefined;
 }
 
 /** The last event that a cursor has as done: its position, or one beyond it (ranges such as `8-16,20`, in order). */

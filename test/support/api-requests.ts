@@ -151,7 +151,6 @@ export function requestsOf(operation: Operation, world: ApiWorld, after: readonl
     event,
     events: event,
     jobNumber: fc.constantFrom(...ids.jobs, 1, 2),
-    key: fc.constantFrom(...Object.values(world.keys).map(({ id }) => id)),
     type: texts(...eventTypes),
     types: texts('job.*', 'account.*', 'job.status_changed'),
     status: texts('Printing', 'Awaiting artwork'),
@@ -196,6 +195,9 @@ export function requestsOf(operation: Operation, world: ApiWorld, after: readonl
       return { id: texts('new-1', 'new-2', 'own', OWN) };
     if (path.startsWith('/docs')) return { name: texts(...assets.map(({ name }) => name)) };
     if (path.startsWith('/v1/regions')) return { id: texts(...REGIONS) };
+    if (path.startsWith('/v1/keys')) {
+      return { id: fc.constantFrom(...Object.values(world.keys).map(({ id }) => id)) };
+    }
     if (path.startsWith('/v1/endpoints')) return { id: endpoint };
     return { id: accounts };
   }

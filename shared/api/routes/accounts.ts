@@ -2,7 +2,7 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
-import type { Refusal } from '../../managed.ts';
+import { type Expectation, type Refusal, revisionOf } from '../../managed.ts';
 import type { AccountRef } from '../../table/schema.ts';
 import {
   AccountChange,
@@ -27,8 +27,8 @@ import {
 } from '../../tracking/managed-accounts.ts';
 import { confirmAccount, reportAccount } from '../../tracking/operator.ts';
 import { isFor, MAX_ID, ofAccount, ofAccountRecord } from '../access.ts';
-import { afterId, limit, one } from '../parameters.ts';
-import { notDone, problem } from '../problems.ts';
+import { afterId, limit, nextOf, one } from '../parameters.ts';
+import { badParameter, notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, route, type Subject } from '../route.ts';
 
 const UPSTREAM_RULE = 'must be a whole number: the id the service gives the account';
@@ -50,7 +50,7 @@ const record = {
 const ofDeletable: Subject<{
   readonly region: string;
   readonly account: string;
-  readonly revision: number | null;
+  readonly revision: number;
 }> = {
   params: ofAccount.params,
   revisionOf: ({ revision }) => revision,
@@ -62,7 +62,7 @@ const ofDeletable: Subject<{
     if (account.length <= MAX_ID && isFor(asked.caller, account)) {
       for (const region of parts.feed.regions) {
         const note = await readDeletion(parts.feed.table, { region, account });
-        if (note) return { region, account, revision: null };
+        if (note) return { region, account, revision: revisionOf(note) };
       }
     }
     return found;
@@ -91,9 +91,8 @@ export const accountRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of accounts: those of the key.',
-        schema: z.object({ accounts: z.array(Listed), next: z.string().nullable() }),
+        schema: z.object({ accounts: z.array(Listed), next: nextOf }),
       },
-      problems: ['refused'],
     },
     async ({ c, caller, query: { include, ...asked } }, { feed, isDeclared }) => {
       const { table, log, regions } = feed;
@@ -101,7 +100,7 @@ export const accountRoutes: readonly Route[] = [
         { table, log, regions, isDeclared },
         { ...asked, only: caller.accounts, status: include === 'status' },
       );
-      if (page.kind !== 'page') return notDone(c, page);
+      if (page.kind !== 'page') return badParameter(c, page.reason);
       return { body: { accounts: [...page.accounts], next: page.next } };
     },
   ),
@@ -151,6 +150,8 @@ export const accountRoutes: readonly Route[] = [
       id: 'changeAccount',
       tag: 'Accounts',
       summary: 'Change how an account is polled, or where its credentials are',
+      description:
+        '`secretRef` takes a key that is for all accounts: it may name the credentials of any of them.',
       role: 'admin',
       of: ofAccountRecord,
       conditional: true,
@@ -158,8 +159,16 @@ export const accountRoutes: readonly Route[] = [
       answer: record,
       problems: ['conflict', 'refused'],
     },
-    async ({ c, subject, body, expected }, { manage }) =>
-      changed(c, await changeAccount(manage.accounts, refOf(subject), body, expected)),
+    async ({ c, caller, subject, body, expected }, { manage }) => {
+      // Whoever reads jobs with the credentials of another account reads that account.
+      if (body.secretRef !== undefined && caller.accounts !== null) {
+        return problem(c, 'forbidden', {
+          field: 'secretRef',
+          detail: 'secretRef takes a key that is for all accounts; give the account its credentials instead.',
+        });
+      }
+      return changed(c, await changeAccount(manage.accounts, refOf(subject), body, expected), expected);
+    },
   ),
   route(
     {
@@ -179,7 +188,7 @@ export const accountRoutes: readonly Route[] = [
     },
     async ({ c, subject, expected }, { manage }) => {
       const outcome = await deleteAccount(manage.accounts, subject, expected);
-      if (outcome.kind !== 'deleted') return notDone(c, outcome);
+      if (outcome.kind !== 'deleted') return notDone(c, outcome, expected);
       return outcome.complete ? { body: undefined } : c.body(null, 202, { 'retry-after': '5' });
     },
   ),
@@ -200,7 +209,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict', 'refused'],
     },
     async ({ c, subject, body, expected }, { manage }) =>
-      changed(c, await rotateCredentials(manage.accounts, refOf(subject), body, expected)),
+      changed(c, await rotateCredentials(manage.accounts, refOf(subject), body, expected), expected),
   ),
   route(
     {
@@ -254,7 +263,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict'],
     },
     async ({ c, subject, expected }, { manage }) =>
-      changed(c, await pauseAccount(manage.accounts, refOf(subject), expected)),
+      changed(c, await pauseAccount(manage.accounts, refOf(subject), expected), expected),
   ),
   route(
     {
@@ -270,7 +279,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict'],
     },
     async ({ c, subject, expected }, { manage }) =>
-      changed(c, await resumeAccount(manage.accounts, refOf(subject), expected)),
+      changed(c, await resumeAccount(manage.accounts, refOf(subject), expected), expected),
   ),
   route(
     {
@@ -309,7 +318,11 @@ export const accountRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'What is over.',
-        schema: z.object({ confirmed: z.enum(['quarantined', 'identity_mismatch']) }),
+        schema: z.object({
+          confirmed: z
+            .enum(['quarantined', 'identity_mismatch'])
+            .describe('The state that it was in, and that is over.'),
+        }),
       },
       problems: ['nothing-to-confirm'],
     },
@@ -337,6 +350,6 @@ function shown(account: AccountRecord) {
   return { body: account, headers: { etag: etagOf(account.revision) } };
 }
 
-function changed(c: Context<ApiEnv>, outcome: ChangedAccount | Refusal) {
-  return outcome.kind === 'changed' ? shown(outcome.account) : notDone(c, outcome);
+function changed(c: Context<ApiEnv>, outcome: ChangedAccount | Refusal, expected: Expectation) {
+  return outcome.kind === 'changed' ? shown(outcome.account) : notDone(c, outcome, expected);
 }

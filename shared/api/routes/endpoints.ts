@@ -26,6 +26,7 @@ import {
 } from '../../sinks/parking.ts';
 import { cancelReplay, listReplays, readReplay, resendEvent, startReplay } from '../../sinks/replays.ts';
 import { keys } from '../../table/schema.ts';
+import { regionRule } from '../../tracking/managed-accounts.ts';
 import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofWebhook } from '../access.ts';
 import {
   AttemptReport,
@@ -45,17 +46,13 @@ import {
 } from '../endpoint-views.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
-import { cursorBy, flag, instant, instantText, limit, one, wholeNumber } from '../parameters.ts';
-import { notDone, problem } from '../problems.ts';
+import { cursorBy, flag, instant, instantText, limit, nextOf, one, wholeNumber } from '../parameters.ts';
+import { badParameter, notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, type RouteParts, route } from '../route.ts';
 import { ofEvent, partsOfId } from './events.ts';
 import { afterJobEvent, jobParams } from './jobs.ts';
 
 const ETAG = 'What `If-Match` takes.';
-const nextOf = z
-  .string()
-  .nullable()
-  .describe('What `after` takes for the next page; null: this is the last.');
 const PAGE_NOTE =
   'A page can be shorter than asked for, with a `next` all the same: what is of accounts that are not the key’s is left out.';
 
@@ -114,6 +111,8 @@ const Which = z
   })
   .meta({ id: 'WhichParked', minProperties: 1, maxProperties: 1 });
 
+const EVENT_RULE = 'must be the id of an event: `<account>.<epoch>.<sequence>`';
+
 const missing = z
   .array(z.string())
   .describe('Ids of those that were named and are not set aside: delivered meanwhile, discarded, dead.');
@@ -150,7 +149,10 @@ export const endpointRoutes: readonly Route[] = [
         schema: z.object({ endpoints: z.array(Endpoint), next: nextOf }),
       },
     },
-    async ({ caller, query: { region, builtIn, ...page } }, { feed }) => {
+    async ({ c, caller, query: { region, builtIn, ...page } }, { feed }) => {
+      if (region !== undefined && !feed.regions.includes(region)) {
+        return badParameter(c, `region ${regionRule(feed.regions)}.`);
+      }
       const regions = feed.regions.filter((served) => region === undefined || served === region);
       const { endpoints, next } = await pageOfEndpoints(feed, regions, {
         ...page,
@@ -250,7 +252,7 @@ export const endpointRoutes: readonly Route[] = [
       of: ofWebhook,
       conditional: true,
       answer: { status: 204, description: 'It is gone.' },
-      problems: ['refused', 'conflict'],
+      problems: ['conflict'],
     },
     async ({ c, subject: { region, id }, expected }, { manage }) => {
       const outcome = await deleteEndpoint(manage.endpoints, region, id, expected);
@@ -268,7 +270,7 @@ export const endpointRoutes: readonly Route[] = [
       of: ofWebhook,
       ...{ conditional: true, repeatable: true },
       answer: changedAnswer,
-      problems: ['refused', 'conflict'],
+      problems: ['conflict'],
     },
     async ({ c, subject: { region, id }, expected }, { manage }) =>
       changed(c, await pauseEndpoint(manage.endpoints, region, id, expected), expected),
@@ -284,7 +286,7 @@ export const endpointRoutes: readonly Route[] = [
       of: ofWebhook,
       ...{ conditional: true, repeatable: true },
       answer: changedAnswer,
-      problems: ['refused', 'conflict'],
+      problems: ['conflict'],
     },
     async ({ c, subject: { region, id }, expected }, { manage }) =>
       changed(c, await resumeEndpoint(manage.endpoints, region, id, expected), expected),
@@ -338,22 +340,26 @@ export const endpointRoutes: readonly Route[] = [
       role: 'operate',
       of: ofWebhook,
       body: z.strictObject({
-        event: z.string('must be the id of an event').describe('The id of the event.'),
+        event: z
+          .string(EVENT_RULE)
+          .transform((text, context) => {
+            const parts = partsOfId(text);
+            if (!parts) context.addIssue(EVENT_RULE);
+            return parts ?? z.NEVER;
+          })
+          .describe('The id of the event.'),
       }),
       answer: { status: 200, description: 'What came of it.', schema: AttemptReport },
       problems: ['refused'],
     },
     async ({ c, subject: { region, id }, body: { event } }, { manage }) => {
-      const field = 'event';
-      const parts = partsOfId(event);
-      if (!parts) {
-        const detail = 'event must be the id of an event: `<account>.<epoch>.<sequence>`.';
-        return problem(c, 'refused', { field, detail });
-      }
-      const { account, epoch, sequence } = parts;
+      const { account, epoch, sequence } = event;
       const outcome = await resendEvent(manage.endpoints, region, id, account, sequence, epoch);
       if (outcome.kind !== 'attempted') {
-        return problem(c, 'refused', { field, detail: `event can't be sent: ${outcome.reason}` });
+        return problem(c, 'refused', {
+          field: 'event',
+          detail: `event can't be sent: ${outcome.reason}`,
+        });
       }
       const { kind: _, ...report } = outcome;
       return { body: report };
@@ -459,7 +465,7 @@ export const endpointRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'Its deliveries.',
-        schema: z.object({ deliveries: z.array(Delivery), next: z.null() }),
+        schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
       },
     },
     async ({ caller, subject }, parts) => {
@@ -537,7 +543,7 @@ export const endpointRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'How many are to be tried.',
-        schema: z.object({ retried: z.int(), missing }),
+        schema: z.object({ retried: z.int().describe('How many events.'), missing }),
       },
     },
     async ({ caller, subject: { region, id }, body }, { feed }) => {
@@ -560,7 +566,7 @@ export const endpointRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'How many were discarded.',
-        schema: z.object({ discarded: z.int(), missing }),
+        schema: z.object({ discarded: z.int().describe('How many events.'), missing }),
       },
     },
     async ({ caller, subject: { region, id }, body }, { feed }) => {
@@ -644,8 +650,13 @@ export const endpointRoutes: readonly Route[] = [
       },
       problems: ['refused', 'conflict'],
     },
-    async ({ c, subject, body, making }, { feed, manage }) => {
+    async ({ c, caller, subject, body, making }, { feed, manage }) => {
       const { region, id } = subject;
+      // One that is there by this id may be of accounts that the endpoint followed before.
+      const there = body.id === undefined ? undefined : await readReplay(feed, region, id, body.id);
+      if (there && !isForAll(caller, there.accounts)) {
+        return notDone(c, { kind: 'conflict', reason: `id must be new, and "${body.id}" is taken.` });
+      }
       const outcome = await startReplay(manage.endpoints, region, id, body, making);
       if (outcome.kind !== 'started') return notDone(c, outcome);
       const location = pathOf(feed, subject, `/replays/${outcome.replay.id}`);
@@ -714,7 +725,7 @@ async function regionFor(
 ): Promise<string | Refusal> {
   if (given !== undefined) {
     if (regions.includes(given)) return given;
-    return { kind: 'refused', reason: 'region must be one that is served.' };
+    return { kind: 'refused', reason: `region ${regionRule(regions)}.` };
   }
   const [only, ...others] = regions;
   if (only !== undefined && others.length === 0) return only;
@@ -727,7 +738,7 @@ async function regionFor(
     const reason = `accounts must name accounts that are registered, and "${account}" is not.`;
     return { kind: 'refused', reason };
   }
-  return { kind: 'refused', reason: 'region must be given, for several are served.' };
+  return { kind: 'refused', reason: `region is missing; it ${regionRule(regions)}.` };
 }
 
 /** The path of an endpoint, with its region where there are several. */

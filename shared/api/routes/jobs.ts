@@ -15,7 +15,7 @@ import {
 } from '../figures.ts';
 import { readJobEvents } from '../job-events.ts';
 import { decodeJobsCursor, JobAnswer, type JobFilter, JobsAnswer, listJobs, readJob } from '../jobs.ts';
-import { cursorBy, day, flag, limit, one, textUpTo } from '../parameters.ts';
+import { cursorBy, day, flag, limit, nextOf, one, textUpTo } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 import { cursorGone, Event } from './events.ts';
@@ -136,9 +136,7 @@ export const jobRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of its events; none for a job that is not known.',
-        schema: z
-          .object({ events: z.array(Event), next: z.string().nullable() })
-          .meta({ id: 'JobEventsPage' }),
+        schema: z.object({ events: z.array(Event), next: nextOf }).meta({ id: 'JobEventsPage' }),
       },
     },
     async ({ c, subject, params, query }, { feed }) => {

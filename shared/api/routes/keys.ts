@@ -1,12 +1,12 @@
 /** API keys: who may do what through the API. */
 import * as z from 'zod';
 import { type Caller, createKey, KeyRecord, listKeys, NewKey, ROLES, readKey, revokeKey } from '../keys.ts';
-import { afterId, instant, instantText, limit, one } from '../parameters.ts';
+import { afterId, instant, instantText, limit, nextOf, one } from '../parameters.ts';
 import { notDone } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 
 const params = z.object({
-  key: one.describe('The id of the key: what stands between the first two `_` of it.'),
+  id: one.describe('The id of the key: what stands between the first two `_` of it.'),
 });
 
 const Self = z
@@ -14,10 +14,10 @@ const Self = z
     id: z
       .string()
       .describe('What the key is known by; `bootstrap` for the one that the configuration names.'),
-    name: z.string().nullable(),
+    name: z.string().nullable().describe('What somebody called it.'),
     role: z.enum(ROLES).describe('What it may do.'),
     accounts: z.array(z.string()).nullable().describe('Ids of the accounts it is for; null: all of them.'),
-    expiresAt: instant.nullable(),
+    expiresAt: instant.nullable().describe('From when on it is refused; null: never.'),
   })
   .meta({ id: 'OwnKey', description: 'The key that a request was made with.' });
 
@@ -47,7 +47,7 @@ export const keyRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of keys, by id.',
-        schema: z.object({ keys: z.array(KeyRecord), next: z.string().nullable() }),
+        schema: z.object({ keys: z.array(KeyRecord), next: nextOf }),
       },
     },
     async ({ caller, query }, { feed }) => {
@@ -89,7 +89,7 @@ export const keyRoutes: readonly Route[] = [
   route(
     {
       method: 'get',
-      path: '/v1/keys/{key}',
+      path: '/v1/keys/{id}',
       id: 'getKey',
       tag: 'Keys',
       summary: 'One key',
@@ -97,15 +97,15 @@ export const keyRoutes: readonly Route[] = [
       params,
       answer: { status: 200, description: 'The key.', schema: KeyRecord },
     },
-    async ({ c, caller, params: { key } }, { feed }) => {
-      const outcome = await readKey(feed, key, caller);
+    async ({ c, caller, params: { id } }, { feed }) => {
+      const outcome = await readKey(feed, id, caller);
       return outcome.kind === 'found' ? { body: outcome.key } : notDone(c, outcome);
     },
   ),
   route(
     {
       method: 'delete',
-      path: '/v1/keys/{key}',
+      path: '/v1/keys/{id}',
       id: 'revokeKey',
       tag: 'Keys',
       summary: 'Take a key away',
@@ -115,8 +115,8 @@ export const keyRoutes: readonly Route[] = [
       answer: { status: 204, description: 'It is gone.' },
       problems: ['refused'],
     },
-    async ({ c, caller, params: { key } }, { feed }) => {
-      const outcome = await revokeKey(feed, key, caller);
+    async ({ c, caller, params: { id } }, { feed }) => {
+      const outcome = await revokeKey(feed, id, caller);
       return outcome.kind === 'revoked' ? { body: undefined } : notDone(c, outcome);
     },
   ),

@@ -2,12 +2,12 @@
 import * as z from 'zod';
 import { readUpstream } from '../../tracking/breaker.ts';
 import { ofRegion } from '../access.ts';
-import { instant, instantText } from '../parameters.ts';
+import { instant, instantText, nextOf } from '../parameters.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
 
 const Region = z
   .object({
-    id: z.string(),
+    id: z.string().describe('Its name, as the configuration has it: `us`, say.'),
     state: z
       .enum(['ok', 'outage'])
       .describe('`outage`: the ordering service fails for the whole region, and that was announced.'),
@@ -29,7 +29,7 @@ export const regionRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'All of them.',
-        schema: z.object({ regions: z.array(Region), next: z.null() }),
+        schema: z.object({ regions: z.array(Region), next: nextOf }),
       },
     },
     async ({ caller }, parts) => {

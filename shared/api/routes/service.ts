@@ -14,7 +14,7 @@ const CACHED = { 'cache-control': 'public, max-age=3600' };
 
 const EventType = z
   .object({
-    type: z.string(),
+    type: z.string().describe('Its name: `job.dispatched`, say.'),
     when: z.string().describe('When it is sent.'),
     schema: z.string().describe('The path of the JSON Schema of its `data`.'),
     example: z.string().describe('The path of an example.'),
@@ -170,7 +170,10 @@ export const serviceRoutes: readonly Route[] = [
       summary: 'What belongs to the page',
       role: null,
       document: true,
-      params: z.object({ version: one, name: one }),
+      params: z.object({
+        version: one.describe('Which build of it: the page names it.'),
+        name: one.describe('The name of the file.'),
+      }),
       answer: {
         status: 200,
         description: 'A style or a script.',
