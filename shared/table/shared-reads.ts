@@ -9,8 +9,8 @@ import type { Table } from './table.ts';
 export function shareTableReads(table: Table): Table {
   return {
     ...table,
-    get: shared((key) => table.get(key)),
-    getMany: shared((keys) => table.getMany(keys)),
+    get: shared((key) => table.get(key), { inTurn: true }),
+    getMany: shared((keys) => table.getMany(keys), { inTurn: true }),
     query: shared((query) => table.query(query)),
   };
 }
