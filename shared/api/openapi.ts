@@ -52,7 +52,8 @@ export function openApiDocument(): object {
 
 function toPath(route: Route) {
   const { spec } = route;
-  const { method, path, id, tag, summary, description, role, of, params, query, body, answer } = spec;
+  const { method, path, id, tag, summary, description, role, of, params, query, body, example, answer } =
+    spec;
   const headers = {
     ...(takesIdempotencyKey(spec) ? { 'Idempotency-Key': IDEMPOTENCY_KEY } : {}),
     ...(spec.conditional ? { 'If-Match': IF_MATCH } : {}),
@@ -80,7 +81,14 @@ function toPath(route: Route) {
       ...(Object.keys(queryParams).length > 0 ? { query: z.object(queryParams) } : {}),
       ...(Object.keys(headers).length > 0 ? { headers: z.object(headers) } : {}),
       ...(body
-        ? { body: { required: !bodyOptional, content: { 'application/json': { schema: body } } } }
+        ? {
+            body: {
+              required: !bodyOptional,
+              content: {
+                'application/json': { schema: body, ...(example === undefined ? {} : { example }) },
+              },
+            },
+          }
         : {}),
     },
     responses: {

@@ -146,6 +146,8 @@ export interface RouteSpec<
   readonly query?: Q;
   /** Strict. One that may be left out takes `{}`. */
   readonly body?: B;
+  /** A body that does something useful, for the document. */
+  readonly example?: z.input<B>;
   /** Request headers besides those that come with the method, for the document. */
   readonly headers?: { readonly [header: string]: string };
   readonly answer: Answer<A>;

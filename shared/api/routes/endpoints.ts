@@ -179,6 +179,13 @@ export const endpointRoutes: readonly Route[] = [
           .optional()
           .describe('Where it is: needed where several regions are served and no accounts are named.'),
       }).meta({ id: 'NewEndpoint' }),
+      example: {
+        id: 'erp',
+        region: 'us',
+        url: 'https://erp.example.com/jobs',
+        accounts: ['acme'],
+        types: ['job.*'],
+      },
       answer: {
         status: 201,
         description: 'The endpoint, and the secret that signs its requests, which is shown this once.',
@@ -226,6 +233,7 @@ export const endpointRoutes: readonly Route[] = [
       role: 'admin',
       of: ofWebhook,
       body: EndpointChange,
+      example: { types: ['job.dispatched', 'job.tracking_added'], ratePerSecond: null },
       conditional: true,
       answer: changedAnswer,
       problems: ['refused', 'conflict'],
@@ -376,6 +384,7 @@ export const endpointRoutes: readonly Route[] = [
       role: 'admin',
       of: ofWebhook,
       body: Rotation,
+      example: { keepOldSeconds: 86_400 },
       answer: {
         status: 200,
         description: 'The new secret, which is shown this once.',
@@ -642,6 +651,7 @@ export const endpointRoutes: readonly Route[] = [
       role: 'operate',
       of: ofEndpoint,
       body: NewReplay,
+      example: { from: { at: '2026-03-02T08:00:00Z' }, filter: { types: ['job.dispatched'] } },
       answer: {
         status: 201,
         description: 'The replay.',

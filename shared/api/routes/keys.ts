@@ -65,6 +65,7 @@ export const keyRoutes: readonly Route[] = [
       description: 'It may no more than the key that makes it, and does not outlive it.',
       role: 'admin',
       body: NewKey,
+      example: { name: 'dashboard', role: 'read', accounts: ['acme'], expiresAt: '2027-03-02T08:00:00Z' },
       answer: {
         status: 201,
         description: 'The key. Its secret is shown here and never again.',
