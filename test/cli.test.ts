@@ -235,7 +235,8 @@ describe('lists', () => {
       },
     });
     const shown = async (env: object) => {
-      const words = `stty cols 70; ${process.execPath} ${binary} accounts list`;
+      // Where CI is set, Node takes a terminal for one without colours.
+      const words = `stty cols 70; env -u CI ${process.execPath} ${binary} accounts list`;
       const running = launch(['script', '-qec', words, '/dev/null'], {
         env: { JOBWIRE_URL: api.url, JOBWIRE_API_KEY: KEY, TERM: 'xterm', ...env },
       });

@@ -382,7 +382,8 @@ eachTable('replays', (makeTable) => {
 });
 
 describe('what is asked of a replay is refused in one sentence', () => {
-  const begin = 'from must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}.';
+  const begin =
+    'from is missing; it must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}.';
   const end = 'to must be "now", {"at": an instant} or {"cursors": {account: cursor}}.';
   test.each<[reason: string, input: unknown]>([
     [begin, {}],
