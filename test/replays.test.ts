@@ -382,12 +382,11 @@ eachTable('replays', (makeTable) => {
 });
 
 describe('what is asked of a replay is refused in one sentence', () => {
-  const begin =
-    'from is missing; it must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}.';
+  const begin = 'must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}.';
   const end = 'to must be "now", {"at": an instant} or {"cursors": {account: cursor}}.';
   test.each<[reason: string, input: unknown]>([
-    [begin, {}],
-    [begin, { from: 'now' }],
+    [`from is missing; it ${begin}`, {}],
+    [`from ${begin}`, { from: 'now' }],
     ['from.at must be an instant such as 2026-03-02T08:00:00Z.', { from: { at: 'noon' } }],
     ['from.cursors must name at least one account.', { from: { cursors: {} } }],
     [end, { from: 'beginning', to: 'beginning' }],
