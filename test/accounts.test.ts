@@ -765,7 +765,7 @@ describe('on the ordering service', () => {
           step: 'page',
           ok: true,
           sentence:
-            'Jobs can be read: there are 2 jobs in the list; the newest are In production, Scheduled.',
+            'Jobs can be read: there are 2 jobs in the list; statuses of the newest: In production, Scheduled.',
         },
       ],
     });

@@ -43,7 +43,7 @@ export function openApiDocument(): object {
       title: 'Jobwire',
       version: API_VERSION,
       description:
-        'Events of print jobs, made by polling an ordering service that has none: accounts, their logs and jobs, webhooks, keys. docs/api.md says how keys, errors, paging, Idempotency-Key and If-Match work.',
+        'Events of print jobs, made by polling an ordering service that has none: accounts, their logs and jobs, webhooks, keys. What is not as asked for is a problem document (RFC 9457), whose `type` says which kind; lists go on with `after`, the `next` of the page before; a POST with an Idempotency-Key is done once, and a change with If-Match only if nobody was faster.',
     },
     servers: [{ url: '/', description: 'Where this document was found.' }],
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),

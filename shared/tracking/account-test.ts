@@ -125,7 +125,7 @@ async function tryOut(
         name ? [cleanLine(name).slice(0, MAX_STATUS_LENGTH)] : [],
       );
       statuses = [...new Set(names)].slice(0, MAX_STATUSES);
-      const newestAre = statuses.length === 0 ? '' : `; the newest are ${statuses.join(', ')}`;
+      const newestAre = statuses.length === 0 ? '' : `; statuses of the newest: ${statuses.join(', ')}`;
       const jobs = openJobs === 1 ? 'is 1 job' : `are ${openJobs} jobs`;
       return { ok: true, sentence: `Jobs can be read: there ${jobs} in the list${newestAre}.` };
     });
