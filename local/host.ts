@@ -429,6 +429,8 @@ async function openSink(
         connections: connections.of(`${region}/${id}`, concurrency),
       });
     }
+    case 'notifications':
+      throw new Error('Notifications are not set up here.');
   }
 }
 

@@ -66,6 +66,8 @@ export function createSinkOpener(deps: {
         return createSnsSink(sns, record.target, { publicUrl });
       case 'webhook':
         return openWebhook(record);
+      case 'notifications':
+        throw new Error('Notifications are not set up here.');
     }
   };
 }

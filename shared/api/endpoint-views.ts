@@ -33,8 +33,10 @@ export const Endpoint = z
   .object({
     id: z.string().describe('Its id; unique in its region.'),
     region: z.string().describe('The region whose events it gets.'),
-    kind: z.enum(['webhook', 'sns']).describe('`sns`: a topic that is built in.'),
-    url: z.string().describe('Where it is; of what is built in, the ARN of the topic.'),
+    kind: z
+      .enum(['webhook', 'sns', 'notifications'])
+      .describe('`sns`: a topic that is built in; `notifications`: what tells customers, built in as well.'),
+    url: z.string().describe('Where it is; the ARN of a topic; `-` for notifications.'),
     accounts: accounts.describe('Accounts it follows; empty: all of the region, also those that come later.'),
     types: filter.types.describe('Types of events it gets, a final `*` standing for the rest; empty: all.'),
     orderGroups: filter.orderGroups.describe('Order groups whose events it gets; empty: all.'),

@@ -17,8 +17,11 @@ import {
 import type { Item, Table, Value } from '../table/table.ts';
 import { isReady, type SinkHealth, toHealth } from './health.ts';
 
-/** Ids of sinks that are built in: the topics of a cell on AWS, and the one of a single machine. No endpoint can have them. */
-export const BUILT_IN_SINKS = ['topic', 'sns-standard', 'sns'] as const;
+/**
+ * Ids of sinks that are built in: the topics of a cell on AWS, the one of a single machine, and what tells customers. No
+ * endpoint can have them.
+ */
+export const BUILT_IN_SINKS = ['topic', 'sns-standard', 'sns', 'notifications'] as const;
 
 /** One event on its way to a sink. */
 export interface Delivery {
@@ -79,8 +82,8 @@ export interface EventFilter {
 export interface SinkRecord extends EventFilter {
   readonly region: string;
   readonly id: string;
-  readonly kind: 'webhook' | 'sns';
-  /** Where: a URL or a topic's ARN. */
+  readonly kind: 'webhook' | 'sns' | 'notifications';
+  /** Where: a URL, a topic's ARN, or nowhere (`-`). */
   readonly target: string;
   /** Accounts it follows; empty for all. */
   readonly accounts: readonly string[];

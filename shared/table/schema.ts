@@ -105,6 +105,9 @@ export const WAKE_SHARDS = 4;
 /** Over how many partitions the deliveries to one sink are spread: each takes 1,000 write units a second. */
 export const DELIVERY_SHARDS = 4;
 
+/** Over how many partitions the due threads, and the due messages, of one region are spread. */
+export const NOTIFY_SHARDS = 4;
+
 /** The key of every kind of item. Texts sort by code unit, so numbers are padded. */
 export const keys = {
   /** All accounts of a region stand in one partition, so that they can be listed. */
@@ -186,12 +189,109 @@ export const keys = {
     pk: parkedPk(region, sink),
     sk: `${account}#${lane}#${pad(sequence, 16)}`,
   }),
+  /** How an account notifies its customers; those of a region stand together, so that they can be listed. */
+  notificationSettings: (ref: AccountRef): Key => ({
+    pk: notificationSettingsPk(ref.region),
+    sk: ref.account,
+  }),
+  recipient: (ref: AccountRef, recipient: string): Key => ({ pk: recipientPk(ref), sk: recipient }),
+  /** Finds recipients by what they are for; `place` is of {@link recipientPlace}. */
+  recipientPlace: (ref: AccountRef, place: string, recipient: string): Key => ({
+    pk: recipientPlacePk(ref),
+    sk: `${place}#${recipient}`,
+  }),
+  /** A template of an account's own. */
+  template: (ref: AccountRef, kind: string, channel: string, locale: string): Key => ({
+    pk: templatePk(ref),
+    sk: `${kind}#${channel}#${locale}`,
+  }),
+  /**
+   * An address that gets nothing more from an account; from no account of the region when that is {@link CELL_LOG}.
+   * `address` is a hash.
+   */
+  suppression: (ref: AccountRef, channel: string, address: string): Key => ({
+    pk: suppressionPk(ref),
+    sk: `${channel}#${address}`,
+  }),
+  /** All that is said to customers about an order group, or about a job (`#jobNumber`) that is in none. */
+  thread: (ref: AccountRef, thread: string): Key => ({ pk: threadPk(ref), sk: nameKey(thread) }),
+  /** A message that is to be sent, or was of late. */
+  message: (ref: AccountRef, message: string): Key => ({ pk: messagePk(ref), sk: message }),
+  /** SMS segments of an account in a month (YYYY-MM). */
+  smsUse: (ref: AccountRef, month: string): Key => ({
+    pk: smsUsePk(ref.region),
+    sk: `${month}#${ref.account}`,
+  }),
+  /** What links in e-mails of a region are signed with; a prefix of its own for IAM. */
+  linkKey: (region: string): Key => ({ pk: linkKeyPk(region), sk: 'KEY' }),
+  /** History: a message; ids sort by the instant of what they are about. */
+  sentMessage: (ref: AccountRef, message: string): Key => ({ pk: sentPk(ref), sk: message }),
+  /** History: where a job's messages are found. */
+  sentOfJob: (ref: AccountRef, jobNumber: number, message: string): Key => ({
+    pk: sentOfJobPk(ref, jobNumber),
+    sk: message,
+  }),
+  /** History: where messages to a recipient are found. */
+  sentToRecipient: (ref: AccountRef, recipient: string, message: string): Key => ({
+    pk: sentToRecipientPk(ref, recipient),
+    sk: message,
+  }),
   /** History: an attempt to deliver an event, by the instant (epoch ms) it began. */
   delivery: (region: string, sink: string, eventId: string, at: number, id: string): Key => ({
     pk: deliveryPk(region, sink, shardOf(eventId, DELIVERY_SHARDS)),
     sk: `${instantText(at)}#${id}`,
   }),
 } as const;
+
+/** Partition of how the accounts of a region notify. */
+export const notificationSettingsPk = (region: string): string => `NOTIFY#${region}`;
+/** Partition of the recipients of an account. */
+export const recipientPk = (ref: AccountRef): string => `RECIPIENTS#${path(ref)}`;
+/** Partition in which recipients of an account are found by what they are for. */
+export const recipientPlacePk = (ref: AccountRef): string => `RECIPIENTSOF#${path(ref)}`;
+/** What the sort keys of recipients begin with that are for one thing: the account, an order group, an order number, a job. */
+export const recipientPlace = {
+  account: (): string => 'ACCOUNT',
+  orderGroup: (orderGroup: string): string => `GROUP#${nameKey(orderGroup)}`,
+  orderNumber: (orderNumber: string): string => `ORDER#${nameKey(orderNumber)}`,
+  job: (jobNumber: number): string => `JOB#${pad(jobNumber, 12)}`,
+} as const;
+/** Partition of the templates of an account's own. */
+export const templatePk = (ref: AccountRef): string => `TEMPLATES#${path(ref)}`;
+/** Partition of the addresses that get nothing more from an account. */
+export const suppressionPk = (ref: AccountRef): string => `SUPPRESSED#${path(ref)}`;
+/** Partition of the threads of an account. */
+export const threadPk = (ref: AccountRef): string => `THREADS#${path(ref)}`;
+/** Partition of the messages of an account that are on their way. */
+export const messagePk = (ref: AccountRef): string => `MESSAGES#${path(ref)}`;
+/** Partition of the SMS that the accounts of a region sent, month by month. */
+export const smsUsePk = (region: string): string => `SMSUSE#${region}`;
+/** Partition of what links of a region are signed with. */
+export const linkKeyPk = (region: string): string => `LINKKEY#${region}`;
+/** History: partition of an account's messages. */
+export const sentPk = (ref: AccountRef): string => `SENT#${path(ref)}`;
+/** History: partition of what was sent about a job. */
+export const sentOfJobPk = (ref: AccountRef, jobNumber: number): string =>
+  `SENTJOB#${path(ref)}#${pad(jobNumber, 12)}`;
+/** History: partition of what was sent to a recipient. */
+export const sentToRecipientPk = (ref: AccountRef, recipient: string): string =>
+  `SENTTO#${path(ref)}#${recipient}`;
+
+/** Where a thread with a window that ends, or a message that is to go, stands in the `due` index. */
+export function notifyDue(
+  what: 'notices' | 'messages',
+  ref: AccountRef,
+  sk: string,
+  dueAt: number,
+): { duePk: string; dueSk: string } {
+  return {
+    duePk: notifyDuePk(what, ref.region, shardOf(`${ref.account}#${sk}`, NOTIFY_SHARDS)),
+    dueSk: `${instantText(dueAt)}#${ref.account}#${sk}`,
+  };
+}
+/** Partition of one shard of a region's threads or messages in the `due` index. */
+export const notifyDuePk = (what: 'notices' | 'messages', region: string, shard: number): string =>
+  `${what.toUpperCase()}#${region}#${shard}`;
 
 /** Partition of the accounts of a region. */
 export const accountPk = (region: string): string => `ACCOUNTS#${region}`;
