@@ -192,7 +192,7 @@ const EventData = z.object({
       tracking: parcels,
     }),
     changes: z.object({ dateOut: change, dateDue: change, orderGroup: change }).catch({}),
-    tracking: z.unknown(),
+    tracking: z.unknown().optional(),
   }),
 });
 

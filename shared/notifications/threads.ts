@@ -7,7 +7,7 @@
  * A crash anywhere leaves the item as the last write left it: an event that comes again was folded or was not, and a notice
  * that was closed and not finished is given again with the same content and id.
  */
-import { hash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import pLimit from 'p-limit';
 import type { LoggedEvent } from '../log/log.ts';
@@ -23,6 +23,7 @@ import {
   threadPk,
 } from '../table/schema.ts';
 import { type Item, type Table, TableError, type Write } from '../table/table.ts';
+import { messageId, recordNoMessage, workId } from './messages.ts';
 import {
   type Message,
   type MessageKind,
@@ -85,8 +86,6 @@ const LOOK_AGAIN_MS = 5_000;
 const DISORDER_MS = 120_000;
 /** Threads stay so long after the last that happened. */
 const KEPT_MS = 180 * 86_400_000;
-/** How long the history of what was not told is kept. */
-const HISTORY_MS = 180 * 86_400_000;
 /** More than so many bytes of a thread are packed. */
 const PACKED_FROM = 8_000;
 /** What one thread may be. */
@@ -503,19 +502,29 @@ function noteUntold(
   reason: MessageReason,
 ): Promise<void> {
   const { kind, orderGroup, jobs, observedAt } = content;
-  return note(deps, ref, [thread, id], {
-    ...{ kind, orderGroup, jobs: jobs.map(({ jobNumber }) => jobNumber), observedAt },
-    ...{ state: 'suppressed', reason, detail: null },
-  });
+  return note(
+    deps,
+    ref,
+    { thread, notice: id },
+    {
+      ...{ kind, orderGroup, jobs: jobs.map(({ jobNumber }) => jobNumber), observedAt },
+      ...{ state: 'suppressed', reason, detail: null },
+    },
+  );
 }
 
 /** Notes an event that can't be folded; the rest goes on without it. */
 function setAside(deps: NoticeDeps, ref: AccountRef, event: LoggedEvent, why: string): Promise<void> {
   const kind = KIND_OF[event.type] ?? 'dispatched';
-  return note(deps, ref, ['', event.id], {
-    ...{ kind, orderGroup: null, jobs: event.jobNumber === undefined ? [] : [event.jobNumber] },
-    ...{ observedAt: event.time, state: 'failed', reason: 'refused', detail: `${why} (${event.id})` },
-  });
+  return note(
+    deps,
+    ref,
+    { thread: '', notice: event.id },
+    {
+      ...{ kind, orderGroup: null, jobs: event.jobNumber === undefined ? [] : [event.jobNumber] },
+      ...{ observedAt: event.time, state: 'failed', reason: 'refused', detail: `${why} (${event.id})` },
+    },
+  );
 }
 
 const KIND_OF: Readonly<Record<string, MessageKind>> = {
@@ -530,27 +539,23 @@ const KIND_OF: Readonly<Record<string, MessageKind>> = {
 
 /** Puts a message into the history that nobody gets; again, it is the same. */
 async function note(
-  { history, now }: NoticeDeps,
+  deps: NoticeDeps,
   ref: AccountRef,
-  identity: readonly [thread: string, id: string],
+  identity: { readonly thread: string; readonly notice: string },
   what: Pick<Message, 'kind' | 'orderGroup' | 'jobs' | 'state' | 'reason' | 'detail'> & {
     readonly observedAt: number;
   },
 ): Promise<void> {
   const { observedAt, ...said } = what;
-  const digest = hash('sha256', JSON.stringify([ref.region, ref.account, ...identity, null, null]));
-  const id = `m${Math.max(0, observedAt).toString(36).padStart(9, '0')}-n${digest.slice(0, 32)}`;
-  const at = now();
-  const message: Message = {
-    ...{ region: ref.region, account: ref.account, id, ...said, channel: null, to: null },
-    ...{ createdAt: at, dueAt: null, sentAt: null, attempts: 0, repeats: 0, providerId: null },
-    ...{ subject: null, text: null, segments: null },
-  };
-  const ttl = Math.ceil((at + HISTORY_MS) / 1000);
-  await history.putMany([
-    { ...keys.sentMessage(ref, id), message: JSON.stringify(message), revision: 1, ttl },
-    ...said.jobs.map((job) => ({ ...keys.sentOfJob(ref, job, id), ttl })),
-  ]);
+  const work = workId({ ...ref, ...identity, channel: null, address: null });
+  await recordNoMessage(
+    { ...deps, newId: randomUUID },
+    {
+      ...{ region: ref.region, account: ref.account, id: messageId(work, observedAt), ...said },
+      ...{ channel: null, to: null, createdAt: deps.now(), dueAt: null, sentAt: null, attempts: 0 },
+      ...{ repeats: 0, providerId: null, subject: null, text: null, segments: null },
+    },
+  );
 }
 
 // Helpers
