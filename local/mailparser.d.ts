@@ -1,33 +1,36 @@
-/** What is used of `mailparser`, which brings no types. */
+/** What is used of mailparser, which has no types of its own. */
 declare module 'mailparser' {
-  interface ParsedAddresses {
-    readonly value: readonly { readonly name: string; readonly address?: string }[];
+  interface Address {
+    readonly name: string;
+    readonly address: string;
+  }
+  interface Addresses {
+    readonly value: readonly Address[];
     readonly text: string;
   }
-  interface ParsedMail {
+  export interface ParsedMail {
     readonly subject?: string;
-    readonly from?: ParsedAddresses;
-    readonly to?: ParsedAddresses | readonly ParsedAddresses[];
-    readonly replyTo?: ParsedAddresses;
-    readonly date?: Date;
     readonly messageId?: string;
     readonly inReplyTo?: string;
+    /** One is a text. */
     readonly references?: string | readonly string[];
-    readonly html?: string | false;
+    readonly date?: Date;
+    readonly from?: Addresses;
+    readonly to?: Addresses;
+    readonly replyTo?: Addresses;
     readonly text?: string;
-    /** By their names in small letters; of some the parsed parts. */
-    readonly headers: ReadonlyMap<string, unknown>;
-    /** As they came, folded as they were. */
+    readonly html?: string | false;
+    readonly attachments: readonly unknown[];
+    /** As they arrived, unfolded or not; `key` in lower case. */
     readonly headerLines: readonly { readonly key: string; readonly line: string }[];
-    readonly attachments: readonly { readonly filename?: string; readonly contentType: string }[];
+    readonly headers: ReadonlyMap<string, unknown>;
   }
   export function simpleParser(
-    source: string | Uint8Array,
+    source: string | Buffer,
     options?: {
+      /** Whether a body that is not there is made of the other one. */
       readonly skipHtmlToText?: boolean;
       readonly skipTextToHtml?: boolean;
-      readonly skipImageLinks?: boolean;
-      readonly skipTextLinks?: boolean;
     },
   ): Promise<ParsedMail>;
 }
