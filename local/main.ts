@@ -12,6 +12,7 @@ import { createSlots } from '../shared/api/slots.ts';
 import { type Config, ConfigError, parseConfig } from '../shared/config.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
+import { channels } from '../shared/notifications/model.ts';
 import { SecretError } from '../shared/secrets.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
@@ -74,7 +75,9 @@ async function main(): Promise<void> {
   }) as Server;
   const url = await listen(server, port, host);
 
-  const demo = file ? undefined : await startDemo({ port, host, seed: args.seed ?? 1 });
+  const demo = file
+    ? undefined
+    : await startDemo({ port, host, url, seed: args.seed ?? 1, onCaught: terminal.caught });
   if (demo) cleanups.push(() => demo.stop());
   const config = file ?? demo?.config;
   if (!config) return;
@@ -95,7 +98,7 @@ async function main(): Promise<void> {
     history,
     secretKey: dataDir?.secretKey(process.env.JOBWIRE_SECRET_KEY) ?? randomBytes(32),
     sns: { client: queues.sns(), topicArns },
-    publicUrl: url,
+    publicUrl: config.publicUrl ?? url,
     exclusive: config.dynamodbEndpoint === undefined,
     ...(demo ? { settings: demo.settings, tickMs: 250 } : {}),
     onGrowth: (ref) => printer.grew(ref),
@@ -118,7 +121,13 @@ async function main(): Promise<void> {
     readFile: readApiFile,
     keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
     deliveries: running.deliveries,
-    notifications: { history, publicUrl: url, channels: [] },
+    notifications: {
+      history,
+      publicUrl: config.publicUrl ?? url,
+      channels: channels.filter((channel) =>
+        channel === 'email' ? config.notifications : config.notifications?.sms,
+      ),
+    },
     manage: {
       idempotency: createIdempotency({ table, now: Date.now }),
       accounts: running.accounts,
@@ -145,7 +154,9 @@ async function main(): Promise<void> {
     }),
   });
   answer = (request, { incoming }) =>
-    api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '' });
+    demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)
+      ? demo.mailbox.fetch(request)
+      : api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '' });
 
   introduce({
     config,
@@ -310,8 +321,13 @@ function introduce(facts: {
   row('HTTP API', url);
   row('DynamoDB', facts.where);
   row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
-  if (demo) row('Webhook receiver', `${demo.receiver.url} (verifies every signature)`);
-  else row('Webhook endpoints', String(config.endpoints.length));
+  if (demo) {
+    row('Webhook receiver', `${demo.receiver.url} (verifies every signature)`);
+    row('Mailbox', `${url}/mailbox (the e-mails and SMS that customers get)`);
+  } else {
+    row('Webhook endpoints', String(config.endpoints.length));
+    row('Mail server', config.notifications?.smtp.host ?? 'none (customers are told nothing)');
+  }
   if (facts.dataDir) row('Data', facts.dataDir);
   terminal.line();
   terminal.line(terminal.heading('Try'));
