@@ -17,7 +17,7 @@ const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${wha
 
 /** Where links to this program begin: an origin, and a path where it stands below one. Without a final slash. */
 const publicUrl = httpUrl
-  .refine((url) => URL.parse(url)?.search === '' && !url.includes('#'), 'must be without ? and #')
+  .refine((url) => !/[?#]/.test(url), 'must be without ? and #')
   .transform((url) => url.replace(/\/+$/, ''));
 
 const PORT_RULE = 'must be a port number from 1 to 65535';
