@@ -21,6 +21,8 @@ export interface Demo {
   readonly sandboxUrl: string;
   readonly receiver: Receiver;
   readonly mailbox: Mailbox;
+  /** The mailbox's SNS takes any; the SDK wants some. */
+  readonly smsCredentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
   stop(): Promise<void>;
 }
 
@@ -91,6 +93,7 @@ export async function startDemo(base: {
     sandboxUrl: sandbox.url,
     receiver,
     mailbox,
+    smsCredentials: { accessKeyId: 'demo', secretAccessKey: 'demo' },
     async stop() {
       await Promise.all([sandbox.stop(), receiver.stop(), mailbox.stop()]);
     },

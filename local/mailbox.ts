@@ -94,6 +94,8 @@ export async function startMailbox(
   let kept: Kept[] = [];
   let bytes = 0;
   let last = 0;
+  /** Numbers that have answered STOP. */
+  const optedOut = new Set<string>();
   const streams = new Set<(caught: Caught) => void>();
   const ends = new Set<() => void>();
 
@@ -188,7 +190,11 @@ export async function startMailbox(
   async function answer(request: Request, url: URL): Promise<Response> {
     const [, , what = '', id, part] = url.pathname.split('/');
     const { method } = request;
-    if (what === 'sns' && method === 'POST') return publish(await request.text(), keep);
+    if (what === 'sns' && method === 'POST') return answerSns(await request.text(), keep, optedOut);
+    if (what === 'opted-out' && method === 'PUT' && id !== undefined) {
+      if (optedOut.size < MAX_KEPT) optedOut.add(decodeURIComponent(id));
+      return new Response(null, { status: 204, headers: secure(DATA_POLICY) });
+    }
     if (method === 'DELETE' && what === 'messages' && id === undefined) {
       kept = [];
       bytes = 0;
@@ -214,7 +220,7 @@ export async function startMailbox(
         ? unsubscribe.url.slice(publicUrl.length)
         : null;
       return json({
-        ...{ ...caught, ...rest, hasHtml: html !== null },
+        ...{ ...caught, ...rest, hasHtml: html !== null, optedOut: optedOut.has(caught.to.address) },
         unsubscribe: unsubscribe && { ...unsubscribe, path },
       });
     }
@@ -290,12 +296,21 @@ function unsubscribeOf(headers: Kept['headers']): Kept['unsubscribe'] {
   return { url, oneClick: value('list-unsubscribe-post').toLowerCase() === 'list-unsubscribe=one-click' };
 }
 
-/** SNS as far as an SMS takes it: `Publish` to a number, in the protocol of its clients. */
-function publish(body: string, keep: (message: Fresh) => void): Response {
+/** SNS as far as an SMS takes it, in the protocol of its clients. */
+function answerSns(body: string, keep: (message: Fresh) => void, optedOut: ReadonlySet<string>): Response {
   const form = new URLSearchParams(body);
+  const action = form.get('Action');
+  if (action === 'CheckIfPhoneNumberIsOptedOut') {
+    const is = optedOut.has(form.get('phoneNumber') ?? '');
+    return snsAnswer(
+      200,
+      'CheckIfPhoneNumberIsOptedOutResponse',
+      `<CheckIfPhoneNumberIsOptedOutResult><isOptedOut>${is}</isOptedOut></CheckIfPhoneNumberIsOptedOutResult>`,
+    );
+  }
+  if (action !== 'Publish') return snsError('InvalidAction', 'That is not known here.');
   const number = form.get('PhoneNumber') ?? '';
   const message = form.get('Message') ?? '';
-  if (form.get('Action') !== 'Publish') return snsError('InvalidAction', 'Only Publish is known here.');
   if (!/^\+[1-9]\d{6,14}$/.test(number)) return snsError('InvalidParameter', 'PhoneNumber is not one.');
   if (message === '' || message.length > MAX_SMS_CHARACTERS) {
     return snsError('InvalidParameter', 'Message is empty or too long.');

@@ -100,7 +100,7 @@ async function main(): Promise<void> {
     sns: { client: queues.sns(), topicArns },
     publicUrl: config.publicUrl ?? url,
     exclusive: config.dynamodbEndpoint === undefined,
-    ...(demo ? { settings: demo.settings, tickMs: 250 } : {}),
+    ...(demo ? { settings: demo.settings, tickMs: 250, smsCredentials: demo.smsCredentials } : {}),
     onGrowth: (ref) => printer.grew(ref),
     onFault: (what, cause) => {
       if (!ending) console.error(`Could not ${what}: ${cause instanceof Error ? cause.message : cause}`);
@@ -109,6 +109,7 @@ async function main(): Promise<void> {
       ? {
           onPoll: (report) => terminal.line(terminal.dim(JSON.stringify({ poll: report }))),
           onDrain: (report) => terminal.line(terminal.dim(JSON.stringify({ drain: report }))),
+          onSend: (report) => terminal.line(terminal.dim(JSON.stringify({ send: report }))),
         }
       : {}),
   });

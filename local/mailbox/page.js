@@ -412,10 +412,35 @@ async function showSms(message) {
         ),
       ),
       bubbles,
+      make('footer', { className: 'phone-foot' }, stopButton(message, bubbles)),
     ),
   );
+  if (message.optedOut) bubbles.append(stopBubble());
   const current = bubbles.querySelector('[aria-current]');
   bubbles.scrollTop = current.offsetTop - bubbles.clientHeight / 2;
+}
+
+const stopBubble = () => make('li', { className: 'answer' }, make('p', { className: 'bubble' }, 'STOP'));
+
+/** What a customer does who wants no more SMS: SNS keeps that, and Jobwire finds out with the next one. */
+function stopButton({ to, optedOut }, bubbles) {
+  return make('button', {
+    className: 'quiet',
+    type: 'button',
+    disabled: optedOut,
+    title: 'Opts the number out: the next SMS to it is held back',
+    textContent: optedOut ? 'Opted out' : 'Answer STOP',
+    async onclick() {
+      this.disabled = true;
+      const path = `/mailbox/opted-out/${encodeURIComponent(to.address)}`;
+      const answer = await fetch(path, { method: 'PUT' }).catch(() => undefined);
+      this.disabled = answer?.ok === true;
+      if (!answer?.ok) return;
+      this.textContent = 'Opted out';
+      bubbles.append(stopBubble());
+      bubbles.scrollTop = bubbles.scrollHeight;
+    },
+  });
 }
 
 function bubbleOf(message, currentId) {
