@@ -22,6 +22,7 @@ import { listAccounts } from '../shared/tracking/accounts.ts';
 import { readApiFile } from './api-files.ts';
 import { DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
+import { addDemoPeople } from './demo-people.ts';
 import {
   createTables,
   EmbeddedPartError,
@@ -114,6 +115,10 @@ async function main(): Promise<void> {
       : {}),
   });
   cleanups.push(() => running.stop(PATIENCE_MS));
+  if (demo) {
+    const refs = config.accounts.map(({ region, id }) => ({ region, account: id }));
+    await addDemoPeople(running.accounts, refs);
+  }
   const api = createApi({
     table,
     log: running.log,
