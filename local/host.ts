@@ -13,6 +13,7 @@ import { createSmtpTransport } from '../shared/notifications/email.ts';
 import type { EmailTransport, SmsTransport } from '../shared/notifications/model.ts';
 import { notificationsDue, type SendReport, sendDue } from '../shared/notifications/sender.ts';
 import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
+import { createNotificationsSink } from '../shared/notifications/threads.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
 import { type EndpointDeps, tidyEndpoints } from '../shared/sinks/endpoints.ts';
@@ -473,7 +474,7 @@ function openTransports({ config, smsCredentials }: HostOptions): {
 
 /** Secrets and own headers of what the configuration declares stand there, of other endpoints in the table, encrypted. */
 async function openSink(
-  { config, sns, publicUrl }: HostOptions,
+  { config, sns, publicUrl, table, history }: HostOptions,
   record: SinkRecord,
   connections: ConnectionPool,
   readSigning: ReturnType<typeof createSigningReader>,
@@ -497,7 +498,7 @@ async function openSink(
       });
     }
     case 'notifications':
-      throw new Error('Notifications are not set up here.');
+      return createNotificationsSink({ table, history, now: Date.now });
   }
 }
 

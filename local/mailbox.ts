@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import type { ParsedMail } from 'mailparser';
+import { measureSms } from '../shared/notifications/sms-text.ts';
 
 /** A running mailbox. */
 export interface Mailbox {
@@ -222,6 +223,7 @@ export async function startMailbox(
       return json({
         ...{ ...caught, ...rest, hasHtml: html !== null, optedOut: optedOut.has(caught.to.address) },
         unsubscribe: unsubscribe && { ...unsubscribe, path },
+        sms: caught.channel === 'sms' ? measureSms(rest.text) : null,
       });
     }
     if (part === 'html' && html !== null) {
