@@ -7,7 +7,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import type { Config } from '../shared/config.ts';
-import type { TrackingSettings } from '../shared/tracking/work.ts';
+import type { HostOptions } from './host.ts';
 import { type Caught, type Mailbox, startMailbox } from './mailbox.ts';
 import { addDemoAccounts, createScenario } from './sandbox/scenario.ts';
 import { startSandbox } from './sandbox/server.ts';
@@ -16,13 +16,11 @@ import { createWorld } from './sandbox/world.ts';
 /** What runs besides Jobwire itself. */
 export interface Demo {
   readonly config: Config;
-  /** Quicker than in production, so that cancellations, late tracking and retries are seen within a minute. */
-  readonly settings: Partial<TrackingSettings>;
+  /** Quicker than in production, so that cancellations, late tracking, retries and messages are seen within a minute. */
+  readonly host: Pick<HostOptions, 'settings' | 'tickMs' | 'noticeGraceMs' | 'smsCredentials'>;
   readonly sandboxUrl: string;
   readonly receiver: Receiver;
   readonly mailbox: Mailbox;
-  /** The mailbox's SNS takes any; the SDK wants some. */
-  readonly smsCredentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
   stop(): Promise<void>;
 }
 
@@ -89,11 +87,16 @@ export async function startDemo(base: {
   };
   return {
     config,
-    settings: { sweepSeconds: 10 },
+    host: {
+      settings: { sweepSeconds: 10 },
+      tickMs: 250,
+      noticeGraceMs: 1_000,
+      // The mailbox's SNS takes any; the SDK wants some.
+      smsCredentials: { accessKeyId: 'demo', secretAccessKey: 'demo' },
+    },
     sandboxUrl: sandbox.url,
     receiver,
     mailbox,
-    smsCredentials: { accessKeyId: 'demo', secretAccessKey: 'demo' },
     async stop() {
       await Promise.all([sandbox.stop(), receiver.stop(), mailbox.stop()]);
     },

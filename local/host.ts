@@ -68,6 +68,8 @@ export interface HostOptions {
   readonly settings?: Partial<TrackingSettings>;
   /** How often the table is asked what is due. */
   readonly tickMs?: number;
+  /** How long after a window's end it is waited for what was observed in it. */
+  readonly noticeGraceMs?: number;
   /** An account's log grew. */
   readonly onGrowth?: (ref: AccountRef) => void;
   readonly onPoll?: (report: PollReport) => void;
@@ -443,6 +445,11 @@ function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord
   return [topic, ...webhooks];
 }
 
+/** Sink and sender have to agree on it. */
+function graceOf({ noticeGraceMs }: HostOptions): { readonly graceMs?: number } {
+  return noticeGraceMs === undefined ? {} : { graceMs: noticeGraceMs };
+}
+
 /** How customers are told: by what the configuration names. */
 function openTransports({ config, smsCredentials }: HostOptions): {
   readonly email?: EmailTransport;
@@ -474,11 +481,12 @@ function openTransports({ config, smsCredentials }: HostOptions): {
 
 /** Secrets and own headers of what the configuration declares stand there, of other endpoints in the table, encrypted. */
 async function openSink(
-  { config, sns, publicUrl, table, history }: HostOptions,
+  options: HostOptions,
   record: SinkRecord,
   connections: ConnectionPool,
   readSigning: ReturnType<typeof createSigningReader>,
 ): Promise<SinkPort> {
+  const { config, sns, publicUrl, table, history } = options;
   switch (record.kind) {
     case 'sns':
       if (!sns) throw new Error('There is no SNS to publish to.');
@@ -498,7 +506,7 @@ async function openSink(
       });
     }
     case 'notifications':
-      return createNotificationsSink({ table, history, now: Date.now });
+      return createNotificationsSink({ table, history, now: Date.now, ...graceOf(options) });
   }
 }
 

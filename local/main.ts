@@ -101,7 +101,7 @@ async function main(): Promise<void> {
     sns: { client: queues.sns(), topicArns },
     publicUrl: config.publicUrl ?? url,
     exclusive: config.dynamodbEndpoint === undefined,
-    ...(demo ? { settings: demo.settings, tickMs: 250, smsCredentials: demo.smsCredentials } : {}),
+    ...demo?.host,
     onGrowth: (ref) => printer.grew(ref),
     onFault: (what, cause) => {
       if (!ending) console.error(`Could not ${what}: ${cause instanceof Error ? cause.message : cause}`);
