@@ -10,7 +10,7 @@ import { SESv2Client, type SESv2ClientConfig, SendEmailCommand } from '@aws-sdk/
 import { createTransport } from 'nodemailer';
 import DKIM from 'nodemailer/lib/dkim';
 import MailComposer from 'nodemailer/lib/mail-composer';
-import { failureOf, NOT_ALLOWED, ONE_ATTEMPT, THROTTLED, throughThrottling } from './aws.ts';
+import { failureOf, NOT_ALLOWED, oneAttempt, THROTTLED, throughThrottling } from './aws.ts';
 import type { EmailTransport, OutgoingEmail, SendOutcome } from './model.ts';
 import { MESSAGE_HEADER } from './ses-feedback.ts';
 
@@ -48,13 +48,16 @@ export interface SesConfig {
   /** How long to wait when SES asks to slow down, before each further call. */
   readonly throttleWaitsMs?: readonly number[];
   readonly random?: () => number;
+  /** For each call. */
+  readonly timeoutMs?: number;
 }
 
 // SMTP
 
 /** Connections that are kept open, to one server. Throws for a config that can't work. */
 export function createSmtpTransport(config: SmtpConfig): EmailTransport {
-  const { from, host, port, secure = false, user, password, connections = 4, silenceMs = 120_000 } = config;
+  const { host, port, secure = false, user, password, connections = 4, silenceMs = 120_000 } = config;
+  const from = senderOf(config.from);
   const domain = domainOf(from);
   const signer = config.dkim && createSigner(config.dkim);
   const stages = new WeakMap<object, { at: Stage }>();
@@ -69,6 +72,8 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
     ...(config.ca === undefined ? {} : { tls: { ca: config.ca } }),
     name: domain,
     maxConnections: connections,
+    // Of mails whose connection turned out to be closed before they were asked for.
+    maxRequeues: 2,
     connectionTimeout: Math.min(15_000, silenceMs),
     greetingTimeout: Math.min(15_000, silenceMs),
     socketTimeout: silenceMs,
@@ -145,7 +150,7 @@ function judgeSmtp(cause: SmtpError, stage: Stage): SendOutcome {
   if (code === 'EAUTH' || [530, 534, 535, 538].includes(responseCode)) {
     return { kind: 'later', reason: `The mail server does not let us in (${answer}).`, everything: true };
   }
-  if (!/^(RCPT TO|DATA)$/.test(command)) {
+  if (stage === 'connecting' || command === 'MAIL FROM') {
     return { kind: 'later', reason: `The mail server takes nothing from us (${answer}).`, everything: true };
   }
   if (responseCode < 500 || responseCode === 503) {
@@ -171,11 +176,11 @@ const NO_SUCH_ADDRESS = /^5\.(1\.(1|2|3|6|10)|2\.1)$/;
  * of its own.
  */
 export function createSesTransport(config: SesConfig): EmailTransport {
-  const { from, configurationSet, throttleWaitsMs = [250, 500, 1_000, 2_000], random = Math.random } = config;
-  const domain = domainOf(from);
-  const client = new SESv2Client({ ...config.aws, ...ONE_ATTEMPT });
+  const { configurationSet, throttleWaitsMs = [250, 500, 1_000, 2_000], random = Math.random } = config;
+  const from = senderOf(config.from);
+  const client = new SESv2Client({ ...config.aws, ...oneAttempt(config.timeoutMs ?? 20_000) });
   return {
-    domain,
+    domain: domainOf(from),
     async send(mail) {
       const address = toAscii(mail.to.address);
       if (address === undefined) return NO_ADDRESS;
@@ -222,7 +227,10 @@ function judgeSes(cause: unknown, from: string): SendOutcome {
       }
       if (/not verified/i.test(message)) {
         // In the sandbox recipients have to be verified as well: SES says which addresses are not.
-        return message.toLowerCase().includes(domainOf(from).toLowerCase())
+        return message
+          .toLowerCase()
+          .split(/[\s,:<>]+/)
+          .some((word) => [from.toLowerCase(), domainOf(from)].includes(word))
           ? { kind: 'later', reason: `SES does not know the sender as ours (${code}).`, everything: true }
           : { kind: 'refused', reason: `SES is in its sandbox, and does not know the recipient (${code}).` };
       }
@@ -302,18 +310,26 @@ function plain(text: string): string {
 /** An address as servers take it: its domain in ASCII. Nothing for what is not one, or needs servers that take UTF-8. */
 function toAscii(address: string): string | undefined {
   const at = address.lastIndexOf('@');
-  const local = address.slice(0, at);
-  if (at < 1 || local.length > 64 || !/^[!#-'*+\-/-9=?A-Z^-~]+(\.[!#-'*+\-/-9=?A-Z^-~]+)*$/.test(local)) {
-    return undefined;
-  }
-  const host = URL.parse(`http://${address.slice(at + 1)}`);
-  const plainHost = host && /^[^/?#:@\\]*$/.test(address.slice(at + 1)) ? host.hostname : '';
-  return /^([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}$/.test(plainHost) ? `${local}@${plainHost}` : undefined;
+  const [local, domain] = [address.slice(0, at), address.slice(at + 1)];
+  if (at < 1 || local.length > 64 || !LOCAL_PART.test(local) || NOT_IN_DOMAIN.test(domain)) return undefined;
+  const host = URL.parse(`http://${domain}`)?.hostname ?? '';
+  return DOMAIN.test(host) ? `${local}@${host}` : undefined;
 }
 
-function domainOf(from: string): string {
+/** Words with dots between them (RFC 5322, dot-atom). Quoted ones are nobody’s. */
+const LOCAL_PART = /^[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/;
+/** What would make the domain something else in a URL. */
+const NOT_IN_DOMAIN = /[/?#:@\\%\s]/;
+/** At least two labels, the last of which no number. */
+const DOMAIN = /^([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}$/;
+
+function senderOf(from: string): string {
   const address = toAscii(from);
   if (address === undefined) throw new Error('The address that mails come from is not an e-mail address.');
+  return address;
+}
+
+function domainOf(address: string): string {
   return address.slice(address.lastIndexOf('@') + 1);
 }
 
