@@ -9,15 +9,11 @@ import { simpleParser } from 'mailparser';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { afterEach, describe, expect, test } from 'vitest';
 import { startFauxqs } from '../local/embedded.ts';
-import {
-  createSesTransport,
-  createSmtpTransport,
-  type SesConfig,
-  type SmtpConfig,
-} from '../shared/notifications/email.ts';
 import type { OutgoingEmail, SendOutcome } from '../shared/notifications/model.ts';
+import { createSesTransport, type SesConfig } from '../shared/notifications/ses.ts';
 import { parseSesEvent } from '../shared/notifications/ses-feedback.ts';
 import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
+import { createSmtpTransport, type SmtpConfig } from '../shared/notifications/smtp.ts';
 import { makeCertificate } from './support/certificates.ts';
 
 const open: (() => unknown)[] = [];
@@ -33,7 +29,7 @@ describe('a mail', () => {
       replyTo: 'help@acme.example',
       unsubscribeUrl: `https://jobwire.example/v1/unsubscribe/${'t'.repeat(200)}`,
     });
-    expect(await connect(server).send(mail)).toEqual({ kind: 'accepted', providerId: null });
+    expect(await connect(server).send(mail)).toEqual({ kind: 'accepted', providerId: 'Q1' });
     const raw = server.mails[0] ?? '';
     const parsed = await simpleParser(raw);
     expect(parsed.subject).toBe('Your order is on its way');
@@ -799,7 +795,7 @@ async function startSmtp(options: SMTPServerOptions = {}) {
           `${mailFrom ? mailFrom.address : ''} → ${rcptTo.map(({ address }) => address).join()}`,
         );
         if (session.user !== undefined) sessions.push({ user: String(session.user), secure: session.secure });
-        done(null, 'taken');
+        done(null, `queued as Q${mails.length}`);
       });
     },
     ...options,
