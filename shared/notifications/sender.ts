@@ -495,6 +495,8 @@ class Run {
   readonly #templates = new Map<string, Promise<Template | undefined>>();
   readonly #smsTurns = new Map<string, Promise<unknown>>();
   readonly #held = new Set<Channel>();
+  /** Addresses that were found to take nothing. */
+  readonly #shut = new Set<string>();
   #more = false;
 
   constructor(deps: SendDeps, region: string, deadline: number) {
@@ -548,8 +550,12 @@ class Run {
       for await (const claimed of ahead(this.#claims(lane, ready))) {
         for (const one of claimed) {
           await lane.room();
-          if (lane.isClosed || this.#isLate(one.work)) {
-            this.#notes.add({ change: released(one, this.#deps.now()), work: one.work, quiet: true });
+          const isShut = this.#isShut(one.work);
+          if (isShut) waiting += 1;
+          if (lane.isClosed || isShut || this.#isLate(one.work)) {
+            const isClaimed = one.before !== undefined;
+            if (isClaimed)
+              this.#notes.add({ change: released(one, this.#deps.now()), work: one.work, quiet: true });
             lane.finished();
           } else {
             lane.run(() => this.#attempt(lane, one).catch((cause: unknown) => this.#notes.fail(cause)));
@@ -561,6 +567,11 @@ class Run {
       await lane.idle();
     }
     return waiting;
+  }
+
+  /** Whether it was found in this run that its address takes nothing. */
+  #isShut({ message: { channel, to } }: Work): boolean {
+    return channel !== null && to !== null && this.#shut.has(`${channel} ${normalized(channel, to.address)}`);
   }
 
   /** Whether a claim may end before it is known what became of the send. */
@@ -853,6 +864,7 @@ class Run {
     const { ref, message } = one.work;
     if (outcome.kind === 'refused' && outcome.address && message.to) {
       const addressed = { channel: lane.channel, address: message.to.address };
+      this.#shut.add(`${lane.channel} ${normalized(lane.channel, message.to.address)}`);
       await suppress(this.#deps, ref, addressed, outcome.address).catch((cause: unknown) => {
         reportFault(this.#deps, one.work, cause);
       });
