@@ -191,7 +191,7 @@ const EventData = z.object({
       dateOut: text,
       tracking: parcels,
     }),
-    changes: z.object({ dateOut: change, dateDue: change, orderGroup: change }).catch({}),
+    changes: z.object({ dateOut: change, dateDue: change, orderGroup: change }).default({}),
     tracking: z.unknown().optional(),
   }),
 });
