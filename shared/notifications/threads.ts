@@ -337,7 +337,8 @@ async function takeFrom(
     }
     const giveAt = at + GIVE_AGAIN_MS;
     const closed = close(stored.thread, { now: at, graceMs, foldedTo, settings: pace ?? null, giveAt });
-    const given = closed.frozen.filter((notice) => notice.giveAt <= at || notice.giveAt === giveAt);
+    const known = new Set(stored.thread.frozen.map(({ id }) => id));
+    const given = closed.frozen.filter((notice) => notice.giveAt <= at || !known.has(notice.id));
     const thread = {
       ...closed,
       frozen: closed.frozen.map((notice) => (given.includes(notice) ? { ...notice, giveAt } : notice)),
