@@ -270,10 +270,11 @@ export async function takeDueNotices(
   const notices: ClosedNotice[] = [];
   for (let round = 0; round < MAX_ROUNDS && notices.length < limit; round += 1) {
     const due = await dueThreads(table, region, now(), limit);
-    await pLimit(THREADS_AT_ONCE).map(due, async (key) => {
+    await pLimit(THREADS_AT_ONCE).map(due, async ({ pk, sk }) => {
       if (notices.length >= limit) return;
-      const ref = { region, account: key.pk.slice(threadPk({ region, account: '' }).length) };
-      notices.push(...(await takeFrom(deps, ref, key, await stateOf(ref))));
+      const ref = { region, account: pk.slice(threadPk({ region, account: '' }).length) };
+      // What an index gives is more than a key, and DynamoDB takes nothing else for one.
+      notices.push(...(await takeFrom(deps, ref, { pk, sk }, await stateOf(ref))));
     });
     // What waits for events stands further back now, and others may be in front.
     if (due.length < limit) break;
