@@ -253,7 +253,7 @@ export function isEmpty({ jobs, entries, frozen }: Thread): boolean {
 export function fold(thread: Thread, event: Told, windowMs: number, now: number): Thread {
   const number = event.job.jobNumber;
   const known = thread.jobs[number];
-  // mutated
+  if (known && !isBefore(known.mark, event.mark)) return thread;
   const before = known && known.movedTo === undefined ? known : undefined;
   const job = after(before ?? fresh(event), event);
   const parcels = withAliases(thread.parcels, event);
