@@ -25,16 +25,25 @@ import {
   groupPk,
   indexPk,
   keys,
+  linkKeyPk,
   logPk,
+  messagePk,
+  notificationSettingsPk,
   openJobsPk,
   parkedPk,
+  recipientPk,
+  recipientPlacePk,
   replayPk,
   rollupPk,
   sinkPk,
+  smsUsePk,
   snapshotPk,
   stateSchema,
   streamPk,
+  suppressionPk,
   type TableSchema,
+  templatePk,
+  threadPk,
   WAKE_SHARDS,
   wakePk,
 } from '../shared/table/schema.ts';
@@ -276,6 +285,39 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
+  /** Drains: fold what is to be told to customers into threads. */
+  grantFolding(fn: CellFunction): void {
+    const { notifySettings, threads } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [notifySettings, threads]);
+    this.#allow(fn, ['PutItem', 'DeleteItem'], [threads]);
+    this.#name(fn);
+  }
+
+  /**
+   * Closes threads that are due once the log is read up to their end, finds who is to be told, and sends. The key of links is
+   * made when there is none.
+   */
+  grantNotifying(fn: CellFunction): void {
+    const { notifySettings, threads, messages, recipients, recipientPlaces } = this.#partitions();
+    const { templates, suppressions, smsUse, linkKey, index, log, cursors } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [notifySettings, threads, messages, recipients, templates, suppressions]);
+    this.#allow(fn, ['GetItem'], [smsUse, linkKey, index, log, cursors]);
+    this.#allow(fn, ['Query'], [recipientPlaces]);
+    this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
+    this.#allow(fn, ['PutItem'], [threads, messages, linkKey]);
+    this.#allow(fn, ['UpdateItem'], [threads, messages, smsUse]);
+    this.#allow(fn, ['DeleteItem'], [threads, messages]);
+    this.#allowIndexes(fn, ['due']);
+    this.#name(fn);
+  }
+
+  /** Keeps addresses that mail came back from, or that complained. */
+  grantHearing(fn: CellFunction): void {
+    const { suppressions } = this.#partitions();
+    this.#allow(fn, ['GetItem', 'PutItem'], [suppressions]);
+    this.#name(fn);
+  }
+
   /** Says how accounts stand, to operators; the HTTP API has {@link grantReading} for that. */
   grantReporting(fn: CellFunction): void {
     const { cell, status, index } = this.#partitions();
@@ -311,6 +353,15 @@ export class StateTable extends Construct {
       apiKeys: API_KEY_PK,
       keyUse: API_KEY_USE_PK,
       idempotent: keys.idempotent('*', '').pk,
+      notifySettings: notificationSettingsPk(region),
+      recipients: recipientPk(any),
+      recipientPlaces: recipientPlacePk(any),
+      templates: templatePk(any),
+      suppressions: suppressionPk(any),
+      threads: threadPk(any),
+      messages: messagePk(any),
+      smsUse: smsUsePk(region),
+      linkKey: linkKeyPk(region),
     };
   }
 

@@ -1,0 +1,32 @@
+/** Works off messages of the tick: tells customers what is due. */
+import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import type { SendReport } from '../../shared/notifications/sender.ts';
+import type { Telemetry } from '../telemetry.ts';
+import { NotifyMessage, workOff } from './messages.ts';
+
+/** What the handler needs. */
+export interface NotifyDeps {
+  /** Tells what is due, and begins nothing from the deadline (epoch ms) on. */
+  readonly send: (deadline: number) => Promise<SendReport>;
+  readonly telemetry: Pick<Telemetry, 'notify' | 'fault'>;
+  /** Epoch ms. */
+  readonly now: () => number;
+}
+
+/** How long before the function's time is up nothing new is sent: SES and SNS are waited for up to 20 s, then it is kept. */
+const TAIL_MS = 45_000;
+
+/** Tells what is due until nothing is left, or time runs out; the next tick asks again. */
+export function createNotifyHandler({ send, telemetry, now }: NotifyDeps) {
+  return async (
+    event: SQSEvent,
+    context: Pick<Context, 'getRemainingTimeInMillis'>,
+  ): Promise<SQSBatchResponse> => {
+    const deadline = now() + context.getRemainingTimeInMillis() - TAIL_MS;
+    return workOff(event, NotifyMessage, telemetry, async () => {
+      const from = now();
+      const report = await send(deadline);
+      telemetry.notify(report, { ms: now() - from });
+    });
+  };
+}
