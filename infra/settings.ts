@@ -36,13 +36,19 @@ const NotificationSettings = z.strictObject({
     .refine((identity) => DOMAIN.test(identity) || IDENTITY_ARN.test(identity), IDENTITY_RULE),
   /** Absent: the cell sends no SMS, and may not. */
   sms: z
-    .strictObject({
-      /** Who SMS are from where an account says nothing else, and the country lets one choose. */
-      senderId: z
-        .string(SENDER_RULE)
-        .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, SENDER_RULE)
-        .optional(),
-    })
+    .strictObject(
+      {
+        /** Who SMS are from where an account says nothing else, and the country lets one choose. */
+        senderId: z
+          .string(SENDER_RULE)
+          .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, SENDER_RULE)
+          .optional(),
+      },
+      {
+        error: (issue) =>
+          issue.code === 'invalid_type' ? 'must be what is set of SMS, {} for nothing' : undefined,
+      },
+    )
     .optional(),
 });
 
