@@ -7,7 +7,7 @@ import { readApiFile } from './api-files.ts';
 import { createCellTable, createHistoryTable } from './clients.ts';
 import { ApiEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
-import { apiParts, settling } from './http.ts';
+import { apiParts, notificationParts, settling } from './http.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(ApiEnv, process.env);
@@ -18,6 +18,7 @@ const parts = apiParts(env, createCellTable(env), telemetry);
 const app = createApi({
   ...parts,
   readFile: readApiFile,
+  notifications: notificationParts(env),
   deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
   // What waits is sent to another function. Should a request for it get here all the same, it is answered at once.
   pace: { streamMs: 0, waitMs: 0 },

@@ -1,8 +1,9 @@
 /** What the functions of the HTTP API have in common. */
 import type { ApiDeps } from '../shared/api/app.ts';
 import { createKeyring, type Keyring } from '../shared/api/keys.ts';
+import type { Notifications } from '../shared/api/route.ts';
 import type { Table } from '../shared/table/table.ts';
-import { createCellLog } from './clients.ts';
+import { createCellLog, createHistoryTable } from './clients.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /**
@@ -27,6 +28,17 @@ export function apiParts(
     onError: (cause, request) => telemetry.fault('A request failed.', cause, { ...request }),
     onAnswer: (request, answer) => telemetry.request({ ...request, ...answer }),
   } satisfies ApiDeps;
+}
+
+/** What routes about what customers are told serve from. */
+export function notificationParts(
+  env: Parameters<typeof createHistoryTable>[0] & { readonly JOBWIRE_PUBLIC_URL: string },
+): Notifications {
+  return {
+    history: createHistoryTable(env),
+    publicUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
+    channels: [],
+  };
 }
 
 /** A middleware that waits for the note that a key was used: once an answer is out, a function stands still. */

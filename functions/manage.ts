@@ -5,7 +5,7 @@ import { createIdempotency } from '../shared/api/idempotency.ts';
 import { createCellTable } from './clients.ts';
 import { ManageEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
-import { apiParts, settling } from './http.ts';
+import { apiParts, notificationParts, settling } from './http.ts';
 import { managing } from './managing.ts';
 import { createTelemetry } from './telemetry.ts';
 
@@ -19,6 +19,7 @@ const parts = apiParts(env, table, telemetry);
 
 const app = createApi({
   ...parts,
+  notifications: notificationParts(env),
   manage: {
     ...managing(env, { table, log: parts.log, telemetry, stepMs: STEP_MS }),
     idempotency: createIdempotency({

@@ -118,6 +118,7 @@ async function main(): Promise<void> {
     readFile: readApiFile,
     keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
     deliveries: running.deliveries,
+    notifications: { history, publicUrl: url, channels: [] },
     manage: {
       idempotency: createIdempotency({ table, now: Date.now }),
       accounts: running.accounts,

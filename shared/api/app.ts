@@ -20,7 +20,7 @@ import type { GrowthSignal } from './growth.ts';
 import type { Keyring } from './keys.ts';
 import { problem } from './problems.ts';
 import { createReference } from './reference.ts';
-import type { ApiEnv, Documents, Manage, Route, RouteParts } from './route.ts';
+import type { ApiEnv, Documents, Manage, Notifications, Route, RouteParts } from './route.ts';
 import { routes } from './routes/all.ts';
 import type { Slots } from './slots.ts';
 
@@ -36,6 +36,8 @@ export interface ApiDeps {
   readonly now: () => number;
   /** What became of deliveries. Absent, only what may wait is served. */
   readonly deliveries?: DeliveryLog;
+  /** For what customers are told; absent, no route about that is served. */
+  readonly notifications?: Notifications;
   /** Wakes long polls and streams when a log grows in this process. */
   readonly growth?: GrowthSignal;
   /** Called with every fault that became a 500 or 503, and with those that ended a stream. Ids only, no parameters. */
@@ -115,6 +117,9 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     get deliveries() {
       return present(deliveries);
     },
+    get notifications() {
+      return present(deps.notifications);
+    },
     get manage() {
       return present(deps.manage);
     },
@@ -186,6 +191,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
 
   const served = routes.filter(({ spec, surface }) => {
     if (spec.document) return documents;
+    if (spec.tag === 'Notifications' && !deps.notifications) return false;
     if (surface === 'manage') return deps.manage;
     return surface === 'live' || deliveries;
   });

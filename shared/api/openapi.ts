@@ -26,6 +26,9 @@ const IDEMPOTENCY_KEY = IdempotencyKey.optional().describe(
 );
 const IF_MATCH = z.string().optional().describe('The `ETag` that it must still have.');
 
+/** What forms are sent as. */
+const FORMS = ['application/x-www-form-urlencoded', 'multipart/form-data'];
+
 const Version = (text: string) => ({ schema: { type: 'string' as const }, description: text });
 
 /** Makes the document. */
@@ -52,8 +55,8 @@ export function openApiDocument(): object {
 
 function toPath(route: Route) {
   const { spec } = route;
-  const { method, path, id, tag, summary, description, role, of, params, query, body, example, answer } =
-    spec;
+  const { method, path, id, tag, summary, description, role, of, params, query, body, form, example } = spec;
+  const answers = [spec.answer, ...(spec.also ?? [])];
   const headers = {
     ...(takesIdempotencyKey(spec) ? { 'Idempotency-Key': IDEMPOTENCY_KEY } : {}),
     ...(spec.conditional ? { 'If-Match': IF_MATCH } : {}),
@@ -90,13 +93,19 @@ function toPath(route: Route) {
             },
           }
         : {}),
+      ...(form
+        ? {
+            body: {
+              required: false,
+              content: Object.fromEntries(FORMS.map((type) => [type, { schema: form }])),
+            },
+          }
+        : {}),
     },
-    responses: {
-      ...Object.fromEntries(
-        [answer, ...(spec.also ?? [])].map((one: Answer) => [one.status, toResponse(one)]),
-      ),
-      ...problemResponses(problemsOf(route)),
-    },
+    responses: withProblems(
+      Object.fromEntries(answers.map((one: Answer) => [one.status, toResponse(one)])),
+      problemResponses(problemsOf(route)),
+    ),
   });
 }
 
@@ -109,6 +118,17 @@ function toResponse({ description, schema, contentType = 'application/json', hea
     },
     ...(schema ? { content: { [contentType]: { schema } } } : {}),
   };
+}
+
+type Responses = Record<string, { readonly content?: object }>;
+
+/** An answer and a problem may have the same status: a page that says that there is nothing, say. */
+function withProblems<A extends Responses, P extends Responses>(answers: A, problems: P): A & P {
+  const merged = Object.entries(problems).map(([status, of]) => {
+    const answer = answers[status];
+    return [status, answer ? { ...answer, ...of, content: { ...answer.content, ...of.content } } : of];
+  });
+  return { ...answers, ...Object.fromEntries(merged) };
 }
 
 function problemResponses(kinds: readonly ProblemKind[]) {

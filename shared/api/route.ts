@@ -10,9 +10,11 @@ import type { Context, Handler } from 'hono';
 import * as z from 'zod';
 import { pathText, sentenceOf } from '../checks.ts';
 import type { Expectation } from '../managed.ts';
+import type { Channel } from '../notifications/model.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
 import type { EndpointDeps } from '../sinks/endpoints.ts';
 import type { AccountRef } from '../table/schema.ts';
+import type { Table } from '../table/table.ts';
 import type { TestDeps } from '../tracking/account-test.ts';
 import type { AccountDeps } from '../tracking/managed-accounts.ts';
 import type { FeedDeps } from './feed.ts';
@@ -46,6 +48,7 @@ export const tags = {
   Accounts: 'Accounts of the ordering service that are polled.',
   Jobs: 'Jobs as they stand, and figures about them.',
   Events: 'The logs: page by page with a cursor, waiting for what comes, or as a live stream.',
+  Notifications: 'What customers are told by e-mail and SMS: who, in which words, and what became of it.',
   Endpoints: 'Webhooks, what was delivered to them, and what is to be delivered again.',
   Keys: 'API keys.',
   Regions: 'The regions that are served, and what concerns a region as a whole.',
@@ -68,6 +71,16 @@ export interface Manage {
   readonly endpoints: EndpointDeps;
 }
 
+/** What routes about what customers are told serve from. */
+export interface Notifications {
+  /** Where messages are kept. */
+  readonly history: Table;
+  /** What links for customers begin with, without a final slash. */
+  readonly publicUrl: string;
+  /** How messages can go here at all. */
+  readonly channels: readonly Channel[];
+}
+
 /** What routes serve from. */
 export interface RouteParts {
   /** Table, log, regions, clock; and how feeds and streams go. */
@@ -76,6 +89,7 @@ export interface RouteParts {
   readonly deliveries: DeliveryLog;
   /** What streams and waiting long polls hold while they last. Absent: as many as come may wait. */
   readonly slots: Slots | undefined;
+  readonly notifications: Notifications;
   /** Whether the configuration file declares an account, so that it can't be changed here. */
   readonly isDeclared: (ref: AccountRef) => boolean;
   /** The documents and the page that shows them. */
@@ -88,7 +102,7 @@ export interface RouteParts {
 
 /** What is answered when all is well. */
 export interface Answer<A extends z.ZodType = z.ZodType> {
-  readonly status: 200 | 201 | 202 | 204;
+  readonly status: 200 | 201 | 202 | 204 | 404;
   readonly description: string;
   /** Absent: no body. */
   readonly schema?: A;
@@ -146,6 +160,11 @@ export interface RouteSpec<
   readonly query?: Q;
   /** Strict. One that may be left out takes `{}`. */
   readonly body?: B;
+  /**
+   * Instead of `body`: a form, as web pages and mail programs send it. Not strict: what they send besides is passed over, and
+   * what is no form at all is one without fields.
+   */
+  readonly form?: B;
   /** A body that does something useful, for the document. */
   readonly example?: z.input<B>;
   /** Request headers besides those that come with the method, for the document. */
@@ -223,7 +242,7 @@ export function route<
       if (!params.success) return refused(c, 'bad-parameter', params.error, paramsSchema);
       const query = querySchema.safeParse(queryOf(c), { reportInput: true });
       if (!query.success) return refused(c, 'bad-parameter', query.error, querySchema);
-      const body = spec.body ? await readBody(c, spec.body) : undefined;
+      const body = await bodyOf(c, spec);
       if (body instanceof Response) return body;
       const asked = { c, caller, params: params.data as Texts, query: query.data as Texts };
       const subject = await spec.of?.find(asked, parts);
@@ -339,11 +358,12 @@ async function once(
 
 /** The answers of any route of this kind that are problems, for the document. */
 export function problemsOf({ spec, surface }: Route): ProblemKind[] {
-  const { role, of, params, body, conditional, problems = [] } = spec;
+  const { role, of, params, body, form, conditional, problems = [] } = spec;
   return [
     ...new Set<ProblemKind>([
       'bad-parameter',
       ...(body ? (['bad-body', 'too-large', 'unsupported-media-type'] as const) : []),
+      ...(form ? (['bad-body', 'too-large'] as const) : []),
       ...(role === null ? [] : (['unauthorized', 'too-many-failures'] as const)),
       ...(role === null || role === 'read' ? [] : (['forbidden'] as const)),
       ...(of || params ? (['not-found'] as const) : []),
@@ -390,6 +410,19 @@ function queryOf(c: Context): Record<string, string | string[]> {
   return Object.fromEntries(
     entries.map(([name, values]) => [name, values.length === 1 ? (values[0] ?? '') : values]),
   );
+}
+
+/** What the body says, in the shape that the route takes. */
+async function bodyOf(c: Context<ApiEnv>, { body, form }: Route['spec']): Promise<unknown> {
+  if (form) return readForm(c, form);
+  return body ? readBody(c, body) : undefined;
+}
+
+/** A form by its schema: multipart or URL-encoded, for mail programs may send either. */
+async function readForm<B extends z.ZodType>(c: Context<ApiEnv>, schema: B): Promise<z.output<B> | Response> {
+  const fields = await c.req.parseBody().catch(() => ({}));
+  const parsed = schema.safeParse(fields, { reportInput: true });
+  return parsed.success ? parsed.data : refused(c, 'bad-body', parsed.error, schema);
 }
 
 /** A JSON body by its schema; none at all is an empty object. */

@@ -256,6 +256,7 @@ export async function createApiWorld({ table: inner, history, api = {} }: WorldO
   const logged: unknown[] = [];
   const app = createApi({
     ...{ table, log, regions: REGIONS, ...parts, deliveries, manage, now },
+    notifications: { ...parts.notifications, history },
     onError: (cause: unknown, request: AnsweredRequest) => faults.push({ cause, request }),
     onAnswer: (request: AnsweredRequest, answer: object) => logged.push({ request, answer }),
     pace: { recheckMs: 5, heartbeatMs: 20, streamMs: 10, retryMs: 100, waitMs: 5 },

@@ -34,16 +34,18 @@ export function apiParts(
   bootstrap: string,
   now: () => number = Date.now,
   regions: readonly string[] = ['us', 'nz'],
-): Required<Pick<ApiDeps, 'keyring' | 'deliveries' | 'manage' | 'readFile'>> {
+): Required<Pick<ApiDeps, 'keyring' | 'deliveries' | 'manage' | 'readFile' | 'notifications'>> {
   const schemaBaseUrl = 'http://jobwire.test';
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl });
-  const deliveries = createDeliveryLog(createMemoryTable(historySchema), { newId: randomUUID });
+  const history = createMemoryTable(historySchema);
+  const deliveries = createDeliveryLog(history, { newId: randomUUID });
   const secrets = lazySecrets(table);
   const signing = createSigningReader(secrets, now, 0);
   const connections = createConnectionPool({ allowPrivateNetworks: true });
   return {
     keyring: createKeyring({ table, now, bootstrap }),
     deliveries,
+    notifications: { history, publicUrl: schemaBaseUrl, channels: ['email', 'sms'] },
     readFile: readApiFile,
     manage: {
       idempotency: createIdempotency({ table, now }),

@@ -1,0 +1,101 @@
+/** What SES tells of mails that it took: bounces, complaints, rejects. */
+import * as z from 'zod';
+
+/** What became of a message. */
+export interface MailFeedback {
+  readonly message: { readonly region: string; readonly account: string; readonly message: string };
+  /** `noted`: nothing follows from it. */
+  readonly what: 'bounced' | 'complained' | 'rejected' | 'noted';
+  /** In a sentence, without addresses. */
+  readonly detail: string;
+}
+
+export type ParsedFeedback =
+  | ({ readonly kind: 'feedback' } & MailFeedback)
+  /** Not an event, one of no interest, or not of a message of ours. */
+  | { readonly kind: 'ignored'; readonly reason: string };
+
+const NAME = z.string().min(1).max(256);
+const mailSchema = z.object({
+  tags: z.record(z.string(), z.array(z.string())).optional(),
+  headers: z.array(z.object({ name: z.string(), value: z.string() })).optional(),
+});
+const eventSchema = z.object({
+  // Of event publishing; the notifications of an identity have the same under another name.
+  eventType: z.string().optional(),
+  notificationType: z.string().optional(),
+  mail: mailSchema,
+  bounce: z.object({ bounceType: z.string(), bounceSubType: z.string().optional() }).optional(),
+  complaint: z
+    .object({
+      complaintFeedbackType: z.string().nullish(),
+      complaintSubType: z.string().nullish(),
+    })
+    .optional(),
+  reject: z.object({ reason: z.string().optional() }).optional(),
+});
+
+/** Reads an event of SES as it stands in the message of its SNS notification. Never throws. */
+export function parseSesEvent(json: string): ParsedFeedback {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    return ignored('It is not JSON.');
+  }
+  const parsed = eventSchema.safeParse(value);
+  if (!parsed.success) return ignored('It is not an event of SES.');
+  const { eventType, notificationType, mail, bounce, complaint } = parsed.data;
+  const type = eventType ?? notificationType;
+  const message = messageOf(mail);
+  if (!message) return ignored('It is not about a message of ours.');
+  if (type === 'Bounce' && bounce) {
+    const { bounceType, bounceSubType } = bounce;
+    const words = [bounceType, bounceSubType]
+      .map(word)
+      .filter((part) => part !== '')
+      .join(', ');
+    return bounceType === 'Permanent'
+      ? { kind: 'feedback', message, what: 'bounced', detail: `The mail came back for good (${words}).` }
+      : { kind: 'feedback', message, what: 'noted', detail: `The mail came back for now (${words}).` };
+  }
+  if (type === 'Complaint' && complaint) {
+    // The recipient says that it is no spam.
+    if (complaint.complaintFeedbackType === 'not-spam') {
+      return { kind: 'feedback', message, what: 'noted', detail: 'The recipient says that it is not spam.' };
+    }
+    const words = word(complaint.complaintFeedbackType ?? complaint.complaintSubType ?? 'no type');
+    return { kind: 'feedback', message, what: 'complained', detail: `The recipient complained (${words}).` };
+  }
+  if (type === 'Reject') {
+    return { kind: 'feedback', message, what: 'rejected', detail: 'SES did not send it: it found a virus.' };
+  }
+  return ignored(`Nothing follows from ${word(type) || 'this'}.`);
+}
+
+/** By the tags that the mail was sent with, or by our header: SES gives mails a Message-ID of its own. */
+function messageOf({ tags, headers }: z.infer<typeof mailSchema>): MailFeedback['message'] | undefined {
+  const tagged = reference.safeParse({
+    region: tags?.region?.[0],
+    account: tags?.account?.[0],
+    message: tags?.message?.[0],
+  });
+  if (tagged.success) return tagged.data;
+  const header = headers?.find(({ name }) => name.toLowerCase() === MESSAGE_HEADER.toLowerCase());
+  const [region, account, message] = header?.value.trim().split('/') ?? [];
+  return reference.safeParse({ region, account, message }).data;
+}
+
+/** Which message a mail is: `<region>/<account>/<message>`. */
+export const MESSAGE_HEADER = 'X-Jobwire-Message';
+
+const reference = z.object({ region: NAME, account: NAME, message: NAME });
+
+/** A word of SES's, and nothing else. */
+function word(text: string | null | undefined): string {
+  return /^[A-Za-z][A-Za-z-]{0,40}$/.exec(text ?? '')?.[0] ?? '';
+}
+
+function ignored(reason: string): ParsedFeedback {
+  return { kind: 'ignored', reason };
+}
