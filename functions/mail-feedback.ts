@@ -1,6 +1,6 @@
 /** Lambda: keeps what SES hears of mails. */
+import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
-import { noteFeedback } from '../shared/notifications/messages.ts';
 import { createCellTable, createHistoryTable } from './clients.ts';
 import { MailFeedbackEnv, readEnv } from './env.ts';
 import { createMailFeedbackHandler } from './handlers/mail-feedback.ts';
@@ -8,13 +8,17 @@ import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(MailFeedbackEnv, process.env);
 const telemetry = createTelemetry('mail-feedback', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
-const deps = { table: createCellTable(env), history: createHistoryTable(env), now: Date.now };
 
 /** Invoked with events of SES, as its topic puts them into the queue. */
 export const handler = middy(
   createMailFeedbackHandler({
     region: env.JOBWIRE_REGION,
-    note: (message, what, detail) => noteFeedback(deps, message, what, detail),
+    messages: {
+      table: createCellTable(env),
+      history: createHistoryTable(env),
+      now: Date.now,
+      newId: randomUUID,
+    },
     telemetry,
   }),
 )

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { createSesTransport } from '../shared/notifications/email.ts';
-import { sendDue } from '../shared/notifications/sender.ts';
+import { type SendDeps, sendDue } from '../shared/notifications/sender.ts';
 import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
 import { createCellTable, createHistoryTable } from './clients.ts';
 import { NotifyEnv, readEnv } from './env.ts';
@@ -12,7 +12,7 @@ import { createTelemetry } from './telemetry.ts';
 const env = readEnv(NotifyEnv, process.env);
 const region = env.JOBWIRE_REGION;
 const telemetry = createTelemetry('notify', { stage: env.JOBWIRE_STAGE, region });
-const deps = {
+const deps: SendDeps = {
   table: createCellTable(env),
   history: createHistoryTable(env),
   now: Date.now,
@@ -27,6 +27,7 @@ const deps = {
   ...(env.JOBWIRE_CHANNELS?.includes('sms')
     ? { sms: createSnsSmsTransport({ aws: {}, senderId: env.JOBWIRE_SMS_SENDER_ID ?? null }) }
     : {}),
+  report: (line) => telemetry.told(line),
 };
 
 /** Invoked with messages of the tick. */

@@ -5,7 +5,7 @@
 import { Logger } from '@aws-lambda-powertools/logger';
 import { injectLambdaContext } from '@aws-lambda-powertools/logger/middleware';
 import { Metrics } from '@aws-lambda-powertools/metrics';
-import type { SendReport } from '../shared/notifications/sender.ts';
+import type { SendLine, SendReport } from '../shared/notifications/sender.ts';
 import type { MailFeedback } from '../shared/notifications/ses-feedback.ts';
 import type { Attempt } from '../shared/sinks/delivery-log.ts';
 import type { DrainReport } from '../shared/sinks/drain.ts';
@@ -77,6 +77,8 @@ export interface Telemetry {
   drain(report: DrainReport): void;
   /** What was told to customers in one go. */
   notify(report: SendReport, took: { readonly ms: number }): void;
+  /** One attempt to tell somebody, or something that went wrong with it. */
+  told(line: SendLine): void;
   mailFeedback(report: FeedbackReport): void;
   /** One attempt to deliver one event. */
   attempt(attempt: Attempt): void;
@@ -165,9 +167,28 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
         SinksDisabled: report.outcome === 'disabled' ? 1 : 0,
       });
     },
+    notify(report, { ms }) {
+      const { sent, later, failed, suppressed, unknown, repeats } = report;
+      const trouble = later + failed + unknown > 0;
+      logger[trouble ? 'warn' : 'info']('notify', { ...report, ms });
+      addIfAny({
+        MessagesSent: sent,
+        MessagesPutOff: later,
+        MessagesFailed: failed,
+        MessagesSuppressed: suppressed,
+        SmsUnknown: unknown,
+        MailsRepeated: repeats,
+      });
+    },
+    told({ message, ...line }) {
+      const { outcome } = line;
+      const level =
+        outcome === 'fault' ? 'error' : outcome === 'failed' || outcome === 'unknown' ? 'warn' : 'info';
+      logger[level]('told', { ...line, ...(message === undefined ? {} : { messageId: message }) });
+    },
     mailFeedback({ message, ...report }) {
       const { what } = report;
-      logger.info('mail feedback', { ...report, ...(message === undefined ? {} : { messageId: message }) });
+      logger.info('feedback', { ...report, ...(message === undefined ? {} : { messageId: message }) });
       addIfAny({ MailsBounced: what === 'bounced' ? 1 : 0, MailComplaints: what === 'complained' ? 1 : 0 });
     },
     attempt(attempt) {

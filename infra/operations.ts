@@ -67,8 +67,6 @@ const MINUTE = Duration.minutes(1);
 const FIVE_MINUTES = Duration.minutes(5);
 /** A message is sent up to 130 seconds ahead, may be in flight for 150 more, and is of no use when its claim has run out. */
 const POLLS_WAIT_SECONDS = 400;
-/** A notice that is due waits for the log to be read up to its end, an hour at most. */
-const UNSENT_SECONDS = 4500;
 const DUE_INDEX = 'due' satisfies keyof typeof stateSchema.indexes;
 
 /** See the top of the file. */
@@ -201,9 +199,9 @@ export class Operations extends Construct {
 
   #watchNotifications(): void {
     this.#watch('messages-late', {
-      means: 'For five minutes there has been something to tell customers that was due 75 minutes ago.',
+      means: 'For five minutes there has been something to tell customers that was due 15 minutes ago.',
       metric: this.#of('OldestUnsent', Stats.MAXIMUM, MINUTE),
-      ...{ from: UNSENT_SECONDS, in: [5, 5], about: 'state' },
+      ...{ from: 900, in: [5, 5], about: 'state' },
     });
     this.#watch('messages-put-off', {
       means: 'For 15 minutes SES or SNS has kept on taking no messages.',

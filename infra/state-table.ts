@@ -10,6 +10,7 @@ import {
 } from 'aws-cdk-lib/aws-dynamodb';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
+import { NOTIFICATIONS_SINK } from '../shared/notifications/model.ts';
 import {
   API_KEY_PK,
   API_KEY_USE_PK,
@@ -299,22 +300,25 @@ export class StateTable extends Construct {
    */
   grantNotifying(fn: CellFunction): void {
     const { notifySettings, threads, messages, recipients, recipientPlaces } = this.#partitions();
-    const { templates, suppressions, smsUse, linkKey, index, log, cursors } = this.#partitions();
+    const { templates, suppressions, smsUse, linkKey, index, log } = this.#partitions();
+    const cursors = cursorPk(this.#cell.region, NOTIFICATIONS_SINK);
     this.#allow(fn, ['GetItem'], [notifySettings, threads, messages, recipients, templates, suppressions]);
-    this.#allow(fn, ['GetItem'], [smsUse, linkKey, index, log, cursors]);
-    this.#allow(fn, ['Query'], [recipientPlaces]);
+    this.#allow(fn, ['GetItem'], [smsUse, linkKey, index, cursors]);
+    this.#allow(fn, ['Query'], [recipientPlaces, log]);
     this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
     this.#allow(fn, ['PutItem'], [threads, messages, linkKey]);
-    this.#allow(fn, ['UpdateItem'], [threads, messages, smsUse]);
+    this.#allow(fn, ['UpdateItem'], [messages, smsUse]);
     this.#allow(fn, ['DeleteItem'], [threads, messages]);
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);
   }
 
-  /** Keeps addresses that mail came back from, or that complained. */
+  /** Keeps what is heard of mails, and addresses that they came back from, or that complained. */
   grantHearing(fn: CellFunction): void {
-    const { suppressions } = this.#partitions();
-    this.#allow(fn, ['GetItem', 'PutItem'], [suppressions]);
+    const { accounts, messages, suppressions } = this.#partitions();
+    this.#allow(fn, ['GetItem', 'UpdateItem', 'PutItem', 'DeleteItem'], [messages]);
+    this.#allow(fn, ['UpdateItem'], [suppressions]);
+    this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#name(fn);
   }
 
