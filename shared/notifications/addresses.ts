@@ -1,0 +1,114 @@
+/**
+ * E-mail addresses and mobile numbers: what is taken for one, how it is written on the wire, and when two are the same.
+ * Addresses are personal data: no message of this file quotes one.
+ */
+import { hash } from 'node:crypto';
+import { domainToASCII } from 'node:url';
+import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/min';
+import type { Channel, Locale } from './model.ts';
+
+/** An address as it is kept and written on the wire, or the rule that it breaks: a sentence after the field's name. */
+export type CheckedAddress =
+  | { readonly kind: 'checked'; readonly address: string }
+  | { readonly kind: 'refused'; readonly rule: string };
+
+/** RFC 5321: of an address as a whole, and before the @. */
+const MAX_EMAIL = 254;
+const MAX_LOCAL_PART = 64;
+
+/** What is written before the @ without quotes (RFC 5322, dot-atom). */
+const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
+/** At least two labels, the last of which is no number. */
+const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+/** What would turn a domain into something else when it is read as part of a URL. */
+const NOT_IN_DOMAINS = /[\p{Cc}\s%/\\?#@:[\]<>^|]/u;
+
+const refused = (rule: string): CheckedAddress => ({ kind: 'refused', rule });
+
+/** Checks an e-mail address. Its domain comes out in lower case and, beyond ASCII, in punycode; spaces around it are taken away. */
+export function checkEmail(text: string): CheckedAddress {
+  const trimmed = text.trim();
+  const at = trimmed.lastIndexOf('@');
+  if (at < 1) return refused('must be an e-mail address such as name@example.com');
+  const localPart = trimmed.slice(0, at);
+  const written = trimmed.slice(at + 1);
+  if (/[^\x20-\x7e]/.test(localPart)) {
+    return refused('must be plain ASCII before the @: mail servers that take anything else are few');
+  }
+  const domain = NOT_IN_DOMAINS.test(written) ? '' : domainToASCII(written);
+  if (localPart.length > MAX_LOCAL_PART || localPart.length + 1 + domain.length > MAX_EMAIL) {
+    return refused(`must be at most ${MAX_EMAIL} characters, and ${MAX_LOCAL_PART} before the @`);
+  }
+  if (!LOCAL_PART.test(localPart) || !DOMAIN.test(domain)) {
+    return refused('must be an e-mail address such as name@example.com');
+  }
+  return { kind: 'checked', address: `${localPart}@${domain}` };
+}
+
+/** How people write numbers. */
+const NUMBER = /^\+?[\d\s().\-/\u00a0\u2010-\u2015\u2212]+$/;
+const MAX_NUMBER = 40;
+
+/**
+ * Checks a phone number and gives it in E.164. In national form it is read by the habits of the region's country; where a
+ * region is several countries only the international form is taken, for a wrong guess writes to a stranger.
+ */
+export function checkMobile(text: string, region: string): CheckedAddress {
+  const country = defaultsOf(region).country;
+  const international = 'in international form, such as +64 21 123 4567';
+  const rule = country
+    ? `must be a mobile number of this region, or of any country ${international}`
+    : `must be a mobile number ${international}`;
+  const trimmed = text.trim();
+  if (trimmed.length > MAX_NUMBER || !NUMBER.test(trimmed)) return refused(rule);
+  const number = parsePhoneNumberFromString(trimmed, {
+    extract: false,
+    ...(country === undefined ? {} : { defaultCountry: country }),
+  });
+  if (!number?.isValid() || number.ext !== undefined) return refused(rule);
+  return { kind: 'checked', address: number.number };
+}
+
+/** What is assumed in a region of whoever says nothing. */
+export interface RegionDefaults {
+  readonly locale: Locale;
+  /** IANA name. */
+  readonly zone: string;
+  /** Whose habits phone numbers in national form follow. */
+  readonly country?: CountryCode;
+}
+
+const REGION_DEFAULTS: { readonly [region: string]: RegionDefaults } = {
+  us: { locale: 'en-US', zone: 'America/New_York', country: 'US' },
+  nz: { locale: 'en-NZ', zone: 'Pacific/Auckland', country: 'NZ' },
+  au: { locale: 'en-AU', zone: 'Australia/Sydney', country: 'AU' },
+  uk: { locale: 'en-GB', zone: 'Europe/London', country: 'GB' },
+  eu: { locale: 'en-GB', zone: 'Europe/Brussels' },
+};
+
+/** The language, zone and country of a region; regions are known by what their name begins with (`nz`, `nz-test`). */
+export function defaultsOf(region: string): RegionDefaults {
+  return REGION_DEFAULTS[region.split('-')[0] ?? ''] ?? { locale: 'en-GB', zone: 'UTC' };
+}
+
+/** An address in the form in which two of the same are equal: what mail servers tell apart at most by capitals is one. */
+export function normalized(channel: Channel, address: string): string {
+  return channel === 'email' ? address.trim().toLowerCase() : address;
+}
+
+/** What an address is known by where it must not stand itself. */
+export function addressHash(region: string, channel: Channel, address: string): string {
+  const digest = hash('sha256', `${region}#${channel}#${normalized(channel, address)}`, 'buffer');
+  return digest.subarray(0, 24).toString('base64url');
+}
+
+/** An address for people who may not see it whole: enough to recognize one that is known. */
+export function maskAddress(channel: Channel, address: string): string {
+  if (channel === 'sms') return `${address.slice(0, 3)}…${address.slice(-2)}`;
+  const at = address.lastIndexOf('@');
+  const domain = address.slice(at + 1);
+  const end = domain.lastIndexOf('.');
+  return `${first(address)}…@${first(domain)}…${domain.slice(end)}`;
+}
+
+const first = (text: string): string => [...text][0] ?? '';

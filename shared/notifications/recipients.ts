@@ -1,0 +1,646 @@
+/**
+ * Recipients: who is told, of which jobs, by which channels. A recipient stands in one partition with the others of its
+ * account, and beside it a pointer under what it is for; both are written in one transaction, so that none is ever found
+ * where it does not belong.
+ *
+ * One of them can be the ordering service's: see {@link syncOwnUser}. There the service says the addresses and which channels
+ * its user wants; people may say everything else, and take channels away.
+ */
+import pLimit from 'p-limit';
+import * as z from 'zod';
+import { type Checked, checkInput, id } from '../checks.ts';
+import { type Expectation, type Refusal, revisionOf, revisionStill } from '../managed.ts';
+import type { AccountUser } from '../ordering/schemas.ts';
+import type { Makings } from '../sinks/endpoints.ts';
+import { type AccountRef, keys, recipientPk, recipientPlace, recipientPlacePk } from '../table/schema.ts';
+import type { Item, Table, Write } from '../table/table.ts';
+import { checkEmail, checkMobile } from './addresses.ts';
+import {
+  type Channel,
+  channels,
+  DEFAULT_KINDS,
+  type Locale,
+  type MessageKind,
+  messageKinds,
+  type Recipient,
+  type Scope,
+} from './model.ts';
+import { email, line, locale, OWN_USER, type PeopleDeps, unknownAccount, zone } from './settings.ts';
+
+/** How often a change is decided anew because somebody else came in between. */
+const ATTEMPTS = 5;
+/** Reads and writes side by side. */
+const AT_ONCE = 16;
+const DEFAULT_PAGE = 100;
+const MAX_PAGE = 500;
+
+const kindNames = Object.keys(messageKinds) as [MessageKind, ...MessageKind[]];
+/** The largest job number that keys have room for. */
+const MAX_JOB_NUMBER = 999_999_999_999;
+
+const once = <T>(values: readonly T[]): T[] => [...new Set(values)];
+
+/** What can be said of a recipient. Whether a number in national form is one, the region says. */
+const fields = {
+  name: line(200).describe('How the recipient is addressed.'),
+  email,
+  mobile: z
+    .string('must be a mobile number')
+    .trim()
+    .min(1, 'must not be empty')
+    .max(40, 'must be at most 40 characters')
+    .describe(
+      'International (`+64 21 123 4567`), or as it is dialled in the region’s country; kept in E.164.',
+    ),
+  locale,
+  zone,
+  channels: z
+    .array(z.enum(channels, `must be one of ${channels.join(', ')}`), 'must be a list of channels')
+    .min(1, 'must name at least one channel; to hold a recipient back, pause it')
+    .max(10, 'must name each channel once')
+    .transform(once)
+    .describe('By which channels; unless told, those that there is an address for.'),
+  kinds: z
+    .array(z.enum(kindNames, `must be one of ${kindNames.join(', ')}`), 'must be a list of kinds')
+    .min(1, 'must name at least one kind; to hold a recipient back, pause it')
+    .max(20, 'must name each kind once')
+    .transform(once)
+    .describe(`Of what; unless told, ${DEFAULT_KINDS.join(' and ')}.`),
+  paused: z.boolean('must be true or false').describe('Gets nothing until it is resumed.'),
+  orderGroup: z
+    .string('must be the name of an order group')
+    .min(1, 'must not be empty')
+    .max(1000, 'must be at most 1000 characters')
+    .describe('Only jobs of this order group.'),
+  orderNumber: z
+    .string('must be an order number')
+    .min(1, 'must not be empty')
+    .max(1000, 'must be at most 1000 characters')
+    .describe('Only jobs with this order number.'),
+  jobNumber: z
+    .int('must be a job number')
+    .min(1, 'must be a job number')
+    .max(MAX_JOB_NUMBER, 'must be a job number')
+    .describe('Only this job.'),
+};
+
+const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
+
+/** A new recipient: at least one address, and at most one of orderGroup, orderNumber and jobNumber; none: all jobs of the account. */
+export const NewRecipient = z
+  .strictObject({
+    id: id
+      .refine((value) => value !== OWN_USER, `must be another than ${OWN_USER}: it is the ordering service’s`)
+      .optional()
+      .describe('What it is known by, for good. Generated unless given.'),
+    name: nullable(fields.name),
+    email: nullable(fields.email),
+    mobile: nullable(fields.mobile),
+    locale: nullable(fields.locale),
+    zone: nullable(fields.zone),
+    channels: nullable(fields.channels),
+    kinds: nullable(fields.kinds),
+    paused: fields.paused.default(false),
+    orderGroup: nullable(fields.orderGroup),
+    orderNumber: nullable(fields.orderNumber),
+    jobNumber: nullable(fields.jobNumber),
+  })
+  .meta({ id: 'NewRecipient' });
+
+/** A change of a recipient: what is absent stays, null takes away. What it is for is replaced as a whole. */
+export const RecipientChange = z
+  .strictObject({
+    name: nullable(fields.name),
+    email: nullable(fields.email),
+    mobile: nullable(fields.mobile),
+    locale: nullable(fields.locale),
+    zone: nullable(fields.zone),
+    channels: nullable(fields.channels),
+    kinds: nullable(fields.kinds),
+    paused: fields.paused.optional(),
+    orderGroup: nullable(fields.orderGroup),
+    orderNumber: nullable(fields.orderNumber),
+    jobNumber: nullable(fields.jobNumber),
+  })
+  .refine((change) => Object.values(change).some((value) => value !== undefined), {
+    error: 'must change something',
+  })
+  .meta({ id: 'RecipientChange' });
+export type RecipientChange = z.infer<typeof RecipientChange>;
+
+/** Everything that is said of a recipient, checked as a whole. */
+type Said = Pick<
+  Recipient,
+  'scope' | 'name' | 'email' | 'mobile' | 'locale' | 'zone' | 'channels' | 'kinds' | 'paused'
+>;
+
+/** What came of making a recipient. */
+export type CreatedRecipient = { readonly kind: 'created'; readonly recipient: Recipient };
+/** What came of changing one. */
+export type ChangedRecipient = { readonly kind: 'changed'; readonly recipient: Recipient };
+
+/** Makes a recipient. Asked for again with the same makings, what was made is shown again. */
+export async function createRecipient(
+  deps: PeopleDeps,
+  ref: AccountRef,
+  input: unknown,
+  makings: Pick<Makings, 'newId'> = deps,
+): Promise<CreatedRecipient | Refusal> {
+  const checked = checkInput(NewRecipient, input);
+  if (checked.kind === 'refused') return checked;
+  /** What was made is known by it when the request is repeated. */
+  const creation = makings.newId();
+  const { id = newRecipientId(makings.newId), ...given } = checked.value;
+  const said = completed(ref.region, given);
+  if (said.kind === 'refused') return said;
+  return putNew(deps, ref, id, said.value, creation);
+}
+
+/** Stores a recipient that is not there yet. */
+export async function putNew(
+  { table, newId, now }: PeopleDeps,
+  ref: AccountRef,
+  recipient: string,
+  said: Said,
+  creation: string,
+): Promise<CreatedRecipient | Refusal> {
+  const at = now();
+  const item: Item = {
+    ...keys.recipient(ref, recipient),
+    ...attributesOf(said),
+    ...{ source: 'people', createdAt: at, changedAt: at, revision: 1, creation },
+  };
+  const made = await table.transact(
+    [
+      { put: item, when: [['pk', 'absent']] },
+      placeWrite(ref, said.scope, recipient),
+      { check: keys.account(ref), when: [['secretRef', 'present']] },
+    ],
+    newId(),
+  );
+  if (made.done) return { kind: 'created', recipient: toRecipient(ref, item) };
+  const there = await table.get(keys.recipient(ref, recipient));
+  if (there?.creation === creation) return { kind: 'created', recipient: toRecipient(ref, there) };
+  if (there) return taken(recipient);
+  return made.failed.includes(2) ? unknownAccount(ref) : changedMeanwhile(recipient);
+}
+
+/** A recipient, or `undefined`. */
+export async function readRecipient(
+  table: Table,
+  ref: AccountRef,
+  recipient: string,
+): Promise<Recipient | undefined> {
+  const item = await table.get(keys.recipient(ref, recipient));
+  return item && isThere(item) ? toRecipient(ref, item) : undefined;
+}
+
+/** A page of the recipients of an account, by id, after the one that is named. `next` names the last one of a page that is not the last. */
+export async function listRecipients(
+  table: Table,
+  ref: AccountRef,
+  {
+    after,
+    limit = DEFAULT_PAGE,
+  }: { readonly after?: string | undefined; readonly limit?: number | undefined } = {},
+): Promise<{ readonly recipients: Recipient[]; readonly next: string | null }> {
+  const most = Math.min(limit, MAX_PAGE);
+  const found: Item[] = [];
+  let bound = after === undefined ? {} : { after };
+  for (;;) {
+    const items = await table.query({ pk: recipientPk(ref), ...bound, limit: most + 1 });
+    found.push(...items.filter(isThere));
+    const last = items.at(-1);
+    if (found.length > most || items.length <= most || !last) break;
+    bound = { after: last.sk };
+  }
+  const recipients = found.slice(0, most).map((item) => toRecipient(ref, item));
+  return { recipients, next: found.length > most ? (recipients.at(-1)?.id ?? null) : null };
+}
+
+/** Changes a recipient: what is absent stays, null takes away. */
+export async function changeRecipient(
+  deps: PeopleDeps,
+  ref: AccountRef,
+  recipient: string,
+  input: unknown,
+  expected: Expectation = {},
+): Promise<ChangedRecipient | Refusal> {
+  const checked = checkInput(RecipientChange, input);
+  if (checked.kind === 'refused') return checked;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const item = await deps.table.get(keys.recipient(ref, recipient));
+    if (!item || !isThere(item)) return unknownRecipient(recipient);
+    if (!isExpected(item, expected)) return changedMeanwhile(recipient);
+    const said =
+      item.source === 'upstream'
+        ? changedOwnUser(item, checked.value)
+        : completed(ref.region, merged(toRecipient(ref, item), checked.value));
+    if (said.kind === 'refused') return said;
+    const changed = await replace(deps, ref, item, said.value);
+    if (changed) return { kind: 'changed', recipient: toRecipient(ref, changed) };
+  }
+  return changedMeanwhile(recipient);
+}
+
+/**
+ * Writes what is said of a recipient now: its item as it stands then, the same one where nothing had to be written, `undefined`
+ * when somebody else has changed it since it was read.
+ */
+export async function replace(
+  { table, newId, now }: PeopleDeps,
+  ref: AccountRef,
+  before: Item,
+  said: Said & { readonly muted?: readonly Channel[] },
+  dryRun = false,
+): Promise<Item | undefined> {
+  const recipient = before.sk;
+  const attributes = attributesOf(said);
+  if (isSame(before, attributes)) return before;
+  const item: Item = { ...before, ...attributes, revision: revisionOf(before) + 1, changedAt: now() };
+  if (dryRun) return item;
+  const former = placeOf(toRecipient(ref, before).scope);
+  const writes: Write[] = [{ put: item, when: [revisionStill(before), ['source', 'present']] }];
+  if (former !== placeOf(said.scope)) {
+    writes.push(
+      { delete: keys.recipientPlace(ref, former, recipient) },
+      placeWrite(ref, said.scope, recipient),
+    );
+  }
+  const written = await table.transact(writes, newId());
+  return written.done ? item : undefined;
+}
+
+/** Takes a recipient away. Messages on their way to it end as turned off. */
+export async function deleteRecipient(
+  deps: PeopleDeps,
+  ref: AccountRef,
+  recipient: string,
+  expected: Expectation = {},
+): Promise<{ readonly kind: 'deleted' } | Refusal> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const item = await deps.table.get(keys.recipient(ref, recipient));
+    if (!item || !isThere(item)) return unknownRecipient(recipient);
+    if (!isExpected(item, expected)) return changedMeanwhile(recipient);
+    if (item.source === 'upstream') {
+      const reason = `The recipient "${recipient}" is the ordering service’s: turn ownUser off in the notification settings, or pause it.`;
+      return { kind: 'conflict', reason };
+    }
+    const { scope } = toRecipient(ref, item);
+    const gone = await deps.table.transact(
+      [
+        { delete: keys.recipient(ref, recipient), when: [revisionStill(item), ['source', 'present']] },
+        { delete: keys.recipientPlace(ref, placeOf(scope), recipient) },
+      ],
+      deps.newId(),
+    );
+    if (gone.done) return { kind: 'deleted' };
+  }
+  return changedMeanwhile(recipient);
+}
+
+/** What recipients are found by. */
+export interface JobPlace {
+  readonly jobNumber: number;
+  readonly orderNumber: string | null;
+  readonly orderGroup: string | null;
+}
+
+/** Who is for any of the jobs, by id, and of each, for which; also those who are paused or want other kinds. */
+export async function recipientsFor(
+  table: Table,
+  ref: AccountRef,
+  jobs: readonly JobPlace[],
+): Promise<{ readonly recipient: Recipient; readonly jobs: readonly number[] }[]> {
+  if (jobs.length === 0) return [];
+  const ids = await pLimit(AT_ONCE).map(rangesOf(jobs), (range) => idsIn(table, ref, range));
+  const found = await itemsOf(table, ref, ids.flat());
+  return found
+    .map((item) => toRecipient(ref, item))
+    .map((recipient) => ({
+      recipient,
+      // By what it says itself: it may have been given something else since.
+      jobs: jobs.filter((job) => isFor(recipient.scope, job)).map(({ jobNumber }) => jobNumber),
+    }))
+    .filter((match) => match.jobs.length > 0)
+    .sort((a, b) => (a.recipient.id < b.recipient.id ? -1 : 1));
+}
+
+/** The items of those who are for exactly this. */
+export async function itemsAt(table: Table, ref: AccountRef, scope: Scope): Promise<Item[]> {
+  const place = placeOf(scope);
+  const items = await itemsOf(table, ref, await idsIn(table, ref, onePlace(place)));
+  return items.filter((item) => placeOf(toRecipient(ref, item).scope) === place);
+}
+
+/** The items of those of the recipients that there are. */
+export async function itemsOf(table: Table, ref: AccountRef, ids: readonly string[]): Promise<Item[]> {
+  const items = await table.getMany(once(ids).map((recipient) => keys.recipient(ref, recipient)));
+  return items.filter(isThere);
+}
+
+interface Range {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Ids are below it, and so is everything that stands in a place. */
+const onePlace = (place: string): Range => ({ from: `${place}#`, to: `${place}#~` });
+
+/** Where to look: jobs of one order are numbered closely, so all of them are one range. */
+function rangesOf(jobs: readonly JobPlace[]): Range[] {
+  const numbers = jobs.map(({ jobNumber }) => jobNumber);
+  const named = jobs.flatMap(({ orderNumber, orderGroup }) => [
+    ...(orderGroup ? [recipientPlace.orderGroup(orderGroup)] : []),
+    ...(orderNumber ? [recipientPlace.orderNumber(orderNumber)] : []),
+  ]);
+  return [
+    ...once([recipientPlace.account(), ...named]).map(onePlace),
+    {
+      from: recipientPlace.job(Math.min(...numbers)),
+      to: `${recipientPlace.job(Math.max(...numbers))}#~`,
+    },
+  ];
+}
+
+async function idsIn(table: Table, ref: AccountRef, range: Range): Promise<string[]> {
+  const places = await table.query({ pk: recipientPlacePk(ref), ...range });
+  return places.map(({ recipient }) => String(recipient));
+}
+
+function isFor(scope: Scope, job: JobPlace): boolean {
+  switch (scope.for) {
+    case 'account':
+      return true;
+    case 'orderGroup':
+      return scope.orderGroup === job.orderGroup;
+    case 'orderNumber':
+      return scope.orderNumber === job.orderNumber;
+    case 'job':
+      return scope.jobNumber === job.jobNumber;
+  }
+}
+
+/** Where in the partition of places a scope stands. */
+export function placeOf(scope: Scope): string {
+  switch (scope.for) {
+    case 'account':
+      return recipientPlace.account();
+    case 'orderGroup':
+      return recipientPlace.orderGroup(scope.orderGroup);
+    case 'orderNumber':
+      return recipientPlace.orderNumber(scope.orderNumber);
+    case 'job':
+      return recipientPlace.job(scope.jobNumber);
+  }
+}
+
+function placeWrite(ref: AccountRef, scope: Scope, recipient: string): Write {
+  return { put: { ...keys.recipientPlace(ref, placeOf(scope), recipient), recipient } };
+}
+
+/** What is said of a recipient, by its fields. */
+export type Given = Omit<z.infer<typeof NewRecipient>, 'id'>;
+
+/** A recipient with a change on top. */
+export function merged(before: Recipient, change: RecipientChange): Given {
+  const { scope, name, email, mobile, locale, zone, channels, kinds, paused } = before;
+  const { orderGroup, orderNumber, jobNumber, ...others } = change;
+  const named = { orderGroup, orderNumber, jobNumber };
+  const isReplaced = Object.values(named).some((value) => value !== undefined && value !== null);
+  const former = scopeFields(scope);
+  const place = isReplaced ? named : { ...former, ...withoutUndefined(named) };
+  return {
+    ...{ name, email, mobile, locale, zone, paused },
+    ...{ channels: [...channels], kinds: [...kinds] },
+    ...withoutUndefined(others),
+    ...place,
+  };
+}
+
+function scopeFields(scope: Scope): Pick<Given, 'orderGroup' | 'orderNumber' | 'jobNumber'> {
+  const { for: _, ...place } = scope;
+  return place;
+}
+
+function withoutUndefined<T extends object>(fields: T): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+}
+
+/** What its shape does not tell: the number by the habits of the region, the channels by the addresses, one scope. */
+export function completed(region: string, given: Given): Checked<Said> {
+  const { name = null, email = null, locale = null, zone = null, paused } = given;
+  const scope = toScope(given);
+  if (!scope) {
+    return refusal('At most one of orderGroup, orderNumber and jobNumber must be given');
+  }
+  const number = given.mobile ? checkMobile(given.mobile, region) : undefined;
+  if (number?.kind === 'refused') return refusal(`mobile ${number.rule}`);
+  const mobile = number?.address ?? null;
+  if (email === null && mobile === null)
+    return refusal('email or mobile is missing; there must be one of them');
+  const addresses = { email, sms: mobile };
+  const wanted = given.channels ?? channels.filter((channel) => addresses[channel] !== null);
+  const missing = wanted.find((channel) => addresses[channel] === null);
+  if (missing) {
+    const field = missing === 'email' ? 'email' : 'mobile';
+    return refusal(`${field} is missing; it must be given where channels names ${missing}`);
+  }
+  const value = {
+    ...{ scope, name, email, mobile, locale, zone, paused },
+    channels: channels.filter((channel) => wanted.includes(channel)),
+    kinds: kindNames.filter((kind) => (given.kinds ?? DEFAULT_KINDS).includes(kind)),
+  };
+  return { kind: 'checked', value };
+}
+
+const refusal = (reason: string) => ({ kind: 'refused', reason: `${reason}.` }) as const;
+
+function toScope({ orderGroup, orderNumber, jobNumber }: Given): Scope | undefined {
+  const scopes: Scope[] = [
+    ...(orderGroup ? [{ for: 'orderGroup', orderGroup } as const] : []),
+    ...(orderNumber ? [{ for: 'orderNumber', orderNumber } as const] : []),
+    ...(jobNumber ? [{ for: 'job', jobNumber } as const] : []),
+  ];
+  return scopes.length > 1 ? undefined : (scopes[0] ?? { for: 'account' });
+}
+
+/** What is said of a recipient as attributes; lists in one order, so that the same is the same. */
+function attributesOf(said: Said & { readonly muted?: readonly Channel[] }) {
+  const { scope, name, email, mobile, locale, zone, channels, kinds, paused, muted } = said;
+  const place = {
+    orderGroup: undefined,
+    orderNumber: undefined,
+    jobNumber: undefined,
+    ...scopeFields(scope),
+  };
+  const texts = { name, email, mobile, locale, zone };
+  const present = Object.entries(texts).map(([field, text]) => [field, text ?? undefined]);
+  return {
+    ...(Object.fromEntries(present) as { [field: string]: string | undefined }),
+    ...{ channels, kinds, paused },
+    ...(muted === undefined ? {} : { muted }),
+    ...(place as { orderGroup?: string; orderNumber?: string; jobNumber?: number }),
+  };
+}
+
+/** Whether a recipient stands as these attributes say. */
+function isSame(item: Item, attributes: { readonly [name: string]: unknown }): boolean {
+  return Object.entries(attributes).every(
+    ([name, value]) => JSON.stringify(item[name]) === JSON.stringify(value),
+  );
+}
+
+/** Of the ordering service's user it is remembered what people said, also while the service wants nothing. */
+const isThere = (item: Item): boolean => item.gone !== true;
+
+export function toRecipient(ref: AccountRef, item: Item): Recipient {
+  const text = (name: string) => (typeof item[name] === 'string' ? item[name] : null);
+  const { orderGroup, orderNumber, jobNumber } = item as Partial<Given>;
+  return {
+    region: ref.region,
+    account: ref.account,
+    id: item.sk,
+    scope: toScope({ orderGroup, orderNumber, jobNumber, paused: false }) ?? { for: 'account' },
+    name: text('name'),
+    email: text('email'),
+    mobile: text('mobile'),
+    locale: text('locale') as Locale | null,
+    zone: text('zone'),
+    channels: (item.channels ?? []) as readonly Channel[],
+    kinds: (item.kinds ?? []) as readonly MessageKind[],
+    paused: item.paused === true,
+    source: item.source === 'upstream' ? 'upstream' : 'people',
+    createdAt: Number(item.createdAt),
+    revision: revisionOf(item),
+  };
+}
+
+// The ordering service's own user
+
+/** What people may say of the recipient that the ordering service makes. */
+const OWN_FIELDS: readonly string[] = ['locale', 'zone', 'channels', 'kinds', 'paused'];
+
+/** What people said of the ordering service's user: everything but who he is; channels can only be taken away. */
+function changedOwnUser(
+  item: Item,
+  change: RecipientChange,
+): Checked<Said & { readonly muted: readonly Channel[] }> {
+  const foreign = Object.entries(change).find(
+    ([name, value]) => value !== undefined && !OWN_FIELDS.includes(name),
+  );
+  if (foreign) {
+    return refusal(`${foreign[0]} must be changed in the ordering service, for this recipient is its user`);
+  }
+  const wanted = (item.wanted ?? []) as readonly Channel[];
+  const muted = (item.muted ?? []) as readonly Channel[];
+  const { channels: asked = wanted.filter((channel) => !muted.includes(channel)) } = change;
+  // Null: all that the user wants.
+  const kept = asked ?? wanted;
+  if (kept.some((channel) => !wanted.includes(channel))) {
+    return refusal('channels must be among those that the user has chosen in the ordering service');
+  }
+  const others = muted.filter((channel) => !wanted.includes(channel));
+  const before = toRecipient({ region: '', account: '' }, item);
+  return {
+    kind: 'checked',
+    value: {
+      ...before,
+      locale: change.locale === undefined ? before.locale : change.locale,
+      zone: change.zone === undefined ? before.zone : change.zone,
+      kinds: change.kinds === undefined ? before.kinds : (change.kinds ?? DEFAULT_KINDS),
+      paused: change.paused ?? before.paused,
+      channels: wanted.filter((channel) => kept.includes(channel)),
+      muted:
+        change.channels === undefined
+          ? muted
+          : [...others, ...wanted.filter((channel) => !kept.includes(channel))],
+    },
+  };
+}
+
+/**
+ * Makes the recipient of the ordering service's user what the service says of him, or takes it out of sight when he wants
+ * nothing. What people said of it stays. `since` is when the account began to want this: if it does not any more, or is gone,
+ * nothing is written. Whether something was.
+ */
+export async function syncOwnUser(
+  { table, newId, now }: Pick<PeopleDeps, 'table' | 'newId' | 'now'>,
+  ref: AccountRef,
+  since: number,
+  user: AccountUser,
+): Promise<boolean> {
+  const mobile = user.mobile === null ? undefined : checkMobile(user.mobile, ref.region);
+  const mail = user.emailAddress === null ? undefined : checkEmail(user.emailAddress);
+  const addresses = {
+    email: mail?.kind === 'checked' ? mail.address : undefined,
+    mobile: mobile?.kind === 'checked' ? mobile.address : undefined,
+  };
+  const isActive = user.active !== false;
+  const wanted: Channel[] = [
+    ...(isActive && user.receiveEmails === true && addresses.email ? (['email'] as const) : []),
+    ...(isActive && user.textNotifyDispatch === true && addresses.mobile ? (['sms'] as const) : []),
+  ];
+  const name = `${user.firstName ?? ''} ${user.lastName ?? ''}`.replaceAll(/[\p{Cc}\s]+/gu, ' ').trim();
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const before = await table.get(keys.recipient(ref, OWN_USER));
+    if (!before && wanted.length === 0) return false;
+    const muted = (before?.muted ?? []) as readonly Channel[];
+    const gone = wanted.length === 0 ? true : undefined;
+    const told = {
+      // Out of sight it keeps nothing of him.
+      name: gone ? undefined : name.slice(0, 200) || undefined,
+      email: wanted.includes('email') ? addresses.email : undefined,
+      mobile: wanted.includes('sms') ? addresses.mobile : undefined,
+      wanted,
+      channels: wanted.filter((channel) => !muted.includes(channel)),
+      gone,
+    };
+    if (before && isSame(before, told)) return false;
+    const at = now();
+    const item: Item = {
+      ...keys.recipient(ref, OWN_USER),
+      ...{ kinds: DEFAULT_KINDS, paused: false, muted, createdAt: at },
+      ...before,
+      ...told,
+      ...{ source: 'upstream', revision: before ? revisionOf(before) + 1 : 1, changedAt: at },
+    };
+    const place = placeWrite(ref, { for: 'account' }, OWN_USER);
+    const written = await table.transact(
+      [
+        { put: item, when: before ? [revisionStill(before)] : [['pk', 'absent']] },
+        gone ? { delete: keys.recipientPlace(ref, recipientPlace.account(), OWN_USER) } : place,
+        { check: keys.account(ref), when: [['ownUserSince', '=', since]] },
+      ],
+      newId(),
+    );
+    if (written.done) return true;
+    if (written.failed.includes(2)) return false;
+  }
+  return false;
+}
+
+function isExpected(item: Item, { revision = revisionOf(item) }: Expectation): boolean {
+  return revision === revisionOf(item);
+}
+
+function newRecipientId(newId: () => string): string {
+  return `r-${newId()
+    .replace(/[^a-z0-9]/gi, '')
+    .toLowerCase()
+    .slice(0, 24)}`;
+}
+
+const unknownRecipient = (recipient: string): Refusal => ({
+  kind: 'unknown',
+  reason: `There is no recipient "${recipient}".`,
+});
+const taken = (recipient: string): Refusal => ({
+  kind: 'conflict',
+  reason: `id must be new, and there is a recipient "${recipient}" already.`,
+});
+const changedMeanwhile = (recipient: string): Refusal => ({
+  kind: 'conflict',
+  why: 'changed',
+  reason: `The recipient "${recipient}" was changed meanwhile; read it again.`,
+});
