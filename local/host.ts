@@ -9,6 +9,7 @@ import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
 import { createForwarder, startFeed } from '../shared/log/cell-feed.ts';
 import { createEventLog, type EventLog, newEpoch, shareReads } from '../shared/log/log.ts';
+import { createNotificationsSink } from '../shared/notifications/threads.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
 import { type EndpointDeps, tidyEndpoints } from '../shared/sinks/endpoints.ts';
@@ -406,7 +407,7 @@ function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord
 
 /** Secrets and own headers of what the configuration declares stand there, of other endpoints in the table, encrypted. */
 async function openSink(
-  { config, sns, publicUrl }: HostOptions,
+  { config, sns, publicUrl, table, history }: HostOptions,
   record: SinkRecord,
   connections: ConnectionPool,
   readSigning: ReturnType<typeof createSigningReader>,
@@ -430,7 +431,7 @@ async function openSink(
       });
     }
     case 'notifications':
-      throw new Error('Notifications are not set up here.');
+      return createNotificationsSink({ table, history, now: Date.now });
   }
 }
 
