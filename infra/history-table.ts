@@ -1,7 +1,7 @@
 import { RemovalPolicy, Validations } from 'aws-cdk-lib';
 import { type ITableV2, TableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import { Construct } from 'constructs';
-import { deliveryPk, historySchema, sentPk, sentToRecipientPk } from '../shared/table/schema.ts';
+import { deliveryPk, historySchema, sentPk } from '../shared/table/schema.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 import { allow, allowIndexes, tableProps } from './state-table.ts';
@@ -33,7 +33,7 @@ export class HistoryTable extends Construct {
     this.table = table;
     this.#deliveries = deliveryPk(region, '*', '*');
     const any = { region, account: '*' };
-    this.#messages = [sentPk(any), `SENTJOB#${region}#*`, sentToRecipientPk(any, '*')];
+    this.#messages = [sentPk(any), `SENTJOB#${region}#*`, `SENTTO#${region}#*`];
   }
 
   /** Drains: keep what became of deliveries. They never read it. */
@@ -51,7 +51,7 @@ export class HistoryTable extends Construct {
 
   /** Drains: keep notices of which nobody will be told. They never read any. */
   grantFolding(fn: CellFunction): void {
-    allow(fn, this.table, ['PutItem'], this.#messages);
+    allow(fn, this.table, ['BatchWriteItem'], this.#messages);
     this.#name(fn);
   }
 
