@@ -1,12 +1,12 @@
 /** Lambda: tells customers. */
 import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
-import { createSesTransport } from '../shared/notifications/email.ts';
 import { type SendDeps, sendDue } from '../shared/notifications/sender.ts';
+import { createSesTransport } from '../shared/notifications/ses.ts';
 import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
 import { createCellTable, createHistoryTable } from './clients.ts';
 import { NotifyEnv, readEnv } from './env.ts';
-import { createNotifyHandler } from './handlers/notify.ts';
+import { createNotifyHandler, SEND_TIMEOUT_MS } from './handlers/notify.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(NotifyEnv, process.env);
@@ -27,6 +27,7 @@ const deps: SendDeps = {
   ...(env.JOBWIRE_CHANNELS?.includes('sms')
     ? { sms: createSnsSmsTransport({ aws: {}, senderId: env.JOBWIRE_SMS_SENDER_ID ?? null }) }
     : {}),
+  sendTimeoutMs: SEND_TIMEOUT_MS,
   report: (line) => telemetry.told(line),
 };
 

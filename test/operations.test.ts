@@ -358,7 +358,7 @@ const happenings = {
   async telling() {
     const rig = await createRig();
     const { table, log, now } = rig;
-    const key = keys.message(rig.ref, 'm1');
+    const key = keys.message(rig.ref, 'due');
     await table.write({ put: { ...key, ...notifyDue('messages', rig.ref, key.sk, now() - 90_000) } });
     const tick = wired('tick', (telemetry) =>
       createTickHandler({
@@ -370,7 +370,10 @@ const happenings = {
       }),
     );
     const line = {
-      ...{ region: 'us', account: 'acme', message: 'm1', channel: 'email' },
+      region: 'us',
+      account: 'acme',
+      message: 'm1',
+      channel: 'email',
       kind: 'dispatched',
     } as const;
     const notify = wired('notify', (telemetry) =>

@@ -13,8 +13,10 @@ export interface NotifyDeps {
   readonly now: () => number;
 }
 
-/** How long before the function's time is up nothing new is sent: SES and SNS are waited for up to 20 s, then it is kept. */
-const TAIL_MS = 45_000;
+/** SES and SNS are waited for up to 20 s; where they ask to slow down, they are asked again for some seconds. */
+export const SEND_TIMEOUT_MS = 30_000;
+/** How long before the function's time is up nothing new is sent: what is on its way comes to its end, and is kept. */
+const TAIL_MS = SEND_TIMEOUT_MS + 15_000;
 
 /** Tells what is due until nothing is left, or time runs out; the next tick asks again. */
 export function createNotifyHandler({ send, telemetry, now }: NotifyDeps) {
