@@ -60,6 +60,8 @@ const MAX_BYTES = 40_000_000;
 const MAX_MAIL_BYTES = 1_000_000;
 /** An SNS message is at most this long. */
 const MAX_SMS_CHARACTERS = 1600;
+/** What SNS sends from where no sender id is given: one of the numbers that are kept for films. */
+const OWN_NUMBER = '+18335550100';
 const PREVIEW_CHARACTERS = 140;
 const HEARTBEAT_MS = 15_000;
 /** How long the mail server waits for connections to end when it stops. */
@@ -327,7 +329,7 @@ function answerSns(body: string, keep: (message: Fresh) => void, optedOut: Reado
   keep({
     caught: {
       channel: 'sms',
-      from: { name: null, address: attributes.get('AWS.SNS.SMS.SenderID') || 'SMS' },
+      from: { name: null, address: attributes.get('AWS.SNS.SMS.SenderID') || OWN_NUMBER },
       to: { name: null, address: number },
       subject: null,
       messageId: id,
