@@ -366,9 +366,16 @@ function withLinksElsewhere(html: string): string {
   return /<head[\s>]/i.test(html) ? html.replace(/<head(\s[^>]*)?>/i, (head) => head + base) : base + html;
 }
 
-/** Of an e-mail without its links, which say little; an SMS is short. */
-function previewOf({ text: words, html }: Pick<Kept, 'text' | 'html'>): string {
-  const line = (html === null ? words : words.replace(/https?:\/\/\S+/g, ' ')).replace(/\s+/g, ' ').trim();
+/** Of an e-mail without its links, and without what the list shows anyway; an SMS is short. */
+function previewOf({ caught: { from, subject }, text: words, html }: Fresh): string {
+  const shown = [from.name, subject];
+  const line = words
+    .split('\n')
+    .filter((one) => html === null || !shown.includes(one.trim()))
+    .map((one) => (html === null ? one : one.replace(/https?:\/\/\S+/g, '')))
+    .join(' ')
+    .replace(/\s+/g, ' ')
+    .trim();
   return line.length > PREVIEW_CHARACTERS ? `${line.slice(0, PREVIEW_CHARACTERS - 1)}…` : line;
 }
 
