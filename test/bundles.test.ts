@@ -45,6 +45,8 @@ const SECRETS = ['@aws-sdk/client-secrets-manager'];
 /** The app, what counts failed keys, and the days of jobs. */
 const HTTP = ['hono', 'rate-limiter-flexible', '@date-fns/tz'];
 const LIMIT = ['p-limit', 'yocto-queue'];
+/** What customers are told: their numbers, their words, and tables of them. */
+const NOTIFICATIONS = ['csv-parse', 'libphonenumber-js', 'liquidjs'];
 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   tick: [...BASE, ...SQS, ...LIMIT],
@@ -54,9 +56,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'drain-sink': [...BASE, ...SECRETS, ...SNS, ...LIMIT, '@date-fns/tz'],
   notify: [...BASE, ...SNS, ...SES, ...LIMIT, '@date-fns/tz', 'liquidjs'],
   'mail-feedback': BASE,
-  api: [...BASE, ...LIMIT, ...HTTP],
-  manage: [...BASE, ...SECRETS, ...LIMIT, ...HTTP],
-  live: [...BASE, ...LIMIT, ...HTTP],
+  api: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  manage: [...BASE, ...SECRETS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  live: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   operate: [...BASE, ...SECRETS, ...LIMIT],
 };
 
