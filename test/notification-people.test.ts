@@ -150,11 +150,14 @@ const on = { enabled: true, ...BRANDING };
 /** The crash of a process at its nth call of the table, before it or after it. */
 function crashing(table: Table, at: number, when: 'before' | 'after'): Table {
   let calls = 0;
-  const count = () => {
-    calls += 1;
+  const die = () => {
     if (calls >= at) throw new Error('The process died.');
   };
-  return watchedTable(table, when === 'before' ? { before: count } : { after: count });
+  const count = () => {
+    calls += 1;
+    die();
+  };
+  return watchedTable(table, when === 'before' ? { before: count } : { before: die, after: count });
 }
 
 eachTable('settings', (makeTable) => {
@@ -521,5 +524,500 @@ describe('what a recipient can’t be', () => {
       recipient: { mobile: null, channels: ['email'] },
     });
     expect(await changeRecipient(deps, ACME, id, {})).toMatchObject({ kind: 'refused' });
+  });
+});
+
+/** An import that has to be taken. */
+async function take(
+  deps: PeopleDeps,
+  csv: string,
+  options: { dryRun?: boolean } = {},
+): Promise<ImportReport> {
+  const report = await importRecipients(deps, ACME, csv, options);
+  if (report.kind !== 'imported') throw new Error(report.reason);
+  return report;
+}
+const countsOf = ({ imported, changed, unchanged }: ImportReport) => [imported, changed, unchanged];
+
+eachTable('spreadsheets', (makeTable) => {
+  test('a file is imported once, however often it is sent', async () => {
+    const { deps, table } = await createRig(makeTable);
+    const csv = [
+      'Name,E-Mail,Order Group,channels,kinds,paused,Language',
+      'Ann,Ann@example.com,,email,dispatched|cancelled,no,de',
+      'Ann,ann@example.com,G1,,,,',
+      '"Bob ""the Shirt"", Jr.",bob@example.com,,,,yes,EN_us',
+    ].join('\n');
+    expect(await take(deps, csv, { dryRun: true })).toMatchObject({ imported: 3, bad: [] });
+    expect((await listRecipients(table, ACME)).recipients).toEqual([]);
+    expect(await take(deps, csv)).toMatchObject({ imported: 3, changed: 0, unchanged: 0, bad: [] });
+    const { recipients } = await listRecipients(table, ACME);
+    expect(recipients.map(({ name }) => name).sort()).toEqual(['Ann', 'Ann', 'Bob "the Shirt", Jr.']);
+    expect(recipients.find(({ paused }) => paused)).toMatchObject({ locale: 'en-US', channels: ['email'] });
+    expect(recipients.find(({ locale }) => locale === 'de')).toMatchObject({
+      kinds: ['dispatched', 'cancelled'],
+    });
+    expect(await take(deps, csv)).toMatchObject({ imported: 0, changed: 0, unchanged: 3 });
+    expect((await listRecipients(table, ACME)).recipients).toEqual(recipients);
+  });
+
+  test('rows change whom they are about: by id, or by what they are for and the address; columns that are not there change nothing', async () => {
+    const { deps, table, create } = await createRig(makeTable);
+    await create({ id: 'ann', name: 'Ann', email: 'ann@example.com', mobile: '021 123 4567', locale: 'de' });
+    await create({ id: 'bob', name: 'Bob', email: 'bob@example.com', orderNumber: 'PO 1' });
+    const csv = 'orderNumber;email;name\nPO 1;BOB@example.com;Robert\n;ANN@example.com;\n';
+    expect(countsOf(await take(deps, csv, { dryRun: true }))).toEqual([0, 2, 0]);
+    expect(await readRecipient(table, ACME, 'ann')).toMatchObject({ name: 'Ann' });
+    expect(countsOf(await take(deps, csv))).toEqual([0, 2, 0]);
+    expect(await readRecipient(table, ACME, 'bob')).toMatchObject({ name: 'Robert', revision: 2 });
+    expect(await readRecipient(table, ACME, 'ann')).toMatchObject({
+      ...{ name: null, mobile: '+64211234567', locale: 'de', channels: ['email', 'sms'] },
+    });
+    expect(countsOf(await take(deps, 'id,mobile\nbob,021 765 4321\n'))).toEqual([0, 1, 0]);
+    expect(await readRecipient(table, ACME, 'bob')).toMatchObject({
+      mobile: '+64217654321',
+      channels: ['email'],
+    });
+  });
+
+  test('two imports of the same file at the same time make everybody once', async () => {
+    const { deps, table } = await createRig(makeTable);
+    const csv = `email\n${Array.from({ length: 30 }, (_, n) => `p${n}@example.com`).join('\n')}`;
+    const reports = await Promise.all([take(deps, csv), take(deps, csv)]);
+    expect(reports.flatMap(({ bad }) => bad)).toEqual([]);
+    expect(reports.reduce((sum, { imported }) => sum + imported, 0)).toBe(30);
+    expect((await listRecipients(table, ACME)).recipients).toHaveLength(30);
+  });
+
+  test('somebody who was imported and is somebody else by now does not stand in the way', async () => {
+    const { deps, table } = await createRig(makeTable);
+    await take(deps, 'email\nann@example.com');
+    const [{ id } = { id: '' }] = (await listRecipients(table, ACME)).recipients;
+    await changeRecipient(deps, ACME, id, { email: 'bob@example.com' });
+    expect(countsOf(await take(deps, 'email\nann@example.com'))).toEqual([1, 0, 0]);
+    expect((await listRecipients(table, ACME)).recipients.map(({ email }) => email).sort()).toEqual([
+      'ann@example.com',
+      'bob@example.com',
+    ]);
+  });
+
+  test('what was exported is imported as it was, formulas and leading zeros included', async () => {
+    const { deps, table, create } = await createRig(makeTable);
+    await create({ id: 'f', name: '=1+1', mobile: '021 123 4567', orderNumber: '007' });
+    await create({
+      id: 'g',
+      name: 'Müller; "Söhne", 株式会社',
+      email: "o'neil@example.com",
+      orderGroup: '@x',
+    });
+    await create({
+      id: 'h',
+      name: '-',
+      email: 'h@example.com',
+      jobNumber: 12,
+      zone: 'Europe/Berlin',
+      locale: 'fr',
+    });
+    const { recipients } = await listRecipients(table, ACME);
+    const csv = recipientsCsv(recipients);
+    expect(csv).toContain("'=1+1");
+    expect(csv).not.toMatch(/(^|,)[=+@-]/m);
+    expect(countsOf(await take(deps, csv))).toEqual([0, 0, 3]);
+    for (const { id } of recipients) await deleteRecipient(deps, ACME, id);
+    expect(countsOf(await take(deps, csv))).toEqual([3, 0, 0]);
+    const again = (await listRecipients(table, ACME)).recipients;
+    expect(again).toEqual(recipients);
+  });
+});
+
+describe('an import that is cut off', () => {
+  test('is finished by importing the file again: nobody is there twice, nobody is missing', async () => {
+    const { deps, table } = await createRig();
+    const people = 400;
+    const csv = `email,orderNumber\n${Array.from({ length: people }, (_, n) => `p${n}@example.com,PO ${n % 7}`).join('\n')}`;
+    let made = 0;
+    for (const calls of [40, 150, 120]) {
+      await expect(
+        importRecipients({ ...deps, table: crashing(table, calls, 'after') }, ACME, csv),
+      ).rejects.toThrow('died');
+      const there = (await table.query({ pk: recipientPk(ACME) })).length;
+      expect(there).toBeGreaterThanOrEqual(made);
+      made = there;
+    }
+    expect(made).toBeGreaterThan(100);
+    expect(made).toBeLessThan(people);
+    expect(countsOf(await take(deps, csv))).toEqual([people - made, 0, made]);
+    const items = await table.query({ pk: recipientPk(ACME) });
+    expect(new Set(items.map(({ email }) => email)).size).toBe(people);
+    expect(await table.query({ pk: recipientPlacePk(ACME) })).toHaveLength(items.length);
+  });
+
+  test('5,000 rows are taken, one more is refused as a whole', async () => {
+    const { deps, table } = await createRig();
+    const rows = Array.from({ length: 5000 }, (_, n) => `p${n}@example.com`);
+    const more = await importRecipients(deps, ACME, ['email', ...rows, 'x@example.com'].join('\r\n'));
+    expect(more).toEqual({ kind: 'refused', reason: 'csv must hold at most 5000 rows; split it.' });
+    expect(countsOf(await take(deps, ['email', ...rows].join('\r\n')))).toEqual([5000, 0, 0]);
+    expect(await table.query({ pk: recipientPk(ACME) })).toHaveLength(5000);
+  });
+});
+
+describe('what Excel makes of a spreadsheet', () => {
+  test.each([
+    ['commas', 'name,email\r\n"Lee, Ann",ann@example.com\r\n'],
+    ['semicolons', 'name;email\r\nLee, Ann;ann@example.com\r\n'],
+    ['tabs', 'name\temail\r\nLee, Ann\tann@example.com\r\n'],
+    ['a mark of its encoding', '\ufeffname;email\r\nLee, Ann;ann@example.com'],
+    ['a line that says what separates', 'sep=;\r\nname;email\r\nLee, Ann;ann@example.com\r\n'],
+    ['other columns first', 'email,name\nann@example.com,"Lee, Ann"\n'],
+    ['empty lines and rows', '\n\nname,email\n\n,\n"Lee, Ann",ann@example.com\n,\n\n'],
+    ['line breaks of old Macs', 'name;email\rLee, Ann;ann@example.com\r'],
+  ])('with %s', async (_, csv) => {
+    const { deps, table } = await createRig();
+    expect(await take(deps, csv)).toMatchObject({ imported: 1, bad: [] });
+    expect((await listRecipients(table, ACME)).recipients).toMatchObject([
+      { name: 'Lee, Ann', email: 'ann@example.com' },
+    ]);
+  });
+
+  test.each([
+    ['UTF-8', (text: string) => Buffer.from(text)],
+    ['UTF-16', (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le')],
+    ['UTF-16, the other way round', (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
+  ])('in %s is read', async (_, encode) => {
+    const { deps, table } = await createRig();
+    const decoded = decodeCsv(encode('name;email\r\nJürgen Groß;j@example.com'));
+    if (decoded.kind !== 'decoded') throw new Error(decoded.reason);
+    await take(deps, decoded.text);
+    expect((await listRecipients(table, ACME)).recipients[0]?.name).toBe('Jürgen Groß');
+  });
+
+  test('in Windows-1252 is refused, whoever decoded it', async () => {
+    const { deps } = await createRig();
+    const bytes = Buffer.from('name;email\r\nJürgen;j@example.com', 'latin1');
+    const reason =
+      'csv must be UTF-8, and seems to be in an older encoding such as Windows-1252: in Excel, save it as "CSV UTF-8".';
+    expect(decodeCsv(bytes)).toEqual({ kind: 'refused', reason });
+    expect(await importRecipients(deps, ACME, bytes.toString('utf8'))).toEqual({ kind: 'refused', reason });
+  });
+});
+
+describe('rows that are bad', () => {
+  test('are named by line and field, and the others are taken', async () => {
+    const { deps, table } = await createRig();
+    const report = await take(
+      deps,
+      [
+        'name,email,mobile,channels,jobNumber,orderGroup', // 1
+        'Ann,ann@example.com,,,,', // 2
+        '"Bob', // 3
+        'Bobson",not-an-address,,,,', // 4
+        'Cy,,12,,,', // 5
+        'Di,di@example.com,,sms,,', // 6
+        '', // 7
+        'Ed,ed@example.com,,,x7,', // 8
+        'Flo,flo@example.com,,,7,G', // 9
+        'Gus,gus@example.com', // 10
+        'Hal,ANN@example.com,,,,', // 11
+        'Ida,ida@example.com,,,,,more', // 12
+        'Jo,,,,,', // 13
+        'Kim,kim@example.com,,,,', // 14
+      ].join('\r\n'),
+    );
+    expect(report).toMatchObject({ imported: 2, changed: 0, unchanged: 0 });
+    const mobileRule = 'of this region, or of any country in international form, such as +64 21 123 4567.';
+    expect(report.bad).toEqual([
+      { line: 3, field: 'email', reason: 'email must be an e-mail address such as name@example.com.' },
+      { line: 5, field: 'mobile', reason: `mobile must be a mobile number ${mobileRule}` },
+      {
+        ...{ line: 6, field: 'mobile' },
+        reason: 'mobile is missing; it must be given where channels names sms.',
+      },
+      { line: 8, field: 'jobNumber', reason: 'jobNumber must be a job number.' },
+      {
+        ...{ line: 9, field: null },
+        reason: 'At most one of orderGroup, orderNumber and jobNumber must be given.',
+      },
+      { line: 10, field: null, reason: 'The row must have 6 cells, as the first line has; it has 2.' },
+      { line: 11, field: null, reason: 'The row is about the same recipient as line 2.' },
+      { line: 12, field: null, reason: 'The row must have 6 cells, as the first line has; it has 7.' },
+      { line: 13, field: 'email', reason: 'email or mobile is missing; there must be one of them.' },
+    ]);
+    expect((await listRecipients(table, ACME)).recipients.map(({ name }) => name).sort()).toEqual([
+      'Ann',
+      'Kim',
+    ]);
+  });
+
+  test('where quotes don’t fit together reading ends, and that is said', async () => {
+    const { deps, table } = await createRig();
+    const csv =
+      'email,name\n"a@example.com","A\nB"\n\nb@example.com,"B" b\nc@example.com,C\nd@example.com,"D\ne@example.com,E';
+    const report = await take(deps, csv);
+    expect(report).toMatchObject({ imported: 1, bad: [{ line: 5, field: null }] });
+    expect(report.bad[0]?.reason).toMatch(/nothing was read from here on/);
+    expect((await listRecipients(table, ACME)).recipients).toMatchObject([
+      { email: 'a@example.com', name: 'A B' },
+    ]);
+  });
+
+  test.each([
+    ['', 'csv must begin with a line that names the columns.'],
+    [
+      'ann@example.com,Ann\nbob@example.com,Bob',
+      /^csv must name the columns in its first line, and of column 1 the name is not known; those are id, name, email/,
+    ],
+    [
+      'email,Email\na@example.com,b@example.com',
+      /^csv must name .* of column 2 the name is there twice \(email\)\.$/,
+    ],
+    ['name\nAnn', 'csv must have a column email or mobile.'],
+    ['email\0\na@example.com', 'csv must be text, and has characters that are none.'],
+  ])('a file that can’t be read is refused without being quoted: %j', async (csv, reason) => {
+    const { deps } = await createRig();
+    const report = await importRecipients(deps, ACME, csv);
+    expect(report).toMatchObject({ kind: 'refused', reason: expect.stringMatching(reason) });
+    expect(JSON.stringify(report)).not.toMatch(/ann@|bob/);
+  });
+
+  test('the ordering service’s recipient can’t be imported', async () => {
+    const { deps } = await createRig();
+    expect((await take(deps, `id,email\n${OWN_USER},a@example.com`)).bad).toMatchObject([
+      { line: 2, field: 'id' },
+    ]);
+  });
+});
+
+eachTable('addresses that get nothing more', (makeTable) => {
+  const EMAIL = { channel: 'email', address: 'Ann@example.com' } as const;
+
+  test('who unsubscribes from one account gets nothing from it, and goes on getting from others, however it is written', async () => {
+    const { deps, table } = await createRig(makeTable);
+    await suppress(deps, ACME, EMAIL, 'unsubscribed');
+    const found = await suppressionOf(table, ACME, 'email', 'ann@EXAMPLE.com');
+    expect(found).toMatchObject({ channel: 'email', masked: 'A…@e….com', reason: 'unsubscribed' });
+    expect(await suppressionOf(table, OTHER, 'email', EMAIL.address)).toBeUndefined();
+    expect(await suppressionOf(table, ACME, 'email', 'bob@example.com')).toBeUndefined();
+    expect(JSON.stringify(await table.query({ pk: keys.suppression(ACME, '', '').pk }))).not.toMatch(/ann@/i);
+  });
+
+  test.each(['bounced', 'complained', 'opted_out'] as const)(
+    '%s counts for all accounts of the region',
+    async (reason) => {
+      const { deps, table } = await createRig(makeTable);
+      await suppress(deps, ACME, EMAIL, reason);
+      const asked = [ACME, OTHER, { region: 'us', account: 'acme' }].map((ref) => ({ ref, ...EMAIL }));
+      const found = await suppressionsOf(table, [
+        ...asked,
+        { ref: OTHER, channel: 'email', address: 'b@example.com' },
+      ]);
+      expect(found.map((suppression) => suppression?.reason)).toEqual([reason, reason, undefined, undefined]);
+      expect((await listSuppressions(table, OTHER)).suppressions).toEqual([]);
+    },
+  );
+
+  test('who comes back gets messages again, unless there is something against the address itself', async () => {
+    const { deps, table } = await createRig(makeTable);
+    await suppress(deps, ACME, EMAIL, 'unsubscribed');
+    await resubscribe(deps, ACME, EMAIL);
+    expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toBeUndefined();
+    expect(await table.query({ pk: keys.suppression(ACME, '', '').pk })).toEqual([]);
+    await suppress(deps, ACME, EMAIL, 'bounced');
+    await suppress(deps, ACME, EMAIL, 'unsubscribed');
+    expect(
+      (await suppressionOf(table, ACME, 'email', EMAIL.address))?.reasons.map(({ reason }) => reason),
+    ).toEqual(['unsubscribed', 'bounced']);
+    await resubscribe(deps, ACME, EMAIL);
+    const left = await suppressionOf(table, ACME, 'email', EMAIL.address);
+    expect(left?.reason).toBe('bounced');
+    expect(await liftSuppression(deps, OTHER, left?.id ?? '')).toEqual({ kind: 'lifted' });
+    expect(await suppressionOf(table, OTHER, 'email', EMAIL.address)).toBeUndefined();
+    expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toMatchObject({ reason: 'bounced' });
+    await liftSuppression(deps, ACME, left?.id ?? '');
+    expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toBeUndefined();
+    expect(await liftSuppression(deps, ACME, left?.id ?? '')).toMatchObject({ kind: 'unknown' });
+    expect(await liftSuppression(deps, ACME, '../x')).toMatchObject({ kind: 'unknown' });
+  });
+
+  test('by hand, with an address as people write it, and listed page by page', async () => {
+    const { deps, table } = await createRig(makeTable);
+    for (const address of ['021 123 4567', '021 123 4568', '021 123 4569']) {
+      expect(await createSuppression(deps, ACME, { channel: 'sms', address })).toMatchObject({
+        kind: 'created',
+      });
+    }
+    expect(await suppressionOf(table, ACME, 'sms', '+64211234568')).toMatchObject({ reason: 'unsubscribed' });
+    expect(await createSuppression(deps, ACME, { channel: 'email', address: 'x' })).toEqual({
+      kind: 'refused',
+      reason: 'address must be an e-mail address such as name@example.com.',
+    });
+    const first = await listSuppressions(table, ACME, { limit: 2 });
+    expect(first.suppressions).toHaveLength(2);
+    const rest = await listSuppressions(table, ACME, { limit: 2, after: first.next ?? '' });
+    expect(rest.next).toBeNull();
+    const ids = [...first.suppressions, ...rest.suppressions].map(({ id }) => id);
+    expect(new Set(ids).size).toBe(3);
+  });
+});
+
+eachTable('links to unsubscribe', (makeTable) => {
+  const address = 'Ann.Lee@example.com';
+  const regions = ['nz', 'us'];
+  const tokenOf = (url: string) => url.split('/').at(-1) ?? '';
+
+  test('a link says whose messages and to which address, and no address can be read from it', async () => {
+    const { deps, table } = await createRig(makeTable);
+    const publicUrl = 'https://jobwire.example/';
+    const url = await unsubscribeUrlOf({ table, publicUrl }, ACME, 'email', address);
+    expect(url).toMatch(/^https:\/\/jobwire\.example\/v1\/unsubscribe\/[\w.-]+$/);
+    expect(url).not.toMatch(/ann|lee|example\.com/i);
+    const said = await readUnsubscribeToken({ table, regions }, tokenOf(url));
+    expect(said).toMatchObject({ ref: ACME, channel: 'email' });
+    if (!said) throw new Error('It can’t be read.');
+    await suppress(deps, said.ref, said, 'unsubscribed');
+    expect(await suppressionOf(table, ACME, 'email', address)).toMatchObject({
+      reason: 'unsubscribed',
+      masked: null,
+    });
+    await resubscribe(deps, said.ref, said);
+    expect(await suppressionOf(table, ACME, 'email', address)).toBeUndefined();
+  });
+
+  test('nobody else can make one, and none can be made another', async () => {
+    const { table } = await createRig(makeTable);
+    const publicUrl = 'https://jobwire.example';
+    const [mine, others, text] = await Promise.all([
+      unsubscribeUrlOf({ table, publicUrl }, ACME, 'email', address),
+      unsubscribeUrlOf({ table, publicUrl }, OTHER, 'email', address),
+      unsubscribeUrlOf({ table, publicUrl }, ACME, 'sms', '+64211234567'),
+    ]);
+    const token = tokenOf(mine);
+    const read = (text: string) => readUnsubscribeToken({ table, regions }, text);
+    expect(await read(token)).toBeDefined();
+    const forged = [
+      token.replace('acme', 'other'),
+      token.replace('email', 'sms'),
+      token.replace('nz.', 'us.'),
+      `${token.slice(0, token.lastIndexOf('.'))}${tokenOf(others).slice(tokenOf(others).lastIndexOf('.'))}`,
+      `${token.slice(0, token.lastIndexOf('.'))}${tokenOf(text).slice(tokenOf(text).lastIndexOf('.'))}`,
+      token.slice(0, -1),
+      `${token}x`,
+      '',
+      '.'.repeat(10_000),
+    ];
+    for (const text of forged) expect(await read(text)).toBeUndefined();
+    expect(await readUnsubscribeToken({ table, regions: ['us'] }, token)).toBeUndefined();
+  });
+
+  test('processes that make the first link at the same time sign with the same key', async () => {
+    const { table } = await createRig(makeTable);
+    const publicUrl = 'https://jobwire.example';
+    // Each has what it knows of keys for itself.
+    const urls = await Promise.all(
+      Array.from({ length: 5 }, () =>
+        unsubscribeUrlOf({ table: watchedTable(table), publicUrl }, ACME, 'email', address),
+      ),
+    );
+    expect(new Set(urls).size).toBe(1);
+  });
+});
+
+eachTable('the ordering service’s user', (makeTable) => {
+  const USER: AccountUser = {
+    ...{ id: 1, firstName: 'Robin', lastName: 'Buyer', emailAddress: 'Robin@Example.com' },
+    ...{ mobile: '021 123 4567', phone: null, active: true, receiveEmails: true, textNotifyDispatch: true },
+  };
+  const withUser = { ...on, ownUser: true };
+
+  async function wanted() {
+    const rig = await createRig(makeTable);
+    await saveSettings(rig.deps, ACME, withUser);
+    const since = START;
+    return {
+      ...rig,
+      since,
+      sync: (user: Partial<AccountUser> = {}) => syncOwnUser(rig.deps, ACME, since, { ...USER, ...user }),
+      read: () => readRecipient(rig.table, ACME, OWN_USER),
+      change: (input: object) => changeRecipient(rig.deps, ACME, OWN_USER, input),
+    };
+  }
+
+  test('is a recipient for the whole account, by the channels he has chosen there', async () => {
+    const { table, sync, read } = await wanted();
+    expect(await sync()).toBe(true);
+    expect(await read()).toMatchObject({
+      ...{ scope: { for: 'account' }, source: 'upstream', name: 'Robin Buyer', revision: 1 },
+      ...{ email: 'Robin@example.com', mobile: '+64211234567', channels: ['email', 'sms'] },
+    });
+    const found = await recipientsFor(table, ACME, [{ jobNumber: 1, orderNumber: null, orderGroup: null }]);
+    expect(found.map(({ recipient }) => recipient.id)).toEqual([OWN_USER]);
+    expect(await sync()).toBe(false);
+    expect((await read())?.revision).toBe(1);
+    await sync({ textNotifyDispatch: false });
+    expect(await read()).toMatchObject({ channels: ['email'], mobile: null });
+  });
+
+  test.each([
+    { receiveEmails: false, textNotifyDispatch: false },
+    { receiveEmails: null, textNotifyDispatch: null },
+    { emailAddress: 'nonsense', mobile: '12' },
+    { emailAddress: null, mobile: null },
+    { active: false },
+  ])('is none with %j', async (user) => {
+    const { table, sync, read } = await wanted();
+    expect(await sync(user)).toBe(false);
+    expect(await read()).toBeUndefined();
+    await sync();
+    expect(await sync(user)).toBe(true);
+    expect(await read()).toBeUndefined();
+    expect((await listRecipients(table, ACME)).recipients).toEqual([]);
+    expect(await recipientsFor(table, ACME, [{ jobNumber: 1, orderNumber: null, orderGroup: null }])).toEqual(
+      [],
+    );
+    expect(JSON.stringify(await table.query({ pk: recipientPk(ACME) }))).not.toMatch(/Robin|example|\+64/i);
+  });
+
+  test('what people said of him stays, whatever the service says, also while he is none', async () => {
+    const { sync, read, change } = await wanted();
+    await sync();
+    await change({ paused: true, kinds: ['cancelled'], locale: 'de', channels: ['email'] });
+    await sync({ emailAddress: 'new@example.com', textNotifyDispatch: false });
+    await sync({ receiveEmails: false, textNotifyDispatch: false });
+    await sync({ emailAddress: 'new@example.com' });
+    expect(await read()).toMatchObject({
+      ...{ paused: true, kinds: ['cancelled'], locale: 'de', channels: ['email'] },
+      ...{ email: 'new@example.com', mobile: '+64211234567' },
+    });
+    await change({ channels: null });
+    expect(await read()).toMatchObject({ channels: ['email', 'sms'], paused: true });
+  });
+
+  test('people can’t say who he is, give him a channel that he has not chosen, or delete him', async () => {
+    const { deps, sync, change } = await wanted();
+    expect(await change({ paused: true })).toMatchObject({ kind: 'unknown' });
+    await sync({ textNotifyDispatch: false });
+    expect(await change({ email: 'x@example.com' })).toEqual({
+      kind: 'refused',
+      reason: 'email must be changed in the ordering service, for this recipient is its user.',
+    });
+    expect(await change({ channels: ['email', 'sms'] })).toEqual({
+      kind: 'refused',
+      reason: 'channels must be among those that the user has chosen in the ordering service.',
+    });
+    expect(await deleteRecipient(deps, ACME, OWN_USER)).toMatchObject({ kind: 'conflict' });
+  });
+
+  test('goes when nobody wants him any more, and a poll that read him before does not bring him back', async () => {
+    const { deps, table, sync, read, clock } = await wanted();
+    await sync();
+    await saveSettings(deps, ACME, on);
+    expect(await read()).toBeUndefined();
+    expect(await sync()).toBe(false);
+    expect(await table.query({ pk: recipientPk(ACME) })).toEqual([]);
+    expect(await table.query({ pk: recipientPlacePk(ACME) })).toEqual([]);
+    clock.now += 5000;
+    await saveSettings(deps, ACME, withUser);
+    expect(await sync()).toBe(false);
+    expect(await syncOwnUser(deps, ACME, clock.now, USER)).toBe(true);
   });
 });
