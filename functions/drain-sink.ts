@@ -13,6 +13,7 @@ import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(DrainSinkEnv, process.env);
 const table = createCellTable(env);
+const history = createHistoryTable(env);
 const signingSecrets = createAwsSigningSecrets(
   new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS }),
   { stage: env.JOBWIRE_STAGE },
@@ -30,8 +31,10 @@ export const handler = middy(
       newId: randomUUID,
       random: Math.random,
       retrySeconds: DEFAULT_RETRY_SECONDS,
-      deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
+      deliveries: createDeliveryLog(history, { newId: randomUUID }),
       open: createSinkOpener({
+        table,
+        history,
         sns: new SNSClient({ requestHandler: REQUEST_TIMEOUTS }),
         publicUrl: env.JOBWIRE_PUBLIC_URL,
         signing: createSigningReader(signingSecrets, Date.now),

@@ -1,10 +1,14 @@
-/** The demo: a sandbox of the ordering service whose jobs move by themselves, and a receiver that checks signatures. */
+/**
+ * The demo: a sandbox of the ordering service whose jobs move by themselves, a receiver that checks signatures, and a mailbox
+ * that catches what the accounts' customers are told.
+ */
 import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import type { Config } from '../shared/config.ts';
-import type { TrackingSettings } from '../shared/tracking/work.ts';
+import type { HostOptions } from './host.ts';
+import { type Caught, type Mailbox, startMailbox } from './mailbox.ts';
 import { addDemoAccounts, createScenario } from './sandbox/scenario.ts';
 import { startSandbox } from './sandbox/server.ts';
 import { createWorld } from './sandbox/world.ts';
@@ -12,10 +16,11 @@ import { createWorld } from './sandbox/world.ts';
 /** What runs besides Jobwire itself. */
 export interface Demo {
   readonly config: Config;
-  /** Quicker than in production, so that cancellations, late tracking and retries are seen within a minute. */
-  readonly settings: Partial<TrackingSettings>;
+  /** Quicker than in production, so that cancellations, late tracking, retries and messages are seen within a minute. */
+  readonly host: Pick<HostOptions, 'settings' | 'tickMs' | 'noticeGraceMs' | 'smsCredentials'>;
   readonly sandboxUrl: string;
   readonly receiver: Receiver;
+  readonly mailbox: Mailbox;
   stop(): Promise<void>;
 }
 
@@ -30,11 +35,14 @@ export interface Receiver {
 /** How much faster jobs live than they would: about three days in half an hour, two events a second in all. */
 const SPEED = 120;
 
-/** Starts sandbox and receiver, and makes the configuration that tracks every account of the sandbox. */
+/** Starts sandbox, receiver and mailbox, and makes the configuration that tracks every account of the sandbox. */
 export async function startDemo(base: {
   readonly port: number;
   readonly host: string;
+  /** Where the HTTP API listens; the mailbox stands below it. */
+  readonly url: string;
   readonly seed: number;
+  readonly onCaught: (caught: Caught) => void;
 }): Promise<Demo> {
   const startedAt = Date.now();
   // The demo's clock runs at normal speed for the tracker; only the jobs live faster.
@@ -43,11 +51,20 @@ export async function startDemo(base: {
   const scenario = createScenario({ world, seed: base.seed, startAt: startedAt, speed: SPEED });
   const sandbox = await startSandbox({ world, scenario });
   const secret = `whsec_${randomBytes(32).toString('base64')}`;
-  const receiver = await startReceiver(secret);
+  const [receiver, mailbox] = await Promise.all([
+    startReceiver(secret),
+    startMailbox({ publicUrl: base.url, onCaught: base.onCaught }),
+  ]);
   const config: Config = {
     port: base.port,
     host: base.host,
     dataDir: '',
+    publicUrl: base.url,
+    notifications: {
+      from: 'orders@jobwire.example',
+      smtp: { ...mailbox.smtp, secure: false },
+      sms: { awsRegion: 'us-east-1', endpoint: `${base.url}/mailbox/sns` },
+    },
     streamsPerKey: 100,
     corsOrigins: [],
     regions: Object.fromEntries(
@@ -70,11 +87,18 @@ export async function startDemo(base: {
   };
   return {
     config,
-    settings: { sweepSeconds: 10 },
+    host: {
+      settings: { sweepSeconds: 10 },
+      tickMs: 250,
+      noticeGraceMs: 1_000,
+      // The mailbox's SNS takes any; the SDK wants some.
+      smsCredentials: { accessKeyId: 'demo', secretAccessKey: 'demo' },
+    },
     sandboxUrl: sandbox.url,
     receiver,
+    mailbox,
     async stop() {
-      await Promise.all([sandbox.stop(), receiver.stop()]);
+      await Promise.all([sandbox.stop(), receiver.stop(), mailbox.stop()]);
     },
   };
 }

@@ -3,12 +3,17 @@
  * hint here as it is there: whatever one misses, the next tick finds in the table.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import type { SNSClient } from '@aws-sdk/client-sns';
+import type { SNSClient, SNSClientConfig } from '@aws-sdk/client-sns';
 import pLimit from 'p-limit';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
 import { createForwarder, startFeed } from '../shared/log/cell-feed.ts';
 import { createEventLog, type EventLog, newEpoch, shareReads } from '../shared/log/log.ts';
+import type { EmailTransport, SmsTransport } from '../shared/notifications/model.ts';
+import { notificationsDue, type SendReport, sendDue } from '../shared/notifications/sender.ts';
+import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
+import { createSmtpTransport } from '../shared/notifications/smtp.ts';
+import { createNotificationsSink } from '../shared/notifications/threads.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
 import { type EndpointDeps, tidyEndpoints } from '../shared/sinks/endpoints.ts';
@@ -53,18 +58,24 @@ export interface HostOptions {
   readonly secretKey: Uint8Array;
   /** Where to publish: absent, nothing is published to SNS. */
   readonly sns?: { readonly client: SNSClient; readonly topicArns: Readonly<Record<string, string>> };
-  /** What `dataschema` of events starts with. */
+  /** What `dataschema` of events and links in e-mails start with. */
   readonly publicUrl: string;
+  /** Of SMS; absent, as the environment has them. */
+  readonly smsCredentials?: SNSClientConfig['credentials'];
   /** Nobody else works on this table, so a lease or a claim that is still held is one of a process that was killed. */
   readonly exclusive?: boolean;
   /** Timings that the configuration file does not hold. */
   readonly settings?: Partial<TrackingSettings>;
   /** How often the table is asked what is due. */
   readonly tickMs?: number;
+  /** How long after a window's end it is waited for what was observed in it. */
+  readonly noticeGraceMs?: number;
   /** An account's log grew. */
   readonly onGrowth?: (ref: AccountRef) => void;
   readonly onPoll?: (report: PollReport) => void;
   readonly onDrain?: (report: DrainReport) => void;
+  /** Of a run that had something to say to customers. */
+  readonly onSend?: (report: SendReport) => void;
   /** A fault of a loop: logged, and the next tick tries again. */
   readonly onFault: (what: string, cause: unknown) => void;
 }
@@ -95,6 +106,8 @@ const START_MS = 600_000;
 const POLLS_AT_ONCE = 8;
 const POLL_MS = 120_000;
 const DRAIN_MS = 55_000;
+/** How long a run says to customers what is due. */
+const SEND_MS = 55_000;
 /** How long a drain with nothing to do keeps its lease. */
 const LINGER_MS = 5_000;
 /** How long after a commit the cursors are marked due. */
@@ -225,6 +238,31 @@ export async function startHost(options: HostOptions): Promise<Host> {
     options.onDrain?.(report);
     return report.outcome === 'more';
   }, run);
+  const transports = openTransports(options);
+  /** Says to customers what is due in a region, unless that is being done. */
+  function tell(region: string): void {
+    if (telling.has(region)) return;
+    telling.add(region);
+    run('send notifications', async () => {
+      try {
+        if (!(await notificationsDue(table, region, now()))) return;
+        const { publicUrl } = options;
+        const deps = {
+          table,
+          history,
+          now,
+          newId: randomUUID,
+          random: Math.random,
+          publicUrl,
+          ...transports,
+        };
+        options.onSend?.(await sendDue(deps, region, now() + SEND_MS));
+      } finally {
+        telling.delete(region);
+      }
+    });
+  }
+  const telling = new Set<string>();
   const endpoints: EndpointDeps = {
     ...{ table, log, secrets, deliveries, open, now },
     newId: randomUUID,
@@ -232,7 +270,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     schemaBaseUrl: options.publicUrl,
   };
 
-  /** What a scheduled Lambda does each minute: polls that are due, wake marks left over, sinks due for a retry. */
+  /** What a scheduled Lambda does each minute: polls that are due, wake marks left over, sinks due for a retry, what customers are told. */
   async function tick(): Promise<void> {
     for (const region of Object.keys(config.regions)) {
       const due = await claimDue(table, region, {
@@ -259,6 +297,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         });
       }
       for (const sink of await dueSinks(table, region, now())) drains.ask(region, sink);
+      tell(region);
       if (!deleting.has(region)) {
         deleting.add(region);
         run('delete accounts', () =>
@@ -303,6 +342,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       ]);
       stopped = true;
       connections.close();
+      transports.email?.close();
     },
   };
 }
@@ -372,8 +412,9 @@ async function reconcile(options: HostOptions, accounts: AccountDeps): Promise<v
     for (const item of await table.query({ pk: sinkPk(region) })) {
       const sink = toSink(item);
       if (options.exclusive) await breakLease(table, sink);
-      // Those made through the API have nothing to do with the file.
-      if (item.createdAt === undefined && !sinks.some(({ id }) => id === sink.id)) {
+      // Those made through the API have nothing to do with the file; nor has what customers are told.
+      const isDeclared = sinks.some(({ id }) => id === sink.id);
+      if (item.createdAt === undefined && !isDeclared && sink.kind !== 'notifications') {
         await table.write({ update: keys.sink(region, sink.id), set: { paused: true } });
       }
     }
@@ -404,13 +445,48 @@ function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord
   return [topic, ...webhooks];
 }
 
+/** Sink and sender have to agree on it. */
+function graceOf({ noticeGraceMs }: HostOptions): { readonly graceMs?: number } {
+  return noticeGraceMs === undefined ? {} : { graceMs: noticeGraceMs };
+}
+
+/** How customers are told: by what the configuration names. */
+function openTransports({ config, smsCredentials }: HostOptions): {
+  readonly email?: EmailTransport;
+  readonly sms?: SmsTransport;
+} {
+  if (!config.notifications) return {};
+  const { from, smtp, sms } = config.notifications;
+  const { host, port, secure, user, password, dkim } = smtp;
+  return {
+    email: createSmtpTransport({
+      ...{ from, host, port, secure },
+      ...(user === undefined || password === undefined ? {} : { user, password }),
+      ...(dkim ? { dkim } : {}),
+    }),
+    ...(sms
+      ? {
+          sms: createSnsSmsTransport({
+            aws: {
+              region: sms.awsRegion,
+              ...(sms.endpoint === undefined ? {} : { endpoint: sms.endpoint }),
+              ...(smsCredentials ? { credentials: smsCredentials } : {}),
+            },
+            senderId: sms.senderId ?? null,
+          }),
+        }
+      : {}),
+  };
+}
+
 /** Secrets and own headers of what the configuration declares stand there, of other endpoints in the table, encrypted. */
 async function openSink(
-  { config, sns, publicUrl }: HostOptions,
+  options: HostOptions,
   record: SinkRecord,
   connections: ConnectionPool,
   readSigning: ReturnType<typeof createSigningReader>,
 ): Promise<SinkPort> {
+  const { config, sns, publicUrl, table, history } = options;
   switch (record.kind) {
     case 'sns':
       if (!sns) throw new Error('There is no SNS to publish to.');
@@ -430,7 +506,7 @@ async function openSink(
       });
     }
     case 'notifications':
-      throw new Error('Notifications are not set up here.');
+      return createNotificationsSink({ table, history, now: Date.now, ...graceOf(options) });
   }
 }
 

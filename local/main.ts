@@ -12,6 +12,7 @@ import { createSlots } from '../shared/api/slots.ts';
 import { type Config, ConfigError, parseConfig } from '../shared/config.ts';
 import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
+import { channels } from '../shared/notifications/model.ts';
 import { SecretError } from '../shared/secrets.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
@@ -21,6 +22,7 @@ import { listAccounts } from '../shared/tracking/accounts.ts';
 import { readApiFile } from './api-files.ts';
 import { DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
+import { addDemoPeople } from './demo-people.ts';
 import {
   createTables,
   EmbeddedPartError,
@@ -74,7 +76,9 @@ async function main(): Promise<void> {
   }) as Server;
   const url = await listen(server, port, host);
 
-  const demo = file ? undefined : await startDemo({ port, host, seed: args.seed ?? 1 });
+  const demo = file
+    ? undefined
+    : await startDemo({ port, host, url, seed: args.seed ?? 1, onCaught: terminal.caught });
   if (demo) cleanups.push(() => demo.stop());
   const config = file ?? demo?.config;
   if (!config) return;
@@ -95,9 +99,9 @@ async function main(): Promise<void> {
     history,
     secretKey: dataDir?.secretKey(process.env.JOBWIRE_SECRET_KEY) ?? randomBytes(32),
     sns: { client: queues.sns(), topicArns },
-    publicUrl: url,
+    publicUrl: config.publicUrl ?? url,
     exclusive: config.dynamodbEndpoint === undefined,
-    ...(demo ? { settings: demo.settings, tickMs: 250 } : {}),
+    ...demo?.host,
     onGrowth: (ref) => printer.grew(ref),
     onFault: (what, cause) => {
       if (!ending) console.error(`Could not ${what}: ${cause instanceof Error ? cause.message : cause}`);
@@ -106,10 +110,15 @@ async function main(): Promise<void> {
       ? {
           onPoll: (report) => terminal.line(terminal.dim(JSON.stringify({ poll: report }))),
           onDrain: (report) => terminal.line(terminal.dim(JSON.stringify({ drain: report }))),
+          onSend: (report) => terminal.line(terminal.dim(JSON.stringify({ send: report }))),
         }
       : {}),
   });
   cleanups.push(() => running.stop(PATIENCE_MS));
+  if (demo) {
+    const refs = config.accounts.map(({ region, id }) => ({ region, account: id }));
+    await addDemoPeople(running.accounts, refs);
+  }
   const api = createApi({
     table,
     log: running.log,
@@ -118,7 +127,13 @@ async function main(): Promise<void> {
     readFile: readApiFile,
     keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
     deliveries: running.deliveries,
-    notifications: { history, publicUrl: url, channels: [] },
+    notifications: {
+      history,
+      publicUrl: config.publicUrl ?? url,
+      channels: channels.filter((channel) =>
+        channel === 'email' ? config.notifications : config.notifications?.sms,
+      ),
+    },
     manage: {
       idempotency: createIdempotency({ table, now: Date.now }),
       accounts: running.accounts,
@@ -145,7 +160,9 @@ async function main(): Promise<void> {
     }),
   });
   answer = (request, { incoming }) =>
-    api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '' });
+    demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)
+      ? demo.mailbox.fetch(request)
+      : api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '' });
 
   introduce({
     config,
@@ -310,8 +327,13 @@ function introduce(facts: {
   row('HTTP API', url);
   row('DynamoDB', facts.where);
   row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
-  if (demo) row('Webhook receiver', `${demo.receiver.url} (verifies every signature)`);
-  else row('Webhook endpoints', String(config.endpoints.length));
+  if (demo) {
+    row('Webhook receiver', `${demo.receiver.url} (verifies every signature)`);
+    row('Mailbox', `${url}/mailbox (the e-mails and SMS that customers get)`);
+  } else {
+    row('Webhook endpoints', String(config.endpoints.length));
+    row('Mail server', config.notifications?.smtp.host ?? 'none (customers are told nothing)');
+  }
   if (facts.dataDir) row('Data', facts.dataDir);
   terminal.line();
   terminal.line(terminal.heading('Try'));

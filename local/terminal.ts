@@ -1,11 +1,15 @@
 /** What a terminal shows of the wire: one readable line per event. */
 import { styleText } from 'node:util';
 import type { JobEvent } from '../shared/events/event.ts';
+import { maskAddress } from '../shared/notifications/addresses.ts';
+import type { Caught } from './mailbox.ts';
 
 /** Formats for a stream; colours only where the stream shows them. */
 export interface Terminal {
   line(text?: string): void;
   event(event: JobEvent): void;
+  /** Of a message that a customer got. */
+  caught(message: Caught): void;
   heading(text: string): string;
   dim(text: string): string;
 }
@@ -30,6 +34,16 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
         paint('dim', describe(event)),
       ];
       stream.write(`${columns.join(' ').trimEnd()}\n`);
+    },
+    caught({ channel, from, to, subject, preview, at }) {
+      const columns = [
+        paint('dim', new Date(at).toLocaleTimeString('en-GB')),
+        cut(plain(from.name ?? from.address), ACCOUNT_ROOM).padEnd(ACCOUNT_ROOM),
+        ''.padEnd(7),
+        paint('blue', (channel === 'sms' ? 'SMS' : 'e-mail').padEnd(24)),
+        paint('dim', `to ${maskAddress(channel, to.address)}: ${plain(subject ?? preview)}`),
+      ];
+      stream.write(`${columns.join(' ')}\n`);
     },
   };
 }

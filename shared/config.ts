@@ -1,4 +1,5 @@
 /** The configuration file of a self-hosted Jobwire: what it may hold, and one clear sentence when it doesn't. */
+import { createPrivateKey } from 'node:crypto';
 import * as z from 'zod';
 import { MAX_SLOTS_PER_KEY } from './api/slots.ts';
 import { corsOrigins, endpointId, id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
@@ -14,6 +15,65 @@ const seconds = z.number('must be a number of seconds').positive('must be more t
 const STREAMS_RULE = `must be a whole number from 1 to ${MAX_SLOTS_PER_KEY}`;
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
+/** Where links to this program begin: an origin, and a path where it stands below one. Without a final slash. */
+const publicUrl = httpUrl
+  .refine((url) => !/[?#]/.test(url), 'must be without ? and #')
+  .transform((url) => url.replace(/\/+$/, ''));
+
+const PORT_RULE = 'must be a port number from 1 to 65535';
+
+/** How customers are told: by which mail server, and by whom SMS are sent. What is told to whom, each account says. */
+const notifications = z.strictObject({
+  from: z.email('must be the e-mail address that mails come from, such as orders@example.com'),
+  smtp: z
+    .strictObject({
+      host: text('the name of a mail server'),
+      port: z.int(PORT_RULE).min(1, PORT_RULE).max(65_535, PORT_RULE).default(587),
+      /** TLS from the first byte; otherwise STARTTLS where the server offers it, always with a password. */
+      secure: z.boolean('must be true or false').optional(),
+      user: text('the user’s name at the mail server').optional(),
+      password: text('the user’s password').optional(),
+      dkim: z
+        .strictObject({
+          domain: text('the domain that mails are signed for'),
+          selector: text('the name of the key in the domain’s DNS'),
+          privateKey: z
+            .string('must be the PEM of an RSA key')
+            .refine(isRsaKey, 'must be the PEM of an RSA key'),
+        })
+        .optional(),
+    })
+    .superRefine(({ user, password }, context) => {
+      const fail = (path: string, message: string): void =>
+        context.addIssue({ code: 'custom', path: [path], message });
+      if (user !== undefined && password === undefined) fail('password', 'must be given with user');
+      if (user === undefined && password !== undefined) fail('user', 'must be given with password');
+    })
+    .transform((smtp) => ({ ...smtp, secure: smtp.secure ?? smtp.port === 465 })),
+  /** Through SNS, with the AWS credentials of the environment. Absent: no SMS. */
+  sms: z
+    .strictObject({
+      awsRegion: z
+        .string('must be an AWS region')
+        .regex(/^[a-z]{2}(-[a-z]+)+-\d$/, 'must be an AWS region such as eu-central-1'),
+      endpoint: httpUrl.optional(),
+      /** For accounts without their own. */
+      senderId: z
+        .string('must be 1 to 11 letters and digits')
+        .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, 'must be 1 to 11 letters and digits, one letter at least')
+        .optional(),
+    })
+    .optional(),
+});
+
+function isRsaKey(pem: string): boolean {
+  try {
+    return createPrivateKey(pem).asymmetricKeyType === 'rsa';
+  } catch {
+    return false;
+  }
+}
+
 const schema = z
   .strictObject({
     port: z
@@ -26,6 +86,10 @@ const schema = z
     dataDir: text('a folder').default('.jobwire'),
     /** The bootstrap key of the HTTP API. */
     apiKey: z.string('must be text').min(16, 'must be at least 16 characters').optional(),
+    /** How others reach the HTTP API: links in e-mails and schemas of events begin with it. By default the address it listens on. */
+    publicUrl: publicUrl.optional(),
+    /** Absent: customers are told nothing. */
+    notifications: notifications.optional(),
     /** How many streams and waiting long polls a key may have at the same time. */
     streamsPerKey: z.int(STREAMS_RULE).min(1, STREAMS_RULE).max(MAX_SLOTS_PER_KEY, STREAMS_RULE).default(100),
     /** Web pages of these origins may call the HTTP API from a browser; none unless told. */
@@ -100,6 +164,9 @@ const schema = z
   .superRefine((config, context) => {
     const fail = (path: (string | number)[], message: string): void =>
       context.addIssue({ code: 'custom', path, message });
+    if (config.notifications && config.publicUrl === undefined) {
+      fail(['publicUrl'], 'must be given with notifications: links in e-mails begin with it');
+    }
     const regions = Object.keys(config.regions);
     const accounts = new Set<string>();
     config.accounts.forEach((account, at) => {

@@ -27,7 +27,7 @@ import { createEventLog, type EventLog, type LoggedEvent } from '../shared/log/l
 import { createSecretReader, SecretError } from '../shared/secrets.ts';
 import { type DeliveryOutcome, listSinks, registerSink, type SinkRecord } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { feedLog, keys } from '../shared/table/schema.ts';
+import { feedLog, historySchema, keys } from '../shared/table/schema.ts';
 import type { Table, Write } from '../shared/table/table.ts';
 import { duePolls, findAccount, registerAccount, schedule } from '../shared/tracking/accounts.ts';
 import type { PollReport } from '../shared/tracking/poll.ts';
@@ -539,6 +539,8 @@ test('a sink that fails is an outcome, not a failed message; its events wait', a
 test('an endpoint is opened with its own signing secrets; the topic needs none', async () => {
   const asked: string[] = [];
   const open = createSinkOpener({
+    table: createMemoryTable(),
+    history: createMemoryTable(historySchema),
     sns: fake<SNSClient>(async () => ({})),
     publicUrl: 'https://us.jobwire.example',
     async signing(region, endpoint) {

@@ -1,12 +1,14 @@
 /** Works off drain messages: takes a sink's due events to where they go. */
 import type { SNSClient } from '@aws-sdk/client-sns';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { createNotificationsSink } from '../../shared/notifications/threads.ts';
 import { type DrainDeps, type DrainReport, drainSink } from '../../shared/sinks/drain.ts';
 import { createConnectionPool } from '../../shared/sinks/outbound.ts';
 import type { createSigningReader } from '../../shared/sinks/signing-secrets.ts';
 import { DEFAULT_CONCURRENCY, type SinkPort, type SinkRecord } from '../../shared/sinks/sink.ts';
 import { createSnsSink } from '../../shared/sinks/sns.ts';
 import { createWebhookSink } from '../../shared/sinks/webhook.ts';
+import type { Table } from '../../shared/table/table.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { DrainMessage, workOff } from './messages.ts';
 
@@ -51,6 +53,8 @@ function hadSomethingToDo({ delivered, skipped, failed, parked, dead, lost }: Dr
 
 /** The sinks of a cell as they are on AWS; connections are kept from one drain to the next. */
 export function createSinkOpener(deps: {
+  readonly table: Table;
+  readonly history: Table;
   readonly sns: SNSClient;
   /** Where the HTTP API is reached. */
   readonly publicUrl: string;
@@ -67,7 +71,7 @@ export function createSinkOpener(deps: {
       case 'webhook':
         return openWebhook(record);
       case 'notifications':
-        throw new Error('Notifications are not set up here.');
+        return createNotificationsSink(deps);
     }
   };
 }

@@ -592,6 +592,9 @@ type Move = readonly [secondsAfterStart: number, step: Omit<Step, 'afterMs'>];
 /** How long before the start the jobs of the opening were created. */
 const OPENING_AGE_MS = HOUR_MS / 2;
 
+/** The order group of the opening whose jobs go one right after the other. */
+export const SHARED_GROUP = 'WEB-100002';
+
 const OPENING: readonly Act[] = [
   act('scheduled', [
     [1.5, setStatus('production')],
@@ -635,6 +638,19 @@ const OPENING: readonly Act[] = [
   act('production', [], 17),
   act('intake', [[24, CANCEL]]),
   act('production', [[29, meetNewStatus('Press test')]]),
+  // Ordered together and dispatched one after the other, two of them in one parcel.
+  (account) => ({
+    skippedNumbers: 0,
+    jobs: ['OPEN-3001', 'OPEN-3001', 'OPEN-3002'].map((parcel, index) =>
+      openingJob(account, 'packing', [[16 + index * 0.7, dispatch([parcelOf(parcel, true)])]], {
+        description: DESIGNS[index],
+        orderNumber: 'PO-3001',
+        orderGroup: SHARED_GROUP,
+        orderGroupSequence: index + 1,
+        originCode: 'SHOP',
+      }),
+    ),
+  }),
 ];
 
 function act(stage: Stage, moves: readonly Move[], dueAfterSeconds?: number): Act {

@@ -5,10 +5,16 @@ import { setTimeout as wait } from 'node:timers/promises';
  * Of clients that hand messages over. One attempt: the SDK would repeat a call whose answer was lost, and nobody would
  * know of the second message. Without `throwOnRequestTimeout` the time-out is only a line on the console.
  */
-export const ONE_ATTEMPT = {
-  maxAttempts: 1,
-  requestHandler: { connectionTimeout: 3_000, requestTimeout: 20_000, throwOnRequestTimeout: true },
-} as const;
+export function oneAttempt(timeoutMs: number) {
+  return {
+    maxAttempts: 1,
+    requestHandler: {
+      connectionTimeout: Math.min(3_000, timeoutMs),
+      requestTimeout: timeoutMs,
+      throwOnRequestTimeout: true,
+    },
+  };
+}
 
 /** Why a call failed. Reasons never hold addresses, numbers, ARNs or texts of the service. */
 export type CallFailure =

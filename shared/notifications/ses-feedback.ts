@@ -64,7 +64,7 @@ export function parseSesEvent(json: string): ParsedFeedback {
     if (complaint.complaintFeedbackType === 'not-spam') {
       return { kind: 'feedback', message, what: 'noted', detail: 'The recipient says that it is not spam.' };
     }
-    const words = word(complaint.complaintFeedbackType ?? complaint.complaintSubType ?? 'no type');
+    const words = word(complaint.complaintFeedbackType ?? complaint.complaintSubType) || 'no type';
     return { kind: 'feedback', message, what: 'complained', detail: `The recipient complained (${words}).` };
   }
   if (type === 'Reject') {

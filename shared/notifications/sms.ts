@@ -5,7 +5,7 @@ import {
   SNSClient,
   type SNSClientConfig,
 } from '@aws-sdk/client-sns';
-import { failureOf, NOT_ALLOWED, ONE_ATTEMPT, THROTTLED, throughThrottling } from './aws.ts';
+import { failureOf, NOT_ALLOWED, oneAttempt, THROTTLED, throughThrottling } from './aws.ts';
 import type { OutgoingSms, SendOutcome, SmsTransport } from './model.ts';
 
 interface Options {
@@ -16,6 +16,8 @@ interface Options {
   /** How long to wait when SNS asks to slow down, before each further call. */
   readonly throttleWaitsMs?: readonly number[];
   readonly random?: () => number;
+  /** For each call. */
+  readonly timeoutMs?: number;
 }
 
 /**
@@ -23,8 +25,8 @@ interface Options {
  * asked first. Who may not ask, or gets no answer, publishes all the same: SNS keeps opt-outs in any case.
  */
 export function createSnsSmsTransport(options: Options): SmsTransport {
-  const { senderId, throttleWaitsMs = [250, 500, 1_000], random = Math.random } = options;
-  const client = new SNSClient({ ...options.aws, ...ONE_ATTEMPT });
+  const { senderId, throttleWaitsMs = [250, 500, 1_000], random = Math.random, timeoutMs = 20_000 } = options;
+  const client = new SNSClient({ ...options.aws, ...oneAttempt(timeoutMs) });
 
   async function hasOptedOut(phoneNumber: string): Promise<boolean> {
     try {

@@ -1,4 +1,4 @@
-/** What the tests use of mailparser, which has no types of its own. */
+/** What is used of mailparser, which has no types of its own. */
 declare module 'mailparser' {
   interface Address {
     readonly name: string;
@@ -25,5 +25,12 @@ declare module 'mailparser' {
     readonly headerLines: readonly { readonly key: string; readonly line: string }[];
     readonly headers: ReadonlyMap<string, unknown>;
   }
-  export function simpleParser(source: string | Buffer): Promise<ParsedMail>;
+  export function simpleParser(
+    source: string | Buffer,
+    options?: {
+      /** Whether a body that is not there is made of the other one. */
+      readonly skipHtmlToText?: boolean;
+      readonly skipTextToHtml?: boolean;
+    },
+  ): Promise<ParsedMail>;
 }

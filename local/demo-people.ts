@@ -1,0 +1,141 @@
+/** The demo's customers: who the accounts of the sandbox tell, made through the same use-cases as the API's. */
+import type * as z from 'zod';
+import { createRecipient, type NewRecipient } from '../shared/notifications/recipients.ts';
+import { type PeopleDeps, type SettingsInput, saveSettings } from '../shared/notifications/settings.ts';
+import type { AccountRef } from '../shared/table/schema.ts';
+import type { RegionCode } from './sandbox/regions.ts';
+import { SHARED_GROUP } from './sandbox/scenario.ts';
+
+/** Short, so that one who watches sees messages come; still long enough for jobs that are dispatched together. */
+const WINDOW_SECONDS = 4;
+
+interface People {
+  readonly branding: z.input<typeof SettingsInput>['branding'];
+  readonly replyTo: string;
+  /** Absent: no SMS. Not all countries allow a sender id. */
+  readonly senderId?: string | null;
+  readonly recipients: readonly z.input<typeof NewRecipient>[];
+}
+
+/** Of each region's first account. Names and domains are made up; the numbers are kept for films, or for nobody. */
+const PEOPLE: Readonly<Record<RegionCode, People>> = {
+  us: {
+    branding: {
+      name: 'Bluebird Apparel',
+      color: '#1d4ed8',
+      website: 'https://bluebird.example',
+      footer: 'Bluebird Apparel, 18 Larimer Street, Denver CO',
+    },
+    replyTo: 'hello@bluebird.example',
+    senderId: null,
+    recipients: [
+      { id: 'owner', name: 'Riley Chen', email: 'riley@bluebird.example' },
+      {
+        id: 'warehouse',
+        name: 'Denver warehouse',
+        email: 'dock@bluebird.example',
+        mobile: '+1 202 555 0143',
+        zone: 'America/Denver',
+      },
+    ],
+  },
+  nz: {
+    branding: {
+      name: 'Kōwhai Print Co',
+      color: '#a16207',
+      website: 'https://kowhaiprint.example',
+      footer: 'Kōwhai Print Co, 4 Beach Road, Auckland',
+    },
+    replyTo: 'kiaora@kowhaiprint.example',
+    recipients: [
+      { id: 'owner', name: 'Aroha Ngata', email: 'aroha@kowhaiprint.example' },
+      // A customer who hears of one order alone.
+      { id: 'coast-cafe', name: 'Coast Café', email: 'orders@coastcafe.example', orderGroup: SHARED_GROUP },
+    ],
+  },
+  au: {
+    branding: {
+      name: 'Wattle Lane',
+      color: '#15803d',
+      website: 'https://wattlelane.example',
+      footer: 'Wattle Lane, 77 Boundary Street, Brisbane QLD',
+    },
+    replyTo: 'team@wattlelane.example',
+    senderId: 'WattleLane',
+    recipients: [
+      {
+        id: 'owner',
+        name: 'Mick Tran',
+        email: 'mick@wattlelane.example',
+        zone: 'Australia/Brisbane',
+        kinds: ['dispatched', 'tracking', 'due_date_changed'],
+      },
+      { id: 'warehouse', name: 'Brisbane dock', mobile: '+61 491 570 156', zone: 'Australia/Brisbane' },
+    ],
+  },
+  uk: {
+    branding: {
+      name: 'Thistle & Thread',
+      color: '#7e22ce',
+      website: 'https://thistlethread.example',
+      footer: 'Thistle & Thread Ltd, 9 Canal Wharf, Leeds',
+    },
+    replyTo: 'help@thistlethread.example',
+    recipients: [
+      {
+        id: 'owner',
+        name: 'Fiona Baird',
+        email: 'fiona@thistlethread.example',
+        kinds: ['dispatched', 'tracking', 'dispatch_revoked', 'due_date_changed', 'cancelled'],
+      },
+    ],
+  },
+  eu: {
+    branding: {
+      name: 'Atelier Nordlys',
+      color: '#be123c',
+      website: 'https://nordlys.example',
+      footer: 'Atelier Nordlys, Keizersgracht 12, Amsterdam',
+    },
+    replyTo: 'studio@nordlys.example',
+    senderId: 'Nordlys',
+    recipients: [
+      {
+        id: 'lager',
+        name: 'Jonas Weber',
+        email: 'lager@nordlys.example',
+        mobile: '+49 1522 8895456',
+        locale: 'de',
+        zone: 'Europe/Berlin',
+      },
+      {
+        id: 'boutique',
+        name: 'Camille Roux',
+        email: 'camille@nordlys.example',
+        locale: 'fr',
+        zone: 'Europe/Paris',
+      },
+    ],
+  },
+};
+
+/** Says of each account how it notifies, and whom. The accounts are there. */
+export async function addDemoPeople(deps: PeopleDeps, accounts: readonly AccountRef[]): Promise<void> {
+  await Promise.all(
+    accounts.map(async (ref) => {
+      const { branding, replyTo, senderId, recipients } = PEOPLE[ref.region as RegionCode];
+      const settings: z.input<typeof SettingsInput> = {
+        enabled: true,
+        windowSeconds: WINDOW_SECONDS,
+        ...{ branding, replyTo },
+        sms: { enabled: senderId !== undefined, senderId: senderId ?? null, quietHours: null },
+      };
+      const saved = await saveSettings(deps, ref, settings);
+      if (saved.kind !== 'saved') throw new Error(saved.reason);
+      for (const recipient of recipients) {
+        const created = await createRecipient(deps, ref, recipient);
+        if (created.kind !== 'created') throw new Error(created.reason);
+      }
+    }),
+  );
+}

@@ -1,0 +1,406 @@
+/**
+ * The demo's mailbox: a mail server and a stand-in of SNS on loopback that catch what would go to customers, and a page at
+ * `/mailbox` that shows it. All is in memory and bounded; nothing that is caught leaves this machine.
+ */
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import type { ParsedMail } from 'mailparser';
+import { measureSms } from '../shared/notifications/sms-text.ts';
+
+/** A running mailbox. */
+export interface Mailbox {
+  /** Where its mail server listens, on loopback. */
+  readonly smtp: { readonly host: string; readonly port: number };
+  /** Answers requests whose path is `/mailbox` or below; the page, what it shows, and SNS at `/mailbox/sns`. */
+  fetch(request: Request): Promise<Response>;
+  stop(): Promise<void>;
+}
+
+/** What was caught, in short. */
+export interface Caught {
+  readonly id: number;
+  readonly channel: 'email' | 'sms';
+  /** ISO instant. */
+  readonly at: string;
+  readonly from: Party;
+  readonly to: Party;
+  readonly subject: string | null;
+  /** How its text begins. */
+  readonly preview: string;
+  readonly messageId: string | null;
+  /** Message ids of what it follows up, oldest first. */
+  readonly references: readonly string[];
+  /** It came before, with the same message id. */
+  readonly repeat: boolean;
+}
+
+interface Party {
+  readonly name: string | null;
+  /** An e-mail address, a mobile number or a sender id. */
+  readonly address: string;
+}
+
+/** All of it. */
+interface Kept {
+  readonly caught: Caught;
+  readonly text: string;
+  readonly html: string | null;
+  /** As they came, unfolded. */
+  readonly headers: readonly (readonly [string, string])[];
+  /** Where one unsubscribes, and whether with one click (RFC 8058). */
+  readonly unsubscribe: { readonly url: string; readonly oneClick: boolean } | null;
+  readonly raw: Buffer;
+}
+
+const HOST = '127.0.0.1';
+/** What is older leaves. */
+const MAX_KEPT = 500;
+const MAX_BYTES = 40_000_000;
+const MAX_MAIL_BYTES = 1_000_000;
+/** An SNS message is at most this long. */
+const MAX_SMS_CHARACTERS = 1600;
+const PREVIEW_CHARACTERS = 140;
+const HEARTBEAT_MS = 15_000;
+/** How long the mail server waits for connections to end when it stops. */
+const CLOSE_MS = 300;
+
+/**
+ * The page is ours alone: no script, style, frame or request of anybody else. A mail is a document of its own, in a frame without
+ * scripts and without an origin; its links open elsewhere.
+ */
+const PAGE_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const MAIL_POLICY =
+  "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'";
+
+const FILES: Readonly<Record<string, string>> = {
+  'page.html': 'text/html; charset=utf-8',
+  'page.css': 'text/css; charset=utf-8',
+  'page.js': 'text/javascript; charset=utf-8',
+};
+
+/** Starts one, with its mail server on a free port. `onCaught` is told of each message as it comes. */
+export async function startMailbox(
+  options: {
+    /** Where this program's own links begin: the page unsubscribes there with one click, as mail programs do. */
+    readonly publicUrl?: string;
+    readonly onCaught?: (caught: Caught) => void;
+  } = {},
+): Promise<Mailbox> {
+  /** Tells a page that the program was started anew. */
+  const box = randomUUID();
+  /** Oldest first. */
+  let kept: Kept[] = [];
+  let bytes = 0;
+  let last = 0;
+  /** Numbers that have answered STOP. */
+  const optedOut = new Set<string>();
+  const streams = new Set<(caught: Caught) => void>();
+  const ends = new Set<() => void>();
+
+  function keep(
+    message: Omit<Kept, 'caught'> & { caught: Omit<Caught, 'id' | 'at' | 'preview' | 'repeat'> },
+  ) {
+    const { messageId } = message.caught;
+    const caught: Caught = {
+      id: ++last,
+      at: new Date().toISOString(),
+      preview: previewOf(message),
+      repeat: messageId !== null && kept.some((one) => one.caught.messageId === messageId),
+      ...message.caught,
+    };
+    kept.push({ ...message, caught });
+    bytes += message.raw.length;
+    while (kept.length > MAX_KEPT || bytes > MAX_BYTES) bytes -= kept.shift()?.raw.length ?? bytes;
+    for (const tell of streams) tell(caught);
+    options.onCaught?.(caught);
+  }
+
+  const { SMTPServer } = await import('smtp-server');
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['AUTH', 'STARTTLS'],
+    disableReverseLookup: true,
+    logger: false,
+    size: MAX_MAIL_BYTES,
+    closeTimeout: CLOSE_MS,
+    onData(stream, session, done) {
+      const chunks: Buffer[] = [];
+      // What is too long is read to its end, and refused then.
+      stream.on('data', (chunk: Buffer) => {
+        if (!stream.sizeExceeded) chunks.push(chunk);
+      });
+      stream.once('end', async () => {
+        if (stream.sizeExceeded) {
+          done(Object.assign(new Error('The mail is too long.'), { responseCode: 552 }));
+          return;
+        }
+        const envelope = {
+          from: session.envelope.mailFrom ? session.envelope.mailFrom.address : '',
+          to: session.envelope.rcptTo.map(({ address }) => address).join(', '),
+        };
+        try {
+          keep(await readMail(Buffer.concat(chunks), envelope));
+          done(null, 'Caught');
+        } catch (cause) {
+          done(cause instanceof Error ? cause : new Error('The mail could not be read.'));
+        }
+      });
+    },
+  });
+  // A client that goes in the middle of something is its own affair.
+  server.on('error', () => {});
+  await new Promise<void>((resolve, reject) => {
+    server.server.once('error', reject);
+    server.listen(0, HOST, resolve);
+  });
+
+  /** What comes, as it comes; after a break, what came meanwhile. */
+  function stream(after: number): Response {
+    const encoder = new TextEncoder();
+    let close = (): void => {};
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        const say = (text: string): void => controller.enqueue(encoder.encode(text));
+        const tell = (caught: Caught): void =>
+          say(`id: ${caught.id}\nevent: caught\ndata: ${JSON.stringify(caught)}\n\n`);
+        say(`retry: 1000\nevent: box\ndata: ${JSON.stringify({ box })}\n\n`);
+        for (const { caught } of kept) if (caught.id > after) tell(caught);
+        const heartbeat = setInterval(() => say(': \n\n'), HEARTBEAT_MS);
+        streams.add(tell);
+        close = () => {
+          clearInterval(heartbeat);
+          streams.delete(tell);
+          ends.delete(end);
+        };
+        const end = (): void => {
+          close();
+          controller.close();
+        };
+        ends.add(end);
+      },
+      cancel: () => close(),
+    });
+    return new Response(body, {
+      headers: { 'content-type': 'text/event-stream', ...secure(DATA_POLICY), 'cache-control': 'no-store' },
+    });
+  }
+
+  async function answer(request: Request, url: URL): Promise<Response> {
+    const [, , what = '', id, part] = url.pathname.split('/');
+    const { method } = request;
+    if (what === 'sns' && method === 'POST') return answerSns(await request.text(), keep, optedOut);
+    if (what === 'opted-out' && method === 'PUT' && id !== undefined) {
+      if (optedOut.size < MAX_KEPT) optedOut.add(decodeURIComponent(id));
+      return new Response(null, { status: 204, headers: secure(DATA_POLICY) });
+    }
+    if (method === 'DELETE' && what === 'messages' && id === undefined) {
+      kept = [];
+      bytes = 0;
+      return new Response(null, { status: 204, headers: secure(DATA_POLICY) });
+    }
+    if (method !== 'GET' && method !== 'HEAD') {
+      return text('There is nothing to change here.\n', 405, { allow: 'GET, HEAD' });
+    }
+    if (what === '' || Object.hasOwn(FILES, what)) return file(what === '' ? 'page.html' : what);
+    if (what === 'stream') {
+      return stream(Number(request.headers.get('last-event-id') ?? url.searchParams.get('after') ?? 0) || 0);
+    }
+    if (what !== 'messages') return text('There is no such page.\n', 404);
+    if (id === undefined) {
+      return json({ box, last, messages: kept.map(({ caught }) => caught).reverse() });
+    }
+    const found = kept.find(({ caught }) => String(caught.id) === id);
+    if (!found) return text('There is no such message, or none any more.\n', 404);
+    const { caught, html, raw, unsubscribe, ...rest } = found;
+    if (part === undefined) {
+      const { publicUrl = 'none:' } = options;
+      const path = unsubscribe?.url.startsWith(`${publicUrl}/`)
+        ? unsubscribe.url.slice(publicUrl.length)
+        : null;
+      return json({
+        ...{ ...caught, ...rest, hasHtml: html !== null, optedOut: optedOut.has(caught.to.address) },
+        unsubscribe: unsubscribe && { ...unsubscribe, path },
+        sms: caught.channel === 'sms' ? measureSms(rest.text) : null,
+      });
+    }
+    if (part === 'html' && html !== null) {
+      return new Response(withLinksElsewhere(html), {
+        headers: { 'content-type': 'text/html; charset=utf-8', ...secure(MAIL_POLICY) },
+      });
+    }
+    if (part === 'source') return text(raw.toString(), 200);
+    return text('There is no such part.\n', 404);
+  }
+
+  const { port } = server.server.address() as AddressInfo;
+  return {
+    smtp: { host: HOST, port },
+    async fetch(request) {
+      const url = new URL(request.url);
+      // One name of the page, so that what it asks for is below it.
+      if (url.pathname === '/mailbox/')
+        return new Response(null, { status: 308, headers: { location: '/mailbox' } });
+      return answer(request, url);
+    },
+    async stop() {
+      for (const end of [...ends]) end();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+/** What has no number yet. */
+type Fresh = Omit<Kept, 'caught'> & { caught: Omit<Caught, 'id' | 'at' | 'preview' | 'repeat'> };
+
+async function readMail(raw: Buffer, envelope: { from: string; to: string }): Promise<Fresh> {
+  // Loaded with the first mail: a start does not wait for it.
+  const { simpleParser } = await import('mailparser');
+  const mail = await simpleParser(raw, { skipHtmlToText: true, skipTextToHtml: true });
+  const headers = mail.headerLines.map(({ line }): [string, string] => {
+    const at = line.indexOf(':');
+    return [
+      line.slice(0, at),
+      line
+        .slice(at + 1)
+        .replace(/\s+/g, ' ')
+        .trim(),
+    ];
+  });
+  return {
+    caught: {
+      channel: 'email',
+      from: partyOf(mail.from, envelope.from),
+      to: partyOf(mail.to, envelope.to),
+      subject: mail.subject ?? null,
+      messageId: mail.messageId ?? null,
+      references: [mail.references ?? []].flat(),
+    },
+    text: mail.text ?? '',
+    html: mail.html || null,
+    headers,
+    unsubscribe: unsubscribeOf(headers),
+    raw,
+  };
+}
+
+function partyOf(parsed: ParsedMail['to'], otherwise: string): Party {
+  const [first] = [parsed ?? []].flat().flatMap(({ value }) => value);
+  return { name: first?.name || null, address: first?.address ?? otherwise };
+}
+
+function unsubscribeOf(headers: Kept['headers']): Kept['unsubscribe'] {
+  const value = (name: string): string => headers.find(([key]) => key.toLowerCase() === name)?.[1] ?? '';
+  const url = /<(https?:[^>]+)>/.exec(value('list-unsubscribe'))?.[1];
+  if (url === undefined) return null;
+  return { url, oneClick: value('list-unsubscribe-post').toLowerCase() === 'list-unsubscribe=one-click' };
+}
+
+/** SNS as far as an SMS takes it, in the protocol of its clients. */
+function answerSns(body: string, keep: (message: Fresh) => void, optedOut: ReadonlySet<string>): Response {
+  const form = new URLSearchParams(body);
+  const action = form.get('Action');
+  if (action === 'CheckIfPhoneNumberIsOptedOut') {
+    const is = optedOut.has(form.get('phoneNumber') ?? '');
+    return snsAnswer(
+      200,
+      'CheckIfPhoneNumberIsOptedOutResponse',
+      `<CheckIfPhoneNumberIsOptedOutResult><isOptedOut>${is}</isOptedOut></CheckIfPhoneNumberIsOptedOutResult>`,
+    );
+  }
+  if (action !== 'Publish') return snsError('InvalidAction', 'That is not known here.');
+  const number = form.get('PhoneNumber') ?? '';
+  const message = form.get('Message') ?? '';
+  if (!/^\+[1-9]\d{6,14}$/.test(number)) return snsError('InvalidParameter', 'PhoneNumber is not one.');
+  if (message === '' || message.length > MAX_SMS_CHARACTERS) {
+    return snsError('InvalidParameter', 'Message is empty or too long.');
+  }
+  const attributes = new Map<string, string>();
+  for (const [key, name] of form) {
+    const [, entry] = /^MessageAttributes\.entry\.(\d+)\.Name$/.exec(key) ?? [];
+    if (entry === undefined) continue;
+    attributes.set(name, form.get(`MessageAttributes.entry.${entry}.Value.StringValue`) ?? '');
+  }
+  const id = randomUUID();
+  keep({
+    caught: {
+      channel: 'sms',
+      from: { name: null, address: attributes.get('AWS.SNS.SMS.SenderID') || 'SMS' },
+      to: { name: null, address: number },
+      subject: null,
+      messageId: id,
+      references: [],
+    },
+    text: message,
+    html: null,
+    headers: [...attributes],
+    unsubscribe: null,
+    raw: Buffer.from(message),
+  });
+  return snsAnswer(200, 'PublishResponse', `<PublishResult><MessageId>${id}</MessageId></PublishResult>`);
+}
+
+const snsError = (code: string, why: string): Response =>
+  snsAnswer(
+    400,
+    'ErrorResponse',
+    `<Error><Type>Sender</Type><Code>${code}</Code><Message>${why}</Message></Error>`,
+  );
+
+function snsAnswer(status: number, root: string, inside: string): Response {
+  const space = 'xmlns="http://sns.amazonaws.com/doc/2010-03-31/"';
+  const id = `<ResponseMetadata><RequestId>${randomUUID()}</RequestId></ResponseMetadata>`;
+  return new Response(`<${root} ${space}>${inside}${id}</${root}>`, {
+    status,
+    headers: { 'content-type': 'text/xml; charset=utf-8' },
+  });
+}
+
+/** Links of a mail open in a window of their own: the frame it is in goes nowhere. */
+function withLinksElsewhere(html: string): string {
+  const base = '<base target="_blank">';
+  return /<head[\s>]/i.test(html) ? html.replace(/<head(\s[^>]*)?>/i, (head) => head + base) : base + html;
+}
+
+/** Of an e-mail without its links, which say little; an SMS is short. */
+function previewOf({ text: words, html }: Pick<Kept, 'text' | 'html'>): string {
+  const line = (html === null ? words : words.replace(/https?:\/\/\S+/g, ' ')).replace(/\s+/g, ' ').trim();
+  return line.length > PREVIEW_CHARACTERS ? `${line.slice(0, PREVIEW_CHARACTERS - 1)}…` : line;
+}
+
+/** The files of the page stand beside the program. */
+async function file(name: string): Promise<Response> {
+  const body = await readFile(`${import.meta.dirname}/mailbox/${name}`, 'utf8');
+  return new Response(body, {
+    headers: {
+      'content-type': FILES[name] ?? 'text/plain',
+      ...secure(PAGE_POLICY),
+      'cache-control': 'no-cache',
+    },
+  });
+}
+
+function json(value: unknown): Response {
+  return new Response(JSON.stringify(value), {
+    headers: { 'content-type': 'application/json', ...secure(DATA_POLICY) },
+  });
+}
+
+function text(body: string, status: number, more: Record<string, string> = {}): Response {
+  return new Response(body, {
+    status,
+    headers: { 'content-type': 'text/plain; charset=utf-8', ...secure(DATA_POLICY), ...more },
+  });
+}
+
+function secure(policy: string): Record<string, string> {
+  return {
+    'content-security-policy': policy,
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-resource-policy': 'same-origin',
+    'cache-control': 'no-store',
+  };
+}

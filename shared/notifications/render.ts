@@ -1,0 +1,563 @@
+/**
+ * From a notice to what a customer reads: an e-mail in HTML and as text, or an SMS. Pure; what does not come out is an
+ * outcome. Templates are Liquid (docs/notifications.md, docs/decisions/0029-templates.md): an account's own where it has one,
+ * else those of `texts/`, in the layout of `layout.mjml`.
+ */
+import { Liquid, LiquidError, type Template as Parsed } from 'liquidjs';
+import { layout } from './layout.ts';
+import type { Branding, Locale, NoticeContent } from './model.ts';
+import { edgeNotices, sampleBranding, sampleNotice } from './samples.ts';
+import { measureSms, type SmsSize, smsText } from './sms-text.ts';
+import type { EmailTemplate, SmsTemplate, Template, TemplatePlace } from './templates.ts';
+import { texts, type Words } from './texts/texts.ts';
+import { contrast, type JobView, oneLine, type ParcelView, type View, viewOf } from './view.ts';
+
+/** What a message says, to whom, and in whose name. */
+export interface RenderInput {
+  readonly content: NoticeContent;
+  readonly recipient: { readonly name: string | null; readonly locale: Locale; readonly zone: string };
+  readonly branding: Branding;
+  readonly unsubscribeUrl: string;
+  /** An account's own; what it leaves out, and all without one, is the default. */
+  readonly template?: Template | undefined;
+}
+
+/** What came out; a reason is of the template and never holds what customers wrote. */
+export type Rendered<T> =
+  | { readonly kind: 'rendered'; readonly value: T }
+  | { readonly kind: 'failed'; readonly reason: string };
+
+/** An e-mail as it goes. */
+export interface RenderedEmail {
+  /** One line. */
+  readonly subject: string;
+  readonly html: string;
+  readonly text: string;
+}
+
+/** An SMS as it goes. */
+export interface RenderedSms extends SmsSize {
+  /** One line. */
+  readonly text: string;
+}
+
+/** Subjects are cut off by mailboxes long before. */
+const MAX_SUBJECT = 200;
+/** What a template may make of a notice at most, characters. */
+const MAX_OUTPUT = 500_000;
+/** SMS are billed by segment. */
+const MAX_SEGMENTS = 2;
+
+/** Renders an e-mail. */
+export function renderEmail(input: RenderInput): Rendered<RenderedEmail> {
+  return outcome(() => emailOf(input));
+}
+
+/**
+ * Renders an SMS of at most two segments. What doesn't fit gives way, descriptions first, then lists of jobs, then all links but
+ * the first, then long names; a link is left whole or, where it is too long for two segments by itself, is the parcel's number.
+ */
+export function renderSms(input: RenderInput): Rendered<RenderedSms> {
+  return outcome(() => smsOf(input));
+}
+
+function emailOf(input: RenderInput): RenderedEmail {
+  const { locale } = input.recipient;
+  const { words, email } = texts[locale];
+  const template: EmailTemplate = { ...email[input.content.kind], ...defined(input.template) };
+  const view = viewOf({ ...input, words });
+  const plain = (field: keyof EmailTemplate): string =>
+    template[field] === undefined ? '' : render(field, template[field], 'text', locale, view);
+  const subject = inOneLine(plain('subject'), MAX_SUBJECT);
+  if (subject === '') throw new TemplateFault('subject', 'it is empty');
+  const said = {
+    subject,
+    preheader: inOneLine(plain('preheader'), 300),
+    heading: inOneLine(plain('heading'), 300) || subject,
+    intro: paragraphsOf(plain('intro')),
+    outro: paragraphsOf(plain('outro')),
+  };
+  const blocks = blocksOf(view, words);
+  return {
+    subject,
+    html:
+      template.html === undefined
+        ? layoutOf(view, words, said, blocks)
+        : render('html', template.html, 'html', locale, view),
+    text:
+      template.text === undefined
+        ? textOf(view, words, said, blocks)
+        : tidy(render('text', template.text, 'text', locale, view)),
+  };
+}
+
+/** What the fields of a template came to. */
+interface Said {
+  readonly subject: string;
+  readonly preheader: string;
+  readonly heading: string;
+  readonly intro: readonly (readonly string[])[];
+  readonly outro: readonly (readonly string[])[];
+}
+
+/** Parcels with what is in them, or jobs without. */
+interface Block {
+  readonly title: string | null;
+  readonly parcels: readonly { readonly text: string; readonly link: string | null }[];
+  readonly more_parcels: string | null;
+  /** Above the jobs. */
+  readonly list: string | null;
+  readonly jobs: readonly Pick<JobView, 'label' | 'description' | 'note'>[];
+  /** In place of rows where there are very many jobs. */
+  readonly labels: string | null;
+}
+
+/** Rows of jobs with their descriptions, rows in short, and names of jobs in one paragraph: as many at most. Mailboxes cut off what is above 100 kB. */
+const MAX_ROWS = 40;
+const MAX_SHORT_ROWS = 100;
+const MAX_LABELS = 400;
+/** Parcels at most that have a large button, a button, and a line. */
+const LARGE_BUTTONS = 6;
+const MAX_BUTTONS = 40;
+const MAX_PARCELS = 200;
+
+function blocksOf(view: View, words: Words): Block[] {
+  const ships = view.kind === 'dispatched' || view.kind === 'tracking';
+  const parts = ships
+    ? [...view.shipments, ...(view.untracked.length > 0 ? [{ parcels: [], jobs: view.untracked }] : [])]
+    : [{ parcels: [], jobs: view.jobs }];
+  const rows = parts.reduce((sum, part) => sum + part.jobs.length, 0);
+  let shown = 0;
+  let named = 0;
+  return parts.flatMap(({ parcels, jobs }): Block[] => {
+    if (shown >= MAX_PARCELS && parcels.length > 0) return [];
+    const first = shown + 1;
+    const kept = parcels.slice(0, MAX_PARCELS - shown);
+    shown += kept.length;
+    const left = Math.max(MAX_LABELS - named, 1);
+    named += jobs.length;
+    const bare = ships && parcels.length === 0;
+    const beside = view.parcel_count > 0;
+    return [
+      {
+        title:
+          parcels.length > 0
+            ? words.parcels(first, shown, view.parcel_count)
+            : bare
+              ? beside
+                ? words.untracked
+                : null
+              : null,
+        parcels: kept.map((parcel) => ({ text: parcelText(parcel, words), link: parcel.link })),
+        more_parcels:
+          shown >= MAX_PARCELS && view.parcel_count > shown ? words.more(view.parcel_count - shown) : null,
+        list: parcels.length > 0 ? words.inside(parcels.length) : bare && !beside ? words.noTracking : null,
+        jobs: rows > MAX_ROWS ? jobs.map(inShort) : jobs,
+        labels: rows > MAX_SHORT_ROWS ? labelsOf(jobs, left, words) : null,
+      },
+    ];
+  });
+}
+
+function parcelText({ number, link }: ParcelView, words: Words): string {
+  return link === null ? words.trackingNumber(number ?? '') : words.track(number);
+}
+
+function inShort(job: JobView): JobView {
+  return {
+    ...job,
+    label: oneLine(job.label, 60),
+    description: job.description === null ? null : oneLine(job.description, 80),
+  };
+}
+
+function labelsOf(jobs: readonly JobView[], most: number, words: Words): string {
+  const labels = jobs.slice(0, most).map((job) => inShort(job).label);
+  const rest = jobs.length - labels.length;
+  return `${labels.join(', ')}${rest > 0 ? ` ${words.more(rest)}` : ''}`;
+}
+
+function layoutOf(view: View, words: Words, said: Said, blocks: readonly Block[]): string {
+  const { color } = view.brand;
+  return engines('html', view.locale).renderSync(parse(layout, 'html', view.locale), {
+    ...said,
+    locale: view.locale,
+    brand: view.brand,
+    blocks,
+    // A white button is not seen on white.
+    edge: contrast(color, '#ffffff') < 1.3 ? '#c3cad1' : color,
+    button_padding: view.parcel_count > LARGE_BUTTONS ? '8px 18px' : '13px 24px',
+    plain_links: view.parcel_count > MAX_BUTTONS,
+    website: view.brand.website && new URL(view.brand.website).host.replace(/^www\./, ''),
+    why: words.why(view.brand.name),
+    unsubscribe: words.unsubscribe,
+    unsubscribe_url: view.unsubscribe_url,
+  });
+}
+
+/** Characters of a line of the text version. */
+const WIDTH = 72;
+
+function textOf(view: View, words: Words, said: Said, blocks: readonly Block[]): string {
+  const { brand } = view;
+  const paragraphs = (all: Said['intro']): string[] =>
+    all.map((lines) => lines.map((line) => wrapped(line)).join('\n'));
+  const heading = wrapped(said.heading);
+  const rule = '='.repeat(Math.min(WIDTH, Math.max(...heading.split('\n').map((line) => [...line].length))));
+  const parts = [brand.name, `${heading}\n${rule}`, ...paragraphs(said.intro)];
+  for (const block of blocks) {
+    if (block.title !== null) parts.push(`${block.title}\n${'-'.repeat([...block.title].length)}`);
+    for (const { text, link } of block.parcels) parts.push(link === null ? text : `${text}:\n${link}`);
+    if (block.more_parcels !== null) parts.push(block.more_parcels);
+    if (block.list !== null) parts.push(`${block.list}:`);
+    parts.push(block.labels === null ? block.jobs.map(jobText).join('\n') : wrapped(block.labels));
+  }
+  parts.push(
+    ...paragraphs(said.outro),
+    // What stands below is a signature: mail programs leave it out of replies.
+    ['-- ', brand.name, ...brand.footer.map((line) => wrapped(line)), brand.website]
+      .filter(Boolean)
+      .join('\n'),
+    `${wrapped(words.why(brand.name))}\n${words.unsubscribe}:\n${view.unsubscribe_url}`,
+  );
+  return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
+}
+
+function jobText({ label, description, note }: Block['jobs'][number]): string {
+  const line = description === null ? label : `${label}: ${description}`;
+  return [line, ...(note === null ? [] : [note])]
+    .map((part, index) => wrapped(part, index === 0 ? '* ' : '  ', '  '))
+    .join('\n');
+}
+
+/** A text in lines of {@link WIDTH}; words that are longer, such as links, stay whole. */
+function wrapped(text: string, first = '', rest = ''): string {
+  const lines: string[] = [];
+  let line = first;
+  for (const word of text.split(' ')) {
+    const begun = line.length > (lines.length === 0 ? first : rest).length;
+    if (begun && line.length + 1 + word.length > WIDTH) {
+      lines.push(line);
+      line = `${rest}${word}`;
+    } else line = begun ? `${line} ${word}` : `${line}${word}`;
+  }
+  return [...lines, line].join('\n');
+}
+
+/** How much of a notice an SMS shows; every step shows less. */
+interface Room {
+  readonly description: number;
+  readonly jobs: number;
+  readonly parcels: number;
+  readonly names: number;
+  readonly links: boolean;
+}
+
+const ALL = Number.MAX_SAFE_INTEGER;
+const roomy: Room = { description: 60, jobs: 6, parcels: ALL, names: 40, links: true };
+/** Of these the first counts that takes no more segments than the last: details are shown where they cost nothing. */
+const DETAILS: readonly Room[] = [
+  roomy,
+  { ...roomy, description: 30, jobs: 3 },
+  { ...roomy, description: 0, jobs: 2 },
+  { ...roomy, description: 0, jobs: 0 },
+];
+/** Of these the first that fits. */
+const LESS: readonly Room[] = [
+  ...[5, 3, 2, 1].map((parcels) => ({ ...roomy, description: 0, jobs: 0, parcels })),
+  { ...roomy, description: 0, jobs: 0, parcels: 1, names: 24 },
+  { ...roomy, description: 0, jobs: 0, parcels: 1, names: 12 },
+  { ...roomy, description: 0, jobs: 0, parcels: 3, names: 24, links: false },
+  { ...roomy, description: 0, jobs: 0, parcels: 1, names: 12, links: false },
+];
+
+function smsOf(input: RenderInput): RenderedSms {
+  const { locale } = input.recipient;
+  const { words, sms } = texts[locale];
+  const { text } = { ...sms[input.content.kind], ...defined(input.template) } as SmsTemplate;
+  const view = viewOf({ ...input, words, short: true });
+  const attempt = (room: Room): RenderedSms => {
+    const line = oneLine(render('text', text, 'text', locale, smsView(view, room, words)), MAX_OUTPUT);
+    if (line === '') throw new TemplateFault('text', 'it is empty');
+    const sent = smsText(line);
+    return { text: sent, ...measureSms(sent) };
+  };
+  const detailed: RenderedSms[] = [];
+  for (const room of DETAILS) {
+    const made = attempt(room);
+    if (made.segments === 1) {
+      if (detailed.length === 0) return made;
+      detailed.push(made);
+      break;
+    }
+    detailed.push(made);
+  }
+  const least = Math.min(...detailed.map((made) => made.segments));
+  const best = detailed.find((made) => made.segments === least);
+  if (best && least <= MAX_SEGMENTS) return best;
+  let last: RenderedSms | undefined;
+  for (const room of LESS) {
+    last = attempt(room);
+    if (last.segments <= MAX_SEGMENTS) return last;
+  }
+  return cut(last?.text ?? '');
+}
+
+/** What a template of an SMS sees. */
+function smsView(view: View, room: Room, words: Words): object {
+  const name = (text: string): string => oneLine(text, room.names);
+  const listed = (items: readonly string[], most: number): string => {
+    const kept = items.slice(0, most);
+    const rest = items.length - kept.length;
+    return kept.length === 0 ? '' : `${kept.join(', ')}${rest > 0 ? ` ${words.more(rest)}` : ''}`;
+  };
+  const jobs = view.jobs.map((job) => ({
+    ...job,
+    label: name(job.label),
+    description:
+      room.description === 0 ? null : job.description && oneLine(job.description, room.description),
+  }));
+  const [only] = jobs;
+  const parcels = view.parcels.slice(0, room.parcels).map((parcel) => ({
+    number: parcel.number,
+    link: room.links || parcel.number === null ? parcel.link : null,
+  }));
+  const tracking = parcels.flatMap((parcel) => parcel.link ?? parcel.number ?? []);
+  const rest = view.parcels.length - parcels.length;
+  return {
+    ...view,
+    brand: { ...view.brand, name: name(view.brand.name) },
+    order: name(view.order),
+    group: view.group && name(view.group),
+    jobs: jobs.slice(0, room.jobs),
+    parcels,
+    shipments: [],
+    untracked: [],
+    details:
+      jobs.length === 1
+        ? (only?.description ?? '')
+        : listed(
+            jobs.map((job) => job.label),
+            room.jobs,
+          ),
+    tracking: `${tracking.join(' ')}${rest > 0 ? ` ${words.more(rest)}` : ''}`,
+  };
+}
+
+/** The beginning of a text that fits, with all of its links; only a template with very much text of its own comes to this. */
+function cut(text: string): RenderedSms {
+  const parts = text.split(' ');
+  const isLink = (part: string): boolean => /^https?:/.test(part);
+  const links = parts.filter(isLink);
+  const prose = parts.filter((part) => !isLink(part)).join(' ');
+  for (let length = prose.length; length > 0; length -= 1) {
+    const line = smsText([oneLine(prose, length), ...links].join(' '));
+    const size = measureSms(line);
+    if (size.segments <= MAX_SEGMENTS) return { text: line, ...size };
+  }
+  throw new TemplateFault('text', 'it does not fit into two segments');
+}
+
+/** What is wrong with a field of a template. */
+export interface TemplateProblem {
+  readonly field: string;
+  readonly reason: string;
+}
+
+/** Where mails of samples are to be unsubscribed from. */
+const SAMPLE_UNSUBSCRIBE = 'https://notify.example.com/v1/unsubscribe/sample-token';
+
+/**
+ * What keeps a template from being used: it does not parse, names a variable or filter there is not, fails with a sample or an
+ * extreme, leaves out how to unsubscribe, or makes an SMS too long. Empty when all is well.
+ */
+export function checkTemplate(
+  { kind, channel, locale }: TemplatePlace,
+  template: Template,
+): TemplateProblem[] {
+  const problems = Object.entries(template).flatMap(([field, source]) => {
+    const problem = typeof source === 'string' ? problemOf(source, channel, locale) : undefined;
+    return problem === undefined ? [] : [{ field, reason: problem }];
+  });
+  if (problems.length > 0) return problems;
+  const branding = sampleBranding;
+  for (const content of [sampleNotice(kind), ...edgeNotices(kind)]) {
+    for (const name of ['Robin Weaver', null]) {
+      const recipient = { name, locale, zone: 'Europe/London' };
+      const input = { content, recipient, branding, unsubscribeUrl: SAMPLE_UNSUBSCRIBE, template };
+      try {
+        if (channel === 'sms') smsOf(input);
+        else {
+          const mail = emailOf(input);
+          for (const field of ['html', 'text'] as const) {
+            if (mail[field].includes(SAMPLE_UNSUBSCRIBE)) continue;
+            return [{ field, reason: 'it has to show {{ unsubscribe_url }}' }];
+          }
+        }
+      } catch (error) {
+        const { field, message } = faultOf(error);
+        return [{ field, reason: message }];
+      }
+    }
+  }
+  return [];
+}
+
+/** What keeps a source from being parsed, or the first variable in it that there is not. */
+function problemOf(source: string, channel: 'email' | 'sms', locale: Locale): string | undefined {
+  try {
+    const known = knownVariables(channel, locale);
+    const used = engines('text', locale).globalVariablesSync(parse(source, 'text', locale));
+    const unknown = used.find((name) => !known.has(name));
+    return unknown === undefined ? undefined : `there is no variable ${unknown}`;
+  } catch (error) {
+    return faultOf(error).message;
+  }
+}
+
+function knownVariables(channel: 'email' | 'sms', locale: Locale): ReadonlySet<string> {
+  const { words } = texts[locale];
+  const view = viewOf({
+    content: sampleNotice('dispatched'),
+    recipient: { name: null, locale, zone: 'UTC' },
+    branding: sampleBranding,
+    unsubscribeUrl: SAMPLE_UNSUBSCRIBE,
+    words,
+  });
+  return new Set(Object.keys(channel === 'sms' ? smsView(view, roomy, words) : view));
+}
+
+/** A template that came to nothing. */
+class TemplateFault extends Error {
+  override readonly name = 'TemplateFault';
+  readonly field: string;
+
+  constructor(field: string, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.field = field;
+  }
+}
+
+function outcome<T>(make: () => T): Rendered<T> {
+  try {
+    return { kind: 'rendered', value: make() };
+  } catch (error) {
+    const { field, message } = faultOf(error);
+    return { kind: 'failed', reason: `${field}: ${message}` };
+  }
+}
+
+/** A fault of a template in one line, without what the notice holds. Anything else is a fault of ours. */
+function faultOf(error: unknown): { readonly field: string; readonly message: string } {
+  if (error instanceof TemplateFault) return error;
+  if (LiquidError.is(error as LiquidError)) {
+    const [first = ''] = (error as LiquidError).message.split('\n');
+    return { field: 'template', message: oneLine(first, 200) };
+  }
+  throw error;
+}
+
+type Mode = 'html' | 'text';
+
+const made = new Map<string, Liquid>();
+const parsed = new Map<string, Parsed[]>();
+/** Templates kept parsed at most; there are 60 of our own. */
+const MAX_PARSED = 500;
+
+function render(field: string, source: string, mode: Mode, locale: Locale, scope: object): string {
+  try {
+    const text = String(engines(mode, locale).renderSync(parse(source, mode, locale), scope));
+    if (text.length > MAX_OUTPUT) throw new TemplateFault(field, 'it makes too much text');
+    return text;
+  } catch (error) {
+    // A string longer than there can be is one of the ways to fail.
+    if (error instanceof RangeError) throw new TemplateFault(field, 'it makes too much text');
+    throw new TemplateFault(field, faultOf(error).message, error);
+  }
+}
+
+function parse(source: string, mode: Mode, locale: Locale): Parsed[] {
+  const key = `${mode} ${locale} ${source}`;
+  let template = parsed.get(key);
+  if (!template) {
+    template = engines(mode, locale).parse(source);
+    if (parsed.size >= MAX_PARSED) parsed.clear();
+    parsed.set(key, template);
+  }
+  return template;
+}
+
+/** The engine for a way of writing and a locale, whose plurals it knows. In HTML all that comes from outside is escaped. */
+function engines(mode: Mode, locale: Locale): Liquid {
+  const key = `${mode} ${locale}`;
+  let engine = made.get(key);
+  if (!engine) {
+    engine = new Liquid({
+      strictVariables: true,
+      strictFilters: true,
+      ownPropertyOnly: true,
+      // Nothing can be included, from files least of all.
+      templates: {},
+      parseLimit: 250_000,
+      renderLimit: 1000,
+      memoryLimit: 5_000_000,
+      ...(mode === 'html' && { outputEscape: escaped }),
+    });
+    const plurals = new Intl.PluralRules(locale);
+    engine.registerFilter('plural', (count: unknown, one: unknown, other: unknown) =>
+      plurals.select(Number(count)) === 'one' ? one : other,
+    );
+    // Whatever is put out is escaped once, and nobody can say otherwise.
+    engine.unregisterFilter('raw');
+    if (mode === 'html') {
+      engine.registerFilter('escape', (value: unknown) => value);
+      engine.registerFilter('newline_to_br', {
+        raw: true,
+        handler: (value: unknown) => escaped(value).replace(/\r?\n/g, '<br />\n'),
+      });
+    }
+    made.set(key, engine);
+  }
+  return engine;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+function escaped(value: unknown): string {
+  return String(value ?? '').replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+}
+
+/** A template without the fields that are left out. */
+function defined<T extends object>(template: T | undefined): Partial<T> {
+  return Object.fromEntries(
+    Object.entries(template ?? {}).filter(([, value]) => value !== undefined),
+  ) as Partial<T>;
+}
+
+/** Where a variable is empty, two spaces meet. */
+function inOneLine(text: string, max: number): string {
+  return oneLine(text, max).replace(/ (?=[.,])/g, '');
+}
+
+/** Paragraphs of lines. */
+function paragraphsOf(text: string): string[][] {
+  return text
+    .split(/\n\s*\n/)
+    .map((paragraph) => paragraph.split('\n').map((line) => line.replace(/\s+/g, ' ').trim()))
+    .map((lines) => lines.filter((line) => line !== ''))
+    .filter((lines) => lines.length > 0);
+}
+
+/** Without the empty lines that tags leave behind. */
+function tidy(text: string): string {
+  return `${text
+    .replace(/\r\n?/g, '\n')
+    .replace(/[^\S\n]+$/gm, '')
+    .replace(/\n{3,}/g, '\n\n')
+    .trim()}\n`;
+}

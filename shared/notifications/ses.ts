@@ -1,0 +1,86 @@
+/** E-mails by SES. Apart from SMTP, whose half of nodemailer no function needs. */
+import { SESv2Client, type SESv2ClientConfig, SendEmailCommand } from '@aws-sdk/client-sesv2';
+import { failureOf, NOT_ALLOWED, oneAttempt, THROTTLED, throughThrottling } from './aws.ts';
+import { addressOf, compose, domainOf, NO_ADDRESS, senderOf } from './email.ts';
+import type { EmailTransport, SendOutcome } from './model.ts';
+
+export interface SesConfig {
+  /** Region, endpoint and credentials; attempts and time-outs are set here. */
+  readonly aws: SESv2ClientConfig;
+  readonly from: string;
+  /** Whose events tell of bounces and complaints. */
+  readonly configurationSet?: string;
+  /** How long to wait when SES asks to slow down, before each further call. */
+  readonly throttleWaitsMs?: readonly number[];
+  readonly random?: () => number;
+  /** For each call. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * By the SendEmail call of SES, with the mail as it is composed here. SES signs it, and gives it a Message-ID and a Date
+ * of its own.
+ */
+export function createSesTransport(config: SesConfig): EmailTransport {
+  const { configurationSet, throttleWaitsMs = [250, 500, 1_000, 2_000], random = Math.random } = config;
+  const from = senderOf(config.from);
+  const client = new SESv2Client({ ...config.aws, ...oneAttempt(config.timeoutMs ?? 20_000) });
+  return {
+    domain: domainOf(from),
+    async send(mail) {
+      const address = addressOf(mail.to.address);
+      if (address === undefined) return NO_ADDRESS;
+      const command = new SendEmailCommand({
+        Content: { Raw: { Data: await compose(mail, from, address) } },
+        FromEmailAddress: from,
+        Destination: { ToAddresses: [address] },
+        EmailTags: Object.entries(mail.tags).map(([Name, Value]) => ({ Name, Value })),
+        ...(configurationSet === undefined ? {} : { ConfigurationSetName: configurationSet }),
+      });
+      try {
+        const { MessageId } = await throughThrottling(throttleWaitsMs, random, () => client.send(command));
+        return { kind: 'accepted', providerId: MessageId ?? null };
+      } catch (cause) {
+        return judgeSes(cause, from);
+      }
+    },
+    close: () => client.destroy(),
+  };
+}
+
+function judgeSes(cause: unknown, from: string): SendOutcome {
+  const failure = failureOf('SES', cause);
+  switch (failure.kind) {
+    case 'lost':
+      return { kind: 'unknown', reason: failure.reason };
+    case 'unsent':
+      return { kind: 'later', reason: failure.reason, everything: true };
+    case 'refused': {
+      const { code, message, afterMs } = failure;
+      if (THROTTLED.test(code) || /LimitExceeded/.test(code)) {
+        return {
+          kind: 'later',
+          reason: `SES asks to slow down (${code}).`,
+          everything: true,
+          ...(afterMs === undefined ? {} : { afterMs }),
+        };
+      }
+      if (
+        NOT_ALLOWED.test(code) ||
+        /^(AccountSuspended|SendingPaused|MailFromDomainNotVerified|NotFound)$/.test(code)
+      ) {
+        return { kind: 'later', reason: `SES does not let us send mail (${code}).`, everything: true };
+      }
+      if (/not verified/i.test(message)) {
+        // In the sandbox recipients have to be verified as well: SES says which addresses are not.
+        return message
+          .toLowerCase()
+          .split(/[\s,:<>]+/)
+          .some((word) => [from.toLowerCase(), domainOf(from)].includes(word))
+          ? { kind: 'later', reason: `SES does not know the sender as ours (${code}).`, everything: true }
+          : { kind: 'refused', reason: `SES is in its sandbox, and does not know the recipient (${code}).` };
+      }
+      return { kind: 'refused', reason: `SES did not take the mail (${code}).` };
+    }
+  }
+}

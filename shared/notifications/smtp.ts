@@ -1,0 +1,187 @@
+/** E-mails by an SMTP server, as those have one who run Jobwire themselves. */
+import { createPrivateKey } from 'node:crypto';
+import { isIP } from 'node:net';
+import { PassThrough, type Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { createTransport } from 'nodemailer';
+import DKIM from 'nodemailer/lib/dkim';
+import { addressOf, compose, domainOf, NO_ADDRESS, senderOf } from './email.ts';
+import type { EmailTransport, SendOutcome } from './model.ts';
+
+export interface SmtpConfig {
+  /** The address that mails come from; its domain is that of message ids. */
+  readonly from: string;
+  readonly host: string;
+  readonly port: number;
+  /** TLS from the first byte (port 465); otherwise STARTTLS where the server offers it. */
+  readonly secure?: boolean;
+  readonly user?: string;
+  readonly password?: string;
+  readonly dkim?: DkimKey;
+  /** PEM of a certificate authority of one's own. */
+  readonly ca?: string;
+  /** How many mails are on their way at once, each by a connection of its own. */
+  readonly connections?: number;
+  /** Without a word from the server for so long, a mail is given up. */
+  readonly silenceMs?: number;
+}
+
+export interface DkimKey {
+  readonly domain: string;
+  readonly selector: string;
+  /** PEM of an RSA key. */
+  readonly privateKey: string;
+}
+
+/** Connections that are kept open, to one server. Throws for a config that can't work. */
+export function createSmtpTransport(config: SmtpConfig): EmailTransport {
+  const { host, port, secure = false, user, password, connections = 4, silenceMs = 120_000 } = config;
+  const from = senderOf(config.from);
+  const domain = domainOf(from);
+  const signer = config.dkim && createSigner(config.dkim);
+  const stages = new WeakMap<object, { at: Stage }>();
+  const mailer = createTransport({
+    pool: true,
+    host,
+    port,
+    secure,
+    ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
+    // A password never goes in the clear; on this machine nobody listens.
+    requireTLS: !secure && user !== undefined && !isLoopback(host),
+    ...(config.ca === undefined ? {} : { tls: { ca: config.ca } }),
+    name: domain,
+    maxConnections: connections,
+    // Of mails whose connection turned out to be closed before they were asked for.
+    maxRequeues: 2,
+    connectionTimeout: Math.min(15_000, silenceMs),
+    greetingTimeout: Math.min(15_000, silenceMs),
+    socketTimeout: silenceMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  mailer.use('stream', (mail, done) => {
+    const stage = stages.get(mail.data.envelope as object);
+    if (stage) mail.message?.processFunc((input) => watch(input as Readable, stage));
+    done();
+  });
+
+  return {
+    domain,
+    async send(mail) {
+      const address = addressOf(mail.to.address);
+      if (address === undefined) return NO_ADDRESS;
+      const composed = await compose(mail, from, address);
+      const raw = signer ? await buffer(signer.sign(composed)) : composed;
+      const envelope = { from, to: [address] };
+      const stage: { at: Stage } = { at: 'connecting' };
+      stages.set(envelope, stage);
+      try {
+        const { response } = await mailer.sendMail({ envelope, raw });
+        return { kind: 'accepted', providerId: QUEUE_ID.exec(response)?.[1] ?? null };
+      } catch (cause) {
+        return judgeSmtp(cause as SmtpError, stage.at);
+      }
+    },
+    close: () => mailer.close(),
+  };
+}
+
+/** By which the server's own log knows the mail: as Postfix and Exim say it, and most others. */
+const QUEUE_ID = /\b(?:queued as |id=)([\w.-]{1,100})/i;
+
+/** How far a mail came: no session yet; a session; all of its bytes went to the server. */
+type Stage = 'connecting' | 'talking' | 'handed';
+
+/** Passes a mail on to the server, which is asked for its bytes only once it wants them. */
+function watch(input: Readable, stage: { at: Stage }): Readable {
+  stage.at = 'talking';
+  const output = new PassThrough();
+  input.once('error', (cause) => output.destroy(cause));
+  output.once('end', () => {
+    stage.at = 'handed';
+  });
+  return input.pipe(output);
+}
+
+type SmtpError = Error & {
+  readonly code?: string;
+  readonly command?: string;
+  readonly response?: string;
+  readonly responseCode?: number;
+};
+
+/** What is said before the recipient is named is about all mails; from then on it is about this one. */
+function judgeSmtp(cause: SmtpError, stage: Stage): SendOutcome {
+  const { code = 'no code', command = '', response = '', responseCode } = cause;
+  if (responseCode === undefined) {
+    if (stage === 'handed') {
+      return { kind: 'unknown', reason: `The mail server did not say whether it took the mail (${code}).` };
+    }
+    const reason =
+      code === 'ETLS'
+        ? 'The connection to the mail server could not be secured.'
+        : code === 'EAUTH'
+          ? 'The mail server asks for a password in a way that we don’t have.'
+          : stage === 'talking'
+            ? `The connection to the mail server broke (${code}).`
+            : `The mail server could not be reached (${code}).`;
+    return { kind: 'later', reason, everything: stage === 'connecting' };
+  }
+  const status = /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})\b/.exec(response)?.[1];
+  const answer = status === undefined ? `${responseCode}` : `${responseCode} ${status}`;
+  if (code === 'EAUTH' || [530, 534, 535, 538].includes(responseCode)) {
+    return { kind: 'later', reason: `The mail server does not let us in (${answer}).`, everything: true };
+  }
+  if (stage === 'connecting' || command === 'MAIL FROM') {
+    return { kind: 'later', reason: `The mail server takes nothing from us (${answer}).`, everything: true };
+  }
+  if (responseCode < 500 || responseCode === 503) {
+    return {
+      kind: 'later',
+      reason: `The mail server did not take the mail yet (${answer}).`,
+      everything: false,
+    };
+  }
+  if (status !== undefined && NO_SUCH_ADDRESS.test(status)) {
+    return { kind: 'refused', reason: `There is no such address (${answer}).`, address: 'bounced' };
+  }
+  return { kind: 'refused', reason: `The mail server refused the mail (${answer}).` };
+}
+
+/** Enhanced status codes (RFC 3463, RFC 7505) of addresses that take no mail. A full mailbox (5.2.2) may be emptied. */
+const NO_SUCH_ADDRESS = /^5\.(1\.(1|2|3|6|10)|2\.1)$/;
+
+/** All that says who, to whom and what; without our own, which SES's or a list's servers may take out. */
+const SIGNED_HEADERS = [
+  'From',
+  'Reply-To',
+  'To',
+  'Subject',
+  'Date',
+  'Message-ID',
+  'In-Reply-To',
+  'References',
+  'MIME-Version',
+  'Content-Type',
+  'Content-Transfer-Encoding',
+  'Auto-Submitted',
+  // RFC 8058, 4: both have to be signed, or there is no one-click. nodemailer's own list lacks the second.
+  'List-Unsubscribe',
+  'List-Unsubscribe-Post',
+];
+
+/** nodemailer leaves a signature out when the key can't sign: so that is found out now. */
+function createSigner({ domain, selector, privateKey }: DkimKey): DKIM {
+  const key = createPrivateKey(privateKey);
+  if (key.asymmetricKeyType !== 'rsa') throw new Error('The DKIM key has to be an RSA key.');
+  return new DKIM({
+    domainName: domain,
+    keySelector: selector,
+    privateKey,
+    headerFieldNames: SIGNED_HEADERS.join(':'),
+  });
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}

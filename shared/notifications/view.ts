@@ -1,0 +1,337 @@
+/**
+ * What templates see of a notice: customer text made harmless to show in a line, dates in words, and each parcel once, with the
+ * jobs that are in it. Everything here is plain text; the channel escapes it.
+ */
+import { dayNamed, readInstants } from '../tracking/instants.ts';
+import type { Branding, JobFacts, Locale, MessageKind, NoticeContent, Parcel } from './model.ts';
+import type { Words } from './texts/texts.ts';
+
+/** What {@link viewOf} makes of a notice; the fields are the variables of docs/notifications.md. */
+export interface View {
+  readonly kind: MessageKind;
+  readonly locale: Locale;
+  readonly name: string | null;
+  readonly brand: {
+    readonly name: string;
+    readonly website: string | null;
+    readonly logo: string | null;
+    readonly color: string;
+    readonly color_text: string;
+    readonly footer: readonly string[];
+  };
+  /** What customers call it: the order group, else the order number, else the job number. Empty when jobs have nothing in common. */
+  readonly order: string;
+  readonly group: string | null;
+  readonly count: number;
+  readonly jobs: readonly JobView[];
+  readonly parcel_count: number;
+  readonly parcels: readonly ParcelView[];
+  /** Parcels that hold the same jobs, with these. */
+  readonly shipments: readonly Shipment[];
+  /** Jobs without tracking. */
+  readonly untracked: readonly JobView[];
+  /** Where all jobs have the same. */
+  readonly date_out: string | null;
+  readonly date_due: string | null;
+  readonly former_date_due: string | null;
+  readonly unsubscribe_url: string;
+}
+
+export interface JobView {
+  readonly number: number;
+  /** The order number, else the job number with a word. */
+  readonly label: string;
+  readonly order_number: string | null;
+  readonly description: string | null;
+  readonly date_out: string | null;
+  readonly date_due: string | null;
+  readonly former_date_due: string | null;
+  /** What the dates are where they are not the same for all jobs. */
+  readonly note: string | null;
+  readonly parcels: readonly ParcelView[];
+}
+
+export interface ParcelView {
+  readonly number: string | null;
+  /** http or https, or null. */
+  readonly link: string | null;
+}
+
+interface Shipment {
+  readonly parcels: readonly ParcelView[];
+  readonly jobs: readonly JobView[];
+}
+
+/** For whom, by whom, and in which words. */
+export interface ViewInput {
+  readonly content: NoticeContent;
+  readonly recipient: { readonly name: string | null; readonly locale: Locale; readonly zone: string };
+  readonly branding: Branding;
+  readonly unsubscribeUrl: string;
+  readonly words: Words;
+  /** SMS have short dates, and no marks of direction. */
+  readonly short?: boolean;
+}
+
+/** Characters of what is shown at most; the rest is cut off. */
+const MAX_NAME = 80;
+const MAX_LABEL = 80;
+const MAX_DESCRIPTION = 240;
+const MAX_TRACKING_NUMBER = 80;
+const MAX_LINK = 2000;
+/** Where a color is none. */
+const PLAIN_COLOR = '#1f2937';
+
+/** Everything a template can show of a notice. */
+export function viewOf({ content, recipient, branding, unsubscribeUrl, words, short }: ViewInput): View {
+  const { kind, orderGroup } = content;
+  const { locale, zone } = recipient;
+  const text = (value: string | null, max: number): string | null => {
+    const shown = oneLine(value ?? '', max);
+    return shown === '' ? null : short ? shown : isolated(shown);
+  };
+  const year = yearOf(content.observedAt, zone);
+  const day = (value: string | null): string | null => dayText(value, locale, zone, year, short === true);
+  const parcelOf = parcelsOf(content.jobs, (number) => text(number, MAX_TRACKING_NUMBER));
+
+  const withoutNotes = content.jobs.map((job) => {
+    const order_number = text(job.orderNumber, MAX_LABEL);
+    const [date_due, former_date_due] = dueTexts(job, day, (value) => timeText(value, locale, zone));
+    return {
+      number: job.jobNumber,
+      label: order_number ?? words.job(job.jobNumber),
+      order_number,
+      description: text(job.description, MAX_DESCRIPTION),
+      date_out: day(job.dateOut),
+      date_due,
+      former_date_due,
+      parcels: [...new Set(job.tracking.flatMap((parcel) => parcelOf(parcel) ?? []))],
+    };
+  });
+  const date_out = common(withoutNotes.map((job) => job.date_out));
+  const date_due = common(withoutNotes.map((job) => job.date_due));
+  const former_date_due = common(withoutNotes.map((job) => job.former_date_due));
+  const jobs = withoutNotes.map((job): JobView => {
+    const { date_out: out, date_due: to, former_date_due: from } = job;
+    const dispatched = kind === 'dispatched' && date_out === null && out !== null;
+    const moved = kind === 'due_date_changed' && (to ?? from) !== null && !(date_due && former_date_due);
+    return { ...job, note: dispatched ? words.dispatchedOn(out) : moved ? words.moved(to, from) : null };
+  });
+  const shipments = shipmentsOf(jobs);
+  const parcels = shipments.flatMap((shipment) => shipment.parcels);
+  const group = text(orderGroup, MAX_LABEL);
+  const color = /^#[\da-f]{6}$/i.test(branding.color) ? branding.color.toLowerCase() : PLAIN_COLOR;
+  return {
+    kind,
+    locale,
+    name: text(recipient.name, MAX_NAME),
+    brand: {
+      name: text(branding.name, MAX_NAME) ?? '',
+      website: linkOf(branding.website),
+      logo: linkOf(branding.logoUrl, ['https:']),
+      color,
+      color_text: readableOn(color),
+      footer: (branding.footer ?? '').split(/\r\n?|\n/).flatMap((line) => text(line, MAX_DESCRIPTION) ?? []),
+    },
+    order:
+      group ?? common(jobs.map((job) => job.order_number)) ?? (jobs.length === 1 ? `${jobs[0]?.number}` : ''),
+    group,
+    count: jobs.length,
+    jobs,
+    parcel_count: parcels.length,
+    parcels,
+    shipments,
+    untracked: jobs.filter((job) => job.parcels.length === 0),
+    date_out,
+    date_due,
+    former_date_due,
+    unsubscribe_url: unsubscribeUrl,
+  };
+}
+
+/**
+ * A text in one line: without control characters, and without the marks that turn the direction of what follows. Cut to at most
+ * `max` characters (of those that people count), where possible between words.
+ */
+export function oneLine(text: string, max: number): string {
+  const line = text
+    .toWellFormed()
+    .replace(/[\u200b\u200e\u200f\u061c\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g, '')
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out.
+    .replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ')
+    .trim();
+  if (line.length <= max) return line;
+  let kept = '';
+  // Many code points can be one character; more than 20 for each are not meant to be read.
+  for (const { segment, index } of graphemes.segment(line.slice(0, max * 20))) {
+    if (index + segment.length >= max) break;
+    kept = line.slice(0, index + segment.length);
+  }
+  const word = kept.lastIndexOf(' ');
+  return `${(word > max * 0.8 ? kept.slice(0, word) : kept).trimEnd()}…`;
+}
+
+const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
+/** Right-to-left scripts: Hebrew, Arabic, Syriac and their kin. */
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/** A text of the other direction set apart, so that what stands around it keeps its place. */
+function isolated(text: string): string {
+  return RIGHT_TO_LEFT.test(text) ? `\u2068${text}\u2069` : text;
+}
+
+/** A link as browsers understand it; null when it leads anywhere but to a web page. */
+export function linkOf(
+  link: string | null,
+  protocols: readonly string[] = ['https:', 'http:'],
+): string | null {
+  const url = link === null ? null : URL.parse(link.trim());
+  if (!url || !protocols.includes(url.protocol) || url.username !== '' || url.password !== '') return null;
+  return url.href.length > MAX_LINK ? null : url.href;
+}
+
+/** White or nearly black, whichever is easier to read on a color (#rrggbb); white where both are (WCAG 2: 4.5 to 1). */
+export function readableOn(color: string): '#ffffff' | '#111827' {
+  const onWhite = 1.05 / (luminance(color) + 0.05);
+  return onWhite >= 4.5 || onWhite >= contrast(color, '#111827') ? '#ffffff' : '#111827';
+}
+
+/** How well two colors (#rrggbb) can be told apart: 1 to 21 (WCAG 2). */
+export function contrast(one: string, other: string): number {
+  const [light = 0, dark = 0] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+function luminance(color: string): number {
+  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
+    const part = Number.parseInt(color.slice(at, at + 2), 16) / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+/**
+ * The parcel that each mention of one is: known by its number, else by its link, which may be that of a number. A link counts
+ * wherever it was given.
+ */
+function parcelsOf(
+  jobs: readonly JobFacts[],
+  text: (number: string | null) => string | null,
+): (parcel: Parcel) => ParcelView | undefined {
+  const found = new Map<string, ParcelView>();
+  const ofLink = new Map<string, string>();
+  const mentions = jobs.flatMap((job) => job.tracking);
+  for (const { number, link } of mentions) {
+    const shown = text(number);
+    if (shown === null) continue;
+    const known = found.get(shown)?.link ?? linkOf(link);
+    found.set(shown, { number: shown, link: known });
+    if (known !== null && !ofLink.has(known)) ofLink.set(known, shown);
+  }
+  for (const { number, link } of mentions) {
+    const own = text(number) === null ? linkOf(link) : null;
+    if (own !== null && !ofLink.has(own)) {
+      ofLink.set(own, own);
+      found.set(own, { number: null, link: own });
+    }
+  }
+  return ({ number, link }) => found.get(text(number) ?? ofLink.get(linkOf(link) ?? '') ?? '');
+}
+
+/** Each parcel in one place, with the jobs that are in it; those that hold the same jobs together. */
+function shipmentsOf(jobs: readonly JobView[]): Shipment[] {
+  const inside = new Map<ParcelView, JobView[]>();
+  for (const job of jobs) {
+    for (const parcel of job.parcels) {
+      const held = inside.get(parcel);
+      if (held) held.push(job);
+      else inside.set(parcel, [job]);
+    }
+  }
+  const shipments = new Map<string, { parcels: ParcelView[]; jobs: JobView[] }>();
+  for (const [parcel, held] of inside) {
+    const key = held.map((job) => job.number).join();
+    const shipment = shipments.get(key);
+    if (shipment) shipment.parcels.push(parcel);
+    else shipments.set(key, { parcels: [parcel], jobs: held });
+  }
+  return [...shipments.values()];
+}
+
+/** What all values are; null when they differ. */
+function common(values: readonly (string | null)[]): string | null {
+  return new Set(values).size === 1 ? (values[0] ?? null) : null;
+}
+
+/** A due date and what it was, with the time of day where only that moved. */
+function dueTexts(
+  { dateDue, formerDateDue }: JobFacts,
+  day: (value: string | null) => string | null,
+  time: (value: string) => string,
+): [string | null, string | null] {
+  const to = day(dateDue);
+  const from = day(formerDateDue);
+  if (to !== from || dateDue === null || formerDateDue === null || dateDue === formerDateDue)
+    return [to, from];
+  return [`${to}${time(dateDue)}`, `${from}${time(formerDateDue)}`];
+}
+
+/**
+ * The day a date of the service names, in words. One with an offset and a time of day is an instant, told in the zone; a
+ * midnight is that day wherever it is read, and so is what has no offset. Null when it is no date.
+ */
+function dayText(
+  value: string | null,
+  locale: Locale,
+  zone: string,
+  year: string,
+  short: boolean,
+): string | null {
+  const day = value === null ? undefined : dayNamed(value, zone);
+  if (day === undefined) return null;
+  const words = format(
+    locale,
+    'UTC',
+    short ? (day.startsWith(year) ? 'short' : 'short year') : day.startsWith(year) ? 'day' : 'day year',
+  );
+  const text = words.format(new Date(day));
+  return locale === 'fr' ? text.replace(/(^|\s)1(?=\s\p{L})/u, '$11er') : text;
+}
+
+/** The time of day with a comma before it; nothing for a midnight, which means the whole day. */
+function timeText(value: string, locale: Locale, zone: string): string {
+  const [, time, offset] = /[T ](\d\d:\d\d)[^Z+-]*(Z|[+-].*)?$/i.exec(value.trim()) ?? [];
+  const reading = time === undefined || time === '00:00' ? undefined : readInstants(value, 'UTC');
+  if (!reading) return '';
+  return `, ${format(locale, offset === undefined ? 'UTC' : zone, 'time').format(reading.earliest)}`;
+}
+
+function yearOf(instant: number, zone: string): string {
+  return format('en-GB', zone, 'year').format(instant);
+}
+
+const STYLES = {
+  day: { weekday: 'long', day: 'numeric', month: 'long' },
+  'day year': { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' },
+  short: { weekday: 'short', day: 'numeric', month: 'short' },
+  'short year': { day: 'numeric', month: 'short', year: 'numeric' },
+  time: { hour: 'numeric', minute: '2-digit' },
+  year: { year: 'numeric' },
+} as const satisfies { readonly [style: string]: Intl.DateTimeFormatOptions };
+
+/** Making one takes a hundred times as long as using it; zones are few, and what is no zone counts as UTC. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+function format(locale: Locale, timeZone: string, style: keyof typeof STYLES): Intl.DateTimeFormat {
+  const key = `${locale} ${timeZone} ${style}`;
+  let made = formats.get(key);
+  if (!made) {
+    try {
+      made = new Intl.DateTimeFormat(locale, { ...STYLES[style], timeZone });
+    } catch {
+      made = new Intl.DateTimeFormat(locale, { ...STYLES[style], timeZone: 'UTC' });
+    }
+    if (formats.size > 5000) formats.clear();
+    formats.set(key, made);
+  }
+  return made;
+}
