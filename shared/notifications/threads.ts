@@ -278,10 +278,11 @@ export async function takeDueNotices(
     return known;
   };
   const notices: ClosedNotice[] = [];
-  await pLimit(THREADS_AT_ONCE).map(due, async (key) => {
+  await pLimit(THREADS_AT_ONCE).map(due, async ({ pk, sk }) => {
     if (notices.length >= limit) return;
-    const ref = { region, account: key.pk.slice(threadPk({ region, account: '' }).length) };
-    notices.push(...(await takeFrom(deps, ref, key, await stateOf(ref))));
+    const ref = { region, account: pk.slice(threadPk({ region, account: '' }).length) };
+    // What an index gives is more than a key, and DynamoDB takes nothing else for one.
+    notices.push(...(await takeFrom(deps, ref, { pk, sk }, await stateOf(ref))));
   });
   return notices.sort((a, b) => a.content.observedAt - b.content.observedAt);
 }

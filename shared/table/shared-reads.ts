@@ -3,7 +3,7 @@
  * of the event loop is read once. Nobody is given an answer that was asked for before they asked, so nothing is older than it
  * would be otherwise.
  */
-import type { Table } from './table.ts';
+import type { Item, Key, Table } from './table.ts';
 
 /** Shares reads; writes go through as they are. What is given is shared, and must not be changed. */
 export function shareTableReads(table: Table): Table {
@@ -12,6 +12,31 @@ export function shareTableReads(table: Table): Table {
     get: shared((key) => table.get(key), { inTurn: true }),
     getMany: shared((keys) => table.getMany(keys), { inTurn: true }),
     query: shared((query) => table.query(query)),
+  };
+}
+
+/**
+ * The same table, for a process that looks at many things at once: single reads that are asked for in one turn of the event loop
+ * are read together. What is given is shared, and must not be changed.
+ */
+export function gatherTableReads(table: Table): Table {
+  let asked: Map<string, Key> | undefined;
+  let answer: Promise<Map<string, Item>> | undefined;
+  const name = ({ pk, sk }: Key): string => JSON.stringify([pk, sk]);
+  return {
+    ...table,
+    async get(key) {
+      if (!asked || !answer) {
+        const all = new Map<string, Key>();
+        asked = all;
+        answer = new Promise((resolve) => setImmediate(resolve)).then(async () => {
+          asked = undefined;
+          return new Map((await table.getMany([...all.values()])).map((item) => [name(item), item]));
+        });
+      }
+      asked.set(name(key), key);
+      return (await answer).get(name(key));
+    },
   };
 }
 
