@@ -43,15 +43,17 @@ const SECRETS = ['@aws-sdk/client-secrets-manager'];
 /** The app, what counts failed keys, and the days of jobs. */
 const HTTP = ['hono', 'rate-limiter-flexible', '@date-fns/tz'];
 const LIMIT = ['p-limit', 'yocto-queue'];
+/** What customers are told: their numbers, their words, and tables of them. */
+const NOTIFICATIONS = ['csv-parse', 'libphonenumber-js', 'liquidjs'];
 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   tick: [...BASE, ...SQS, ...LIMIT],
   'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz'],
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   'drain-sink': [...BASE, ...SECRETS, ...SNS],
-  api: [...BASE, ...LIMIT, ...HTTP],
-  manage: [...BASE, ...SECRETS, ...LIMIT, ...HTTP],
-  live: [...BASE, ...LIMIT, ...HTTP],
+  api: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  manage: [...BASE, ...SECRETS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  live: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   operate: [...BASE, ...SECRETS, ...LIMIT],
 };
 

@@ -1,11 +1,13 @@
 /** What customers are to hear of: of each order group one notice a window, once, and only what still holds. */
 import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../shared/events/event.ts';
 import { createEventLog, type LoggedEvent } from '../shared/log/log.ts';
 import { listMessages } from '../shared/notifications/messages.ts';
-import { NOTIFICATIONS_SINK } from '../shared/notifications/model.ts';
+import { type MessageKind, messageKinds, NOTIFICATIONS_SINK } from '../shared/notifications/model.ts';
 import {
+  type ClosedNotice,
   createNotificationsSink,
   finishNotice,
   noticesDue,
@@ -15,7 +17,7 @@ import {
 } from '../shared/notifications/threads.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { historySchema, keys } from '../shared/table/schema.ts';
-import type { Table } from '../shared/table/table.ts';
+import { type Item, type Table, TableError, type Write } from '../shared/table/table.ts';
 
 const REGION = 'us';
 const ref = { region: REGION, account: 'acme' };
@@ -24,6 +26,8 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const WINDOW = 5 * MINUTE;
 const GRACE = 15_000;
+/** How often properties are tried. */
+const RUNS = 300;
 
 type Type =
   | 'job.dispatched'
@@ -101,19 +105,20 @@ async function saveSettings(
   });
 }
 
-/** A log, the sink, and a clock. */
-async function createWorld() {
+/** A log, the sink, and a clock. `around` is put around the table as the sink and the notices see it. */
+async function createWorld(around: (table: Table) => Table = (table) => table) {
   const state = { now: START };
-  const table = createMemoryTable();
+  const memory = createMemoryTable();
+  const table = around(memory);
   const history = createMemoryTable(historySchema);
   const now = () => state.now;
   const deps = { table, history, now };
-  const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
-  await table.transact([log.start(ref, 't3k9x1a2b3c4')], randomUUID());
-  await saveSettings(table);
+  const log = createEventLog(memory, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
+  await memory.transact([log.start(ref, 't3k9x1a2b3c4')], randomUUID());
+  await saveSettings(memory);
   const port = createNotificationsSink(deps);
   return {
-    ...{ state, table, history, deps, log, port },
+    ...{ state, table: memory, history, deps, log, port },
     /** Puts events into the log. */
     async say(...drafts: EventDraft[]): Promise<LoggedEvent[]> {
       const from = (await log.head(ref))?.sequence ?? 0;
@@ -131,7 +136,7 @@ async function createWorld() {
     /** The sink's cursor stands there. */
     async stand(position: number): Promise<void> {
       const sink = NOTIFICATIONS_SINK;
-      await table.write({ put: { ...keys.cursor(REGION, sink, ref.account), sink, position } });
+      await memory.write({ put: { ...keys.cursor(REGION, sink, ref.account), sink, position } });
     },
     /** What is closed at an instant after the start; nothing of it is finished. */
     async taken(at: number) {
@@ -193,3 +198,547 @@ describe('what comes together is told together', () => {
     expect([...(await standingJobs(world.table, ref, notice.thread, notice.content))]).toEqual([2]);
   });
 });
+
+// Any order, any crash
+
+/** What a job may go through, as the ordering service knows it: one step is one event, or none where it can't be. */
+const ACTS = [
+  ...['dispatch', 'dispatch', 'dispatch', 'dispatch', 'revoke', 'revoke', 'correct', 'track', 'track'],
+  ...['link', 'untrack', 'due', 'due', 'cancel', 'reopen', 'move', 'rename'],
+] as const;
+const GAPS = [0, 1000, 20_000, MINUTE, 2 * MINUTE, 4 * MINUTE, 6 * MINUTE, 20 * MINUTE, 3 * HOUR, 26 * HOUR];
+const JOBS = [1, 2, 3, 4];
+const steps = fc.array(
+  fc.record({
+    job: fc.constantFrom(...JOBS),
+    act: fc.constantFrom<string>(...ACTS),
+    n: fc.nat(2),
+    gap: fc.constantFrom(...GAPS),
+    /** So much sooner it was observed than what stands before it in the log. */
+    early: fc.constantFrom(0, 0, 0, 30_000),
+  }),
+  { minLength: 2, maxLength: 40, size: 'max' },
+);
+type Step = (typeof steps extends fc.Arbitrary<infer T> ? T : never)[number];
+
+interface Life {
+  dateOut: string | null;
+  dateDue: string | null;
+  orderGroup: string | null;
+  description: string;
+  cancelled: boolean;
+  tracking: Parcel[];
+}
+const bornAs = (job: number): Life => ({
+  ...{ dateOut: null, dateDue: null, cancelled: false, tracking: [], description: `Job ${job}` },
+  orderGroup: job === 4 ? null : job === 3 ? 'B' : 'A',
+});
+const DAYS = ['2026-03-04T10:00:00', '2026-03-05T10:00:00', '2026-03-05T16:00:00'];
+const PARCELS = ['1Z1', '1Z2', '1Z3'];
+const linkTo = (number: string) => `https://carrier.example/${number}`;
+
+/** The events of a life: what was observed of it, and the job after each. */
+function live(all: readonly Step[]): { draft: EventDraft; life: Life; job: number; time: number }[] {
+  const lives = new Map(JOBS.map((job) => [job, bornAs(job)]));
+  const lastOf = new Map<number, number>();
+  let at = 0;
+  return all.flatMap(({ job, act, n, gap, early }) => {
+    const was = lives.get(job) ?? bornAs(job);
+    const life: Life = { ...was, tracking: [...was.tracking] };
+    const number = PARCELS[n] ?? '';
+    const parcel = was.tracking.find((one) => one.number === number);
+    let type: Type | undefined;
+    let changes: object = {};
+    let more: object = {};
+    const day = DAYS[n] ?? '';
+    if (act === 'dispatch' && was.dateOut === null) {
+      type = 'job.dispatched';
+      life.dateOut = day;
+      life.cancelled = false;
+      changes = { dateOut: { from: null, to: day } };
+    } else if (act === 'revoke' && was.dateOut !== null) {
+      type = 'job.dispatch_revoked';
+      life.dateOut = null;
+      changes = { dateOut: { from: was.dateOut, to: null } };
+    } else if (act === 'correct' && was.dateOut !== null && was.dateOut !== day) {
+      type = 'job.updated';
+      life.dateOut = day;
+      changes = { dateOut: { from: was.dateOut, to: day } };
+    } else if (act === 'track' && !parcel) {
+      type = 'job.tracking_added';
+      const added = { number, link: job % 2 === 0 ? null : linkTo(number) };
+      life.tracking.push(added);
+      more = { tracking: [added] };
+    } else if (act === 'link' && parcel && parcel.link === null) {
+      type = 'job.tracking_updated';
+      const to = { number, link: linkTo(number) };
+      life.tracking = was.tracking.map((one) => (one === parcel ? to : one));
+      more = { tracking: [{ from: parcel, to }] };
+    } else if (act === 'untrack' && parcel) {
+      type = 'job.tracking_removed';
+      life.tracking = was.tracking.filter((one) => one !== parcel);
+      more = { tracking: [parcel] };
+    } else if (act === 'due') {
+      const to = n === 0 ? null : `2026-03-1${n}T17:00:00`;
+      if (to !== was.dateDue) {
+        type = 'job.due_date_changed';
+        life.dateDue = to;
+        changes = { dateDue: { from: was.dateDue, to } };
+      }
+    } else if (act === 'cancel' && !was.cancelled && was.dateOut === null) {
+      type = 'job.cancelled';
+      life.cancelled = true;
+    } else if (act === 'reopen' && was.cancelled) {
+      type = 'job.reopened';
+      life.cancelled = false;
+    } else if (act === 'move') {
+      const to = [null, 'A', 'B'][n] ?? null;
+      if (to !== was.orderGroup) {
+        type = 'job.updated';
+        life.orderGroup = to;
+        changes = { orderGroup: { from: was.orderGroup, to } };
+      }
+    } else if (act === 'rename') {
+      type = 'job.updated';
+      life.description = `${was.description}+`;
+      changes = { description: { from: was.description, to: life.description } };
+    }
+    if (type === undefined) return [];
+    at += gap;
+    const time = Math.max(at - early, lastOf.get(job) ?? 0, 0);
+    lastOf.set(job, time);
+    lives.set(job, life);
+    const { cancelled: _, ...shown } = life;
+    return [{ draft: said(type, job, time, shown, { changes, ...more }), life, job, time: START + time }];
+  });
+}
+
+/** What happens around the sink. */
+const ops = fc.array(
+  fc.oneof(
+    fc.record({ op: fc.constant('say' as const), count: fc.integer({ min: 1, max: 8 }) }),
+    fc.record({
+      op: fc.constantFrom('fold' as const, 'fold' as const, 'both' as const),
+      jobs: fc.subarray(JOBS, { minLength: 1 }),
+      /** Delivers something again that was delivered before. */
+      again: fc.option(fc.nat(29)),
+    }),
+    fc.record({ op: fc.constant('store' as const) }),
+    fc.record({ op: fc.constant('take' as const), finish: fc.boolean() }),
+    fc.record({
+      op: fc.constant('wait' as const),
+      ms: fc.constantFrom(1000, GRACE, MINUTE, WINDOW + GRACE, 30 * MINUTE, 2 * HOUR),
+    }),
+    /** The table fails at this write from now, which still happens or does not. */
+    fc.record({ op: fc.constantFrom('fail' as const), at: fc.nat(2), lands: fc.boolean() }),
+  ),
+  { minLength: 10, maxLength: 80, size: 'max' },
+);
+
+/** A table that takes its time, and fails where it is told to. */
+function faulty(paces: readonly number[]) {
+  const fault = { left: Number.POSITIVE_INFINITY, lands: false, happened: 0 };
+  /** Told of each item that was put. */
+  const landed: ((item: Item) => void)[] = [];
+  const heard = (write: Write): void => {
+    if ('put' in write) for (const listen of landed) listen(write.put);
+  };
+  let calls = 0;
+  const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
+    for (let turn = paces[calls++ % paces.length] ?? 0; turn > 0; turn -= 1) await Promise.resolve();
+    return call();
+  };
+  const writing = async <T>(call: () => Promise<T>): Promise<T> => {
+    const fails = fault.left === 0;
+    fault.left -= 1;
+    if (!fails) return slowly(call);
+    fault.happened += 1;
+    if (fault.lands) await slowly(call);
+    throw new TableError('write', 'it failed');
+  };
+  const around = (table: Table): Table => ({
+    ...table,
+    get: (key) => slowly(() => table.get(key)),
+    query: (query) => slowly(() => table.query(query)),
+    write: (write) =>
+      writing(async () => {
+        const outcome = await table.write(write);
+        if (outcome.done) heard(write);
+        return outcome;
+      }),
+    transact: (writes, token) =>
+      writing(async () => {
+        const outcome = await table.transact(writes, token);
+        if (outcome.done) writes.forEach(heard);
+        return outcome;
+      }),
+  });
+  return { fault, around, landed };
+}
+
+/** A notice as it came out; the how manieth to be closed it was, when, and how far each job was folded: at least and at most. */
+interface Out {
+  readonly notice: ClosedNotice;
+  readonly order: number;
+  readonly at: number;
+  readonly folded: ReadonlyMap<number, readonly [least: number, most: number]>;
+}
+
+/** Drives the sink through a script as drains do: lanes in order, at least once; then everything to its end. */
+async function play(
+  all: readonly Step[],
+  script: typeof ops extends fc.Arbitrary<infer T> ? T : never,
+  paces: number[],
+) {
+  const { fault, around, landed } = faulty(paces);
+  const world = await createWorld(around);
+  const events = live(all);
+  const logged: { event: LoggedEvent; job: number; at: number }[] = [];
+  const lanes = new Map(JOBS.map((job) => [job, { done: 0, tried: 0 }]));
+  const doneSequences = new Set<number>();
+  const closed = new Map<string, Omit<Out, 'notice'>>();
+  const outs = new Map<string, Out>();
+  const finished = new Set<string>();
+  landed.push((item) => {
+    if (typeof item.state !== 'string') return;
+    for (const { id } of (JSON.parse(item.state) as { frozen: { id: string }[] }).frozen) {
+      const name = `${item.name} ${id}`;
+      const folded = new Map([...lanes].map(([job, { done, tried }]) => [job, [done, tried] as const]));
+      if (!closed.has(name)) closed.set(name, { order: closed.size, at: world.state.now, folded });
+    }
+  });
+
+  const ofJob = (job: number) => logged.filter((one) => one.job === job).map(({ event }) => event);
+  const say = async (count: number) => {
+    const some = events.slice(logged.length, logged.length + count);
+    if (some.length === 0) return;
+    world.state.now = Math.max(world.state.now, ...some.map(({ time }) => time));
+    const said = await world.say(...some.map(({ draft }) => draft));
+    said.forEach((event, place) => {
+      logged.push({ event, job: some[place]?.job ?? 0, at: world.state.now });
+    });
+  };
+  const fold = async (jobs: readonly number[], again: number | null) => {
+    const old = again === null ? undefined : logged[again];
+    const isOld = old !== undefined && doneSequences.has(old.event.sequence);
+    const batch = jobs.flatMap((job) => {
+      const event = ofJob(job)[lanes.get(job)?.done ?? 0];
+      return event && !(isOld && old.job === job) ? [event] : [];
+    });
+    for (const { jobNumber = 0 } of batch) {
+      const lane = lanes.get(jobNumber);
+      if (lane) lane.tried = lane.done + 1;
+    }
+    const sent = [...batch, ...(isOld ? [old.event] : [])];
+    const outcomes = await world.port.deliver(sent.map((event) => ({ event })));
+    batch.forEach((event, place) => {
+      const lane = lanes.get(event.jobNumber ?? 0);
+      if (outcomes[place]?.kind !== 'delivered' || !lane) return;
+      lane.done = lane.tried;
+      doneSequences.add(event.sequence);
+    });
+  };
+  const store = async () => {
+    let position = 0;
+    while (doneSequences.has(position + 1)) position += 1;
+    await world.stand(position);
+  };
+  const take = async (finish: boolean) => {
+    let notices: ClosedNotice[];
+    try {
+      notices = await takeDueNotices(world.deps, REGION, 3);
+    } catch (cause) {
+      if (cause instanceof TableError) return;
+      throw cause;
+    }
+    for (const notice of notices) {
+      const name = `${notice.thread} ${notice.id}`;
+      const known = outs.get(name);
+      if (known) expect(notice).toEqual(known.notice);
+      else outs.set(name, { notice, ...required(closed.get(name)) });
+      expect(finished.has(name)).toBe(false);
+      if (!finish) continue;
+      await finishNotice(world.deps, notice).then(
+        () => finished.add(name),
+        (cause: unknown) => {
+          if (!(cause instanceof TableError)) throw cause;
+        },
+      );
+    }
+  };
+
+  await world.stand(0);
+  for (const one of script) {
+    if (one.op === 'say') await say(one.count);
+    else if (one.op === 'fold') await fold(one.jobs, one.again);
+    else if (one.op === 'both') {
+      const half = Math.ceil(one.jobs.length / 2);
+      await Promise.all([fold(one.jobs.slice(0, half), null), fold(one.jobs.slice(half), null), take(true)]);
+    } else if (one.op === 'store') await store();
+    else if (one.op === 'take') await take(one.finish);
+    else if (one.op === 'wait') world.state.now += one.ms;
+    else if (one.op === 'fail') {
+      fault.left = one.at;
+      fault.lands = one.lands;
+    }
+  }
+  fault.left = Number.POSITIVE_INFINITY;
+  while (logged.length < events.length) {
+    await say(1);
+    await fold(JOBS, null);
+  }
+  while (JOBS.some((job) => ofJob(job).length > (lanes.get(job)?.done ?? 0))) await fold(JOBS, null);
+  await store();
+  for (let round = 0; round < 40; round += 1) {
+    world.state.now += 2 * MINUTE;
+    await take(true);
+  }
+  expect(await noticesDue(world.table, REGION, world.state.now + 365 * 24 * HOUR)).toBe(false);
+  const { messages } = await listMessages(world.history, ref, { limit: 500 });
+  return { events, outs: [...outs.values()], untold: messages, faults: fault.happened, logged };
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('It is not there.');
+  return value;
+}
+
+const dayOf = (date: string | null) => date?.slice(0, 10) ?? null;
+type Played = Awaited<ReturnType<typeof play>>;
+
+/** Every notice speaks the truth as of some moment while it was closed, is about one thread, of one window, and no younger. */
+function expectTrue({ events, outs }: Played): void {
+  for (const { notice, at, folded } of outs) {
+    const { kind, jobs, observedAt, orderGroup } = notice.content;
+    expect(at).toBeGreaterThanOrEqual(observedAt + WINDOW + GRACE);
+    expect(at - observedAt).toBeLessThanOrEqual(24 * HOUR);
+    expect(jobs.length).toBeGreaterThan(0);
+    expect(jobs.map(({ jobNumber }) => jobNumber)).toEqual(
+      [...new Set(jobs.map(({ jobNumber }) => jobNumber))].sort((a, b) => a - b),
+    );
+    for (const facts of jobs) {
+      const lived = events.filter(({ job }) => job === facts.jobNumber);
+      const [least, most] = required(folded.get(facts.jobNumber));
+      const known = [least, most].flatMap((count) => lived[count - 1]?.life ?? []);
+      const fits = known.filter((life) => {
+        if (life.orderGroup !== orderGroup || life.description !== facts.description) return false;
+        if (kind === 'dispatched') {
+          const all = life.tracking.map((one) => JSON.stringify(one)).sort();
+          const said = facts.tracking.map((one) => JSON.stringify(one)).sort();
+          return life.dateOut !== null && life.dateOut === facts.dateOut && all.join() === said.join();
+        }
+        if (kind === 'tracking') {
+          const all = life.tracking.map((one) => JSON.stringify(one));
+          return (
+            life.dateOut === facts.dateOut &&
+            life.dateOut !== null &&
+            facts.tracking.length > 0 &&
+            facts.tracking.every((one) => all.includes(JSON.stringify(one)))
+          );
+        }
+        if (kind === 'dispatch_revoked') return life.dateOut === null;
+        if (kind === 'due_date_changed') return life.dateDue === facts.dateDue;
+        return life.cancelled;
+      });
+      expect(fits.length, JSON.stringify({ kind, facts, known })).toBeGreaterThan(0);
+    }
+  }
+}
+
+/** Nothing is told twice, and in the end customers know how things stand, but for what was too old, which the history has. */
+function expectHeard({ events, outs, untold }: Played): void {
+  const ordered = outs.toSorted((a, b) => a.order - b.order);
+  for (const job of JOBS) {
+    const lived = events.filter((one) => one.job === job);
+    const now = lived.at(-1)?.life;
+    if (!now) continue;
+    const types = lived.map(({ draft }) => draft.type);
+    const isTooOld = (kind: MessageKind): boolean =>
+      untold.some((one) => one.reason === 'too_old' && one.kind === kind && one.jobs.includes(job));
+    // A date that is corrected is not told, so what was told is not to be compared by its words.
+    const isCorrected = lived.some(
+      ({ draft }) => draft.type === 'job.updated' && 'dateOut' in draft.data.changes,
+    );
+    const knowsDays = !isCorrected && !isTooOld('dispatched') && !isTooOld('dispatch_revoked');
+    const knowsDue = !isTooOld('due_date_changed');
+    const belief = { day: null as string | null, taken: false, due: null as string | null, cancelled: false };
+    for (const { notice } of ordered) {
+      const facts = notice.content.jobs.find(({ jobNumber }) => jobNumber === job);
+      if (!facts) continue;
+      const day = dayOf(facts.dateOut);
+      switch (notice.content.kind) {
+        case 'dispatched':
+          if (knowsDays) expect(belief.day === day && !belief.taken).toBe(false);
+          if (knowsDays) expect(notice.again.includes(job)).toBe(belief.day === day);
+          Object.assign(belief, { day, taken: false, cancelled: false });
+          break;
+        case 'dispatch_revoked':
+          expect(belief.day).not.toBeNull();
+          expect(belief.taken).toBe(false);
+          belief.taken = true;
+          break;
+        case 'due_date_changed':
+          if (knowsDue) expect(facts.formerDateDue).toBe(belief.due);
+          expect(facts.dateDue).not.toBe(facts.formerDateDue);
+          belief.due = facts.dateDue;
+          break;
+        case 'cancelled':
+          if (!types.includes('job.dispatched')) expect(belief.cancelled).toBe(false);
+          belief.cancelled = true;
+          break;
+        case 'tracking':
+          expect(belief.day).not.toBeNull();
+      }
+    }
+    if (knowsDays) expect(belief.taken ? null : belief.day).toBe(dayOf(now.dateOut));
+    if (knowsDue) expect(belief.due).toBe(now.dateDue);
+    if (now.cancelled && !isTooOld('cancelled')) expect(belief.cancelled).toBe(true);
+
+    const groups = [bornAs(job), ...lived.map(({ life }) => life)].map(({ orderGroup }) => orderGroup);
+    const ofThreads = ordered.filter(({ notice }) =>
+      isIn(groups, notice.content.orderGroup, notice.thread, job),
+    );
+    if (knowsDays && now.dateOut !== null && !untold.some(({ reason }) => reason === 'too_old')) {
+      const told = ofThreads.flatMap(({ notice }) => notice.content.jobs.flatMap(({ tracking }) => tracking));
+      for (const { number, link } of now.tracking) {
+        expect(told.some((one) => one.number === number && (link === null || one.link !== null))).toBe(true);
+      }
+    }
+    const isNoted = untold.some((one) => one.kind === 'dispatched' && one.jobs.includes(job));
+    const anyTold = ofThreads.some(({ notice }) => notice.content.kind === 'dispatched');
+    if (types.includes('job.dispatched') && !anyTold) expect(isNoted).toBe(true);
+  }
+  // Each parcel is news once; once more when it gets its link.
+  for (const thread of new Set(outs.map(({ notice }) => notice.thread))) {
+    const told = new Map<string | null, boolean>();
+    for (const { notice } of ordered) {
+      if (notice.thread !== thread || !['dispatched', 'tracking'].includes(notice.content.kind)) continue;
+      const parcels = notice.content.jobs.flatMap(({ tracking }) => tracking);
+      if (notice.content.kind === 'tracking') {
+        for (const { number, link } of parcels) {
+          expect(told.has(number) && (told.get(number) === true || link === null)).toBe(false);
+        }
+      }
+      for (const { number, link } of parcels) told.set(number, told.get(number) === true || link !== null);
+    }
+  }
+}
+
+function isIn(
+  groups: readonly (string | null)[],
+  group: string | null,
+  thread: string,
+  job: number,
+): boolean {
+  return groups.includes(group) && (group !== null || thread === `#${job}`);
+}
+
+const paces = fc.array(fc.nat(12), { minLength: 1, maxLength: 20 });
+
+test('whatever happens to jobs, in whatever order it is folded, closed, delivered again or cut off: what is told is true when it is closed, told once, and in the end customers know how things stand', async () => {
+  const seen = { told: 0, untold: 0, faults: 0, kinds: new Set<string>(), reasons: new Set<string | null>() };
+  await fc.assert(
+    fc.asyncProperty(steps, ops, paces, async (all, script, pace) => {
+      const played = await play(all, script, pace);
+      expectTrue(played);
+      expectHeard(played);
+      seen.told += played.outs.length;
+      seen.untold += played.untold.length;
+      seen.faults += played.faults;
+      for (const { notice } of played.outs) seen.kinds.add(notice.content.kind);
+      for (const { reason } of played.untold) seen.reasons.add(reason);
+    }),
+    { numRuns: RUNS },
+  );
+  // The property says something only where things happen.
+  expect(seen.told).toBeGreaterThan(RUNS);
+  expect(seen.faults).toBeGreaterThan(RUNS / 10);
+  expect([...seen.kinds].sort()).toEqual(Object.keys(messageKinds).sort());
+  expect([...seen.reasons].sort()).toEqual(['revoked', 'too_old']);
+}, 120_000);
+
+// The windows, to the instant
+
+/** Dispatches in the order of their log, and which window each is in by the words of the promise. */
+function windowsOf(times: readonly { job: number; time: number }[]): number[][] {
+  const windows: { start: number; jobs: number[] }[] = [];
+  for (const { job, time } of times.toSorted((a, b) => a.time - b.time)) {
+    const last = windows.at(-1);
+    if (last && (time - last.start < WINDOW || time === last.start)) last.jobs.push(job);
+    else windows.push({ start: time, jobs: [job] });
+  }
+  return windows.map(({ jobs }) => jobs.sort((a, b) => a - b));
+}
+
+test('however far the sink is behind, in whatever order it folds and wherever it is cut off, each window of event time is one notice', async () => {
+  let many = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.constantFrom(0, 1000, MINUTE, 2 * MINUTE, 4 * MINUTE, WINDOW, 7 * MINUTE, HOUR), {
+        minLength: 1,
+        maxLength: 12,
+      }),
+      // In which order what is in the log is folded, what is looked at in between, and where the table fails.
+      fc.array(
+        fc.record({
+          pick: fc.nat(11),
+          batch: fc.integer({ min: 1, max: 4 }),
+          take: fc.boolean(),
+          fail: fc.option(fc.record({ at: fc.nat(2), lands: fc.boolean() }), { freq: 5 }),
+        }),
+        { maxLength: 40 },
+      ),
+      paces,
+      async (gaps, script, pace) => {
+        const { fault, around } = faulty(pace);
+        const world = await createWorld(around);
+        await world.stand(0);
+        let at = 0;
+        const times = gaps.map((gap, place) => {
+          at += gap;
+          return { job: place + 1, time: at };
+        });
+        // An outage: all of it is in the log before the first is folded.
+        const events = await world.say(...times.map(({ job, time }) => dispatched(job, time)));
+        world.state.now = START + at + 30 * MINUTE;
+        const left = [...events];
+        const notices = new Map<string, readonly number[]>();
+        const take = async () => {
+          const taken = await takeDueNotices(world.deps, REGION, 10).catch((cause: unknown) => {
+            if (cause instanceof TableError) return [];
+            throw cause;
+          });
+          for (const { id, content } of taken) {
+            notices.set(
+              id,
+              content.jobs.map(({ jobNumber }) => jobNumber),
+            );
+          }
+        };
+        for (const { pick, batch, take: takes, fail } of [...script, ...events.map(() => LAST)]) {
+          fault.left = fail?.at ?? Number.POSITIVE_INFINITY;
+          fault.lands = fail?.lands ?? false;
+          const some = left.splice(pick % Math.max(1, left.length), batch);
+          const outcomes = await world.port.deliver(some.map((event) => ({ event })));
+          left.push(...some.filter((_, place) => outcomes[place]?.kind !== 'delivered'));
+          // As drains do: everything up to there is folded.
+          const first = Math.min(events.length + 1, ...left.map(({ sequence }) => sequence));
+          await world.stand(first - 1);
+          if (takes) await take();
+          world.state.now += 10_000;
+        }
+        fault.left = Number.POSITIVE_INFINITY;
+        for (let round = 0; round < 20; round += 1) {
+          world.state.now += MINUTE;
+          await take();
+        }
+        const expected = windowsOf(times);
+        expect([...notices.values()].sort((a, b) => (a[0] ?? 0) - (b[0] ?? 0))).toEqual(expected);
+        if (expected.length > 1) many += 1;
+      },
+    ),
+    { numRuns: RUNS },
+  );
+  expect(many).toBeGreaterThan(RUNS / 4);
+}, 120_000);
+const LAST = { pick: 0, batch: 4, take: true, fail: null };

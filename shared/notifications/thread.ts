@@ -191,7 +191,7 @@ const EventData = z.object({
       dateOut: text,
       tracking: parcels,
     }),
-    changes: z.object({ dateOut: change, dateDue: change, orderGroup: change }).catch({}),
+    changes: z.object({ dateOut: change, dateDue: change, orderGroup: change }).default({}),
     tracking: z.unknown().optional(),
   }),
 });
@@ -467,7 +467,8 @@ function withWants(
       next = next.map((entry) => (entry === live ? { ...entry, undone: true } : entry));
     } else if (!live && wants.has(kind)) {
       // Tracking is told when it comes: not when something else happens to a job that has some.
-      if (kind === 'tracking' && !/^job\.tracking_(?:added|updated)$/.test(event.type)) continue;
+      if (kind === 'tracking' && !/^job\.(?:tracking_added|tracking_updated|dispatched)$/.test(event.type))
+        continue;
       const again = kind === 'dispatched' && job.told?.revoked === true && isOf(job.told.out, job.out);
       const former = mine.find((entry) => time < entry.at + entry.windowMs);
       const entry: Entry = former
@@ -584,16 +585,16 @@ function frozen(thread: Thread, window: Window, closing: Closing): Thread {
   const { kind, start, end, entries: all } = window;
   const isUndone = all.every(({ undone }) => undone);
   const { entries, jobs } = fitting(thread, all, isUndone);
+  const observedAt = Math.min(...entries.map(({ at }) => at));
+  const because = reasonOf(isUndone, observedAt, closing);
   const taken = new Set(entries);
-  const isWhole = entries.length === all.length;
+  const isTold = because === null && entries.length === all.length;
   const left = thread.entries.filter(
     (entry) =>
       !taken.has(entry) &&
-      // Who left this notice has nothing more to do with it.
-      !(isWhole && entry.undone && entry.kind === kind && entry.at >= start && entry.at < end),
+      // Who left a notice that is told has nothing more to do with it.
+      !(isTold && entry.undone && entry.kind === kind && entry.at >= start && entry.at < end),
   );
-  const observedAt = Math.min(...entries.map(({ at }) => at));
-  const because = reasonOf(isUndone, observedAt, closing);
   const after = settled({ ...thread, entries: left }, kind, entries, observedAt, because);
   const shown = jobs.filter((facts) => kind !== 'tracking' || isUndone || facts.tracking.length > 0);
   // Another job's notice told all of it meanwhile.
@@ -692,7 +693,7 @@ function settledJob(job: ThreadJob, kind: MessageKind, observedAt: number, isSai
   switch (kind) {
     case 'dispatched':
       if (job.out === null) return job;
-      if (!isSaid) return { ...job, out: null };
+      if (!isSaid) return { ...job, out: null, told: null };
       return { ...job, told: { out: job.out, in: observedAt, revoked: false } };
     case 'tracking':
       return job;

@@ -22,7 +22,7 @@ import {
   notifyDuePk,
   threadPk,
 } from '../table/schema.ts';
-import { type Item, type Table, TableError, type Write } from '../table/table.ts';
+import { type Item, type Key, type Table, TableError, type Write } from '../table/table.ts';
 import { messageId, recordNoMessage, workId } from './messages.ts';
 import {
   type Message,
@@ -31,6 +31,7 @@ import {
   NOTIFICATIONS_SINK,
   type NoticeContent,
 } from './model.ts';
+import { readSettings } from './settings.ts';
 import {
   close,
   dueOf,
@@ -82,6 +83,10 @@ const GRACE_MS = 15_000;
 const GIVE_AGAIN_MS = 60_000;
 /** When a thread is looked at again whose window is over while events are still to be folded. */
 const LOOK_AGAIN_MS = 5_000;
+/** The same, for one that can't be read. */
+const UNREADABLE_MS = 3_600_000;
+/** How often more threads are looked up while those that were found have nothing to give yet. */
+const MAX_ROUNDS = 10;
 /** A poll lasts two minutes at most: so much later than one behind it an event of the log may have been observed. */
 const DISORDER_MS = 120_000;
 /** Threads stay so long after the last that happened. */
@@ -103,63 +108,73 @@ export function createNotificationsSink(deps: NoticeDeps): SinkPort {
     async deliver(deliveries) {
       const outcomes = new Map<Delivery, DeliveryOutcome>();
       const live = deliveries.filter(({ replay }) => !replay);
-      for (const [account, some] of groupBy(live, ({ event }) => `${event.region}#${event.account}`)) {
-        const { region = '', account: id = '' } = some[0]?.event ?? {};
-        await deliverTo(deps, { region, account: id }, some, outcomes).catch((cause: unknown) => {
-          const reason =
-            cause instanceof TableError ? cause.message : `Threads of ${account} could not be kept.`;
-          for (const one of some) if (!outcomes.has(one)) outcomes.set(one, { kind: 'retry', reason });
-          if (!(cause instanceof TableError)) throw cause;
-        });
-      }
+      await Promise.all(
+        [...groupBy(live, ({ event }) => `${event.region}#${event.account}`).values()].map((some) =>
+          deliverTo(deps, some, outcomes),
+        ),
+      );
       return deliveries.map((one) => outcomes.get(one) ?? { kind: 'delivered' });
     },
   };
 }
 
-/** Events of one account. */
+/** Events of one account. Those that could not be folded now are noted in `outcomes`. */
 async function deliverTo(
   deps: NoticeDeps,
-  ref: AccountRef,
   deliveries: readonly Delivery[],
   outcomes: Map<Delivery, DeliveryOutcome>,
 ): Promise<void> {
-  const pace = await readPace(deps.table, ref);
-  if (!pace) return;
-  const groups = new Map<string, { delivery: Delivery; told: Told; thread: string }[]>();
-  const moves: { delivery: Delivery; told: Told; from: string; to: string }[] = [];
-  for (const delivery of deliveries) {
-    const { event } = delivery;
-    // What was observed before it was enabled is not told.
-    if (event.time < pace.since) continue;
-    const read = toTold(event);
-    if ('problem' in read) {
-      await setAside(deps, ref, event, `The event could not be read: ${read.problem}.`);
-      continue;
+  const [first] = deliveries;
+  if (!first) return;
+  const ref = { region: first.event.region, account: first.event.account };
+  const attempt = async (some: readonly Delivery[], action: () => Promise<void>): Promise<void> => {
+    try {
+      await action().catch(async (cause: unknown) => {
+        if (cause instanceof TableError) throw cause;
+        // It would be the same each time, and nobody else's events are to wait for that.
+        const why = `The event could not be folded: ${cause instanceof Error ? cause.name : 'a fault'}.`;
+        for (const { event } of some) await setAside(deps, ref, event, why);
+      });
+    } catch (cause) {
+      const reason = cause instanceof TableError ? cause.message : 'What became of it could not be noted.';
+      for (const one of some) outcomes.set(one, { kind: 'retry', reason });
     }
-    const { told } = read;
-    const { jobNumber, orderGroup } = told.job;
-    const thread = threadOf(jobNumber, orderGroup);
-    const from = told.changes.orderGroup && threadOf(jobNumber, told.changes.orderGroup.from);
-    if (from !== undefined && from !== thread) moves.push({ delivery, told, from, to: thread });
-    else groups.set(thread, [...(groups.get(thread) ?? []), { delivery, told, thread }]);
-  }
-  const limit = pLimit(THREADS_AT_ONCE);
-  await limit.map([...groups], async ([thread, some]) => {
-    const ordered = some.toSorted((a, b) => a.told.mark.sequence - b.told.mark.sequence);
-    await foldInto(
-      deps,
-      ref,
-      thread,
-      ordered.map(({ told, delivery }) => ({ told, event: delivery.event })),
-      pace,
+  };
+  await attempt(deliveries, async () => {
+    const pace = await readPace(deps.table, ref);
+    if (!pace) return;
+    const limit = pLimit(THREADS_AT_ONCE);
+    const reads = deliveries
+      // What was observed before it was enabled is not told.
+      .filter(({ event }) => Object.hasOwn(FOLDED, event.type) && event.time >= pace.since)
+      .map((delivery) => ({ delivery, event: delivery.event, ...toTold(delivery.event) }));
+    const told = reads.filter((read) => 'told' in read);
+    const isMove = ({ told }: Read): boolean => movedFrom(told) !== undefined;
+    const threads = groupBy(
+      told.filter((read) => !isMove(read)),
+      ({ told: { job } }) => threadOf(job.jobNumber, job.orderGroup),
     );
-    for (const { delivery } of ordered) outcomes.set(delivery, { kind: 'delivered' });
+    await limit.map(
+      reads.filter((read) => 'problem' in read),
+      ({ delivery, event, problem }) =>
+        attempt([delivery], () => setAside(deps, ref, event, `The event could not be read: ${problem}.`)),
+    );
+    await limit.map([...threads], ([thread, some]) =>
+      attempt(
+        some.map(({ delivery }) => delivery),
+        () => foldInto(deps, ref, thread, some, pace),
+      ),
+    );
+    for (const read of told.filter(isMove)) {
+      await attempt([read.delivery], () => moveJob(deps, ref, read, pace));
+    }
   });
-  for (const { delivery, told, from, to } of moves) {
-    await moveJob(deps, ref, { told, event: delivery.event }, from, to, pace);
-    outcomes.set(delivery, { kind: 'delivered' });
-  }
+}
+
+/** The thread that a job was in before an event took it to another. */
+function movedFrom({ job, changes }: Told): string | undefined {
+  const from = changes.orderGroup && threadOf(job.jobNumber, changes.orderGroup.from);
+  return from === threadOf(job.jobNumber, job.orderGroup) ? undefined : from;
 }
 
 interface Pace {
@@ -170,14 +185,10 @@ interface Pace {
 
 /** How an account notifies; `undefined` when it does not. */
 async function readPace(table: Table, ref: AccountRef): Promise<Pace | undefined> {
-  const item = await table.get(keys.notificationSettings(ref));
-  if (item?.enabled !== true) return undefined;
-  const { windowSeconds, maxAgeHours } = JSON.parse(String(item.settings)) as Record<string, number>;
-  return {
-    since: Number(item.since),
-    windowMs: Number(windowSeconds) * 1000,
-    maxAgeMs: Number(maxAgeHours) * 3_600_000,
-  };
+  const settings = await readSettings(table, ref);
+  if (!settings?.enabled) return undefined;
+  const { since, windowSeconds, maxAgeHours } = settings;
+  return { since, windowMs: windowSeconds * 1000, maxAgeMs: maxAgeHours * 3_600_000 };
 }
 
 /** An event, and what was read of it. */
@@ -196,81 +207,60 @@ async function foldInto(
 ): Promise<void> {
   await retried(`folded into a thread of ${ref.account}`, async () => {
     const stored = await load(deps.table, ref, name);
-    let { thread } = stored;
-    const aside: { event: LoggedEvent; why: string }[] = [];
-    for (const { told, event } of events) {
-      const after = tried(() => fold(thread, told, pace.windowMs, deps.now()));
-      if ('fault' in after) aside.push({ event, why: `The event could not be folded: ${after.fault}.` });
-      else thread = after.value;
-    }
+    const folded = ({ told }: Read, thread: Thread): Thread => fold(thread, told, pace.windowMs, deps.now());
+    let thread = events.reduce((before, read) => folded(read, before), stored.thread);
+    const aside: Read[] = [];
     if (!fits(thread)) {
+      // One by one, to find those for which there is no room.
       thread = stored.thread;
-      const size = sizeOfThread(thread);
-      for (const { told, event } of events) {
-        const after = tried(() => fold(thread, told, pace.windowMs, deps.now()));
-        if ('fault' in after) continue;
-        if (fits(after.value) || sizeOfThread(after.value) <= size) thread = after.value;
-        else aside.push({ event, why: 'There is too much to say about its order group.' });
+      for (const read of events) {
+        const after = folded(read, thread);
+        if (fits(after) || sizeOfThread(after) <= sizeOfThread(thread)) thread = after;
+        else aside.push(read);
       }
     }
     const write = writeOf(deps, ref, name, stored, thread);
     if (write && !(await deps.table.write(write)).done) return undefined;
-    for (const { event, why } of aside) await setAside(deps, ref, event, why);
+    for (const { event } of aside) await setAside(deps, ref, event, TOO_MUCH);
     return true;
   });
 }
 
+const TOO_MUCH = 'There is more to say about its order group than can be kept.';
+
 /** Takes a job to another thread, and folds the event that says so there. */
-async function moveJob(
-  deps: NoticeDeps,
-  ref: AccountRef,
-  { told, event }: Read,
-  fromName: string,
-  toName: string,
-  pace: Pace,
-): Promise<void> {
+async function moveJob(deps: NoticeDeps, ref: AccountRef, { told, event }: Read, pace: Pace): Promise<void> {
+  const { table, now } = deps;
+  const toName = threadOf(told.job.jobNumber, told.job.orderGroup);
+  const fromName = movedFrom(told) ?? toName;
   await retried(`moved to a thread of ${ref.account}`, async () => {
-    const [from, to] = await Promise.all([load(deps.table, ref, fromName), load(deps.table, ref, toName)]);
-    const after = tried(() => {
-      const moved = move(from.thread, to.thread, told, toName);
-      return { from: moved.from, to: fold(moved.to, told, pace.windowMs, deps.now()) };
-    });
-    const why =
-      'fault' in after
-        ? `The event could not be folded: ${after.fault}.`
-        : fits(after.value.to)
-          ? undefined
-          : 'There is too much to say about its order group.';
-    if ('fault' in after || why !== undefined) {
-      await setAside(deps, ref, event, why ?? '');
+    const [from, to] = await Promise.all([load(table, ref, fromName), load(table, ref, toName)]);
+    const moved = move(from.thread, to.thread, told, toName);
+    const after = fold(moved.to, told, pace.windowMs, now());
+    if (!fits(after)) {
+      await setAside(deps, ref, event, TOO_MUCH);
       return true;
     }
     const writes = [
-      writeOf(deps, ref, fromName, from, after.value.from),
-      writeOf(deps, ref, toName, to, after.value.to),
+      writeOf(deps, ref, fromName, from, moved.from),
+      writeOf(deps, ref, toName, to, after),
     ].filter((write) => write !== undefined);
     if (writes.length === 0) return true;
-    const { done } = await deps.table.transact(writes, randomUUID());
+    const { done } = await table.transact(writes, randomUUID());
     return done ? true : undefined;
   });
 }
 
-/** Closes what is due, `limit` notices at most or a few more, and gives again what was closed and not finished in time. */
+/**
+ * Closes what is due, about `limit` notices at most, and gives again what was closed and not finished within a minute. Notices
+ * that are not told (too old, taken back, turned off) are noted in the history, and not given.
+ */
 export async function takeDueNotices(
   deps: NoticeDeps,
   region: string,
   limit: number,
 ): Promise<ClosedNotice[]> {
   const { table, now } = deps;
-  const shards = await Promise.all(
-    Array.from({ length: NOTIFY_SHARDS }, (_, shard) =>
-      table.query({ index: 'due', pk: notifyDuePk('notices', region, shard), to: dueUntil(now()), limit }),
-    ),
-  );
-  const due = shards
-    .flat()
-    .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1))
-    .slice(0, limit);
   const accounts = new Map<string, Promise<AccountState>>();
   const stateOf = (ref: AccountRef): Promise<AccountState> => {
     const known = accounts.get(ref.account) ?? readAccount(table, ref);
@@ -278,13 +268,29 @@ export async function takeDueNotices(
     return known;
   };
   const notices: ClosedNotice[] = [];
-  await pLimit(THREADS_AT_ONCE).map(due, async ({ pk, sk }) => {
-    if (notices.length >= limit) return;
-    const ref = { region, account: pk.slice(threadPk({ region, account: '' }).length) };
-    // What an index gives is more than a key, and DynamoDB takes nothing else for one.
-    notices.push(...(await takeFrom(deps, ref, { pk, sk }, await stateOf(ref))));
-  });
+  for (let round = 0; round < MAX_ROUNDS && notices.length < limit; round += 1) {
+    const due = await dueThreads(table, region, now(), limit);
+    await pLimit(THREADS_AT_ONCE).map(due, async ({ pk, sk }) => {
+      if (notices.length >= limit) return;
+      const ref = { region, account: pk.slice(threadPk({ region, account: '' }).length) };
+      // What an index gives is more than a key, and DynamoDB takes nothing else for one.
+      notices.push(...(await takeFrom(deps, ref, { pk, sk }, await stateOf(ref))));
+    });
+    // What waits for events stands further back now, and others may be in front.
+    if (due.length < limit) break;
+  }
   return notices.sort((a, b) => a.content.observedAt - b.content.observedAt);
+}
+
+/** The keys of threads with something to be closed or given again, those first that have waited longest. */
+async function dueThreads(table: Table, region: string, now: number, limit: number): Promise<Item[]> {
+  const shards = await Promise.all(
+    Array.from({ length: NOTIFY_SHARDS }, (_, shard) =>
+      table.query({ index: 'due', pk: notifyDuePk('notices', region, shard), to: dueUntil(now), limit }),
+    ),
+  );
+  const due = shards.flat().sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
+  return due.slice(0, limit);
 }
 
 /** What closing goes by in an account. */
@@ -315,38 +321,52 @@ async function readFoldedTo(table: Table, ref: AccountRef): Promise<number> {
 async function takeFrom(
   deps: NoticeDeps,
   ref: AccountRef,
-  key: { readonly pk: string; readonly sk: string },
+  key: Key,
   { pace, foldedTo }: AccountState,
 ): Promise<ClosedNotice[]> {
   const { table, now, graceMs = GRACE_MS } = deps;
   return retried(`closed in a thread of ${ref.account}`, async () => {
     const item = await table.get(key);
     if (!item) return [];
-    const stored = toStored(item);
     const at = now();
+    const stored = readable(item);
+    if (!stored) {
+      // Whoever looks after the table has to; until then the others go on.
+      const place = notifyDue('notices', ref, key.sk, at + UNREADABLE_MS);
+      await table.write({ update: key, set: place, when: [['pk', 'present']] });
+      return [];
+    }
     const giveAt = at + GIVE_AGAIN_MS;
-    const settings = pace ?? null;
-    const closed = close(stored.thread, { now: at, graceMs, foldedTo, settings, giveAt });
-    const given = closed.frozen.filter((notice) => notice.giveAt <= at || notice.giveAt === giveAt);
+    const closed = close(stored.thread, { now: at, graceMs, foldedTo, settings: pace ?? null, giveAt });
+    const known = new Set(stored.thread.frozen.map(({ id }) => id));
+    const given = closed.frozen.filter((notice) => notice.giveAt <= at || !known.has(notice.id));
     const thread = {
       ...closed,
       frozen: closed.frozen.map((notice) => (given.includes(notice) ? { ...notice, giveAt } : notice)),
     };
     const due = dueOf(thread, graceMs);
-    const write = writeOf(deps, ref, stored.name, stored, thread, {
-      ...(due !== undefined && due <= at ? { notBefore: at + LOOK_AGAIN_MS } : {}),
-    });
+    const notBefore = due !== undefined && due <= at ? at + LOOK_AGAIN_MS : 0;
+    const write = writeOf(deps, ref, stored.name, stored, thread, notBefore);
     if (write && !(await table.write(write)).done) return undefined;
-    const told = given.filter(({ because }) => because === null);
     for (const notice of given) {
       if (notice.because === null) continue;
       await noteUntold(deps, ref, stored.name, notice, notice.because);
       await finish(deps, ref, stored.name, notice.id);
     }
-    return told.map(({ id, content, scopes, again, earlier }) => {
-      return { ref, thread: stored.name, id, content, scopes, again, earlier };
-    });
+    return given
+      .filter(({ because }) => because === null)
+      .map(({ id, content, scopes, again, earlier }) => {
+        return { ref, thread: stored.name, id, content, scopes, again, earlier };
+      });
   });
+}
+
+function readable(item: Item): Stored | undefined {
+  try {
+    return toStored(item);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A notice has become messages: it is not given again. */
@@ -468,24 +488,23 @@ function writeOf(
   name: string,
   stored: Stored,
   thread: Thread,
-  { notBefore = 0 } = {},
-): Exclude<Write, { check: unknown }> | undefined {
+  notBefore = 0,
+): Exclude<Write, { check: Key }> | undefined {
   const key = keys.thread(ref, name);
   const due = dueOf(thread, graceMs);
-  const place = due === undefined ? {} : notifyDue('notices', ref, key.sk, Math.max(due, notBefore, 0));
-  const isSame = thread === stored.thread || JSON.stringify(thread) === JSON.stringify(stored.thread);
-  if (isSame && ('dueSk' in place ? place.dueSk : undefined) === stored.dueSk) return undefined;
-  const when = [
-    stored.revision === 0 ? (['pk', 'absent'] as const) : (['revision', '=', stored.revision] as const),
-  ];
-  if (isEmpty(thread)) return stored.revision === 0 ? undefined : { delete: key, when };
+  const place =
+    due === undefined
+      ? { duePk: undefined, dueSk: undefined }
+      : notifyDue('notices', ref, key.sk, Math.max(due, notBefore, 0));
+  const isThere = stored.revision > 0;
+  const when = isThere ? ([['revision', '=', stored.revision]] as const) : ([['pk', 'absent']] as const);
+  if (isEmpty(thread)) return isThere ? { delete: key, when } : undefined;
+  if (thread === stored.thread || JSON.stringify(thread) === JSON.stringify(stored.thread)) {
+    return place.dueSk === stored.dueSk ? undefined : { update: key, set: place, when };
+  }
   return {
     put: {
-      ...key,
-      ...place,
-      name,
-      revision: stored.revision + 1,
-      state: pack(thread),
+      ...{ ...key, ...place, name, revision: stored.revision + 1, state: pack(thread) },
       ttl: Math.ceil((now() + KEPT_MS) / 1000),
     },
     when,
@@ -516,7 +535,7 @@ function noteUntold(
 
 /** Notes an event that can't be folded; the rest goes on without it. */
 function setAside(deps: NoticeDeps, ref: AccountRef, event: LoggedEvent, why: string): Promise<void> {
-  const kind = KIND_OF[event.type] ?? 'dispatched';
+  const kind = FOLDED[event.type] ?? 'dispatched';
   return note(
     deps,
     ref,
@@ -528,7 +547,10 @@ function setAside(deps: NoticeDeps, ref: AccountRef, event: LoggedEvent, why: st
   );
 }
 
-const KIND_OF: Readonly<Record<string, MessageKind>> = {
+/** The types of events that are folded, and what they may come to. */
+const FOLDED: Readonly<Record<string, MessageKind>> = {
+  'job.dispatched': 'dispatched',
+  'job.updated': 'dispatched',
   'job.dispatch_revoked': 'dispatch_revoked',
   'job.tracking_added': 'tracking',
   'job.tracking_updated': 'tracking',
@@ -568,14 +590,6 @@ async function retried<T>(what: string, attempt: () => Promise<T | undefined>): 
     if (done !== undefined) return done;
   }
   throw new TableError('write', `something was to be ${what}, and met a change of it each time`);
-}
-
-function tried<T>(action: () => T): { readonly value: T } | { readonly fault: string } {
-  try {
-    return { value: action() };
-  } catch (cause) {
-    return { fault: cause instanceof Error ? cause.name : 'something was thrown' };
-  }
 }
 
 function groupBy<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
