@@ -130,6 +130,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [status, index]);
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
+    this.#allowOwnUser(fn);
     this.#name(fn);
   }
 
@@ -274,6 +275,17 @@ export class StateTable extends Construct {
     this.#allow(fn, ['DeleteItem'], [...this.wakePartitions(), cursors, parked, dead, rollups, openJobs]);
     this.#allow(fn, ['ConditionCheckItem'], [accountLocks, deletions]);
     this.#name(fn);
+  }
+
+  /** The recipient that the user of an account's credentials is. */
+  #allowOwnUser(fn: CellFunction): void {
+    const any = { region: this.#cell.region, account: '*' };
+    const recipients = keys.recipient(any, '').pk;
+    const places = keys.recipientPlace(any, '', '').pk;
+    this.#allow(fn, ['GetItem'], [recipients]);
+    this.#allow(fn, ['PutItem'], [recipients, places]);
+    this.#allow(fn, ['DeleteItem'], [places]);
+    this.#allow(fn, ['ConditionCheckItem'], [accountPk(this.#cell.region)]);
   }
 
   /** Says how accounts stand, to operators; the HTTP API has {@link grantReading} for that. */

@@ -48,7 +48,8 @@ const NOTIFICATIONS = ['csv-parse', 'libphonenumber-js', 'liquidjs'];
 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   tick: [...BASE, ...SQS, ...LIMIT],
-  'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz'],
+  // Phone numbers: of the user who is told as he has asked the ordering service to.
+  'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz', 'libphonenumber-js'],
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   'drain-sink': [...BASE, ...SECRETS, ...SNS],
   api: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
