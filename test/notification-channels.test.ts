@@ -114,8 +114,8 @@ describe('a mail', () => {
         const parsed = await simpleParser(raw);
         const keys = parsed.headerLines.map(({ key }) => key).sort();
         expect(keys.filter((key) => key !== 'subject')).toEqual(usual.filter((key) => key !== 'subject'));
-        expect(parsed.from?.value.map(({ address }) => address)).toEqual(['orders@shop.example']);
-        expect(parsed.to?.value.map(({ address }) => address)).toEqual(['jo@customer.example']);
+        expect(parsed.from?.value).toEqual([{ name: oneLine(fromName), address: 'orders@shop.example' }]);
+        expect(parsed.to?.value).toEqual([{ name: oneLine(name), address: 'jo@customer.example' }]);
         expect(parsed.subject ?? '').toBe(oneLine(subject));
         expect(decodedText(raw)).toBe(text);
       }),
@@ -389,7 +389,10 @@ describe('SES', () => {
     wire.answers.push(json(200, { MessageId: '0100-ses' }));
     const transport = ses(wire, { configurationSet: 'jobwire-us' });
     expect(transport.domain).toBe('shop.example');
-    expect(await transport.send(aMail({ to: { name: 'Jö, Doe', address: 'jo@käse.example' } }))).toEqual({
+    const text = 'Größe\n.\nx';
+    expect(
+      await transport.send(aMail({ to: { name: 'Jö, Doe', address: 'jo@käse.example' }, text })),
+    ).toEqual({
       kind: 'accepted',
       providerId: '0100-ses',
     });
@@ -411,7 +414,8 @@ describe('SES', () => {
     expect(parsed.to?.value).toEqual([{ name: 'Jö, Doe', address: 'jo@käse.example' }]);
     expect(parsed.html).toBe('<p>Job 1 was dispatched.</p>');
     expect(headersOf(raw)).toContain('List-Unsubscribe-Post: List-Unsubscribe=One-Click');
-    expect(raw).toMatch(/^[\t\r\n\x20-\x7e]*$/);
+    expect(raw).toMatch(/^(\r\n|[\t\x20-\x7e])*$/);
+    expect(decodedText(raw)).toBe(text);
   });
 
   const refused = { kind: 'refused', address: undefined };
