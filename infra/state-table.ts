@@ -140,6 +140,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [status, index]);
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
+    this.#allowOwnUser(fn);
     this.#name(fn);
   }
 
@@ -320,6 +321,15 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [suppressions]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#name(fn);
+  }
+
+  /** Polls: the recipient that the user of an account’s credentials is. */
+  #allowOwnUser(fn: CellFunction): void {
+    const { accounts, recipients, recipientPlaces } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [recipients]);
+    this.#allow(fn, ['PutItem'], [recipients, recipientPlaces]);
+    this.#allow(fn, ['DeleteItem'], [recipientPlaces]);
+    this.#allow(fn, ['ConditionCheckItem'], [accounts]);
   }
 
   /** Says how accounts stand, to operators; the HTTP API has {@link grantReading} for that. */

@@ -50,7 +50,8 @@ const NOTIFICATIONS = ['csv-parse', 'libphonenumber-js', 'liquidjs'];
 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   tick: [...BASE, ...SQS, ...LIMIT],
-  'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz'],
+  // Phone numbers: of the user who is told as he has asked the ordering service to.
+  'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz', 'libphonenumber-js'],
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
   // What customers are told is folded there, and the days of jobs are among it.
   'drain-sink': [...BASE, ...SECRETS, ...SNS, ...LIMIT, '@date-fns/tz'],
