@@ -501,6 +501,11 @@ describe('the length of an SMS', () => {
     [`${'ж'.repeat(66)}😀${'ж'.repeat(65)}`, 2, 'UCS-2'],
     [`${'ж'.repeat(66)}😀${'ж'.repeat(66)}`, 3, 'UCS-2'],
     ['', 1, 'GSM-7'],
+    // SNS parts texts between words: a link that doesn't fit begins the next segment.
+    [`${'a'.repeat(100)} https://t.example.com/${'x'.repeat(78)} ${'b'.repeat(60)}`, 3, 'GSM-7'],
+    [`${'a'.repeat(153)} ${'b'.repeat(152)}`, 2, 'GSM-7'],
+    [`${'a'.repeat(152)} ${'b'.repeat(153)}`, 2, 'GSM-7'],
+    [`${'word '.repeat(30)}${'b'.repeat(156)}`, 3, 'GSM-7'],
   ] as const)('%s', (text, segments, encoding) => {
     expect(measureSms(text)).toEqual({ segments, encoding });
   });

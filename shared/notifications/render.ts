@@ -66,12 +66,18 @@ function emailOf(input: RenderInput): RenderedEmail {
   const { words, email } = texts[locale];
   const template: EmailTemplate = { ...email[input.content.kind], ...defined(input.template) };
   const view = viewOf(input);
-  const plain = (field: keyof EmailTemplate): string =>
-    template[field] === undefined ? '' : render(field, template[field], 'text', locale, view);
+  // Subject and heading are often the same.
+  const said = new Map<string, string>();
+  const plain = (field: keyof EmailTemplate): string => {
+    const source = template[field] ?? '';
+    const text = said.get(source) ?? render(field, source, 'text', locale, view);
+    said.set(source, text);
+    return text;
+  };
   // Spaces that do not break would make headers of plain text longer.
   const subject = inOneLine(plain('subject').replaceAll('\u00a0', ' '), MAX_SUBJECT);
   if (subject === '') throw new TemplateFault('subject', 'it is empty');
-  const said = {
+  const fields = {
     subject,
     preheader: inOneLine(plain('preheader'), 300),
     heading: inOneLine(plain('heading'), 300) || subject,
@@ -83,11 +89,11 @@ function emailOf(input: RenderInput): RenderedEmail {
     subject,
     html:
       template.html === undefined
-        ? layout(partsOfMail(view, words, said, blocks), escaped)
+        ? layout(partsOfMail(view, words, fields, blocks), escaped)
         : render('html', template.html, 'html', locale, view),
     text:
       template.text === undefined
-        ? textOf(view, words, said, blocks)
+        ? textOf(view, words, fields, blocks)
         : tidy(render('text', template.text, 'text', locale, view)),
   };
 }
