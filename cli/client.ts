@@ -13,7 +13,9 @@ export type Query = Readonly<Record<string, string | number | boolean | undefine
 export interface Client {
   get<T>(path: string, query?: Query): Promise<T>;
   post<T>(path: string, body?: object, query?: Query): Promise<T>;
-  put<T>(path: string, body: object): Promise<T>;
+  /** `ifMatch` is the revision that it must still have. */
+  put<T>(path: string, body: object, ifMatch?: number): Promise<T>;
+  patch<T>(path: string, body: object): Promise<T>;
   /** Whether nothing is left of it: the rest of what takes long goes by and by. */
   remove(path: string, query?: Query): Promise<boolean>;
   /** The entries of a list, page by page, at most so many; `more` is told when there would be others. */
@@ -141,7 +143,7 @@ export function createClient(options: ClientOptions): Client {
     }
   }
 
-  async function request(method: string, path: string, query?: Query, body?: object) {
+  async function request(method: string, path: string, query?: Query, body?: object, ifMatch?: number) {
     const url = address(path, query);
     const init = {
       method,
@@ -149,6 +151,7 @@ export function createClient(options: ClientOptions): Client {
         accept: 'application/json',
         ...(body ? { 'content-type': 'application/json' } : {}),
         ...(method === 'POST' ? { 'idempotency-key': randomUUID() } : {}),
+        ...(ifMatch === undefined ? {} : { 'if-match': `"${ifMatch}"` }),
       },
       ...(body ? { body: JSON.stringify(body) } : {}),
     };
@@ -183,7 +186,8 @@ export function createClient(options: ClientOptions): Client {
   return {
     get: (path, query) => ask('GET', path, query),
     post: (path, body, query) => ask('POST', path, query, body),
-    put: (path, body) => ask('PUT', path, {}, body),
+    put: (path, body, ifMatch) => ask('PUT', path, {}, body, ifMatch),
+    patch: (path, body) => ask('PATCH', path, {}, body),
     remove: async (path, query) => (await request('DELETE', path, query)).status !== 202,
 
     async *list<T>(

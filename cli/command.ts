@@ -325,6 +325,7 @@ export const EXIT_CODES = {
   3: 'The API refused (4xx).',
   4: 'The API can’t be reached, or failed (5xx).',
   5: 'The key is missing, refused, or may not do this (401, 403).',
+  6: 'Of an import: some rows are not good. The others were taken.',
   130: 'Interrupted with Ctrl-C.',
 } as const;
 

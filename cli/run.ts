@@ -16,7 +16,9 @@ import { events } from './events.ts';
 import { secretInFile } from './input.ts';
 import { jobs } from './jobs.ts';
 import { keys } from './keys.ts';
+import { notifications } from './notifications.ts';
 import { clean, createOutput } from './output.ts';
+import { recipients } from './recipients.ts';
 
 const DEFAULT_URL = 'http://127.0.0.1:4000';
 const INTERRUPTED = 130;
@@ -49,6 +51,8 @@ export const commands: Commands = {
   ...endpoints,
   ...events,
   ...jobs,
+  ...notifications,
+  ...recipients,
   ...keys,
 };
 

@@ -256,7 +256,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
           publicUrl,
           ...transports,
         };
-        options.onSend?.(await sendDue(deps, region, now() + SEND_MS));
+        const report = await sendDue(deps, region, now() + SEND_MS);
+        if (report.notices + report.sent + report.later + report.failed + report.suppressed > 0) {
+          options.onSend?.(report);
+        }
       } finally {
         telling.delete(region);
       }

@@ -60,6 +60,8 @@ const MAX_BYTES = 40_000_000;
 const MAX_MAIL_BYTES = 1_000_000;
 /** An SNS message is at most this long. */
 const MAX_SMS_CHARACTERS = 1600;
+/** What SNS sends from where no sender id is given: one of the numbers that are kept for films. */
+const OWN_NUMBER = '+18335550100';
 const PREVIEW_CHARACTERS = 140;
 const HEARTBEAT_MS = 15_000;
 /** How long the mail server waits for connections to end when it stops. */
@@ -327,7 +329,7 @@ function answerSns(body: string, keep: (message: Fresh) => void, optedOut: Reado
   keep({
     caught: {
       channel: 'sms',
-      from: { name: null, address: attributes.get('AWS.SNS.SMS.SenderID') || 'SMS' },
+      from: { name: null, address: attributes.get('AWS.SNS.SMS.SenderID') || OWN_NUMBER },
       to: { name: null, address: number },
       subject: null,
       messageId: id,
@@ -364,9 +366,16 @@ function withLinksElsewhere(html: string): string {
   return /<head[\s>]/i.test(html) ? html.replace(/<head(\s[^>]*)?>/i, (head) => head + base) : base + html;
 }
 
-/** Of an e-mail without its links, which say little; an SMS is short. */
-function previewOf({ text: words, html }: Pick<Kept, 'text' | 'html'>): string {
-  const line = (html === null ? words : words.replace(/https?:\/\/\S+/g, ' ')).replace(/\s+/g, ' ').trim();
+/** Of an e-mail without its links, and without what the list shows anyway; an SMS is short. */
+function previewOf({ caught: { from, subject }, text: words, html }: Fresh): string {
+  const shown = [from.name, subject];
+  const line = words
+    .split('\n')
+    .filter((one) => html === null || !shown.includes(one.trim()))
+    .map((one) => (html === null ? one : one.replace(/https?:\/\/\S+/g, '')))
+    .join(' ')
+    .replace(/\s+/g, ' ')
+    .trim();
   return line.length > PREVIEW_CHARACTERS ? `${line.slice(0, PREVIEW_CHARACTERS - 1)}…` : line;
 }
 

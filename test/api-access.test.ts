@@ -72,12 +72,22 @@ function thingsOf(path: string, world: ApiWorld): Thing[] {
   const replayOf = (id: string) => ids.replays[id]?.[0] ?? '';
   switch (kind) {
     case 'accounts':
-      return [OWN, FOREIGN, FAR].map((id) => ({
-        name: id,
-        params: { id, jobNumber: String(job) },
-        absent: { id: 'no-such-account', jobNumber: String(job) },
-        accounts: [id],
-      }));
+      return [OWN, FOREIGN, FAR].map((id) => {
+        const told = ids.notifying[id];
+        const within = {
+          jobNumber: String(job),
+          recipient: told?.recipients[0] ?? '',
+          message: told?.messages[0] ?? '',
+          suppression: told?.suppressions[0] ?? '',
+          ...{ kind: 'dispatched', channel: 'email', locale: 'en-GB' },
+        };
+        return {
+          name: id,
+          params: { id, ...within },
+          absent: { id: 'no-such-account', ...within },
+          accounts: [id],
+        };
+      });
     case 'endpoints': {
       // A replay is of all that its endpoint follows.
       const replays = path.includes('{replay}');

@@ -249,6 +249,7 @@ async function nextsOf(world: ApiWorld, { method, path, parameters }: Operation)
   const list = path
     .replace('/stream', '')
     .replace('{id}', id)
+    .replace('{recipient}', 'ann')
     .replace('{jobNumber}', String(world.ids.jobs[0]));
   const response = await world.app.request(`${list}?limit=1`, {
     headers: { authorization: `Bearer ${world.keys['admin all'].secret}` },

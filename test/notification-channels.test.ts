@@ -114,8 +114,8 @@ describe('a mail', () => {
         const parsed = await simpleParser(raw);
         const keys = parsed.headerLines.map(({ key }) => key).sort();
         expect(keys.filter((key) => key !== 'subject')).toEqual(usual.filter((key) => key !== 'subject'));
-        expect(parsed.from?.value.map(({ address }) => address)).toEqual(['orders@shop.example']);
-        expect(parsed.to?.value.map(({ address }) => address)).toEqual(['jo@customer.example']);
+        expect(parsed.from?.value).toEqual([{ name: oneLine(fromName), address: 'orders@shop.example' }]);
+        expect(parsed.to?.value).toEqual([{ name: oneLine(name), address: 'jo@customer.example' }]);
         expect(parsed.subject ?? '').toBe(oneLine(subject));
         expect(decodedText(raw)).toBe(text);
       }),
@@ -381,6 +381,19 @@ describe('a connection that breaks', () => {
     const server = await startScripted({ at, silent: true });
     expect(await connect(server, { silenceMs: 100 }).send(aMail())).toMatchObject(expected);
   });
+
+  test('never, but is slow without end, is given up', async () => {
+    const server = await startScripted({ at: '.', with: '250-not yet\r\n', slow: true });
+    const transport = connect(server, { connections: 1, timeoutMs: 2_000 });
+    expect((await transport.send(aMail())).kind).toBe('unknown');
+    const stuck = transport.send(aMail());
+    // It waits for the connection of the other.
+    const waiting = transport.send(aMail());
+    expect([(await stuck).kind, await waiting]).toMatchObject([
+      'unknown',
+      { kind: 'later', everything: true },
+    ]);
+  });
 });
 
 describe('SES', () => {
@@ -389,7 +402,10 @@ describe('SES', () => {
     wire.answers.push(json(200, { MessageId: '0100-ses' }));
     const transport = ses(wire, { configurationSet: 'jobwire-us' });
     expect(transport.domain).toBe('shop.example');
-    expect(await transport.send(aMail({ to: { name: 'Jö, Doe', address: 'jo@käse.example' } }))).toEqual({
+    const text = 'Größe\n.\nx';
+    expect(
+      await transport.send(aMail({ to: { name: 'Jö, Doe', address: 'jo@käse.example' }, text })),
+    ).toEqual({
       kind: 'accepted',
       providerId: '0100-ses',
     });
@@ -411,7 +427,8 @@ describe('SES', () => {
     expect(parsed.to?.value).toEqual([{ name: 'Jö, Doe', address: 'jo@käse.example' }]);
     expect(parsed.html).toBe('<p>Job 1 was dispatched.</p>');
     expect(headersOf(raw)).toContain('List-Unsubscribe-Post: List-Unsubscribe=One-Click');
-    expect(raw).toMatch(/^[\t\r\n\x20-\x7e]*$/);
+    expect(raw).toMatch(/^(\r\n|[\t\x20-\x7e])*$/);
+    expect(decodedText(raw)).toBe(text);
   });
 
   const refused = { kind: 'refused', address: undefined };
@@ -865,6 +882,8 @@ async function startScripted(script: {
   readonly at: string;
   readonly with?: string;
   readonly silent?: boolean;
+  /** Says `with` again and again, and no more. */
+  readonly slow?: boolean;
 }) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -872,7 +891,12 @@ async function startScripted(script: {
     let inMail = false;
     const stops = (at: string): boolean => {
       if (at !== script.at) return false;
-      if (!script.silent) socket.end(script.with ?? '');
+      if (script.slow) {
+        const timer = setInterval(() => socket.write(script.with ?? ''), 20);
+        socket.once('close', () => clearInterval(timer));
+      } else if (!script.silent) {
+        socket.end(script.with ?? '');
+      }
       return true;
     };
     if (stops('greeting')) return;

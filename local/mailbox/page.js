@@ -45,6 +45,8 @@ function icon(...paths) {
 }
 
 const nameOf = ({ name, address }) => name || address;
+/** A sender whose number says nothing. */
+const isNumber = ({ address }) => address.startsWith('+');
 const clock = (at) => new Date(at).toLocaleTimeString('en-GB');
 const isWide = () => matchMedia('(min-width: 761px)').matches;
 
@@ -68,7 +70,11 @@ function itemOf(message) {
     'a',
     { className: `item ${channel}${read.has(id) ? '' : ' unread'}`, href: `#${id}`, tabIndex: -1 },
     avatar(message),
-    make('span', { className: 'who' }, `${nameOf(from)} to ${nameOf(to)}`),
+    make(
+      'span',
+      { className: 'who' },
+      isNumber(from) ? `To ${nameOf(to)}` : `${nameOf(from)} to ${nameOf(to)}`,
+    ),
     make('time', { dateTime: at, title: new Date(at).toLocaleString() }, clock(at)),
     make(
       'span',

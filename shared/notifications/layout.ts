@@ -1,10 +1,13 @@
 // Made of layout.mjml; LAYOUT=write npx vitest run test/notification-words.test.ts makes it anew.
+import type { MailParts } from './render.ts';
 
-/** The HTML of e-mails, in Liquid. */
-export const layout = `<!doctype html>
-<html lang="{{ locale }}" dir="ltr" xmlns="http://www.w3.org/1999/xhtml" xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office:office">
+/** The HTML of an e-mail; all that is put into it goes through `escaped`. */
+export function layout(mail: MailParts, escaped: (text: string) => string): string {
+  let html = '';
+  html += `<!doctype html>
+<html lang="${escaped(mail.locale)}" dir="ltr" xmlns="http://www.w3.org/1999/xhtml" xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office:office">
 <head>
-<title>{{ subject }}</title>
+<title>${escaped(mail.subject)}</title>
 <!--[if !mso]><!-->
 <meta http-equiv="X-UA-Compatible" content="IE=edge">
 <!--<![endif]-->
@@ -43,6 +46,7 @@ p { display:block;margin:13px 0; }
 <style type="text/css">
 :root { color-scheme: light dark; supported-color-schemes: light dark; }
 a { word-break: break-word; }
+.whole { white-space: nowrap; }
 @media (max-width: 479px) {
 .ink, .muted, .rows, .button { padding-left: 22px !important; padding-right: 22px !important; }
 .heading > div { font-size: 25px !important; line-height: 31px !important; }
@@ -50,14 +54,13 @@ a { word-break: break-word; }
 .card { border-radius: 0 !important; }
 }
 @media (prefers-color-scheme: dark) {
-body, .page { background-color: #11151a !important; }
+body, .page, .page > div { background-color: #11151a !important; }
 .card, .card > table { background-color: #1b2128 !important; }
 .ink > div, .ink a, .rows td { color: #e9edf1 !important; }
 .muted > div, .muted a, .rows .soft, .ink .soft { color: #a3afba !important; }
 .rows td { border-color: #333d47 !important; }
-.rule > p { border-color: #333d47 !important; }
 .button td { border-color: #59646f !important; }
-.logo img { background-color: #ffffff !important; border-radius: 6px; padding: 6px; }
+.logo img { background-color: #ffffff !important; color: #1f2933 !important; border-radius: 6px; padding: 6px 10px; }
 }
 [data-ogsc] .ink > div, [data-ogsc] .rows td { color: #e9edf1 !important; }
 [data-ogsc] .muted > div, [data-ogsc] .rows .soft { color: #a3afba !important; }
@@ -69,49 +72,37 @@ body, .page { background-color: #11151a !important; }
 <meta name="x-apple-disable-message-reformatting" />
 </head>
 <body  class="page" style="word-spacing:normal;background-color:#f1f3f5;">
-<div style="display:none;font-size:1px;color:#ffffff;line-height:1px;max-height:0px;max-width:0px;opacity:0;overflow:hidden;">{{ preheader }}</div>
-<div
-aria-label="{{ subject }}" aria-roledescription="email" role="article" lang="{{ locale }}" dir="ltr" style="word-spacing:normal;background-color:#f1f3f5;"
->
+<div style="display:none;font-size:1px;color:#ffffff;line-height:1px;max-height:0px;max-width:0px;opacity:0;overflow:hidden;">${escaped(mail.preheader)}&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;</div>
+<div aria-label="${escaped(mail.subject)}" aria-roledescription="email" role="article" lang="${escaped(mail.locale)}" dir="ltr" style="word-spacing:normal;background-color:#f1f3f5;">
 <!--[if mso | IE]><table align="center" border="0" cellpadding="0" cellspacing="0" class="" role="presentation" style="width:600px;" width="600" ><tr><td style="line-height:0px;font-size:0px;mso-line-height-rule:exactly;"><![endif]-->
 <div  style="margin:0px auto;max-width:600px;">
-<table
-align="center" border="0" cellpadding="0" cellspacing="0" role="presentation" style="width:100%;"
->
+<table align="center" border="0" cellpadding="0" cellspacing="0" role="presentation" style="width:100%;">
 <tbody>
 <tr>
-<td
-style="direction:ltr;font-size:0px;padding:28px 0 16px;text-align:center;"
->
+<td style="direction:ltr;font-size:0px;padding:28px 0 16px;text-align:center;">
 <!--[if mso | IE]><table role="presentation" border="0" cellpadding="0" cellspacing="0"><tr><td class="" style="vertical-align:top;width:600px;" ><![endif]-->
-<div
-class="mj-column-per-100 mj-outlook-group-fix" style="font-size:0px;text-align:left;direction:ltr;display:inline-block;vertical-align:top;width:100%;"
->
-<table
-border="0" cellpadding="0" cellspacing="0" role="presentation" style="vertical-align:top;" width="100%"
->
+<div class="mj-column-per-100 mj-outlook-group-fix" style="font-size:0px;text-align:left;direction:ltr;display:inline-block;vertical-align:top;width:100%;">
+<table border="0" cellpadding="0" cellspacing="0" role="presentation" style="vertical-align:top;" width="100%">
 <tbody>
-{% if brand.logo %}
+`;
+  if (mail.brand.logo) {
+    html += `
 <tr>
-<td
-align="left" class="ink logo" style="font-size:0px;padding:0 40px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:20px;font-weight:600;line-height:44px;text-align:left;color:#1f2933;"
-><img src="{{ brand.logo }}" alt="{{ brand.name }}" height="44" style="height:44px;width:auto;max-width:100%;object-fit:contain;display:block" /></div>
+<td align="left" class="ink logo" style="font-size:0px;padding:0 40px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:20px;font-weight:600;line-height:44px;text-align:left;color:#1f2933;"><img src="${escaped(mail.brand.logo)}" alt="${escaped(mail.brand.name)}" height="44" style="height:44px;width:auto;max-width:100%;object-fit:contain;line-height:44px;vertical-align:middle" /></div>
 </td>
 </tr>
-{% else %}
+`;
+  } else {
+    html += `
 <tr>
-<td
-align="left" class="ink" style="font-size:0px;padding:0 40px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:18px;font-weight:600;line-height:26px;text-align:left;color:#1f2933;"
->{{ brand.name }}</div>
+<td align="left" class="ink" style="font-size:0px;padding:0 40px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:18px;font-weight:600;line-height:26px;text-align:left;color:#1f2933;">${escaped(mail.brand.name)}</div>
 </td>
 </tr>
-{% endif %}
+`;
+  }
+  html += `
 </tbody>
 </table>
 </div>
@@ -123,88 +114,81 @@ style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvet
 </div>
 <!--[if mso | IE]></td></tr></table><table align="center" border="0" cellpadding="0" cellspacing="0" class="card-outlook" role="presentation" style="width:600px;" width="600" bgcolor="#ffffff" ><tr><td style="line-height:0px;font-size:0px;mso-line-height-rule:exactly;"><![endif]-->
 <div  class="card" style="background:#ffffff;background-color:#ffffff;margin:0px auto;max-width:600px;border-radius:6px;overflow:hidden;">
-<table
-align="center" border="0" cellpadding="0" cellspacing="0" role="presentation" style="background:#ffffff;background-color:#ffffff;width:100%;border-collapse:separate;"
->
+<table align="center" border="0" cellpadding="0" cellspacing="0" role="presentation" style="background:#ffffff;background-color:#ffffff;width:100%;border-collapse:separate;">
 <tbody>
 <tr>
-<td
-style="border-top:4px solid {{ brand.color }};border-radius:6px;direction:ltr;font-size:0px;padding:36px 0 40px;text-align:center;"
->
+<td style="border-top:4px solid ${escaped(mail.brand.color)};border-radius:6px;direction:ltr;font-size:0px;padding:36px 0 40px;text-align:center;">
 <!--[if mso | IE]><table role="presentation" border="0" cellpadding="0" cellspacing="0"><tr><td class="" style="vertical-align:top;width:600px;" ><![endif]-->
-<div
-class="mj-column-per-100 mj-outlook-group-fix" style="font-size:0px;text-align:left;direction:ltr;display:inline-block;vertical-align:top;width:100%;"
->
-<table
-border="0" cellpadding="0" cellspacing="0" role="presentation" style="vertical-align:top;" width="100%"
->
+<div class="mj-column-per-100 mj-outlook-group-fix" style="font-size:0px;text-align:left;direction:ltr;display:inline-block;vertical-align:top;width:100%;">
+<table border="0" cellpadding="0" cellspacing="0" role="presentation" style="vertical-align:top;" width="100%">
 <tbody>
 <tr>
-<td
-align="left" class="ink heading" style="font-size:0px;padding:0 40px;padding-bottom:18px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:30px;font-weight:700;line-height:37px;text-align:left;color:#1f2933;"
-><h1 style="margin:0;font-size:inherit;line-height:inherit;font-weight:inherit">{{ heading }}</h1></div>
+<td align="left" class="ink heading" style="font-size:0px;padding:0 40px;padding-bottom:18px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:30px;font-weight:700;line-height:37px;text-align:left;color:#1f2933;"><h1 style="margin:0;font-size:inherit;line-height:inherit;font-weight:inherit">`;
+  for (const part of mail.heading) {
+    if (part.whole) {
+      html += `<span class="whole">${escaped(part.text)}</span>`;
+    } else {
+      html += `${escaped(part.text)}`;
+    }
+  }
+  html += `</h1></div>
 </td>
 </tr>
-{% for paragraph in intro %}
+`;
+  for (const paragraph of mail.intro) {
+    html += `
 <tr>
-<td
-align="left" class="ink" style="font-size:0px;padding:0 40px;padding-bottom:12px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;"
->{% for line in paragraph %}{{ line }}{% unless forloop.last %}<br />{% endunless %}{% endfor %}</div>
+<td align="left" class="ink" style="font-size:0px;padding:0 40px;padding-bottom:12px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;">`;
+    for (const [at, line] of paragraph.entries()) {
+      if (at > 0) {
+        html += `<br />`;
+      }
+      html += `${escaped(line)}`;
+    }
+    html += `</div>
 </td>
 </tr>
-{% endfor %}{% for block in blocks %}{% if block.title %}
+`;
+  }
+  for (const block of mail.blocks) {
+    if (block.title) {
+      html += `
 <tr>
-<td
-align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:24px;padding-bottom:4px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:18px;font-weight:700;line-height:26px;text-align:left;color:#1f2933;"
-><h2 style="margin:0;font-size:inherit;line-height:inherit;font-weight:inherit">{{ block.title }}</h2></div>
+<td align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:24px;padding-bottom:4px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:18px;font-weight:700;line-height:26px;text-align:left;color:#1f2933;"><h2 style="margin:0;font-size:inherit;line-height:inherit;font-weight:inherit">${escaped(block.title)}</h2></div>
 </td>
 </tr>
-{% endif %}{% for parcel in block.parcels %}{% if parcel.link == nil %}
+`;
+    }
+    for (const parcel of block.parcels) {
+      if (parcel.link === null) {
+        html += `
 <tr>
-<td
-align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:6px;padding-bottom:4px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;"
->{{ parcel.text }}</div>
+<td align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:6px;padding-bottom:4px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;">${escaped(parcel.text)}</div>
 </td>
 </tr>
-{% elsif plain_links %}
+`;
+      } else if (mail.plainLinks) {
+        html += `
 <tr>
-<td
-align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:3px;padding-bottom:3px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;"
-><a href="{{ parcel.link }}" style="color:inherit;text-decoration:underline">{{ parcel.text }}</a></div>
+<td align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:3px;padding-bottom:3px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;"><a href="${escaped(parcel.link)}" style="color:inherit;text-decoration:underline">${escaped(parcel.text)}</a></div>
 </td>
 </tr>
-{% else %}
+`;
+      } else {
+        html += `
 <tr>
-<td
-align="left" class="button" style="font-size:0px;padding:6px 40px 6px;word-break:break-word;"
->
-<table
-border="0" cellpadding="0" cellspacing="0" role="presentation" style="border-collapse:separate;line-height:100%;"
->
+<td align="left" class="button" style="font-size:0px;padding:6px 40px 6px;word-break:break-word;">
+<table border="0" cellpadding="0" cellspacing="0" role="presentation" style="border-collapse:separate;line-height:100%;">
 <tbody>
 <tr>
-<td
-align="center" bgcolor="{{ brand.color }}" role="presentation" style="border:1px solid {{ edge }};border-radius:8px;cursor:auto;mso-padding-alt:{{ button_padding }};background:{{ brand.color }};" valign="middle"
->
-<a
-href="{{ parcel.link }}" style="display:inline-block;background:{{ brand.color }};color:{{ brand.color_text }};font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;font-weight:600;line-height:22px;margin:0;text-decoration:none;text-transform:none;padding:{{ button_padding }};mso-padding-alt:0px;border-radius:8px;" target="_blank"
->
-{{ parcel.text }}
+<td align="center" bgcolor="${escaped(mail.brand.color)}" role="presentation" style="border:1px solid ${escaped(mail.edge)};border-radius:8px;cursor:auto;mso-padding-alt:${escaped(mail.buttonPadding)};background:${escaped(mail.brand.color)};" valign="middle">
+<a href="${escaped(parcel.link)}" style="display:inline-block;background:${escaped(mail.brand.color)};color:${escaped(mail.brand.color_text)};font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;font-weight:600;line-height:22px;margin:0;text-decoration:none;text-transform:none;padding:${escaped(mail.buttonPadding)};mso-padding-alt:0px;border-radius:8px;" target="_blank">
+${escaped(parcel.text)}
 </a>
 </td>
 </tr>
@@ -212,59 +196,93 @@ href="{{ parcel.link }}" style="display:inline-block;background:{{ brand.color }
 </table>
 </td>
 </tr>
-{% endif %}{% endfor %}{% if block.more_parcels %}
+`;
+      }
+    }
+    if (block.moreParcels) {
+      html += `
 <tr>
-<td
-align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:3px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;"
->{{ block.more_parcels }}</div>
+<td align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:3px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;">${escaped(block.moreParcels)}</div>
 </td>
 </tr>
-{% endif %}{% if block.list %}
+`;
+    }
+    if (block.list) {
+      html += `
 <tr>
-<td
-align="left" class="muted" style="font-size:0px;padding:0 40px;padding-top:12px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:14px;line-height:20px;text-align:left;color:#5b6773;"
->{{ block.list }}</div>
+<td align="left" class="muted" style="font-size:0px;padding:0 40px;padding-top:12px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:14px;line-height:20px;text-align:left;color:#5b6773;">${escaped(block.list)}</div>
 </td>
 </tr>
-{% endif %}{% if block.labels %}
+`;
+    }
+    if (block.labels) {
+      html += `
 <tr>
-<td
-align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:4px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:15px;line-height:24px;text-align:left;color:#1f2933;"
->{{ block.labels }}</div>
+<td align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:4px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:15px;line-height:24px;text-align:left;color:#1f2933;">`;
+      for (const [at, label] of block.labels.entries()) {
+        if (at > 0) {
+          html += `, `;
+        }
+        if (label.whole) {
+          html += `<span class="whole">${escaped(label.text)}</span>`;
+        } else {
+          html += `${escaped(label.text)}`;
+        }
+      }
+      if (block.moreLabels) {
+        html += ` ${escaped(block.moreLabels)}`;
+      }
+      html += `</div>
 </td>
 </tr>
-{% else %}
+`;
+    } else {
+      html += `
 <tr>
-<td
-align="left" class="rows" style="font-size:0px;padding:6px 40px 0;word-break:break-word;"
->
-<table
-cellpadding="0" cellspacing="0" width="100%" border="0" style="color:#1f2933;font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:23px;table-layout:auto;width:100%;border:none;"
->
-{% for job in block.jobs %}<tr><td style="padding:9px 0;{% unless forloop.first %}border-top:1px solid #e3e7eb;{% endunless %}word-break:break-word"><strong style="font-weight:600">{{ job.label }}</strong>{% if job.description %}<br /><span class="soft" style="font-size:15px;color:#5b6773">{{ job.description }}</span>{% endif %}{% if job.note %}<br /><span style="font-size:15px">{{ job.note }}</span>{% endif %}</td></tr>{% endfor %}
+<td align="left" class="rows" style="font-size:0px;padding:6px 40px 0;word-break:break-word;">
+<table cellpadding="0" cellspacing="0" width="100%" border="0" style="color:#1f2933;font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:23px;table-layout:auto;width:100%;border:none;">
+`;
+      for (const [at, job] of block.jobs.entries()) {
+        html += `<tr><td style="padding:9px 0;`;
+        if (at > 0) {
+          html += `border-top:1px solid #e3e7eb;`;
+        }
+        html += `word-break:break-word"><strong style="font-weight:600">${escaped(job.label)}</strong>`;
+        if (job.description) {
+          html += `<br /><span class="soft" style="font-size:15px;color:#5b6773">${escaped(job.description)}</span>`;
+        }
+        if (job.note) {
+          html += `<br /><span style="font-size:15px">${escaped(job.note)}</span>`;
+        }
+        html += `</td></tr>`;
+      }
+      html += `
 </table>
 </td>
 </tr>
-{% endif %}{% endfor %}{% for paragraph in outro %}
+`;
+    }
+  }
+  for (const paragraph of mail.outro) {
+    html += `
 <tr>
-<td
-align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:20px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;"
->{% for line in paragraph %}{{ line }}{% unless forloop.last %}<br />{% endunless %}{% endfor %}</div>
+<td align="left" class="ink" style="font-size:0px;padding:0 40px;padding-top:20px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:24px;text-align:left;color:#1f2933;">`;
+    for (const [at, line] of paragraph.entries()) {
+      if (at > 0) {
+        html += `<br />`;
+      }
+      html += `${escaped(line)}`;
+    }
+    html += `</div>
 </td>
 </tr>
-{% endfor %}
+`;
+  }
+  html += `
 </tbody>
 </table>
 </div>
@@ -276,38 +294,29 @@ style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvet
 </div>
 <!--[if mso | IE]></td></tr></table><table align="center" border="0" cellpadding="0" cellspacing="0" class="" role="presentation" style="width:600px;" width="600" ><tr><td style="line-height:0px;font-size:0px;mso-line-height-rule:exactly;"><![endif]-->
 <div  style="margin:0px auto;max-width:600px;">
-<table
-align="center" border="0" cellpadding="0" cellspacing="0" role="presentation" style="width:100%;"
->
+<table align="center" border="0" cellpadding="0" cellspacing="0" role="presentation" style="width:100%;">
 <tbody>
 <tr>
-<td
-style="direction:ltr;font-size:0px;padding:24px 0 40px;text-align:center;"
->
+<td style="direction:ltr;font-size:0px;padding:24px 0 40px;text-align:center;">
 <!--[if mso | IE]><table role="presentation" border="0" cellpadding="0" cellspacing="0"><tr><td class="" style="vertical-align:top;width:600px;" ><![endif]-->
-<div
-class="mj-column-per-100 mj-outlook-group-fix" style="font-size:0px;text-align:left;direction:ltr;display:inline-block;vertical-align:top;width:100%;"
->
-<table
-border="0" cellpadding="0" cellspacing="0" role="presentation" style="vertical-align:top;" width="100%"
->
+<div class="mj-column-per-100 mj-outlook-group-fix" style="font-size:0px;text-align:left;direction:ltr;display:inline-block;vertical-align:top;width:100%;">
+<table border="0" cellpadding="0" cellspacing="0" role="presentation" style="vertical-align:top;" width="100%">
 <tbody>
 <tr>
-<td
-align="left" class="muted" style="font-size:0px;padding:0 40px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:13px;line-height:20px;text-align:left;color:#5b6773;"
-><strong style="font-weight:600">{{ brand.name }}</strong>{% for line in brand.footer %}<br />{{ line }}{% endfor %}{% if brand.website %}<br /><a href="{{ brand.website }}" style="color:inherit;text-decoration:underline">{{ website }}</a>{% endif %}</div>
+<td align="left" class="muted" style="font-size:0px;padding:0 40px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:13px;line-height:20px;text-align:left;color:#5b6773;"><strong style="font-weight:600">${escaped(mail.brand.name)}</strong>`;
+  for (const line of mail.brand.footer) {
+    html += `<br />${escaped(line)}`;
+  }
+  if (mail.brand.website) {
+    html += `<br /><a href="${escaped(mail.brand.website)}" style="color:inherit;text-decoration:underline">${escaped(mail.website)}</a>`;
+  }
+  html += `</div>
 </td>
 </tr>
 <tr>
-<td
-align="left" class="muted" style="font-size:0px;padding:0 40px;padding-top:14px;word-break:break-word;"
->
-<div
-style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:13px;line-height:20px;text-align:left;color:#5b6773;"
->{{ why }} <a href="{{ unsubscribe_url }}" style="color:inherit;text-decoration:underline">{{ unsubscribe }}</a></div>
+<td align="left" class="muted" style="font-size:0px;padding:0 40px;padding-top:14px;word-break:break-word;">
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:13px;line-height:20px;text-align:left;color:#5b6773;">${escaped(mail.why)} <a href="${escaped(mail.unsubscribeUrl)}" style="color:inherit;text-decoration:underline">${escaped(mail.unsubscribe)}</a></div>
 </td>
 </tr>
 </tbody>
@@ -323,3 +332,5 @@ style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvet
 </div>
 </body>
 </html>`;
+  return html;
+}

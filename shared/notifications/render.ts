@@ -10,7 +10,7 @@ import { edgeNotices, sampleBranding, sampleNotice } from './samples.ts';
 import { measureSms, type SmsSize, smsText } from './sms-text.ts';
 import type { EmailTemplate, SmsTemplate, Template, TemplatePlace } from './templates.ts';
 import { texts, type Words } from './texts/texts.ts';
-import { contrast, type JobView, oneLine, type ParcelView, type View, viewOf } from './view.ts';
+import { clipped, contrast, type JobView, oneLine, type ParcelView, type View, viewOf } from './view.ts';
 
 /** What a message says, to whom, and in whose name. */
 export interface RenderInput {
@@ -65,10 +65,11 @@ function emailOf(input: RenderInput): RenderedEmail {
   const { locale } = input.recipient;
   const { words, email } = texts[locale];
   const template: EmailTemplate = { ...email[input.content.kind], ...defined(input.template) };
-  const view = viewOf({ ...input, words });
+  const view = viewOf(input);
   const plain = (field: keyof EmailTemplate): string =>
     template[field] === undefined ? '' : render(field, template[field], 'text', locale, view);
-  const subject = inOneLine(plain('subject'), MAX_SUBJECT);
+  // Spaces that do not break would make headers of plain text longer.
+  const subject = inOneLine(plain('subject').replaceAll('\u00a0', ' '), MAX_SUBJECT);
   if (subject === '') throw new TemplateFault('subject', 'it is empty');
   const said = {
     subject,
@@ -82,7 +83,7 @@ function emailOf(input: RenderInput): RenderedEmail {
     subject,
     html:
       template.html === undefined
-        ? layoutOf(view, words, said, blocks)
+        ? layout(partsOfMail(view, words, said, blocks), escaped)
         : render('html', template.html, 'html', locale, view),
     text:
       template.text === undefined
@@ -104,12 +105,13 @@ interface Said {
 interface Block {
   readonly title: string | null;
   readonly parcels: readonly { readonly text: string; readonly link: string | null }[];
-  readonly more_parcels: string | null;
+  readonly moreParcels: string | null;
   /** Above the jobs. */
   readonly list: string | null;
   readonly jobs: readonly Pick<JobView, 'label' | 'description' | 'note'>[];
   /** In place of rows where there are very many jobs. */
-  readonly labels: string | null;
+  readonly labels: readonly { readonly text: string; readonly whole: boolean }[] | null;
+  readonly moreLabels: string | null;
 }
 
 /** Rows of jobs with their descriptions, rows in short, and names of jobs in one paragraph: as many at most. Mailboxes cut off what is above 100 kB. */
@@ -143,17 +145,23 @@ function blocksOf(view: View, words: Words): Block[] {
         title:
           parcels.length > 0
             ? words.parcels(first, shown, view.parcel_count)
-            : bare
-              ? beside
-                ? words.untracked
-                : null
+            : bare && beside
+              ? words.untracked
               : null,
         parcels: kept.map((parcel) => ({ text: parcelText(parcel, words), link: parcel.link })),
-        more_parcels:
+        moreParcels:
           shown >= MAX_PARCELS && view.parcel_count > shown ? words.more(view.parcel_count - shown) : null,
-        list: parcels.length > 0 ? words.inside(parcels.length) : bare && !beside ? words.noTracking : null,
-        jobs: rows > MAX_ROWS ? jobs.map(inShort) : jobs,
-        labels: rows > MAX_SHORT_ROWS ? labelsOf(jobs, left, words) : null,
+        list:
+          parcels.length === 0
+            ? bare && !beside
+              ? words.noTracking
+              : null
+            : view.parcel_count > LARGE_BUTTONS
+              ? null
+              : words.inside(parcels.length),
+        jobs: rows > MAX_SHORT_ROWS ? [] : rows > MAX_ROWS ? jobs.map(inShort) : jobs,
+        labels: rows > MAX_SHORT_ROWS ? jobs.slice(0, left).map((job) => shortLabel(job)) : null,
+        moreLabels: rows > MAX_SHORT_ROWS && jobs.length > left ? words.more(jobs.length - left) : null,
       },
     ];
   });
@@ -161,6 +169,11 @@ function blocksOf(view: View, words: Words): Block[] {
 
 function parcelText({ number, link }: ParcelView, words: Words): string {
   return link === null ? words.trackingNumber(number ?? '') : words.track(number);
+}
+
+function shortLabel(job: JobView): { readonly text: string; readonly whole: boolean } {
+  const text = oneLine(job.label, 60);
+  return { text, whole: text.length < 25 };
 }
 
 function inShort(job: JobView): JobView {
@@ -171,28 +184,49 @@ function inShort(job: JobView): JobView {
   };
 }
 
-function labelsOf(jobs: readonly JobView[], most: number, words: Words): string {
-  const labels = jobs.slice(0, most).map((job) => inShort(job).label);
-  const rest = jobs.length - labels.length;
-  return `${labels.join(', ')}${rest > 0 ? ` ${words.more(rest)}` : ''}`;
+/** Everything that the layout puts into its places. */
+export interface MailParts extends Omit<Said, 'heading'> {
+  readonly heading: readonly { readonly text: string; readonly whole: boolean }[];
+  readonly locale: string;
+  readonly brand: View['brand'];
+  readonly blocks: readonly Block[];
+  /** Around buttons. */
+  readonly edge: string;
+  readonly buttonPadding: string;
+  /** Links in place of buttons. */
+  readonly plainLinks: boolean;
+  /** As it is shown. */
+  readonly website: string;
+  readonly why: string;
+  readonly unsubscribe: string;
+  readonly unsubscribeUrl: string;
 }
 
-function layoutOf(view: View, words: Words, said: Said, blocks: readonly Block[]): string {
-  const { color } = view.brand;
-  return engines('html', view.locale).renderSync(parse(layout, 'html', view.locale), {
+function partsOfMail(view: View, words: Words, said: Said, blocks: readonly Block[]): MailParts {
+  const { color, name, website } = view.brand;
+  return {
     ...said,
+    heading: partsOf(said.heading, view.order),
     locale: view.locale,
     brand: view.brand,
     blocks,
     // A white button is not seen on white.
     edge: contrast(color, '#ffffff') < 1.3 ? '#c3cad1' : color,
-    button_padding: view.parcel_count > LARGE_BUTTONS ? '8px 18px' : '13px 24px',
-    plain_links: view.parcel_count > MAX_BUTTONS,
-    website: view.brand.website && new URL(view.brand.website).host.replace(/^www\./, ''),
-    why: words.why(view.brand.name),
+    buttonPadding: view.parcel_count > LARGE_BUTTONS ? '8px 18px' : '13px 24px',
+    plainLinks: view.parcel_count > MAX_BUTTONS,
+    website: website === null ? '' : new URL(website).host.replace(/^www\./, ''),
+    why: words.why(name),
     unsubscribe: words.unsubscribe,
-    unsubscribe_url: view.unsubscribe_url,
-  });
+    unsubscribeUrl: view.unsubscribe_url,
+  };
+}
+
+/** A heading in parts, so that a short name in it is not broken at its hyphens. */
+function partsOf(heading: string, order: string | null): MailParts['heading'] {
+  if (order === null || order.length > 24) return [{ text: heading, whole: false }];
+  return heading
+    .split(order)
+    .flatMap((text, index) => [...(index > 0 ? [{ text: order, whole: true }] : []), { text, whole: false }]);
 }
 
 /** Characters of a line of the text version. */
@@ -208,9 +242,15 @@ function textOf(view: View, words: Words, said: Said, blocks: readonly Block[]):
   for (const block of blocks) {
     if (block.title !== null) parts.push(`${block.title}\n${'-'.repeat([...block.title].length)}`);
     for (const { text, link } of block.parcels) parts.push(link === null ? text : `${text}:\n${link}`);
-    if (block.more_parcels !== null) parts.push(block.more_parcels);
+    if (block.moreParcels !== null) parts.push(block.moreParcels);
     if (block.list !== null) parts.push(`${block.list}:`);
-    parts.push(block.labels === null ? block.jobs.map(jobText).join('\n') : wrapped(block.labels));
+    parts.push(
+      block.labels === null
+        ? block.jobs.map(jobText).join('\n')
+        : wrapped(
+            [block.labels.map((label) => label.text).join(', '), block.moreLabels].filter(Boolean).join(' '),
+          ),
+    );
   }
   parts.push(
     ...paragraphs(said.outro),
@@ -271,11 +311,11 @@ const LESS: readonly Room[] = [
   { ...roomy, description: 0, jobs: 0, parcels: 1, names: 12, links: false },
 ];
 
-function smsOf(input: RenderInput): RenderedSms {
+function smsOf(input: RenderInput, cutting = true): RenderedSms {
   const { locale } = input.recipient;
   const { words, sms } = texts[locale];
   const { text } = { ...sms[input.content.kind], ...defined(input.template) } as SmsTemplate;
-  const view = viewOf({ ...input, words, short: true });
+  const view = viewOf({ ...input, short: true });
   const attempt = (room: Room): RenderedSms => {
     const line = oneLine(render('text', text, 'text', locale, smsView(view, room, words)), MAX_OUTPUT);
     if (line === '') throw new TemplateFault('text', 'it is empty');
@@ -300,47 +340,41 @@ function smsOf(input: RenderInput): RenderedSms {
     last = attempt(room);
     if (last.segments <= MAX_SEGMENTS) return last;
   }
+  if (!cutting)
+    throw new TemplateFault('text', `it takes more than ${MAX_SEGMENTS} segments, however little it shows`);
   return cut(last?.text ?? '');
 }
 
 /** What a template of an SMS sees. */
 function smsView(view: View, room: Room, words: Words): object {
   const name = (text: string): string => oneLine(text, room.names);
-  const listed = (items: readonly string[], most: number): string => {
-    const kept = items.slice(0, most);
-    const rest = items.length - kept.length;
-    return kept.length === 0 ? '' : `${kept.join(', ')}${rest > 0 ? ` ${words.more(rest)}` : ''}`;
-  };
-  const jobs = view.jobs.map((job) => ({
+  const jobs = view.jobs.slice(0, Math.max(room.jobs, 1)).map((job) => ({
     ...job,
     label: name(job.label),
     description:
       room.description === 0 ? null : job.description && oneLine(job.description, room.description),
   }));
-  const [only] = jobs;
   const parcels = view.parcels.slice(0, room.parcels).map((parcel) => ({
     number: parcel.number,
     link: room.links || parcel.number === null ? parcel.link : null,
   }));
+  const shown = jobs.slice(0, room.jobs).map((job) => job.label);
+  const others = view.count - shown.length;
+  const listed =
+    shown.length === 0 ? null : `${shown.join(', ')}${others > 0 ? ` ${words.more(others)}` : ''}`;
   const tracking = parcels.flatMap((parcel) => parcel.link ?? parcel.number ?? []);
   const rest = view.parcels.length - parcels.length;
   return {
     ...view,
     brand: { ...view.brand, name: name(view.brand.name) },
-    order: name(view.order),
+    order: view.order && name(view.order),
     group: view.group && name(view.group),
     jobs: jobs.slice(0, room.jobs),
     parcels,
     shipments: [],
     untracked: [],
-    details:
-      jobs.length === 1
-        ? (only?.description ?? '')
-        : listed(
-            jobs.map((job) => job.label),
-            room.jobs,
-          ),
-    tracking: `${tracking.join(' ')}${rest > 0 ? ` ${words.more(rest)}` : ''}`,
+    details: view.count === 1 ? (jobs[0]?.description ?? null) : listed,
+    tracking: tracking.length === 0 ? null : `${tracking.join(' ')}${rest > 0 ? ` ${words.more(rest)}` : ''}`,
   };
 }
 
@@ -386,7 +420,7 @@ export function checkTemplate(
       const recipient = { name, locale, zone: 'Europe/London' };
       const input = { content, recipient, branding, unsubscribeUrl: SAMPLE_UNSUBSCRIBE, template };
       try {
-        if (channel === 'sms') smsOf(input);
+        if (channel === 'sms') smsOf(input, false);
         else {
           const mail = emailOf(input);
           for (const field of ['html', 'text'] as const) {
@@ -407,11 +441,12 @@ export function checkTemplate(
 function problemOf(source: string, channel: 'email' | 'sms', locale: Locale): string | undefined {
   try {
     const known = knownVariables(channel, locale);
-    const used = engines('text', locale).globalVariablesSync(parse(source, 'text', locale));
+    const engine = engineOf('text', locale);
+    const used = engine.liquid.globalVariablesSync(parse(source, engine));
     const unknown = used.find((name) => !known.has(name));
     return unknown === undefined ? undefined : `there is no variable ${unknown}`;
   } catch (error) {
-    return faultOf(error).message;
+    return complaintOf(error);
   }
 }
 
@@ -422,7 +457,6 @@ function knownVariables(channel: 'email' | 'sms', locale: Locale): ReadonlySet<s
     recipient: { name: null, locale, zone: 'UTC' },
     branding: sampleBranding,
     unsubscribeUrl: SAMPLE_UNSUBSCRIBE,
-    words,
   });
   return new Set(Object.keys(channel === 'sms' ? smsView(view, roomy, words) : view));
 }
@@ -447,78 +481,97 @@ function outcome<T>(make: () => T): Rendered<T> {
   }
 }
 
-/** A fault of a template in one line, without what the notice holds. Anything else is a fault of ours. */
+/** What a template did wrong, in one line and without what the notice holds. Anything else is a fault of ours. */
 function faultOf(error: unknown): { readonly field: string; readonly message: string } {
   if (error instanceof TemplateFault) return error;
-  if (LiquidError.is(error as LiquidError)) {
-    const [first = ''] = (error as LiquidError).message.split('\n');
-    return { field: 'template', message: oneLine(first, 200) };
-  }
   throw error;
 }
 
 type Mode = 'html' | 'text';
 
-const made = new Map<string, Liquid>();
-const parsed = new Map<string, Parsed[]>();
-/** Templates kept parsed at most; there are 60 of our own. */
-const MAX_PARSED = 500;
+/** An engine with what it has parsed. */
+interface Engine {
+  readonly liquid: Liquid;
+  readonly parsed: Map<string, Parsed[]>;
+}
+const engines = new Map<string, Engine>();
+/** Templates of a locale that are kept parsed; there are 30 of our own. */
+const MAX_PARSED = 200;
 
 function render(field: string, source: string, mode: Mode, locale: Locale, scope: object): string {
+  if (!source.includes('{')) return source;
   try {
-    const text = String(engines(mode, locale).renderSync(parse(source, mode, locale), scope));
+    const engine = engineOf(mode, locale);
+    const text = String(engine.liquid.renderSync(parse(source, engine), scope));
     if (text.length > MAX_OUTPUT) throw new TemplateFault(field, 'it makes too much text');
     return text;
   } catch (error) {
-    // A string longer than there can be is one of the ways to fail.
-    if (error instanceof RangeError) throw new TemplateFault(field, 'it makes too much text');
-    throw new TemplateFault(field, faultOf(error).message, error);
+    if (error instanceof TemplateFault) throw error;
+    throw new TemplateFault(field, complaintOf(error), error);
   }
 }
 
-function parse(source: string, mode: Mode, locale: Locale): Parsed[] {
-  const key = `${mode} ${locale} ${source}`;
-  let template = parsed.get(key);
+/** What Liquid says of a template, in its first line; that is of names in the template and places in it. */
+function complaintOf(error: unknown): string {
+  // A string longer than there can be is one of the ways to fail.
+  if (error instanceof RangeError) return 'it makes too much text';
+  if (!LiquidError.is(error as LiquidError)) return 'it does not come out';
+  const [first = ''] = (error as LiquidError).message.split('\n');
+  return oneLine(first, 200);
+}
+
+function parse(source: string, { liquid, parsed }: Engine): Parsed[] {
+  let template = parsed.get(source);
   if (!template) {
-    template = engines(mode, locale).parse(source);
+    template = liquid.parse(source);
     if (parsed.size >= MAX_PARSED) parsed.clear();
-    parsed.set(key, template);
+    parsed.set(source, template);
   }
   return template;
 }
 
-/** The engine for a way of writing and a locale, whose plurals it knows. In HTML all that comes from outside is escaped. */
-function engines(mode: Mode, locale: Locale): Liquid {
+/** The engine for a way of writing and a locale, whose plurals it knows. In HTML all that is put out is escaped. */
+function engineOf(mode: Mode, locale: Locale): Engine {
   const key = `${mode} ${locale}`;
-  let engine = made.get(key);
+  let engine = engines.get(key);
   if (!engine) {
-    engine = new Liquid({
-      strictVariables: true,
-      strictFilters: true,
-      ownPropertyOnly: true,
-      // Nothing can be included, from files least of all.
-      templates: {},
-      parseLimit: 250_000,
-      renderLimit: 1000,
-      memoryLimit: 5_000_000,
-      ...(mode === 'html' && { outputEscape: escaped }),
-    });
-    const plurals = new Intl.PluralRules(locale);
-    engine.registerFilter('plural', (count: unknown, one: unknown, other: unknown) =>
-      plurals.select(Number(count)) === 'one' ? one : other,
-    );
-    // Whatever is put out is escaped once, and nobody can say otherwise.
-    engine.unregisterFilter('raw');
-    if (mode === 'html') {
-      engine.registerFilter('escape', (value: unknown) => value);
-      engine.registerFilter('newline_to_br', {
-        raw: true,
-        handler: (value: unknown) => escaped(value).replace(/\r?\n/g, '<br />\n'),
-      });
-    }
-    made.set(key, engine);
+    engine = { liquid: liquidOf(mode, locale), parsed: new Map() };
+    engines.set(key, engine);
   }
   return engine;
+}
+
+function liquidOf(mode: Mode, locale: Locale): Liquid {
+  const liquid = new Liquid({
+    strictVariables: true,
+    strictFilters: true,
+    ownPropertyOnly: true,
+    parseLimit: 250_000,
+    renderLimit: 1000,
+    memoryLimit: 5_000_000,
+    ...(mode === 'html' && { outputEscape: (value) => escaped(textOfValue(value)) }),
+  });
+  const plurals = new Intl.PluralRules(locale);
+  liquid.registerFilter('plural', (count: unknown, one: unknown, other: unknown) =>
+    plurals.select(Number(count)) === 'one' ? one : other,
+  );
+  // Nothing can be included, from files least of all.
+  for (const tag of ['include', 'render', 'layout', 'block']) delete liquid.tags[tag];
+  // Whatever is put out is escaped once, and no template can say otherwise.
+  liquid.unregisterFilter('raw');
+  if (mode === 'html') {
+    liquid.registerFilter('escape', (value: unknown) => value);
+    liquid.registerFilter('escape_once', (value: unknown) => value);
+    liquid.registerFilter('newline_to_br', {
+      raw: true,
+      handler: (value: unknown) => escaped(textOfValue(value)).replace(/\r?\n/g, '<br />\n'),
+    });
+  }
+  return liquid;
+}
+
+function textOfValue(value: unknown): string {
+  return Array.isArray(value) ? value.map(textOfValue).join('') : String(value ?? '');
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -528,8 +581,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': '&quot;',
   "'": '&#39;',
 };
-function escaped(value: unknown): string {
-  return String(value ?? '').replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+function escaped(text: string): string {
+  return /[&<>"']/.test(text) ? text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '') : text;
 }
 
 /** A template without the fields that are left out. */
@@ -539,16 +592,23 @@ function defined<T extends object>(template: T | undefined): Partial<T> {
   ) as Partial<T>;
 }
 
-/** Where a variable is empty, two spaces meet. */
+/** A line that templates made: what customers wrote is harmless in it by now, and marks of direction around that have to stay. */
 function inOneLine(text: string, max: number): string {
-  return oneLine(text, max).replace(/ (?=[.,])/g, '');
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out.
+  const line = spaced(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, '');
+  return clipped(line.trim(), max);
+}
+
+/** One space where an empty variable leaves two, and none before a full stop; those that do not break stay. */
+function spaced(text: string): string {
+  return text.replace(/[^\S\u00a0]+/g, ' ').replace(/ (?=[.,])/g, '');
 }
 
 /** Paragraphs of lines. */
 function paragraphsOf(text: string): string[][] {
   return text
     .split(/\n\s*\n/)
-    .map((paragraph) => paragraph.split('\n').map((line) => line.replace(/\s+/g, ' ').trim()))
+    .map((paragraph) => paragraph.split('\n').map((line) => spaced(line).trim()))
     .map((lines) => lines.filter((line) => line !== ''))
     .filter((lines) => lines.length > 0);
 }

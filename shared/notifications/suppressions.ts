@@ -112,6 +112,12 @@ export async function resubscribe(
   await takeBack(table, keys.suppression(ref, addressed.channel, hashOf(ref, addressed)), ['unsubscribed']);
 }
 
+/** Whether somebody has said that an address gets nothing more from an account. */
+export async function isUnsubscribed(table: Table, ref: AccountRef, addressed: Addressed): Promise<boolean> {
+  const item = await table.get(keys.suppression(ref, addressed.channel, hashOf(ref, addressed)));
+  return item !== undefined && reasonsOf(item).some(({ reason }) => reason === 'unsubscribed');
+}
+
 /** Lets an address get messages again, whatever there was against it, from all accounts what was the address's own. */
 export async function liftSuppression(
   { table }: Pick<PeopleDeps, 'table'>,

@@ -1,5 +1,5 @@
 /** Templates of an account's own, each for a kind, a channel and a locale: checked before they are kept. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { type AccountRef, keys, templatePk } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 import { type Channel, channels, type Locale, locales, type MessageKind, messageKinds } from './model.ts';

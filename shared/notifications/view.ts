@@ -4,7 +4,7 @@
  */
 import { dayNamed, readInstants } from '../tracking/instants.ts';
 import type { Branding, JobFacts, Locale, MessageKind, NoticeContent, Parcel } from './model.ts';
-import type { Words } from './texts/texts.ts';
+import { texts } from './texts/texts.ts';
 
 /** What {@link viewOf} makes of a notice; the fields are the variables of docs/notifications.md. */
 export interface View {
@@ -19,12 +19,14 @@ export interface View {
     readonly color_text: string;
     readonly footer: readonly string[];
   };
-  /** What customers call it: the order group, else the order number, else the job number. Empty when jobs have nothing in common. */
-  readonly order: string;
+  /** What customers call it: the order group, else the order number, else the job number. Null when jobs have nothing in common. */
+  readonly order: string | null;
   readonly group: string | null;
   readonly count: number;
   readonly jobs: readonly JobView[];
   readonly parcel_count: number;
+  /** Parcels that have a link. */
+  readonly link_count: number;
   readonly parcels: readonly ParcelView[];
   /** Parcels that hold the same jobs, with these. */
   readonly shipments: readonly Shipment[];
@@ -62,13 +64,12 @@ interface Shipment {
   readonly jobs: readonly JobView[];
 }
 
-/** For whom, by whom, and in which words. */
+/** What is said, to whom and by whom. */
 export interface ViewInput {
   readonly content: NoticeContent;
   readonly recipient: { readonly name: string | null; readonly locale: Locale; readonly zone: string };
   readonly branding: Branding;
   readonly unsubscribeUrl: string;
-  readonly words: Words;
   /** SMS have short dates, and no marks of direction. */
   readonly short?: boolean;
 }
@@ -77,23 +78,34 @@ export interface ViewInput {
 const MAX_NAME = 80;
 const MAX_LABEL = 80;
 const MAX_DESCRIPTION = 240;
+const MAX_DESCRIPTION_OF_MANY = 80;
+const MANY_JOBS = 100;
 const MAX_TRACKING_NUMBER = 80;
 const MAX_LINK = 2000;
 /** Where a color is none. */
 const PLAIN_COLOR = '#1f2937';
 
 /** Everything a template can show of a notice. */
-export function viewOf({ content, recipient, branding, unsubscribeUrl, words, short }: ViewInput): View {
+export function viewOf({ content, recipient, branding, unsubscribeUrl, short }: ViewInput): View {
   const { kind, orderGroup } = content;
   const { locale, zone } = recipient;
+  const { words } = texts[locale];
   const text = (value: string | null, max: number): string | null => {
     const shown = oneLine(value ?? '', max);
     return shown === '' ? null : short ? shown : isolated(shown);
   };
   const year = yearOf(content.observedAt, zone);
-  const day = (value: string | null): string | null => dayText(value, locale, zone, year, short === true);
+  const days = new Map<string | null, string | null>([[null, null]]);
+  const day = (value: string | null): string | null => {
+    const known = days.get(value);
+    if (known !== undefined) return known;
+    const said = dayText(value, locale, zone, year, short === true);
+    days.set(value, said);
+    return said;
+  };
   const parcelOf = parcelsOf(content.jobs, (number) => text(number, MAX_TRACKING_NUMBER));
 
+  const room = content.jobs.length > MANY_JOBS ? MAX_DESCRIPTION_OF_MANY : MAX_DESCRIPTION;
   const withoutNotes = content.jobs.map((job) => {
     const order_number = text(job.orderNumber, MAX_LABEL);
     const [date_due, former_date_due] = dueTexts(job, day, (value) => timeText(value, locale, zone));
@@ -101,7 +113,7 @@ export function viewOf({ content, recipient, branding, unsubscribeUrl, words, sh
       number: job.jobNumber,
       label: order_number ?? words.job(job.jobNumber),
       order_number,
-      description: text(job.description, MAX_DESCRIPTION),
+      description: text(job.description, room),
       date_out: day(job.dateOut),
       date_due,
       former_date_due,
@@ -134,11 +146,14 @@ export function viewOf({ content, recipient, branding, unsubscribeUrl, words, sh
       footer: (branding.footer ?? '').split(/\r\n?|\n/).flatMap((line) => text(line, MAX_DESCRIPTION) ?? []),
     },
     order:
-      group ?? common(jobs.map((job) => job.order_number)) ?? (jobs.length === 1 ? `${jobs[0]?.number}` : ''),
+      group ??
+      common(jobs.map((job) => job.order_number)) ??
+      (jobs.length === 1 ? `${jobs[0]?.number}` : null),
     group,
     count: jobs.length,
     jobs,
     parcel_count: parcels.length,
+    link_count: parcels.filter((parcel) => parcel.link !== null).length,
     parcels,
     shipments,
     untracked: jobs.filter((job) => job.parcels.length === 0),
@@ -150,26 +165,45 @@ export function viewOf({ content, recipient, branding, unsubscribeUrl, words, sh
 }
 
 /**
- * A text in one line: without control characters, and without the marks that turn the direction of what follows. Cut to at most
- * `max` characters (of those that people count), where possible between words.
+ * A text in one line: without control characters, and without the marks that turn the direction of what follows. Cut to a length
+ * of at most `max`, never within a character as people count them, and where possible between words.
  */
 export function oneLine(text: string, max: number): string {
-  const line = text
-    .toWellFormed()
-    .replace(/[\u200b\u200e\u200f\u061c\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g, '')
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out.
-    .replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ')
-    .trim();
+  // What comes later is not shown, however much of the beginning is taken out.
+  const begun = text.length > max * 8 ? text.slice(0, max * 8) : text;
+  const line = PLAIN.test(begun)
+    ? begun
+    : begun
+        .toWellFormed()
+        .replace(/[\u200b\u200e\u200f\u061c\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g, '')
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out.
+        .replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ')
+        .trim();
+  return clipped(line, max);
+}
+
+/** The beginning of a line, at most `max` long with the three dots that say there was more. */
+export function clipped(line: string, max: number): string {
   if (line.length <= max) return line;
-  let kept = '';
-  // Many code points can be one character; more than 20 for each are not meant to be read.
-  for (const { segment, index } of graphemes.segment(line.slice(0, max * 20))) {
-    if (index + segment.length >= max) break;
-    kept = line.slice(0, index + segment.length);
-  }
+  const kept = beginning(line, max - 1);
   const word = kept.lastIndexOf(' ');
   return `${(word > max * 0.8 ? kept.slice(0, word) : kept).trimEnd()}…`;
 }
+
+/** As much of a text as is at most so long, in whole characters. */
+function beginning(text: string, length: number): string {
+  // Below these nothing joins what stands before it.
+  if (/^[ -\u02ff\u2010-\u2027]*$/.test(text.slice(0, length + 1))) return text.slice(0, length);
+  let end = 0;
+  for (const { segment, index } of graphemes.segment(text.slice(0, length + 100))) {
+    if (index + segment.length > length) break;
+    end = index + segment.length;
+  }
+  return text.slice(0, end);
+}
+
+/** What needs nothing done: printable ASCII and Latin letters, and no two spaces together. */
+const PLAIN = /^(?:[!-~\u00a1-\u00ac\u00ae-\u024f]+(?: (?! |$)|$))*$/;
 
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 /** Right-to-left scripts: Hebrew, Arabic, Syriac and their kin. */
@@ -190,10 +224,9 @@ export function linkOf(
   return url.href.length > MAX_LINK ? null : url.href;
 }
 
-/** White or nearly black, whichever is easier to read on a color (#rrggbb); white where both are (WCAG 2: 4.5 to 1). */
-export function readableOn(color: string): '#ffffff' | '#111827' {
-  const onWhite = 1.05 / (luminance(color) + 0.05);
-  return onWhite >= 4.5 || onWhite >= contrast(color, '#111827') ? '#ffffff' : '#111827';
+/** White where that can be read on a color (#rrggbb), else black: one of them always can (WCAG 2: 4.5 to 1). */
+export function readableOn(color: string): '#ffffff' | '#000000' {
+  return contrast(color, '#ffffff') >= 4.5 ? '#ffffff' : '#000000';
 }
 
 /** How well two colors (#rrggbb) can be told apart: 1 to 21 (WCAG 2). */
@@ -295,7 +328,9 @@ function dayText(
     short ? (day.startsWith(year) ? 'short' : 'short year') : day.startsWith(year) ? 'day' : 'day year',
   );
   const text = words.format(new Date(day));
-  return locale === 'fr' ? text.replace(/(^|\s)1(?=\s\p{L})/u, '$11er') : text;
+  const said = locale === 'fr' ? text.replace(/(^|\s)1(?=\s\p{L})/u, '$11er') : text;
+  // The day of a month stays with its month.
+  return short ? said : said.replace(/(?<=\d\S*) (?=\p{L})|(?<=\p{L}) (?=\d)/gu, '\u00a0');
 }
 
 /** The time of day with a comma before it; nothing for a midnight, which means the whole day. */

@@ -142,6 +142,7 @@ export function requestsOf(operation: Operation, world: ApiWorld, after: readonl
     '3',
     ...ids.events.slice(0, 3).map((id) => id.split('.').slice(1).join('.')),
   );
+  const told = ids.notifying[OWN];
   const endpoint = texts('own', 'own', 'everything', 'both', 'foreign', 'sns');
   /** By the name of a field or parameter; what an array of that name holds is found by it as well. */
   const known: Record<string, fc.Arbitrary<unknown>> = {
@@ -173,6 +174,23 @@ export function requestsOf(operation: Operation, world: ApiWorld, after: readonl
     pollIntervalSeconds: fc.integer({ min: 60, max: 600 }),
     concurrency: fc.integer({ min: 1, max: 64 }),
     ratePerSecond: fc.integer({ min: 1, max: 100 }),
+    recipient: texts(...(told?.recipients ?? [])),
+    message: texts(...(told?.messages ?? [])),
+    suppression: texts(...(told?.suppressions ?? [])),
+    token: texts(told?.token ?? ''),
+    email: texts('new@example.com', 'no address'),
+    mobile: texts('+64 21 123 4568', '12'),
+    replyTo: texts('orders@example.com'),
+    address: texts('ann@example.com', '+64211234567'),
+    zone: texts('Europe/London', 'Pacific/Auckland'),
+    logoUrl: texts('https://example.com/logo.png'),
+    website: texts('https://example.com'),
+    senderId: texts('ACME'),
+    quietHours: fc.constant({ from: '21:00', to: '08:00' }),
+    csv: texts('name,email\nAnn,ann@example.com\n,nobody\n', 'name;mobile\nBen;+64211234567\n', 'x'),
+    subject: texts('{{ order }} is on its way', '{{ oops'),
+    html: texts('<p>{{ order }}</p>'),
+    text: texts('{{ order }} is on its way'),
     after: after.length > 0 ? fc.constantFrom(...after) : cursor,
     at: instant,
     from: day,

@@ -24,6 +24,7 @@ import { pollAccount } from '../../shared/tracking/poll.ts';
 import { apiParts } from './api.ts';
 import { moved, startReceiver } from './delivery.ts';
 import { createSilentRig } from './rig.ts';
+import { type Notifying, notifying } from './told.ts';
 import { wireTo } from './wire.ts';
 
 /** What must never be seen of the world: planted where secrets are. */
@@ -56,6 +57,8 @@ export interface ApiWorld {
     /** Of a region's own log. */
     readonly cellEvent: string;
     readonly replays: Readonly<Record<string, readonly string[]>>;
+    /** What customers are told, by account. */
+    readonly notifying: Readonly<Record<string, Notifying>>;
   };
   /** Where webhooks are taken. */
   readonly receiverUrl: string;
@@ -252,6 +255,11 @@ export async function createApiWorld({ table: inner, history, api = {} }: WorldO
   for (const id of ['own', 'everything', 'sns']) {
     replays[id] = (await listReplays({ table }, 'us', id)).map((replay) => replay.id);
   }
+  const told: Record<string, Notifying> = {};
+  for (const ref of [own, foreign, { region: 'nz', account: FAR }]) {
+    const deps = { table, history, log, now, newId: randomUUID };
+    told[ref.account] = await notifying(deps, ref, 1);
+  }
   const faults: unknown[] = [];
   const logged: unknown[] = [];
   const app = createApi({
@@ -277,6 +285,7 @@ export async function createApiWorld({ table: inner, history, api = {} }: WorldO
       foreignEvent: await firstOf(foreign),
       cellEvent: await firstOf(cellLog('us')),
       replays,
+      notifying: told,
     },
     undo: () => undoable.undo(),
   };

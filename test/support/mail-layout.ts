@@ -1,17 +1,30 @@
-/** Makes `shared/notifications/layout.ts` of the MJML beside it, so that nothing of MJML is there when mails are sent. */
+/**
+ * Makes `shared/notifications/layout.ts` of the MJML beside it: one function, so that nothing of MJML, and no template engine
+ * either, is at work when a mail is laid out.
+ */
+import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import mjml from 'mjml';
 
 const SOURCE = 'shared/notifications/layout.mjml';
 const COMPILED = 'shared/notifications/layout.ts';
 
-/** What MJML takes only as values, and is filled in by Liquid. */
+/** What MJML takes only as values and is filled in later, and what it would make something else of. */
 const FILLED_IN: readonly (readonly [string, string])[] = [
-  ['#a1b2c3', '{{ brand.color }}'],
-  ['#a1b2c4', '{{ brand.color_text }}'],
-  ['#a1b2c5', '{{ edge }}'],
-  ['13px 23px', '{{ button_padding }}'],
+  ['#a1b2c3', '{{ mail.brand.color }}'],
+  ['#a1b2c4', '{{ mail.brand.color_text }}'],
+  ['#a1b2c5', '{{ mail.edge }}'],
+  ['13px 23px', '{{ mail.buttonPadding }}'],
+  // Mailboxes fill up a short preheader with what stands below it.
+  ['{{ mail.preheader }}</div>', `{{ mail.preheader }}${'&#847;&zwnj;&nbsp;'.repeat(60)}</div>`],
 ];
+
+const HEAD = `// Made of layout.mjml; LAYOUT=write npx vitest run test/notification-words.test.ts makes it anew.
+import type { MailParts } from './render.ts';
+
+/** The HTML of an e-mail; all that is put into it goes through \`escaped\`. */
+export function layout(mail: MailParts, escaped: (text: string) => string): string {
+let html = '';`;
 
 /** What `layout.ts` has to be. */
 export async function compileLayout(): Promise<string> {
@@ -23,12 +36,25 @@ export async function compileLayout(): Promise<string> {
   });
   if (errors.length > 0) throw new Error(JSON.stringify(errors));
   const lines = html.split('\n').map((line) => line.trim());
-  const compact = lines
-    .filter((line) => line !== '')
-    .join('\n')
-    .replace(/[`\\]|\$\{/g, '\\$&');
-  const filled = FILLED_IN.reduce((text, [value, liquid]) => text.replaceAll(value, liquid), compact);
-  return `// Made of layout.mjml; LAYOUT=write npx vitest run test/notification-words.test.ts makes it anew.\n\n/** The HTML of e-mails, in Liquid. */\nexport const layout = \`${filled}\`;\n`;
+  const compact = lines.filter((line) => line !== '').join('\n');
+  const filled = FILLED_IN.reduce((text, [value, expression]) => text.replaceAll(value, expression), compact);
+  const body = filled
+    .replace(/[`\\]|\$\{/g, '\\$&')
+    // A tag ends within the line that its first attribute begins.
+    .replace(/(<\w+)\n/g, '$1 ')
+    .replace(/\n>/g, '>')
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is one of the code that is made.
+    .replaceAll(/\{\{ (.+?) \}\}/g, '${escaped($1)}')
+    .replaceAll(/\{% (.+?) %\}/g, '`;\n$1\nhtml += `');
+  const statements = `html += \`${body}\`;`.replaceAll(/^html \+= ``;\n/gm, '');
+  return formatted(`${HEAD}\n${statements}\nreturn html;\n}\n`);
+}
+
+function formatted(source: string): string {
+  return execFileSync('node_modules/.bin/biome', ['format', `--stdin-file-path=${COMPILED}`], {
+    input: source,
+    encoding: 'utf8',
+  });
 }
 
 /** `layout.ts` as it is. */

@@ -39,7 +39,7 @@ export const german: Texts = {
       heading: 'Ihre Bestellung {{ order }} ist unterwegs',
       intro: `${HELLO}{% if count == 1 %}Ihr Druckauftrag wurde{% else %}{{ count }} Druckaufträge wurden{% endif %}{% if date_out %} am {{ date_out }}{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} Paketen{% endif %} versandt.`,
       outro:
-        '{% if parcel_count > 0 %}Es kann einige Stunden dauern, bis der Zusteller zeigt, wo {{ parcel_count | plural: "Ihr Paket ist", "Ihre Pakete sind" }}.{% endif %}',
+        '{% if link_count > 0 %}Es kann einige Stunden dauern, bis der Zusteller zeigt, wo {{ link_count | plural: "Ihr Paket ist", "Ihre Pakete sind" }}.{% endif %}',
     },
     tracking: {
       subject: 'Sie können Ihre Bestellung {{ order }} jetzt verfolgen',

@@ -37,9 +37,9 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
         preheader:
           '{{ count }} print {{ count | plural: "job", "jobs" }}{% if parcel_count > 0 and untracked.size == 0 %} in {{ parcel_count }} {{ parcel_count | plural: "parcel", "parcels" }}{% endif %}{% if date_out %}, dispatched on {{ date_out }}{% endif %}.',
         heading: 'Your order {{ order }} is on its way',
-        intro: `${HELLO}{% if count == 1 %}Your print job was{% else %}{{ count }} print jobs were{% endif %} dispatched{% if date_out %} on {{ date_out }}{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} parcels{% endif %}.`,
+        intro: `${HELLO}{% if count == 1 %}Your print job was{% else %}{{ count }} print jobs were{% endif %} dispatched{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} parcels{% endif %}{% if date_out %} on {{ date_out }}{% endif %}.`,
         outro:
-          '{% if parcel_count > 0 %}It can take a few hours until the carrier shows where {{ parcel_count | plural: "your parcel is", "your parcels are" }}.{% endif %}',
+          '{% if link_count > 0 %}It can take a few hours until the carrier shows where {{ link_count | plural: "your parcel is", "your parcels are" }}.{% endif %}',
       },
       tracking: {
         subject: 'You can now track your order {{ order }}',

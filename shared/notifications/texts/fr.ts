@@ -39,9 +39,9 @@ export const french: Texts = {
       preheader:
         '{{ count }} {{ count | plural: "travail", "travaux" }} d’impression{% if parcel_count > 0 and untracked.size == 0 %} en {{ parcel_count }} colis{% endif %}{% if date_out %}, {{ count | plural: "expédié", "expédiés" }} le {{ date_out }}{% endif %}.',
       heading: 'Votre commande {{ order }} est en route',
-      intro: `${HELLO}{% if count == 1 %}Votre travail d’impression a été expédié{% else %}{{ count }} travaux d’impression ont été expédiés{% endif %}{% if date_out %} le {{ date_out }}{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} en {{ parcel_count }} colis{% endif %}.`,
+      intro: `${HELLO}{% if count == 1 %}Votre travail d’impression a été expédié{% else %}{{ count }} travaux d’impression ont été expédiés{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} en {{ parcel_count }} colis{% endif %}{% if date_out %} le {{ date_out }}{% endif %}.`,
       outro:
-        '{% if parcel_count > 0 %}Quelques heures peuvent s’écouler avant que le transporteur n’indique où {{ parcel_count | plural: "se trouve votre colis", "se trouvent vos colis" }}.{% endif %}',
+        '{% if link_count > 0 %}Quelques heures peuvent s’écouler avant que le transporteur n’indique où {{ link_count | plural: "se trouve votre colis", "se trouvent vos colis" }}.{% endif %}',
     },
     tracking: {
       subject: 'Vous pouvez maintenant suivre votre commande {{ order }}',

@@ -1,0 +1,307 @@
+/** `jobwire recipients …` */
+import { readFileSync } from 'node:fs';
+import type * as z from 'zod';
+import type * as views from '../shared/api/notification-views.ts';
+import { command, type Flags, type FlagValues, UsageError } from './command.ts';
+import { listOf, segment, wholeNumber } from './input.ts';
+import { clean } from './output.ts';
+
+type Recipient = z.infer<typeof views.Recipient>;
+type ImportReport = z.infer<typeof views.ImportReport>;
+
+/** The exit code of an import with rows that are not good. */
+const BAD_ROWS = 6;
+/** Of one request: the API takes 100,000 bytes, and what a row becomes takes some writes. */
+const CHUNK_BYTES = 80_000;
+const CHUNK_ROWS = 250;
+
+const pathOf = (account: string, rest = ''): string => `/v1/accounts/${segment(account)}/recipients${rest}`;
+
+const FIELDS = {
+  name: { value: 'TEXT', about: 'How to address them' },
+  email: { value: 'ADDRESS', about: 'E-mail address' },
+  mobile: { value: 'NUMBER', about: 'Mobile number: +64 21 123 4567, or as it is dialled in the region' },
+  locale: { value: 'LOCALE', about: 'en-US, en-GB, en-AU, en-NZ, de or fr (the account’s)' },
+  zone: { value: 'ZONE', about: 'Time zone: Europe/London (the account’s)' },
+  channels: { value: 'A,B', about: 'email, sms (what there is an address for)', many: true },
+  kinds: {
+    value: 'A,B',
+    about:
+      'What they are told of: dispatched, tracking, dispatch_revoked, due_date_changed, cancelled (dispatched, tracking)',
+    many: true,
+  },
+} as const satisfies Flags;
+
+const SCOPE = {
+  'order-group': { value: 'NAME', about: 'Only of jobs of this order group', field: 'orderGroup' },
+  'order-number': { value: 'TEXT', about: 'Only of jobs with this order number', field: 'orderNumber' },
+  job: { value: 'NUMBER', about: 'Only of this job', field: 'jobNumber' },
+} as const satisfies Flags;
+
+export const recipients = {
+  'recipients list': command({
+    about: 'Lists who is told about the jobs of an account.',
+    more: 'Keys of role read are shown addresses without their middle.',
+    args: ['ACCOUNT'],
+    flags: { limit: { value: 'N', about: 'At most so many (100)' } },
+    example: 'recipients list acme',
+    async run({ api, out }, [account], { limit = '100' }) {
+      const most = wholeNumber('limit', limit, 1, 1_000_000);
+      return out.list(
+        (more) => api().list<Recipient>(pathOf(account), 'recipients', {}, most, more),
+        [
+          { name: 'RECIPIENT', of: ({ id }) => id, long: true },
+          { name: 'NAME', of: ({ name }) => name, long: true },
+          { name: 'E-MAIL', of: ({ email }) => email, long: true },
+          { name: 'MOBILE', of: ({ mobile }) => mobile },
+          { name: 'BY', of: ({ channels }) => channels },
+          { name: 'FOR', of: forWhat, long: true },
+          { name: 'OF', of: ({ kinds }) => kinds, long: true },
+          { name: 'LOCALE', of: ({ locale }) => locale },
+          {
+            name: 'STATE',
+            of: ({ paused }) => (paused ? 'paused' : 'active'),
+            style: ({ paused }) => (paused ? 'yellow' : 'green'),
+          },
+        ],
+        'There are no recipients.',
+      );
+    },
+  }),
+
+  'recipients add': command({
+    about: 'Adds somebody who is told about the jobs of an account: all of them, or those of one thing.',
+    args: ['ACCOUNT'],
+    flags: {
+      id: { value: 'ID', about: 'Their id (generated)' },
+      ...FIELDS,
+      ...SCOPE,
+      paused: { about: 'Add them paused' },
+    },
+    example: 'recipients add acme --name Ann --email ann@example.com --order-group Spring',
+    async run({ api, out }, [account], flags) {
+      const { paused, id } = flags;
+      const body = { id, ...bodyOf(flags), ...scopeOf(flags), ...(paused ? { paused } : {}) };
+      const made = await api().post<Recipient>(pathOf(account), body);
+      out.document(made, () => out.line(`${who(made)} is told of ${forWhat(made)} of ${clean(account)}.`));
+      return undefined;
+    },
+  }),
+
+  'recipients change': command({
+    about: 'Changes a recipient. What is not named stays as it is; none takes away a value.',
+    args: ['ACCOUNT', 'ID'],
+    flags: {
+      ...FIELDS,
+      pause: { about: 'They are told nothing for the time being', field: 'paused' },
+      resume: { about: 'They are told again', field: 'paused' },
+    },
+    example: 'recipients change acme 7f3k2m9q --mobile none --kinds dispatched',
+    async run({ api, out }, [account, id], flags) {
+      if (flags.pause && flags.resume) throw new UsageError('--pause and --resume can’t be combined.');
+      const given = Object.entries(bodyOf(flags)).filter(([, value]) => value !== undefined);
+      const body: Record<string, unknown> = Object.fromEntries(
+        given.map(([name, value]) => [name, value === 'none' ? null : value]),
+      );
+      if (flags.pause || flags.resume) body.paused = flags.pause;
+      if (Object.keys(body).length === 0) throw new UsageError('Say what to change: --email ADDRESS, say.');
+      const changed = await api().patch<Recipient>(pathOf(account, `/${segment(id)}`), body);
+      out.document(changed, () => out.line(`${who(changed)} is changed.`));
+      return undefined;
+    },
+  }),
+
+  'recipients remove': command({
+    about: 'Removes a recipient: nothing is sent to them any more.',
+    args: ['ACCOUNT', 'ID'],
+    flags: {},
+    example: 'recipients remove acme 7f3k2m9q',
+    async run({ api, out }, [account, id]) {
+      await api().remove(pathOf(account, `/${segment(id)}`));
+      out.document({ removed: id }, () => out.line(`${clean(id)} is removed.`));
+      return undefined;
+    },
+  }),
+
+  'recipients import': command({
+    about: 'Adds and changes recipients by a CSV file, and says which of its rows are not good.',
+    more: 'The first line names the columns, as recipients export writes them. Rows that are not good are left out, with the line, the field and the reason; the exit code is 6 then. The same file may be imported again: rows that changed nothing are told apart.',
+    args: ['ACCOUNT', 'FILE'],
+    flags: { 'dry-run': { about: 'Only look: nothing is written' } },
+    example: 'recipients import acme recipients.csv --dry-run',
+    async run({ api, out }, [account, file], flags) {
+      const chunks = chunksOf(textIn(file));
+      const client = api();
+      const sum = { imported: 0, changed: 0, unchanged: 0, bad: [] as ImportReport['bad'] };
+      for (const [at, chunk] of chunks.entries()) {
+        if (chunks.length > 1) out.progress(`Part ${at + 1} of ${chunks.length} …`);
+        const body = { csv: chunk.csv, ...(flags['dry-run'] ? { dryRun: true } : {}) };
+        const report = await client.post<ImportReport>(pathOf(account, '/import'), body);
+        sum.imported += report.imported;
+        sum.changed += report.changed;
+        sum.unchanged += report.unchanged;
+        sum.bad.push(...report.bad.map((row) => ({ ...row, line: chunk.lineOf(row.line) })));
+      }
+      out.document({ ...sum, dryRun: flags['dry-run'] }, () => {
+        if (sum.bad.length > 0) {
+          out.table(
+            sum.bad,
+            [
+              { name: 'LINE', of: ({ line }) => line, right: true },
+              { name: 'FIELD', of: ({ field }) => field, style: () => 'yellow' },
+              { name: 'WHY', of: ({ reason }) => reason, long: true },
+            ],
+            '',
+          );
+          out.line();
+        }
+        const bad = sum.bad.length > 0 ? out.paint('red', `${sum.bad.length} not good`) : '0 not good';
+        const said = `${sum.imported} new, ${sum.changed} changed, ${sum.unchanged} unchanged, ${bad}.`;
+        out.line(flags['dry-run'] ? `It would be: ${said} Nothing was written.` : said);
+      });
+      return sum.bad.length > 0 ? BAD_ROWS : undefined;
+    },
+  }),
+
+  'recipients export': command({
+    about: 'Writes the recipients of an account as CSV, as recipients import reads it.',
+    more: 'It takes a key of role operate or above: others are shown addresses without their middle, and an import would be of those.',
+    args: ['ACCOUNT'],
+    flags: {},
+    example: 'recipients export acme',
+    textOnly: true,
+    async run({ api, out }, [account]) {
+      const client = api();
+      const { role } = await client.get<{ role: string }>('/v1/key');
+      if (role === 'read') {
+        out.note(
+          'The key is of role read: addresses are not shown to it. Take one of role operate or above.',
+        );
+        return 5;
+      }
+      out.line(COLUMNS.join(','));
+      const all = client.list<Recipient>(pathOf(account), 'recipients', {}, 10_000_000, () => {});
+      // What the ordering service says of its own user is made anew by itself.
+      for await (const one of all) if (one.source === 'people') out.line(rowOf(one));
+      return undefined;
+    },
+  }),
+};
+
+/** Columns of a CSV file. */
+const COLUMNS = [
+  'id',
+  'name',
+  'email',
+  'mobile',
+  'locale',
+  'zone',
+  'channels',
+  'kinds',
+  'orderGroup',
+  'orderNumber',
+  'jobNumber',
+  'paused',
+] as const satisfies readonly (keyof Recipient)[];
+
+function rowOf(recipient: Recipient): string {
+  return COLUMNS.map((column) => {
+    const value = recipient[column];
+    const text = Array.isArray(value) ? value.join(' ') : value === null ? '' : String(value);
+    return /[",;\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  }).join(',');
+}
+
+function bodyOf(flags: FlagValues<typeof FIELDS>) {
+  const { name, email, mobile, locale, zone } = flags;
+  const channels = listOf(flags.channels);
+  const kinds = listOf(flags.kinds);
+  return { name, email, mobile, locale, zone, channels, kinds };
+}
+
+function scopeOf(flags: FlagValues<typeof SCOPE>) {
+  const given = Object.entries(SCOPE).filter(([flag]) => flags[flag as keyof typeof SCOPE] !== undefined);
+  if (given.length > 1) {
+    throw new UsageError('Only one of --order-group, --order-number and --job can be given.');
+  }
+  return {
+    orderGroup: flags['order-group'],
+    orderNumber: flags['order-number'],
+    jobNumber: flags.job === undefined ? undefined : wholeNumber('job', flags.job, 1, 999_999_999_999),
+  };
+}
+
+const who = ({ id, name }: Recipient): string =>
+  name === null ? clean(id) : `${clean(name)} (${clean(id)})`;
+
+function forWhat({ orderGroup, orderNumber, jobNumber }: Recipient): string {
+  if (orderGroup !== null) return `order group ${clean(orderGroup)}`;
+  if (orderNumber !== null) return `order ${clean(orderNumber)}`;
+  return jobNumber === null ? 'all jobs' : `job ${jobNumber}`;
+}
+
+function textIn(file: string): string {
+  let bytes: Uint8Array;
+  try {
+    bytes = readFileSync(file);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new UsageError(`FILE: ${file} can’t be read (${code ?? 'unknown'}).`, { cause });
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new UsageError(`FILE: ${file} must be UTF-8 text; save it as “CSV UTF-8”.`, { cause });
+  }
+}
+
+/** A file in parts that one request takes, each with the line of the names; a record is never cut. */
+export function chunksOf(text: string): { readonly csv: string; lineOf(line: number): number }[] {
+  const [first, ...others] = recordsOf(text.replace(/^\ufeff/, ''));
+  // Excel's own line that says how cells are separated belongs to the names.
+  const isSeparator = first !== undefined && /^sep=.\s*$/i.test(first.text);
+  const head = isSeparator ? { text: first.text + (others[0]?.text ?? ''), line: 1 } : first;
+  const rows = isSeparator ? others.slice(1) : others;
+  if (head === undefined) return [{ csv: '', lineOf: (line) => line }];
+  const chunks: { rows: string[]; bytes: number; first: number }[] = [];
+  for (const { text: row, line } of rows) {
+    const bytes = Buffer.byteLength(JSON.stringify(row));
+    const last = chunks.at(-1);
+    if (last && last.bytes + bytes <= CHUNK_BYTES && last.rows.length < CHUNK_ROWS) {
+      last.rows.push(row);
+      last.bytes += bytes;
+    } else {
+      const ofHead = Buffer.byteLength(JSON.stringify(head.text));
+      chunks.push({ rows: [row], bytes: ofHead + bytes, first: line });
+    }
+  }
+  if (chunks.length === 0) return [{ csv: head.text, lineOf: (line) => line }];
+  const before = linesIn(head.text);
+  return chunks.map(({ rows, first }) => ({
+    csv: head.text + rows.join(''),
+    lineOf: (line) => (line <= before ? line : first + line - before - 1),
+  }));
+}
+
+/** Records with the line where each begins: a line break between quotes ends none. */
+function recordsOf(text: string): { readonly text: string; readonly line: number }[] {
+  const records: { text: string; line: number }[] = [];
+  let begins = 0;
+  let line = 1;
+  let quoted = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const one = text[at];
+    if (one === '"') quoted = !quoted;
+    else if (quoted || (one !== '\n' && (one !== '\r' || text[at + 1] === '\n'))) continue;
+    else {
+      const record = text.slice(begins, at + 1);
+      records.push({ text: record, line });
+      line += linesIn(record);
+      begins = at + 1;
+    }
+  }
+  if (begins < text.length) records.push({ text: text.slice(begins), line });
+  return records;
+}
+
+const linesIn = (text: string): number => text.match(/\r\n|\r|\n/g)?.length ?? 0;

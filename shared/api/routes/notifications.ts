@@ -1,0 +1,457 @@
+/** How an account tells its customers, in which words, and what became of it. */
+import * as z from 'zod';
+import { checkInput } from '../../checks.ts';
+import { defaultsOf } from '../../notifications/addresses.ts';
+import { listMessages, readMessage } from '../../notifications/messages.ts';
+import {
+  type Channel,
+  channels,
+  type JobFacts,
+  locales,
+  type MessageKind,
+  type Message as MessageRecord,
+  messageKinds,
+  type NoticeContent,
+  type NotificationSettings as Settings,
+} from '../../notifications/model.ts';
+import { readRecipient } from '../../notifications/recipients.ts';
+import { renderEmail, renderSms } from '../../notifications/render.ts';
+import { sampleNotice } from '../../notifications/samples.ts';
+import { readSettings, SettingsInput, saveSettings, zone as zoneName } from '../../notifications/settings.ts';
+import {
+  defaultTemplate,
+  deleteTemplate,
+  type EmailTemplate,
+  emailTemplateSchema,
+  listTemplates,
+  readTemplate,
+  resolveTemplate,
+  type SmsTemplate,
+  saveTemplate,
+  smsTemplateSchema,
+  type TemplatePlace,
+} from '../../notifications/templates.ts';
+import { upcomingOf } from '../../notifications/threads.ts';
+import type { AccountRef } from '../../table/schema.ts';
+import type { Table } from '../../table/table.ts';
+import { MAX_ID, ofAccount } from '../access.ts';
+import { readJob } from '../jobs.ts';
+import type { Caller } from '../keys.ts';
+import {
+  ChannelName,
+  Kind,
+  ListedTemplate,
+  LocaleName,
+  Message,
+  NotificationSettings,
+  Preview,
+  showMessage,
+  showSettings,
+  showTemplate,
+  showUpcoming,
+  Template,
+  TemplateInput,
+  Upcoming,
+} from '../notification-views.ts';
+import { afterId, instantText, limit, nextOf, one } from '../parameters.ts';
+import { notDone, problem } from '../problems.ts';
+import { etagOf, type Route, route, type Subject } from '../route.ts';
+import { jobParams } from './jobs.ts';
+import { ofRecipient } from './recipients.ts';
+
+const MASKED = 'Keys of role `read` are shown addresses without their middle.';
+
+interface Notifying {
+  readonly ref: AccountRef;
+  /** Those of the region, and switched off, where nobody has said anything. */
+  readonly settings: Settings;
+}
+
+/** How an account notifies. */
+const ofSettings: Subject<Notifying> = {
+  params: ofAccount.params,
+  revisionOf: ({ settings }) => settings.revision,
+  async find(asked, parts) {
+    const found = await ofAccount.find(asked, parts);
+    if (found instanceof Response) return found;
+    const ref = { region: found.region, account: found.account };
+    return { ref, settings: await settingsOf(parts.feed.table, ref) };
+  },
+};
+
+/** A message of an account. */
+const ofMessage: Subject<MessageRecord> = {
+  params: { ...ofAccount.params, message: one.describe('The id of the message.') },
+  async find(asked, parts) {
+    const ref = await ofAccount.find(asked, parts);
+    if (ref instanceof Response) return ref;
+    const { message = '' } = asked.params;
+    const found =
+      message.length <= MAX_ID ? await readMessage(parts.notifications.history, ref, message) : undefined;
+    return found ?? problem(asked.c, 'not-found', { detail: 'There is no such message of this account.' });
+  },
+};
+
+const settingsAnswer = {
+  status: 200,
+  description: 'The settings.',
+  schema: NotificationSettings,
+  headers: { ETag: 'What `If-Match` takes.' },
+} as const;
+
+const templateParams = z.object({
+  kind: Kind.describe('What the message is about.'),
+  channel: ChannelName.describe('How it goes.'),
+  locale: LocaleName.describe('In which language.'),
+});
+
+const messagesAnswer = {
+  status: 200,
+  description: 'A page of messages.',
+  schema: z.object({ messages: z.array(Message), next: nextOf }),
+} as const;
+const pageOnly = z.strictObject({ limit, after: afterId });
+
+/** Everything about what customers are told, but who they are. */
+export const notificationRoutes: readonly Route[] = [
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/notifications',
+      id: 'getNotificationSettings',
+      tag: 'Notifications',
+      summary: 'How an account tells its customers',
+      description: 'Where nobody has said anything: off, and otherwise as it would be by default.',
+      role: 'read',
+      of: ofSettings,
+      answer: settingsAnswer,
+    },
+    ({ subject }, { notifications }) => shown(subject.settings, notifications.channels),
+  ),
+  route(
+    {
+      method: 'put',
+      path: '/v1/accounts/{id}/notifications',
+      id: 'saveNotificationSettings',
+      tag: 'Notifications',
+      summary: 'Say how an account tells its customers',
+      description:
+        'In place of what was said before; what is left out is as by default. What was observed before it is switched on is not told.',
+      role: 'admin',
+      of: ofSettings,
+      body: SettingsInput,
+      example: {
+        enabled: true,
+        branding: { name: 'Acme Print', color: '#1a73e8' },
+        replyTo: 'orders@acme.example',
+        sms: { enabled: true, quietHours: { from: '21:00', to: '08:00' } },
+      },
+      conditional: true,
+      answer: settingsAnswer,
+      problems: ['refused', 'conflict'],
+    },
+    async ({ c, subject, body, expected }, { manage, notifications }) => {
+      const outcome = await saveSettings(manage.endpoints, subject.ref, body, expected);
+      if (outcome.kind !== 'saved') return notDone(c, outcome, expected);
+      return shown(outcome.settings, notifications.channels);
+    },
+  ),
+  route(
+    {
+      method: 'post',
+      path: '/v1/accounts/{id}/notifications/preview',
+      id: 'previewMessage',
+      tag: 'Notifications',
+      summary: 'What a message would say, about a real job or a made-up one; nothing is sent',
+      role: 'operate',
+      of: ofSettings,
+      repeatable: true,
+      body: z
+        .strictObject({
+          kind: Kind.describe('What it is about.'),
+          channel: ChannelName.describe('How it would go.'),
+          locale: LocaleName.optional().describe('The recipient’s, or the account’s, unless told.'),
+          zone: zoneName.optional().describe('The same, an IANA name.'),
+          jobNumber: z
+            .int('must be the number of a job')
+            .min(1, 'must be the number of a job')
+            .max(999_999_999_999, 'must be the number of a job')
+            .optional()
+            .describe('A job of the account, as it stands; made-up ones unless told.'),
+          recipient: z
+            .string('must be the id of a recipient')
+            .min(1, 'must be the id of a recipient')
+            .max(MAX_ID, 'must be the id of a recipient')
+            .optional()
+            .describe('Whose name, locale and zone.'),
+          template: TemplateInput.optional().describe('With this instead of the template that would count.'),
+        })
+        .meta({ id: 'PreviewRequest' }),
+      example: { kind: 'dispatched', channel: 'email', locale: 'en-GB' },
+      answer: { status: 200, description: 'The message.', schema: Preview },
+      problems: ['refused'],
+    },
+    async ({ c, subject: { ref, settings }, body }, { feed, notifications }) => {
+      const { kind, channel, jobNumber } = body;
+      const recipient =
+        body.recipient === undefined ? null : await readRecipient(feed.table, ref, body.recipient);
+      if (recipient === undefined) {
+        return notDone(c, { kind: 'refused', reason: 'recipient must be one of this account.' });
+      }
+      const content =
+        jobNumber === undefined ? sampleNotice(kind) : await contentOf(feed, ref, kind, jobNumber);
+      if (!content)
+        return notDone(c, { kind: 'refused', reason: 'jobNumber must be of a job that is known.' });
+      const locale = body.locale ?? recipient?.locale ?? settings.locale;
+      const zone = body.zone ?? recipient?.zone ?? settings.zone;
+      const stored = await resolveTemplate(feed.table, ref, kind, channel, locale);
+      const checked = body.template && checkInput(shapeOf(channel), body.template);
+      if (checked?.kind === 'refused') {
+        return notDone(c, { ...checked, reason: `template.${checked.reason}` });
+      }
+      const template = checked?.value ?? stored;
+      const input = {
+        content,
+        recipient: { name: recipient?.name ?? null, locale, zone },
+        branding: settings.branding,
+        // A link that leads nowhere: what is shown here is nobody's.
+        unsubscribeUrl: `${notifications.publicUrl}/v1/unsubscribe/preview`,
+        ...(template === undefined ? {} : { template }),
+      };
+      const common = {
+        ...{ kind, channel, locale, zone },
+        jobNumber: jobNumber ?? null,
+        own: stored !== undefined && checked === undefined,
+      };
+      if (channel === 'email') {
+        const mail = renderEmail(input);
+        if (mail.kind === 'failed') return notDone(c, failed(mail.reason));
+        return { body: { ...common, ...mail.value, segments: null, encoding: null } };
+      }
+      const sms = renderSms(input);
+      if (sms.kind === 'failed') return notDone(c, failed(sms.reason));
+      return { body: { ...common, subject: null, html: null, ...sms.value } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/templates',
+      id: 'listTemplates',
+      tag: 'Notifications',
+      summary: 'For what there are templates, and which are the account’s own',
+      role: 'read',
+      of: ofAccount,
+      answer: {
+        status: 200,
+        description: 'All of them.',
+        schema: z.object({ templates: z.array(ListedTemplate), next: nextOf }),
+      },
+    },
+    async ({ subject }, { feed }) => {
+      const own = await listTemplates(feed.table, subject);
+      const templates = places.map((place) => {
+        const found = own.find((one) => isAt(one, place));
+        return { ...place, own: found !== undefined, changedAt: instantText(found?.changedAt ?? null) };
+      });
+      return { body: { templates, next: null } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}',
+      id: 'getTemplate',
+      tag: 'Notifications',
+      summary: 'A template: the account’s own, or the default one where there is none',
+      role: 'read',
+      of: ofAccount,
+      params: templateParams,
+      answer: { status: 200, description: 'The template.', schema: Template },
+    },
+    async ({ subject, params }, { feed }) => {
+      const stored = await readTemplate(feed.table, subject, params);
+      const template = stored?.template ?? defaultTemplate(params.kind, params.channel, params.locale);
+      return { body: showTemplate(params, template, stored?.changedAt ?? null) };
+    },
+  ),
+  route(
+    {
+      method: 'put',
+      path: '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}',
+      id: 'saveTemplate',
+      tag: 'Notifications',
+      summary: 'Give an account a template of its own',
+      description:
+        'In Liquid. It is tried out with jobs of every kind first, and refused when it fails with any of them. It also counts for locales of the same language that have none of their own.',
+      role: 'admin',
+      of: ofAccount,
+      params: templateParams,
+      body: TemplateInput,
+      example: { subject: '{{ order }} is on its way', intro: 'Hello {{ name }}, it has left us.' },
+      answer: { status: 200, description: 'The template.', schema: Template },
+      problems: ['refused'],
+    },
+    async ({ c, subject, params, body }, { feed }) => {
+      const checked = checkInput(shapeOf(params.channel), body);
+      if (checked.kind === 'refused') return notDone(c, checked);
+      const outcome = await saveTemplate(feed.table, subject, params, checked.value, feed.now());
+      if (outcome.kind === 'saved') {
+        return { body: showTemplate(params, outcome.stored.template, outcome.stored.changedAt) };
+      }
+      const [first] = outcome.problems;
+      return notDone(c, { kind: 'refused', reason: faultOf(first) });
+    },
+  ),
+  route(
+    {
+      method: 'delete',
+      path: '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}',
+      id: 'deleteTemplate',
+      tag: 'Notifications',
+      summary: 'Take an account’s own template away: the default one counts again',
+      role: 'admin',
+      of: ofAccount,
+      params: templateParams,
+      answer: { status: 204, description: 'There is none any more.' },
+    },
+    async ({ subject, params }, { feed }) => {
+      await deleteTemplate(feed.table, subject, params);
+      return { body: undefined };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/messages',
+      id: 'listMessages',
+      tag: 'Notifications',
+      summary: 'What customers of an account were told, or were not and why; the newest first',
+      description: `${MASKED} A page of one state can be shorter than asked for, with a \`next\` all the same.`,
+      role: 'read',
+      of: ofAccount,
+      query: pageOnly.extend({
+        state: Message.shape.state.optional().describe('Only messages in this state.'),
+      }),
+      answer: messagesAnswer,
+    },
+    async ({ caller, subject, query }, { notifications }) =>
+      shownPage(caller, await listMessages(notifications.history, subject, query)),
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/messages/{message}',
+      id: 'getMessage',
+      tag: 'Notifications',
+      summary: 'One message, with what it says',
+      description: MASKED,
+      role: 'read',
+      of: ofMessage,
+      answer: { status: 200, description: 'The message.', schema: Message },
+    },
+    ({ caller, subject }) => ({ body: showMessage(subject, caller) }),
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/jobs/{jobNumber}/messages',
+      id: 'listJobMessages',
+      tag: 'Notifications',
+      summary: 'What was told about a job, the newest first, and what will be',
+      description: MASKED,
+      role: 'read',
+      of: ofAccount,
+      params: jobParams,
+      query: pageOnly,
+      answer: {
+        ...messagesAnswer,
+        schema: messagesAnswer.schema.extend({
+          upcoming: z.array(Upcoming).describe('Windows that are open at this moment; on every page.'),
+        }),
+      },
+    },
+    async ({ caller, subject, params, query }, { feed, notifications }) => {
+      const job = Number(params.jobNumber);
+      const known = await readJob(feed, subject, job);
+      const [page, upcoming] = await Promise.all([
+        listMessages(notifications.history, subject, { ...query, job }),
+        upcomingOf(feed.table, subject, job, known?.job.orderGroup ?? null),
+      ]);
+      return { body: { ...shownPage(caller, page).body, upcoming: upcoming.map(showUpcoming) } };
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/recipients/{recipient}/messages',
+      id: 'listRecipientMessages',
+      tag: 'Notifications',
+      summary: 'What a recipient was told, the newest first',
+      description: MASKED,
+      role: 'read',
+      of: ofRecipient,
+      query: pageOnly,
+      answer: messagesAnswer,
+    },
+    async ({ caller, subject, query }, { notifications }) => {
+      const asked = { ...query, recipient: subject.id };
+      return shownPage(caller, await listMessages(notifications.history, subject, asked));
+    },
+  ),
+];
+
+/** Every place a template can be for. */
+const places: readonly TemplatePlace[] = (Object.keys(messageKinds) as MessageKind[]).flatMap((kind) =>
+  channels.flatMap((channel) => locales.map((locale) => ({ kind, channel, locale }))),
+);
+const isAt = (one: TemplatePlace, { kind, channel, locale }: TemplatePlace): boolean =>
+  one.kind === kind && one.channel === channel && one.locale === locale;
+
+const shapeOf = (channel: Channel): z.ZodType<EmailTemplate | SmsTemplate> =>
+  channel === 'email' ? emailTemplateSchema : smsTemplateSchema;
+
+const faultOf = (problem: { readonly field: string; readonly reason: string } | undefined): string =>
+  problem ? `${problem.field} does not work: ${problem.reason}.` : 'The template does not work.';
+
+const failed = (reason: string) => ({ kind: 'refused' as const, reason: `The template failed: ${reason}` });
+
+async function settingsOf(table: Table, ref: AccountRef): Promise<Settings> {
+  const saved = await readSettings(table, ref);
+  if (saved) return saved;
+  const { locale, zone } = defaultsOf(ref.region);
+  const rest = SettingsInput.parse({ enabled: false, branding: { name: ref.account } });
+  return { ...ref, ...rest, locale, zone, since: 0, revision: 0 };
+}
+
+function shown(settings: Settings, served: Parameters<typeof showSettings>[1]) {
+  return { body: showSettings(settings, served), headers: { etag: etagOf(settings.revision) } };
+}
+
+function shownPage(
+  caller: Caller,
+  { messages, next = null }: { readonly messages: readonly MessageRecord[]; readonly next?: string | null },
+) {
+  return { body: { messages: messages.map((message) => showMessage(message, caller)), next } };
+}
+
+/** What there is to say of a job as it stands. */
+async function contentOf(
+  feed: Parameters<typeof readJob>[0] & { readonly now: () => number },
+  ref: AccountRef,
+  kind: MessageKind,
+  jobNumber: number,
+): Promise<NoticeContent | undefined> {
+  const found = await readJob(feed, ref, jobNumber);
+  if (!found) return undefined;
+  const { orderNumber, orderGroup, description, dateOut, dateDue, tracking } = found.job;
+  const facts: JobFacts = {
+    ...{ jobNumber, orderNumber, description, dateOut, dateDue },
+    formerDateDue: null,
+    tracking: tracking.map(({ number, link }) => ({
+      number,
+      link: /^https?:/i.test(link ?? '') ? link : null,
+    })),
+  };
+  return { kind, orderGroup, jobs: [facts], observedAt: feed.now() };
+}

@@ -1,0 +1,225 @@
+/**
+ * The page behind the link at the end of a message: one button that stops messages, one that lets them come again. HTML alone,
+ * without script and without anything from elsewhere, in the language of whoever reads it.
+ */
+import { hash } from 'node:crypto';
+import { html, raw } from 'hono/html';
+import { type Branding, type Channel, type Locale, locales } from '../notifications/model.ts';
+
+/** What the page says. */
+export type UnsubscribeView =
+  /** The address gets messages: shall it not? */
+  | 'asks'
+  /** It gets none; or none any more, from this moment. */
+  | 'stopped'
+  /** It gets them again. */
+  | 'goes on'
+  /** The link leads nowhere. */
+  | 'unknown';
+
+/** How messages are called. */
+interface Words {
+  readonly asks: readonly [head: string, text: string, button: string];
+  readonly stopped: readonly [head: string, text: string, button: string];
+  readonly 'goes on': readonly [head: string, text: string, button: string];
+  readonly unknown: readonly [head: string, text: string];
+}
+
+const en = (channel: Channel): Words => {
+  const messages = channel === 'email' ? 'e-mails' : 'text messages';
+  const address = channel === 'email' ? 'address' : 'number';
+  return {
+    asks: [
+      `Stop ${messages} from {name}?`,
+      `This ${address} is told when orders are dispatched, and the like. With the button below it gets nothing more.`,
+      'Unsubscribe',
+    ],
+    stopped: [
+      'You are unsubscribed',
+      `{name} sends no more ${messages} to this ${address}. One that is on its way may still arrive.`,
+      'Subscribe again',
+    ],
+    'goes on': [
+      'You are subscribed again',
+      `{name} tells this ${address} about its orders, as before.`,
+      'Unsubscribe',
+    ],
+    unknown: [
+      'This link does not work',
+      'It is incomplete, or no longer of use. Open it from the message once more, or answer the message.',
+    ],
+  };
+};
+
+const de = (channel: Channel): Words => {
+  const messages = channel === 'email' ? 'E-Mails' : 'SMS';
+  const address = channel === 'email' ? 'diese Adresse' : 'diese Nummer';
+  return {
+    asks: [
+      `Keine ${messages} von {name} mehr?`,
+      `Bisher geht an ${address} eine Nachricht, wenn Aufträge versandt werden und dergleichen. Mit der Schaltfläche unten kommt nichts mehr.`,
+      'Abmelden',
+    ],
+    stopped: [
+      'Sie sind abgemeldet',
+      `{name} schickt keine ${messages} mehr an ${address}. Was schon unterwegs ist, kann noch ankommen.`,
+      'Wieder anmelden',
+    ],
+    'goes on': [
+      'Sie sind wieder angemeldet',
+      `{name} schickt ${messages} zu Ihren Aufträgen wieder an ${address}.`,
+      'Abmelden',
+    ],
+    unknown: [
+      'Dieser Link führt nirgendwohin',
+      'Er ist unvollständig oder gilt nicht mehr. Öffnen Sie ihn noch einmal aus der Nachricht, oder antworten Sie darauf.',
+    ],
+  };
+};
+
+const fr = (channel: Channel): Words => {
+  const [some, none] =
+    channel === 'email' ? (['des e-mails', 'd’e-mails'] as const) : (['des SMS', 'de SMS'] as const);
+  const address = channel === 'email' ? 'cette adresse' : 'ce numéro';
+  return {
+    asks: [
+      `Ne plus recevoir ${none} de {name}\u00a0?`,
+      `Des messages sont envoyés à ${address} lorsque des commandes sont expédiées, par exemple. Avec le bouton ci-dessous, il n’y en aura plus.`,
+      'Se désabonner',
+    ],
+    stopped: [
+      'Désabonnement confirmé',
+      `{name} n’envoie plus ${none} à ${address}. Un message déjà parti peut encore arriver.`,
+      'Se réabonner',
+    ],
+    'goes on': [
+      'Abonnement rétabli',
+      `{name} envoie de nouveau ${some} à ${address} au sujet de vos commandes.`,
+      'Se désabonner',
+    ],
+    unknown: [
+      'Ce lien ne mène nulle part',
+      'Il est incomplet ou n’est plus valable. Ouvrez-le de nouveau depuis le message, ou répondez-y.',
+    ],
+  };
+};
+
+const languages = { en, de, fr };
+
+/** The name of the form's only field, and what it says. */
+export const CHOICE = 'choice';
+export const choices = ['unsubscribe', 'subscribe'] as const;
+
+/** A page with its headers. */
+export function unsubscribePage(
+  view: UnsubscribeView,
+  of: {
+    readonly locale: Locale;
+    /** Of the address that the link is for. */
+    readonly channel: Channel;
+    /** Absent where the link leads nowhere. */
+    readonly branding?: Pick<Branding, 'name' | 'color'> | undefined;
+  },
+): { readonly body: string; readonly headers: Readonly<Record<string, string>> } {
+  const { locale, channel, branding } = of;
+  const words = languages[locale.slice(0, 2) as keyof typeof languages](channel);
+  const [head, text, button] = words[view];
+  const name = String(html`<bdi>${branding?.name ?? ''}</bdi>`);
+  const named = (sentence: string) => raw(sentence.replace('{name}', () => name));
+  const plainly = head.replace('{name}', () => branding?.name ?? '');
+  const style = styleOf(branding?.color ?? '#3b4754');
+  const choice = view === 'stopped' ? 'subscribe' : 'unsubscribe';
+  const body = html`<!doctype html>
+<html lang="${locale}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<meta name="color-scheme" content="light dark">
+<title>${plainly}</title>
+<link rel="icon" href="data:,">
+<style>${raw(style)}</style>
+</head>
+<body>
+<main>
+${branding ? html`<p class="from"><bdi>${branding.name}</bdi></p>` : ''}
+<div${raw(view === 'asks' ? '' : ' role="status"')}>
+<h1>${named(head)}</h1>
+<p>${named(text)}</p>
+</div>
+${
+  button === undefined
+    ? ''
+    : html`<form method="post">
+<button type="submit" name="${CHOICE}" value="${choice}"${raw(view === 'asks' ? '' : ' class="second"')}>${button}</button>
+</form>`
+}
+</main>
+</body>
+</html>
+`;
+  return {
+    body: String(body),
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-language': locale,
+      'content-security-policy': `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+    },
+  };
+}
+
+/** The language that somebody reads best of those there are: of an Accept-Language header, else the given one. */
+export function localeFor(acceptLanguage: string | undefined, otherwise: Locale): Locale {
+  const wanted = (acceptLanguage ?? '')
+    .slice(0, 500)
+    .split(',')
+    .map((one) => {
+      const [tag = '', ...more] = one.split(';').map((part) => part.trim().toLowerCase());
+      const weight = more.find((part) => part.startsWith('q='))?.slice(2);
+      return { tag, weight: weight === undefined ? 1 : Number(weight) || 0 };
+    })
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => b.weight - a.weight);
+  for (const { tag } of wanted) {
+    const language = tag.slice(0, 2);
+    const speaks = (locale: Locale) => locale.slice(0, 2) === language && /^..(-|$)/.test(tag);
+    const found =
+      locales.find((locale) => locale.toLowerCase() === tag) ??
+      [otherwise, ...locales].find((locale) => speaks(locale));
+    if (found) return found;
+  }
+  return otherwise;
+}
+
+function styleOf(color: string): string {
+  const shade = /^#[0-9a-f]{6}$/i.test(color) ? color : '#3b4754';
+  return `:root { color-scheme: light dark; }
+* { box-sizing: border-box; }
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding: 24px 16px; background: #f3f4f6; color: #1f2328; font: 17px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
+main { width: 100%; max-width: 480px; padding: 32px; background: #fff; border-radius: 12px; border-top: 6px solid ${shade}; box-shadow: 0 1px 3px rgba(0, 0, 0, .12); overflow-wrap: anywhere; }
+.from { margin: 0 0 20px; font-weight: 600; color: #57606a; }
+h1 { margin: 0 0 12px; font-size: 25px; line-height: 1.25; }
+p { margin: 0 0 24px; }
+form { margin: 0; }
+button { font: inherit; font-weight: 600; min-height: 48px; padding: 10px 24px; border: 2px solid ${shade}; border-radius: 8px; background: ${shade}; color: ${inkOn(shade)}; cursor: pointer; }
+button.second { background: transparent; border-color: #6e7781; color: inherit; }
+button:focus-visible { outline: 3px solid #0969da; outline-offset: 3px; }
+@media (max-width: 480px) { main { padding: 24px; } button { width: 100%; } }
+@media (prefers-color-scheme: dark) {
+  body { background: #16181b; color: #e6edf3; }
+  main { background: #22262b; box-shadow: none; }
+  .from { color: #a5adb6; }
+  button { border-color: #8b949e; }
+  button:focus-visible { outline-color: #79c0ff; }
+}
+`;
+}
+
+/** Black or white: one of them can be read on any colour. */
+function inkOn(color: string): string {
+  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
+    const part = Number.parseInt(color.slice(at, at + 2), 16) / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? '#000' : '#fff';
+}
