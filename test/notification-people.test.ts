@@ -953,6 +953,10 @@ eachTable('the ordering service’s user', (makeTable) => {
     expect(found.map(({ recipient }) => recipient.id)).toEqual([OWN_USER]);
     expect(await sync()).toBe(false);
     expect((await read())?.revision).toBe(1);
+    expect(
+      recipientsCsv(found.map(({ recipient }) => recipient)),
+      'a spreadsheet can’t hold him',
+    ).not.toContain('Robin');
     await sync({ textNotifyDispatch: false });
     expect(await read()).toMatchObject({ channels: ['email'], mobile: null });
   });
