@@ -57,15 +57,16 @@ import {
   stateSchema,
   type TableSchema,
 } from '../shared/table/schema.ts';
-import { type Item, keyOf, type Table, type Value, type Write } from '../shared/table/table.ts';
+import type { Item, Table, Value, Write } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { readUpstream } from '../shared/tracking/breaker.ts';
 import { tableTokenCache } from '../shared/tracking/connect.ts';
 import { pageAccounts } from '../shared/tracking/managed-accounts.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { apiParts } from './support/api.ts';
-import { synthesize } from './support/cells.ts';
+import { type Statement, synthesize } from './support/cells.ts';
 import { createDeliveryRig, delivered, moved } from './support/delivery.ts';
+import { type Grant, grantsOn, guarded as guardedBy, leadingKeys, like } from './support/grants.ts';
 import { createOperator, SECRET } from './support/operator.ts';
 import { createRig } from './support/rig.ts';
 
@@ -80,14 +81,6 @@ interface Resource {
 interface Properties {
   readonly [name: string]: unknown;
 }
-interface Statement {
-  readonly Effect: string;
-  readonly Action: string | readonly string[];
-  readonly Resource?: unknown;
-  readonly Principal?: unknown;
-  readonly Condition?: Record<string, Record<string, string | readonly string[]>>;
-}
-
 const FUNCTIONS = {
   tick: { id: /^PollingTick[0-9A-F]{8}$/, env: TickEnv, limitBytes: 1_000_000 },
   pollAccount: { id: /^PollingPollAccount[0-9A-F]{8}$/, env: PollAccountEnv, limitBytes: 1_000_000 },
@@ -1543,8 +1536,11 @@ function assetOf(name: FunctionName): string {
   return `asset.${(Code as { S3Key: string }).S3Key.replace(/\.zip$/, '')}`;
 }
 
+/** What is too long for a role's own policy, the CDK puts into another one. */
+const POLICIES = ['AWS::IAM::Policy', 'AWS::IAM::ManagedPolicy'];
+
 function allStatements(template: Template): Statement[] {
-  return Object.values(template.findResources('AWS::IAM::Policy')).flatMap(
+  return POLICIES.flatMap((type) => Object.values(template.findResources(type))).flatMap(
     ({ Properties }) => Properties.PolicyDocument.Statement as Statement[],
   );
 }
@@ -1552,7 +1548,7 @@ function allStatements(template: Template): Statement[] {
 function statementsOf(name: FunctionName): Statement[] {
   const { Role } = one('AWS::Lambda::Function', FUNCTIONS[name].id)[1].Properties;
   const role = (Role as { 'Fn::GetAtt': string[] })['Fn::GetAtt'][0];
-  return all('AWS::IAM::Policy').flatMap(([, { Properties }]) => {
+  return POLICIES.flatMap((type) => all(type)).flatMap(([, { Properties }]) => {
     const attached = (Properties.Roles as { Ref: string }[]).some(({ Ref }) => Ref === role);
     return attached ? (Properties.PolicyDocument as { Statement: Statement[] }).Statement : [];
   });
@@ -1566,93 +1562,13 @@ function tableStatements(name: FunctionName, which = STATE): Statement[] {
   );
 }
 
-function leadingKeys({ Condition }: Statement): string[] {
-  return [Condition?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'] ?? []].flat();
-}
-
-/** What a function may do with a table, one by one: an action on partitions, or on an index. */
-interface Grant {
-  readonly action: string;
-  /** Absent for an index: all its partitions. */
-  readonly pattern?: string;
-  readonly index?: string;
-}
-
 function grantsOf(name: FunctionName, which = STATE): Grant[] {
-  const [tableId] = one('AWS::DynamoDB::GlobalTable', which);
-  const table = JSON.stringify({ 'Fn::GetAtt': [tableId, 'Arn'] });
-  return statementsOf(name).flatMap((statement) =>
-    [statement.Resource ?? []].flat().flatMap((resource) => {
-      const text = JSON.stringify(resource);
-      const index = text.includes(table) ? /"\/index\/(\w+)"/.exec(text)?.[1] : undefined;
-      const actions = [statement.Action].flat().map((action) => action.replace(/^dynamodb:/, ''));
-      return actions.flatMap((action): Grant[] => {
-        if (index !== undefined) return [{ action, index }];
-        return text === table ? leadingKeys(statement).map((pattern) => ({ action, pattern })) : [];
-      });
-    }),
-  );
+  return grantsOn(one('AWS::DynamoDB::GlobalTable', which)[0], statementsOf(name));
 }
 
-/** A table that lets a function do what its policy allows, notes what that took, and refuses the rest as IAM would. */
-function guarded(name: FunctionName, table: Table, which = STATE): Table & { unused(): Grant[] } {
-  const granted = grantsOf(name, which);
-  const used = new Set<Grant>();
-  function demand(action: string, pk: string, index?: string): void {
-    const grants = granted.filter(
-      (grant) =>
-        grant.action === action &&
-        grant.index === index &&
-        (grant.pattern === undefined || like(grant.pattern, pk)),
-    );
-    if (grants.length === 0) {
-      throw new Error(`${name} may not ${action} ${pk}${index ? ` of index ${index}` : ''}.`);
-    }
-    for (const grant of grants) used.add(grant);
-  }
-  function demandWrite(write: Write): void {
-    if ('put' in write) demand('PutItem', write.put.pk);
-    else if ('update' in write) demand('UpdateItem', write.update.pk);
-    else if ('delete' in write) demand('DeleteItem', write.delete.pk);
-    else demand('ConditionCheckItem', write.check.pk);
-  }
-  return {
-    async get(key) {
-      demand('GetItem', key.pk);
-      return table.get(key);
-    },
-    async getMany(wanted) {
-      for (const { pk } of wanted) demand('BatchGetItem', pk);
-      return table.getMany(wanted);
-    },
-    async query(query) {
-      demand('Query', query.pk, query.index);
-      return table.query(query);
-    },
-    async write(write) {
-      demandWrite(write);
-      // What a failed condition leaves is read: any conditional write may have to.
-      if ((write.when ?? []).length > 0) demand('GetItem', keyOf(write).pk);
-      return table.write(write);
-    },
-    async putMany(items) {
-      for (const { pk } of items) demand('BatchWriteItem', pk);
-      return table.putMany(items);
-    },
-    async transact(writes, token) {
-      for (const write of writes) demandWrite(write);
-      return table.transact(writes, token);
-    },
-    units: () => table.units(),
-    unused: () => granted.filter((grant) => !used.has(grant)),
-  };
-}
-
-/** IAM's StringLike, as far as it is used here. */
-function like(pattern: string, text: string): boolean {
-  const [beginning = '', ...rest] = pattern.split('*');
-  return rest.length === 0 ? text === pattern : text.startsWith(beginning);
-}
+/** A table that lets a function do what its policy allows. */
+const guarded = (name: FunctionName, table: Table, which = STATE) =>
+  guardedBy(name, grantsOf(name, which), table);
 
 // The stream
 
