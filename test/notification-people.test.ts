@@ -402,6 +402,8 @@ eachTable('recipients', (makeTable) => {
     await create({ id: 'long', email: 'a@example.com', orderNumber: long });
     await create({ id: 'job-2', email: 'a@example.com', jobNumber: 2 });
     await create({ id: 'job-3', email: 'a@example.com', jobNumber: 3 });
+    await create({ id: 'last', email: 'a@example.com', jobNumber: 1000 });
+    await create({ id: 'beyond', email: 'a@example.com', jobNumber: 1001 });
     await create({ id: 'stranger', email: 'a@example.com' }, OTHER);
     const job = (jobNumber: number, orderNumber: string | null, orderGroup: string | null) => ({
       ...{ jobNumber, orderNumber, orderGroup },
@@ -416,6 +418,7 @@ eachTable('recipients', (makeTable) => {
       ['all', [1, 2, 4, 1000]],
       ['group', [1, 2]],
       ['job-2', [2]],
+      ['last', [1000]],
       ['long', [4]],
       ['order', [2]],
       ['prefix', [1]],
@@ -953,6 +956,10 @@ eachTable('the ordering service’s user', (makeTable) => {
     expect(found.map(({ recipient }) => recipient.id)).toEqual([OWN_USER]);
     expect(await sync()).toBe(false);
     expect((await read())?.revision).toBe(1);
+    expect(
+      recipientsCsv(found.map(({ recipient }) => recipient)),
+      'a spreadsheet can’t hold him',
+    ).not.toContain('Robin');
     await sync({ textNotifyDispatch: false });
     expect(await read()).toMatchObject({ channels: ['email'], mobile: null });
   });

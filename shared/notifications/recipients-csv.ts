@@ -135,9 +135,10 @@ export async function importRecipients(
   return { kind: 'imported', ...counts, bad: bad.sort((a, b) => a.line - b.line) };
 }
 
-/** Recipients as CSV that can be imported again. What a spreadsheet would take for a formula has an apostrophe before it. */
+/** Recipients as CSV that can be imported again: those that people made. What a spreadsheet would take for a formula has an apostrophe before it. */
 export function recipientsCsv(recipients: readonly Recipient[]): string {
-  const rows = recipients.map(({ scope, ...recipient }) => {
+  const own = recipients.filter(({ source }) => source === 'people');
+  const rows = own.map(({ scope, ...recipient }) => {
     const { for: _, ...place } = scope;
     const cells: { readonly [column: string]: unknown } = { ...recipient, ...place };
     return columns.map((column) => cellOf(cells[column])).join(',');
