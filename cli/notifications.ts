@@ -168,7 +168,7 @@ export const notifications = {
           out.line(`${out.paint('dim', 'Subject')}  ${out.paint('bold', clean(preview.subject))}`);
           out.line();
         }
-        for (const line of preview.text.split('\n')) out.line(line === '' ? '' : clean(line));
+        for (const line of preview.text.trimEnd().split('\n')) out.line(line === '' ? '' : clean(line));
         out.line();
         const { segments, encoding } = preview;
         const said = [
@@ -291,9 +291,8 @@ export const notifications = {
       if (number !== undefined && !out.json) {
         const { upcoming } = await api().get<{ upcoming: Upcoming[] }>(path, { limit: 1 });
         for (const { kind, dueAt, jobs } of upcoming) {
-          out.note(
-            `To come ${out.when(dueAt)}: ${kind}, of ${jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}.`,
-          );
+          const when = Date.parse(dueAt) <= Date.now() ? 'at any moment' : out.when(dueAt);
+          out.note(`To come ${when}: ${kind}, of ${jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}.`);
         }
       }
       return out.list(
@@ -345,7 +344,7 @@ export const notifications = {
         ]);
         if (message.text === null) return;
         out.line();
-        for (const line of message.text.split('\n')) out.line(line === '' ? '' : clean(line));
+        for (const line of message.text.trimEnd().split('\n')) out.line(line === '' ? '' : clean(line));
       });
       return undefined;
     },
@@ -451,7 +450,7 @@ const orNull = (text: string | undefined): string | null | undefined => (text ==
 
 function quietOf(text: string | undefined): object | null | undefined {
   if (text === undefined || text === 'none') return orNull(text) as null | undefined;
-  const [, from, to] = /^(\d\d:\d\d)-(\d\d:\d\d)$/.exec(text) ?? [];
+  const [, from, to] = /^((?:[01]\d|2[0-3]):[0-5]\d)-((?:[01]\d|2[0-3]):[0-5]\d)$/.exec(text) ?? [];
   if (from === undefined) throw new UsageError('--quiet must be HH:MM-HH:MM, such as 21:00-08:00, or none.');
   return { from, to };
 }

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { SNSClient } from '@aws-sdk/client-sns';
 import middy from '@middy/core';
+import { createNotificationsSink } from '../shared/notifications/threads.ts';
 import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { DEFAULT_RETRY_SECONDS } from '../shared/sinks/health.ts';
 import { createAwsSigningSecrets, createSigningReader } from '../shared/sinks/signing-secrets.ts';
@@ -33,12 +34,11 @@ export const handler = middy(
       retrySeconds: DEFAULT_RETRY_SECONDS,
       deliveries: createDeliveryLog(history, { newId: randomUUID }),
       open: createSinkOpener({
-        table,
-        history,
         sns: new SNSClient({ requestHandler: REQUEST_TIMEOUTS }),
         publicUrl: env.JOBWIRE_PUBLIC_URL,
         signing: createSigningReader(signingSecrets, Date.now),
         now: Date.now,
+        notifications: env.JOBWIRE_CHANNELS && createNotificationsSink({ table, history, now: Date.now }),
       }),
     },
     telemetry,

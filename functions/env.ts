@@ -3,6 +3,7 @@
  * functions read them, and infra can only set names that stand here, and checks that each function has all of its own.
  */
 import * as z from 'zod';
+import { channels } from '../shared/notifications/model.ts';
 
 const text = z.string('must be text').min(1, 'must not be empty');
 const url = z.url('must be a URL');
@@ -41,6 +42,8 @@ export const TickEnv = z.object({
   JOBWIRE_TOPIC_ARN: text,
   /** The standard topic, in cells that have one. */
   JOBWIRE_STANDARD_TOPIC_ARN: text.optional(),
+  /** Where messages to customers are asked for, in cells that send any. */
+  JOBWIRE_NOTIFY_QUEUE_URL: url.optional(),
 });
 
 /** Where the ordering service of the cell's region is. */
@@ -56,8 +59,34 @@ export const PollAccountEnv = z.object({ ...cell, ...log, ...upstream });
 /** Environment of wakeSinks. */
 export const WakeSinksEnv = z.object({ ...cell, ...restored, JOBWIRE_DRAIN_QUEUE_URL: url });
 
+/** How customers can be told: `email`, or `email,sms`; absent in cells that tell none. */
+const channelsOfCell = {
+  JOBWIRE_CHANNELS: text
+    .transform((names) => names.split(','))
+    .pipe(z.array(z.enum(channels, 'must name channels')))
+    .optional(),
+};
+
 /** Environment of drainSink. */
-export const DrainSinkEnv = z.object({ ...cell, ...log, ...history });
+export const DrainSinkEnv = z.object({ ...cell, ...log, ...history, ...channelsOfCell });
+
+/** Environment of notify. */
+export const NotifyEnv = z.object({
+  ...cell,
+  ...history,
+  ...channelsOfCell,
+  /** What links to the HTTP API begin with. */
+  JOBWIRE_PUBLIC_URL: url,
+  /** Who e-mails are from: the address alone. */
+  JOBWIRE_MAIL_FROM: text,
+  /** By which SES tells what it hears of them. */
+  JOBWIRE_MAIL_CONFIGURATION_SET: text,
+  /** Who SMS are from where an account says nothing else. */
+  JOBWIRE_SMS_SENDER_ID: text.optional(),
+});
+
+/** Environment of mailFeedback. */
+export const MailFeedbackEnv = z.object({ ...cell, ...history });
 
 /** What every function of the HTTP API has. */
 const http = {
@@ -68,13 +97,14 @@ const http = {
 };
 
 /** Environment of the HTTP API that reads. */
-export const ApiEnv = z.object({ ...http, ...history });
+export const ApiEnv = z.object({ ...http, ...history, ...channelsOfCell });
 
 /** Environment of the part of the HTTP API that changes something. */
 export const ManageEnv = z.object({
   ...http,
   ...history,
   ...upstream,
+  ...channelsOfCell,
   /** The cell's own key, in cells that have one: secrets are made with it. */
   JOBWIRE_KEY_ARN: text.optional(),
 });
@@ -102,6 +132,8 @@ export const OperateEnv = z.object({
 export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof PollAccountEnv> &
   z.infer<typeof DrainSinkEnv> &
+  z.infer<typeof NotifyEnv> &
+  z.infer<typeof MailFeedbackEnv> &
   z.infer<typeof ApiEnv> &
   z.infer<typeof ManageEnv> &
   z.infer<typeof LiveEnv> &

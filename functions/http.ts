@@ -2,6 +2,7 @@
 import type { ApiDeps } from '../shared/api/app.ts';
 import { createKeyring, type Keyring } from '../shared/api/keys.ts';
 import type { Notifications } from '../shared/api/route.ts';
+import type { Channel } from '../shared/notifications/model.ts';
 import type { Table } from '../shared/table/table.ts';
 import { createCellLog, createHistoryTable } from './clients.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -32,12 +33,15 @@ export function apiParts(
 
 /** What routes about what customers are told serve from. */
 export function notificationParts(
-  env: Parameters<typeof createHistoryTable>[0] & { readonly JOBWIRE_PUBLIC_URL: string },
+  env: Parameters<typeof createHistoryTable>[0] & {
+    readonly JOBWIRE_PUBLIC_URL: string;
+    readonly JOBWIRE_CHANNELS?: readonly Channel[] | undefined;
+  },
 ): Notifications {
   return {
     history: createHistoryTable(env),
     publicUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
-    channels: [],
+    channels: env.JOBWIRE_CHANNELS ?? [],
   };
 }
 

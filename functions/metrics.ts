@@ -15,7 +15,11 @@ interface Metric {
   readonly unit: 'Count' | 'Milliseconds' | 'Seconds';
   readonly said: 'each' | 'active' | 'rare';
   readonly kind?: true;
+  /** Said only in cells that tell customers. */
+  readonly part?: 'notifications';
 }
+
+const notifications = { part: 'notifications' } as const;
 
 /** The catalogue. */
 export const METRICS = {
@@ -68,6 +72,24 @@ export const METRICS = {
   RequestsFailed: { unit: 'Count', said: 'rare' },
   /** Requests that showed no key, or one that is not good. */
   KeysRefused: { unit: 'Count', said: 'rare' },
+  /** E-mails and SMS that were taken. */
+  MessagesSent: { unit: 'Count', said: 'active', ...notifications },
+  /** How long something to tell has been due, at most; only when anything is. */
+  OldestUnsent: { unit: 'Seconds', said: 'active', ...notifications },
+  /** Messages that were not taken, and are tried again later. */
+  MessagesPutOff: { unit: 'Count', said: 'rare', ...notifications },
+  /** Messages that could not be sent, and will not be; those of an unknown outcome are not among them. */
+  MessagesFailed: { unit: 'Count', said: 'rare', ...notifications },
+  /** Messages that were not sent on purpose. */
+  MessagesSuppressed: { unit: 'Count', said: 'rare', ...notifications },
+  /** SMS of which nobody knows whether they went. */
+  SmsUnknown: { unit: 'Count', said: 'rare', ...notifications },
+  /** E-mails that were sent again because nobody knew whether they went: duplicates, at most so many. */
+  MailsRepeated: { unit: 'Count', said: 'rare', ...notifications },
+  /** E-mails that came back for good. */
+  MailsBounced: { unit: 'Count', said: 'rare', ...notifications },
+  /** E-mails that were marked as spam. */
+  MailComplaints: { unit: 'Count', said: 'rare', ...notifications },
 } as const satisfies Record<string, Metric>;
 
 /** A metric by its name. */

@@ -5,6 +5,8 @@
 import { Logger } from '@aws-lambda-powertools/logger';
 import { injectLambdaContext } from '@aws-lambda-powertools/logger/middleware';
 import { Metrics } from '@aws-lambda-powertools/metrics';
+import type { SendLine, SendReport } from '../shared/notifications/sender.ts';
+import type { MailFeedback } from '../shared/notifications/ses-feedback.ts';
 import type { Attempt } from '../shared/sinks/delivery-log.ts';
 import type { DrainReport } from '../shared/sinks/drain.ts';
 import type { PollReport } from '../shared/tracking/poll.ts';
@@ -30,6 +32,8 @@ interface TickReport {
   readonly oldestSink?: string;
   readonly oldestAccount?: string;
   readonly oldestSequence?: number;
+  /** How long something to tell customers has been due; absent when nothing is, or nobody is told anything. */
+  readonly unsentSeconds?: number;
   readonly ms: number;
 }
 
@@ -53,6 +57,16 @@ interface RequestReport {
   readonly keyId: string | null;
 }
 
+/** What SES said of a mail. Ids only: no address. */
+interface FeedbackReport {
+  readonly region?: string;
+  readonly account?: string;
+  /** The message's id. */
+  readonly message?: string;
+  readonly what: MailFeedback['what'] | 'ignored';
+  readonly detail: string;
+}
+
 /** How handlers report. */
 export interface Telemetry {
   operate(report: OperateReport): void;
@@ -61,6 +75,11 @@ export interface Telemetry {
   /** `lagMs`: how long after it was due the poll began. */
   poll(report: PollReport, late: { readonly lagMs: number }): void;
   drain(report: DrainReport): void;
+  /** What was told to customers in one go. */
+  notify(report: SendReport, took: { readonly ms: number }): void;
+  /** One attempt to tell somebody, or something that went wrong with it. */
+  told(line: SendLine): void;
+  mailFeedback(report: FeedbackReport): void;
   /** One attempt to deliver one event. */
   attempt(attempt: Attempt): void;
   /** Something that should not have happened, with the ids of what it happened to. */
@@ -106,9 +125,10 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
       addIfAny({ RequestsFailed: failed ? 1 : 0, KeysRefused: refused ? 1 : 0 });
     },
     tick(report) {
-      const { whole, outage, oldestSeconds } = report;
+      const { whole, outage, oldestSeconds, unsentSeconds } = report;
       logger[whole ? 'info' : 'warn']('tick', { ...report });
       if (oldestSeconds !== undefined) add('OldestUndelivered', oldestSeconds);
+      if (unsentSeconds !== undefined) add('OldestUnsent', unsentSeconds);
       addIfAny({ Ticks: whole ? 1 : 0, UpstreamOutage: outage ? 1 : 0 });
     },
     poll(report, { lagMs }) {
@@ -146,6 +166,30 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
         DeliveriesUnlogged: report.unlogged,
         SinksDisabled: report.outcome === 'disabled' ? 1 : 0,
       });
+    },
+    notify(report, { ms }) {
+      const { sent, later, failed, suppressed, unknown, repeats } = report;
+      const trouble = later + failed + unknown > 0;
+      logger[trouble ? 'warn' : 'info']('notify', { ...report, ms });
+      addIfAny({
+        MessagesSent: sent,
+        MessagesPutOff: later,
+        MessagesFailed: failed,
+        MessagesSuppressed: suppressed,
+        SmsUnknown: unknown,
+        MailsRepeated: repeats,
+      });
+    },
+    told({ message, ...line }) {
+      const { outcome } = line;
+      const level =
+        outcome === 'fault' ? 'error' : outcome === 'failed' || outcome === 'unknown' ? 'warn' : 'info';
+      logger[level]('told', { ...line, ...(message === undefined ? {} : { messageId: message }) });
+    },
+    mailFeedback({ message, ...report }) {
+      const { what } = report;
+      logger.info('feedback', { ...report, ...(message === undefined ? {} : { messageId: message }) });
+      addIfAny({ MailsBounced: what === 'bounced' ? 1 : 0, MailComplaints: what === 'complained' ? 1 : 0 });
     },
     attempt(attempt) {
       const taken = attempt.outcome === 'delivered';

@@ -24,6 +24,7 @@ export const handler = middy(
     sendPolls: createSend(sqs, env.JOBWIRE_POLL_QUEUE_URL, untilDue),
     sendLonePolls: createSend(sqs, env.JOBWIRE_LONE_POLL_QUEUE_URL, untilDue),
     sendDrains: createSend(sqs, env.JOBWIRE_DRAIN_QUEUE_URL),
+    sendNotify: env.JOBWIRE_NOTIFY_QUEUE_URL ? createSend(sqs, env.JOBWIRE_NOTIFY_QUEUE_URL) : undefined,
     telemetry,
     now: Date.now,
   }),

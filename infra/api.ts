@@ -27,6 +27,7 @@ import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
 import { setLog } from './delivery.ts';
 import type { HistoryTable } from './history-table.ts';
+import { setChannels } from './notifications.ts';
 import { setUpstream } from './polling.ts';
 import type { StateTable } from './state-table.ts';
 
@@ -79,6 +80,7 @@ export class Api extends Construct {
     table.grantReadingEndpoints(reading);
     table.grantListingKeys(reading);
     history.grantLookingBack(reading);
+    setChannels(reading, props.cell);
     each(reading);
 
     const managing = new CellFunction(this, 'Manage', {
@@ -99,6 +101,7 @@ export class Api extends Construct {
     history.grantRecording(managing);
     secrets.grantManageEndpoints(managing);
     secrets.grantManageAccounts(managing);
+    setChannels(managing, props.cell);
     // Credentials are tried out there.
     setUpstream(managing, props);
     if (props.key) managing.set('JOBWIRE_KEY_ARN', props.key.arn);

@@ -36,7 +36,7 @@ const DATA_KEY_SECONDS = 3600;
 export class CellKey extends Construct implements IAspect {
   readonly arn: string;
 
-  constructor(scope: Construct, id: string, { stage, region }: Cell) {
+  constructor(scope: Construct, id: string, { stage, region, cell }: Cell) {
     super(scope, id);
     const stack = Stack.of(this);
     const name = `jobwire-${stage.stage}-${region}`;
@@ -71,6 +71,17 @@ export class CellKey extends Construct implements IAspect {
         conditions: { StringEquals: { 'aws:SourceAccount': stack.account } },
       }),
     );
+    // What SES hears of mails goes to a topic, and from there to a queue.
+    if (cell.notifications) {
+      key.addToResourcePolicy(
+        new PolicyStatement({
+          principals: ['ses', 'sns'].map((service) => new ServicePrincipal(`${service}.amazonaws.com`)),
+          actions: ['kms:Decrypt', 'kms:GenerateDataKey*'],
+          resources: ['*'],
+          conditions: { StringEquals: { 'aws:SourceAccount': stack.account } },
+        }),
+      );
+    }
     Aspects.of(stack).add(this);
   }
 

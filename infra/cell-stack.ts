@@ -5,6 +5,7 @@ import { CellKey } from './cell-key.ts';
 import { CellSecrets } from './cell-secrets.ts';
 import { Delivery } from './delivery.ts';
 import { HistoryTable } from './history-table.ts';
+import { Notifications } from './notifications.ts';
 import { Operate } from './operate.ts';
 import { Operations } from './operations.ts';
 import { Polling } from './polling.ts';
@@ -37,16 +38,26 @@ export class CellStack extends Stack {
     const history = new HistoryTable(this, 'History', props);
     const secrets = new CellSecrets(this, 'Secrets', props);
     const delivery = new Delivery(this, 'Delivery', { ...props, table, history, secrets });
-    const polling = new Polling(this, 'Polling', { ...props, table, secrets, delivery });
+    const notifications = cell.notifications
+      ? new Notifications(this, 'Notifications', {
+          ...{ ...props, table, history },
+          notifications: cell.notifications,
+        })
+      : undefined;
+    const polling = new Polling(this, 'Polling', { ...props, table, secrets, delivery, notifications });
     const api = new Api(this, 'Api', { ...props, table, history, secrets, key });
     const operations = new Operations(this, 'Operations', {
       ...props,
-      functions: { ...polling.functions, ...delivery.functions },
+      functions: { ...polling.functions, ...delivery.functions, ...notifications?.functions },
       serving: api.functions,
       queues: {
         polls: polling.polls.queue,
         lonePolls: polling.lonePolls.queue,
         drains: delivery.drains.queue,
+        ...(notifications && {
+          messages: notifications.messages.queue,
+          'mail-feedback': notifications.feedback.queue,
+        }),
       },
       polls: polling.polls.queue,
       dead: {
@@ -54,6 +65,10 @@ export class CellStack extends Stack {
         'lone-polls': polling.lonePolls.dead,
         drains: delivery.drains.dead,
         wakes: delivery.deadWakes,
+        ...(notifications && {
+          messages: notifications.messages.dead,
+          'mail-feedback': notifications.feedback.dead,
+        }),
       },
       state: table.table,
       history: history.table,

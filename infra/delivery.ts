@@ -8,6 +8,7 @@ import { CellFunction } from './cell-function.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
 import type { HistoryTable } from './history-table.ts';
+import { setChannels } from './notifications.ts';
 import type { StateTable } from './state-table.ts';
 import { DeadLetters, WorkQueue } from './work-queue.ts';
 
@@ -70,6 +71,11 @@ export class Delivery extends Construct {
     history.grantRecording(drainSink);
     secrets.grantReadEndpoints(drainSink);
     setLog(drainSink, props);
+    if (cell.notifications) {
+      table.grantFolding(drainSink);
+      history.grantFolding(drainSink);
+      setChannels(drainSink, cell);
+    }
     topic.grantPublish(drainSink);
     standardTopic?.grantPublish(drainSink);
 

@@ -1,7 +1,7 @@
 import { RemovalPolicy, Validations } from 'aws-cdk-lib';
 import { type ITableV2, TableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import { Construct } from 'constructs';
-import { deliveryPk, historySchema } from '../shared/table/schema.ts';
+import { deliveryPk, historySchema, sentPk } from '../shared/table/schema.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 import { allow, allowIndexes, tableProps } from './state-table.ts';
@@ -15,6 +15,8 @@ export class HistoryTable extends Construct {
   readonly table: ITableV2;
   /** What the leading keys of deliveries look like, in the notation of `StringLike`. */
   readonly #deliveries: string;
+  /** The same of messages to customers, and of where they are found by job and by recipient. */
+  readonly #messages: readonly string[];
 
   constructor(scope: Construct, id: string, { stage, region }: Cell) {
     super(scope, id);
@@ -30,6 +32,8 @@ export class HistoryTable extends Construct {
     });
     this.table = table;
     this.#deliveries = deliveryPk(region, '*', '*');
+    const any = { region, account: '*' };
+    this.#messages = [sentPk(any), `SENTJOB#${region}#*`, `SENTTO#${region}#*`];
   }
 
   /** Drains: keep what became of deliveries. They never read it. */
@@ -42,6 +46,24 @@ export class HistoryTable extends Construct {
   grantLookingBack(fn: CellFunction): void {
     allow(fn, this.table, ['Query', 'BatchGetItem'], [this.#deliveries]);
     allowIndexes(fn, this.table, Object.keys(historySchema.indexes));
+    this.#name(fn);
+  }
+
+  /** Drains: keep notices of which nobody will be told. They never read any. */
+  grantFolding(fn: CellFunction): void {
+    allow(fn, this.table, ['BatchWriteItem'], this.#messages);
+    this.#name(fn);
+  }
+
+  /** Keeps what becomes of messages. */
+  grantNotifying(fn: CellFunction): void {
+    allow(fn, this.table, ['GetItem', 'PutItem'], this.#messages);
+    this.#name(fn);
+  }
+
+  /** Keeps what is heard of messages later. */
+  grantHearing(fn: CellFunction): void {
+    allow(fn, this.table, ['GetItem', 'UpdateItem'], this.#messages);
     this.#name(fn);
   }
 

@@ -85,6 +85,7 @@ export class Operations extends Construct {
     this.#watchPolling();
     this.#watchAccounts();
     this.#watchDelivery();
+    if (props.cell.notifications) this.#watchNotifications();
     this.#watchMachinery();
     this.#showDashboard();
   }
@@ -193,6 +194,41 @@ export class Operations extends Construct {
       means: 'A sink gets no more events: it failed for days with nothing in between, or asked for none.',
       metric: this.#of('SinksDisabled', Stats.SUM),
       ...happened,
+    });
+  }
+
+  #watchNotifications(): void {
+    this.#watch('messages-late', {
+      means: 'For five minutes there has been something to tell customers that was due 15 minutes ago.',
+      metric: this.#of('OldestUnsent', Stats.MAXIMUM, MINUTE),
+      ...{ from: 900, in: [5, 5], about: 'state' },
+    });
+    this.#watch('messages-put-off', {
+      means: 'For 15 minutes SES or SNS has kept on taking no messages.',
+      metric: this.#of('MessagesPutOff', Stats.SUM),
+      ...{ from: 10, in: [3, 3], about: 'state' },
+    });
+    this.#watch('messages-failed', {
+      means:
+        'Messages keep failing for good: they are refused, their templates fail, or they were tried too long.',
+      metric: this.#of('MessagesFailed', Stats.SUM),
+      ...{ from: 10, in: [2, 3], about: 'state' },
+    });
+    const happened = { about: 'event' } as const;
+    this.#watch('sms-unknown', {
+      means: 'Nobody knows whether an SMS went; it is not sent again.',
+      metric: this.#of('SmsUnknown', Stats.SUM),
+      ...{ from: 1, ...happened },
+    });
+    this.#watch('mails-bounced', {
+      means: 'Many e-mails came back at once; SES stops taking any where it goes on like that.',
+      metric: this.#of('MailsBounced', Stats.SUM),
+      ...{ from: 10, ...happened },
+    });
+    this.#watch('mail-complaints', {
+      means: 'Somebody marked an e-mail as spam; SES stops taking any where one in a thousand is.',
+      metric: this.#of('MailComplaints', Stats.SUM),
+      ...{ from: 1, ...happened },
     });
   }
 
@@ -324,6 +360,7 @@ export class Operations extends Construct {
         ...this.#polling(),
         ...this.#truth(),
         ...this.#delivery(),
+        ...(this.#props.cell.notifications ? this.#notifications() : []),
         ...this.#machinery(),
       ],
     });
@@ -387,6 +424,26 @@ export class Operations extends Construct {
         this.#of('EventsLost', Stats.SUM),
         this.#of('SinksDisabled', Stats.SUM),
         this.#of('DeliveriesUnlogged', Stats.SUM),
+      ]),
+    ]);
+  }
+
+  #notifications(): IWidget[][] {
+    return section('Notifications', [
+      graph('Messages to customers', [
+        this.#of('MessagesSent', Stats.SUM),
+        this.#of('MessagesSuppressed', Stats.SUM),
+        this.#of('MessagesFailed', Stats.SUM),
+        this.#of('MessagesPutOff', Stats.SUM),
+      ]),
+      graph('How long something to tell has been due (s)', [this.#of('OldestUnsent', Stats.MAXIMUM)]),
+      graph('E-mails that came back', [
+        this.#of('MailsBounced', Stats.SUM),
+        this.#of('MailComplaints', Stats.SUM),
+      ]),
+      graph('What may have gone twice, or not at all', [
+        this.#of('MailsRepeated', Stats.SUM),
+        this.#of('SmsUnknown', Stats.SUM),
       ]),
     ]);
   }

@@ -8,6 +8,7 @@ import { CellFunction } from './cell-function.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
 import { type Delivery, setLog } from './delivery.ts';
+import type { Notifications } from './notifications.ts';
 import type { StateTable } from './state-table.ts';
 import { WorkQueue } from './work-queue.ts';
 
@@ -43,6 +44,8 @@ interface Props extends Cell {
   readonly table: StateTable;
   readonly secrets: CellSecrets;
   readonly delivery: Delivery;
+  /** In cells that tell customers. */
+  readonly notifications: Notifications | undefined;
 }
 
 /** Each minute the tick claims what falls due until the next one; pollAccount polls it, each when it is due. */
@@ -53,7 +56,7 @@ export class Polling extends Construct {
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
-    const { table, secrets, delivery, stage } = props;
+    const { table, secrets, delivery, notifications, stage } = props;
 
     const pollAccount = new CellFunction(this, 'PollAccount', {
       ...props,
@@ -108,6 +111,7 @@ export class Polling extends Construct {
     this.lonePolls.grantSend(tick);
     delivery.drains.grantSend(tick);
     delivery.nameTopics(tick);
+    notifications?.messages.grantSend(tick);
     setLog(tick, props);
     this.#eachMinute(tick);
     this.functions = { tick, pollAccount };

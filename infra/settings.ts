@@ -15,6 +15,43 @@ const wholeNumber = (from: number, to: number) => {
   return z.int(rule).min(from, rule).max(to, rule);
 };
 
+const FROM_RULE =
+  'must be an e-mail address, or a name and an address such as Print Shop <orders@print.example>';
+const IDENTITY_RULE =
+  'must be a domain such as print.example, or the ARN of an SES identity that is there already';
+const SENDER_RULE = 'must be 1–11 letters and digits, one of them a letter';
+const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
+const IDENTITY_ARN = /^arn:[^:]+:ses:([^:]+):\d{12}:identity\/(.+)$/;
+
+/** What it takes to tell customers: see infra/notifications.ts. */
+const NotificationSettings = z.strictObject({
+  /** Who e-mails are from. The name is that of each account. */
+  from: z.string(FROM_RULE).refine((from) => z.email().safeParse(addressOf(from)).success, FROM_RULE),
+  /**
+   * The domain that SES is to send for: the stack makes the identity, and says which DNS records prove that the domain is
+   * yours. Or the ARN of one that was made elsewhere, by another cell in the same AWS region, say.
+   */
+  identity: z
+    .string(IDENTITY_RULE)
+    .refine((identity) => DOMAIN.test(identity) || IDENTITY_ARN.test(identity), IDENTITY_RULE),
+  /** Absent: the cell sends no SMS, and may not. */
+  sms: z
+    .strictObject(
+      {
+        /** Who SMS are from where an account says nothing else, and the country lets one choose. */
+        senderId: z
+          .string(SENDER_RULE)
+          .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, SENDER_RULE)
+          .optional(),
+      },
+      {
+        error: (issue) =>
+          issue.code === 'invalid_type' ? 'must be what is set of SMS, {} for nothing' : undefined,
+      },
+    )
+    .optional(),
+});
+
 const CellSettings = z
   .strictObject({
     /** Where the cell stands, and with it all its data. */
@@ -31,6 +68,8 @@ const CellSettings = z
     publicUrl: httpsUrl,
     /** Whether there is a second topic, for subscribers that a FIFO topic can't have: e-mail, SMS, Lambda, HTTP. */
     standardTopic: z.boolean('must be true or false').default(false),
+    /** Telling the customers of accounts by e-mail and SMS. Absent: the cell has nothing of what it takes. */
+    notifications: NotificationSettings.optional(),
     /** Who is told of alarms by e-mail. Others subscribe to the cell's ops topic. */
     opsEmail: z.email('must be an e-mail address').optional(),
     /**
@@ -53,6 +92,19 @@ const CellSettings = z
       })
       .optional(),
   })
+  .superRefine(({ awsRegion, notifications }, context) => {
+    const fail = (field: string, message: string) =>
+      context.addIssue({ code: 'custom', path: ['notifications', field], message });
+    if (!notifications) return;
+    const [, region, existing] = IDENTITY_ARN.exec(notifications.identity) ?? [];
+    if (region !== undefined && region !== awsRegion) fail('identity', `must be one in ${awsRegion}`);
+    const identity = existing ?? notifications.identity;
+    const address = addressOf(notifications.from).toLowerCase();
+    const fits = identity.includes('@')
+      ? address === identity.toLowerCase()
+      : `.${address.split('@')[1]}`.endsWith(`.${identity.toLowerCase()}`);
+    if (!fits) fail('from', `must be an address that ${identity} stands for`);
+  })
   .superRefine(({ awsRegion, stateTable }, context) => {
     const fail = (field: string, message: string) =>
       context.addIssue({ code: 'custom', path: ['stateTable', field], message });
@@ -66,6 +118,11 @@ const CellSettings = z
       fail('restoredAt', 'must not be in the future');
     }
   });
+
+/** The address of `Name <address>`, or what is said alone. */
+export function addressOf(from: string): string {
+  return /^[^<>"\r\n]{1,100}<([^<>]+)>$/.exec(from)?.[1] ?? from;
+}
 
 const StageSettings = z.strictObject({
   /** Part of names: of stacks, secrets and the topic. */
@@ -108,13 +165,15 @@ const StageSettings = z.strictObject({
     corsOrigins,
   }),
   /** A cell for each API region that is served. One that is taken out here leaves its stack, and all data, where they are. */
-  cells: z.partialRecord(ApiRegion, CellSettings),
+  cells: z.partialRecord(ApiRegion, CellSettings).superRefine(refuseSharedIdentities),
 });
 
 /** An API region with a cell of its own. */
 export type ApiRegion = z.infer<typeof ApiRegion>;
 /** The settings of one cell. */
 export type CellSettings = z.infer<typeof CellSettings>;
+/** What the settings of a cell say of telling customers. */
+export type NotificationSettings = z.infer<typeof NotificationSettings>;
 /** The settings of one stage. */
 export type StageSettings = z.infer<typeof StageSettings>;
 
@@ -134,6 +193,24 @@ export function parseStages(raw: readonly unknown[]): readonly StageSettings[] {
   const sentence = sentenceOf(issue && { ...issue, path }, 'A stage');
   const of = typeof name === 'string' ? ` (stage ${name})` : '';
   throw new SettingsError(`infra/settings.ts: ${sentence}${of}.`, { cause: result.error });
+}
+
+/** In an AWS region there is one SES identity of a name; only one stack can make it. */
+function refuseSharedIdentities(
+  cells: Partial<Record<ApiRegion, CellSettings>>,
+  context: z.RefinementCtx,
+): void {
+  const makers = new Map<string, string>();
+  for (const [region, { awsRegion, notifications }] of Object.entries(cells)) {
+    if (!notifications || IDENTITY_ARN.test(notifications.identity)) continue;
+    const place = `${awsRegion} ${notifications.identity}`;
+    const maker = makers.get(place);
+    if (maker !== undefined) {
+      const message = `must be the ARN of the identity that the cell ${maker} makes in the same AWS region`;
+      context.addIssue({ code: 'custom', path: [region, 'notifications', 'identity'], message });
+    }
+    makers.set(place, region);
+  }
 }
 
 /** Names are made of stage and region, so two stages of one name would be the same stacks. */
@@ -184,6 +261,11 @@ export const stages: readonly StageSettings[] = parseStages([
           realm: 'us',
         },
         publicUrl: 'https://us.jobwire.example',
+        notifications: {
+          from: 'Print orders <orders@print.example>',
+          identity: 'print.example',
+          sms: {},
+        },
       },
       nz: {
         awsRegion: 'ap-southeast-2',

@@ -10,6 +10,7 @@ import {
 } from 'aws-cdk-lib/aws-dynamodb';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
+import { NOTIFICATIONS_SINK } from '../shared/notifications/model.ts';
 import {
   API_KEY_PK,
   API_KEY_USE_PK,
@@ -25,16 +26,25 @@ import {
   groupPk,
   indexPk,
   keys,
+  linkKeyPk,
   logPk,
+  messagePk,
+  notificationSettingsPk,
   openJobsPk,
   parkedPk,
+  recipientPk,
+  recipientPlacePk,
   replayPk,
   rollupPk,
   sinkPk,
+  smsUsePk,
   snapshotPk,
   stateSchema,
   streamPk,
+  suppressionPk,
   type TableSchema,
+  templatePk,
+  threadPk,
   WAKE_SHARDS,
   wakePk,
 } from '../shared/table/schema.ts';
@@ -130,6 +140,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [status, index]);
     // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
+    this.#allowOwnUser(fn);
     this.#name(fn);
   }
 
@@ -276,6 +287,51 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
+  /** Drains: fold what is to be told to customers into threads. */
+  grantFolding(fn: CellFunction): void {
+    const { notifySettings, threads } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [notifySettings, threads]);
+    this.#allow(fn, ['PutItem', 'DeleteItem'], [threads]);
+    this.#name(fn);
+  }
+
+  /**
+   * Closes threads that are due once the log is read up to their end, finds who is to be told, and sends. The key of links is
+   * made when there is none.
+   */
+  grantNotifying(fn: CellFunction): void {
+    const { notifySettings, threads, messages, recipients, recipientPlaces } = this.#partitions();
+    const { templates, suppressions, smsUse, linkKey, index, log } = this.#partitions();
+    const cursors = cursorPk(this.#cell.region, NOTIFICATIONS_SINK);
+    this.#allow(fn, ['GetItem'], [notifySettings, threads, messages, recipients, templates, suppressions]);
+    this.#allow(fn, ['GetItem'], [smsUse, linkKey, index, cursors]);
+    this.#allow(fn, ['Query'], [recipientPlaces, log]);
+    this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
+    this.#allow(fn, ['PutItem'], [threads, messages, linkKey]);
+    this.#allow(fn, ['UpdateItem'], [messages, smsUse]);
+    this.#allow(fn, ['DeleteItem'], [threads, messages]);
+    this.#allowIndexes(fn, ['due']);
+    this.#name(fn);
+  }
+
+  /** Keeps what is heard of mails, and addresses that they came back from, or that complained. */
+  grantHearing(fn: CellFunction): void {
+    const { accounts, messages, suppressions } = this.#partitions();
+    this.#allow(fn, ['GetItem', 'UpdateItem', 'PutItem', 'DeleteItem'], [messages]);
+    this.#allow(fn, ['UpdateItem'], [suppressions]);
+    this.#allow(fn, ['ConditionCheckItem'], [accounts]);
+    this.#name(fn);
+  }
+
+  /** Polls: the recipient that the user of an account’s credentials is. */
+  #allowOwnUser(fn: CellFunction): void {
+    const { accounts, recipients, recipientPlaces } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [recipients]);
+    this.#allow(fn, ['PutItem'], [recipients, recipientPlaces]);
+    this.#allow(fn, ['DeleteItem'], [recipientPlaces]);
+    this.#allow(fn, ['ConditionCheckItem'], [accounts]);
+  }
+
   /** Says how accounts stand, to operators; the HTTP API has {@link grantReading} for that. */
   grantReporting(fn: CellFunction): void {
     const { cell, status, index } = this.#partitions();
@@ -311,6 +367,15 @@ export class StateTable extends Construct {
       apiKeys: API_KEY_PK,
       keyUse: API_KEY_USE_PK,
       idempotent: keys.idempotent('*', '').pk,
+      notifySettings: notificationSettingsPk(region),
+      recipients: recipientPk(any),
+      recipientPlaces: recipientPlacePk(any),
+      templates: templatePk(any),
+      suppressions: suppressionPk(any),
+      threads: threadPk(any),
+      messages: messagePk(any),
+      smsUse: smsUsePk(region),
+      linkKey: linkKeyPk(region),
     };
   }
 

@@ -41,15 +41,15 @@ interface Props {
   readonly retention: Duration;
   /** Of the alarm on dead letters. */
   readonly deadMeans: string;
-  /** Where senders find the queue's URL. */
-  readonly urlEnv: EnvName;
+  /** Where functions that send find the queue's URL; absent: none does. */
+  readonly urlEnv?: EnvName;
 }
 
 /** A queue of work, its consumer, and what becomes of messages that fail. */
 export class WorkQueue extends Construct {
   readonly queue: Queue;
   readonly dead: DeadLetters;
-  readonly #urlEnv: EnvName;
+  readonly #urlEnv: EnvName | undefined;
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
@@ -73,8 +73,9 @@ export class WorkQueue extends Construct {
     );
   }
 
-  /** May send, and knows where to. */
+  /** May send, and knows where to. Throws for a queue that no function sends to. */
   grantSend(fn: CellFunction): void {
+    if (this.#urlEnv === undefined) throw new Error(`${this.node.path} is no queue that functions send to.`);
     this.queue.grant(fn, 'sqs:SendMessage');
     fn.set(this.#urlEnv, this.queue.queueUrl);
   }

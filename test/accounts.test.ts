@@ -5,10 +5,14 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { type Sandbox, startSandbox } from '../local/sandbox/server.ts';
 import { createWorld } from '../local/sandbox/world.ts';
 import { createEventLog, epochFloor, type Head } from '../shared/log/log.ts';
+import { NOTIFICATIONS_SINK } from '../shared/notifications/model.ts';
+import { createRecipient } from '../shared/notifications/recipients.ts';
+import { saveSettings } from '../shared/notifications/settings.ts';
+import { suppress } from '../shared/notifications/suppressions.ts';
 import { SecretError } from '../shared/secrets.ts';
 import { changeEndpoint, createEndpoint, readEndpoint } from '../shared/sinks/endpoints.ts';
 import { openLocalSigningSecrets } from '../shared/sinks/signing-secrets.ts';
-import { registerSink, wakeSinks } from '../shared/sinks/sink.ts';
+import { registerSink, toSink, wakeSinks } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import {
   type AccountRef,
@@ -33,7 +37,7 @@ import {
   createAwsAccountSecrets,
   openLocalAccountSecrets,
 } from '../shared/tracking/credentials.ts';
-import { figureKeys, workOffDeletions } from '../shared/tracking/deletion.ts';
+import { figureKeys, notificationKeys, peoplePks, workOffDeletions } from '../shared/tracking/deletion.ts';
 import {
   type AccountDeps,
   changeAccount,
@@ -86,12 +90,12 @@ type Rig = Awaited<ReturnType<typeof createRig>>;
 async function everythingOf(table: Table, ref: AccountRef): Promise<Item[]> {
   const { region, account } = ref;
   const single = [keys.account, keys.status, keys.token, keys.wake, keys.credentials].map((of) => of(ref));
-  const whole = [indexPk, snapshotPk, groupPk, logPk].map((of) => of(ref));
+  const whole = [...peoplePks(ref), ...[indexPk, snapshotPk, groupPk, logPk].map((of) => of(ref))];
   const sinks = [FEED_LOG, ...(await table.query({ pk: keys.sink(region, '').pk })).map(({ sk }) => sk)];
   const shared = sinks.flatMap((sink) => [cursorPk, parkedPk, deadPk].map((of) => of(region, sink)));
   const found = await Promise.all([
     table.getMany(single),
-    table.getMany(figureKeys(ref, START)),
+    table.getMany([...figureKeys(ref, START), ...notificationKeys(ref, START)]),
     ...whole.map((pk) => table.query({ pk })),
     ...shared.map(async (pk) => (await table.query({ pk })).filter(({ sk }) => sk.split('#')[0] === account)),
   ]);
@@ -122,6 +126,11 @@ async function fill({ table, log }: Pick<Rig, 'table' | 'log'>, ref: AccountRef)
     keys.replayCursor(region, 'erp', account, 'rp-1'),
     keys.parked(region, 'erp', account, '1', 1),
     keys.dead(region, 'erp', account, 2),
+    keys.thread(ref, '#1'),
+    keys.message(ref, 'm1'),
+    keys.template(ref, 'dispatched', 'email', 'de'),
+    keys.smsUse(ref, '2026-03'),
+    keys.smsUse(ref, '2025-12'),
   ]) {
     await table.write({ put: { ...key, text: 'x' } });
   }
@@ -340,7 +349,13 @@ eachTable('accounts', (makeTable, kind) => {
       for (const ref of [ACME, ACME_2]) {
         await rig.create(ref.account);
         await fill(rig, ref);
+        await saveSettings(rig.deps, ref, { enabled: true, ownUser: true, branding: { name: 'Acme' } });
+        await createRecipient(rig.deps, ref, { email: 'ann@example.com', orderGroup: 'G' });
+        await suppress(rig.deps, ref, { channel: 'email', address: 'ann@example.com' }, 'unsubscribed');
       }
+      const told = async () =>
+        toSink((await rig.table.get(keys.sink('us', NOTIFICATIONS_SINK))) as Item).accounts;
+      expect(await told()).toEqual(['acme', 'acme-2']);
       const others = await everythingOf(rig.table, ACME_2);
       const endpoints = {
         ...rig.deps,
@@ -357,6 +372,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(await deleteAccount(rig.deps, ACME)).toEqual({ kind: 'deleted', complete: true });
       expect(await everythingOf(rig.table, ACME)).toEqual([]);
       expect(await rig.due()).toEqual(['acme-2']);
+      expect(await told()).toEqual(['acme-2']);
       expect(await rig.table.query({ pk: accountPk('us') })).toHaveLength(1);
       const left = await everythingOf(rig.table, ACME_2);
       expect(left.filter(({ pk }) => !pk.endsWith('#shop'))).toEqual(others);

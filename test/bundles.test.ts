@@ -39,6 +39,8 @@ const TELEMETRY = [
 const BASE = [OWN, ...SDK, ...DYNAMO, ...TELEMETRY, '@middy/core', 'zod'];
 /** SNS speaks XML. */
 const SNS = ['@aws-sdk/client-sns', '@aws-sdk/xml-builder'];
+/** Mails are composed by nodemailer. The client of SES can sign for several AWS regions at once. */
+const SES = ['@aws-sdk/client-sesv2', '@aws-sdk/signature-v4-multi-region', 'nodemailer'];
 const SECRETS = ['@aws-sdk/client-secrets-manager'];
 /** The app, what counts failed keys, and the days of jobs. */
 const HTTP = ['hono', 'rate-limiter-flexible', '@date-fns/tz'];
@@ -48,9 +50,13 @@ const NOTIFICATIONS = ['csv-parse', 'libphonenumber-js', 'liquidjs'];
 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   tick: [...BASE, ...SQS, ...LIMIT],
-  'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz'],
+  // Phone numbers: of the user who is told as he has asked the ordering service to.
+  'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz', 'libphonenumber-js'],
   'wake-sinks': [...BASE, ...SQS, ...LIMIT],
-  'drain-sink': [...BASE, ...SECRETS, ...SNS],
+  // What customers are told is folded there, and the days of jobs are among it.
+  'drain-sink': [...BASE, ...SECRETS, ...SNS, ...LIMIT, '@date-fns/tz'],
+  notify: [...BASE, ...SNS, ...SES, ...LIMIT, '@date-fns/tz', 'liquidjs'],
+  'mail-feedback': BASE,
   api: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   manage: [...BASE, ...SECRETS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   live: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],

@@ -96,7 +96,7 @@ describe('a cell on a table that was restored', () => {
       functions().map(({ id, statements }) => [
         id,
         statements
-          .flatMap(({ Action, Resource, Condition }) =>
+          .flatMap(({ Action, Resource = [], Condition }) =>
             [Resource].flat().map((resource) => JSON.stringify([Action, Condition, nameless(resource)])),
           )
           .sort(),
@@ -226,7 +226,8 @@ describe('a cell with a key of its own', () => {
         { ArnLike: { 'kms:EncryptionContext:aws:logs:arn': expect.anything() } },
       ],
       [
-        { Service: 'cloudwatch.amazonaws.com' },
+        // Alarms; and what SES hears of mails, by a topic to a queue.
+        { Service: ['cloudwatch', 'ses', 'sns'].map((name) => `${name}.amazonaws.com`) },
         { StringEquals: { 'aws:SourceAccount': { Ref: 'AWS::AccountId' } } },
       ],
     ]);

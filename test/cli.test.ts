@@ -1,7 +1,7 @@
 /** The `jobwire` command, built, against an API that answers as the contract says: what it asks, shows and exits with. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -1005,4 +1005,157 @@ test('what the API says of a field is said of the option that gave it', async ()
   expect((await api.run([...replay, '--since', '2h', '--types', 'x'])).err).toMatch(/^--types must match/);
   expect((await api.run([...replay, '--since', '2h'])).err).toMatch(/^--since must not be/);
   expect((await api.run([...replay, '--from', 'beginning'])).err).toMatch(/^--from must not be/);
+});
+
+describe('recipients', () => {
+  const good = { imported: 1, changed: 0, unchanged: 0, bad: [] };
+
+  test('an import tells rows that are not good by the lines of the file, however many parts it takes, and exits with 6', async () => {
+    // The first row has two lines.
+    const rows = Array.from({ length: 600 }, (_, at) => `Somebody ${at},s${at}@example.com`);
+    const file = join(folder, 'recipients.csv');
+    const all = `"Ann\r\nLee",ann@example.com\r\n${rows.join('\r\n')}\r\n`;
+    writeFileSync(file, `\ufeffname,email\r\n${all}`);
+    const api = await serve({
+      'POST /v1/accounts/acme/recipients/import': {
+        json: { ...good, bad: [{ line: 2, field: 'name', reason: 'name must be one line.' }] },
+      },
+    });
+    const ended = await api.run(['recipients', 'import', 'acme', file, '--dry-run', '--json']);
+    expect(ended.code).toBe(6);
+    const parts = api.asked.map(({ body }) => body as { csv: string; dryRun: boolean });
+    expect(parts.map(({ dryRun }) => dryRun)).toEqual([true, true, true]);
+    const within = parts.map(({ csv }) => csv.replace(/^name,email\r\n/, ''));
+    expect(within.join('')).toBe(all);
+    // Of each part the second line, that is its first row.
+    const lines = within.map((_, at) => 2 + within.slice(0, at).join('').split('\r\n').length - 1);
+    const report = JSON.parse(ended.out);
+    expect(report.bad.map(({ line: at }: { line: number }) => at)).toEqual(lines);
+    expect(report).toMatchObject({ imported: 3, dryRun: true });
+  });
+
+  test('an import without bad rows exits with 0, and one of a file that is no text says so', async () => {
+    const file = join(folder, 'good.csv');
+    writeFileSync(file, 'name,email\nAnn,ann@example.com');
+    const api = await serve({ 'POST /v1/accounts/acme/recipients/import': { json: good } });
+    const ended = await api.run(['recipients', 'import', 'acme', file]);
+    expect(ended).toMatchObject({ code: 0, out: '1 new, 0 changed, 0 unchanged, 0 not good.\n' });
+    writeFileSync(file, Buffer.from('name\nJos\xe9', 'latin1'));
+    const refused = await api.run(['recipients', 'import', 'acme', file]);
+    expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('must be UTF-8 text')]);
+    expect((await api.run(['recipients', 'import', 'acme', '/nowhere.csv'])).code).toBe(2);
+  });
+
+  test('an export is what an import takes, and is not made of addresses that are not shown', async () => {
+    const recipient = {
+      ...{ id: 'ann', name: 'Lee, "Ann"', email: 'ann@example.com', mobile: '+64211234567', locale: null },
+      ...{ zone: null, channels: ['email', 'sms'], kinds: ['dispatched'], orderGroup: null },
+      ...{ orderNumber: null, jobNumber: 7, paused: false, source: 'people', revision: 1 },
+      createdAt: '2026-11-21T12:00:00.000Z',
+    };
+    let role = 'operate';
+    const api = await serve({
+      'GET /v1/key': () => ({ json: { role } }),
+      'GET /v1/accounts/acme/recipients': {
+        json: { recipients: [recipient, { ...recipient, source: 'upstream' }], next: null },
+      },
+    });
+    expect(line((await api.run(['recipients', 'export', 'acme'])).out)).toEqual([
+      'id,name,email,mobile,locale,zone,channels,kinds,orderGroup,orderNumber,jobNumber,paused',
+      'ann,"Lee, ""Ann""",ann@example.com,+64211234567,,,email sms,dispatched,,,7,false',
+    ]);
+    role = 'read';
+    expect(await api.run(['recipients', 'export', 'acme'])).toMatchObject({ code: 5, out: '' });
+  });
+
+  test('a change takes away what is none, and says the API’s sentence with the name of the option', async () => {
+    const refused = {
+      status: 422,
+      json: { type: 'urn:jobwire:problem:refused', field: 'mobile', detail: 'mobile is missing.' },
+    };
+    const api = await serve({ 'PATCH /v1/accounts/acme/recipients/ann': refused });
+    const args = ['--mobile', 'none', '--kinds', 'dispatched', '--pause'];
+    const ended = await api.run(['recipients', 'change', 'acme', 'ann', ...args]);
+    expect(ended).toMatchObject({ code: 3, err: '--mobile is missing.\n' });
+    expect(api.asked[0]?.body).toEqual({ mobile: null, kinds: ['dispatched'], paused: true });
+    expect((await api.run(['recipients', 'change', 'acme', 'ann'])).code).toBe(2);
+  });
+});
+
+describe('notifications', () => {
+  const settings = {
+    ...{ enabled: false, since: null, dryRun: false, ownUser: false, windowSeconds: 300, maxAgeHours: 24 },
+    ...{ locale: 'en-GB', zone: 'Europe/London', replyTo: null, revision: 3, warnings: ['Mind this.'] },
+    branding: {
+      ...{ name: 'Acme', logoUrl: 'https://x.example/a.png', color: '#112233' },
+      ...{ website: null, footer: null },
+    },
+    sms: {
+      ...{ enabled: false, senderId: null, monthlySegments: 1000 },
+      quietHours: { from: '21:00', to: '08:00' },
+    },
+  };
+  const path = '/v1/accounts/acme/notifications';
+
+  test('what is not named stays as it was read, and nobody else’s change is lost', async () => {
+    const api = await serve({ [`GET ${path}`]: { json: settings }, [`PUT ${path}`]: { json: settings } });
+    const args = ['--send', 'on', '--logo', 'none', '--quiet', '22:00-07:30', '--sms-limit', '50'];
+    const ended = await api.run(['notifications', 'set', 'acme', ...args]);
+    expect(ended).toMatchObject({ code: 0, err: 'Mind this.\n' });
+    const put = api.asked.find(({ method }) => method === 'PUT');
+    const { since: _, revision: __, warnings: ___, ...kept } = settings;
+    expect(put?.headers['if-match']).toBe('"3"');
+    expect(put?.body).toEqual({
+      ...kept,
+      enabled: true,
+      branding: { ...settings.branding, logoUrl: null },
+      sms: { ...settings.sms, monthlySegments: 50, quietHours: { from: '22:00', to: '07:30' } },
+    });
+  });
+
+  test.each([
+    [['set', 'acme'], /^Say what to set: /],
+    [['set', 'acme', '--send', 'yes'], /^--send must be one of on, off\.$/],
+    [['set', 'acme', '--quiet', '25:00-08:00'], /^--quiet must be HH:MM-HH:MM, /],
+    [['set', 'acme', '--window', 'long'], /^--window must be a whole number /],
+    [['preview', 'acme'], /^--kind KIND is missing\.$/],
+    [['preview', 'acme', '--kind', 'x', '--channel', 'sms', '--html', 'f'], /^--html goes with e-mails/],
+    [['preview', 'acme', '--kind', 'x', '--template', '/nowhere'], /^--template: \/nowhere can’t be read/],
+  ])('%j is refused before anything is asked', async (args, sentence) => {
+    const api = await serve({});
+    const ended = await api.run(['notifications', ...args]);
+    expect([ended.code, api.asked.length]).toEqual([2, 0]);
+    expect(ended.err.trim()).toMatch(sentence);
+  });
+
+  test('a preview is printed without what a terminal might obey, and its HTML written as it is', async () => {
+    const html = '<p>\u001b[31mred</p>';
+    const preview = {
+      ...{ kind: 'dispatched', channel: 'email', locale: 'en-GB', zone: 'Europe/London', jobNumber: 7 },
+      ...{ own: false, subject: 'Gone\u001b[31m', html, text: 'Hello\u001b[31m\n\nBye\n' },
+      ...{ segments: null, encoding: null },
+    };
+    const api = await serve({ [`POST ${path}/preview`]: { json: preview } });
+    const file = join(folder, 'out.html');
+    const args = ['--kind', 'dispatched', '--job', '7', '--html', file];
+    const ended = await api.run(['notifications', 'preview', 'acme', ...args]);
+    expect(api.asked[0]?.body).toEqual({ kind: 'dispatched', channel: 'email', jobNumber: 7 });
+    expect(ended.out).not.toContain('\u001b');
+    expect(line(ended.out)).toEqual(['Subject  Gone [31m', 'Hello [31m', 'Bye']);
+    expect(readFileSync(file, 'utf8')).toBe(html);
+  });
+
+  test('messages of a job come with what is still to come', async () => {
+    const upcoming = [{ kind: 'dispatched', dueAt: '2026-11-21T12:00:00.000Z', jobs: [7, 8] }];
+    const api = await serve({
+      'GET /v1/accounts/acme/jobs/7/messages': { json: { messages: [], upcoming, next: null } },
+    });
+    const ended = await api.run(['messages', 'list', 'acme', '--job', '7']);
+    expect(line(ended.err)).toEqual([
+      expect.stringMatching(/^To come .*: dispatched, of 2 jobs\.$/),
+      'There are no messages.',
+    ]);
+    const both = await api.run(['messages', 'list', 'acme', '--job', '7', '--state', 'sent']);
+    expect([both.code, both.err]).toEqual([2, 'Only one of --job, --recipient and --state can be given.\n']);
+  });
 });

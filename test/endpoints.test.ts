@@ -808,7 +808,7 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
     ],
     ...['topic', 'sns', 'sns-standard'].map((id): [unknown, string] => [
       { url: URL, id },
-      'id must not be topic, sns-standard or sns: built-in sinks have these names.',
+      'id must not be topic, sns-standard, sns or notifications: built-in sinks have these names.',
     ]),
     [{ url: URL, accounts: 'acme' }, 'accounts must be a list of accounts.'],
     [{ url: URL, accounts: [] }, 'accounts must name at least one account.'],

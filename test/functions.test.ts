@@ -9,6 +9,8 @@ import {
   ApiEnv,
   DrainSinkEnv,
   EnvError,
+  MailFeedbackEnv,
+  NotifyEnv,
   OperateEnv,
   PollAccountEnv,
   readEnv,
@@ -17,6 +19,7 @@ import {
 } from '../functions/env.ts';
 import { createDrainSinkHandler, createSinkOpener } from '../functions/handlers/drain-sink.ts';
 import { CLAIM_SECONDS, createSend, QueueError } from '../functions/handlers/messages.ts';
+import { createNotifyHandler } from '../functions/handlers/notify.ts';
 import { createPollAccountHandler } from '../functions/handlers/poll-account.ts';
 import { createRestProxyHandler } from '../functions/handlers/rest-proxy.ts';
 import { createTickHandler, STANDARD_TOPIC_SINK, TOPIC_SINK } from '../functions/handlers/tick.ts';
@@ -24,10 +27,11 @@ import { createWakeSinksHandler } from '../functions/handlers/wake-sinks.ts';
 import type { Telemetry } from '../functions/telemetry.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createEventLog, type EventLog, type LoggedEvent } from '../shared/log/log.ts';
+import type { SendReport } from '../shared/notifications/sender.ts';
 import { createSecretReader, SecretError } from '../shared/secrets.ts';
 import { type DeliveryOutcome, listSinks, registerSink, type SinkRecord } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { feedLog, historySchema, keys } from '../shared/table/schema.ts';
+import { feedLog, keys, notifyDue } from '../shared/table/schema.ts';
 import type { Table, Write } from '../shared/table/table.ts';
 import { duePolls, findAccount, registerAccount, schedule } from '../shared/tracking/accounts.ts';
 import type { PollReport } from '../shared/tracking/poll.ts';
@@ -55,6 +59,8 @@ test.each([
   ['pollAccount', PollAccountEnv],
   ['wakeSinks', WakeSinksEnv],
   ['drainSink', DrainSinkEnv],
+  ['notify', NotifyEnv],
+  ['mailFeedback', MailFeedbackEnv],
   ['api', ApiEnv],
   ['operate', OperateEnv],
 ])('the environment of %s: whatever is missing is named in one sentence', (_, schema) => {
@@ -391,6 +397,74 @@ test('ticks that find the topics as they are write nothing about them', async ()
   await cell.tick();
 });
 
+// Telling customers
+
+test('the tick asks once for what is due to be told, says how long it has been, and asks for nothing when nothing is', async () => {
+  const cell = await createCell();
+  await cell.tellCustomers();
+  expect(cell.asked).toEqual([]);
+  expect(cell.reports.tick.at(-1)).not.toHaveProperty('unsentSeconds');
+  const ref = { region: 'us', account: 'acme' };
+  for (const [what, dueAt] of [
+    ['notices', START - 90_000],
+    ['messages', START - 30_000],
+    ['messages', START + 1],
+  ] as const) {
+    const key = keys.message(ref, `${what}${dueAt}`);
+    await cell.table.write({ put: { ...key, ...notifyDue(what, ref, key.sk, dueAt) } });
+  }
+  await cell.tellCustomers();
+  expect(cell.asked).toEqual([{ dueSince: START - 90_000 }]);
+  expect(cell.reports.tick.at(-1)).toMatchObject({ whole: true, unsentSeconds: 90 });
+});
+
+test('a cell that tells customers nothing does not look for what is to be told', async () => {
+  const memory = createMemoryTable();
+  const asked: string[] = [];
+  const query: Table['query'] = async (range) => {
+    asked.push(range.pk);
+    return memory.query(range);
+  };
+  const cell = await createCell({ table: { ...memory, query } });
+  await cell.tick();
+  expect(asked.length).toBeGreaterThan(4);
+  expect(asked.filter((pk) => /^(NOTICES|MESSAGES)/.test(pk))).toEqual([]);
+});
+
+test('trouble with telling customers keeps no account from being polled, and the tick is not whole', async () => {
+  const cell = await createCell();
+  await cell.addAccounts('a');
+  const ref = { region: 'us', account: 'a' };
+  await cell.table.write({ put: { ...keys.message(ref, 'm'), ...notifyDue('messages', ref, 'm', START) } });
+  const failing = () => Promise.reject(new Error('The queue took no messages.'));
+  await expect(cell.tellCustomers(failing)).rejects.toThrow('The queue took no messages.');
+  expect(cell.polls).toMatchObject([{ account: 'a' }]);
+  expect(cell.reports.tick).toMatchObject([{ whole: false, claimed: 1 }]);
+});
+
+test('a message of the tick is one run of the sender, which begins nothing in its last seconds', async () => {
+  const { telemetry, reports } = recordTelemetry();
+  const deadlines: number[] = [];
+  const handler = createNotifyHandler({
+    now: () => START,
+    telemetry,
+    async send(deadline) {
+      deadlines.push(deadline);
+      return NOTHING_SENT;
+    },
+  });
+  expect(await handler(sqsEvent({ dueSince: START }), context)).toEqual({ batchItemFailures: [] });
+  expect(deadlines).toEqual([START + 15_000]);
+  expect(reports.notify).toEqual([NOTHING_SENT]);
+  const garbage = await handler(sqsEvent({ due: 'now' }), context);
+  expect(garbage).toEqual({ batchItemFailures: [{ itemIdentifier: 'message-0' }] });
+});
+
+const NOTHING_SENT: SendReport = {
+  ...{ notices: 0, messages: 0, sent: 0, repeats: 0, later: 0, failed: 0, suppressed: 0, dryRun: 0 },
+  ...{ unknown: 0, held: [], more: false },
+};
+
 // Waking
 
 test('a new wake mark makes the cursors due, asks once for each sink, and goes', async () => {
@@ -536,11 +610,22 @@ test('a sink that fails is an outcome, not a failed message; its events wait', a
   expect(await cell.table.get(keys.cursor('us', TOPIC_SINK, 'a'))).toHaveProperty('duePk');
 });
 
+test('where nobody is told anything, what accounts would tell is passed over, and holds up nothing', async () => {
+  const open = createSinkOpener({
+    sns: fake<SNSClient>(async () => ({})),
+    publicUrl: 'https://us.jobwire.example',
+    signing: async () => expect.fail('Nothing is signed.'),
+    now: () => START,
+  });
+  const record = { region: 'us', accounts: [], types: [], paused: false, target: '-' };
+  const port = await open({ ...record, id: 'notifications', kind: 'notifications' });
+  const event = { id: 'acme.e1.1' } as LoggedEvent;
+  expect(await port.deliver([{ event }, { event }])).toEqual([{ kind: 'delivered' }, { kind: 'delivered' }]);
+});
+
 test('an endpoint is opened with its own signing secrets; the topic needs none', async () => {
   const asked: string[] = [];
   const open = createSinkOpener({
-    table: createMemoryTable(),
-    history: createMemoryTable(historySchema),
     sns: fake<SNSClient>(async () => ({})),
     publicUrl: 'https://us.jobwire.example',
     async signing(region, endpoint) {
@@ -894,7 +979,15 @@ test('a secret that could not be read is asked for again the next time', async (
 // Support
 
 type Reports = {
-  [K in 'operate' | 'request' | 'tick' | 'drain' | 'attempt']: Parameters<Telemetry[K]>[0][];
+  [K in
+    | 'operate'
+    | 'request'
+    | 'tick'
+    | 'drain'
+    | 'attempt'
+    | 'notify'
+    | 'told'
+    | 'mailFeedback']: Parameters<Telemetry[K]>[0][];
 } & {
   poll: (PollReport & { lagMs: number })[];
   fault: { message: string; cause: unknown; ids: object | undefined }[];
@@ -908,6 +1001,9 @@ function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
     poll: [],
     drain: [],
     attempt: [],
+    notify: [],
+    told: [],
+    mailFeedback: [],
     fault: [],
   };
   const telemetry: Telemetry = {
@@ -917,6 +1013,9 @@ function recordTelemetry(): { telemetry: Telemetry; reports: Reports } {
     poll: (report, late) => reports.poll.push({ ...report, ...late }),
     drain: (report) => reports.drain.push(report),
     attempt: (attempt) => reports.attempt.push(attempt),
+    notify: (report) => reports.notify.push(report),
+    told: (line) => reports.told.push(line),
+    mailFeedback: (report) => reports.mailFeedback.push(report),
     fault: (message, cause, ids) => reports.fault.push({ message, cause, ids }),
   };
   return { telemetry, reports };
@@ -953,6 +1052,7 @@ async function createCell(options: { readonly ticking?: boolean; readonly table?
   let onDelivery: () => unknown = () => undefined;
   const pollQueue = vi.fn(async (messages: readonly Poll[]) => void polls.push(...messages));
   const drainQueue = vi.fn(async (messages: readonly { sink: string }[]) => void drains.push(...messages));
+  const asked: { dueSince: number }[] = [];
   const ticking = {
     region: 'us',
     table,
@@ -994,6 +1094,7 @@ async function createCell(options: { readonly ticking?: boolean; readonly table?
     polls,
     lonePolls,
     drains,
+    asked,
     delivered,
     pollQueue,
     drainQueue,
@@ -1032,6 +1133,10 @@ async function createCell(options: { readonly ticking?: boolean; readonly table?
       const event = { type: 'account.credentials_accepted', time: clock, data: {} } as const;
       await eventLog.append({ region: 'us', account }, [event]);
     },
+    /** A tick of a cell that tells customers. */
+    tellCustomers: (
+      send = async (messages: readonly { dueSince: number }[]): Promise<void> => void asked.push(...messages),
+    ) => createTickHandler({ ...ticking, sendNotify: send })({}, context),
     /** A tick of a cell with the standard topic, if one is named. */
     tick: (standardTopicArn?: string) => createTickHandler({ ...ticking, standardTopicArn })({}, context),
     /** The stream's records of the wake marks as they stand. */

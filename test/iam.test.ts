@@ -11,6 +11,11 @@ const LIST = 'docs/permissions.md';
 /** Wildcards in resources that there may be, and why nothing narrower would do. */
 const WILDCARDS: readonly (readonly [pattern: RegExp, reason: string])[] = [
   [
+    /^all but arn:aws:sns:\*:\*:\*$/,
+    'Phone numbers, which have no ARN: topics, and whatever else of SNS has one, are left out.',
+  ],
+  [/^\*$/, 'Whether a phone number has opted out can be asked of all of them, or of none.'],
+  [
     /^secret jobwire\/prod\/us\/(accounts|endpoints)\/\*$/,
     'Secrets below a name are made after deployment, and AWS appends six characters to each.',
   ],
@@ -116,10 +121,12 @@ test('everything that is allowed is allowed by a role’s policy; nothing is den
       NotAction?: unknown;
       NotResource?: unknown;
     })[]) {
+      // Only of SMS is all allowed but something: a phone number can't be named.
+      const others = statement.Action === 'sns:Publish' ? statement.NotResource : undefined;
       expect([statement.Effect, statement.NotAction, statement.NotResource], id).toEqual([
         'Allow',
         undefined,
-        undefined,
+        others,
       ]);
     }
   }
@@ -149,18 +156,18 @@ function permissions(): Permission[] {
       on: resourceName(arn),
       partition: '',
     }));
-    const granted = statementsOf(policies, id).flatMap(({ Action, Resource: on, Condition }) =>
-      [Action].flat().flatMap((action) =>
-        [on].flat().flatMap((resource) =>
-          partitionsOf(Condition).map((partition) => ({
-            role,
-            action,
-            on: resourceName(resource),
-            partition,
-          })),
-        ),
-      ),
-    );
+    const granted = statementsOf(policies, id).flatMap(({ Action, Resource: on, NotResource, Condition }) => {
+      const names = NotResource ? [`all but ${NotResource}`] : [on].flat().map(resourceName);
+      const from = Condition?.StringEquals?.['ses:FromAddress'];
+      const of = from === undefined ? '' : `, from ${from}`;
+      return [Action]
+        .flat()
+        .flatMap((action) =>
+          names.flatMap((name) =>
+            partitionsOf(Condition).map((partition) => ({ role, action, on: `${name}${of}`, partition })),
+          ),
+        );
+    });
     return [...assumed, ...managed, ...granted];
   });
   // The region of the cell is not what this is about.
@@ -174,8 +181,9 @@ const rank = ({ role, on, partition, action }: Permission): string =>
 function partitionsOf(condition: Statement['Condition']): string[] {
   const keys = condition?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'];
   const others = Object.keys(condition ?? {}).filter(
-    (kind) => kind !== 'ForAllValues:StringLike' && kind !== 'Null',
+    (kind) => kind !== 'ForAllValues:StringLike' && kind !== 'Null' && kind !== 'StringEquals',
   );
+  expect(Object.keys(condition?.StringEquals ?? {}).filter((key) => key !== 'ses:FromAddress')).toEqual([]);
   expect(others, 'conditions that the list would not show').toEqual([]);
   return keys === undefined ? [''] : ([keys].flat() as string[]);
 }
@@ -206,7 +214,7 @@ const INTRODUCTION = `# Permissions
 Who may do what in a cell: each function's role, and the few others. Written by \`PERMISSIONS=write npx vitest run test/iam.test.ts\`,
 compared by each run of the tests: what is granted besides, or no more, fails. Read a change of this page as what it is.
 
-Tables are granted by partition (\`dynamodb:LeadingKeys\`); the list shows the cell of \`us\` in \`prod\`, with a standard topic. A cell with a key of its
+Tables are granted by partition (\`dynamodb:LeadingKeys\`); the list shows the cell of \`us\` in \`prod\`, with a standard topic and with notifications. A cell with a key of its
 own (\`customerKey\`) adds the use of that key through the services listed here, and nothing else.
 `;
 

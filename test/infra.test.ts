@@ -16,7 +16,9 @@ import {
   ApiEnv,
   DrainSinkEnv,
   LiveEnv,
+  MailFeedbackEnv,
   ManageEnv,
+  NotifyEnv,
   OperateEnv,
   PollAccountEnv,
   readEnv,
@@ -81,7 +83,8 @@ interface Properties {
 interface Statement {
   readonly Effect: string;
   readonly Action: string | readonly string[];
-  readonly Resource: unknown;
+  readonly Resource?: unknown;
+  readonly Principal?: unknown;
   readonly Condition?: Record<string, Record<string, string | readonly string[]>>;
 }
 
@@ -90,6 +93,12 @@ const FUNCTIONS = {
   pollAccount: { id: /^PollingPollAccount[0-9A-F]{8}$/, env: PollAccountEnv, limitBytes: 1_000_000 },
   wakeSinks: { id: /^DeliveryWakeSinks[0-9A-F]{8}$/, env: WakeSinksEnv, limitBytes: 1_000_000 },
   drainSink: { id: /^DeliveryDrainSink[0-9A-F]{8}$/, env: DrainSinkEnv, limitBytes: 1_000_000 },
+  notify: { id: /^NotificationsNotify[0-9A-F]{8}$/, env: NotifyEnv, limitBytes: 1_500_000 },
+  mailFeedback: {
+    id: /^NotificationsMailFeedback[0-9A-F]{8}$/,
+    env: MailFeedbackEnv,
+    limitBytes: 1_000_000,
+  },
   api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 1_000_000 },
   manage: { id: /^ApiManage[0-9A-F]{8}$/, env: ManageEnv, limitBytes: 1_000_000 },
   live: { id: /^ApiLive[0-9A-F]{8}$/, env: LiveEnv, limitBytes: 1_000_000 },
@@ -97,6 +106,10 @@ const FUNCTIONS = {
 } as const;
 type FunctionName = keyof typeof FUNCTIONS;
 const FUNCTION_NAMES = Object.keys(FUNCTIONS) as FunctionName[];
+/** Only cells that tell customers have them; the one of `us` in production does. */
+const TELLING: readonly FunctionName[] = ['notify', 'mailFeedback'];
+const functionsOf = (stackName: string) =>
+  FUNCTION_NAMES.filter((name) => stackName === 'jobwire-prod-us' || !TELLING.includes(name));
 
 /** The topics that events go to, by logical id. */
 const EVENTS = /^Delivery/;
@@ -212,6 +225,8 @@ describe('queues', () => {
     ['PollingPolls', 'PollingPollAccount'],
     ['PollingLonePolls', 'PollingPollAccount'],
     ['DeliveryDrains', 'DeliveryDrainSink'],
+    ['NotificationsMessages', 'NotificationsNotify'],
+    ['NotificationsFeedback', 'NotificationsMailFeedback'],
   ])(
     '%s: a message stays hidden while its work may go on, and failures end in a queue that alarms',
     (queueId, functionId) => {
@@ -252,7 +267,7 @@ describe('queues', () => {
   });
 
   test('consumers are limited by their event source, never by a reserve that would throttle good messages', () => {
-    for (const name of ['pollAccount', 'drainSink'] as const) {
+    for (const name of ['pollAccount', 'drainSink', 'notify', 'mailFeedback'] as const) {
       const [, { Properties: fn }] = one('AWS::Lambda::Function', FUNCTIONS[name].id);
       expect(fn).not.toHaveProperty('ReservedConcurrentExecutions');
       const prefix = new RegExp(FUNCTIONS[name].id.source.replace(/\[.*$/, ''));
@@ -319,7 +334,7 @@ describe('topics', () => {
       ([, { Properties }]) =>
         (Properties.PolicyDocument.Statement as Statement[]).some(
           ({ Action, Resource }) =>
-            [Action].flat().includes('sns:Publish') && JSON.stringify(Resource).includes(`"${id}"`),
+            [Action].flat().includes('sns:Publish') && JSON.stringify(Resource ?? []).includes(`"${id}"`),
         ),
     );
     expect(publishing.map(([policy]) => policy)).toEqual([expect.stringMatching(/^DeliveryDrainSink/)]);
@@ -355,6 +370,140 @@ describe('schedule', () => {
     expect(Number(tick.Timeout)).toBeLessThan(60);
     // The schedule invokes asynchronously, and Lambda repeats that by itself unless told otherwise.
     expect(one('AWS::Lambda::EventInvokeConfig')[1].Properties).toMatchObject({ MaximumRetryAttempts: 0 });
+  });
+});
+
+describe('notifications', () => {
+  const own = (template: Template, type: string) =>
+    Object.entries(template.findResources(type)) as [string, Resource][];
+  const { template: without } = synthesize('prod', { cell: { notifications: undefined } });
+
+  test('a cell without them has none of the parts: no SES, no queue, no function, no alarm, no right, no variable', () => {
+    const text = JSON.stringify(without.toJSON());
+    expect(text).not.toMatch(
+      /AWS::SES|ses:|Notifications|OptedOut|NotResource|JOBWIRE_(NOTIFY|CHANNELS|MAIL|SMS)/,
+    );
+    expect(text).not.toMatch(/messages-|mail-|sms-|MessagesSent|OldestUnsent/);
+    expect(own(without, 'AWS::Lambda::EventSourceMapping')).toHaveLength(4);
+    // Of the cells as they stand only one has any, and what it has besides is below one construct, but for alarms.
+    const others = [...templates].filter(([name]) => name !== 'jobwire-prod-us');
+    expect(others.length).toBeGreaterThan(4);
+    for (const [name, template] of others)
+      expect(own(template, 'AWS::SES::ConfigurationSet'), name).toEqual([]);
+    const ids = (template: Template | undefined) => Object.keys(template?.toJSON().Resources ?? {});
+    const [plain, more] = [ids(without), ids(templates.get('jobwire-prod-us'))];
+    const added = more.filter((id) => !plain.includes(id));
+    expect(added.length).toBeGreaterThan(20);
+    expect(added.filter((id) => !/^(Notifications|Operations)/.test(id))).toEqual([]);
+    expect(plain.filter((id) => !more.includes(id))).toEqual([]);
+  });
+
+  test('what SES hears of mails comes by a topic that only SES publishes to, and a queue that only the topic fills', () => {
+    const [setId] = one('AWS::SES::ConfigurationSet');
+    const [topicId] = one('AWS::SNS::Topic', /^NotificationsHeard/);
+    const [queueId] = one('AWS::SQS::Queue', /^NotificationsFeedbackQueue/);
+    expect(one('AWS::SES::ConfigurationSetEventDestination')[1].Properties).toMatchObject({
+      ConfigurationSetName: { Ref: setId },
+      EventDestination: {
+        Enabled: true,
+        MatchingEventTypes: ['bounce', 'complaint', 'reject'],
+        SnsDestination: { TopicARN: { Ref: topicId } },
+      },
+    });
+    const [, { Properties: policy }] = one('AWS::SNS::TopicPolicy', /^NotificationsHeard/);
+    const statements = (policy.PolicyDocument as { Statement: Statement[] }).Statement;
+    expect(statements).toHaveLength(2);
+    expect(statements).toMatchObject([
+      { Effect: 'Deny', Condition: { Bool: { 'aws:SecureTransport': 'false' } } },
+      {
+        ...{ Effect: 'Allow', Action: 'sns:Publish', Principal: { Service: 'ses.amazonaws.com' } },
+        Resource: { Ref: topicId },
+        Condition: { StringEquals: { 'AWS:SourceAccount': { Ref: 'AWS::AccountId' } } },
+      },
+    ]);
+    expect(JSON.stringify(statements[1])).toContain(`configuration-set/",{"Ref":"${setId}"}`);
+    expect(one('AWS::SNS::Subscription')[1].Properties).toMatchObject({
+      ...{ Protocol: 'sqs', RawMessageDelivery: true, TopicArn: { Ref: topicId } },
+      Endpoint: { 'Fn::GetAtt': [queueId, 'Arn'] },
+    });
+    const [, { Properties: queuePolicy }] = one('AWS::SQS::QueuePolicy', /^NotificationsFeedbackQueue/);
+    expect((queuePolicy.PolicyDocument as { Statement: Statement[] }).Statement).toContainEqual(
+      expect.objectContaining({
+        ...{ Effect: 'Allow', Action: 'sqs:SendMessage', Principal: { Service: 'sns.amazonaws.com' } },
+        Condition: { ArnEquals: { 'aws:SourceArn': { Ref: topicId } } },
+      }),
+    );
+  });
+
+  test('mails go by the cell’s identity and configuration set, and from its address; SMS to numbers, and to no topic', () => {
+    const [identityId] = one('AWS::SES::EmailIdentity');
+    const [setId] = one('AWS::SES::ConfigurationSet');
+    const rights = statementsOf('notify').filter(({ Action }) => !/dynamodb|logs|sqs/.test(String(Action)));
+    expect(rights).toEqual([
+      {
+        ...{ Effect: 'Allow', Action: ['ses:SendEmail', 'ses:SendRawEmail'] },
+        Resource: [expect.anything(), expect.anything()],
+        Condition: { StringEquals: { 'ses:FromAddress': 'orders@print.example' } },
+      },
+      { Effect: 'Allow', Action: 'sns:Publish', NotResource: 'arn:aws:sns:*:*:*' },
+      { Effect: 'Allow', Action: 'sns:CheckIfPhoneNumberIsOptedOut', Resource: '*' },
+    ]);
+    const [set, identity] = (rights[0]?.Resource ?? []) as unknown[];
+    expect(JSON.stringify(identity)).toContain(`:identity/",{"Ref":"${identityId}"}`);
+    expect(JSON.stringify(set)).toContain(`:configuration-set/",{"Ref":"${setId}"}`);
+    const others = FUNCTION_NAMES.filter((name) => name !== 'notify').flatMap(statementsOf);
+    expect(others.filter(({ Action }) => /ses:|OptedOut/.test(String(Action)))).toEqual([]);
+  });
+
+  test('a cell without SMS may not send any, and knows that it can’t', () => {
+    const notifications = { from: 'orders@print.example', identity: 'print.example' };
+    const { template, functions } = synthesize('prod', { cell: { notifications } });
+    expect(JSON.stringify(template.toJSON())).not.toMatch(/OptedOut|NotResource/);
+    const told = functions().flatMap(({ id, fn }) => {
+      const channels = fn.Properties.Environment.Variables.JOBWIRE_CHANNELS;
+      return channels === undefined ? [] : [[id.replace(/[0-9A-F]{8}$/, ''), channels]];
+    });
+    expect(Object.fromEntries(told)).toEqual({
+      DeliveryDrainSink: 'email',
+      NotificationsNotify: 'email',
+      ApiFunction: 'email',
+      ApiManage: 'email',
+    });
+    expect(environmentOf('notify').JOBWIRE_CHANNELS).toBe('email,sms');
+  });
+
+  test('the DNS records of an identity that the stack makes are outputs; one that is there already is used as it is', () => {
+    const outputs = (template: Template | undefined) => Object.keys(template?.findOutputs('*') ?? {});
+    const records = ['MailDnsRecord1', 'MailDnsRecord2', 'MailDnsRecord3'];
+    expect(outputs(templates.get('jobwire-prod-us'))).toEqual(expect.arrayContaining(records));
+    const identity = 'arn:aws:ses:us-east-1:111122223333:identity/print.example';
+    const from = 'Print Shop <orders@print.example>';
+    const { template } = synthesize('prod', { cell: { notifications: { from, identity } } });
+    expect(own(template, 'AWS::SES::EmailIdentity')).toEqual([]);
+    expect(outputs(template)).not.toEqual(expect.arrayContaining(records.slice(0, 1)));
+    expect(JSON.stringify(template.toJSON())).toContain(`"Resource":["${identity}"`);
+    const addresses = own(template, 'AWS::Lambda::Function').flatMap(([, { Properties }]) => {
+      const { Variables } = Properties.Environment as { Variables: Record<string, unknown> };
+      return Variables.JOBWIRE_MAIL_FROM ?? [];
+    });
+    expect(addresses).toEqual(['orders@print.example']);
+  });
+
+  test('with a key of the cell’s own, SES may publish to the topic and the topic send to the queue, and nobody else more than before', () => {
+    const statements = (notifications: boolean) => {
+      const cell = { customerKey: true, ...(notifications ? {} : { notifications: undefined }) };
+      const [[, key] = []] = synthesize('prod', { cell }).resources('AWS::KMS::Key');
+      return (key?.Properties.KeyPolicy.Statement ?? []) as Statement[];
+    };
+    const [before, after] = [statements(false), statements(true)];
+    const alarms = 'cloudwatch.amazonaws.com';
+    const own = before.find(({ Principal }) => (Principal as { Service?: unknown }).Service === alarms);
+    expect(own).toMatchObject({
+      Action: ['kms:Decrypt', 'kms:GenerateDataKey*'],
+      Condition: { StringEquals: { 'aws:SourceAccount': { Ref: 'AWS::AccountId' } } },
+    });
+    const Service = [alarms, 'ses.amazonaws.com', 'sns.amazonaws.com'];
+    expect(after).toEqual(before.map((one) => (one === own ? { ...own, Principal: { Service } } : one)));
   });
 });
 
@@ -615,7 +764,7 @@ describe('permissions', () => {
 
   test('nothing that has a name is granted by a wildcard, no action is, and nobody may scan', () => {
     for (const [name, template] of templates) {
-      for (const { Action, Resource } of allStatements(template)) {
+      for (const { Action, Resource = [] } of allStatements(template)) {
         const actions = [Action].flat();
         expect(
           actions.filter((action) => action.includes('*')),
@@ -627,7 +776,9 @@ describe('permissions', () => {
           // Secrets are made after deployment, so theirs is the name's beginning: of one cell, and of one kind.
           const [, stage = '', region = ''] = name.split('-');
           const below = new RegExp(`:secret:jobwire/${stage}/${region}/(accounts|endpoints)/\\*`);
-          expect(text.includes('*') && !below.test(text) ? text : '', name).toBe('');
+          // A phone number has no ARN.
+          const ofNumbers = actions.join() === 'sns:CheckIfPhoneNumberIsOptedOut';
+          expect(text.includes('*') && !below.test(text) && !ofNumbers ? text : '', name).toBe('');
         }
       }
     }
@@ -873,7 +1024,9 @@ describe('permissions', () => {
     await drain();
     expect((await rig.position()).position).toBe(7);
 
-    expect([table.unused(), history.unused()]).toEqual([[], []]);
+    // What folds for customers is another test's.
+    const unused = [...table.unused(), ...history.unused()];
+    expect(unused.filter(({ pattern = '' }) => !/^(NOTIFY|THREADS|SENT)/.test(pattern))).toEqual([]);
     for (const ref of refs) await expect(log.append(ref, [moved(1, 'h')])).rejects.toThrow(/may not/);
   });
 
@@ -1159,6 +1312,8 @@ describe('permissions', () => {
       pollAccount: [],
       wakeSinks: [],
       drainSink: ['dynamodb:BatchWriteItem'],
+      notify: expect.any(Array),
+      mailFeedback: expect.any(Array),
       api: ['dynamodb:BatchGetItem', 'dynamodb:Query'],
       manage: ['dynamodb:BatchWriteItem'],
       live: [],
@@ -1209,7 +1364,7 @@ describe('functions', () => {
   test('all run on Node 24 on arm64, untraced, and log to a group of their own that forgets', () => {
     for (const [stackName, template] of templates) {
       const functions = Object.entries(template.findResources('AWS::Lambda::Function'));
-      expect(functions).toHaveLength(FUNCTION_NAMES.length);
+      expect(functions).toHaveLength(functionsOf(stackName).length);
       const groups = functions.map(([id, { Properties }]) => {
         expect(Properties, id).toMatchObject({ Runtime: 'nodejs24.x', Architectures: ['arm64'] });
         expect(Properties, id).not.toHaveProperty('TracingConfig');
@@ -1226,6 +1381,7 @@ describe('functions', () => {
 
   test.each(FUNCTION_NAMES)('%s finds its whole environment, and the values pass its own check', (name) => {
     for (const stackName of templates.keys()) {
+      if (!functionsOf(stackName).includes(name)) continue;
       expect(() => readEnv<z.ZodObject>(FUNCTIONS[name].env, environmentOf(name, stackName))).not.toThrow();
     }
   });
@@ -1426,7 +1582,7 @@ function grantsOf(name: FunctionName, which = STATE): Grant[] {
   const [tableId] = one('AWS::DynamoDB::GlobalTable', which);
   const table = JSON.stringify({ 'Fn::GetAtt': [tableId, 'Arn'] });
   return statementsOf(name).flatMap((statement) =>
-    [statement.Resource].flat().flatMap((resource) => {
+    [statement.Resource ?? []].flat().flatMap((resource) => {
       const text = JSON.stringify(resource);
       const index = text.includes(table) ? /"\/index\/(\w+)"/.exec(text)?.[1] : undefined;
       const actions = [statement.Action].flat().map((action) => action.replace(/^dynamodb:/, ''));

@@ -381,6 +381,19 @@ describe('a connection that breaks', () => {
     const server = await startScripted({ at, silent: true });
     expect(await connect(server, { silenceMs: 100 }).send(aMail())).toMatchObject(expected);
   });
+
+  test('never, but is slow without end, is given up', async () => {
+    const server = await startScripted({ at: '.', with: '250-not yet\r\n', slow: true });
+    const transport = connect(server, { connections: 1, timeoutMs: 2_000 });
+    expect((await transport.send(aMail())).kind).toBe('unknown');
+    const stuck = transport.send(aMail());
+    // It waits for the connection of the other.
+    const waiting = transport.send(aMail());
+    expect([(await stuck).kind, await waiting]).toMatchObject([
+      'unknown',
+      { kind: 'later', everything: true },
+    ]);
+  });
 });
 
 describe('SES', () => {
@@ -869,6 +882,8 @@ async function startScripted(script: {
   readonly at: string;
   readonly with?: string;
   readonly silent?: boolean;
+  /** Says `with` again and again, and no more. */
+  readonly slow?: boolean;
 }) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -876,7 +891,12 @@ async function startScripted(script: {
     let inMail = false;
     const stops = (at: string): boolean => {
       if (at !== script.at) return false;
-      if (!script.silent) socket.end(script.with ?? '');
+      if (script.slow) {
+        const timer = setInterval(() => socket.write(script.with ?? ''), 20);
+        socket.once('close', () => clearInterval(timer));
+      } else if (!script.silent) {
+        socket.end(script.with ?? '');
+      }
       return true;
     };
     if (stops('greeting')) return;

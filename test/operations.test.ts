@@ -4,6 +4,8 @@ import middy from '@middy/core';
 import type { APIGatewayProxyEvent, Context, SQSEvent } from 'aws-lambda';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { createDrainSinkHandler } from '../functions/handlers/drain-sink.ts';
+import { createMailFeedbackHandler } from '../functions/handlers/mail-feedback.ts';
+import { createNotifyHandler } from '../functions/handlers/notify.ts';
 import { createPollAccountHandler } from '../functions/handlers/poll-account.ts';
 import { createRestProxyHandler } from '../functions/handlers/rest-proxy.ts';
 import { createTickHandler } from '../functions/handlers/tick.ts';
@@ -21,7 +23,7 @@ import { enabled, healthAttributes } from '../shared/sinks/health.ts';
 import type { DeliveryOutcome } from '../shared/sinks/sink.ts';
 import { createWebhookSink } from '../shared/sinks/webhook.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { keys } from '../shared/table/schema.ts';
+import { historySchema, keys, notifyDue } from '../shared/table/schema.ts';
 import { type Table, TableError } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { synthesize } from './support/cells.ts';
@@ -353,6 +355,76 @@ const happenings = {
     return { ...told, wrong: wrong.slice(-2), key: made };
   },
 
+  async telling() {
+    const rig = await createRig();
+    const { table, log, now } = rig;
+    const key = keys.message(rig.ref, 'due');
+    await table.write({ put: { ...key, ...notifyDue('messages', rig.ref, key.sk, now() - 90_000) } });
+    const tick = wired('tick', (telemetry) =>
+      createTickHandler({
+        ...{ region: 'us', table, log, now, topicArn: 'arn:topic', telemetry },
+        sendPolls: async () => {},
+        sendLonePolls: async () => {},
+        sendDrains: async () => {},
+        sendNotify: async () => {},
+      }),
+    );
+    const line = {
+      region: 'us',
+      account: 'acme',
+      message: 'm1',
+      channel: 'email',
+      kind: 'dispatched',
+    } as const;
+    const notify = wired('notify', (telemetry) =>
+      createNotifyHandler({
+        ...{ now, telemetry },
+        async send() {
+          telemetry.told({ ...line, outcome: 'sent', attempts: 1, latencyMs: 40 });
+          telemetry.told({
+            ...line,
+            outcome: 'failed',
+            reason: 'refused',
+            detail: 'SES did not take the mail.',
+          });
+          const counts = {
+            notices: 2,
+            messages: 12,
+            sent: 5,
+            repeats: 1,
+            later: 2,
+            failed: 1,
+            suppressed: 3,
+          };
+          return { ...counts, dryRun: 0, unknown: 1, held: [], more: false };
+        },
+      }),
+    );
+    const feedback = wired('mail-feedback', (telemetry) =>
+      createMailFeedbackHandler({
+        ...{ region: 'us', telemetry },
+        messages: { table, history: createMemoryTable(historySchema), now, newId: () => 'id' },
+      }),
+    );
+    const heard = (eventType: string, more: object, region = 'us') => ({
+      ...{ eventType, ...more },
+      mail: {
+        destination: ['ann@example.org'],
+        tags: { region: [region], account: ['acme'], message: ['m1'] },
+      },
+    });
+    const bounce = { bounceType: 'Permanent', bouncedRecipients: [{ emailAddress: 'ann@example.org' }] };
+    const text = { Records: [{ messageId: 'message-0', body: 'Successfully validated the topic.' }] };
+    return {
+      tick: await listen(() => tick({})),
+      notify: await listen(() => notify(messages({ dueSince: 0 }))),
+      bounced: await listen(() => feedback(messages(heard('Bounce', { bounce })))),
+      complained: await listen(() => feedback(messages(heard('Complaint', { complaint: {} })))),
+      elsewhere: await listen(() => feedback(messages(heard('Bounce', { bounce }, 'uk')))),
+      validated: await listen(() => feedback(text as unknown as SQSEvent)),
+    };
+  },
+
   async faults() {
     const { poll } = await createPolled();
     const rig = await createRig();
@@ -549,6 +621,37 @@ describe('requests', () => {
     // The last one came from an address with too many failures: the handler says where requests come from.
     expect(wrong.flatMap((told) => told.of('request'))).toMatchObject([{ status: 401 }, { status: 429 }]);
     for (const told of [keyless, ...wrong]) expect(told.metrics).toEqual({ KeysRefused: [1] });
+  });
+});
+
+describe('telling customers', () => {
+  test('each attempt is one line with ids, each run another; what became of messages is counted per cell', () => {
+    const { notify, tick } = happened.telling;
+    expect(tick.of('tick')).toMatchObject([{ unsentSeconds: 90 }]);
+    expect(tick.metrics).toMatchObject({ OldestUnsent: [90], Ticks: [1] });
+    expect(notify.of('told')).toMatchObject([
+      { level: 'INFO', account: 'acme', messageId: 'm1', channel: 'email', outcome: 'sent' },
+      { level: 'WARN', outcome: 'failed', reason: 'refused', detail: 'SES did not take the mail.' },
+    ]);
+    expect(notify.of('notify')).toMatchObject([{ level: 'WARN', notices: 2, sent: 5, ms: 0 }]);
+    expect(notify.metrics).toEqual({
+      ...{ MessagesSent: [5], MessagesPutOff: [2], MessagesFailed: [1], MessagesSuppressed: [3] },
+      ...{ SmsUnknown: [1], MailsRepeated: [1] },
+    });
+  });
+
+  test('what SES says of a mail is one line without the address; what is not ours, or says nothing, is no fault', () => {
+    const { bounced, complained, elsewhere, validated } = happened.telling;
+    expect(bounced.of('feedback')).toMatchObject([{ account: 'acme', messageId: 'm1', what: 'bounced' }]);
+    expect(bounced.metrics).toEqual({ MailsBounced: [1] });
+    expect(complained.metrics).toEqual({ MailComplaints: [1] });
+    for (const told of [elsewhere, validated]) {
+      expect(told.of('feedback')).toMatchObject([{ level: 'INFO', what: 'ignored' }]);
+      expect(told.metrics).toEqual({});
+    }
+    expect(JSON.stringify([bounced, complained, elsewhere].map(({ lines }) => lines))).not.toContain(
+      'example.org',
+    );
   });
 });
 
@@ -799,7 +902,7 @@ describe('the cell that is watched', () => {
   test('every alarm is told to the ops topic, and its end where it has one', () => {
     const [topic] = topics();
     const events =
-      /^(dead-|events-|sink-disabled|credentials-rejected|identity-mismatch|account-quarantined)/;
+      /^(dead-|events-|sms-unknown|mails-bounced|mail-complaints|sink-disabled|credentials-rejected|identity-mismatch|account-quarantined)/;
     for (const { AlarmName, AlarmActions, OKActions } of alarms) {
       expect(AlarmActions, AlarmName).toEqual([{ Ref: topic }]);
       expect(OKActions, AlarmName).toEqual(events.test(titleOf(AlarmName)) ? undefined : [{ Ref: topic }]);
@@ -869,15 +972,23 @@ describe('the cell that is watched', () => {
 
   test('what is always paid for stays small: metrics, alarms and the dashboard of a cell', () => {
     const always = names.filter((name) => METRICS[name].said !== 'rare');
-    expect(always.length).toBeLessThanOrEqual(10);
+    const ofNotifications = (name: MetricName) =>
+      (METRICS[name] as { part?: string }).part === 'notifications';
+    const besides = always.filter(ofNotifications);
+    expect([always.length - besides.length, besides.length]).toEqual([9, 2]);
     // Paid for are the metrics that alarms look at, and the values of dimensions.
-    const looked = alarms.flatMap(metricsOf).length;
+    const plain = synthesize('prod', { cell: { notifications: undefined } });
+    const lookedBy = (all: readonly AlarmProperties[]) => all.flatMap(metricsOf).length;
+    const alarmsOf = plain.resources('AWS::CloudWatch::Alarm').map(([, { Properties }]) => Properties);
+    const looked = lookedBy(alarmsOf);
     expect(looked).toBeLessThanOrEqual(35);
+    // Each alarm of its own, and two functions more in the sums of errors and of throttles.
+    expect(lookedBy(alarms) - looked).toBeLessThanOrEqual(12);
     expect(of('AWS::CloudWatch::Dashboard')).toHaveLength(1);
     expect(of('AWS::CloudWatch::CompositeAlarm')).toEqual([]);
     // All periods are of a minute at least: high resolution costs three times as much.
     for (const { Period } of alarms) expect(Period ?? 60).toBeGreaterThanOrEqual(60);
-    const dollars = 0.3 * always.length + 0.1 * looked + 3;
+    const dollars = 0.3 * (always.length - besides.length) + 0.1 * looked + 3;
     expect(dollars).toBeLessThanOrEqual(9.4);
   });
 
@@ -901,10 +1012,11 @@ describe('the cell that is watched', () => {
   });
 
   test('who is to be told by e-mail subscribes when the settings name an address', () => {
-    expect(of('AWS::SNS::Subscription')).toEqual([]);
+    const emails = (all: readonly object[]) => all.filter((one) => JSON.stringify(one).includes('"email"'));
+    expect(emails(of('AWS::SNS::Subscription'))).toEqual([]);
     const { template: withAddress } = synthesize('prod', { cell: { opsEmail: 'on-call@example.org' } });
     const told = withAddress.findResources('AWS::SNS::Subscription');
-    expect(Object.values(told)).toMatchObject([
+    expect(emails(Object.values(told))).toMatchObject([
       {
         Properties: { Protocol: 'email', Endpoint: 'on-call@example.org', TopicArn: { Ref: topics()[0] } },
       },
@@ -945,8 +1057,7 @@ describe('the runbook', () => {
       ['fault', fieldsOf(all.lines.filter(({ level }) => level === 'ERROR'))],
       ['runtime', new Set()],
     ]);
-    for (const name of ['poll', 'tick', 'drain', 'delivery', 'request'])
-      fields.set(name, fieldsOf(all.of(name)));
+    for (const name of METRIC_LINES) fields.set(name, fieldsOf(all.of(name)));
     for (const kind of ERROR_KINDS) fields.get('poll')?.add(`upstreamErrors.${kind}`);
     const queries = [...runbook.matchAll(/```insights (\w+)\n([^`]*)```/g)];
     expect(queries.length).toBeGreaterThan(titles().length);
@@ -1009,7 +1120,10 @@ describe('the runbook', () => {
   }
 });
 
-const METRIC_LINES = new Set(['poll', 'tick', 'drain', 'delivery', 'request']);
+const METRIC_LINES = new Set([
+  ...['poll', 'tick', 'drain', 'delivery', 'request'],
+  ...['notify', 'told', 'feedback'],
+]);
 /** The words of Logs Insights that stand in the runbook. */
 const KEYWORDS = new Set(
   'fields filter stats sort limit by as and or in like desc asc count sum avg max min pct latest bin'.split(

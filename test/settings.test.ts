@@ -4,6 +4,8 @@ import { parseStages, SettingsError, stages } from '../infra/settings.ts';
 
 const STREAM = 'arn:aws:dynamodb:us-east-1:111122223333:table/restored/stream/2026-03-02T09:00:00.000';
 
+const identityArn = (region: string, name: string) => `arn:aws:ses:${region}:111122223333:identity/${name}`;
+
 /** The dev stage with something else at a path. */
 function changed(path: string, value: unknown): unknown[] {
   const [stage] = structuredClone(stages) as unknown as [Record<string, unknown>];
@@ -58,6 +60,46 @@ test.each([
   ['cells.us.customerkey', true, 'cells.us.customerkey is not a setting that Jobwire knows (stage dev).'],
   ['cells.us.customerKey', 1, 'cells.us.customerKey must be true or false (stage dev).'],
   [
+    'cells.us.notifications',
+    { identity: 'print.example' },
+    'cells.us.notifications.from is missing; it must be an e-mail address, or a name and an address such as Print Shop <orders@print.example> (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'Print Shop orders@print.example', identity: 'print.example' },
+    'cells.us.notifications.from must be an e-mail address, or a name and an address such as Print Shop <orders@print.example> (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'orders@print.example', identity: 'https://print.example' },
+    'cells.us.notifications.identity must be a domain such as print.example, or the ARN of an SES identity that is there already (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'orders@reprint.example', identity: 'print.example' },
+    'cells.us.notifications.from must be an address that print.example stands for (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'sales@print.example', identity: identityArn('us-east-1', 'orders@print.example') },
+    'cells.us.notifications.from must be an address that orders@print.example stands for (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'orders@print.example', identity: identityArn('eu-west-2', 'print.example') },
+    'cells.us.notifications.identity must be one in us-east-1 (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'orders@print.example', identity: 'print.example', sms: { senderId: '12345' } },
+    'cells.us.notifications.sms.senderId must be 1–11 letters and digits, one of them a letter (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'orders@print.example', identity: 'print.example', sms: true },
+    'cells.us.notifications.sms must be what is set of SMS, {} for nothing (stage dev).',
+  ],
+  [
     'api.corsOrigins',
     ['https://tools.example.com/'],
     'api.corsOrigins[0] must be an origin such as https://tools.example.com, without a path or a final slash (stage dev).',
@@ -88,6 +130,34 @@ test.each([
   const parse = () => parseStages(changed(path, value));
   expect(parse).toThrow(SettingsError);
   expect(parse).toThrow(`infra/settings.ts: ${sentence.replace(' (stage undefined)', '')}`);
+});
+
+test.each([
+  ['orders@print.example', 'print.example'],
+  ['Print Shop <orders@mail.print.example>', 'print.example'],
+  ['Orders@Print.example', identityArn('us-east-1', 'print.example')],
+  ['orders@print.example', identityArn('us-east-1', 'orders@print.example')],
+])('customers can be told from %s by the identity %s', (from, identity) => {
+  const [stage] = parseStages(changed('cells.us.notifications', { from, identity }));
+  expect(stage?.cells.us?.notifications).toEqual({ from, identity });
+});
+
+test('an SES identity is made by one cell of an AWS region; the others name it', () => {
+  const notifications = (identity: string) => ({ from: 'orders@print.example', identity });
+  const [, prod] = structuredClone(stages) as unknown as [
+    unknown,
+    { cells: Record<string, { notifications?: object }> },
+  ];
+  const withCells = (au: string) => {
+    for (const [region, identity] of Object.entries({ us: 'print.example', nz: 'print.example', au })) {
+      Object.assign(prod.cells[region] ?? {}, { notifications: notifications(identity) });
+    }
+    return () => parseStages([prod]);
+  };
+  expect(withCells('print.example')).toThrow(
+    'infra/settings.ts: cells.au.notifications.identity must be the ARN of the identity that the cell nz makes in the same AWS region (stage prod).',
+  );
+  expect(withCells(identityArn('ap-southeast-2', 'print.example'))).not.toThrow();
 });
 
 test('two stages of one name would be the same stacks', () => {

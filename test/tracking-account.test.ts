@@ -1,7 +1,11 @@
 /** What an operator and a reader see of an account that is not simply tracked: secrets that change, services that ask for rest, polls that run out of time. */
+
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { readRecipient } from '../shared/notifications/recipients.ts';
+import { OWN_USER, saveSettings } from '../shared/notifications/settings.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
-import { createRig, type Rig } from './support/rig.ts';
+import { createRig, type Rig, watchedTable } from './support/rig.ts';
 
 async function baselined(jobs: number): Promise<{ rig: Rig; jobs: number[] }> {
   const rig = await createRig();
@@ -154,5 +158,110 @@ describe('a poll that runs out of time', () => {
     expect(said).toBeGreaterThan(0);
     expect(said).toBeLessThan(400);
     expect((await rig.pollTypes()).length).toBe(400 - said);
+  });
+});
+
+describe('the user of the credentials, as a recipient', () => {
+  const MINUTES_PER_READ = 6 * 60;
+
+  async function wanting() {
+    const { rig } = await baselined(3);
+    const save = (ownUser: boolean) =>
+      saveSettings({ ...rig, now: rig.now, newId: randomUUID }, rig.ref, {
+        ...{ enabled: true, ownUser, branding: { name: 'Acme' } },
+      });
+    await save(true);
+    const [user] = rig.upstream.users;
+    if (!user) throw new Error('The account has no user.');
+    return {
+      ...{ rig, save, user },
+      reads: () => rig.sandbox.requests.count({ operation: 'accountUser' }),
+      read: () => readRecipient(rig.table, rig.ref, OWN_USER),
+      polls: async (count: number) => {
+        for (let n = 0; n < count; n += 1) expect(await rig.poll()).toMatchObject({ outcome: 'complete' });
+      },
+    };
+  }
+
+  test('is read by the first poll that wants him, every six hours from then on, and at once when he is wanted anew', async () => {
+    const { rig, save, user, reads, read, polls } = await wanting();
+    await polls(1);
+    expect(await read()).toMatchObject({ email: user.emailAddress, channels: ['email'], source: 'upstream' });
+    Object.assign(user, { mobile: '(212) 555-2368', textNotifyDispatch: true });
+    await polls(MINUTES_PER_READ - 1);
+    expect(reads()).toBe(1);
+    expect(await read()).toMatchObject({ channels: ['email'] });
+    await polls(1);
+    expect(reads()).toBe(2);
+    expect(await read()).toMatchObject({ mobile: '+12125552368', channels: ['email', 'sms'] });
+    await save(false);
+    expect(await read()).toBeUndefined();
+    await polls(1);
+    expect(reads()).toBe(2);
+    rig.pass(1);
+    await save(true);
+    await polls(1);
+    expect(await read()).toMatchObject({ channels: ['email', 'sms'] });
+  });
+
+  test('is believed only with a token that is asked just then whose it is', async () => {
+    const { rig, user, read } = await wanting();
+    rig.sandbox.onRequest = ({ operation }) => {
+      if (operation !== 'accountUser') return;
+      // From here on the service answers as somebody else's account.
+      rig.upstream.id += 1;
+      user.emailAddress = 'stranger@example.com';
+      rig.sandbox.onRequest = undefined;
+    };
+    expect(await rig.poll()).toMatchObject({ outcome: 'failed', state: 'identity_mismatch' });
+    expect(await read()).toBeUndefined();
+  });
+
+  test('is read again later where the token was replaced between the two', async () => {
+    const { rig, read, polls } = await wanting();
+    let asked = 0;
+    rig.sandbox.onRequest = ({ operation }) => {
+      if (operation === 'accountUser') asked += 1;
+      if (operation !== 'account' || asked !== 1) return;
+      asked += 1;
+      rig.sandbox.revokeTokens();
+    };
+    await polls(1);
+    expect(await read()).toBeUndefined();
+    await polls(15);
+    expect(await read()).toMatchObject({ source: 'upstream' });
+  });
+
+  test('who can’t be read keeps no job from being seen, and is read again a quarter of an hour later', async () => {
+    const { rig, reads, read, polls } = await wanting();
+    rig.fault({ match: { operation: 'accountUser' }, fault: { kind: 'status', status: 403 } });
+    const job = rig.upstream.createJob({ status: 'Scheduled' });
+    await polls(1);
+    expect((await rig.fresh()).map(({ subject }) => subject)).toEqual([`jobs/${job}`]);
+    expect(await read()).toBeUndefined();
+    await polls(14);
+    expect(reads()).toBe(1);
+    rig.sandbox.faults.clear();
+    await polls(1);
+    expect(await read()).toMatchObject({ source: 'upstream' });
+    rig.fault({ match: { operation: 'accountUser' }, fault: { kind: 'status', status: 403 } });
+    await polls(MINUTES_PER_READ + 1);
+    expect(await read(), 'what is known of him stays').toMatchObject({ source: 'upstream' });
+  });
+
+  test('a poll reads and writes nothing more for it, neither between two readings nor where nobody wants him', async () => {
+    const { rig, save, polls } = await wanting();
+    await polls(1);
+    const callsOf = async () => {
+      const table = watchedTable(rig.table);
+      rig.pass(60);
+      await pollAccount(rig.depsOver(table), rig.ref, rig.now() + 600_000);
+      return table.calls;
+    };
+    const between = await callsOf();
+    await save(false);
+    expect(await callsOf()).toEqual(between);
+    expect(between.flatMap(({ of }) => of)).not.toContain('NOTIFY');
+    expect(between.flatMap(({ of }) => of)).not.toContain('RECIPIENTS');
   });
 });

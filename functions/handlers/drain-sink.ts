@@ -1,14 +1,12 @@
 /** Works off drain messages: takes a sink's due events to where they go. */
 import type { SNSClient } from '@aws-sdk/client-sns';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { createNotificationsSink } from '../../shared/notifications/threads.ts';
 import { type DrainDeps, type DrainReport, drainSink } from '../../shared/sinks/drain.ts';
 import { createConnectionPool } from '../../shared/sinks/outbound.ts';
 import type { createSigningReader } from '../../shared/sinks/signing-secrets.ts';
 import { DEFAULT_CONCURRENCY, type SinkPort, type SinkRecord } from '../../shared/sinks/sink.ts';
 import { createSnsSink } from '../../shared/sinks/sns.ts';
 import { createWebhookSink } from '../../shared/sinks/webhook.ts';
-import type { Table } from '../../shared/table/table.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { DrainMessage, workOff } from './messages.ts';
 
@@ -53,16 +51,16 @@ function hadSomethingToDo({ delivered, skipped, failed, parked, dead, lost }: Dr
 
 /** The sinks of a cell as they are on AWS; connections are kept from one drain to the next. */
 export function createSinkOpener(deps: {
-  readonly table: Table;
-  readonly history: Table;
   readonly sns: SNSClient;
   /** Where the HTTP API is reached. */
   readonly publicUrl: string;
   /** What signs the requests of an endpoint, and the headers of its own that it wants. */
   readonly signing: ReturnType<typeof createSigningReader>;
   readonly now: () => number;
+  /** Folds what customers are told; absent in a cell that tells them nothing. */
+  readonly notifications?: SinkPort | undefined;
 }): (record: SinkRecord) => Promise<SinkPort> {
-  const { sns, publicUrl } = deps;
+  const { sns, publicUrl, notifications = NOTHING_TOLD } = deps;
   const openWebhook = createWebhookOpener(deps);
   return async (record) => {
     switch (record.kind) {
@@ -71,10 +69,16 @@ export function createSinkOpener(deps: {
       case 'webhook':
         return openWebhook(record);
       case 'notifications':
-        return createNotificationsSink(deps);
+        return notifications;
     }
   };
 }
+
+/** What an account’s settings ask for is passed over where nothing could send it; the API warns of that. */
+const NOTHING_TOLD: SinkPort = {
+  maxBatch: 100,
+  deliver: async (deliveries) => deliveries.map(() => ({ kind: 'delivered' })),
+};
 
 /** The endpoints of a cell as they are on AWS; connections are kept from one time to the next. */
 export function createWebhookOpener(deps: {

@@ -16,6 +16,9 @@ export const PollMessage = z.object({ account: z.string().min(1), dueAt: z.int()
 /** Drain this sink of the cell. */
 export const DrainMessage = z.object({ sink: z.string().min(1) });
 
+/** Tell customers what is due, and has been since then at most (epoch ms). */
+export const NotifyMessage = z.object({ dueSince: z.int() });
+
 /** Sends messages to one queue. */
 export type Send<T> = (messages: readonly T[]) => Promise<void>;
 
@@ -72,17 +75,26 @@ export function createSend<T>(
  * Works off the messages of a batch side by side, and says which of them failed: a message that is not understood, or
  * whose work throws, fails alone.
  */
-export async function workOff<T>(
+export function workOff<T>(
   event: SQSEvent,
   shape: z.ZodType<T>,
   telemetry: Pick<Telemetry, 'fault'>,
   work: (message: T, record: SQSRecord) => Promise<void>,
 ): Promise<SQSBatchResponse> {
+  return workOffRecords(event, telemetry, (record) => work(shape.parse(JSON.parse(record.body)), record));
+}
+
+/** The same for messages that are not ours: what they say is for the work to read. */
+export async function workOffRecords(
+  event: SQSEvent,
+  telemetry: Pick<Telemetry, 'fault'>,
+  work: (record: SQSRecord) => Promise<void>,
+): Promise<SQSBatchResponse> {
   const failed = await Promise.all(
     event.Records.map(async (record) => {
-      const { messageId, body } = record;
+      const { messageId } = record;
       try {
-        await work(shape.parse(JSON.parse(body)), record);
+        await work(record);
         return [];
       } catch (cause) {
         telemetry.fault('A message failed.', cause, { messageId });

@@ -4,6 +4,7 @@ import pLimit from 'p-limit';
 import type * as z from 'zod';
 import { createForwarder, startFeed } from '../../shared/log/cell-feed.ts';
 import { type EventLog, newEpoch } from '../../shared/log/log.ts';
+import { oldestUnsent } from '../../shared/notifications/waiting.ts';
 import { oldestUndelivered } from '../../shared/sinks/behind.ts';
 import {
   type BUILT_IN_SINKS,
@@ -20,7 +21,14 @@ import type { Table } from '../../shared/table/table.ts';
 import { claimPolls, duePolls, listAccounts } from '../../shared/tracking/accounts.ts';
 import { readUpstream } from '../../shared/tracking/breaker.ts';
 import type { Telemetry } from '../telemetry.ts';
-import { CLAIM_SECONDS, type DrainMessage, MAX_ENTRIES, type PollMessage, type Send } from './messages.ts';
+import {
+  CLAIM_SECONDS,
+  type DrainMessage,
+  MAX_ENTRIES,
+  type NotifyMessage,
+  type PollMessage,
+  type Send,
+} from './messages.ts';
 
 /** What the handler needs. */
 export interface TickDeps {
@@ -35,6 +43,8 @@ export interface TickDeps {
   /** The same, and each polled alone. */
   readonly sendLonePolls: Send<z.infer<typeof PollMessage>>;
   readonly sendDrains: Send<z.infer<typeof DrainMessage>>;
+  /** Absent in a cell that tells customers nothing. */
+  readonly sendNotify?: Send<z.infer<typeof NotifyMessage>> | undefined;
   readonly telemetry: Pick<Telemetry, 'tick'>;
   /** Epoch ms. */
   readonly now: () => number;
@@ -78,31 +88,35 @@ const TAIL_MS = 10_000;
 
 /**
  * One tick of a cell: queues the polls that are due, works off wake marks that the stream has left behind, and asks for
- * drains of sinks that have something due and nobody woken for them: after a wait, or after a message was lost.
+ * drains of sinks that have something due and nobody woken for them: after a wait, or after a message was lost. Where customers
+ * are told, it asks for that when something is due.
  */
 export function createTickHandler(deps: TickDeps) {
-  const { region, table, sendPolls, sendLonePolls, sendDrains, telemetry, now } = deps;
+  const { region, table, sendPolls, sendLonePolls, sendDrains, sendNotify, telemetry, now } = deps;
   return async (_event: unknown, context: Pick<Context, 'getRemainingTimeInMillis'>): Promise<void> => {
     const startedAt = now();
     const deadline = startedAt + context.getRemainingTimeInMillis() - TAIL_MS;
     // Side by side, so that neither trouble with a sink nor very many accounts keep the other half waiting.
     const finding = findDrains();
-    const [polls, drains, state, waking] = await Promise.allSettled([
+    const [polls, drains, state, telling, waking] = await Promise.allSettled([
       queuePolls(deadline),
       finding.then(queueDrains),
       finding.then(({ sinks }) => stateOfCell(sinks)),
+      askToNotify(),
       finding.then(({ fault }) => {
         if (fault) throw fault.cause;
       }),
     ]);
+    const parts = [polls, drains, state, telling, waking];
     telemetry.tick({
-      whole: [polls, drains, state, waking].every(({ status }) => status === 'fulfilled'),
+      whole: parts.every(({ status }) => status === 'fulfilled'),
       ...(polls.status === 'fulfilled' ? polls.value : { claimed: 0, alone: 0 }),
       ...(drains.status === 'fulfilled' ? drains.value : { wakes: 0, drains: 0 }),
       ...(state.status === 'fulfilled' ? state.value : {}),
+      ...(telling.status === 'fulfilled' ? telling.value : {}),
       ms: now() - startedAt,
     });
-    for (const part of [polls, drains, state, waking]) if (part.status === 'rejected') throw part.reason;
+    for (const part of parts) if (part.status === 'rejected') throw part.reason;
   };
 
   /** How many accounts were claimed and queued. Throws with the rest unclaimed: the next tick finds them. */
@@ -151,6 +165,13 @@ export function createTickHandler(deps: TickDeps) {
   async function queueDrains({ wakes, sinks }: Awakened): Promise<{ wakes: number; drains: number }> {
     await sendDrains(sinks.map((sink) => ({ sink })));
     return { wakes, drains: sinks.length };
+  }
+
+  async function askToNotify(): Promise<{ unsentSeconds?: number }> {
+    const dueSince = sendNotify && (await oldestUnsent(table, region, now()));
+    if (dueSince === undefined) return {};
+    await sendNotify?.([{ dueSince }]);
+    return { unsentSeconds: Math.max(0, Math.round((now() - dueSince) / 1000)) };
   }
 
   /** How the cell is doing, as nobody sees who looks at one account or one sink; `due` are the sinks with something due. */

@@ -109,6 +109,11 @@ export interface SandboxUser {
   firstName: string;
   lastName: string;
   emailAddress: string;
+  mobile: string | null;
+  active: boolean;
+  /** Wants e-mails at all, and a text message with each dispatch. */
+  receiveEmails: boolean;
+  textNotifyDispatch: boolean;
 }
 
 /** What `addAccount` takes; all but the region is filled in when left out. */
@@ -289,6 +294,10 @@ export class SandboxAccount {
         firstName: user.firstName ?? 'Robin',
         lastName: user.lastName ?? `Buyer ${index + 1}`,
         emailAddress: user.emailAddress ?? `user${id}@customer.example`,
+        mobile: user.mobile ?? null,
+        active: user.active ?? true,
+        receiveEmails: user.receiveEmails ?? true,
+        textNotifyDispatch: user.textNotifyDispatch ?? false,
       };
     });
   }

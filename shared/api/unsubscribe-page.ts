@@ -17,7 +17,7 @@ export type UnsubscribeView =
   /** The link leads nowhere. */
   | 'unknown';
 
-/** How messages are called. */
+/** The texts of each view; a hyphen in them ends no line. */
 interface Words {
   readonly asks: readonly [head: string, text: string, button: string];
   readonly stopped: readonly [head: string, text: string, button: string];
@@ -26,12 +26,12 @@ interface Words {
 }
 
 const en = (channel: Channel): Words => {
-  const messages = channel === 'email' ? 'e-mails' : 'text messages';
+  const messages = channel === 'email' ? 'e\u2011mails' : 'text messages';
   const address = channel === 'email' ? 'address' : 'number';
   return {
     asks: [
       `Stop ${messages} from {name}?`,
-      `This ${address} is told when orders are dispatched, and the like. With the button below it gets nothing more.`,
+      `Messages about your orders go to this ${address}. Press the button, and no more will come.`,
       'Unsubscribe',
     ],
     stopped: [
@@ -41,7 +41,7 @@ const en = (channel: Channel): Words => {
     ],
     'goes on': [
       'You are subscribed again',
-      `{name} tells this ${address} about its orders, as before.`,
+      `{name} sends ${messages} about your orders to this ${address} again.`,
       'Unsubscribe',
     ],
     unknown: [
@@ -52,12 +52,12 @@ const en = (channel: Channel): Words => {
 };
 
 const de = (channel: Channel): Words => {
-  const messages = channel === 'email' ? 'E-Mails' : 'SMS';
+  const messages = channel === 'email' ? 'E\u2011Mails' : 'SMS';
   const address = channel === 'email' ? 'diese Adresse' : 'diese Nummer';
   return {
     asks: [
       `Keine ${messages} von {name} mehr?`,
-      `Bisher geht an ${address} eine Nachricht, wenn Aufträge versandt werden und dergleichen. Mit der Schaltfläche unten kommt nichts mehr.`,
+      `Nachrichten zu Ihren Bestellungen gehen an ${address}. Mit der Schaltfläche unten kommen keine mehr.`,
       'Abmelden',
     ],
     stopped: [
@@ -67,7 +67,7 @@ const de = (channel: Channel): Words => {
     ],
     'goes on': [
       'Sie sind wieder angemeldet',
-      `{name} schickt ${messages} zu Ihren Aufträgen wieder an ${address}.`,
+      `{name} schickt ${messages} zu Ihren Bestellungen wieder an ${address}.`,
       'Abmelden',
     ],
     unknown: [
@@ -79,12 +79,14 @@ const de = (channel: Channel): Words => {
 
 const fr = (channel: Channel): Words => {
   const [some, none] =
-    channel === 'email' ? (['des e-mails', 'd’e-mails'] as const) : (['des SMS', 'de SMS'] as const);
+    channel === 'email'
+      ? (['des e\u2011mails', 'd’e\u2011mails'] as const)
+      : (['des SMS', 'de SMS'] as const);
   const address = channel === 'email' ? 'cette adresse' : 'ce numéro';
   return {
     asks: [
       `Ne plus recevoir ${none} de {name}\u00a0?`,
-      `Des messages sont envoyés à ${address} lorsque des commandes sont expédiées, par exemple. Avec le bouton ci-dessous, il n’y en aura plus.`,
+      `Des messages au sujet de vos commandes sont envoyés à ${address}. Avec le bouton ci-dessous, il n’y en aura plus.`,
       'Se désabonner',
     ],
     stopped: [

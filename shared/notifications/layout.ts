@@ -243,7 +243,7 @@ ${escaped(parcel.text)}
       html += `
 <tr>
 <td align="left" class="rows" style="font-size:0px;padding:6px 40px 0;word-break:break-word;">
-<table cellpadding="0" cellspacing="0" width="100%" border="0" style="color:#1f2933;font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:23px;table-layout:auto;width:100%;border:none;">
+<table cellpadding="0" cellspacing="0" role="presentation" width="100%" border="0" style="color:#1f2933;font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:16px;line-height:23px;table-layout:auto;width:100%;border:none;">
 `;
       for (const [at, job] of block.jobs.entries()) {
         html += `<tr><td style="padding:9px 0;`;

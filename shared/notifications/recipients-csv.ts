@@ -125,17 +125,20 @@ export async function importRecipients(
     });
     return [];
   });
-  await pLimit(AT_ONCE).map(unique, async (row) => {
+  const limit = pLimit(AT_ONCE);
+  const takeRows = limit.map(unique, async (row) => {
     const outcome = await takeRow(deps, ref, row, known(row), dryRun);
     if (typeof outcome === 'string') counts[outcome] += 1;
     else bad.push({ line: row.line, ...outcome });
   });
+  await takeRows.finally(() => limit.clearQueue());
   return { kind: 'imported', ...counts, bad: bad.sort((a, b) => a.line - b.line) };
 }
 
-/** Recipients as CSV that can be imported again. What a spreadsheet would take for a formula has an apostrophe before it. */
+/** Recipients as CSV that can be imported again: those that people made. What a spreadsheet would take for a formula has an apostrophe before it. */
 export function recipientsCsv(recipients: readonly Recipient[]): string {
-  const rows = recipients.map(({ scope, ...recipient }) => {
+  const own = recipients.filter(({ source }) => source === 'people');
+  const rows = own.map(({ scope, ...recipient }) => {
     const { for: _, ...place } = scope;
     const cells: { readonly [column: string]: unknown } = { ...recipient, ...place };
     return columns.map((column) => cellOf(cells[column])).join(',');
@@ -175,6 +178,8 @@ function readSheet(csv: string): Sheet {
   const text = told ? plain.slice(told[0].length) : plain;
   const bad: BadRow[] = [];
   const skippedLines = told ? 1 : 0;
+  /** Where rows begin and end is not known from there on. */
+  let unreadFrom = Number.POSITIVE_INFINITY;
   const records = parse(text, {
     delimiter: told?.[1] ?? separatorOf(text),
     info: true,
@@ -183,12 +188,17 @@ function readSheet(csv: string): Sheet {
     skip_records_with_error: true,
     trim: true,
     on_skip: (error, raw) => {
-      const line = startOf(Number((error as { lines?: number } | undefined)?.lines ?? 1), raw ?? '');
-      const reason = 'The quotes of this row don’t fit together; a quote in a cell is written twice.';
-      bad.push({ line: line + skippedLines, field: null, reason });
+      const endLine = Number((error as { lines?: number } | undefined)?.lines ?? 1);
+      unreadFrom = Math.min(unreadFrom, startOf(endLine, raw ?? ''));
     },
   }) as unknown as readonly { info: { lines: number }; record: string[]; raw: string }[];
-  const [header, ...rest] = records.filter(({ record }) => record.some((cell) => cell !== ''));
+  const read = records.filter(({ info, raw }) => startOf(info.lines, raw) < unreadFrom);
+  const [header, ...rest] = read.filter(({ record }) => record.some((cell) => cell !== ''));
+  if (Number.isFinite(unreadFrom)) {
+    const reason =
+      'The quotes of this row don’t fit together, and nothing was read from here on; a quote in a cell is written twice, and the cell in quotes.';
+    bad.push({ line: unreadFrom + skippedLines, field: null, reason });
+  }
   if (!header) return refuse('must begin with a line that names the columns');
   const named = columnsOf(header.record);
   if (typeof named === 'string') return refuse(named);
@@ -196,7 +206,7 @@ function readSheet(csv: string): Sheet {
   const rows = rest.flatMap(({ info, record, raw }) => {
     const line = startOf(info.lines, raw) + skippedLines;
     if (record.length === named.length) {
-      const cells = Object.fromEntries(named.map((column, at) => [column, unguarded(record[at] ?? '')]));
+      const cells = Object.fromEntries(named.map((column, at) => [column, plainCell(record[at] ?? '')]));
       return [{ line, cells }];
     }
     const reason = `The row must have ${named.length} cells, as the first line has; it has ${record.length}.`;
@@ -218,7 +228,8 @@ function separatorOf(text: string): string {
   return [',', ';', '\t'].reduce((best, other) => (count(other) > count(best) ? other : best));
 }
 
-const unguarded = (cell: string): string => (/^'[=+\-@]/.test(cell) ? cell.slice(1) : cell);
+/** A cell in one line, without the apostrophe that guards it. */
+const plainCell = (cell: string): string => cell.replaceAll(/\s*\n\s*/g, ' ').replace(/^'(?=[=+\-@])/, '');
 
 /** How columns may be named as well; capitals, spaces, hyphens and underscores make no difference. */
 const ALIASES: { readonly [name: string]: Column } = {

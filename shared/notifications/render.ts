@@ -66,12 +66,18 @@ function emailOf(input: RenderInput): RenderedEmail {
   const { words, email } = texts[locale];
   const template: EmailTemplate = { ...email[input.content.kind], ...defined(input.template) };
   const view = viewOf(input);
-  const plain = (field: keyof EmailTemplate): string =>
-    template[field] === undefined ? '' : render(field, template[field], 'text', locale, view);
+  // Subject and heading are often the same.
+  const said = new Map<string, string>();
+  const plain = (field: keyof EmailTemplate): string => {
+    const source = template[field] ?? '';
+    const text = said.get(source) ?? render(field, source, 'text', locale, view);
+    said.set(source, text);
+    return text;
+  };
   // Spaces that do not break would make headers of plain text longer.
   const subject = inOneLine(plain('subject').replaceAll('\u00a0', ' '), MAX_SUBJECT);
   if (subject === '') throw new TemplateFault('subject', 'it is empty');
-  const said = {
+  const fields = {
     subject,
     preheader: inOneLine(plain('preheader'), 300),
     heading: inOneLine(plain('heading'), 300) || subject,
@@ -83,11 +89,11 @@ function emailOf(input: RenderInput): RenderedEmail {
     subject,
     html:
       template.html === undefined
-        ? layout(partsOfMail(view, words, said, blocks), escaped)
+        ? layout(partsOfMail(view, words, fields, blocks), escaped)
         : render('html', template.html, 'html', locale, view),
     text:
       template.text === undefined
-        ? textOf(view, words, said, blocks)
+        ? textOf(view, words, fields, blocks)
         : tidy(render('text', template.text, 'text', locale, view)),
   };
 }
@@ -118,53 +124,74 @@ interface Block {
 const MAX_ROWS = 40;
 const MAX_SHORT_ROWS = 100;
 const MAX_LABELS = 400;
-/** Parcels at most that have a large button, a button, and a line. */
+/** Parcels at most that have a large button, a button, and a link; those beyond are told of together. */
 const LARGE_BUTTONS = 6;
 const MAX_BUTTONS = 40;
-const MAX_PARCELS = 200;
+const MAX_PARCELS = 60;
 
 function blocksOf(view: View, words: Words): Block[] {
-  const ships = view.kind === 'dispatched' || view.kind === 'tracking';
-  const parts = ships
-    ? [...view.shipments, ...(view.untracked.length > 0 ? [{ parcels: [], jobs: view.untracked }] : [])]
-    : [{ parcels: [], jobs: view.jobs }];
+  const parts = partsOfNotice(view);
   const rows = parts.reduce((sum, part) => sum + part.jobs.length, 0);
-  let shown = 0;
+  let before = 0;
   let named = 0;
-  return parts.flatMap(({ parcels, jobs }): Block[] => {
-    if (shown >= MAX_PARCELS && parcels.length > 0) return [];
-    const first = shown + 1;
-    const kept = parcels.slice(0, MAX_PARCELS - shown);
-    shown += kept.length;
+  return parts.map(({ title, parcels, jobs }): Block => {
+    const first = before + 1;
+    before += parcels.length;
+    const shown = parcels.slice(0, Math.max(MAX_PARCELS - first + 1, 0));
     const left = Math.max(MAX_LABELS - named, 1);
     named += jobs.length;
-    const bare = ships && parcels.length === 0;
-    const beside = view.parcel_count > 0;
-    return [
-      {
-        title:
-          parcels.length > 0
-            ? words.parcels(first, shown, view.parcel_count)
-            : bare && beside
-              ? words.untracked
-              : null,
-        parcels: kept.map((parcel) => ({ text: parcelText(parcel, words), link: parcel.link })),
-        moreParcels:
-          shown >= MAX_PARCELS && view.parcel_count > shown ? words.more(view.parcel_count - shown) : null,
-        list:
-          parcels.length === 0
-            ? bare && !beside
-              ? words.noTracking
-              : null
-            : view.parcel_count > LARGE_BUTTONS
-              ? null
-              : words.inside(parcels.length),
-        jobs: rows > MAX_SHORT_ROWS ? [] : rows > MAX_ROWS ? jobs.map(inShort) : jobs,
-        labels: rows > MAX_SHORT_ROWS ? jobs.slice(0, left).map((job) => shortLabel(job)) : null,
-        moreLabels: rows > MAX_SHORT_ROWS && jobs.length > left ? words.more(jobs.length - left) : null,
-      },
-    ];
+    const inside = view.parcel_count > LARGE_BUTTONS ? null : words.inside(parcels.length);
+    return {
+      title: title === 'parcels' ? words.parcels(first, before, view.parcel_count) : title && words.untracked,
+      parcels: shown.map((parcel) => ({ text: parcelText(parcel, words), link: parcel.link })),
+      moreParcels:
+        shown.length > 0 && shown.length < parcels.length ? words.more(parcels.length - shown.length) : null,
+      list:
+        title === 'parcels' ? inside : title === null && jobs === view.untracked ? words.noTracking : null,
+      jobs: rows > MAX_SHORT_ROWS ? [] : rows > MAX_ROWS ? jobs.map(inShort) : jobs,
+      labels: rows > MAX_SHORT_ROWS ? jobs.slice(0, left).map((job) => shortLabel(job)) : null,
+      moreLabels: rows > MAX_SHORT_ROWS && jobs.length > left ? words.more(jobs.length - left) : null,
+    };
   });
+}
+
+/** What stands together: parcels with what is in them, those beyond {@link MAX_PARCELS} in one, and jobs without; or just the jobs. */
+function partsOfNotice(view: View): {
+  readonly title: 'parcels' | 'untracked' | null;
+  readonly parcels: readonly ParcelView[];
+  readonly jobs: readonly JobView[];
+}[] {
+  if (view.kind !== 'dispatched' && view.kind !== 'tracking') {
+    return [{ title: null, parcels: [], jobs: view.jobs }];
+  }
+  let before = 0;
+  const shown = view.shipments.filter(({ parcels }) => {
+    const fits = before < MAX_PARCELS;
+    before += parcels.length;
+    return fits;
+  });
+  const others = view.shipments.slice(shown.length);
+  return [
+    ...shown.map((shipment) => ({ title: 'parcels' as const, ...shipment })),
+    ...(others.length === 0
+      ? []
+      : [
+          {
+            title: 'parcels' as const,
+            parcels: others.flatMap(({ parcels }) => parcels),
+            jobs: [...new Set(others.flatMap(({ jobs }) => jobs))],
+          },
+        ]),
+    ...(view.untracked.length === 0
+      ? []
+      : [
+          {
+            title: view.parcel_count > 0 ? ('untracked' as const) : null,
+            parcels: [],
+            jobs: view.untracked,
+          },
+        ]),
+  ];
 }
 
 function parcelText({ number, link }: ParcelView, words: Words): string {
@@ -236,14 +263,14 @@ function textOf(view: View, words: Words, said: Said, blocks: readonly Block[]):
   const { brand } = view;
   const paragraphs = (all: Said['intro']): string[] =>
     all.map((lines) => lines.map((line) => wrapped(line)).join('\n'));
-  const heading = wrapped(said.heading);
-  const rule = '='.repeat(Math.min(WIDTH, Math.max(...heading.split('\n').map((line) => [...line].length))));
-  const parts = [brand.name, `${heading}\n${rule}`, ...paragraphs(said.intro)];
+  const parts = [wrapped(brand.name), underlined(said.heading, '='), ...paragraphs(said.intro)];
   for (const block of blocks) {
-    if (block.title !== null) parts.push(`${block.title}\n${'-'.repeat([...block.title].length)}`);
-    for (const { text, link } of block.parcels) parts.push(link === null ? text : `${text}:\n${link}`);
+    if (block.title !== null) parts.push(underlined(block.title, '-'));
+    for (const { text, link } of block.parcels) {
+      parts.push(link === null ? wrapped(text) : `${wrapped(`${text}:`)}\n${link}`);
+    }
     if (block.moreParcels !== null) parts.push(block.moreParcels);
-    if (block.list !== null) parts.push(`${block.list}:`);
+    if (block.list !== null) parts.push(wrapped(`${block.list}:`));
     parts.push(
       block.labels === null
         ? block.jobs.map(jobText).join('\n')
@@ -255,12 +282,18 @@ function textOf(view: View, words: Words, said: Said, blocks: readonly Block[]):
   parts.push(
     ...paragraphs(said.outro),
     // What stands below is a signature: mail programs leave it out of replies.
-    ['-- ', brand.name, ...brand.footer.map((line) => wrapped(line)), brand.website]
+    ['-- ', wrapped(brand.name), ...brand.footer.map((line) => wrapped(line)), brand.website]
       .filter(Boolean)
       .join('\n'),
     `${wrapped(words.why(brand.name))}\n${words.unsubscribe}:\n${view.unsubscribe_url}`,
   );
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
+}
+
+function underlined(text: string, line: '=' | '-'): string {
+  const lines = wrapped(text);
+  const longest = Math.max(...lines.split('\n').map((one) => [...one].length));
+  return `${lines}\n${line.repeat(Math.min(WIDTH, longest))}`;
 }
 
 function jobText({ label, description, note }: Block['jobs'][number]): string {

@@ -27,21 +27,33 @@ const PLAINER: readonly (readonly [RegExp, string])[] = [
   [/[\u00ad\u200b\u2060\ufeff]/g, ''],
 ];
 
-/** The encoding a text needs, and the segments it takes. Neither a pair of surrogates nor an escaped character is split. */
+/**
+ * The encoding a text needs, and the segments it takes. As SNS says that it parts texts between words, a word that doesn't fit
+ * begins the next segment; one that is longer than a segment is parted, but neither a pair of surrogates nor an escaped character.
+ */
 export function measureSms(text: string): SmsSize {
   const encoding = isGsm(text) ? 'GSM-7' : 'UCS-2';
   const [single, each] = PLACES[encoding];
+  const placesOf = (character: string): number =>
+    encoding === 'UCS-2' ? character.length : EXTENDED.has(character) ? 2 : 1;
   let total = 0;
   let segments = 1;
   let filled = 0;
-  for (const character of text) {
-    const places = encoding === 'UCS-2' ? character.length : EXTENDED.has(character) ? 2 : 1;
-    total += places;
-    if (filled + places > each) {
+  for (const word of text.split(/(?<= )/)) {
+    const places = Array.from(word, placesOf);
+    const bare = places.reduce((sum, one) => sum + one, word.endsWith(' ') ? -1 : 0);
+    if (filled > 0 && filled + bare > each) {
       segments += 1;
       filled = 0;
     }
-    filled += places;
+    for (const one of places) {
+      total += one;
+      if (filled + one > each) {
+        segments += 1;
+        filled = 0;
+      }
+      filled += one;
+    }
   }
   return { segments: total <= single ? 1 : segments, encoding };
 }

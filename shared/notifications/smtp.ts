@@ -24,6 +24,8 @@ export interface SmtpConfig {
   readonly connections?: number;
   /** Without a word from the server for so long, a mail is given up. */
   readonly silenceMs?: number;
+  /** And after so long in any case: whoever sends it waits no longer. */
+  readonly timeoutMs?: number;
 }
 
 export interface DkimKey {
@@ -35,7 +37,8 @@ export interface DkimKey {
 
 /** Connections that are kept open, to one server. Throws for a config that can't work. */
 export function createSmtpTransport(config: SmtpConfig): EmailTransport {
-  const { host, port, secure = false, user, password, connections = 4, silenceMs = 120_000 } = config;
+  const { host, port, secure = false, user, password, connections = 4 } = config;
+  const { silenceMs = 40_000, timeoutMs = 55_000 } = config;
   const from = senderOf(config.from);
   const domain = domainOf(from);
   const signer = config.dkim && createSigner(config.dkim);
@@ -76,7 +79,7 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
       const stage: { at: Stage } = { at: 'connecting' };
       stages.set(envelope, stage);
       try {
-        const { response } = await mailer.sendMail({ envelope, raw });
+        const { response } = await mailer.sendMail({ envelope, raw, signal: AbortSignal.timeout(timeoutMs) });
         return { kind: 'accepted', providerId: QUEUE_ID.exec(response)?.[1] ?? null };
       } catch (cause) {
         return judgeSmtp(cause as SmtpError, stage.at);

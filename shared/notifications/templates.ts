@@ -20,8 +20,8 @@ export const emailTemplateSchema = z.strictObject({
     .optional()
     .describe('Plain text above the parcels; an empty line begins a new paragraph.'),
   outro: line(5000).optional().describe('Plain text below the jobs.'),
-  html: line(100_000).optional().describe('A whole HTML document in place of the layout.'),
-  text: line(50_000).optional().describe('The whole text version in place of the layout.'),
+  html: line(60_000).optional().describe('A whole HTML document in place of the layout.'),
+  text: line(20_000).optional().describe('The whole text version in place of the layout.'),
 });
 /** What an SMS says, in Liquid; line breaks become spaces. */
 export const smsTemplateSchema = z.strictObject({
@@ -86,6 +86,9 @@ export async function readTemplate(
   return item && toTemplate(item);
 }
 
+/** Items of the table may have 400 kB; a character of the above can take six bytes. */
+const MAX_TEMPLATE_BYTES = 300_000;
+
 /** What became of a template: kept, or what is wrong with it. */
 export type SavedTemplate =
   | { readonly kind: 'saved'; readonly stored: StoredTemplate }
@@ -99,11 +102,17 @@ export async function saveTemplate(
   template: Template,
   now: number,
 ): Promise<SavedTemplate> {
-  const problems = checkTemplate(place, template);
+  const text = JSON.stringify(template);
+  const [largest = 'text'] =
+    Object.entries(template).sort(([, a = ''], [, b = '']) => b.length - a.length)[0] ?? [];
+  const problems =
+    Buffer.byteLength(text) > MAX_TEMPLATE_BYTES
+      ? [{ field: largest, reason: 'it takes too much room' }]
+      : checkTemplate(place, template);
   if (problems.length > 0) return { kind: 'invalid', problems };
   const item: Item = {
     ...keys.template(ref, place.kind, place.channel, place.locale),
-    template: JSON.stringify(template),
+    template: text,
     changedAt: now,
   };
   await table.write({ put: item });

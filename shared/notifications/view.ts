@@ -256,10 +256,11 @@ function parcelsOf(
   const mentions = jobs.flatMap((job) => job.tracking);
   for (const { number, link } of mentions) {
     const shown = text(number);
-    if (shown === null) continue;
-    const known = found.get(shown)?.link ?? linkOf(link);
-    found.set(shown, { number: shown, link: known });
-    if (known !== null && !ofLink.has(known)) ofLink.set(known, shown);
+    const key = number?.trim();
+    if (shown === null || !key) continue;
+    const known = found.get(key)?.link ?? linkOf(link);
+    found.set(key, { number: shown, link: known });
+    if (known !== null && !ofLink.has(known)) ofLink.set(known, key);
   }
   for (const { number, link } of mentions) {
     const own = text(number) === null ? linkOf(link) : null;
@@ -268,7 +269,8 @@ function parcelsOf(
       found.set(own, { number: null, link: own });
     }
   }
-  return ({ number, link }) => found.get(text(number) ?? ofLink.get(linkOf(link) ?? '') ?? '');
+  return ({ number, link }) =>
+    found.get(number?.trim() ?? '') ?? found.get(ofLink.get(linkOf(link) ?? '') ?? '');
 }
 
 /** Each parcel in one place, with the jobs that are in it; those that hold the same jobs together. */

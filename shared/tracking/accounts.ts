@@ -34,6 +34,8 @@ export interface Account extends AccountRef {
   readonly managed?: boolean;
   /** When its credentials were changed last (epoch ms), as far as that is known here: what is remembered of older ones is stale. */
   readonly credentialsAt?: number;
+  /** Since when the user of its credentials is to be told of its jobs as he has asked the ordering service to (epoch ms); absent: he is not. */
+  readonly ownUserSince?: number;
 }
 
 export type { AccountState };
@@ -58,6 +60,9 @@ export interface Status {
   readonly pollId: string | null;
   /** When the account's identity was last compared with the pinned one (rule 9). */
   readonly identityCheckedAt: number | null;
+  /** When the user of its credentials is to be read again, and the {@link Account.ownUserSince} that he was read for. */
+  readonly ownUserDueAt: number | null;
+  readonly ownUserSince: number | null;
   /** The newest closed jobs were last read at this time, down to the highest number known then (rule 8). */
   readonly sweptAt: number | null;
   readonly sweptThrough: number;
@@ -88,6 +93,7 @@ export function toAccount(item: Item): Account {
     paused: item.paused === true,
     ...(item.managed === true ? { managed: true } : {}),
     ...(typeof item.credentialsAt === 'number' ? { credentialsAt: item.credentialsAt } : {}),
+    ...(typeof item.ownUserSince === 'number' ? { ownUserSince: item.ownUserSince } : {}),
   };
 }
 
@@ -107,6 +113,8 @@ export function toStatus(item: Item): Status {
     nextPollAt: number(item.nextPollAt),
     pollId: text(item.pollId),
     identityCheckedAt: number(item.identityCheckedAt),
+    ownUserDueAt: number(item.ownUserDueAt),
+    ownUserSince: number(item.ownUserSince),
     sweptAt: number(item.sweptAt),
     sweptThrough: number(item.sweptThrough) ?? 0,
     problem: text(item.problem),

@@ -2,7 +2,8 @@
  * The end of an account: everything that is kept of it goes.
  *
  *   begin     Account, Status and Head gone, deletion noted ── in one transaction
- *   work off  token ── wake mark ── figures ── index ── snapshots ── groups ── log ── cursors, set aside and dead ── credentials
+ *   work off  token ── wake mark ── figures ── who is told what ── index ── snapshots ── groups ── log ── cursors, set aside
+ *             and dead ── credentials
  *   free      when nothing can write any more that began before it was empty: once more, then the note goes
  *
  * From the beginning on there is no such account. A poll under way finds neither its fence nor its head, so it writes nothing
@@ -15,6 +16,7 @@
  */
 import pLimit from 'p-limit';
 import { beingWorkedOn, type Refusal, revisionOf, revisionStill } from '../managed.ts';
+import { unfollowAccount } from '../notifications/settings.ts';
 import { listSinks } from '../sinks/sink.ts';
 import {
   type AccountRef,
@@ -26,8 +28,14 @@ import {
   indexPk,
   keys,
   logPk,
+  messagePk,
   parkedPk,
+  recipientPk,
+  recipientPlacePk,
   snapshotPk,
+  suppressionPk,
+  templatePk,
+  threadPk,
 } from '../table/schema.ts';
 import type { Item, Key, Query, Table } from '../table/table.ts';
 import type { AccountSecrets } from './credentials.ts';
@@ -195,6 +203,22 @@ export function figureKeys(ref: AccountRef, now: number): Key[] {
   ];
 }
 
+/** Months back that SMS of an account are counted for at most. */
+const SMS_MONTHS = 13;
+
+/** The keys of what is kept of how an account notifies, besides its {@link peoplePks}. */
+export function notificationKeys(ref: AccountRef, now: number): Key[] {
+  const date = new Date(now);
+  const months = Array.from({ length: SMS_MONTHS + 1 }, (_, n) =>
+    new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1 - n)).toISOString().slice(0, 7),
+  );
+  return [keys.notificationSettings(ref), ...months.map((month) => keys.smsUse(ref, month))];
+}
+
+/** The partitions of whom an account tells what. What was sent stands in the history, and leaves by itself. */
+export const peoplePks = (ref: AccountRef): string[] =>
+  [recipientPlacePk, recipientPk, templatePk, suppressionPk, threadPk, messagePk].map((of) => of(ref));
+
 /** Takes away everything that is there. False when the deadline came before. */
 async function removeAll(
   { table, secrets, now }: DeletionDeps,
@@ -208,13 +232,14 @@ async function removeAll(
     limit.map(gone, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
 
   await remove([keys.token(ref), keys.wake(ref)]);
-  await remove(await table.getMany(figureKeys(ref, now())));
+  await remove(await table.getMany([...figureKeys(ref, now()), ...notificationKeys(ref, now())]));
+  await unfollowAccount(table, ref);
   const sinks = await listSinks(table, region);
   await remove([FEED_LOG, ...sinks.map(({ id }) => id)].map((id) => keys.cursor(region, id, account)));
   // Everything of an account begins with its id and a #, which is in no id.
   const ofAccount = { from: `${account}#`, to: `${account}#~` };
   const parts: Query[] = [
-    ...[indexPk(ref), snapshotPk(ref), groupPk(ref), logPk(ref)].map((pk) => ({ pk })),
+    ...[...peoplePks(ref), indexPk(ref), snapshotPk(ref), groupPk(ref), logPk(ref)].map((pk) => ({ pk })),
     ...sinks.flatMap(({ id }) =>
       [cursorPk(region, id), parkedPk(region, id), deadPk(region, id)].map((pk) => ({ pk, ...ofAccount })),
     ),

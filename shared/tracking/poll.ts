@@ -12,9 +12,10 @@
  */
 import type { EventDraft } from '../events/event.ts';
 import { type EventLog, type Head, toHead } from '../log/log.ts';
+import { syncOwnUser } from '../notifications/recipients.ts';
 import type { ErrorCounts, OrderingClient, OrderingCounts } from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';
-import type { ActiveJob } from '../ordering/schemas.ts';
+import type { AccountUser, ActiveJob } from '../ordering/schemas.ts';
 import type { TokenSource } from '../ordering/tokens.ts';
 import { type AccountRef, indexPk, keys, pollPhase } from '../table/schema.ts';
 import type { Table, Value, Write } from '../table/table.ts';
@@ -110,6 +111,9 @@ export interface PollReport {
 const RESERVE_MS = 3_000;
 /** The account's identity is compared with every new token, and at least this often. */
 const IDENTITY_CHECK_MS = 600_000;
+/** How often the user of an account that wants it is read, and how soon again when that failed. */
+const OWN_USER_MS = 6 * 3_600_000;
+const OWN_USER_RETRY_MS = 900_000;
 /** Order groups asked for in one poll at most. */
 const GROUPS_PER_POLL = 20;
 
@@ -227,6 +231,8 @@ class Poll {
   /** Why there was no token to begin with. */
   #tokenFault: OrderingError | undefined;
   #announced: readonly EventDraft['type'][] = [];
+  /** What the account's user was read for, and when he is to be read again. */
+  #ownUser: { readonly ownUserSince: number; readonly ownUserDueAt: number } | undefined;
 
   constructor(
     deps: PollDeps,
@@ -345,6 +351,8 @@ class Poll {
       const mayAnnounce = absence?.ruling === 'clear' && this.#status.quarantinedAt === null;
       conclude(looks.gone, mayAnnounce ? 'announce' : 'hold up', looking);
 
+      const owner = await this.#readOwnUser(client, signal);
+      identity = owner?.identity ?? identity;
       // A token that was replaced on the way may be another account's: then so is what was seen.
       if (client.counts.tokens > checkedTokens) {
         const again = await this.#identify(client);
@@ -360,6 +368,7 @@ class Poll {
         return report('failed', { state, problem: 'The credentials belong to another account.' });
       }
       const { all, changed, tooLarge } = await this.#commit(works, context);
+      if (owner && all) await this.#tellOwnUser(owner.user);
       const groups = all ? await this.#confirmGroups(client, context, signal) : undefined;
       const done = all && upgraded;
       const state = await this.#conclude(
@@ -421,7 +430,38 @@ class Poll {
     }
   }
 
+  /**
+   * The user of the credentials, when the account wants that and it is time. He is believed only if the same token was asked
+   * whose it is right after (rule 9). That this fails is no reason to see less of the jobs: it is tried again some time later.
+   */
+  async #readOwnUser(
+    client: OrderingClient,
+    signal: AbortSignal,
+  ): Promise<{ readonly user: AccountUser; readonly identity: Identity } | undefined> {
+    const since = this.#account.ownUserSince;
+    if (since === undefined || !this.#baselined || signal.aborted) return undefined;
+    const { ownUserSince, ownUserDueAt } = this.#status;
+    if (ownUserSince === since && this.#startedAt < (ownUserDueAt ?? 0)) return undefined;
+    this.#ownUser = { ownUserSince: since, ownUserDueAt: this.#startedAt + OWN_USER_RETRY_MS };
+    try {
+      const user = (await client.accountUser(signal)).body;
+      const { tokens } = client.counts;
+      const identity = await this.#identify(client);
+      return 'problem' in identity || client.counts.tokens !== tokens ? undefined : { user, identity };
+    } catch {
+      return undefined;
+    }
+  }
+
   // Writing
+
+  /** Makes the recipient that the account's user is what he asks for by now. */
+  async #tellOwnUser(user: AccountUser): Promise<void> {
+    const since = this.#account.ownUserSince;
+    if (since === undefined) return;
+    await syncOwnUser(this.#deps, this.#account, since, user);
+    this.#ownUser = { ownUserSince: since, ownUserDueAt: this.#startedAt + OWN_USER_MS };
+  }
 
   /** Commits what changed: how many jobs; a job that could not be stored; and whether time was enough for all. */
   async #commit(
@@ -581,6 +621,7 @@ class Poll {
       // What a sweep found and could not be stored has to be found again.
       ...(all ? swept : {}),
       ...(identity === undefined ? {} : { identityCheckedAt: this.#startedAt }),
+      ...this.#ownUser,
     };
     if (!seen.complete || !all) {
       const problem = seen.complete ? new Error('There was no time to commit everything.') : seen.problem;

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AwsCall, CallFate } from './deployment.ts';
 import type { Access, Role } from './iam.ts';
+import type { Outbox } from './outbox.ts';
 import { ACCOUNT, queueName, secretArn } from './template.ts';
 
 /** Who calls. Without a role: the test, who may do everything. */
@@ -48,6 +49,10 @@ interface Options {
   readonly onChange: (change: Change) => void;
   /** A queue may have got a message. */
   readonly onQueue: () => void;
+  /** What goes to customers ends here. */
+  readonly outbox: Outbox;
+  /** Domains and addresses that SES sends for. */
+  readonly identities: readonly string[];
 }
 
 interface Answer {
@@ -113,6 +118,9 @@ export class Aws {
 
   async #forward(call: Call, request?: IncomingMessage): Promise<Answer> {
     if (call.service === 'secretsmanager') return this.secrets.answer(call.operation, call.body);
+    if (call.service === 'ses') return this.#mail(call);
+    const toNumber = this.#toNumber(call);
+    if (toNumber) return toNumber;
     const { dynamoEndpoint, fauxqsEndpoint } = this.#options;
     const json = 'application/x-amz-json-1.0';
     const headers: Record<string, string> = {
@@ -135,6 +143,37 @@ export class Aws {
     };
   }
 
+  #mail(call: Call): Answer {
+    const { FromEmailAddress } = call.body;
+    if (this.#identityOf(String(FromEmailAddress)) === undefined) {
+      return awsFault('ses', 'MessageRejected', 'Email address is not verified.', 400);
+    }
+    const MessageId = this.#options.outbox.take(call);
+    return { status: 200, contentType: 'application/json', body: JSON.stringify({ MessageId }) };
+  }
+
+  /** The identity that an address is sent for by: its own, or that of its domain. */
+  #identityOf(address: string): string | undefined {
+    const domain = address.split('@')[1] ?? '';
+    const { identities } = this.#options;
+    return (
+      identities.find((name) => name === address) ??
+      identities.find((name) => `.${domain}`.endsWith(`.${name}`))
+    );
+  }
+
+  /** What SNS answers about a phone number; the embedded server has only topics. */
+  #toNumber(call: Call): Answer | undefined {
+    if (call.service !== 'sns') return undefined;
+    const answer = (result: string): Answer => ({
+      ...{ status: 200, contentType: 'text/xml' },
+      body: `<${call.operation}Response xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><${call.operation}Result>${result}</${call.operation}Result></${call.operation}Response>`,
+    });
+    if (call.operation === 'CheckIfPhoneNumberIsOptedOut') return answer('<isOptedOut>false</isOptedOut>');
+    const id = this.#options.outbox.take(call);
+    return id === undefined ? undefined : answer(`<MessageId>${id}</MessageId>`);
+  }
+
   /** What the role has to allow for a call. */
   #accesses({ service, operation, body }: Call): Access[] {
     const { region, tables } = this.#options;
@@ -150,8 +189,22 @@ export class Aws {
           },
         ];
       }
-      case 'sns':
-        return [{ action: `sns:${operation.replace(/Batch$/, '')}`, resource: String(body.TopicArn) }];
+      case 'sns': {
+        // Of a phone number there is no ARN: it stands for itself.
+        const resource = String(body.TopicArn ?? body.PhoneNumber ?? '*');
+        return [{ action: `sns:${operation.replace(/Batch$/, '')}`, resource }];
+      }
+      case 'ses': {
+        const arn = (resource: string) => `arn:aws:ses:${region}:${ACCOUNT}:${resource}`;
+        const from = String(body.FromEmailAddress);
+        const resources = [arn(`identity/${this.#identityOf(from) ?? from}`)];
+        if (body.ConfigurationSetName) resources.push(arn(`configuration-set/${body.ConfigurationSetName}`));
+        const context = { 'ses:FromAddress': [from] };
+        // By the documentation the first, by what it answers the second, when a mail comes whole.
+        return ['ses:SendEmail', 'ses:SendRawEmail'].flatMap((action) =>
+          resources.map((resource) => ({ action, resource, context })),
+        );
+      }
       case 'secretsmanager':
         return [
           {
@@ -184,7 +237,7 @@ export class Aws {
 
 // Calls as they come over the wire
 
-type Service = 'dynamodb' | 'sqs' | 'sns' | 'secretsmanager';
+type Service = 'dynamodb' | 'sqs' | 'sns' | 'secretsmanager' | 'ses';
 
 interface Call extends AwsCall {
   readonly service: Service;
@@ -203,6 +256,9 @@ function parseCall(request: IncomingMessage, text: string): Call {
   const [prefix, operation = ''] = String(request.headers['x-amz-target'] ?? '').split('.');
   const service = Object.keys(TARGETS).find((name) => TARGETS[name] === prefix);
   if (service) return { service: service as Service, operation, body: JSON.parse(text || '{}'), text };
+  if (request.method === 'POST' && request.url === '/v2/email/outbound-emails') {
+    return { service: 'ses', operation: 'SendEmail', body: JSON.parse(text), text };
+  }
   const form = Object.fromEntries(new URLSearchParams(text));
   if (form.Action && form.Version === '2010-03-31')
     return { service: 'sns', operation: form.Action, body: form, text };

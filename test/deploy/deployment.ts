@@ -3,12 +3,16 @@
  * implementation runs the synthesized assembly on the embedded servers, see emulated.ts.
  */
 
+import type { Outbox } from './outbox.ts';
+
 /** The functions of a cell, by the names that the design gives them. */
 export type FunctionName =
   | 'tick'
   | 'pollAccount'
   | 'wakeSinks'
   | 'drainSink'
+  | 'notify'
+  | 'mailFeedback'
   | 'api'
   | 'manage'
   | 'live'
@@ -52,6 +56,8 @@ export interface Deployment extends AsyncDisposable {
   };
   /** The physical id (what `Ref` gives) of the resource at a construct path below the stack: `Polling/Polls/Queue`. */
   physicalId(path: string): string;
+  /** What SES and SNS have taken for customers. */
+  readonly outbox: Outbox;
   /** Invokes a function and gives its answer. Throws {@link FunctionError} when it throws, dies or runs out of time. */
   invoke(name: FunctionName, payload: unknown): Promise<unknown>;
   /** The schedule comes round: invokes what it targets, and waits for it. A tick that fails is no error of this call. */

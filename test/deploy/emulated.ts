@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { CreateTableCommand, type CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
-import { CreateTopicCommand } from '@aws-sdk/client-sns';
+import { CreateTopicCommand, SubscribeCommand } from '@aws-sdk/client-sns';
 import { CreateQueueCommand } from '@aws-sdk/client-sqs';
 import { startDynamo, startFauxqs } from '../../local/embedded.ts';
 import { type Certificate, makeCertificate } from '../support/certificates.ts';
@@ -30,6 +30,7 @@ import {
 import { Role } from './iam.ts';
 import { Lambda } from './lambda.ts';
 import type { Routes } from './network.ts';
+import { Outbox } from './outbox.ts';
 import { createRestApi } from './rest-api.ts';
 import { ACCOUNT, queueName, type Resource, StackTemplate, type Value } from './template.ts';
 
@@ -47,6 +48,8 @@ export const FUNCTIONS: Readonly<Record<FunctionName, string>> = {
   pollAccount: 'Polling/PollAccount',
   wakeSinks: 'Delivery/WakeSinks',
   drainSink: 'Delivery/DrainSink',
+  notify: 'Notifications/Notify',
+  mailFeedback: 'Notifications/MailFeedback',
   api: 'Api/Function',
   manage: 'Api/Manage',
   live: 'Api/Live',
@@ -107,14 +110,25 @@ export async function deployEmulated(
       const Attributes: Record<string, string> = properties.FifoTopic === true ? { FifoTopic: 'true' } : {};
       await sns.send(new CreateTopicCommand({ Name: template.ref(id).split(':').at(-1), Attributes }));
     }
+    for (const { properties } of template.ofType('AWS::SNS::Subscription')) {
+      const { TopicArn, Protocol, Endpoint, RawMessageDelivery } = template.resolve(properties) as Record<
+        string,
+        never
+      >;
+      const Attributes = { RawMessageDelivery: String(RawMessageDelivery ?? false) };
+      await sns.send(new SubscribeCommand({ TopicArn, Protocol, Endpoint, Attributes }));
+    }
 
     const sources: EventSource[] = [];
     let stream: StreamSource | undefined;
     const nudge = () => {
       for (const source of sources) source.nudge();
     };
+    const outbox = new Outbox();
     const aws = new Aws({
       region: template.region,
+      outbox,
+      identities: template.ofType('AWS::SES::EmailIdentity').map(({ id }) => template.ref(id)),
       dynamoEndpoint: dynamo.endpoint,
       fauxqsEndpoint: fauxqs.endpoint,
       tables: new Map(tablesOf(template).map((table) => [template.ref(table.id), keysOf(template, table)])),
@@ -241,6 +255,7 @@ export async function deployEmulated(
         credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
       },
       physicalId: (path) => template.ref(template.at(path).id),
+      outbox,
       invoke: (name, payload) => named(name).fn.invoke(payload),
       async tick() {
         for (const { path, properties } of template.ofType('AWS::Scheduler::Schedule')) {
@@ -335,6 +350,10 @@ const QUEUE_ATTRIBUTES = [
 
 function toQueue(template: StackTemplate, { id, properties }: Resource) {
   const Attributes: Record<string, string> = {};
+  const policy = template
+    .ofType('AWS::SQS::QueuePolicy')
+    .find(({ properties: of }) => (template.resolve(of.Queues) as string[]).includes(template.ref(id)));
+  if (policy) Attributes.Policy = JSON.stringify(template.resolve(policy.properties.PolicyDocument));
   for (const name of QUEUE_ATTRIBUTES) {
     if (properties[name] !== undefined) Attributes[name] = String(template.resolve(properties[name]));
   }

@@ -14,6 +14,8 @@ interface Statement {
   readonly Effect: 'Allow' | 'Deny';
   readonly Action: readonly string[];
   readonly Resource: readonly string[];
+  /** In place of resources: all but these. */
+  readonly NotResource: readonly string[] | undefined;
   readonly Condition: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 }
 
@@ -73,14 +75,15 @@ function refers(list: Value | undefined, id: string): boolean {
 }
 
 function toStatement(raw: Record<string, never>): Statement {
-  for (const part of ['NotAction', 'NotResource', 'Principal']) {
+  for (const part of ['NotAction', 'Principal']) {
     if (part in raw) throw new Error(`A policy uses ${part}, which is not known here.`);
   }
-  const { Effect, Action, Resource, Condition = {} } = raw as unknown as Statement;
+  const { Effect, Action, Resource = [], NotResource, Condition = {} } = raw as unknown as Statement;
   return {
     Effect,
     Action: listOf(Action),
     Resource: listOf(Resource),
+    NotResource: NotResource && listOf(NotResource),
     Condition: Object.fromEntries(
       Object.entries(Condition).map(([operator, keys]) => [
         operator,
@@ -93,11 +96,16 @@ function toStatement(raw: Record<string, never>): Statement {
 function fits(statement: Statement, { action, resource, context = {} }: Access): boolean {
   return (
     statement.Action.some((pattern) => like(action.toLowerCase(), pattern.toLowerCase())) &&
-    statement.Resource.some((pattern) => like(resource, pattern)) &&
+    isAbout(statement, resource) &&
     Object.entries(statement.Condition).every(([operator, keys]) =>
       Object.entries(keys).every(([key, wanted]) => holds(operator, context[key], wanted)),
     )
   );
+}
+
+function isAbout({ Resource, NotResource }: Statement, resource: string): boolean {
+  if (NotResource) return !NotResource.some((pattern) => like(resource, pattern));
+  return Resource.some((pattern) => like(resource, pattern));
 }
 
 function holds(operator: string, values: readonly string[] | undefined, wanted: readonly string[]): boolean {
@@ -131,7 +139,9 @@ function like(text: string, pattern: string): boolean {
 function grantName(statement: Statement, action: string): string {
   const granted = statement.Action.find((pattern) => like(action.toLowerCase(), pattern.toLowerCase()));
   const keys = statement.Condition['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'];
-  const on = keys ?? statement.Resource.map((arn) => arn.split(':').slice(5).join(':'));
+  const named = (arn: string) => arn.split(':').slice(5).join(':') || arn;
+  const others = statement.NotResource?.map((arn) => `all but ${arn}`);
+  const on = keys ?? others ?? statement.Resource.map(named);
   return `${granted} on ${on.join(', ')}`;
 }
 

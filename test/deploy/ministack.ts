@@ -30,6 +30,7 @@ import { clockAhead, setClockAhead } from './clock.ts';
 import { type AwsCall, type CallFate, type Deploy, FunctionError, type FunctionName } from './deployment.ts';
 import { certificates, FUNCTIONS, forwardTo, listen } from './emulated.ts';
 import type { FunctionSetup } from './ministack-function.ts';
+import { Outbox } from './outbox.ts';
 import { StackTemplate } from './template.ts';
 
 const run = promisify(execFile);
@@ -117,6 +118,7 @@ export function onMinistack(
     const outside = await listen(createSecureServer(certificates(authority), forwardTo(hosts)));
     opened.defer(outside.close);
     const complaints: string[] = [];
+    const outbox = new Outbox();
     const fates = new Map<FunctionName, (call: AwsCall) => CallFate>();
     const template = new StackTemplate(assembly, stack);
     const physicalIds = new Map<string, string>();
@@ -148,6 +150,7 @@ export function onMinistack(
           return (name && fates.get(name)?.(call)) ?? 'pass';
         },
         (sentence) => complaints.push(sentence),
+        (taken) => outbox.take(taken),
       ),
     );
     opened.defer(gateway.close);
@@ -226,6 +229,7 @@ export function onMinistack(
       apiUrl: `${endpoint}${API_PATH}${host.split('.')[0]}${pathname.replace(/\/$/, '')}`,
       aws: { region: REGION, endpoint, credentials: CREDENTIALS },
       physicalId,
+      outbox,
       invoke: (name, payload) => invoke(physicalName(name), payload),
       async tick() {
         await invoke(target.Arn, JSON.parse(target.Input ?? '{}')).catch((cause: unknown) => {
@@ -382,13 +386,14 @@ const STREAM_HEADER = 'x-jobwire-stream';
 
 /**
  * The way to ministack for everybody. It knows which process of a function calls, by the number that the process puts
- * into its calls, asks what shall become of the call, and tells when it is denied. To a request to the API it gives a name, by which a function
+ * into its calls, asks what shall become of the call, and tells when it is denied, and when it was answered well. To a request to the API it gives a name, by which a function
  * streams its answer; ministack's own answer comes too late then.
  */
 function createGateway(
   port: number,
   fateOf: (pid: number, call: AwsCall) => CallFate,
   onDenied: (sentence: string) => void,
+  onTaken: (call: AwsCall) => void,
 ): Server {
   const waiting = new Map<string, ServerResponse>();
 
@@ -413,6 +418,7 @@ function createGateway(
       const answer = await ask(port, incoming, body);
       const answered = await buffer(answer);
       const denial = /User: [^"<]* is not authorized to perform: [^"<]*/.exec(answered.toString('utf8'))?.[0];
+      if (answer.statusCode === 200) onTaken(parseCall(incoming, body));
       if (denial && !Number.isNaN(pid) && (answer.statusCode ?? 0) >= 400) onDenied(denial);
       if (fate === 'pass') {
         if (!response.headersSent) response.writeHead(answer.statusCode ?? 502, answer.headers).end(answered);
@@ -465,10 +471,11 @@ function ask(
   });
 }
 
-function parseCall({ headers }: IncomingMessage, body: Buffer): AwsCall {
+function parseCall({ headers, url }: IncomingMessage, body: Buffer): AwsCall {
   const service = /Credential=[^/]+\/\d+\/[^/]+\/([^/]+)\//.exec(headers.authorization ?? '')?.[1];
   const target = String(headers['x-amz-target'] ?? '').split('.')[1];
   const text = body.toString('utf8');
-  const operation = target ?? new URLSearchParams(text).get('Action');
+  const operation =
+    url === '/v2/email/outbound-emails' ? 'SendEmail' : (target ?? new URLSearchParams(text).get('Action'));
   return { service: service ?? '', operation: operation ?? '', text };
 }

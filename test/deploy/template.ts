@@ -104,6 +104,8 @@ export class StackTemplate {
         return this.#text(properties.StageName) ?? 'prod';
       case 'AWS::ApiGateway::RestApi':
         return 'restapi0';
+      case 'AWS::SES::EmailIdentity':
+        return named('EmailIdentity');
       case 'AWS::Logs::LogGroup':
         return named('LogGroupName');
       default:

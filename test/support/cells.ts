@@ -10,6 +10,8 @@ export interface Statement {
   readonly Effect: string;
   readonly Action: string | readonly string[];
   readonly Resource: unknown;
+  /** In place of a resource: all but these. */
+  readonly NotResource?: unknown;
   readonly Principal?: unknown;
   readonly Condition?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }

@@ -82,7 +82,7 @@ export const french: Texts = {
       text: `{{ brand.name }}\u00a0: vous pouvez maintenant suivre votre commande {{ order }}${DETAILS}\u00a0: {{ tracking }}`,
     },
     dispatch_revoked: {
-      text: `{{ brand.name }}\u00a0: désolés, nous étions trop rapides. ${NOT_LEFT}${DETAILS}.`,
+      text: `{{ brand.name }}\u00a0: toutes nos excuses pour l’annonce prématurée. ${NOT_LEFT}${DETAILS}.`,
     },
     due_date_changed: {
       text: `{{ brand.name }}\u00a0: {% if date_due %}nouvelle échéance pour votre commande {{ order }}${DETAILS}\u00a0: {{ date_due }}{% if former_date_due %} (auparavant {{ former_date_due }}){% endif %}{% else %}les échéances de votre commande {{ order }}${DETAILS} ont changé.{% endif %}`,

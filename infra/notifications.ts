@@ -1,0 +1,162 @@
+import { ArnFormat, CfnOutput, Duration, Stack, Validations } from 'aws-cdk-lib';
+import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import {
+  ConfigurationSet,
+  EmailIdentity,
+  EmailSendingEvent,
+  EventDestination,
+  Identity,
+} from 'aws-cdk-lib/aws-ses';
+import { Topic } from 'aws-cdk-lib/aws-sns';
+import { SqsSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
+import { Construct } from 'constructs';
+import { MailFeedbackEnv, NotifyEnv } from '../functions/env.ts';
+import type { Channel } from '../shared/notifications/model.ts';
+import { CellFunction } from './cell-function.ts';
+import type { Cell } from './cell-stack.ts';
+import type { HistoryTable } from './history-table.ts';
+import { addressOf, type NotificationSettings } from './settings.ts';
+import type { StateTable } from './state-table.ts';
+import { WorkQueue } from './work-queue.ts';
+
+/** How long messages are sent in one go. What is left then is asked for by the next tick. */
+const NOTIFY_TIMEOUT = Duration.minutes(5);
+const FEEDBACK_TIMEOUT = Duration.seconds(30);
+/** Topics, and whatever else has an ARN at SNS. A phone number has none. */
+const ALL_OF_SNS = 'arn:aws:sns:*:*:*';
+
+interface Props extends Cell {
+  readonly notifications: NotificationSettings;
+  readonly table: StateTable;
+  readonly history: HistoryTable;
+}
+
+/**
+ * What it takes to tell customers. The tick asks for `notify` when a notice or a message is due; it sends by SES and SNS. What
+ * SES hears of mails later comes by a topic to a queue of `mailFeedback`. Only in cells whose settings want it.
+ */
+export class Notifications extends Construct {
+  /** Whoever finds something due sends here. */
+  readonly messages: WorkQueue;
+  readonly feedback: WorkQueue;
+  readonly functions: { readonly notify: CellFunction; readonly mailFeedback: CellFunction };
+
+  constructor(scope: Construct, id: string, props: Props) {
+    super(scope, id);
+    const { region, cell, table, history, notifications } = props;
+    const { sms } = notifications;
+
+    const configurationSet = new ConfigurationSet(this, 'ConfigurationSet', { reputationMetrics: false });
+    const heard = new Topic(this, 'Heard', {
+      displayName: `Jobwire: what SES hears of mails, ${region}`,
+      enforceSSL: true,
+    });
+    configurationSet.addEventDestination('ToTopic', {
+      destination: EventDestination.snsTopic(heard),
+      events: [EmailSendingEvent.BOUNCE, EmailSendingEvent.COMPLAINT, EmailSendingEvent.REJECT],
+    });
+
+    const notify = new CellFunction(this, 'Notify', {
+      ...props,
+      entry: 'notify',
+      env: NotifyEnv,
+      description: 'Tells customers what is due: e-mails by SES, SMS by SNS',
+      timeout: NOTIFY_TIMEOUT,
+      memoryMb: 512,
+    });
+    table.grantNotifying(notify);
+    history.grantNotifying(notify);
+    setChannels(notify, cell);
+    notify.set('JOBWIRE_PUBLIC_URL', cell.publicUrl);
+    this.#grantMail(notify, notifications, configurationSet.configurationSetName);
+    if (sms) this.#grantSms(notify, sms.senderId);
+    this.messages = new WorkQueue(this, 'Messages', {
+      consumer: notify,
+      consumerTimeout: NOTIFY_TIMEOUT,
+      batchSize: 1,
+      // One that sends, and the next that begins while it ends. Messages are claimed, so that neither sends what the other does.
+      maxConcurrency: 2,
+      maxReceiveCount: 3,
+      // A message is only a hint; what is due stands in the table, and the tick finds it.
+      retention: Duration.hours(1),
+      deadMeans:
+        'Telling customers died three times: notify threw, or ran out of time. What is due stays due and the tick goes on asking; see the log of notify for why.',
+      urlEnv: 'JOBWIRE_NOTIFY_QUEUE_URL',
+    });
+
+    const mailFeedback = new CellFunction(this, 'MailFeedback', {
+      ...props,
+      entry: 'mail-feedback',
+      env: MailFeedbackEnv,
+      description: 'Keeps what SES hears of mails: bounces and complaints stop further ones',
+      timeout: FEEDBACK_TIMEOUT,
+      memoryMb: 256,
+    });
+    table.grantHearing(mailFeedback);
+    history.grantHearing(mailFeedback);
+    this.feedback = new WorkQueue(this, 'Feedback', {
+      consumer: mailFeedback,
+      consumerTimeout: FEEDBACK_TIMEOUT,
+      batchSize: 10,
+      maxConcurrency: 2,
+      maxReceiveCount: 5,
+      // SES says it once.
+      retention: Duration.days(14),
+      deadMeans:
+        'What SES said of a mail could not be kept: somebody whose mail came back, or who complained, may be told again; see the log of mailFeedback for why.',
+    });
+    heard.addSubscription(new SqsSubscription(this.feedback.queue, { rawMessageDelivery: true }));
+    this.functions = { notify, mailFeedback };
+  }
+
+  /** By this identity and this configuration set alone, and from one address. */
+  #grantMail(fn: CellFunction, { from, identity }: NotificationSettings, configurationSet: string): void {
+    const stack = Stack.of(this);
+    const ofSes = (resource: string, resourceName: string) =>
+      stack.formatArn({ service: 'ses', resource, resourceName, arnFormat: ArnFormat.SLASH_RESOURCE_NAME });
+    const address = addressOf(from);
+    fn.addToRolePolicy(
+      new PolicyStatement({
+        // SES asks for the second one when a mail comes whole, whatever the name of the call is.
+        actions: ['ses:SendEmail', 'ses:SendRawEmail'],
+        resources: [
+          identity.startsWith('arn:') ? identity : ofSes('identity', this.#makeIdentity(identity)),
+          ofSes('configuration-set', configurationSet),
+        ],
+        conditions: { StringEquals: { 'ses:FromAddress': address } },
+      }),
+    );
+    fn.set('JOBWIRE_MAIL_FROM', address);
+    fn.set('JOBWIRE_MAIL_CONFIGURATION_SET', configurationSet);
+  }
+
+  /** The name of the identity of a domain, with what has to stand in its DNS as outputs. */
+  #makeIdentity(domain: string): string {
+    const identity = new EmailIdentity(this, 'Identity', { identity: Identity.domain(domain) });
+    for (const [at, { name, value }] of identity.dkimRecords.entries()) {
+      new CfnOutput(Stack.of(this), `MailDnsRecord${at + 1}`, { value: `${name} CNAME ${value}` });
+    }
+    return identity.emailIdentityName;
+  }
+
+  /** To phone numbers, which have no ARN: whatever has one is left out. Whether one has opted out can be asked of all, or of none. */
+  #grantSms(fn: CellFunction, senderId: string | undefined): void {
+    fn.addToRolePolicy(new PolicyStatement({ actions: ['sns:Publish'], notResources: [ALL_OF_SNS] }));
+    fn.addToRolePolicy(
+      new PolicyStatement({ actions: ['sns:CheckIfPhoneNumberIsOptedOut'], resources: ['*'] }),
+    );
+    Validations.of(fn.role ?? fn).acknowledge({
+      id: 'AwsSolutions-IAM5[Resource::*]',
+      reason:
+        'Phone numbers have no ARN, so whether one has opted out can be asked of all numbers, or of none.',
+    });
+    if (senderId !== undefined) fn.set('JOBWIRE_SMS_SENDER_ID', senderId);
+  }
+}
+
+/** Tells a function by which ways the cell can tell customers; nothing in one that can't. */
+export function setChannels(fn: CellFunction, { notifications }: Cell['cell']): void {
+  if (!notifications) return;
+  const names: Channel[] = notifications.sms ? ['email', 'sms'] : ['email'];
+  fn.set('JOBWIRE_CHANNELS', names.join(','));
+}
