@@ -1,5 +1,5 @@
 /** What customers are to hear of: of each order group one notice a window, once, and only what still holds. */
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EventDraft } from '../shared/events/event.ts';
@@ -15,9 +15,12 @@ import {
   takeDueNotices,
   upcomingOf,
 } from '../shared/notifications/threads.ts';
+import { drainSink } from '../shared/sinks/drain.ts';
+import { registerSink, wakeSinks } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
 import { historySchema, keys } from '../shared/table/schema.ts';
 import { type Item, type Table, TableError, type Write } from '../shared/table/table.ts';
+import { eachTable } from './support/tables.ts';
 
 const REGION = 'us';
 const ref = { region: REGION, account: 'acme' };
@@ -40,6 +43,7 @@ type Type =
   | 'job.reopened'
   | 'job.updated';
 type Parcel = { number: string | null; link: string | null };
+const linkTo = (number: string) => `https://carrier.example/${number}`;
 
 interface JobOptions {
   orderGroup?: string | null;
@@ -199,6 +203,428 @@ describe('what comes together is told together', () => {
   });
 });
 
+describe('once, and what is true', () => {
+  const first = { number: '1Z1', link: linkTo('1Z1') };
+  const bare = { number: '1Z2', link: null };
+  const added = (jobNumber: number, at: number, ...tracking: Parcel[]) =>
+    said('job.tracking_added', jobNumber, at, { dateOut: DAY_1, tracking }, { tracking });
+
+  test('tracking that comes while the dispatch is still to be told comes with it; later tracking is one follow-up, and a link one more', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), dispatched(2, 0), added(1, MINUTE, first));
+    const [notice] = await world.taken(WINDOW + GRACE);
+    expect(notice?.content.jobs.map(({ tracking }) => tracking)).toEqual([[first], []]);
+    await finishNotice(world.deps, required(notice));
+    // The parcel is known; what is added to it is news.
+    await world.fold(added(2, 10 * MINUTE, first, bare), added(1, 11 * MINUTE, first, bare));
+    const [later, none] = await world.taken(20 * MINUTE);
+    expect(later?.content.kind).toBe('tracking');
+    expect(later?.content.jobs.map(({ tracking }) => tracking)).toEqual([[bare], [bare]]);
+    expect(later?.earlier).toEqual([notice?.id]);
+    expect(none).toBeUndefined();
+    await finishNotice(world.deps, required(later));
+    const linked = { ...bare, link: linkTo('1Z2') };
+    const tracking = [{ from: bare, to: linked }];
+    await world.fold(
+      said('job.tracking_updated', 1, HOUR, { dateOut: DAY_1, tracking: [first, linked] }, { tracking }),
+    );
+    const [link] = await world.taken(2 * HOUR);
+    expect(link?.content.jobs.map(({ tracking: news }) => news)).toEqual([[linked]]);
+  });
+
+  test('a link that gets its number is still the parcel that was told', async () => {
+    const world = await createWorld();
+    const from = { number: null, link: linkTo('x') };
+    const to = { number: 'X', link: linkTo('x') };
+    await world.fold(dispatched(1, 0, { tracking: [from] }));
+    expect(await world.told(HOUR)).toHaveLength(1);
+    await world.fold(
+      said('job.tracking_updated', 1, HOUR, { dateOut: DAY_1, tracking: [to] }, { tracking: [{ from, to }] }),
+    );
+    expect(await world.told(2 * HOUR)).toEqual([]);
+  });
+
+  test('tracking of a job whose dispatch nobody was told of is not told', async () => {
+    const world = await createWorld();
+    await world.fold(said('job.tracking_added', 1, 0, { tracking: [first] }, { tracking: [first] }));
+    expect(await world.told(HOUR)).toEqual([]);
+    expect(await world.untold()).toEqual([]);
+  });
+
+  test('a dispatch that flaps on one day is told once; on another day it is told anew', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    await world.fold(revoked(1, HOUR), dispatched(1, HOUR + MINUTE, { dateOut: '2026-03-04T18:00:00' }));
+    expect(await world.told(2 * HOUR)).toEqual([]);
+    await world.fold(revoked(1, 2 * HOUR), dispatched(1, 2 * HOUR + MINUTE, { dateOut: DAY_2 }));
+    expect(await world.told(3 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+  });
+
+  test('who was told that a dispatch was taken back is told that it is dispatched again, and the notice says for whom that is', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    const [told] = await world.taken(HOUR);
+    expect(told?.again).toEqual([]);
+    await finishNotice(world.deps, required(told));
+    await world.fold(revoked(1, HOUR));
+    expect(await world.told(2 * HOUR)).toEqual([{ kind: 'dispatch_revoked', jobs: [1] }]);
+    await world.fold(dispatched(1, 2 * HOUR));
+    const [again] = await world.taken(3 * HOUR);
+    expect(again?.content.kind).toBe('dispatched');
+    expect(again?.again).toEqual([1]);
+    await finishNotice(world.deps, required(again));
+    await world.fold(said('job.updated', 1, 3 * HOUR, { dateOut: DAY_1, description: 'Bags' }));
+    expect(await world.told(4 * HOUR)).toEqual([]);
+  });
+
+  test('parcels that were told are no news in the order group that a job moves to', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0, { tracking: [first] }));
+    expect(await world.told(HOUR)).toHaveLength(1);
+    const there = { dateOut: DAY_1, orderGroup: 'SUMMER' };
+    const changes = { orderGroup: { from: 'SPRING', to: 'SUMMER' } };
+    await world.fold(said('job.updated', 1, HOUR, { ...there, tracking: [first] }, { changes }));
+    const tracking = [first, bare];
+    await world.fold(said('job.tracking_added', 1, HOUR, { ...there, tracking }, { tracking: [bare] }));
+    const [notice] = await world.taken(2 * HOUR);
+    expect(notice?.content.jobs.map((facts) => facts.tracking)).toEqual([[bare]]);
+  });
+
+  test('each window is waited for by itself', async () => {
+    const world = await createWorld();
+    const changes = { dateDue: { from: DAY_1, to: DAY_2 } };
+    await world.fold(
+      said('job.due_date_changed', 1, 0, { dateDue: DAY_2 }, { changes }),
+      dispatched(1, GRACE, { dateDue: DAY_2 }),
+    );
+    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'due_date_changed', jobs: [1] }]);
+    expect(await world.told(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+  });
+
+  test('a due date that is back where it was is not told', async () => {
+    const world = await createWorld();
+    const due = (at: number, from: string | null, to: string | null) =>
+      said('job.due_date_changed', 1, at, { dateDue: to }, { changes: { dateDue: { from, to } } });
+    await world.fold(due(0, DAY_1, DAY_2), due(MINUTE, DAY_2, DAY_1));
+    expect(await world.told(HOUR)).toEqual([]);
+    await world.fold(due(HOUR, DAY_1, DAY_2), due(HOUR + MINUTE, DAY_2, '2026-03-09'));
+    const [notice] = await world.taken(2 * HOUR);
+    expect(notice?.content.jobs).toMatchObject([{ formerDateDue: DAY_1, dateDue: '2026-03-09' }]);
+  });
+
+  test('what is too old by the time it is folded is not told, and the history says so', async () => {
+    const world = await createWorld();
+    world.state.now = START + 30 * HOUR;
+    await world.fold(dispatched(1, 0), dispatched(2, 29 * HOUR));
+    expect(await world.told(30 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
+    expect(await world.untold()).toEqual([
+      { kind: 'dispatched', jobs: [1], became: 'suppressed', reason: 'too_old' },
+    ]);
+    // As if it had not been seen: neither its tracking nor its end is news.
+    await world.fold(added(1, 31 * HOUR, first), revoked(1, 32 * HOUR));
+    expect(await world.told(40 * HOUR)).toEqual([]);
+  });
+
+  test('an event that comes after its notice was closed becomes one of its own', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    await world.fold(dispatched(2, 4 * MINUTE));
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
+  });
+
+  test('a replay does nothing', async () => {
+    const world = await createWorld();
+    const [event] = await world.say(dispatched(1, 0));
+    expect(await world.port.deliver([{ event: required(event), replay: true }])).toEqual([
+      { kind: 'delivered' },
+    ]);
+    expect(await world.told(HOUR)).toEqual([]);
+  });
+});
+
+describe('while other things change', () => {
+  test('a window keeps the length it was opened with', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    await saveSettings(world.table, {}, { windowSeconds: 3600 });
+    await world.fold(dispatched(2, 4 * MINUTE), dispatched(3, 6 * MINUTE));
+    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
+    expect(await world.told(HOUR)).toEqual([]);
+    expect(await world.told(2 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
+  });
+
+  test('notifications that are turned off while a window is open: nothing of it is told, not even when they are on again', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    await saveSettings(world.table, { enabled: false });
+    await world.fold(dispatched(2, MINUTE));
+    await saveSettings(world.table, { since: START + 2 * MINUTE });
+    await world.fold(dispatched(3, 3 * MINUTE));
+    expect(await world.told(HOUR)).toEqual([]);
+    expect(await world.untold()).toEqual([
+      { kind: 'dispatched', jobs: [1, 3], became: 'suppressed', reason: 'turned_off' },
+    ]);
+  });
+
+  test('of an account that was deleted nothing is told; made again with the same id, it begins anew', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), dispatched(2, 0));
+    const thread = keys.thread(ref, '=SPRING');
+    await world.table.write({ delete: keys.notificationSettings(ref) });
+    await world.table.write({ delete: thread });
+    expect(await world.told(HOUR)).toEqual([]);
+    const [late] = await world.say(revoked(1, MINUTE));
+    await world.port.deliver([{ event: required(late) }]);
+    expect(await world.table.get(thread)).toBeUndefined();
+
+    await saveSettings(world.table, { since: START + HOUR });
+    for (const key of [keys.head(ref), ...[1, 2, 3].map((sequence) => keys.event(ref, sequence))]) {
+      await world.table.write({ delete: key });
+    }
+    await world.table.transact([world.log.start(ref, 't4k9x1a2b3c4')], randomUUID());
+    await world.fold(dispatched(1, 2 * HOUR));
+    expect(await world.told(3 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+  });
+
+  test('a log that was restored goes on: its new events are news, those from before are not folded again', async () => {
+    const world = await createWorld();
+    const [old] = await world.fold(dispatched(1, 0));
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    const log = createEventLog(world.table, {
+      ...{ now: world.deps.now, newId: randomUUID, schemaBaseUrl: '', leastEpoch: 't5' },
+    });
+    await log.renew(ref, 't5k9x1a2b3c4', () => []);
+    await world.fold(revoked(1, HOUR));
+    await world.port.deliver([{ event: required(old) }]);
+    expect(await world.told(2 * HOUR)).toEqual([{ kind: 'dispatch_revoked', jobs: [1] }]);
+  });
+
+  test('a job that moves to another order group takes along what is to be said, and what was', async () => {
+    const world = await createWorld();
+    const move = (at: number, from: string | null, to: string | null) =>
+      said(
+        'job.updated',
+        1,
+        at,
+        { dateOut: DAY_1, orderGroup: to },
+        { changes: { orderGroup: { from, to } } },
+      );
+    await world.fold(dispatched(1, 0), dispatched(2, 0), move(MINUTE, 'SPRING', 'SUMMER'));
+    await world.fold(dispatched(3, 2 * MINUTE, { orderGroup: 'SUMMER' }));
+    const told = await world.told(WINDOW + GRACE);
+    expect(told.map(({ jobs }) => jobs).sort()).toEqual([[1, 3], [2]]);
+    await world.fold(move(HOUR, 'SUMMER', null), revoked(1, HOUR + MINUTE, { orderGroup: null }));
+    const [notice] = await world.taken(2 * HOUR);
+    expect(notice?.thread).toBe('#1');
+    expect(notice?.content).toMatchObject({ kind: 'dispatch_revoked', orderGroup: null });
+  });
+
+  test('what a notice said of a job that moved on since stands or falls with the job', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), dispatched(2, 0));
+    const { thread, content } = required((await world.taken(HOUR))[0]);
+    const changes = { orderGroup: { from: 'SPRING', to: 'SUMMER' } };
+    await world.fold(said('job.updated', 1, HOUR, { dateOut: DAY_1, orderGroup: 'SUMMER' }, { changes }));
+    expect([...(await standingJobs(world.table, ref, thread, content))]).toEqual([1, 2]);
+    await world.fold(revoked(1, HOUR + MINUTE, { orderGroup: 'SUMMER' }));
+    expect([...(await standingJobs(world.table, ref, thread, content))]).toEqual([2]);
+  });
+
+  test('while events of a window are still to be folded it is not closed; but nobody waits longer than an hour', async () => {
+    const world = await createWorld();
+    const [one, two] = await world.say(dispatched(1, 0), dispatched(2, MINUTE));
+    await world.port.deliver([{ event: required(one) }]);
+    await world.stand(1);
+    expect(await world.told(WINDOW + GRACE)).toEqual([]);
+    await world.port.deliver([{ event: required(two) }]);
+    await world.stand(2);
+    expect(await world.told(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
+
+    const [three] = await world.say(dispatched(3, 10 * MINUTE), dispatched(4, 11 * MINUTE));
+    world.state.now = START + 20 * MINUTE;
+    await world.port.deliver([{ event: required(three) }]);
+    expect(await world.told(79 * MINUTE)).toEqual([]);
+    expect(await world.told(81 * MINUTE)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
+  });
+});
+
+describe('what goes wrong', () => {
+  test('a notice that nobody finishes is given again after a minute, as it was, and no longer once it is finished', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    const [notice] = await world.taken(HOUR);
+    expect(await world.taken(HOUR)).toEqual([]);
+    await world.fold(revoked(1, HOUR));
+    expect(await world.taken(HOUR + 2 * MINUTE)).toEqual([notice]);
+    await finishNotice(world.deps, required(notice));
+    await finishNotice(world.deps, required(notice));
+    expect((await world.taken(2 * HOUR)).map(({ content }) => content.kind)).toEqual(['dispatch_revoked']);
+  });
+
+  test('an event that makes no sense is noted with the reason, and the others are told', async () => {
+    const world = await createWorld();
+    const events = await world.say(...[1, 2, 3, 4, 5].map((job) => dispatched(job, 0)));
+    const broken = (place: number, change: (data: Record<string, Record<string, unknown>>) => void) => {
+      const event = required(events[place]);
+      const { data, ...rest } = JSON.parse(event.json);
+      change(data);
+      return { ...event, json: JSON.stringify({ ...rest, data }) };
+    };
+    const sent = [
+      { ...required(events[0]), json: '{' },
+      broken(1, (data) => Object.assign(required(data.job), { jobNumber: 'two' })),
+      broken(2, (data) => Object.assign(required(data.job), { dateOut: null })),
+      // Only what is needed is asked for.
+      broken(3, (data) =>
+        Object.assign(required(data.job), { description: 4, tracking: [null, {}, { number: 7 }] }),
+      ),
+      required(events[4]),
+    ];
+    expect(await world.port.deliver(sent.map((event) => ({ event })))).toEqual(
+      sent.map(() => ({ kind: 'delivered' })),
+    );
+    await world.stand(5);
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [4, 5] }]);
+    const untold = await world.untold();
+    expect(untold.flatMap(({ jobs }) => jobs).sort()).toEqual([1, 2, 3]);
+    for (const one of untold) expect(one).toMatchObject({ became: 'failed', reason: 'refused' });
+  });
+
+  test('a thread that can’t be read holds nobody up', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), dispatched(2, 0, { orderGroup: 'SUMMER' }));
+    await world.table.write({ update: keys.thread(ref, '=SPRING'), set: { state: '{' } });
+    await world.fold(dispatched(3, MINUTE), dispatched(4, MINUTE, { orderGroup: 'SUMMER' }));
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2, 4] }]);
+    expect(await world.untold()).toMatchObject([{ jobs: [3], became: 'failed' }]);
+  });
+
+  test('of long texts a message shows the beginning, and recipients are found by all of it', async () => {
+    const world = await createWorld();
+    const long = '\u{1f4e6}'.repeat(400);
+    await world.fold(dispatched(1, 0, { orderNumber: long, description: long, orderGroup: long }));
+    const [notice] = await world.taken(HOUR);
+    const [facts] = notice?.content.jobs ?? [];
+    for (const text of [facts?.orderNumber, facts?.description]) {
+      expect(text?.length).toBeLessThanOrEqual(200);
+      expect(text?.isWellFormed()).toBe(true);
+    }
+    expect(notice?.content.orderGroup).toBe(long);
+    expect(notice?.scopes).toEqual([{ jobNumber: 1, orderNumber: long, orderGroup: long }]);
+  });
+
+  test('links that are none of the web are no links', async () => {
+    const world = await createWorld();
+    const tracking = [
+      { number: 'A', link: 'javascript:alert(1)' },
+      { number: null, link: 'ftp://carrier.example' },
+    ];
+    await world.fold(dispatched(1, 0, { tracking }));
+    const [notice] = await world.taken(HOUR);
+    expect(notice?.content.jobs[0]?.tracking).toEqual([{ number: 'A', link: null }]);
+  });
+
+  test('a very large group is told whole, in notices that can be kept', async () => {
+    const world = await createWorld();
+    const jobs = Array.from({ length: 1200 }, (_, place) => place + 1);
+    for (let from = 0; from < jobs.length; from += 90) {
+      const events = await world.say(...jobs.slice(from, from + 90).map((job) => dispatched(job, job)));
+      await world.port.deliver(events.map((event) => ({ event })));
+    }
+    await world.stand(jobs.length);
+    const told = [...(await world.told(HOUR)), ...(await world.told(HOUR + MINUTE))];
+    expect(told.flatMap((notice) => notice.jobs).sort((a, b) => a - b)).toEqual(jobs);
+    expect(told.length).toBe(2);
+  }, 60_000);
+
+  test('what there is no room for in a thread is noted, and the rest is told', async () => {
+    const world = await createWorld();
+    const noise = () => randomBytes(150).toString('base64');
+    const tracking = () => Array.from({ length: 50 }, () => ({ number: noise(), link: null }));
+    for (let job = 1; job <= 50; job += 10) {
+      const some = Array.from({ length: 10 }, (_, place) =>
+        dispatched(job + place, 0, { tracking: tracking() }),
+      );
+      const events = await world.say(...some);
+      await world.port.deliver(events.map((event) => ({ event })));
+    }
+    await world.stand(50);
+    const untold = await world.untold();
+    expect(untold.length).toBeGreaterThan(5);
+    for (const one of untold) expect(one).toMatchObject({ became: 'failed', reason: 'refused' });
+    const told = [];
+    for (let at = HOUR; at < HOUR + 20 * MINUTE; at += MINUTE) told.push(...(await world.told(at)));
+    const all = [...told, ...untold].flatMap(({ jobs }) => jobs);
+    expect(all.sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, place) => place + 1));
+  }, 60_000);
+
+  test('jobs of one thread that come together are one write', async () => {
+    let writes = 0;
+    const world = await createWorld((table) => ({
+      ...table,
+      write: (write) => {
+        writes += 1;
+        return table.write(write);
+      },
+    }));
+    const events = await world.say(...[1, 2, 3].map((job) => dispatched(job, 0)));
+    await world.port.deliver(events.map((event) => ({ event })));
+    expect(writes).toBe(1);
+    await world.port.deliver(events.map((event) => ({ event })));
+    expect(writes).toBe(1);
+  });
+});
+
+eachTable('as drains do it', (makeTable, _kind, makeHistoryTable) => {
+  test('events of many jobs and groups become one notice a group, however the drain takes them', async () => {
+    const table = await makeTable();
+    const history = await makeHistoryTable();
+    const state = { now: START };
+    const now = () => state.now;
+    const deps = { table, history, now };
+    const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: '' });
+    await table.transact([log.start(ref, 't3k9x1a2b3c4')], randomUUID());
+    await saveSettings(table);
+    const sink = {
+      ...{ region: REGION, id: NOTIFICATIONS_SINK, kind: 'notifications' as const, target: '-' },
+      ...{ accounts: [ref.account], types: [], paused: false },
+    };
+    await registerSink(table, log, sink, [ref]);
+    const jobs = Array.from({ length: 60 }, (_, place) => place + 1);
+    const drafts = jobs.map((job) => dispatched(job, job * 1000, { orderGroup: `G${job % 6}` }));
+    const moves = { orderGroup: { from: 'G1', to: 'G2' } };
+    drafts.push(said('job.updated', 1, MINUTE, { dateOut: DAY_1, orderGroup: 'G2' }, { changes: moves }));
+    await log.append(ref, drafts);
+    await wakeSinks(table, ref, drafts.length, state.now);
+    const report = await drainSink(
+      {
+        ...{ table, log, now, newId: randomUUID, random: () => 0.5, retrySeconds: [5] },
+        open: async () => createNotificationsSink(deps),
+      },
+      REGION,
+      NOTIFICATIONS_SINK,
+      START + HOUR,
+    );
+    expect(report).toMatchObject({ outcome: 'drained', delivered: 61 });
+    expect(await noticesDue(table, REGION, START + WINDOW)).toBe(false);
+    state.now = START + 10 * MINUTE;
+    expect(await noticesDue(table, REGION, state.now)).toBe(true);
+    const notices = await takeDueNotices(deps, REGION, 100);
+    const told = new Map(
+      notices.map(({ content }) => [content.orderGroup, content.jobs.map(({ jobNumber }) => jobNumber)]),
+    );
+    expect(told.size).toBe(notices.length);
+    for (let group = 0; group < 6; group += 1) {
+      const expected = jobs.filter((job) => (job === 1 ? group === 2 : job % 6 === group));
+      expect(told.get(`G${group}`)).toEqual(expected);
+    }
+    for (const notice of notices) await finishNotice(deps, notice);
+    expect(await noticesDue(table, REGION, START + 24 * HOUR)).toBe(false);
+  });
+});
+
 // Any order, any crash
 
 /** What a job may go through, as the ordering service knows it: one step is one event, or none where it can't be. */
@@ -235,7 +661,6 @@ const bornAs = (job: number): Life => ({
 });
 const DAYS = ['2026-03-04T10:00:00', '2026-03-05T10:00:00', '2026-03-05T16:00:00'];
 const PARCELS = ['1Z1', '1Z2', '1Z3'];
-const linkTo = (number: string) => `https://carrier.example/${number}`;
 
 /** The events of a life: what was observed of it, and the job after each. */
 function live(all: readonly Step[]): { draft: EventDraft; life: Life; job: number; time: number }[] {

@@ -9,6 +9,7 @@
  * matter in which order the events of different jobs come, nor how late. Events of one job come in order, perhaps several
  * times: each job knows the last that changed something.
  */
+import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { LoggedEvent } from '../log/log.ts';
 import { dayNamed } from '../tracking/instants.ts';
@@ -148,7 +149,10 @@ export interface Window {
 /** How long it is waited for events that were observed in a window and are not folded yet. */
 const PATIENCE_MS = 3_600_000;
 /** Jobs of which nothing is new leave the thread. */
-const QUIET_MS = 30 * 86_400_000;
+const DAY_MS = 86_400_000;
+const QUIET_MS = 30 * DAY_MS;
+/** Parcels that are remembered as told. */
+const MAX_TOLD_PARCELS = 10_000;
 /** Entries of one kind and job that were undone and are not noted yet. */
 const MAX_UNDONE = 3;
 /** Notices that a later one can refer to. */
@@ -256,7 +260,7 @@ export function fold(thread: Thread, event: Told, windowMs: number, now: number)
   if (known && !isBefore(known.mark, event.mark)) return thread;
   const before = known && known.movedTo === undefined ? known : undefined;
   const job = after(before ?? fresh(event), event);
-  const parcels = withAliases(thread.parcels, event);
+  const parcels = withMentioned(withAliases(thread.parcels, event), event);
   const entries = withWants(thread.entries, job, event, wantsOf(job, event, parcels), windowMs, now);
   const speaks = entries.some((entry) => entry.job === number && !entry.undone);
   const next: ThreadJob = { ...job, facts: speaks ? factsOf(event) : null };
@@ -264,7 +268,7 @@ export function fold(thread: Thread, event: Told, windowMs: number, now: number)
   const isSame = entries === thread.entries && parcels === thread.parcels && before && sameJob(next, before);
   if (isBlank || isSame) return thread;
   const marked = { ...next, mark: event.mark, at: event.time };
-  return tidied({ ...thread, entries, parcels, jobs: { ...thread.jobs, [number]: marked } }, event);
+  return { ...thread, entries, parcels, jobs: { ...thread.jobs, [number]: marked } };
 }
 
 /**
@@ -460,8 +464,9 @@ function withWants(
   const { jobNumber } = event.job;
   const { time } = event;
   let next = entries;
+  const ofJob = entries.filter((entry) => entry.job === jobNumber);
   for (const kind of kinds) {
-    const mine = next.filter((entry) => entry.kind === kind && entry.job === jobNumber);
+    const mine = ofJob.filter((entry) => entry.kind === kind);
     const live = mine.find(({ undone }) => !undone);
     if (live && !wants.has(kind)) {
       next = next.map((entry) => (entry === live ? { ...entry, undone: true } : entry));
@@ -514,9 +519,10 @@ function linkOf(link: string | null): string | null {
 
 // Parcels
 
-/** What a parcel is known by: its number, or else its link. */
+/** What a parcel is known by: its number, or else its link; short, for a thread remembers many. */
 function parcelKey({ number, link }: Parcel): string {
-  return number !== null ? `n${number}` : `l${link}`;
+  const name = number !== null ? `n${number}` : `l${link}`;
+  return name.length <= 12 ? name : `#${hash('sha256', name, 'base64url').slice(0, 11)}`;
 }
 
 /** The parcels that customers don't know yet, or not with a link. */
@@ -538,20 +544,32 @@ function withAliases(parcels: Thread['parcels'], { parcels: moved }: Told): Thre
   return next;
 }
 
-/** Without what is old, and of which nothing is to be said. */
-function tidied(thread: Thread, { time, job }: Told): Thread {
-  const oldest = time - QUIET_MS;
-  const mentioned = new Set(job.tracking.map(parcelKey));
-  const parcels = Object.entries(thread.parcels).flatMap(([key, parcel]) => {
-    if (mentioned.has(key)) return [[key, { ...parcel, at: Math.max(parcel.at, time) }] as const];
-    return parcel.at < oldest ? [] : [[key, parcel] as const];
+/** Parcels are remembered as long as anything is heard of them; to the day, so that not each event is news. */
+function withMentioned(parcels: Thread['parcels'], { job, time }: Told): Thread['parcels'] {
+  const stale = job.tracking.flatMap((parcel) => {
+    const key = parcelKey(parcel);
+    const told = parcels[key];
+    return told && told.at + DAY_MS <= time ? [[key, { ...told, at: time }] as const] : [];
   });
-  const busy = new Set(thread.entries.map((entry) => entry.job));
+  return stale.length === 0 ? parcels : { ...parcels, ...Object.fromEntries(stale) };
+}
+
+/** Without what is old, and of which nothing is to be said: as of an instant (epoch ms). */
+export function tidied(thread: Thread, time: number): Thread {
+  const oldest = time - QUIET_MS;
+  const kept = Object.entries(thread.parcels).filter(([, { at }]) => at >= oldest);
+  const busy = new Set(thread.entries.map(({ job }) => job));
   for (const { content } of thread.frozen) for (const { jobNumber } of content.jobs) busy.add(jobNumber);
   const jobs = Object.entries(thread.jobs).filter(
     ([number, { at }]) => at >= oldest || busy.has(Number(number)),
   );
-  return { ...thread, parcels: Object.fromEntries(parcels), jobs: Object.fromEntries(jobs) };
+  const isTidy = jobs.length === Object.keys(thread.jobs).length && kept.length <= MAX_TOLD_PARCELS;
+  if (isTidy && kept.length === Object.keys(thread.parcels).length) return thread;
+  const latest =
+    kept.length <= MAX_TOLD_PARCELS
+      ? kept
+      : kept.toSorted(([, a], [, b]) => b.at - a.at).slice(0, MAX_TOLD_PARCELS);
+  return { ...thread, parcels: Object.fromEntries(latest), jobs: Object.fromEntries(jobs) };
 }
 
 // Windows

@@ -46,6 +46,7 @@ import {
   type Thread,
   type Told,
   threadOf,
+  tidied,
   toTold,
   windowsOf,
 } from './thread.ts';
@@ -93,8 +94,8 @@ const DISORDER_MS = 120_000;
 const KEPT_MS = 180 * 86_400_000;
 /** More than so many bytes of a thread are packed. */
 const PACKED_FROM = 8_000;
-/** What one thread may be. */
-const MAX_THREAD_BYTES = 350_000;
+/** What one thread may be when something is added; what is told of it later is kept twice for a moment, and must fit. */
+const MAX_THREAD_BYTES = 200_000;
 /** How often something is decided anew because somebody else came in between. */
 const ATTEMPTS = 50;
 const THREADS_AT_ONCE = 8;
@@ -208,7 +209,11 @@ async function foldInto(
   await retried(`folded into a thread of ${ref.account}`, async () => {
     const stored = await load(deps.table, ref, name);
     const folded = ({ told }: Read, thread: Thread): Thread => fold(thread, told, pace.windowMs, deps.now());
-    let thread = events.reduce((before, read) => folded(read, before), stored.thread);
+    const latest = Math.max(...events.map(({ told: { time } }) => time));
+    let thread = tidied(
+      events.reduce((before, read) => folded(read, before), stored.thread),
+      latest,
+    );
     const aside: Read[] = [];
     if (!fits(thread)) {
       // One by one, to find those for which there is no room.
@@ -236,7 +241,7 @@ async function moveJob(deps: NoticeDeps, ref: AccountRef, { told, event }: Read,
   await retried(`moved to a thread of ${ref.account}`, async () => {
     const [from, to] = await Promise.all([load(table, ref, fromName), load(table, ref, toName)]);
     const moved = move(from.thread, to.thread, told, toName);
-    const after = fold(moved.to, told, pace.windowMs, now());
+    const after = tidied(fold(moved.to, told, pace.windowMs, now()), told.time);
     if (!fits(after)) {
       await setAside(deps, ref, event, TOO_MUCH);
       return true;
@@ -468,9 +473,15 @@ function toStored(item: Item): Stored {
 
 /** The state of a thread as it is stored. */
 function pack(thread: Thread): string | Uint8Array {
+  const known = packed.get(thread);
+  if (known !== undefined) return known;
   const json = JSON.stringify(thread);
-  return json.length < PACKED_FROM ? json : deflateRawSync(json);
+  const state = json.length < PACKED_FROM ? json : deflateRawSync(json);
+  packed.set(thread, state);
+  return state;
 }
+/** Threads are measured before they are written. */
+const packed = new WeakMap<Thread, string | Uint8Array>();
 
 function sizeOfThread(thread: Thread): number {
   const state = pack(thread);
