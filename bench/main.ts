@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: measures what polling, delivering and reading cost, prints a table and JSON lines, and says of each bar whether
+ * `npm run bench`: measures what polling, delivering, telling customers and reading cost, prints a table and JSON lines, and says of each bar whether
  * it is met. Exit code 1 when one is not. Ratios are taken within one run, for machines differ and are busy.
  * `npm run bench -- --cost` does the same with what a cell on AWS costs; `--write` puts its tables into docs/deploying.md.
  */
@@ -14,6 +14,7 @@ import type { CostFigures } from './cost.ts';
 import { MARGINAL_NOTE, replaceBetween, toMarkdown, total } from './costs.ts';
 import type { DeliveryFigures } from './delivery.ts';
 import type { HangingFigures } from './hanging.ts';
+import type { NotificationFigures } from './notifications.ts';
 import type { PollingFigures } from './polling.ts';
 import type { RateFigures } from './rates.ts';
 import type { ReadingFigures } from './reading.ts';
@@ -81,6 +82,8 @@ async function measureAll(): Promise<Bar[]> {
   const backlog = await measure<BacklogFigures>('backlog.ts', ['100000']);
   console.log('Delivering beside an endpoint that hangs …');
   const hanging = await measure<HangingFigures>('hanging.ts', ['3']);
+  console.log('Telling customers …');
+  const notifications = await measure<NotificationFigures>('notifications.ts', ['7']);
   console.log('Reading feeds and streams …');
   const reading = await measure<ReadingFigures>('reading.ts', ['31']);
   console.log('Importing the functions of a cell …');
@@ -109,7 +112,9 @@ async function measureAll(): Promise<Bar[]> {
       ]),
     ),
   );
-  for (const [name, figures] of Object.entries({ delivery, rates, backlog, hanging, reading, coldStart })) {
+  for (const [name, figures] of Object.entries({
+    ...{ delivery, rates, backlog, hanging, notifications, reading, coldStart },
+  })) {
     console.table({
       [name]: Object.fromEntries(
         Object.entries(figures).map(([what, value]) => [what, round(value as number)]),
@@ -121,6 +126,7 @@ async function measureAll(): Promise<Bar[]> {
   console.log(JSON.stringify({ bench: 'rates', ...rates }));
   console.log(JSON.stringify({ bench: 'backlog', ...backlog }));
   console.log(JSON.stringify({ bench: 'hanging', ...hanging }));
+  console.log(JSON.stringify({ bench: 'notifications', ...notifications }));
   console.log(JSON.stringify({ bench: 'reading', ...reading }));
   for (const figures of bundles) console.log(JSON.stringify({ bench: 'bundles', ...figures }));
   console.log(JSON.stringify({ bench: 'cold-start', ...coldStart }));
@@ -182,6 +188,16 @@ async function measureAll(): Promise<Bar[]> {
       atLeast: 0.9,
     },
     { what: '49 endpoints beside one that hangs: p99 / without it', measured: hanging.ratio, atMost: 2 },
+    {
+      what: '1,000 dispatches in 200 groups with 2 recipients each: e-mails more or fewer than 400',
+      measured: notifications.wrong,
+      atMost: 0,
+    },
+    {
+      what: 'E-mails that are due: rate / bare loop of nodemailer to the same server',
+      measured: notifications.ratio,
+      atLeast: 0.5,
+    },
     { what: 'Feed page of 1,000 events / the bare Query of them', measured: reading.pageRatio, atMost: 3 },
     { what: '200 readers of a feed: errors', measured: reading.readerErrors, atMost: 0 },
     {

@@ -330,9 +330,17 @@ describe('what customers wrote', () => {
     );
   });
 
+  test.each(locales)('a part of an order group is not said to be all of it, in %s', (locale) => {
+    const { subject } = email({
+      content: notice({ orderGroup: 'SPRING-38' }),
+      locale,
+    });
+    expect(subject).toMatch(/^(A print job of|Ein Druckauftrag|Un travail)/);
+  });
+
   test('of another direction keeps what stands around it in place', () => {
     const { subject } = email({ content: notice({ orderGroup: 'אביב 38' }) });
-    expect(subject).toBe('Your order \u2068אביב 38\u2069 is on its way');
+    expect(subject).toBe('A print job of your order \u2068אביב 38\u2069 is on its way');
   });
 });
 
@@ -459,7 +467,7 @@ describe('however much there is', () => {
     );
     const { text, segments } = sms({ content: notice({ jobs, orderGroup: 'SPRING-38' }) });
     expect(text).toBe(
-      'Northlight Print: Your order SPRING-38 is on its way in 30 parcels. Tracking: https://tracking.example.com/parcels/0?carrier=long-name https://tracking.example.com/parcels/1?carrier=long-name https://tracking.example.com/parcels/2?carrier=long-name and 27 more',
+      'Northlight Print: 30 print jobs of your order SPRING-38 are on their way in 30 parcels. Tracking: https://tracking.example.com/parcels/0?carrier=long-name https://tracking.example.com/parcels/1?carrier=long-name and 28 more',
     );
     expect(segments).toBe(2);
   });
@@ -561,7 +569,7 @@ describe('a template of one’s own', () => {
     };
     const mail = email({ template });
     expect(mail.subject).toBe('On its way: SPRING-38 (3)');
-    expect(mail.text).toContain('\nYour order SPRING-38 is on its way\n===');
+    expect(mail.text).toContain('\n3 print jobs of your order SPRING-38 are on their way\n===');
     expect(mail.text).toContain('\n\nSee you!\n\nThe team\nin Northlight Print\n\n-- \n');
     expect(mail.html).toContain('The team<br />in Northlight Print');
   });

@@ -123,7 +123,9 @@ const NOTICES_AT_ONCE = 100;
 /** Notices whose recipients are read at the same time. */
 const NOTICES_READ_AT_ONCE = 8;
 /** What is due is read by so many of each shard. */
-const PAGE = 25;
+const PAGE = 100;
+/** Messages that are judged together. */
+const JUDGED_TOGETHER = 100;
 /** E-mails claimed together: what a crash may send again. */
 const CLAIMED_TOGETHER = 25;
 /** How long a claim holds. Somebody who is alive has noted by then what became of it. */
@@ -139,6 +141,9 @@ const MAX_UNKNOWN_RUNNING = 3;
 const MAX_UNNOTED = 50;
 /** With an entry of the journal they are one transaction. */
 const NOTED_TOGETHER = 99;
+/** What became of messages is noted as soon as it is so much, or after a moment: many together cost a fraction. */
+const NOTED_FROM = 25;
+const NOTED_AFTER_MS = 30;
 const HOUR_MS = 3_600_000;
 /** How often something is decided anew because somebody else came in between. */
 const ATTEMPTS = 20;
@@ -495,6 +500,8 @@ class Run {
   readonly #templates = new Map<string, Promise<Template | undefined>>();
   readonly #smsTurns = new Map<string, Promise<unknown>>();
   readonly #held = new Set<Channel>();
+  /** Addresses that were found to take nothing. */
+  readonly #shut = new Set<string>();
   #more = false;
 
   constructor(deps: SendDeps, region: string, deadline: number) {
@@ -548,8 +555,12 @@ class Run {
       for await (const claimed of ahead(this.#claims(lane, ready))) {
         for (const one of claimed) {
           await lane.room();
-          if (lane.isClosed || this.#isLate(one.work)) {
-            this.#notes.add({ change: released(one, this.#deps.now()), work: one.work, quiet: true });
+          const isShut = this.#isShut(one.work);
+          if (isShut) waiting += 1;
+          if (lane.isClosed || isShut || this.#isLate(one.work)) {
+            const isClaimed = one.before !== undefined;
+            if (isClaimed)
+              this.#notes.add({ change: released(one, this.#deps.now()), work: one.work, quiet: true });
             lane.finished();
           } else {
             lane.run(() => this.#attempt(lane, one).catch((cause: unknown) => this.#notes.fail(cause)));
@@ -561,6 +572,11 @@ class Run {
       await lane.idle();
     }
     return waiting;
+  }
+
+  /** Whether it was found in this run that its address takes nothing. */
+  #isShut({ message: { channel, to } }: Work): boolean {
+    return channel !== null && to !== null && this.#shut.has(`${channel} ${normalized(channel, to.address)}`);
   }
 
   /** Whether a claim may end before it is known what became of the send. */
@@ -591,15 +607,16 @@ class Run {
       const found = pages.flatMap(({ page }) => page);
       const mine = found.filter(({ sk }) => isOfChannel(sk, lane.channel));
       const journals = lane.channel === 'email' ? found.filter(isJournal) : [];
-      const keyed: Key[] = [...journals, ...mine].map(({ pk, sk }) => ({ pk, sk }));
-      if (keyed.length === 0) continue;
-      const items = await this.#deps.table.getMany(keyed);
-      for (const journal of items.filter(isJournal)) {
+      for (const journal of await this.#deps.table.getMany(journals.map(keyOfItem))) {
         await settleJournal(this.#deps, journal).catch((cause: unknown) => {
           reportFault(this.#deps, { ref: { region: this.#region } }, cause);
         });
       }
-      yield items.filter((item) => !isJournal(item) && typeof item.duePk === 'string');
+      for (let at = 0; at < mine.length && !lane.isClosed; at += JUDGED_TOGETHER) {
+        const some = mine.slice(at, at + JUDGED_TOGETHER);
+        const items = await this.#deps.table.getMany(some.map(keyOfItem));
+        yield items.filter((item) => typeof item.duePk === 'string');
+      }
     }
   }
 
@@ -853,6 +870,7 @@ class Run {
     const { ref, message } = one.work;
     if (outcome.kind === 'refused' && outcome.address && message.to) {
       const addressed = { channel: lane.channel, address: message.to.address };
+      this.#shut.add(`${lane.channel} ${normalized(lane.channel, message.to.address)}`);
       await suppress(this.#deps, ref, addressed, outcome.address).catch((cause: unknown) => {
         reportFault(this.#deps, one.work, cause);
       });
@@ -957,6 +975,8 @@ class Notes {
   readonly #running = new Set<Promise<void>>();
   #queue: Note[] = [];
   #writing: Promise<void> | undefined;
+  /** Ends the moment in which more is gathered. */
+  #enough: (() => void) | undefined;
   #fault: { readonly cause: unknown } | undefined;
 
   constructor(deps: SendDeps, region: string) {
@@ -975,6 +995,7 @@ class Notes {
   add(note: Note): void {
     this.#queue.push(note);
     this.#writing ??= this.#write();
+    if (this.#queue.length >= NOTED_FROM) this.#enough?.();
   }
 
   /** Waits until so little is to be written that more may come. */
@@ -984,7 +1005,10 @@ class Notes {
 
   /** Waits until everything is written, in the history too. */
   async settled(): Promise<void> {
-    while (this.#writing || this.#running.size > 0) await Promise.all([this.#writing, ...this.#running]);
+    while (this.#writing || this.#running.size > 0) {
+      this.#enough?.();
+      await Promise.all([this.#writing, ...this.#running]);
+    }
   }
 
   /** Waits until everything is written. Throws the first thing that went wrong. */
@@ -1008,9 +1032,8 @@ class Notes {
   }
 
   async #write(): Promise<void> {
-    // What comes in the same turn goes together.
-    await new Promise((resolve) => setImmediate(resolve));
     while (this.#queue.length > 0) {
+      if (this.#queue.length < NOTED_FROM) await this.#more();
       const notes = this.#queue.splice(0, NOTED_TOGETHER);
       try {
         const changes = notes.map(({ change }) => change);
@@ -1025,6 +1048,17 @@ class Notes {
       }
     }
     this.#writing = undefined;
+  }
+
+  /** Waits a moment for what may come. */
+  async #more(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
+      this.#enough = resolve;
+      timer = setTimeout(resolve, NOTED_AFTER_MS);
+    });
+    clearTimeout(timer);
+    this.#enough = undefined;
   }
 
   /** The history can wait, and when it can't be written it is written later. */
@@ -1144,6 +1178,8 @@ function released({ work, before, settings: _, message: __ }: Ready, now: number
   const set = { claim: undefined, claimUntil: undefined, maybeSent: before || undefined };
   return { work, message, set };
 }
+
+const keyOfItem = ({ pk, sk }: Item): Key => ({ pk, sk });
 
 const giveUpAtOf = ({ content }: Work, { maxAgeHours }: NotificationSettings): number =>
   content.observedAt + maxAgeHours * HOUR_MS;

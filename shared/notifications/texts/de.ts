@@ -4,6 +4,7 @@ const HELLO = 'Guten Tag{% if name %} {{ name }}{% endif %},\n\n';
 const SOME = '{% if count == 1 %}Ein Druckauftrag{% else %}{{ count }} Druckaufträge{% endif %}';
 const DETAILS = '{% if details %} ({{ details }}){% endif %}';
 const NOT_LEFT = `{% if group %}${SOME} Ihrer Bestellung {{ order }} {{ count | plural: "ist", "sind" }} noch nicht unterwegs{% else %}Ihre Bestellung {{ order }} ist noch nicht unterwegs{% endif %}`;
+const ON_WAY = `{% if group %}${SOME} Ihrer Bestellung {{ order }} {{ count | plural: "ist", "sind" }} unterwegs{% else %}Ihre Bestellung {{ order }} ist unterwegs{% endif %}`;
 const NEW_DATE =
   '{% if date_due %}Neuer Termin für Ihre Bestellung {{ order }}: {{ date_due }}{% else %}Geänderte Termine Ihrer Bestellung {{ order }}{% endif %}';
 const GONE = `{% if group %}${SOME} Ihrer Bestellung {{ order }} {{ count | plural: "wurde", "wurden" }} offenbar storniert{% else %}Ihre Bestellung {{ order }} wurde offenbar storniert{% endif %}`;
@@ -33,19 +34,19 @@ export const german: Texts = {
   },
   email: {
     dispatched: {
-      subject: 'Ihre Bestellung {{ order }} ist unterwegs',
+      subject: ON_WAY,
       preheader:
         '{{ count }} {{ count | plural: "Druckauftrag", "Druckaufträge" }}{% if parcel_count > 0 and untracked.size == 0 %} in {{ parcel_count }} {{ parcel_count | plural: "Paket", "Paketen" }}{% endif %}{% if date_out %}, versandt am {{ date_out }}{% endif %}.',
-      heading: 'Ihre Bestellung {{ order }} ist unterwegs',
+      heading: ON_WAY,
       intro: `${HELLO}{% if count == 1 %}Ihr Druckauftrag wurde{% else %}{{ count }} Druckaufträge wurden{% endif %}{% if date_out %} am {{ date_out }}{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} Paketen{% endif %} versandt.`,
       outro:
         '{% if link_count > 0 %}Es kann einige Stunden dauern, bis der Zusteller zeigt, wo {{ link_count | plural: "Ihr Paket ist", "Ihre Pakete sind" }}.{% endif %}',
     },
     tracking: {
-      subject: 'Sie können Ihre Bestellung {{ order }} jetzt verfolgen',
+      subject: 'Sendungsverfolgung für Ihre Bestellung {{ order }}',
       preheader:
         '{{ parcel_count }} {{ parcel_count | plural: "Paket", "Pakete" }} mit {{ count }} {{ count | plural: "Druckauftrag", "Druckaufträgen" }}.',
-      heading: 'Sie können Ihre Bestellung {{ order }} jetzt verfolgen',
+      heading: 'Sendungsverfolgung für Ihre Bestellung {{ order }}',
       intro: `${HELLO}für {% if count == 1 %}einen Druckauftrag, der{% else %}{{ count }} Druckaufträge, die{% endif %} zu Ihnen unterwegs {{ count | plural: "ist", "sind" }}, gibt es jetzt eine Sendungsverfolgung.`,
       outro: '',
     },
@@ -74,10 +75,10 @@ export const german: Texts = {
   },
   sms: {
     dispatched: {
-      text: `{{ brand.name }}: Ihre Bestellung {{ order }}${DETAILS} ist unterwegs{% if parcel_count > 1 %} in {{ parcel_count }} Paketen{% endif %}.{% if tracking %} Verfolgen: {{ tracking }}{% endif %}`,
+      text: `{{ brand.name }}: {% if group %}${SOME} Ihrer Bestellung {{ order }}${DETAILS} {{ count | plural: "ist", "sind" }} unterwegs{% else %}Ihre Bestellung {{ order }}${DETAILS} ist unterwegs{% endif %}{% if parcel_count > 1 %} in {{ parcel_count }} Paketen{% endif %}.{% if tracking %} Verfolgen: {{ tracking }}{% endif %}`,
     },
     tracking: {
-      text: `{{ brand.name }}: Sie können Ihre Bestellung {{ order }}${DETAILS} jetzt verfolgen: {{ tracking }}`,
+      text: `{{ brand.name }}: Sendungsverfolgung für Ihre Bestellung {{ order }}${DETAILS}: {{ tracking }}`,
     },
     dispatch_revoked: {
       text: `{{ brand.name }}: Entschuldigung, wir waren zu früh: ${NOT_LEFT}${DETAILS}.`,

@@ -7,6 +7,7 @@ const DETAILS = '{% if details %} ({{ details }}){% endif %}';
 /** English, with “canceled” as the country spells it. */
 export function english(canceled: 'canceled' | 'cancelled'): Texts {
   const notLeft = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "has", "have" }} not left yet{% else %}Your order {{ order }} has not left yet{% endif %}`;
+  const onWay = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "is on its", "are on their" }} way{% else %}Your order {{ order }} is on its way{% endif %}`;
   const newDate =
     '{% if date_due %}New due date for your order {{ order }}: {{ date_due }}{% else %}Changed due dates of your order {{ order }}{% endif %}';
   const gone = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "seems", "seem" }} to be ${canceled}{% else %}Your order {{ order }} seems to be ${canceled}{% endif %}`;
@@ -33,19 +34,19 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
     },
     email: {
       dispatched: {
-        subject: 'Your order {{ order }} is on its way',
+        subject: onWay,
         preheader:
           '{{ count }} print {{ count | plural: "job", "jobs" }}{% if parcel_count > 0 and untracked.size == 0 %} in {{ parcel_count }} {{ parcel_count | plural: "parcel", "parcels" }}{% endif %}{% if date_out %}, dispatched on {{ date_out }}{% endif %}.',
-        heading: 'Your order {{ order }} is on its way',
+        heading: onWay,
         intro: `${HELLO}{% if count == 1 %}Your print job was{% else %}{{ count }} print jobs were{% endif %} dispatched{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} parcels{% endif %}{% if date_out %} on {{ date_out }}{% endif %}.`,
         outro:
           '{% if link_count > 0 %}It can take a few hours until the carrier shows where {{ link_count | plural: "your parcel is", "your parcels are" }}.{% endif %}',
       },
       tracking: {
-        subject: 'You can now track your order {{ order }}',
+        subject: 'Tracking for your order {{ order }}',
         preheader:
           '{{ parcel_count }} {{ parcel_count | plural: "parcel", "parcels" }} with {{ count }} print {{ count | plural: "job", "jobs" }}.',
-        heading: 'You can now track your order {{ order }}',
+        heading: 'Tracking for your order {{ order }}',
         intro: `${HELLO}The carrier has given us tracking for {% if count == 1 %}a print job that is on its way{% else %}{{ count }} print jobs that are on their way{% endif %} to you.`,
         outro: '',
       },
@@ -74,10 +75,10 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
     },
     sms: {
       dispatched: {
-        text: `{{ brand.name }}: Your order {{ order }}${DETAILS} is on its way{% if parcel_count > 1 %} in {{ parcel_count }} parcels{% endif %}.{% if tracking %} Tracking: {{ tracking }}{% endif %}`,
+        text: `{{ brand.name }}: {% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }}${DETAILS} {{ count | plural: "is on its", "are on their" }} way{% else %}Your order {{ order }}${DETAILS} is on its way{% endif %}{% if parcel_count > 1 %} in {{ parcel_count }} parcels{% endif %}.{% if tracking %} Tracking: {{ tracking }}{% endif %}`,
       },
       tracking: {
-        text: `{{ brand.name }}: You can now track your order {{ order }}${DETAILS}: {{ tracking }}`,
+        text: `{{ brand.name }}: Tracking for your order {{ order }}${DETAILS}: {{ tracking }}`,
       },
       dispatch_revoked: {
         text: `{{ brand.name }}: Sorry, we were too early: ${notLeft}${DETAILS}.`,

@@ -5,6 +5,7 @@ const SOME =
   '{% if count == 1 %}Un travail d’impression{% else %}{{ count }} travaux d’impression{% endif %}';
 const DETAILS = '{% if details %} ({{ details }}){% endif %}';
 const NOT_LEFT = `{% if group %}${SOME} de votre commande {{ order }} {{ count | plural: "n’est pas encore parti", "ne sont pas encore partis" }}{% else %}Votre commande {{ order }} n’est pas encore partie{% endif %}`;
+const ON_WAY = `{% if group %}${SOME} de votre commande {{ order }} {{ count | plural: "est", "sont" }} en route{% else %}Votre commande {{ order }} est en route{% endif %}`;
 const NEW_DATE =
   '{% if date_due %}Nouvelle échéance pour votre commande {{ order }}\u00a0: {{ date_due }}{% else %}Nouvelles échéances pour votre commande {{ order }}{% endif %}';
 const GONE = `{% if group %}${SOME} de votre commande {{ order }} {{ count | plural: "semble annulé", "semblent annulés" }}{% else %}Votre commande {{ order }} semble annulée{% endif %}`;
@@ -35,19 +36,19 @@ export const french: Texts = {
   },
   email: {
     dispatched: {
-      subject: 'Votre commande {{ order }} est en route',
+      subject: ON_WAY,
       preheader:
         '{{ count }} {{ count | plural: "travail", "travaux" }} d’impression{% if parcel_count > 0 and untracked.size == 0 %} en {{ parcel_count }} colis{% endif %}{% if date_out %}, {{ count | plural: "expédié", "expédiés" }} le {{ date_out }}{% endif %}.',
-      heading: 'Votre commande {{ order }} est en route',
+      heading: ON_WAY,
       intro: `${HELLO}{% if count == 1 %}Votre travail d’impression a été expédié{% else %}{{ count }} travaux d’impression ont été expédiés{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} en {{ parcel_count }} colis{% endif %}{% if date_out %} le {{ date_out }}{% endif %}.`,
       outro:
         '{% if link_count > 0 %}Quelques heures peuvent s’écouler avant que le transporteur n’indique où {{ link_count | plural: "se trouve votre colis", "se trouvent vos colis" }}.{% endif %}',
     },
     tracking: {
-      subject: 'Vous pouvez maintenant suivre votre commande {{ order }}',
+      subject: 'Suivi de votre commande {{ order }}',
       preheader:
         '{{ parcel_count }} colis avec {{ count }} {{ count | plural: "travail", "travaux" }} d’impression.',
-      heading: 'Vous pouvez maintenant suivre votre commande {{ order }}',
+      heading: 'Suivi de votre commande {{ order }}',
       intro: `${HELLO}Le transporteur nous a transmis le suivi {% if count == 1 %}d’un travail d’impression qui est{% else %}de {{ count }} travaux d’impression qui sont{% endif %} en route vers vous.`,
       outro: '',
     },
@@ -76,10 +77,10 @@ export const french: Texts = {
   },
   sms: {
     dispatched: {
-      text: `{{ brand.name }}\u00a0: votre commande {{ order }}${DETAILS} est en route{% if parcel_count > 1 %} en {{ parcel_count }} colis{% endif %}.{% if tracking %} Suivi\u00a0: {{ tracking }}{% endif %}`,
+      text: `{{ brand.name }}\u00a0: {% if group %}${SOME} de votre commande {{ order }}${DETAILS} {{ count | plural: "est", "sont" }} en route{% else %}votre commande {{ order }}${DETAILS} est en route{% endif %}{% if parcel_count > 1 %} en {{ parcel_count }} colis{% endif %}.{% if tracking %} Suivi\u00a0: {{ tracking }}{% endif %}`,
     },
     tracking: {
-      text: `{{ brand.name }}\u00a0: vous pouvez maintenant suivre votre commande {{ order }}${DETAILS}\u00a0: {{ tracking }}`,
+      text: `{{ brand.name }}\u00a0: suivi de votre commande {{ order }}${DETAILS}\u00a0: {{ tracking }}`,
     },
     dispatch_revoked: {
       text: `{{ brand.name }}\u00a0: toutes nos excuses pour l’annonce prématurée. ${NOT_LEFT}${DETAILS}.`,
