@@ -368,7 +368,9 @@ async function takeFrom(
     const closing = { now: at, graceMs, foldedTo, settings: pace ?? null, giveAt };
     const closed = closedInPart(stored.thread, closing);
     const known = new Set(stored.thread.frozen.map(({ id }) => id));
-    const given = closed.frozen.filter((notice) => notice.giveAt <= at || !known.has(notice.id));
+    // What comes after one that somebody is making into messages would overtake it.
+    const held = closed.frozen.findIndex((notice) => notice.giveAt > at && known.has(notice.id));
+    const given = held < 0 ? closed.frozen : closed.frozen.slice(0, held);
     const thread = {
       ...closed,
       frozen: closed.frozen.map((notice) => (given.includes(notice) ? { ...notice, giveAt } : notice)),

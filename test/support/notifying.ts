@@ -34,12 +34,13 @@ export interface JobOptions {
   readonly orderNumber?: string | null;
   readonly description?: string | null;
   readonly dateOut?: string | null;
+  readonly dateDue?: string | null;
   readonly tracking?: readonly Parcel[];
 }
 
 /** An event about a job, observed at an instant (epoch ms). */
 export function said(
-  type: 'job.dispatched' | 'job.dispatch_revoked' | 'job.tracking_added',
+  type: 'job.dispatched' | 'job.dispatch_revoked' | 'job.tracking_added' | 'job.due_date_changed',
   jobNumber: number,
   time: number,
   job: JobOptions = {},
@@ -62,7 +63,8 @@ export function said(
         ...job,
       },
       observed: { at: new Date(time).toISOString(), since: null, view: 'list' },
-      changes: {},
+      changes:
+        type === 'job.due_date_changed' ? { dateDue: { from: '2026-03-09', to: job.dateDue ?? null } } : {},
     },
   } as EventDraft;
 }
