@@ -346,6 +346,41 @@ test('quiet hours end at the first minute that the clock of the zone is outside 
   expect(quietUntil(null, 'UTC', 5)).toBe(5);
 });
 
+test('what a sender finds out after its claim ran out counts over what somebody else noted who did not know', async () => {
+  const world = await createNotifyingWorld();
+  await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
+  await world.fold(said(DISPATCHED, 1, START));
+  let nested = false;
+  /** Taken at last, when somebody else has come and been refused. */
+  const late = async (): Promise<SendOutcome> => {
+    if (nested) return { kind: 'refused', reason: 'no' };
+    nested = true;
+    await world.send(181_000);
+    nested = false;
+    return { kind: 'accepted', providerId: 'late' };
+  };
+  world.answers.email = late;
+  await world.send(CLOSED_AFTER, { sms: undefined, report: undefined });
+  expect(await world.messages()).toMatchObject([
+    { channel: 'email', state: 'sent', reason: null, attempts: 2, repeats: 0, providerId: 'late' },
+    { channel: 'sms' },
+  ]);
+  await world.fold(said(DISPATCHED, 2, world.clock.now, { orderGroup: 'G2' }));
+  world.answers.sms = late;
+  world.answers.email = async () => ({ kind: 'accepted', providerId: null });
+  await world.send(CLOSED_AFTER);
+  const sms = (await world.messages()).find(
+    ({ channel, orderGroup }) => channel === 'sms' && orderGroup === 'G2',
+  );
+  expect(sms).toMatchObject({ state: 'sent', reason: null, attempts: 1, providerId: 'late' });
+  expect(await world.works()).toHaveLength(4);
+  expect((await world.works()).map(({ message }) => message).sort(byId)).toEqual(
+    (await world.messages()).sort(byId),
+  );
+});
+
+const byId = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? -1 : 1);
+
 describe('what stands in the way', () => {
   test('a server that is down is asked once a run, whatever is due, and what is due goes once it is back', async () => {
     const world = await createNotifyingWorld();
