@@ -390,6 +390,8 @@ describe('what stands in the way', () => {
     );
     world.answers.email = async () => ({ kind: 'later', reason: 'down', everything: true });
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ later: 1, held: ['email'] });
+    // Nobody has to give back what he could not send.
+    expect((await world.works()).filter(({ revision }) => revision > 1)).toHaveLength(1);
     expect(await world.send(1000)).toMatchObject({ later: 1, held: ['email'] });
     expect(world.emails).toHaveLength(2);
     // It breaks down on the way: nothing more goes than what was under way.
@@ -411,6 +413,17 @@ describe('what stands in the way', () => {
     left = 1000;
     expect(await world.send(2 * HOUR)).toMatchObject({ sent: 110, held: [] });
     expect((await world.messages()).every(({ repeats }) => repeats === 0)).toBe(true);
+  });
+
+  test('a server that says nothing is left alone after three mails, until the next run', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(
+      ...Array.from({ length: 9 }, (_, at) => said(DISPATCHED, at + 1, START, { orderGroup: `G${at}` })),
+    );
+    world.answers.email = () => new Promise(() => undefined);
+    expect(await world.send(CLOSED_AFTER, { sendTimeoutMs: 2 })).toMatchObject({ later: 3, held: ['email'] });
+    expect(world.emails).toHaveLength(3);
   });
 
   test('an address that is refused stands in the way of nobody else, and gets nothing more', async () => {
