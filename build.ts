@@ -6,6 +6,7 @@
 import { execFileSync } from 'node:child_process';
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -72,6 +73,8 @@ const [command, fauxqs] = await Promise.all([
 // What the HTTP API of `jobwire start` serves as it was built; looked for beside the program.
 mkdirSync(join(cli, PACKED));
 for (const [name, from] of apiFiles()) copyFileSync(from, join(cli, PACKED, name));
+// The demo's mailbox looks for its page beside the program, too.
+cpSync('local/mailbox', join(cli, 'mailbox'), { recursive: true });
 writeFileSync(join(cli, 'licenses.txt'), licensesOf([command.metafile, fauxqs.metafile]));
 
 const dynoxide = Object.keys(optionalDependencies).filter((one) => one.startsWith('@dynoxide/'));

@@ -38,6 +38,7 @@ export async function doctor(
     checkApi(context),
     ...(file ? [Promise.resolve(file.checks), checkDataDir(file, context.url)] : []),
     ...(file ? file.regions.map(checkRegion) : []),
+    checkMail(file?.config),
   ];
   const checks = (await Promise.all(probes)).flat();
   const failed = checks.some(({ state }) => state === 'fail');
@@ -323,6 +324,44 @@ async function checkRegion(region: ConfigFile['regions'][number]): Promise<Check
     told('Its API', 'baseUrl', api),
     ...(clock ? skewOf(`Clock`, `the ordering service (${region.id})`, clock) : []),
   ];
+}
+
+/** Gets as far as a mail server lets us without a mail. */
+async function checkMail(config: Config | undefined): Promise<Check[]> {
+  if (!config?.notifications) return [];
+  const check = 'Mail server';
+  const { host, port, secure, user, password } = config.notifications.smtp;
+  const { createTransport } = await import('nodemailer');
+  const mailer = createTransport({
+    ...{ host, port, secure },
+    ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
+    requireTLS: !secure && user !== undefined && !isInside(addressOf(host, port)),
+    ...{
+      connectionTimeout: PROBE_MS,
+      greetingTimeout: PROBE_MS,
+      socketTimeout: PROBE_MS,
+      dnsTimeout: PROBE_MS,
+    },
+  });
+  const failed = (words: string, todo: string): Check[] => [{ check, state: 'fail', words, todo }];
+  try {
+    await mailer.verify();
+    return [{ check, state: 'ok', words: `${host}:${port} answers and lets us in.` }];
+  } catch (cause) {
+    const { code = 'no code' } = cause as { code?: string };
+    const todo = 'Check notifications.smtp, and what stands between: DNS, firewall.';
+    if (code === 'EAUTH') {
+      const correct = 'Correct notifications.smtp.user and password.';
+      return failed(`${host}:${port} doesn’t take the user and password.`, correct);
+    }
+    if (code === 'ETLS') {
+      const trust = 'Check notifications.smtp.secure, and that its certificate is one that Node trusts.';
+      return failed(`The connection to ${host}:${port} can’t be secured.`, trust);
+    }
+    return failed(`${host}:${port} can’t be reached (${code}).`, todo);
+  } finally {
+    mailer.close();
+  }
 }
 
 type Probe =

@@ -371,7 +371,7 @@ function previewOf({ caught: { from, subject }, text: words, html }: Fresh): str
   const shown = [from.name, subject];
   const line = words
     .split('\n')
-    .filter((one) => html === null || !shown.includes(one.trim()))
+    .filter((one) => html === null || (/[\p{L}\p{N}]/u.test(one) && !shown.includes(one.trim())))
     .map((one) => (html === null ? one : one.replace(/https?:\/\/\S+/g, '')))
     .join(' ')
     .replace(/\s+/g, ' ')

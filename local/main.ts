@@ -76,6 +76,10 @@ async function main(): Promise<void> {
   }) as Server;
   const url = await listen(server, port, host);
 
+  const { table, history, where } = await openTables(file?.dynamodbEndpoint, dataDir?.dynamoPath);
+  const queues = await startFauxqs(dataDir ? { dataDir: dataDir.queuesPath } : {});
+  cleanups.push(() => queues.stop());
+  // Late, for its jobs move from then on, whether somebody looks or not.
   const demo = file
     ? undefined
     : await startDemo({ port, host, url, seed: args.seed ?? 1, onCaught: terminal.caught });
@@ -83,10 +87,6 @@ async function main(): Promise<void> {
   const config = file ?? demo?.config;
   if (!config) return;
   const apiKey = config.apiKey ?? dataDir?.apiKey() ?? randomBytes(18).toString('base64url');
-
-  const { table, history, where } = await openTables(config, dataDir?.dynamoPath);
-  const queues = await startFauxqs(dataDir ? { dataDir: dataDir.queuesPath } : {});
-  cleanups.push(() => queues.stop());
   const topicArns: Record<string, string> = {};
   for (const region of Object.keys(config.regions)) {
     topicArns[region] = await queues.ensureTopic(`jobwire-${region}-events.fifo`);
@@ -261,16 +261,16 @@ async function listen(server: Server, port: number, host: string): Promise<strin
 
 /** Both tables: external ones, embedded ones, or for a demo on a platform without them, in this process's memory. */
 async function openTables(
-  config: Config,
+  endpoint: string | undefined,
   dbPath: string | undefined,
 ): Promise<{ table: Table; history: Table; where: string }> {
-  if (config.dynamodbEndpoint !== undefined) {
+  if (endpoint !== undefined) {
     const client = new DynamoDBClient({
-      endpoint: config.dynamodbEndpoint,
+      endpoint,
       region: process.env.AWS_REGION ?? 'us-east-1',
     });
     cleanups.push(() => client.destroy());
-    return { ...(await tablesOn(client)), where: config.dynamodbEndpoint };
+    return { ...(await tablesOn(client)), where: endpoint };
   }
   try {
     const dynamo = await startDynamo({

@@ -3,6 +3,7 @@ import { createPrivateKey } from 'node:crypto';
 import * as z from 'zod';
 import { MAX_SLOTS_PER_KEY } from './api/slots.ts';
 import { corsOrigins, endpointId, id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
+import { checkEmail } from './notifications/addresses.ts';
 import { endpointFields } from './sinks/endpoint-input.ts';
 import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './sinks/health.ts';
 import { refuseUrl } from './sinks/outbound.ts';
@@ -22,9 +23,13 @@ const publicUrl = httpUrl
 
 const PORT_RULE = 'must be a port number from 1 to 65535';
 
+const FROM_RULE = 'the e-mail address that mails come from, such as orders@example.com';
+
 /** How customers are told: by which mail server, and by whom SMS are sent. What is told to whom, each account says. */
 const notifications = z.strictObject({
-  from: z.email('must be the e-mail address that mails come from, such as orders@example.com'),
+  from: z
+    .string(`must be ${FROM_RULE}`)
+    .refine((address) => checkEmail(address).kind === 'checked', `must be ${FROM_RULE}`),
   smtp: z
     .strictObject({
       host: text('the name of a mail server'),

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { SMTPServer } from 'smtp-server';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, type Asked, buildInto, fakeApi, launch, problem, stream } from './support/command.ts';
 
@@ -934,6 +935,35 @@ describe('doctor', () => {
     expect(find(ended.out, 'Data folder')).toMatchObject({
       state: 'fail',
       words: expect.stringContaining(`${file} is no folder`),
+    });
+  });
+
+  test('the mail server is tried as far as it goes without a mail', async () => {
+    const api = await serve(healthy);
+    const publicUrl = 'https://jobwire.example.com';
+    const askedOf = async (smtp: object) => {
+      const notifications = { from: 'orders@acme.example', smtp: { host: '127.0.0.1', ...smtp } };
+      const ended = await api.run(configure(api, { publicUrl, notifications }), { env });
+      return find(ended.out, 'Mail server');
+    };
+    const server = new SMTPServer({
+      ...{ logger: false, disabledCommands: ['STARTTLS'], allowInsecureAuth: true },
+      onAuth: (_, __, done) => done(new Error('No.')),
+      authOptional: true,
+    });
+    server.on('error', () => {});
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    const { port } = server.server.address() as AddressInfo;
+    expect(await askedOf({ port })).toMatchObject({ state: 'ok' });
+    const refused = await askedOf({ port, user: 'me', password: 'a-password-that-nobody-sees' });
+    expect(refused).toMatchObject({
+      state: 'fail',
+      words: `127.0.0.1:${port} doesn’t take the user and password.`,
+    });
+    await new Promise<void>((done) => server.close(() => done()));
+    expect(await askedOf({ port })).toMatchObject({
+      state: 'fail',
+      words: expect.stringMatching(/^127\.0\.0\.1:\d+ can’t be reached \(E[A-Z]+\)\.$/),
     });
   });
 

@@ -49,6 +49,7 @@ test('the configuration in the README is a valid one with every setting but host
   const env = {
     JOBWIRE_API_KEY: 'a-key-of-some-length',
     ACME_SECRET: 'secret',
+    MAIL_PASSWORD: 'secret',
     ERP_SECRET: `whsec_${Buffer.alloc(32, 1).toString('base64')}`,
   };
   const config = parseConfig(JSON.parse(json), env);

@@ -39,7 +39,7 @@ function mail(changed: Partial<OutgoingEmail> = {}): OutgoingEmail {
     replyTo: null,
     subject: `Order ${HOSTILE}`,
     html: `<!doctype html><html><head><title>x</title></head><body>${HOSTILE}<a href="https://trace.example/1">Track</a></body></html>`,
-    text: `Acme\n\nOn its way: ${HOSTILE}\nhttps://trace.example/1\n`,
+    text: `Acme\n\nOrder ${HOSTILE}\n=====\n\nOn its way: ${HOSTILE}\nhttps://trace.example/1\n`,
     unsubscribeUrl: `${URL_OF_API}/v1/unsubscribe/token`,
     tags: { region: 'us', account: 'acme', message: 'm1' },
     ...changed,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
   type Branding,
   channels,
@@ -660,6 +660,14 @@ describe('a template of one’s own', () => {
       /^subject: .*limit/,
     ],
     [
+      'captures itself twice, over and over',
+      {
+        subject: 'x',
+        html: '{% assign a = "x" %}{% for i in (1..60) %}{% capture a %}{{ a }}{{ a }}{% endcapture %}{% endfor %}{{ a.size }}',
+      },
+      /^html: memory .*limit/,
+    ],
+    [
       'eats memory',
       {
         subject:
@@ -675,6 +683,35 @@ describe('a template of one’s own', () => {
     expect(problem({ text: `${'Very long. '.repeat(40)}{{ tracking }}` }, 'sms')).toEqual([
       'text: it takes more than 2 segments, however little it shows',
     ]);
+  });
+});
+
+describe('what a template may take', () => {
+  test('an SMS of very much text is cut in the time that it takes to read it', () => {
+    const template = { text: '{% for i in (1..5000) %}abcdefghi {% endfor %}' };
+    // By trying out every length it would be an hour.
+    expect(sms({ template })).toMatchObject({
+      segments: 2,
+      text: expect.stringMatching(/^(abcdefghi )+.*\.\.\.$/),
+    });
+  });
+
+  test('an SMS of very many links fails in that time', () => {
+    const text = '{% for i in (1..5000) %}https://a {% endfor %}text';
+    expect(renderSms(input({ template: { text } }))).toMatchObject({ kind: 'failed' });
+  });
+
+  test('its time is that of the message, not of each field', () => {
+    let clock = 0;
+    using _ = vi.spyOn(performance, 'now').mockImplementation(() => ++clock);
+    const busy = (field: string): string => `{% for a in (1..500) %}{{ a }}{% endfor %}${field}`;
+    const fields = ['heading', 'intro', 'outro', 'text', 'html'];
+    const made = (slow: readonly string[]): string => {
+      const template = { subject: 'x', ...Object.fromEntries(slow.map((field) => [field, busy(field)])) };
+      return renderEmail(input({ template })).kind;
+    };
+    expect(fields.map((field) => made([field]))).toEqual(fields.map(() => 'rendered'));
+    expect(made(fields)).toBe('failed');
   });
 });
 

@@ -592,7 +592,7 @@ type Move = readonly [secondsAfterStart: number, step: Omit<Step, 'afterMs'>];
 /** How long before the start the jobs of the opening were created. */
 const OPENING_AGE_MS = HOUR_MS / 2;
 
-/** The order group of the opening whose jobs go one right after the other. */
+/** The order group of the opening whose jobs are dispatched at once. */
 export const SHARED_GROUP = 'WEB-100002';
 
 const OPENING: readonly Act[] = [
@@ -638,11 +638,11 @@ const OPENING: readonly Act[] = [
   act('production', [], 17),
   act('intake', [[24, CANCEL]]),
   act('production', [[29, meetNewStatus('Press test')]]),
-  // Ordered together and dispatched one after the other, two of them in one parcel.
+  // Ordered together and dispatched at once, two of them in one parcel.
   (account) => ({
     skippedNumbers: 0,
     jobs: ['OPEN-3001', 'OPEN-3001', 'OPEN-3002'].map((parcel, index) =>
-      openingJob(account, 'packing', [[16 + index * 0.7, dispatch([parcelOf(parcel, true)])]], {
+      openingJob(account, 'packing', [[16, dispatch([parcelOf(parcel, true)])]], {
         description: DESIGNS[index],
         orderNumber: 'PO-3001',
         orderGroup: SHARED_GROUP,
