@@ -16,6 +16,7 @@ import { changeRecipient, deleteRecipient } from '../shared/notifications/recipi
 import { makeDue, notificationsDue, type SendDeps, sendDue } from '../shared/notifications/sender.ts';
 import { quietUntil, readSmsUse } from '../shared/notifications/sms-limits.ts';
 import { suppress, suppressionOf } from '../shared/notifications/suppressions.ts';
+import { saveTemplate } from '../shared/notifications/templates.ts';
 import { takeDueNotices } from '../shared/notifications/threads.ts';
 import { keys, sentOfJobPk, sentToRecipientPk } from '../shared/table/schema.ts';
 import { sizeOf, type Table, TableError } from '../shared/table/table.ts';
@@ -751,12 +752,18 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
         let asked = 0;
         let depth = 0;
         const problems: string[] = [];
-        /** The text of an SMS tells which message it is. */
-        const isText = (text: string, { content }: Work): boolean =>
-          new RegExp(`order ${content.orderGroup}\\b`).test(text) &&
-          text.includes('on its way') === (content.kind === 'dispatched') &&
-          (content.kind === 'dispatched' ||
-            content.jobs.some((job) => job.tracking.some(({ number }) => text.includes(`/${number}`))));
+        // The text of an SMS tells which message it is.
+        for (const kind of ['dispatched', 'tracking'] as const) {
+          const place = { kind, channel: 'sms', locale: 'en-US' } as const;
+          const text = `{{ order }} ${kind} {{ tracking }}`;
+          expect(await saveTemplate(world.table, ACME, place, { text }, START)).toMatchObject({
+            kind: 'saved',
+          });
+        }
+        const isText = (text: string, { content: { kind, orderGroup, jobs } }: Work): boolean =>
+          text.startsWith(`${orderGroup} ${kind}`) &&
+          (kind === 'dispatched' ||
+            jobs.some((job) => job.tracking.some(({ number }) => text.includes(`/${number}`))));
         const workOf = async (channel: Channel, address: string, known: string): Promise<Work> => {
           const works = (await world.works()).filter(
             ({ message }) => message.to?.address === address && message.channel === channel,
