@@ -16,9 +16,10 @@ import { changeRecipient, deleteRecipient } from '../shared/notifications/recipi
 import { makeDue, notificationsDue, type SendDeps, sendDue } from '../shared/notifications/sender.ts';
 import { quietUntil, readSmsUse } from '../shared/notifications/sms-limits.ts';
 import { suppress, suppressionOf } from '../shared/notifications/suppressions.ts';
+import { saveTemplate } from '../shared/notifications/templates.ts';
 import { takeDueNotices } from '../shared/notifications/threads.ts';
 import { keys, sentOfJobPk, sentToRecipientPk } from '../shared/table/schema.ts';
-import { type Table, TableError } from '../shared/table/table.ts';
+import { sizeOf, type Table, TableError } from '../shared/table/table.ts';
 import {
   ACME,
   CLOSED_AFTER,
@@ -90,6 +91,36 @@ describe('sending', () => {
     await expect(world.send(CLOSED_AFTER)).rejects.toThrow('too large');
     expect((await world.messages()).map(({ state }) => state)).toEqual(['sent', 'sent']);
   });
+
+  test('messages that are large fit into transactions, whose limit is on whole items', async () => {
+    const world = await createNotifyingWorld({
+      around: ({ table, history }) => ({
+        history,
+        table: {
+          ...table,
+          transact: async (writes, token) => {
+            const outcome = await table.transact(writes, token);
+            const items = await Promise.all(
+              writes.flatMap((write) =>
+                'put' in write ? table.get(write.put) : 'update' in write ? table.get(write.update) : [],
+              ),
+            );
+            const bytes = items.reduce((sum, item) => sum + (item ? sizeOf(item) : 0), 0);
+            if (bytes > 4_000_000) throw new TableError('write', `${bytes} bytes are too many`);
+            return outcome;
+          },
+        },
+      }),
+    });
+    for (let place = 0; place < 40; place += 1) await world.recipient({ email: `r${place}@example.com` });
+    const link = `https://carrier.example/${'x'.repeat(1900)}`;
+    await world.fold(
+      ...Array.from({ length: 70 }, (_, place) =>
+        said(DISPATCHED, place + 1, START, { tracking: [{ number: `1Z${place}`, link: link + place }] }),
+      ),
+    );
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ messages: 40, sent: 40 });
+  }, 60_000);
 
   test('a message that can’t be read holds up no other, and is told of', async () => {
     const world = await createWaitingWorld();
@@ -721,12 +752,18 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
         let asked = 0;
         let depth = 0;
         const problems: string[] = [];
-        /** The text of an SMS tells which message it is. */
-        const isText = (text: string, { content }: Work): boolean =>
-          new RegExp(`order ${content.orderGroup}\\b`).test(text) &&
-          text.includes('on its way') === (content.kind === 'dispatched') &&
-          (content.kind === 'dispatched' ||
-            content.jobs.some((job) => job.tracking.some(({ number }) => text.includes(`/${number}`))));
+        // The text of an SMS tells which message it is.
+        for (const kind of ['dispatched', 'tracking'] as const) {
+          const place = { kind, channel: 'sms', locale: 'en-US' } as const;
+          const text = `{{ order }} ${kind} {{ tracking }}`;
+          expect(await saveTemplate(world.table, ACME, place, { text }, START)).toMatchObject({
+            kind: 'saved',
+          });
+        }
+        const isText = (text: string, { content: { kind, orderGroup, jobs } }: Work): boolean =>
+          text.startsWith(`${orderGroup} ${kind}`) &&
+          (kind === 'dispatched' ||
+            jobs.some((job) => job.tracking.some(({ number }) => text.includes(`/${number}`))));
         const workOf = async (channel: Channel, address: string, known: string): Promise<Work> => {
           const works = (await world.works()).filter(
             ({ message }) => message.to?.address === address && message.channel === channel,
