@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
   type Branding,
   channels,
@@ -595,7 +595,7 @@ describe('a template of one’s own', () => {
     const template = { subject: '{{ jobs[0].description.nothing }}' };
     expect(renderEmail(input({ template }))).toEqual({
       kind: 'failed',
-      reason: expect.stringMatching(/^subject: undefined variable: .*line:1, col:4$/),
+      reason: expect.stringMatching(/^subject: there is no variable .*\(line 1, column 4\)$/),
     });
     expect(renderSms(input({ template: { text: '{% if count > 99 %}x{% endif %}' } }))).toEqual({
       kind: 'failed',
@@ -609,29 +609,41 @@ describe('a template of one’s own', () => {
     );
   const shown = '{{ unsubscribe_url }}';
   test.each<[string, Template, RegExp]>([
-    ['does not parse', { subject: '{{ order' }, /^subject: .*not closed.*line:1/],
-    ['has a tag that is not closed', { subject: 'x', intro: '{% if order %}' }, /^intro: .*not closed/],
+    ['does not parse', { subject: '{{ order' }, /^subject: \{\{ order is not closed \(line 1, column 1\)$/],
+    [
+      'has a tag that is not closed',
+      { subject: 'x', intro: '{% if order %}' },
+      /^intro: \{% if order %\} is not closed/,
+    ],
     [
       'names a variable there is not, even where it is seldom used',
       { subject: 'x', intro: '{% if count > 9999 %}{{ custmer }}{% endif %}' },
       /^intro: there is no variable custmer$/,
     ],
-    ['names a field there is not', { subject: '{{ brand.nam }}' }, /^subject: undefined variable: brand.nam/],
-    ['names a filter there is not', { subject: '{{ order | shout }}' }, /^subject: undefined filter: shout/],
+    [
+      'names a field there is not',
+      { subject: '{{ brand.nam }}' },
+      /^subject: there is no variable brand.nam /,
+    ],
+    [
+      'names a filter there is not',
+      { subject: '{{ order | shout }}' },
+      /^subject: there is no filter shout /,
+    ],
     [
       'wants to put out something unescaped',
       { subject: 'x', html: `${shown}{{ order | raw }}` },
-      /^html: undefined filter: raw/,
+      /^html: there is no filter raw /,
     ],
     [
       'includes a file',
       { subject: 'x', text: `${shown}{% render "/etc/passwd" %}` },
-      /^text: tag "render" not found/,
+      /^text: there is no tag render /,
     ],
     [
       'looks behind the variables',
       { subject: '{{ order.constructor.name }}' },
-      /^subject: undefined variable/,
+      /^subject: there is no variable/,
     ],
     ['is empty for some notices', { subject: '{% if group %}x{% endif %}' }, /^subject: it is empty$/],
     [
@@ -646,6 +658,14 @@ describe('a template of one’s own', () => {
           '{% for a in (1..9000) %}{% for b in (1..9000) %}{% for c in (1..9000) %}{{ c }}{% endfor %}{% endfor %}{% endfor %}',
       },
       /^subject: .*limit/,
+    ],
+    [
+      'captures itself twice, over and over',
+      {
+        subject: 'x',
+        html: '{% assign a = "x" %}{% for i in (1..60) %}{% capture a %}{{ a }}{{ a }}{% endcapture %}{% endfor %}{{ a.size }}',
+      },
+      /^html: memory .*limit/,
     ],
     [
       'eats memory',
@@ -663,6 +683,35 @@ describe('a template of one’s own', () => {
     expect(problem({ text: `${'Very long. '.repeat(40)}{{ tracking }}` }, 'sms')).toEqual([
       'text: it takes more than 2 segments, however little it shows',
     ]);
+  });
+});
+
+describe('what a template may take', () => {
+  test('an SMS of very much text is cut in the time that it takes to read it', () => {
+    const template = { text: '{% for i in (1..5000) %}abcdefghi {% endfor %}' };
+    // By trying out every length it would be an hour.
+    expect(sms({ template })).toMatchObject({
+      segments: 2,
+      text: expect.stringMatching(/^(abcdefghi )+.*\.\.\.$/),
+    });
+  });
+
+  test('an SMS of very many links fails in that time', () => {
+    const text = '{% for i in (1..5000) %}https://a {% endfor %}text';
+    expect(renderSms(input({ template: { text } }))).toMatchObject({ kind: 'failed' });
+  });
+
+  test('its time is that of the message, not of each field', () => {
+    let clock = 0;
+    using _ = vi.spyOn(performance, 'now').mockImplementation(() => ++clock);
+    const busy = (field: string): string => `{% for a in (1..500) %}{{ a }}{% endfor %}${field}`;
+    const fields = ['heading', 'intro', 'outro', 'text', 'html'];
+    const made = (slow: readonly string[]): string => {
+      const template = { subject: 'x', ...Object.fromEntries(slow.map((field) => [field, busy(field)])) };
+      return renderEmail(input({ template })).kind;
+    };
+    expect(fields.map((field) => made([field]))).toEqual(fields.map(() => 'rendered'));
+    expect(made(fields)).toBe('failed');
   });
 });
 

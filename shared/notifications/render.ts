@@ -45,12 +45,18 @@ export interface RenderedSms extends SmsSize {
 const MAX_SUBJECT = 200;
 /** What a template may make of a notice at most, characters. */
 const MAX_OUTPUT = 500_000;
+/** How long a template may take in all its parts and attempts, for a message or for being tried out. */
+const MAX_MS = 2000;
+/** Of a text that is to be an SMS no more is looked at. */
+const MAX_SMS_OUTPUT = 10_000;
 /** SMS are billed by segment. */
 const MAX_SEGMENTS = 2;
+/** Characters of which at least the beginning fits into so many segments, with room for those that SMS go without. */
+const MAX_PROSE = 500;
 
 /** Renders an e-mail. */
 export function renderEmail(input: RenderInput): Rendered<RenderedEmail> {
-  return outcome(() => emailOf(input));
+  return outcome(() => emailOf(input, { ms: MAX_MS }));
 }
 
 /**
@@ -58,10 +64,10 @@ export function renderEmail(input: RenderInput): Rendered<RenderedEmail> {
  * the first, then long names; a link is left whole or, where it is too long for two segments by itself, is the parcel's number.
  */
 export function renderSms(input: RenderInput): Rendered<RenderedSms> {
-  return outcome(() => smsOf(input));
+  return outcome(() => smsOf(input, { ms: MAX_MS }));
 }
 
-function emailOf(input: RenderInput): RenderedEmail {
+function emailOf(input: RenderInput, time: Time): RenderedEmail {
   const { locale } = input.recipient;
   const { words, email } = texts[locale];
   const template: EmailTemplate = { ...email[input.content.kind], ...defined(input.template) };
@@ -70,7 +76,7 @@ function emailOf(input: RenderInput): RenderedEmail {
   const said = new Map<string, string>();
   const plain = (field: keyof EmailTemplate): string => {
     const source = template[field] ?? '';
-    const text = said.get(source) ?? render(field, source, 'text', locale, view);
+    const text = said.get(source) ?? render(field, source, 'text', locale, view, time);
     said.set(source, text);
     return text;
   };
@@ -90,11 +96,11 @@ function emailOf(input: RenderInput): RenderedEmail {
     html:
       template.html === undefined
         ? layout(partsOfMail(view, words, fields, blocks), escaped)
-        : render('html', template.html, 'html', locale, view),
+        : render('html', template.html, 'html', locale, view, time),
     text:
       template.text === undefined
         ? textOf(view, words, fields, blocks)
-        : tidy(render('text', template.text, 'text', locale, view)),
+        : tidy(render('text', template.text, 'text', locale, view, time)),
   };
 }
 
@@ -344,13 +350,14 @@ const LESS: readonly Room[] = [
   { ...roomy, description: 0, jobs: 0, parcels: 1, names: 12, links: false },
 ];
 
-function smsOf(input: RenderInput, cutting = true): RenderedSms {
+function smsOf(input: RenderInput, time: Time, cutting = true): RenderedSms {
   const { locale } = input.recipient;
   const { words, sms } = texts[locale];
   const { text } = { ...sms[input.content.kind], ...defined(input.template) } as SmsTemplate;
   const view = viewOf({ ...input, short: true });
   const attempt = (room: Room): RenderedSms => {
-    const line = oneLine(render('text', text, 'text', locale, smsView(view, room, words)), MAX_OUTPUT);
+    const made = render('text', text, 'text', locale, smsView(view, room, words), time);
+    const line = oneLine(made, MAX_SMS_OUTPUT);
     if (line === '') throw new TemplateFault('text', 'it is empty');
     const sent = smsText(line);
     return { text: sent, ...measureSms(sent) };
@@ -417,7 +424,8 @@ function cut(text: string): RenderedSms {
   const isLink = (part: string): boolean => /^https?:/.test(part);
   const links = parts.filter(isLink);
   const prose = parts.filter((part) => !isLink(part)).join(' ');
-  for (let length = prose.length; length > 0; length -= 1) {
+  const room = measureSms(smsText(links.join(' '))).segments <= MAX_SEGMENTS;
+  for (let length = room ? Math.min(prose.length, MAX_PROSE) : 0; length > 0; length -= 1) {
     const line = smsText([oneLine(prose, length), ...links].join(' '));
     const size = measureSms(line);
     if (size.segments <= MAX_SEGMENTS) return { text: line, ...size };
@@ -448,14 +456,15 @@ export function checkTemplate(
   });
   if (problems.length > 0) return problems;
   const branding = sampleBranding;
+  const time = { ms: MAX_MS };
   for (const content of [sampleNotice(kind), ...edgeNotices(kind)]) {
     for (const name of ['Robin Weaver', null]) {
       const recipient = { name, locale, zone: 'Europe/London' };
       const input = { content, recipient, branding, unsubscribeUrl: SAMPLE_UNSUBSCRIBE, template };
       try {
-        if (channel === 'sms') smsOf(input, false);
+        if (channel === 'sms') smsOf(input, time, false);
         else {
-          const mail = emailOf(input);
+          const mail = emailOf(input, time);
           for (const field of ['html', 'text'] as const) {
             if (mail[field].includes(SAMPLE_UNSUBSCRIBE)) continue;
             return [{ field, reason: 'it has to show {{ unsubscribe_url }}' }];
@@ -531,16 +540,31 @@ const engines = new Map<string, Engine>();
 /** Templates of a locale that are kept parsed; there are 30 of our own. */
 const MAX_PARSED = 200;
 
-function render(field: string, source: string, mode: Mode, locale: Locale, scope: object): string {
+/** What is left of the time that templates may take. */
+interface Time {
+  ms: number;
+}
+
+function render(
+  field: string,
+  source: string,
+  mode: Mode,
+  locale: Locale,
+  scope: object,
+  time: Time,
+): string {
   if (!source.includes('{')) return source;
+  const from = performance.now();
   try {
     const engine = engineOf(mode, locale);
-    const text = String(engine.liquid.renderSync(parse(source, engine), scope));
+    const text = String(engine.liquid.renderSync(parse(source, engine), scope, { renderLimit: time.ms }));
     if (text.length > MAX_OUTPUT) throw new TemplateFault(field, 'it makes too much text');
     return text;
   } catch (error) {
     if (error instanceof TemplateFault) throw error;
     throw new TemplateFault(field, complaintOf(error), error);
+  } finally {
+    time.ms -= performance.now() - from;
   }
 }
 
@@ -550,7 +574,21 @@ function complaintOf(error: unknown): string {
   if (error instanceof RangeError) return 'it makes too much text';
   if (!LiquidError.is(error as LiquidError)) return 'it does not come out';
   const [first = ''] = (error as LiquidError).message.split('\n');
-  return oneLine(first, 200);
+  return oneLine(inPlainWords(first), 200);
+}
+
+/** What Liquid's sentences begin with, and how we say it. */
+const COMPLAINTS: readonly (readonly [RegExp, string])[] = [
+  [/^undefined variable: /, 'there is no variable '],
+  [/^undefined filter: /, 'there is no filter '],
+  [/^tag "([^"]*)" not found/, 'there is no tag $1'],
+  [/^output "(.*)" not closed/, '$1 is not closed'],
+  [/^tag (.*) not closed/, '$1 is not closed'],
+];
+
+function inPlainWords(complaint: string): string {
+  const placed = complaint.replace(/, line:(\d+), col:(\d+)$/, ' (line $1, column $2)');
+  return COMPLAINTS.reduce((text, [from, to]) => text.replace(from, to), placed);
 }
 
 function parse(source: string, { liquid, parsed }: Engine): Parsed[] {
@@ -580,10 +618,10 @@ function liquidOf(mode: Mode, locale: Locale): Liquid {
     strictFilters: true,
     ownPropertyOnly: true,
     parseLimit: 250_000,
-    renderLimit: 1000,
     memoryLimit: 5_000_000,
     ...(mode === 'html' && { outputEscape: (value) => escaped(textOfValue(value)) }),
   });
+  countOutput(liquid);
   const plurals = new Intl.PluralRules(locale);
   liquid.registerFilter('plural', (count: unknown, one: unknown, other: unknown) =>
     plurals.select(Number(count)) === 'one' ? one : other,
@@ -601,6 +639,17 @@ function liquidOf(mode: Mode, locale: Locale): Liquid {
     });
   }
   return liquid;
+}
+
+/** Lets what templates put out and capture count as memory; else a text that captures itself twice would grow without end. */
+function countOutput({ renderer }: Liquid): void {
+  const renderTemplates = renderer.renderTemplates.bind(renderer);
+  renderer.renderTemplates = function* (templates, context, emitter): IterableIterator<unknown> {
+    const made: unknown = yield* renderTemplates(templates, context, emitter);
+    // With an emitter it is part of something that is counted as a whole.
+    if (!emitter && typeof made === 'string') context.memoryLimit.use(made.length);
+    return made;
+  };
 }
 
 function textOfValue(value: unknown): string {
