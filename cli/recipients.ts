@@ -207,8 +207,10 @@ const COLUMNS = [
 function rowOf(recipient: Recipient): string {
   return COLUMNS.map((column) => {
     const value = recipient[column];
-    const text = Array.isArray(value) ? value.join(' ') : value === null ? '' : String(value);
-    return /[",;\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    const plain = Array.isArray(value) ? value.join(' ') : value === null ? '' : String(value);
+    // What a spreadsheet would take for a formula has an apostrophe before it; an import takes that away.
+    const text = /^[=+\-@\t\r]/.test(plain) ? `'${plain}` : plain;
+    return /[",;\t\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   }).join(',');
 }
 

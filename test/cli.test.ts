@@ -1092,7 +1092,7 @@ describe('recipients', () => {
     });
     expect(line((await api.run(['recipients', 'export', 'acme'])).out)).toEqual([
       'id,name,email,mobile,locale,zone,channels,kinds,orderGroup,orderNumber,jobNumber,paused',
-      'ann,"Lee, ""Ann""",ann@example.com,+64211234567,,,email sms,dispatched,,,7,false',
+      'ann,"Lee, ""Ann""",ann@example.com,\'+64211234567,,,email sms,dispatched,,,7,false',
     ]);
     role = 'read';
     expect(await api.run(['recipients', 'export', 'acme'])).toMatchObject({ code: 5, out: '' });
