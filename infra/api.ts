@@ -80,6 +80,8 @@ export class Api extends Construct {
     table.grantReadingEndpoints(reading);
     table.grantListingKeys(reading);
     history.grantLookingBack(reading);
+    table.grantReadingNotifications(reading);
+    history.grantReadingMessages(reading);
     setChannels(reading, props.cell);
     each(reading);
 
@@ -101,6 +103,7 @@ export class Api extends Construct {
     history.grantRecording(managing);
     secrets.grantManageEndpoints(managing);
     secrets.grantManageAccounts(managing);
+    table.grantManagingNotifications(managing);
     setChannels(managing, props.cell);
     // Credentials are tried out there.
     setUpstream(managing, props);

@@ -1,5 +1,5 @@
 import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
-import { Policy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { ManagedPolicy, Policy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Architecture, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda';
 import { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
@@ -70,7 +70,11 @@ export class CellFunction extends NodejsFunction {
 
   /** The AWS services that it may do anything with, by the prefix of their actions. */
   grantedServices(): ReadonlySet<string> {
-    const policies = this.role?.node.findAll().filter((child) => child instanceof Policy) ?? [];
+    // What is too long for a role's own policy, the CDK puts into another one.
+    const policies =
+      this.role?.node
+        .findAll()
+        .filter((child) => child instanceof Policy || child instanceof ManagedPolicy) ?? [];
     const statements = policies.flatMap(({ document }) => {
       const { Statement = [] } = Stack.of(this).resolve(document) as {
         Statement?: { Action: string | string[] }[];

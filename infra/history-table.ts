@@ -15,8 +15,8 @@ export class HistoryTable extends Construct {
   readonly table: ITableV2;
   /** What the leading keys of deliveries look like, in the notation of `StringLike`. */
   readonly #deliveries: string;
-  /** The same of messages to customers, and of where they are found by job and by recipient. */
-  readonly #messages: readonly string[];
+  /** The same of messages to customers, and of where they are found. */
+  readonly #notifications: Readonly<Record<'messages' | 'byJob' | 'byRecipient', string>>;
 
   constructor(scope: Construct, id: string, { stage, region }: Cell) {
     super(scope, id);
@@ -32,8 +32,11 @@ export class HistoryTable extends Construct {
     });
     this.table = table;
     this.#deliveries = deliveryPk(region, '*', '*');
-    const any = { region, account: '*' };
-    this.#messages = [sentPk(any), `SENTJOB#${region}#*`, `SENTTO#${region}#*`];
+    this.#notifications = {
+      messages: sentPk({ region, account: '*' }),
+      byJob: `SENTJOB#${region}#*`,
+      byRecipient: `SENTTO#${region}#*`,
+    };
   }
 
   /** Drains: keep what became of deliveries. They never read it. */
@@ -49,21 +52,33 @@ export class HistoryTable extends Construct {
     this.#name(fn);
   }
 
-  /** Drains: keep notices of which nobody will be told. They never read any. */
+  /** Drains: keep what can't be told. They never read it. */
   grantFolding(fn: CellFunction): void {
-    allow(fn, this.table, ['BatchWriteItem'], this.#messages);
+    const { messages, byJob } = this.#notifications;
+    allow(fn, this.table, ['PutItem'], [messages]);
+    allow(fn, this.table, ['BatchWriteItem'], [byJob]);
     this.#name(fn);
   }
 
   /** Keeps what becomes of messages. */
   grantNotifying(fn: CellFunction): void {
-    allow(fn, this.table, ['GetItem', 'PutItem'], this.#messages);
+    const { messages, byJob, byRecipient } = this.#notifications;
+    allow(fn, this.table, ['PutItem'], [messages]);
+    allow(fn, this.table, ['BatchWriteItem'], [byJob, byRecipient]);
     this.#name(fn);
   }
 
   /** Keeps what is heard of messages later. */
   grantHearing(fn: CellFunction): void {
-    allow(fn, this.table, ['GetItem', 'UpdateItem'], this.#messages);
+    allow(fn, this.table, ['GetItem', 'PutItem', 'UpdateItem'], [this.#notifications.messages]);
+    this.#name(fn);
+  }
+
+  /** The HTTP API: shows messages, of an account, a job, a recipient. */
+  grantReadingMessages(fn: CellFunction): void {
+    const { messages, byJob, byRecipient } = this.#notifications;
+    allow(fn, this.table, ['GetItem', 'BatchGetItem'], [messages]);
+    allow(fn, this.table, ['Query'], [messages, byJob, byRecipient]);
     this.#name(fn);
   }
 

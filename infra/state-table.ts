@@ -283,6 +283,12 @@ export class StateTable extends Construct {
     this.#allow(fn, ['UpdateItem'], [accounts, accountLocks, deletions, status]);
     this.#allow(fn, ['DeleteItem'], [accounts, deletions, status, tokens, index, snapshots, groups, log]);
     this.#allow(fn, ['DeleteItem'], [...this.wakePartitions(), cursors, parked, dead, rollups, openJobs]);
+    const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
+    const { suppressions, threads, messages, smsUse } = this.#partitions();
+    const people = [recipients, recipientPlaces, templates, suppressions, threads, messages];
+    this.#allow(fn, ['BatchGetItem'], [notifySettings, smsUse]);
+    this.#allow(fn, ['Query'], people);
+    this.#allow(fn, ['DeleteItem'], [...people, notifySettings, smsUse]);
     this.#allow(fn, ['ConditionCheckItem'], [accountLocks, deletions]);
     this.#name(fn);
   }
@@ -291,7 +297,7 @@ export class StateTable extends Construct {
   grantFolding(fn: CellFunction): void {
     const { notifySettings, threads } = this.#partitions();
     this.#allow(fn, ['GetItem'], [notifySettings, threads]);
-    this.#allow(fn, ['PutItem', 'DeleteItem'], [threads]);
+    this.#allow(fn, ['PutItem'], [threads]);
     this.#name(fn);
   }
 
@@ -301,15 +307,16 @@ export class StateTable extends Construct {
    */
   grantNotifying(fn: CellFunction): void {
     const { notifySettings, threads, messages, recipients, recipientPlaces } = this.#partitions();
-    const { templates, suppressions, smsUse, linkKey, index, log } = this.#partitions();
+    const { templates, suppressions, smsUse, linkKey, accounts, index, log } = this.#partitions();
     const cursors = cursorPk(this.#cell.region, NOTIFICATIONS_SINK);
-    this.#allow(fn, ['GetItem'], [notifySettings, threads, messages, recipients, templates, suppressions]);
-    this.#allow(fn, ['GetItem'], [smsUse, linkKey, index, cursors]);
-    this.#allow(fn, ['Query'], [recipientPlaces, log]);
-    this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
+    this.#allow(fn, ['GetItem'], [notifySettings, threads, messages, smsUse, linkKey, index, cursors]);
+    this.#allow(fn, ['BatchGetItem'], [notifySettings, threads, messages, recipients, suppressions]);
+    this.#allow(fn, ['Query'], [recipientPlaces, templates, log]);
     this.#allow(fn, ['PutItem'], [threads, messages, linkKey]);
-    this.#allow(fn, ['UpdateItem'], [messages, smsUse]);
-    this.#allow(fn, ['DeleteItem'], [threads, messages]);
+    // Addresses that are refused for good are told nothing more.
+    this.#allow(fn, ['UpdateItem'], [threads, messages, smsUse, suppressions]);
+    this.#allow(fn, ['DeleteItem'], [messages]);
+    this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);
   }
@@ -319,6 +326,28 @@ export class StateTable extends Construct {
     const { accounts, messages, suppressions } = this.#partitions();
     this.#allow(fn, ['GetItem', 'UpdateItem', 'PutItem', 'DeleteItem'], [messages]);
     this.#allow(fn, ['UpdateItem'], [suppressions]);
+    this.#allow(fn, ['ConditionCheckItem'], [accounts]);
+    this.#name(fn);
+  }
+
+  /** The HTTP API: shows whom accounts tell what, and in which words; and where links of messages lead. */
+  grantReadingNotifications(fn: CellFunction): void {
+    const { notifySettings, recipients, templates, suppressions, threads, linkKey } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, threads, linkKey]);
+    this.#allow(fn, ['Query'], [recipients, templates, suppressions]);
+    this.#name(fn);
+  }
+
+  /** The HTTP API: changes whom accounts tell what; previews are of jobs as they stand. */
+  grantManagingNotifications(fn: CellFunction): void {
+    const { notifySettings, recipients, recipientPlaces, templates, suppressions } = this.#partitions();
+    const { accounts, linkKey, snapshots } = this.#partitions();
+    this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, linkKey, snapshots]);
+    this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
+    this.#allow(fn, ['Query'], [templates]);
+    this.#allow(fn, ['PutItem'], [notifySettings, recipients, recipientPlaces, templates, linkKey]);
+    this.#allow(fn, ['UpdateItem'], [suppressions]);
+    this.#allow(fn, ['DeleteItem'], [recipients, recipientPlaces, templates, suppressions]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#name(fn);
   }

@@ -255,6 +255,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
           random: Math.random,
           publicUrl,
           ...transports,
+          ...graceOf(options),
         };
         const report = await sendDue(deps, region, now() + SEND_MS);
         if (report.notices + report.sent + report.later + report.failed + report.suppressed > 0) {

@@ -9,12 +9,14 @@ import {
   noteFeedback,
   toWork,
   type Work,
+  workKey,
 } from '../shared/notifications/messages.ts';
 import type { Channel, SendOutcome } from '../shared/notifications/model.ts';
 import { changeRecipient, deleteRecipient } from '../shared/notifications/recipients.ts';
 import { makeDue, notificationsDue, type SendDeps, sendDue } from '../shared/notifications/sender.ts';
 import { quietUntil, readSmsUse } from '../shared/notifications/sms-limits.ts';
 import { suppress, suppressionOf } from '../shared/notifications/suppressions.ts';
+import { saveTemplate } from '../shared/notifications/templates.ts';
 import { takeDueNotices } from '../shared/notifications/threads.ts';
 import { keys, sentOfJobPk, sentToRecipientPk } from '../shared/table/schema.ts';
 import { type Table, TableError } from '../shared/table/table.ts';
@@ -27,6 +29,7 @@ import {
   parcel,
   START,
   said,
+  type WorldOptions,
 } from './support/notifying.ts';
 
 const DISPATCHED = 'job.dispatched';
@@ -71,6 +74,67 @@ describe('sending', () => {
     expect(await world.journal()).toEqual([]);
     expect(await world.send(1)).toMatchObject({ sent: 0, more: false });
     expect(world.emails).toHaveLength(1);
+  });
+
+  /** Two messages that are to be tried again, and transports that take everything from now on. */
+  const createWaitingWorld = async (around?: WorldOptions['around']) => {
+    const world = await createNotifyingWorld(around && { around });
+    await world.recipient({ name: 'Ann', email: 'ann@example.com' });
+    world.answers.email = async () => ({ kind: 'later', reason: 'Busy.', everything: false });
+    await world.fold(said(DISPATCHED, 1, START), said(DISPATCHED, 2, START, { orderGroup: 'SUMMER' }));
+    await world.send(CLOSED_AFTER);
+    world.answers.email = async () => ({ kind: 'accepted', providerId: null });
+    return world;
+  };
+
+  test('a notice that can’t be made into messages holds up none that are there', async () => {
+    const world = await createWaitingWorld(({ table, history }) => ({
+      history,
+      table: {
+        ...table,
+        transact: async (writes, token) => {
+          const isMade = writes.some((write) => 'put' in write && /WINTER/.test(String(write.put.work)));
+          if (isMade) throw new TableError('write', 'it is too large');
+          return table.transact(writes, token);
+        },
+      },
+    }));
+    await world.fold(said(DISPATCHED, 3, world.clock.now, { orderGroup: 'WINTER' }));
+    await expect(world.send(CLOSED_AFTER)).rejects.toThrow('too large');
+    expect((await world.messages()).map(({ state }) => state)).toEqual(['sent', 'sent']);
+  });
+
+  test('a message that can’t be read holds up no other, and is told of', async () => {
+    const world = await createWaitingWorld();
+    const [broken] = await world.works();
+    if (!broken) throw new Error('There is no message.');
+    await world.table.write({ update: workKey(broken), set: { message: '{' } });
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1 });
+    expect(world.lines.some(({ outcome }) => outcome === 'fault')).toBe(true);
+  });
+
+  test('however much there is to be made, what is made is sent', async () => {
+    const late = { byMs: 0, clock: { now: 0 } };
+    const world = await createWaitingWorld(({ table, history }) => ({
+      history,
+      table: {
+        ...table,
+        transact: async (writes, token) => {
+          if (writes.some((write) => 'put' in write && write.put.work !== undefined)) {
+            late.clock.now += late.byMs;
+          }
+          return table.transact(writes, token);
+        },
+      },
+    }));
+    const groups = Array.from({ length: 110 }, (_, place) => `G${place}`);
+    await world.fold(
+      ...groups.map((orderGroup, place) => said(DISPATCHED, 10 + place, world.clock.now, { orderGroup })),
+    );
+    Object.assign(late, { byMs: 20 * MINUTE, clock: world.clock });
+    const report = await world.send(CLOSED_AFTER);
+    expect(report.more).toBe(true);
+    expect(report.sent).toBeGreaterThan(0);
   });
 });
 
@@ -670,12 +734,18 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
         let asked = 0;
         let depth = 0;
         const problems: string[] = [];
-        /** The text of an SMS tells which message it is. */
-        const isText = (text: string, { content }: Work): boolean =>
-          new RegExp(`order ${content.orderGroup}\\b`).test(text) &&
-          /on (its|their) way/.test(text) === (content.kind === 'dispatched') &&
-          (content.kind === 'dispatched' ||
-            content.jobs.some((job) => job.tracking.some(({ number }) => text.includes(`/${number}`))));
+        // The text of an SMS tells which message it is.
+        for (const kind of ['dispatched', 'tracking'] as const) {
+          const place = { kind, channel: 'sms', locale: 'en-US' } as const;
+          const text = `{{ order }} ${kind} {{ tracking }}`;
+          expect(await saveTemplate(world.table, ACME, place, { text }, START)).toMatchObject({
+            kind: 'saved',
+          });
+        }
+        const isText = (text: string, { content: { kind, orderGroup, jobs } }: Work): boolean =>
+          text.startsWith(`${orderGroup} ${kind}`) &&
+          (kind === 'dispatched' ||
+            jobs.some((job) => job.tracking.some(({ number }) => text.includes(`/${number}`))));
         const workOf = async (channel: Channel, address: string, known: string): Promise<Work> => {
           const works = (await world.works()).filter(
             ({ message }) => message.to?.address === address && message.channel === channel,
@@ -875,7 +945,8 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
             }
           }
         }
-        const months = [...new Set(handed.map(({ at }) => new Date(at).toISOString().slice(0, 7)))];
+        // Also of an SMS that was claimed, and never handed over.
+        const months = new Set([START, clock.now].map((at) => new Date(at).toISOString().slice(0, 7)));
         let used = 0;
         for (const month of months) used += (await readSmsUse(world.table, ACME, month)).segments;
         const went = works.filter(({ message }) => message.channel === 'sms' && message.attempts > 0);

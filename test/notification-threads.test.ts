@@ -615,6 +615,84 @@ describe('what goes wrong', () => {
     expect(all.sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, place) => place + 1));
   }, 60_000);
 
+  test('what a thread has no room for when it is closed at once is closed bit by bit', async () => {
+    const world = await createWorld();
+    const noise = () => randomBytes(150).toString('base64');
+    for (let job = 1; job <= 20; job += 1) {
+      const tracking = Array.from({ length: 50 }, () => ({ number: noise(), link: null }));
+      const change = { changes: { dateDue: { from: '2026-03-05', to: '2026-03-06' } } };
+      await world.fold(
+        dispatched(job, 0, { tracking }),
+        said('job.due_date_changed', job, 1, { dateOut: DAY_1, tracking }, change),
+        said('job.cancelled', job, 2, { dateOut: DAY_1, tracking }),
+      );
+    }
+    expect(await world.untold()).toEqual([]);
+    const told = [];
+    for (let at = HOUR; at < HOUR + MINUTE; at += 6_000) told.push(...(await world.told(at)));
+    for (const kind of ['dispatched', 'due_date_changed', 'cancelled']) {
+      const jobs = told.flatMap((notice) => (notice.kind === kind ? notice.jobs : []));
+      expect(jobs.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, place) => place + 1));
+    }
+  }, 60_000);
+
+  test('a thread that can’t be written holds nobody up, and is told of', async () => {
+    let isBroken = false;
+    const world = await createWorld((table) => ({
+      ...table,
+      write: async (write) => {
+        if (isBroken && 'put' in write && write.put.sk === keys.thread(ref, '=SPRING').sk) {
+          throw new TableError('write', 'it is too large');
+        }
+        return table.write(write);
+      },
+    }));
+    await world.fold(dispatched(1, 0), dispatched(2, 1, { orderGroup: 'SUMMER' }));
+    isBroken = true;
+    world.state.now = START + HOUR;
+    const failed: string[] = [];
+    const notices = await takeDueNotices(world.deps, REGION, 1, ({ account }) => failed.push(account));
+    expect(notices.map(({ thread }) => thread)).toEqual(['=SUMMER']);
+    expect(failed).toEqual([ref.account]);
+    isBroken = false;
+    expect((await world.taken(HOUR + 30_000)).length).toBe(0);
+    expect((await world.taken(HOUR + MINUTE)).map(({ thread }) => thread)).toContain('=SPRING');
+  });
+
+  test('folding puts threads and nothing else, for a drain may do no more', async () => {
+    const writes: Write[] = [];
+    const world = await createWorld((table) => ({
+      ...table,
+      write: (write) => {
+        writes.push(write);
+        return table.write(write);
+      },
+      transact: (some, token) => {
+        writes.push(...some);
+        return table.transact(some, token);
+      },
+    }));
+    await world.fold(dispatched(1, 0));
+    const [waiting] = await world.say(said('job.updated', 1, MINUTE, { dateOut: DAY_1 }));
+    // It is looked at again later, for there is an event to be folded.
+    expect(await world.taken(10 * MINUTE)).toEqual([]);
+    writes.length = 0;
+    await world.port.deliver([{ event: required(waiting) }]);
+    await world.stand(2);
+    expect(writes).toEqual([]);
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    writes.length = 0;
+    const weeks = 40 * 24 * HOUR;
+    world.state.now = START + weeks;
+    await world.fold(said('job.updated', 2, weeks));
+    expect(writes).toMatchObject([{ put: { name: '=SPRING' } }]);
+    // Nothing is left to keep.
+    const thread = await world.table.get(keys.thread(ref, '=SPRING'));
+    expect(thread?.ttl).toBeLessThanOrEqual((START + weeks) / 1000);
+    await world.fold(dispatched(3, weeks));
+    expect(await world.told(weeks + HOUR)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
+  });
+
   test('jobs of one thread that come together are one write', async () => {
     let writes = 0;
     const world = await createWorld((table) => ({

@@ -153,9 +153,14 @@ const MAX_DETAIL = 300;
 
 /** Closes, makes and sends what is due in a region until there is no more, or until the deadline (epoch ms). */
 export async function sendDue(deps: SendDeps, region: string, deadline: number): Promise<SendReport> {
-  const made = await makeDue(deps, region, deadline);
+  const from = deps.now();
+  // Half of the time, so that what is made is sent as well.
+  const making = makeDue(deps, region, from + (deadline - from) / 2);
+  // What was made before goes, whatever befalls what is to be made.
+  await making.catch(() => undefined);
   const run = new Run(deps, region, deadline);
   await run.all();
+  const made = await making;
   return { ...run.report(), ...made, more: made.more || run.report().more };
 }
 
@@ -181,7 +186,9 @@ export async function makeDue(
 ): Promise<Pick<SendReport, 'notices' | 'messages' | 'more'>> {
   const report = { notices: 0, messages: 0, more: false };
   while (deps.now() < deadline) {
-    const notices = await takeDueNotices(deps, region, NOTICES_AT_ONCE);
+    const notices = await takeDueNotices(deps, region, NOTICES_AT_ONCE, (ref, cause) =>
+      reportFault(deps, { ref }, cause),
+    );
     if (notices.length === 0) return report;
     const { finished, made } = await tell(deps, region, notices);
     report.notices += finished;
@@ -623,6 +630,16 @@ class Run {
     }
   }
 
+  /** The work in an item; of one that can't be read none, and it holds nobody up. */
+  #read(item: Item): Work[] {
+    try {
+      return [toWork(item)];
+    } catch (cause) {
+      reportFault(this.#deps, { ref: { region: this.#region } }, cause);
+      return [];
+    }
+  }
+
   /** Decides on work that is due; notes what is not to go, and gives what is, rendered. */
   async #judged(
     lane: Lane,
@@ -630,7 +647,7 @@ class Run {
   ): Promise<{ readonly ready: Ready[]; readonly waiting: number }> {
     const { now } = this.#deps;
     const works = items
-      .map(toWork)
+      .flatMap((item) => this.#read(item))
       .filter(
         ({ message, claim }) =>
           !isFinal(message.state) &&
@@ -695,7 +712,9 @@ class Run {
       ),
     ]);
     const byAccount = new Map([...refs.keys()].map((account, at) => [account, recipients[at]]));
-    const found = new Map(before.map((item) => [`${item.pk} ${item.sk}`, toWork(item).message]));
+    const found = new Map(
+      before.flatMap((item) => this.#read(item).map(({ message }) => [`${item.pk} ${item.sk}`, message])),
+    );
     return works.map((work, at) => {
       const stands = standing[at];
       if (!stands) return undefined;

@@ -341,17 +341,20 @@ export interface Closing {
   readonly settings: { readonly since: number; readonly maxAgeMs: number } | null;
   /** When what is closed now is given again, should it not be finished by then. */
   readonly giveAt: number;
+  /** So many windows; all unless told. */
+  readonly most?: number;
 }
 
 /** Closes the windows that are over: fixes what they say, which counts as told from here on. */
 export function close(thread: Thread, closing: Closing): Thread {
-  const { now, graceMs, foldedTo } = closing;
+  const { now, graceMs, foldedTo, most = Number.POSITIVE_INFINITY } = closing;
   const isOver = ({ end, patience }: Window): boolean =>
     end + graceMs <= now && (end < foldedTo || patience <= now);
   let next = thread;
-  for (;;) {
+  for (let count = 0; ; count += 1) {
     const window = windowsOf(next).find(isOver);
     if (!window) break;
+    if (count >= most) return next;
     next = frozen(next, window, closing);
   }
   // What was undone before anybody heard of it, and stood in no other window.

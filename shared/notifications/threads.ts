@@ -22,7 +22,7 @@ import {
   notifyDuePk,
   threadPk,
 } from '../table/schema.ts';
-import { type Item, type Key, type Table, TableError, type Write } from '../table/table.ts';
+import { type Item, type Key, MAX_ITEM_BYTES, type Table, TableError, type Write } from '../table/table.ts';
 import { messageId, recordNoMessage, workId } from './messages.ts';
 import {
   type Message,
@@ -33,6 +33,7 @@ import {
 } from './model.ts';
 import { readSettings } from './settings.ts';
 import {
+  type Closing,
   close,
   dueOf,
   emptyThread,
@@ -84,6 +85,8 @@ const GRACE_MS = 15_000;
 const GIVE_AGAIN_MS = 60_000;
 /** When a thread is looked at again whose window is over while events are still to be folded. */
 const LOOK_AGAIN_MS = 5_000;
+/** The same, for one that could not be worked on. */
+const FAILED_MS = 60_000;
 /** The same, for one that can't be read. */
 const UNREADABLE_MS = 3_600_000;
 /** How often more threads are looked up while those that were found have nothing to give yet. */
@@ -96,6 +99,8 @@ const KEPT_MS = 180 * 86_400_000;
 const PACKED_FROM = 8_000;
 /** What one thread may be when something is added; what is told of it later is kept twice for a moment, and must fit. */
 const MAX_THREAD_BYTES = 200_000;
+/** What it may be when something is closed, with a margin for what stands beside it in the item. */
+const MAX_CLOSED_BYTES = MAX_ITEM_BYTES - 20_000;
 /** How often something is decided anew because somebody else came in between. */
 const ATTEMPTS = 50;
 const THREADS_AT_ONCE = 8;
@@ -258,12 +263,14 @@ async function moveJob(deps: NoticeDeps, ref: AccountRef, { told, event }: Read,
 
 /**
  * Closes what is due, about `limit` notices at most, and gives again what was closed and not finished within a minute. Notices
- * that are not told (too old, taken back, turned off) are noted in the history, and not given.
+ * that are not told (too old, taken back, turned off) are noted in the history, and not given. A thread that can't be worked on
+ * is told to `failed`, and waits for a while; throws when that befalls all of them.
  */
 export async function takeDueNotices(
   deps: NoticeDeps,
   region: string,
   limit: number,
+  failed?: (ref: AccountRef, cause: unknown) => void,
 ): Promise<ClosedNotice[]> {
   const { table, now } = deps;
   const accounts = new Map<string, Promise<AccountState>>();
@@ -273,17 +280,28 @@ export async function takeDueNotices(
     return known;
   };
   const notices: ClosedNotice[] = [];
+  let isAnyDone = false;
+  let fault: { readonly cause: unknown } | undefined;
   for (let round = 0; round < MAX_ROUNDS && notices.length < limit; round += 1) {
     const due = await dueThreads(table, region, now(), limit);
     await pLimit(THREADS_AT_ONCE).map(due, async ({ pk, sk }) => {
       if (notices.length >= limit) return;
       const ref = { region, account: pk.slice(threadPk({ region, account: '' }).length) };
       // What an index gives is more than a key, and DynamoDB takes nothing else for one.
-      notices.push(...(await takeFrom(deps, ref, { pk, sk }, await stateOf(ref))));
+      const key = { pk, sk };
+      try {
+        notices.push(...(await takeFrom(deps, ref, key, await stateOf(ref))));
+        isAnyDone = true;
+      } catch (cause) {
+        fault ??= { cause };
+        failed?.(ref, cause);
+        await putBack(table, ref, key, now() + FAILED_MS).catch(() => undefined);
+      }
     });
     // What waits for events stands further back now, and others may be in front.
     if (due.length < limit) break;
   }
+  if (fault && !isAnyDone) throw fault.cause;
   return notices.sort((a, b) => a.content.observedAt - b.content.observedAt);
 }
 
@@ -296,6 +314,12 @@ async function dueThreads(table: Table, region: string, now: number, limit: numb
   );
   const due = shards.flat().sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
   return due.slice(0, limit);
+}
+
+/** Has a thread looked at again later (epoch ms), whatever is in it. */
+async function putBack(table: Table, ref: AccountRef, key: Key, dueAt: number): Promise<void> {
+  const place = notifyDue('notices', ref, key.sk, dueAt);
+  await table.write({ update: key, set: place, when: [['pk', 'present']] });
 }
 
 /** What closing goes by in an account. */
@@ -337,12 +361,12 @@ async function takeFrom(
     const stored = readable(item);
     if (!stored) {
       // Whoever looks after the table has to; until then the others go on.
-      const place = notifyDue('notices', ref, key.sk, at + UNREADABLE_MS);
-      await table.write({ update: key, set: place, when: [['pk', 'present']] });
+      await putBack(table, ref, key, at + UNREADABLE_MS);
       return [];
     }
     const giveAt = at + GIVE_AGAIN_MS;
-    const closed = close(stored.thread, { now: at, graceMs, foldedTo, settings: pace ?? null, giveAt });
+    const closing = { now: at, graceMs, foldedTo, settings: pace ?? null, giveAt };
+    const closed = closedInPart(stored.thread, closing);
     const known = new Set(stored.thread.frozen.map(({ id }) => id));
     // What comes after one that somebody is making into messages would overtake it.
     const held = closed.frozen.findIndex((notice) => notice.giveAt > at && known.has(notice.id));
@@ -366,6 +390,15 @@ async function takeFrom(
         return { ref, thread: stored.name, id, content, scopes, again, earlier };
       });
   });
+}
+
+/** Closes what there is room for: all of it, or one window, or nothing until what was closed before is finished. */
+function closedInPart(thread: Thread, closing: Closing): Thread {
+  const hasRoom = (closed: Thread): boolean => sizeOfThread(closed) <= MAX_CLOSED_BYTES;
+  const all = close(thread, closing);
+  if (hasRoom(all)) return all;
+  const one = close(thread, { ...closing, most: 1 });
+  return hasRoom(one) || thread.frozen.length === 0 ? one : thread;
 }
 
 function readable(item: Item): Stored | undefined {
@@ -494,31 +527,36 @@ function fits(thread: Thread): boolean {
   return sizeOfThread(thread) <= MAX_THREAD_BYTES;
 }
 
-/** The write that makes a stored thread another one; `undefined` when nothing changes. */
+/**
+ * The write that makes a stored thread another one; `undefined` when nothing changes. Where it stands in the index is nobody's
+ * business but of who closes, and says until when it is `notBefore` to be looked at (epoch ms). An empty one leaves by its TTL.
+ */
 function writeOf(
   { now, graceMs = GRACE_MS }: NoticeDeps,
   ref: AccountRef,
   name: string,
   stored: Stored,
   thread: Thread,
-  notBefore = 0,
+  notBefore?: number,
 ): Exclude<Write, { check: Key }> | undefined {
   const key = keys.thread(ref, name);
   const due = dueOf(thread, graceMs);
   const place =
     due === undefined
       ? { duePk: undefined, dueSk: undefined }
-      : notifyDue('notices', ref, key.sk, Math.max(due, notBefore, 0));
+      : notifyDue('notices', ref, key.sk, Math.max(due, notBefore ?? 0, 0));
   const isThere = stored.revision > 0;
   const when = isThere ? ([['revision', '=', stored.revision]] as const) : ([['pk', 'absent']] as const);
-  if (isEmpty(thread)) return isThere ? { delete: key, when } : undefined;
+  const isOver = isEmpty(thread);
+  if (isOver && !isThere) return undefined;
   if (thread === stored.thread || JSON.stringify(thread) === JSON.stringify(stored.thread)) {
-    return place.dueSk === stored.dueSk ? undefined : { update: key, set: place, when };
+    const isInPlace = notBefore === undefined || place.dueSk === stored.dueSk;
+    return isInPlace ? undefined : { update: key, set: place, when };
   }
   return {
     put: {
       ...{ ...key, ...place, name, revision: stored.revision + 1, state: pack(thread) },
-      ttl: Math.ceil((now() + KEPT_MS) / 1000),
+      ttl: Math.ceil((now() + (isOver ? 0 : KEPT_MS)) / 1000),
     },
     when,
   };

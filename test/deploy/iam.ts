@@ -65,6 +65,7 @@ function policiesOf(template: StackTemplate, roleId: string): Record<string, Val
   const inline = (role.properties.Policies ?? []) as { PolicyDocument: Record<string, Value> }[];
   const attached = template
     .ofType('AWS::IAM::Policy')
+    .concat(template.ofType('AWS::IAM::ManagedPolicy'))
     .filter(({ properties }) => refers(properties.Roles, roleId))
     .map(({ properties }: Resource) => properties as unknown as { PolicyDocument: Record<string, Value> });
   return [...inline, ...attached].map(({ PolicyDocument }) => PolicyDocument);

@@ -41,16 +41,19 @@ export function synthesize(
   const template = Template.fromStack(stack);
   const resources = (type: string): [string, Resource][] =>
     Object.entries(template.findResources(type)) as [string, Resource][];
+  // What is too long for a role's own policy, the CDK puts into another one.
+  const policies = () => ['AWS::IAM::Policy', 'AWS::IAM::ManagedPolicy'].flatMap(resources);
   return {
     app,
     template,
     resources,
+    policies,
     /** The functions by what their entry files are called, with what their roles may do. */
     functions(): { readonly id: string; readonly fn: Resource; readonly statements: Statement[] }[] {
       return resources('AWS::Lambda::Function').map(([id, fn]) => ({
         id,
         fn,
-        statements: statementsOf(resources('AWS::IAM::Policy'), fn.Properties.Role['Fn::GetAtt'][0]),
+        statements: statementsOf(policies(), fn.Properties.Role['Fn::GetAtt'][0]),
       }));
     },
   };

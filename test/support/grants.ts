@@ -1,0 +1,95 @@
+/** A role's policy that stands guard over a table, for no emulator knows IAM well. */
+import { keyOf, type Table, type Write } from '../../shared/table/table.ts';
+import type { Statement } from './cells.ts';
+
+/** What a function may do with a table, one by one: an action on partitions, or on an index. */
+export interface Grant {
+  readonly action: string;
+  /** Absent for an index: all its partitions. */
+  readonly pattern?: string;
+  readonly index?: string;
+}
+
+/** What statements grant on a table of the template, by its logical id. */
+export function grantsOn(tableId: string, statements: readonly Statement[]): Grant[] {
+  const table = JSON.stringify({ 'Fn::GetAtt': [tableId, 'Arn'] });
+  return statements.flatMap((statement) =>
+    [statement.Resource ?? []].flat().flatMap((resource) => {
+      const text = JSON.stringify(resource);
+      const index = text.includes(table) ? /"\/index\/(\w+)"/.exec(text)?.[1] : undefined;
+      const actions = [statement.Action].flat().map((action) => action.replace(/^dynamodb:/, ''));
+      return actions.flatMap((action): Grant[] => {
+        if (index !== undefined) return [{ action, index }];
+        return text === table ? leadingKeys(statement).map((pattern) => ({ action, pattern })) : [];
+      });
+    }),
+  );
+}
+
+/** The partitions that a statement is about. */
+export function leadingKeys({ Condition }: Statement): string[] {
+  return [Condition?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'] ?? []].flat() as string[];
+}
+
+/** A table that lets a function do what its policy allows, notes what that took, and refuses the rest as IAM would. */
+export function guarded(
+  name: string,
+  granted: readonly Grant[],
+  table: Table,
+): Table & { unused(): Grant[] } {
+  const used = new Set<Grant>();
+  function demand(action: string, pk: string, index?: string): void {
+    const grants = granted.filter(
+      (grant) =>
+        grant.action === action &&
+        grant.index === index &&
+        (grant.pattern === undefined || like(grant.pattern, pk)),
+    );
+    if (grants.length === 0) {
+      throw new Error(`${name} may not ${action} ${pk}${index ? ` of index ${index}` : ''}.`);
+    }
+    for (const grant of grants) used.add(grant);
+  }
+  function demandWrite(write: Write): void {
+    if ('put' in write) demand('PutItem', write.put.pk);
+    else if ('update' in write) demand('UpdateItem', write.update.pk);
+    else if ('delete' in write) demand('DeleteItem', write.delete.pk);
+    else demand('ConditionCheckItem', write.check.pk);
+  }
+  return {
+    async get(key) {
+      demand('GetItem', key.pk);
+      return table.get(key);
+    },
+    async getMany(wanted) {
+      for (const { pk } of wanted) demand('BatchGetItem', pk);
+      return table.getMany(wanted);
+    },
+    async query(query) {
+      demand('Query', query.pk, query.index);
+      return table.query(query);
+    },
+    async write(write) {
+      demandWrite(write);
+      // What a failed condition leaves is read: any conditional write may have to.
+      if ((write.when ?? []).length > 0) demand('GetItem', keyOf(write).pk);
+      return table.write(write);
+    },
+    async putMany(items) {
+      for (const { pk } of items) demand('BatchWriteItem', pk);
+      return table.putMany(items);
+    },
+    async transact(writes, token) {
+      for (const write of writes) demandWrite(write);
+      return table.transact(writes, token);
+    },
+    units: () => table.units(),
+    unused: () => granted.filter((grant) => !used.has(grant)),
+  };
+}
+
+/** IAM's StringLike, as far as it is used here. */
+export function like(pattern: string, text: string): boolean {
+  const [beginning = '', ...rest] = pattern.split('*');
+  return rest.length === 0 ? text === pattern : text.startsWith(beginning);
+}
