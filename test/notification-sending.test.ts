@@ -19,7 +19,7 @@ import { suppress, suppressionOf } from '../shared/notifications/suppressions.ts
 import { saveTemplate } from '../shared/notifications/templates.ts';
 import { takeDueNotices } from '../shared/notifications/threads.ts';
 import { keys, sentOfJobPk, sentToRecipientPk } from '../shared/table/schema.ts';
-import { type Table, TableError } from '../shared/table/table.ts';
+import { sizeOf, type Table, TableError } from '../shared/table/table.ts';
 import {
   ACME,
   CLOSED_AFTER,
@@ -103,6 +103,36 @@ describe('sending', () => {
     await expect(world.send(CLOSED_AFTER)).rejects.toThrow('too large');
     expect((await world.messages()).map(({ state }) => state)).toEqual(['sent', 'sent']);
   });
+
+  test('messages that are large fit into transactions, whose limit is on whole items', async () => {
+    const world = await createNotifyingWorld({
+      around: ({ table, history }) => ({
+        history,
+        table: {
+          ...table,
+          transact: async (writes, token) => {
+            const outcome = await table.transact(writes, token);
+            const items = await Promise.all(
+              writes.flatMap((write) =>
+                'put' in write ? table.get(write.put) : 'update' in write ? table.get(write.update) : [],
+              ),
+            );
+            const bytes = items.reduce((sum, item) => sum + (item ? sizeOf(item) : 0), 0);
+            if (bytes > 4_000_000) throw new TableError('write', `${bytes} bytes are too many`);
+            return outcome;
+          },
+        },
+      }),
+    });
+    for (let place = 0; place < 40; place += 1) await world.recipient({ email: `r${place}@example.com` });
+    const link = `https://carrier.example/${'x'.repeat(1900)}`;
+    await world.fold(
+      ...Array.from({ length: 70 }, (_, place) =>
+        said(DISPATCHED, place + 1, START, { tracking: [{ number: `1Z${place}`, link: link + place }] }),
+      ),
+    );
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ messages: 40, sent: 40 });
+  }, 60_000);
 
   test('a message that can’t be read holds up no other, and is told of', async () => {
     const world = await createWaitingWorld();
