@@ -574,7 +574,21 @@ function complaintOf(error: unknown): string {
   if (error instanceof RangeError) return 'it makes too much text';
   if (!LiquidError.is(error as LiquidError)) return 'it does not come out';
   const [first = ''] = (error as LiquidError).message.split('\n');
-  return oneLine(first, 200);
+  return oneLine(inPlainWords(first), 200);
+}
+
+/** What Liquid's sentences begin with, and how we say it. */
+const COMPLAINTS: readonly (readonly [RegExp, string])[] = [
+  [/^undefined variable: /, 'there is no variable '],
+  [/^undefined filter: /, 'there is no filter '],
+  [/^tag "([^"]*)" not found/, 'there is no tag $1'],
+  [/^output "(.*)" not closed/, '$1 is not closed'],
+  [/^tag (.*) not closed/, '$1 is not closed'],
+];
+
+function inPlainWords(complaint: string): string {
+  const placed = complaint.replace(/, line:(\d+), col:(\d+)$/, ' (line $1, column $2)');
+  return COMPLAINTS.reduce((text, [from, to]) => text.replace(from, to), placed);
 }
 
 function parse(source: string, { liquid, parsed }: Engine): Parsed[] {
