@@ -128,6 +128,14 @@ describe('addresses', () => {
     ['nz', 'call 021 123 4567'],
     ['nz', '+64 21 123 4567, +64 21 123 4568'],
     ['us', '+999 123 456 789'],
+    // Premium rate, free of charge, a landline, by satellite.
+    ['us', '+1 900 555 0123'],
+    ['us', '+44 909 879 0000'],
+    ['nz', '0900 12345'],
+    ['us', '+1 800 555 0199'],
+    ['nz', '09 123 4567'],
+    ['us', '+881 6 1234 5678'],
+    ['us', '+979 1 2345 6789'],
   ])('in %s the number %s is refused', (region, text) => {
     expect(checkMobile(text, region).kind).toBe('refused');
   });
@@ -586,6 +594,17 @@ eachTable('spreadsheets', (makeTable) => {
     expect(reports.flatMap(({ bad }) => bad)).toEqual([]);
     expect(reports.reduce((sum, { imported }) => sum + imported, 0)).toBe(30);
     expect((await listRecipients(table, ACME)).recipients).toHaveLength(30);
+  });
+
+  test('the id of somebody imported does not give away the address to whoever tries them all', async () => {
+    const csv = 'mobile\n+64211234567';
+    const idOf = async () => {
+      const { deps, table } = await createRig(makeTable);
+      await take(deps, csv);
+      return (await listRecipients(table, ACME)).recipients[0]?.id;
+    };
+    // As it would be if anything but a key of the installation went into it.
+    expect(await idOf()).not.toBe(await idOf());
   });
 
   test('somebody who was imported and is somebody else by now does not stand in the way', async () => {

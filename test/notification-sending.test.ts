@@ -35,6 +35,18 @@ import {
 const DISPATCHED = 'job.dispatched';
 
 describe('sending', () => {
+  test('the id of a message does not give away the address to whoever tries them all', async () => {
+    const idOf = async () => {
+      const world = await createNotifyingWorld();
+      await world.recipient({ mobile: '+12125550123' });
+      await world.fold(said(DISPATCHED, 1, START));
+      await world.send(CLOSED_AFTER);
+      return (await world.messages())[0]?.id;
+    };
+    // As it would be if anything but a key of the installation went into it.
+    expect(await idOf()).not.toBe(await idOf());
+  });
+
   test('a notice becomes one message for each channel and address, sent once and told in the history', async () => {
     const world = await createNotifyingWorld();
     const ann = await world.recipient({ name: 'Ann', email: 'ann@example.com', mobile: '+12125550123' });
