@@ -848,13 +848,25 @@ eachTable('addresses that get nothing more', (makeTable) => {
     await resubscribe(deps, ACME, EMAIL);
     const left = await suppressionOf(table, ACME, 'email', EMAIL.address);
     expect(left?.reason).toBe('bounced');
-    expect(await liftSuppression(deps, OTHER, left?.id ?? '')).toEqual({ kind: 'lifted' });
+    expect(await liftSuppression(deps, OTHER, left?.id ?? '')).toMatchObject({ kind: 'unknown' });
+    expect(await suppressionOf(table, OTHER, 'email', EMAIL.address)).toMatchObject({ reason: 'bounced' });
+    expect(await liftSuppression(deps, OTHER, left?.id ?? '', { whole: true })).toEqual({ kind: 'lifted' });
     expect(await suppressionOf(table, OTHER, 'email', EMAIL.address)).toBeUndefined();
     expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toMatchObject({ reason: 'bounced' });
     await liftSuppression(deps, ACME, left?.id ?? '');
     expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toBeUndefined();
     expect(await liftSuppression(deps, ACME, left?.id ?? '')).toMatchObject({ kind: 'unknown' });
     expect(await liftSuppression(deps, ACME, '../x')).toMatchObject({ kind: 'unknown' });
+  });
+
+  test('an account neither sees nor takes back what the messages of others brought up', async () => {
+    const { deps, table } = await createRig(makeTable);
+    await suppress(deps, OTHER, EMAIL, 'complained');
+    const made = await createSuppression(deps, ACME, EMAIL);
+    expect(made).toMatchObject({ kind: 'created', suppression: { reasons: [{ reason: 'unsubscribed' }] } });
+    const id = made.kind === 'created' ? made.suppression.id : '';
+    expect(await liftSuppression(deps, ACME, id)).toEqual({ kind: 'lifted' });
+    expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toMatchObject({ reason: 'complained' });
   });
 
   test('by hand, with an address as people write it, and listed page by page', async () => {
