@@ -55,7 +55,7 @@ export const notifications = {
       'dry-run': { value: 'on|off', about: 'Do everything but send', field: 'dryRun' },
       'own-user': {
         value: 'on|off',
-        about: 'Tell the user of the credentials too, as his settings in the ordering service say',
+        about: 'Tell the user of the credentials too, as their settings in the ordering service say',
         field: 'ownUser',
       },
       window: {
@@ -270,7 +270,8 @@ export const notifications = {
       recipient: { value: 'ID', about: 'To this recipient only' },
       state: {
         value: 'STATE',
-        about: 'In this state: waiting, sent, failed, suppressed, dry_run, bounced, complained, unknown',
+        about:
+          'In this state: waiting, sending, sent, failed, suppressed, dry_run, bounced, complained, unknown',
       },
       limit: { value: 'N', about: 'At most so many (50)' },
     },
@@ -378,6 +379,11 @@ export const notifications = {
     example: 'suppressions add acme ann@example.com',
     async run({ api, out }, [account, address]) {
       const channel = address.includes('@') ? 'email' : 'sms';
+      if (channel === 'sms' && !/\d/.test(address)) {
+        throw new UsageError(
+          'ADDRESS must be an e-mail address, or a mobile number such as +64 21 123 4567.',
+        );
+      }
       const body = { channel, address };
       const made = await api().post<Suppression>(pathOf(account, '/suppressions'), body);
       out.document(made, () =>
@@ -392,7 +398,7 @@ export const notifications = {
     more: 'Whoever unsubscribed has said that they want none: let them come again only when they ask for it.',
     args: ['ACCOUNT', 'SUPPRESSION'],
     flags: {},
-    example: 'suppressions remove acme email.7f3k2m9q',
+    example: 'suppressions remove acme email-pU7qQJc-Bv8jrfz928FNII-h8oI3ktgk',
     async run({ api, out }, [account, id]) {
       await api().remove(pathOf(account, `/suppressions/${segment(id)}`));
       out.document({ removed: id }, () => out.line(`${clean(id)} is removed: it gets messages again.`));

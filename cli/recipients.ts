@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type * as z from 'zod';
 import type * as views from '../shared/api/notification-views.ts';
+import { csvHead, csvRow, decodedCsv, NOT_UTF8 } from '../shared/notifications/recipients-file.ts';
 import { command, type Flags, type FlagValues, UsageError } from './command.ts';
 import { listOf, segment, wholeNumber } from './input.ts';
 import { clean } from './output.ts';
@@ -179,38 +180,14 @@ export const recipients = {
         );
         return 5;
       }
-      out.line(COLUMNS.join(','));
+      out.line(csvHead);
       const all = client.list<Recipient>(pathOf(account), 'recipients', {}, 10_000_000, () => {});
       // What the ordering service says of its own user is made anew by itself.
-      for await (const one of all) if (one.source === 'people') out.line(rowOf(one));
+      for await (const one of all) if (one.source === 'people') out.line(csvRow(one));
       return undefined;
     },
   }),
 };
-
-/** Columns of a CSV file. */
-const COLUMNS = [
-  'id',
-  'name',
-  'email',
-  'mobile',
-  'locale',
-  'zone',
-  'channels',
-  'kinds',
-  'orderGroup',
-  'orderNumber',
-  'jobNumber',
-  'paused',
-] as const satisfies readonly (keyof Recipient)[];
-
-function rowOf(recipient: Recipient): string {
-  return COLUMNS.map((column) => {
-    const value = recipient[column];
-    const text = Array.isArray(value) ? value.join(' ') : value === null ? '' : String(value);
-    return /[",;\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  }).join(',');
-}
 
 function bodyOf(flags: FlagValues<typeof FIELDS>) {
   const { name, email, mobile, locale, zone } = flags;
@@ -248,11 +225,11 @@ function textIn(file: string): string {
     const { code } = cause as NodeJS.ErrnoException;
     throw new UsageError(`FILE: ${file} can’t be read (${code ?? 'unknown'}).`, { cause });
   }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch (cause) {
-    throw new UsageError(`FILE: ${file} must be UTF-8 text; save it as “CSV UTF-8”.`, { cause });
-  }
+  const text = decodedCsv(bytes);
+  if (text === undefined) throw new UsageError(`FILE: ${file} ${NOT_UTF8}.`);
+  if (text.trim() === '')
+    throw new UsageError(`FILE: ${file} is empty; its first line must name the columns.`);
+  return text;
 }
 
 /** A file in parts that one request takes, each with the line of the names; a record is never cut. */

@@ -275,18 +275,18 @@ export class StateTable extends Construct {
     const { accounts, accountLocks, deletions, status, tokens, index, snapshots, groups, log } =
       this.#partitions();
     const { sinks, cursors, parked, dead, rollups, openJobs } = this.#partitions();
+    const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
+    const { suppressions, threads, messages, smsUse } = this.#partitions();
     this.#allow(fn, ['GetItem'], [accounts, accountLocks, deletions, status, index]);
-    this.#allow(fn, ['BatchGetItem'], [accounts, rollups, openJobs]);
+    // In one statement what is read in one call.
+    this.#allow(fn, ['BatchGetItem'], [accounts, rollups, openJobs, notifySettings, smsUse]);
     this.#allow(fn, ['Query'], [accounts, deletions, index, snapshots, groups, log, sinks]);
     this.#allow(fn, ['Query'], [cursors, parked, dead]);
     this.#allow(fn, ['PutItem'], [accounts, status, index, deletions]);
     this.#allow(fn, ['UpdateItem'], [accounts, accountLocks, deletions, status]);
     this.#allow(fn, ['DeleteItem'], [accounts, deletions, status, tokens, index, snapshots, groups, log]);
     this.#allow(fn, ['DeleteItem'], [...this.wakePartitions(), cursors, parked, dead, rollups, openJobs]);
-    const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
-    const { suppressions, threads, messages, smsUse } = this.#partitions();
     const people = [recipients, recipientPlaces, templates, suppressions, threads, messages];
-    this.#allow(fn, ['BatchGetItem'], [notifySettings, smsUse]);
     this.#allow(fn, ['Query'], people);
     this.#allow(fn, ['DeleteItem'], [...people, notifySettings, smsUse]);
     this.#allow(fn, ['ConditionCheckItem'], [accountLocks, deletions]);
@@ -345,7 +345,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, linkKey, snapshots]);
     this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
     this.#allow(fn, ['Query'], [templates]);
-    this.#allow(fn, ['PutItem'], [notifySettings, recipients, recipientPlaces, templates]);
+    this.#allow(fn, ['PutItem'], [notifySettings, recipients, recipientPlaces, templates, linkKey]);
     this.#allow(fn, ['UpdateItem'], [suppressions]);
     this.#allow(fn, ['DeleteItem'], [recipients, recipientPlaces, templates, suppressions]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);

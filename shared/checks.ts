@@ -68,11 +68,27 @@ export function sentenceOf(issue: z.core.$ZodIssue | undefined, whole: string): 
   }
   if (issue.code === 'invalid_key') return `${where} ${issue.issues[0]?.message ?? 'is not a valid name'}`;
   const missing = ABSENT.has(issue.code) && issue.input === undefined;
-  const rule = issue.message.startsWith('Invalid input')
-    ? `must be ${issue.code === 'invalid_type' ? `of type ${issue.expected}` : 'valid'}`
-    : issue.message;
+  const rule = ruleOf(issue);
   return `${where} ${missing ? `is missing; it ${rule}` : rule}`;
 }
+
+/** What would be right: the rule's own words, in place of zod's. */
+function ruleOf(issue: z.core.$ZodIssue): string {
+  if (!issue.message.startsWith('Invalid ')) return issue.message;
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;
+  if (issue.code === 'invalid_type') return `must be ${TYPES[issue.expected] ?? `of type ${issue.expected}`}`;
+  return 'must be valid';
+}
+
+/** What people call a type. */
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+};
 
 /** The place of a field, as one would write it. */
 export function pathText(path: readonly PropertyKey[], whole: string): string {

@@ -239,12 +239,23 @@ describe('templates', () => {
     expect((await ask('GET', `${path}/en-GB`)).body).toEqual(before);
   });
 
+  test('may leave out all but a field, and are not taken with none', async () => {
+    const outro = { outro: '' };
+    expect((await ask('PUT', `${path}/fr`, { body: outro })).body).toMatchObject({
+      own: true,
+      template: outro,
+    });
+    expect((await ask('DELETE', `${path}/fr`)).status).toBe(204);
+    const { status, body } = await ask('PUT', `${path}/fr`, { body: {} });
+    expect([status, body.detail]).toEqual([422, expect.stringContaining('must say something')]);
+  });
+
   test.each([
     [{ subject: '{{ nobody }}' }, 422, 'subject'],
     [{ subject: '{{ order' }, 422, 'subject'],
     [{ subject: 'x', html: '<p>No way out</p>' }, 422, 'html'],
-    [{ intro: 'Without a subject' }, 422, 'subject'],
-    [{ subject: '' }, 400, 'subject'],
+    [{ html: '' }, 422, 'html'],
+    [{ subject: '' }, 422, 'subject'],
     [{ subject: 'x'.repeat(501) }, 400, 'subject'],
     [{ colour: 'red' }, 400, 'colour'],
   ])('%j is not taken, and the field is named', async (body, status, field) => {
@@ -295,7 +306,7 @@ describe('a preview', () => {
   test.each([
     [{ ...email, jobNumber: 987_654 }, 'jobNumber'],
     [{ ...email, recipient: 'nobody' }, 'recipient'],
-    [{ ...email, template: { text: 'No subject' } }, 'template.subject'],
+    [{ ...email, template: { subject: '' } }, 'template.subject'],
     [{ ...email, zone: 'x' }, 'zone'],
     [{ ...email, kind: 'x' }, 'kind'],
   ])('of %j is refused by the field', async (body, field) => {

@@ -1072,8 +1072,15 @@ describe('recipients', () => {
     expect(ended).toMatchObject({ code: 0, out: '1 new, 0 changed, 0 unchanged, 0 not good.\n' });
     writeFileSync(file, Buffer.from('name\nJos\xe9', 'latin1'));
     const refused = await api.run(['recipients', 'import', 'acme', file]);
-    expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('must be UTF-8 text')]);
+    expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('must be UTF-8')]);
+    writeFileSync(file, '\n');
+    expect((await api.run(['recipients', 'import', 'acme', file])).err).toContain('must name the columns');
     expect((await api.run(['recipients', 'import', 'acme', '/nowhere.csv'])).code).toBe(2);
+    expect(api.asked).toHaveLength(1);
+    // As Excel saves “Unicode text”.
+    writeFileSync(file, Buffer.from('\ufeffname\temail\nJosé\tjose@example.com', 'utf16le'));
+    await api.run(['recipients', 'import', 'acme', file]);
+    expect(api.asked[1]?.body).toEqual({ csv: 'name\temail\nJosé\tjose@example.com' });
   });
 
   test('an export is what an import takes, and is not made of addresses that are not shown', async () => {
@@ -1091,8 +1098,9 @@ describe('recipients', () => {
       },
     });
     expect(line((await api.run(['recipients', 'export', 'acme'])).out)).toEqual([
-      'id,name,email,mobile,locale,zone,channels,kinds,orderGroup,orderNumber,jobNumber,paused',
-      'ann,"Lee, ""Ann""",ann@example.com,+64211234567,,,email sms,dispatched,,,7,false',
+      '\ufeffid,name,email,mobile,locale,zone,channels,kinds,orderGroup,orderNumber,jobNumber,paused',
+      // Without the apostrophe a spreadsheet would take it for a formula.
+      'ann,"Lee, ""Ann""",ann@example.com,\'+64211234567,,,email sms,dispatched,,,7,false',
     ]);
     role = 'read';
     expect(await api.run(['recipients', 'export', 'acme'])).toMatchObject({ code: 5, out: '' });

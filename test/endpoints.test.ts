@@ -794,7 +794,7 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
   const headers = (entries: Record<string, string>) => ({ url: URL, headers: entries });
 
   const CASES: readonly [input: unknown, reason: string][] = [
-    [null, 'The request must be of type object.'],
+    [null, 'The request must be an object.'],
     [{}, 'url is missing; it must be a URL.'],
     [{ url: 7 }, 'url must be a URL.'],
     ...['http://erp.example.com/', 'https://127.0.0.1/', 'https://me:pw@a.example/', 'nowhere'].map(

@@ -19,7 +19,7 @@ import { suppress, suppressionOf } from '../shared/notifications/suppressions.ts
 import { saveTemplate } from '../shared/notifications/templates.ts';
 import { takeDueNotices } from '../shared/notifications/threads.ts';
 import { keys, sentOfJobPk, sentToRecipientPk } from '../shared/table/schema.ts';
-import { type Table, TableError } from '../shared/table/table.ts';
+import { sizeOf, type Table, TableError } from '../shared/table/table.ts';
 import {
   ACME,
   CLOSED_AFTER,
@@ -35,6 +35,18 @@ import {
 const DISPATCHED = 'job.dispatched';
 
 describe('sending', () => {
+  test('the id of a message does not give away the address to whoever tries them all', async () => {
+    const idOf = async () => {
+      const world = await createNotifyingWorld();
+      await world.recipient({ mobile: '+12125550123' });
+      await world.fold(said(DISPATCHED, 1, START));
+      await world.send(CLOSED_AFTER);
+      return (await world.messages())[0]?.id;
+    };
+    // As it would be if anything but a key of the installation went into it.
+    expect(await idOf()).not.toBe(await idOf());
+  });
+
   test('a notice becomes one message for each channel and address, sent once and told in the history', async () => {
     const world = await createNotifyingWorld();
     const ann = await world.recipient({ name: 'Ann', email: 'ann@example.com', mobile: '+12125550123' });
@@ -91,6 +103,36 @@ describe('sending', () => {
     await expect(world.send(CLOSED_AFTER)).rejects.toThrow('too large');
     expect((await world.messages()).map(({ state }) => state)).toEqual(['sent', 'sent']);
   });
+
+  test('messages that are large fit into transactions, whose limit is on whole items', async () => {
+    const world = await createNotifyingWorld({
+      around: ({ table, history }) => ({
+        history,
+        table: {
+          ...table,
+          transact: async (writes, token) => {
+            const outcome = await table.transact(writes, token);
+            const items = await Promise.all(
+              writes.flatMap((write) =>
+                'put' in write ? table.get(write.put) : 'update' in write ? table.get(write.update) : [],
+              ),
+            );
+            const bytes = items.reduce((sum, item) => sum + (item ? sizeOf(item) : 0), 0);
+            if (bytes > 4_000_000) throw new TableError('write', `${bytes} bytes are too many`);
+            return outcome;
+          },
+        },
+      }),
+    });
+    for (let place = 0; place < 40; place += 1) await world.recipient({ email: `r${place}@example.com` });
+    const link = `https://carrier.example/${'x'.repeat(1900)}`;
+    await world.fold(
+      ...Array.from({ length: 70 }, (_, place) =>
+        said(DISPATCHED, place + 1, START, { tracking: [{ number: `1Z${place}`, link: link + place }] }),
+      ),
+    );
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ messages: 40, sent: 40 });
+  }, 60_000);
 
   test('a message that can’t be read holds up no other, and is told of', async () => {
     const world = await createWaitingWorld();

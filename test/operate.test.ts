@@ -154,8 +154,8 @@ const WHERE =
   'must be the name of a secret that begins with jobwire/test/us/accounts/, or that, # and a key of the JSON in it';
 
 const REFUSED: readonly (readonly [string, unknown, string])[] = [
-  ['nothing', undefined, 'The command is missing; it must be of type object.'],
-  ['a text', 'accounts.list', 'The command must be of type object.'],
+  ['nothing', undefined, 'The command is missing; it must be an object.'],
+  ['a text', 'accounts.list', 'The command must be an object.'],
   ['no command', { account: 'acme' }, `do must be one of ${commands().join(', ')}.`],
   ['a command that is none', { do: 'accounts.drop' }, `do must be one of ${commands().join(', ')}.`],
   ['a field too many', { do: 'accounts.list', all: true }, 'all is not a setting that Jobwire knows.'],

@@ -170,7 +170,9 @@ export const Message = z
       })
       .nullable()
       .describe('To whom it goes.'),
-    state: z.enum(namesOf(messageStates)).describe(listOf(messageStates)),
+    state: z
+      .enum(namesOf(messageStates), `must be one of ${namesOf(messageStates).join(', ')}`)
+      .describe(listOf(messageStates)),
     reason: z
       .enum(namesOf(messageReasons))
       .nullable()
@@ -233,20 +235,16 @@ export function showUpcoming(upcoming: {
 }
 
 const template = (most: number) =>
-  z
-    .string('must be text')
-    .min(1, 'must not be empty; leave it out')
-    .max(most, `must be at most ${most} characters`)
-    .optional();
+  z.string('must be text').max(most, `must be at most ${most} characters`).optional();
 
 /** What a template says. */
 export const TemplateInput = z
   .strictObject({
-    subject: template(500).describe('Of an e-mail, which must have one: its subject, one line.'),
+    subject: template(500).describe('Of an e-mail: its subject, one line.'),
     preheader: template(1000).describe('Of an e-mail: what mailboxes show beside the subject.'),
     heading: template(1000).describe('Of an e-mail: what stands above it; the subject unless told.'),
     intro: template(5000).describe('Of an e-mail: above the parcels; an empty line begins a paragraph.'),
-    outro: template(5000).describe('Of an e-mail: below the jobs.'),
+    outro: template(5000).describe('Of an e-mail: below the jobs; empty for nothing.'),
     html: template(50_000).describe('Of an e-mail: all of it, instead of the layout.'),
     text: template(50_000).describe('An SMS; of an e-mail all of its plain text, instead of the layout.'),
   })

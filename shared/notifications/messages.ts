@@ -78,7 +78,7 @@ export interface MessageIdentity extends AccountRef {
   readonly notice: string;
   /** Null, with the address, for a notice that becomes no messages. */
   readonly channel: Channel | null;
-  /** In the form in which two of the same are equal. */
+  /** Not as it is, for ids are shown and logged: sealed by the key of the region. */
   readonly address: string | null;
 }
 
@@ -271,7 +271,7 @@ export async function changeMessages(
   const done = await writeEach(
     deps,
     changes.map((change) => writesOf(deps.now(), change)),
-    journal,
+    { journal, held: changes.map(heldBy) },
   );
   return { done, keep: () => journal.keep(changed.filter((_, at) => done[at])) };
 }
@@ -281,6 +281,7 @@ export async function claimMessages(deps: JournalDeps, changes: readonly Change[
   return writeEach(
     deps,
     changes.map((change) => writesOf(deps.now(), change)),
+    { held: changes.map(heldBy) },
   );
 }
 
@@ -297,7 +298,7 @@ export async function makeMessages(
   const done = await writeEach(
     deps,
     works.map((work) => [{ put: toItem(work), when: [['pk', 'absent']] }]),
-    journal,
+    { journal },
   );
   const made = works.filter((_, at) => done[at]);
   await deps.history.putMany(made.flatMap(pointersOf));
@@ -383,16 +384,17 @@ const historyTtl = ({ createdAt }: Message): number => Math.floor(createdAt / 10
 
 /**
  * Writes groups of writes, each group by itself, all of it or nothing: which were written. Many go into one transaction, for
- * that is several times as fast as each alone; what fails in it is taken out. `journal` adds a write to each transaction.
+ * that is several times as fast as each alone; what fails in it is taken out. `journal` adds a write to each transaction; `held`
+ * is what the items of a group hold, in bytes, besides what is written.
  */
 async function writeEach(
   { table, newId }: Pick<JournalDeps, 'table' | 'newId'>,
   groups: readonly (readonly Write[])[],
-  journal?: Journal,
+  { journal, held = [] }: { readonly journal?: Journal; readonly held?: readonly number[] } = {},
 ): Promise<boolean[]> {
   const done = groups.map(() => false);
   await Promise.all(
-    transactionsOf(groups).map(async (positions) => {
+    transactionsOf(groups, held).map(async (positions) => {
       for (let left = positions; left.length > 0; ) {
         const owners = left.flatMap((at) => (groups[at] ?? []).map(() => at));
         const writes = left.flatMap((at) => groups[at] ?? []);
@@ -410,14 +412,14 @@ async function writeEach(
   return done;
 }
 
-/** Positions of groups that fit into one transaction, with a journal entry. */
-function transactionsOf(groups: readonly (readonly Write[])[]): number[][] {
+/** Positions of groups that fit into one transaction, with a journal entry. Its limit is on items, not on what changes of them. */
+function transactionsOf(groups: readonly (readonly Write[])[], held: readonly number[]): number[][] {
   const transactions: number[][] = [];
   let actions = Number.POSITIVE_INFINITY;
   let bytes = 0;
   groups.forEach((group, at) => {
     // The entry takes about as much as a key for each.
-    const size = group.reduce((sum, write) => sum + 200 + sizeOf(contentOf(write)), 0);
+    const size = group.reduce((sum, write) => sum + 200 + sizeOf(contentOf(write)), held[at] ?? 0);
     if (actions + group.length > MAX_TRANSACTION_ACTIONS - 1 || bytes + size > MAX_TRANSACTION_BYTES) {
       transactions.push([]);
       actions = 0;
@@ -429,6 +431,10 @@ function transactionsOf(groups: readonly (readonly Write[])[]): number[][] {
   });
   return transactions;
 }
+
+/** What the item of a message holds that a change of it leaves as it is, in bytes. */
+const heldBy = ({ work: { thread, content, recipients, before } }: Change): number =>
+  500 + Buffer.byteLength(JSON.stringify({ thread, content, recipients, before }));
 
 function contentOf(write: Write) {
   if ('put' in write) return write.put;

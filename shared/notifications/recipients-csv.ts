@@ -1,11 +1,10 @@
 /**
- * Recipients from a spreadsheet, and back. Columns stand in any order; those that are not there leave alone what they are about.
+ * Recipients from a spreadsheet. Columns stand in any order; those that are not there leave alone what they are about.
  * Good rows are taken, bad ones are named by line, without their values.
  *
  * A row is known by its id or, without one, by what it is for and its address. So the same file brings nothing new the second
  * time, and one whose import was cut off is simply imported again.
  */
-import { hash } from 'node:crypto';
 import { parse } from 'csv-parse/sync';
 import pLimit from 'p-limit';
 import { sentenceOf } from '../checks.ts';
@@ -26,24 +25,9 @@ import {
   replace,
   toRecipient,
 } from './recipients.ts';
+import { type Column, columns, NOT_UTF8 } from './recipients-file.ts';
 import { type PeopleDeps, unknownAccount } from './settings.ts';
-
-/** The columns that there can be. */
-const columns = [
-  'id',
-  'name',
-  'email',
-  'mobile',
-  'locale',
-  'zone',
-  'channels',
-  'kinds',
-  'paused',
-  'orderGroup',
-  'orderNumber',
-  'jobNumber',
-] as const;
-type Column = (typeof columns)[number];
+import { addressSealOf } from './unsubscribe.ts';
 
 /** Rows of a file at most: what is imported within the time of a request. */
 export const MAX_ROWS = 5_000;
@@ -72,24 +56,6 @@ export interface ImportReport {
   /** By line. */
   readonly bad: readonly BadRow[];
 }
-
-/**
- * The text of a file: UTF-8, or UTF-16 with its mark, as Excel saves "Unicode text". What is in neither is refused: read as
- * something else, names would come out wrong and nobody would notice.
- */
-export function decodeCsv(bytes: Uint8Array): { readonly kind: 'decoded'; readonly text: string } | Refusal {
-  const [first, second] = bytes;
-  const encoding =
-    first === 0xff && second === 0xfe ? 'utf-16le' : first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8';
-  try {
-    return { kind: 'decoded', text: new TextDecoder(encoding, { fatal: true }).decode(bytes) };
-  } catch {
-    return { kind: 'refused', reason: NOT_UTF8 };
-  }
-}
-
-const NOT_UTF8 =
-  'csv must be UTF-8, and seems to be in an older encoding such as Windows-1252: in Excel, save it as "CSV UTF-8".';
 
 /** Takes recipients from a CSV text, which may be separated by commas, semicolons or tabs. Whole files are refused only when they can't be read. */
 export async function importRecipients(
@@ -135,25 +101,6 @@ export async function importRecipients(
   return { kind: 'imported', ...counts, bad: bad.sort((a, b) => a.line - b.line) };
 }
 
-/** Recipients as CSV that can be imported again: those that people made. What a spreadsheet would take for a formula has an apostrophe before it. */
-export function recipientsCsv(recipients: readonly Recipient[]): string {
-  const own = recipients.filter(({ source }) => source === 'people');
-  const rows = own.map(({ scope, ...recipient }) => {
-    const { for: _, ...place } = scope;
-    const cells: { readonly [column: string]: unknown } = { ...recipient, ...place };
-    return columns.map((column) => cellOf(cells[column])).join(',');
-  });
-  return `\ufeff${[columns.join(','), ...rows].map((row) => `${row}\r\n`).join('')}`;
-}
-
-const FORMULA = /^[=+\-@\t\r]/;
-
-function cellOf(value: unknown): string {
-  const text = Array.isArray(value) ? value.join(' ') : String(value ?? '');
-  const guarded = FORMULA.test(text) ? `'${text}` : text;
-  return /[",;\t\r\n]/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
-}
-
 // Reading the text
 
 interface Cells {
@@ -170,7 +117,7 @@ const refuse = (reason: string): Refusal => ({ kind: 'refused', reason: `csv ${r
 /** The rows of a text, by its first line. */
 function readSheet(csv: string): Sheet {
   if (Buffer.byteLength(csv) > MAX_CSV_BYTES) return refuse(`must be at most ${MAX_CSV_BYTES} bytes`);
-  if (csv.includes('\ufffd')) return { kind: 'refused', reason: NOT_UTF8 };
+  if (csv.includes('\ufffd')) return { kind: 'refused', reason: `csv ${NOT_UTF8}.` };
   if (csv.includes('\0')) return refuse('must be text, and has characters that are none');
   const plain = csv.replace(/^\ufeff/, '').replaceAll(/\r\n?/g, '\n');
   // Excel's own first line that says how cells are separated.
@@ -250,7 +197,8 @@ const ALIASES: { readonly [name: string]: Column } = {
 function columnsOf(header: readonly string[]): Column[] | string {
   const named: Column[] = [];
   for (const [at, text] of header.entries()) {
-    const column = ALIASES[text.toLowerCase().replaceAll(/[\s_-]/g, '')];
+    const name = text.toLowerCase().replaceAll(/[\s_-]/g, '');
+    const column = Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined;
     const where = `must name the columns in its first line, and of column ${at + 1}`;
     if (!column) return `${where} the name is not known; those are ${columns.join(', ')}`;
     if (named.includes(column)) return `${where} the name is there twice (${column})`;
@@ -285,7 +233,7 @@ function readRow(region: string, { line, cells }: Cells): Row | ({ readonly kind
     return {
       kind: 'bad',
       field: String(issue?.path[0] ?? '') || null,
-      reason: `${sentenceOf(issue, 'The row')}.`,
+      reason: `${sentenceOf(issue && { ...issue, path: issue.path.slice(0, 1) }, 'The row')}.`,
     };
   }
   const { id, ...all } = checked.data;
@@ -384,7 +332,7 @@ async function takeRow(
       continue;
     }
     if (dryRun) return 'imported';
-    const id = row.id ?? importedId(row.known?.identity ?? '', place);
+    const id = row.id ?? (await importedId(deps, ref, row.known?.identity ?? '', place));
     const made = await putNew(deps, ref, id, said.value, `import ${deps.newId()}`);
     if (made.kind === 'created') return 'imported';
     if (made.kind !== 'conflict') return { field: null, reason: made.reason };
@@ -397,7 +345,10 @@ async function takeRow(
   return { field: null, reason: 'The recipient kept changing at that moment; import the file again.' };
 }
 
-/** The same for the same row, so that two imports of a file at the same time make everybody once. */
-function importedId(identity: string, place: number): string {
-  return `i-${hash('sha256', `${identity} ${place}`).slice(0, 24)}`;
+/** The same for the same row, so that two imports of a file at the same time make everybody once; nobody finds the address by it. */
+async function importedId({ table }: PeopleDeps, { region }: AccountRef, identity: string, place: number) {
+  const seal = await addressSealOf(table, region);
+  return `i-${Buffer.from(seal(`${identity} ${place}`), 'base64url')
+    .toString('hex')
+    .slice(0, 24)}`;
 }

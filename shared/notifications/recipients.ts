@@ -437,8 +437,7 @@ export function completed(region: string, given: Given): Checked<Said> {
   const number = given.mobile ? checkMobile(given.mobile, region) : undefined;
   if (number?.kind === 'refused') return refusal(`mobile ${number.rule}`);
   const mobile = number?.address ?? null;
-  if (email === null && mobile === null)
-    return refusal('email or mobile is missing; there must be one of them');
+  if (email === null && mobile === null) return refusal('email must be given where there is no mobile');
   const addresses = { email, sms: mobile };
   const wanted = given.channels ?? channels.filter((channel) => addresses[channel] !== null);
   const missing = wanted.find((channel) => addresses[channel] === null);

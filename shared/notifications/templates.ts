@@ -6,26 +6,30 @@ import { type Channel, channels, type Locale, locales, type MessageKind, message
 import { checkTemplate, type TemplateProblem } from './render.ts';
 import { texts } from './texts/texts.ts';
 
-const line = (max: number) => z.string().trim().max(max);
+const line = (max: number) => z.string('must be text').trim().max(max, `must be at most ${max} characters`);
+const EMPTY = 'must not be empty';
+const NOTHING = 'must say something: subject, preheader, heading, intro, outro, html or text';
 
 /**
  * What an e-mail says, in Liquid (docs/notifications.md). What is left out is the default. Subject to outro are plain text, in
  * which an empty line begins a paragraph; `html` and `text` take the place of the layout.
  */
-export const emailTemplateSchema = z.strictObject({
-  subject: line(500).min(1).describe('The subject, in Liquid; one line.'),
-  preheader: line(1000).optional().describe('What mailboxes show beside the subject.'),
-  heading: line(1000).optional().describe('The heading; the subject as a rule.'),
-  intro: line(5000)
-    .optional()
-    .describe('Plain text above the parcels; an empty line begins a new paragraph.'),
-  outro: line(5000).optional().describe('Plain text below the jobs.'),
-  html: line(60_000).optional().describe('A whole HTML document in place of the layout.'),
-  text: line(20_000).optional().describe('The whole text version in place of the layout.'),
-});
+export const emailTemplateSchema = z
+  .strictObject({
+    subject: line(500).min(1, EMPTY).optional().describe('The subject, in Liquid; one line.'),
+    preheader: line(1000).optional().describe('What mailboxes show beside the subject.'),
+    heading: line(1000).optional().describe('The heading; the subject as a rule.'),
+    intro: line(5000)
+      .optional()
+      .describe('Plain text above the parcels; an empty line begins a new paragraph.'),
+    outro: line(5000).optional().describe('Plain text below the jobs.'),
+    html: line(60_000).min(1, EMPTY).optional().describe('A whole HTML document in place of the layout.'),
+    text: line(20_000).min(1, EMPTY).optional().describe('The whole text version in place of the layout.'),
+  })
+  .refine((template) => Object.values(template).some((text) => text !== undefined), NOTHING);
 /** What an SMS says, in Liquid; line breaks become spaces. */
 export const smsTemplateSchema = z.strictObject({
-  text: line(1000).min(1).describe('The text, in Liquid; it must come out in two segments.'),
+  text: line(1000).min(1, EMPTY).describe('The text, in Liquid; it must come out in two segments.'),
 });
 
 export type EmailTemplate = z.infer<typeof emailTemplateSchema>;

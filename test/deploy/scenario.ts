@@ -5,12 +5,14 @@ import {
   DeleteSecretCommand,
   SecretsManagerClient,
 } from '@aws-sdk/client-secrets-manager';
+import { PublishCommand, SNSClient } from '@aws-sdk/client-sns';
 import {
   DeleteMessageCommand,
   ReceiveMessageCommand,
   SendMessageCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
+import { simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sandbox } from '../../local/sandbox/server.ts';
 import type { SandboxAccount } from '../../local/sandbox/world.ts';
@@ -99,6 +101,20 @@ export function scenario(
       const answer = (await cell.invoke('operate', command)) as Record<string, unknown>;
       expect(answer).not.toHaveProperty('error');
       return answer;
+    }
+
+    /** A request that changes something, which has to be done. */
+    async function done(...[method, path, body]: Parameters<typeof api.send>) {
+      const answer = await api.send(method, path, body);
+      const text = await answer.text();
+      expect([200, 201, 202, 204], `${method} ${path}: ${text}`).toContain(answer.status);
+      return text === '' ? {} : JSON.parse(text);
+    }
+
+    async function read(path: string): Promise<Record<string, unknown>> {
+      const answer = await api.get(path);
+      expect(answer.status, path).toBe(200);
+      return (await answer.json()) as Record<string, unknown>;
     }
 
     /** Waits until something is so; the schedule comes round meanwhile, minute by minute. */
@@ -421,17 +437,6 @@ export function scenario(
     test(
       'all that an operator can do, a client with the key for it does: an account and an endpoint from beginning to end',
       async () => {
-        const done = async (...[method, path, body]: Parameters<typeof api.send>) => {
-          const answer = await api.send(method, path, body);
-          const text = await answer.text();
-          expect([200, 201, 202, 204], `${method} ${path}: ${text}`).toContain(answer.status);
-          return text === '' ? {} : JSON.parse(text);
-        };
-        const read = async (path: string) => {
-          const answer = await api.get(path);
-          expect(answer.status, path).toBe(200);
-          return (await answer.json()) as Record<string, unknown>;
-        };
         const upstream = ordering.world.addAccount({ region: 'us', name: 'zeta' });
         accounts.set('zeta', upstream);
         upstream.createJob();
@@ -515,8 +520,144 @@ export function scenario(
         ]) {
           await read(`/v1/${path}`);
         }
+        await done('PUT', '/v1/accounts/zeta/notifications', { enabled: false, branding: { name: 'Zeta' } });
+        await done('POST', '/v1/accounts/zeta/recipients', { email: 'zoe@customer.example' });
         await done('DELETE', '/v1/accounts/zeta');
         expect((await api.get('/v1/accounts/zeta')).status).toBe(404);
+      },
+      PATIENCE_MS,
+    );
+
+    test(
+      'customers hear of a dispatch once: by an e-mail that one click stops, and by SMS; who can’t be reached is told no more',
+      async () => {
+        const upstream = await register('mara');
+        const numbers = Array.from({ length: 5 }, () => upstream.createJob({ orderGroup: 'Spring' }));
+        const [first = 0, second = 0, third = 0, fourth = 0, fifth = 0] = numbers;
+        await grown('mara', 0, ['account.baselined']);
+        const mara = '/v1/accounts/mara';
+        const settings = {
+          enabled: true,
+          windowSeconds: 60,
+          branding: { name: 'Mara Print' },
+          ownUser: true,
+        };
+        const sms = { enabled: true, quietHours: null };
+        const { warnings } = await done('PUT', `${mara}/notifications`, { ...settings, sms });
+        // Both channels are set up; that the service may tell its user as well is all there is to warn of.
+        expect(JSON.stringify(warnings)).not.toMatch(/no_(email|sms|transport)|set up/);
+        const ann = { id: 'ann', name: 'Ann', email: 'ann@customer.example', mobile: '+12025550123' };
+        await done('POST', `${mara}/recipients`, { ...ann, channels: ['email', 'sms'] });
+        const csv = 'id,email,orderNumber\nbob,bob@customer.example,PO-9\n,nobody,';
+        await done('POST', `${mara}/recipients/import`, { csv });
+        const template = `${mara}/templates/dispatched/sms/en-US`;
+        await done('PUT', template, { text: 'On its way: {{ order }}' });
+        await done('POST', `${mara}/notifications/preview`, {
+          kind: 'dispatched',
+          channel: 'sms',
+          jobNumber: first,
+        });
+        await done('DELETE', template);
+        await until(
+          'the account’s user is a recipient',
+          async () => JSON.stringify(await read(`${mara}/recipients`)).includes('own-user') || undefined,
+        );
+
+        const mailsTo = (address: string) => cell.outbox.mails.filter(({ to }) => to.includes(address));
+        const dispatch = async (...jobs: number[]) => {
+          const before = (await api.feed('mara')).length;
+          for (const job of jobs) upstream.dispatch(job);
+          await until('the dispatches are in the log', async () => {
+            const fresh = (await api.feed('mara')).slice(before);
+            return fresh.filter(({ type }) => type === 'job.dispatched').length === jobs.length || undefined;
+          });
+        };
+        const stateOf = async (job: number, recipient: string, channel = 'email') => {
+          const { messages } = (await read(`${mara}/jobs/${job}/messages`)) as { messages: ToldMessage[] };
+          const found = messages.find(({ to, channel: by }) => to?.recipient === recipient && by === channel);
+          return found && { id: found.id, state: found.state, reason: found.reason };
+        };
+        const becomes = (job: number, recipient: string, state: string, channel?: string) =>
+          until(`${recipient} is told of ${job}, or not: ${state}`, async () => {
+            const found = await stateOf(job, recipient, channel);
+            return found?.state === state ? found : undefined;
+          });
+
+        // Two jobs of one order are one mail, and one SMS.
+        await dispatch(first, second);
+        await becomes(first, 'ann', 'sent');
+        await becomes(second, 'ann', 'sent', 'sms');
+        await becomes(second, 'own-user', 'sent');
+        const [mail, ...more] = mailsTo('ann@customer.example');
+        expect(more).toEqual([]);
+        expect(mail).toMatchObject({ from: 'orders@print.example', to: ['ann@customer.example'] });
+        expect(mail?.configurationSet).toBe(cell.physicalId('Notifications/ConfigurationSet'));
+        const parsed = await simpleParser(present(mail).raw);
+        expect(parsed.from?.value).toEqual([{ name: 'Mara Print', address: 'orders@print.example' }]);
+        for (const job of [first, second]) expect(parsed.text).toContain(String(job));
+        expect(cell.outbox.sms.map(({ to }) => to)).toEqual(['+12025550123']);
+
+        // One click, as a mail program does it: no key, and nothing but the link.
+        const header = (key: string) => parsed.headerLines.find((one) => one.key === key)?.line ?? '';
+        expect(header('list-unsubscribe-post')).toContain('List-Unsubscribe=One-Click');
+        const link = new URL(/<([^>]+)>/.exec(header('list-unsubscribe').replaceAll(/\s/g, ''))?.[1] ?? '');
+        const opened = await fetch(`${cell.apiUrl}${link.pathname}`);
+        expect([opened.status, opened.headers.get('content-type')]).toEqual([
+          200,
+          expect.stringMatching(/^text\/html/),
+        ]);
+        const clicked = await fetch(`${cell.apiUrl}${link.pathname}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+          body: 'List-Unsubscribe=One-Click',
+        });
+        expect(clicked.status).toBe(200);
+        await dispatch(third);
+        expect(await becomes(third, 'ann', 'suppressed')).toMatchObject({ reason: 'unsubscribed' });
+        await becomes(third, 'ann', 'sent', 'sms');
+        expect(mailsTo('ann@customer.example')).toHaveLength(1);
+
+        // A mail that comes back: SES says so by its topic.
+        const { id } = await becomes(third, 'own-user', 'sent');
+        const address = present(cell.outbox.mails.at(-1)).to[0] ?? '';
+        const bounced = present(mailsTo(address).at(-1));
+        expect(bounced.tags).toMatchObject({ account: 'mara', message: id });
+        const sns = new SNSClient(cell.aws);
+        const tags = Object.fromEntries(Object.entries(bounced.tags).map(([name, value]) => [name, [value]]));
+        const bounce = { bounceType: 'Permanent', bounceSubType: 'General', bouncedRecipients: [] };
+        const Message = JSON.stringify({
+          eventType: 'Bounce',
+          bounce,
+          mail: { destination: [address], tags },
+        });
+        await sns.send(new PublishCommand({ TopicArn: cell.physicalId('Notifications/Heard'), Message }));
+        sns.destroy();
+        await becomes(third, 'own-user', 'bounced');
+        const before = mailsTo(address).length;
+        await dispatch(fourth);
+        expect(await becomes(fourth, 'own-user', 'suppressed')).toMatchObject({ reason: 'bounced' });
+        expect(mailsTo(address)).toHaveLength(before);
+
+        // Both want to be told again; then the account goes, with all that it was told to.
+        const { suppressions } = (await read(`${mara}/suppressions`)) as { suppressions: { id: string }[] };
+        expect(suppressions).toHaveLength(2);
+        for (const one of suppressions) await done('DELETE', `${mara}/suppressions/${one.id}`);
+        await dispatch(fifth);
+        await becomes(fifth, 'ann', 'sent');
+        expect(mailsTo('ann@customer.example')).toHaveLength(2);
+        for (const path of [
+          '/notifications',
+          '/templates',
+          '/messages',
+          '/recipients/ann',
+          '/recipients/ann/messages',
+          `/messages/${id}`,
+        ]) {
+          await read(`${mara}${path}`);
+        }
+        await done('PATCH', `${mara}/recipients/bob`, { paused: true });
+        await done('DELETE', `${mara}/recipients/bob`);
+        await operate({ do: 'accounts.delete', account: 'mara' });
       },
       PATIENCE_MS,
     );
@@ -643,6 +784,15 @@ export function scenario(
       );
     });
   });
+}
+
+/** A message to a customer, as the API shows it. */
+interface ToldMessage {
+  readonly id: string;
+  readonly channel: string | null;
+  readonly to: { readonly recipient: string } | null;
+  readonly state: string;
+  readonly reason: string | null;
 }
 
 /** Whether a call changes a table. */

@@ -8,19 +8,23 @@ export interface Grant {
   /** Absent for an index: all its partitions. */
   readonly pattern?: string;
   readonly index?: string;
+  /** Which statement says so: all keys of one call have to fit the same. */
+  readonly statement: number;
 }
 
 /** What statements grant on a table of the template, by its logical id. */
 export function grantsOn(tableId: string, statements: readonly Statement[]): Grant[] {
   const table = JSON.stringify({ 'Fn::GetAtt': [tableId, 'Arn'] });
-  return statements.flatMap((statement) =>
+  return statements.flatMap((statement, at) =>
     [statement.Resource ?? []].flat().flatMap((resource) => {
       const text = JSON.stringify(resource);
       const index = text.includes(table) ? /"\/index\/(\w+)"/.exec(text)?.[1] : undefined;
       const actions = [statement.Action].flat().map((action) => action.replace(/^dynamodb:/, ''));
       return actions.flatMap((action): Grant[] => {
-        if (index !== undefined) return [{ action, index }];
-        return text === table ? leadingKeys(statement).map((pattern) => ({ action, pattern })) : [];
+        if (index !== undefined) return [{ action, index, statement: at }];
+        return text === table
+          ? leadingKeys(statement).map((pattern) => ({ action, pattern, statement: at }))
+          : [];
       });
     }),
   );
@@ -50,6 +54,19 @@ export function guarded(
     }
     for (const grant of grants) used.add(grant);
   }
+  /** The keys of a batch are looked at together: it is a statement that allows all of them, or none does. */
+  function demandBatch(action: string, keys: readonly { readonly pk: string }[]): void {
+    for (const { pk } of keys) demand(action, pk);
+    const statements = new Set(granted.map(({ statement }) => statement));
+    const allows = (at: number, pk: string) =>
+      granted.some(
+        (grant) => grant.statement === at && grant.action === action && like(grant.pattern ?? '', pk),
+      );
+    if (keys.length > 0 && ![...statements].some((at) => keys.every(({ pk }) => allows(at, pk)))) {
+      const names = new Set(keys.map(({ pk }) => pk));
+      throw new Error(`${name} may not ${action} ${[...names].join(' and ')} in one call.`);
+    }
+  }
   function demandWrite(write: Write): void {
     if ('put' in write) demand('PutItem', write.put.pk);
     else if ('update' in write) demand('UpdateItem', write.update.pk);
@@ -62,7 +79,7 @@ export function guarded(
       return table.get(key);
     },
     async getMany(wanted) {
-      for (const { pk } of wanted) demand('BatchGetItem', pk);
+      demandBatch('BatchGetItem', wanted);
       return table.getMany(wanted);
     },
     async query(query) {
@@ -76,7 +93,7 @@ export function guarded(
       return table.write(write);
     },
     async putMany(items) {
-      for (const { pk } of items) demand('BatchWriteItem', pk);
+      demandBatch('BatchWriteItem', items);
       return table.putMany(items);
     },
     async transact(writes, token) {

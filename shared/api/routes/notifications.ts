@@ -1,6 +1,6 @@
 /** How an account tells its customers, in which words, and what became of it. */
 import * as z from 'zod';
-import { checkInput } from '../../checks.ts';
+import { type Checked, checkInput } from '../../checks.ts';
 import { defaultsOf } from '../../notifications/addresses.ts';
 import { listMessages, readMessage } from '../../notifications/messages.ts';
 import {
@@ -196,16 +196,22 @@ export const notificationRoutes: readonly Route[] = [
       const recipient =
         body.recipient === undefined ? null : await readRecipient(feed.table, ref, body.recipient);
       if (recipient === undefined) {
-        return notDone(c, { kind: 'refused', reason: 'recipient must be one of this account.' });
+        return notDone(c, {
+          kind: 'refused',
+          reason: 'recipient must be the id of a recipient of this account.',
+        });
       }
       const content =
         jobNumber === undefined ? sampleNotice(kind) : await contentOf(feed, ref, kind, jobNumber);
       if (!content)
-        return notDone(c, { kind: 'refused', reason: 'jobNumber must be of a job that is known.' });
+        return notDone(c, {
+          kind: 'refused',
+          reason: 'jobNumber must be the number of a job that is known.',
+        });
       const locale = body.locale ?? recipient?.locale ?? settings.locale;
       const zone = body.zone ?? recipient?.zone ?? settings.zone;
       const stored = await resolveTemplate(feed.table, ref, kind, channel, locale);
-      const checked = body.template && checkInput(shapeOf(channel), body.template);
+      const checked = body.template && checkedTemplate(channel, body.template);
       if (checked?.kind === 'refused') {
         return notDone(c, { ...checked, reason: `template.${checked.reason}` });
       }
@@ -293,7 +299,7 @@ export const notificationRoutes: readonly Route[] = [
       problems: ['refused'],
     },
     async ({ c, subject, params, body }, { feed }) => {
-      const checked = checkInput(shapeOf(params.channel), body);
+      const checked = checkedTemplate(params.channel, body);
       if (checked.kind === 'refused') return notDone(c, checked);
       const outcome = await saveTemplate(feed.table, subject, params, checked.value, feed.now());
       if (outcome.kind === 'saved') {
@@ -408,8 +414,13 @@ const places: readonly TemplatePlace[] = (Object.keys(messageKinds) as MessageKi
 const isAt = (one: TemplatePlace, { kind, channel, locale }: TemplatePlace): boolean =>
   one.kind === kind && one.channel === channel && one.locale === locale;
 
-const shapeOf = (channel: Channel): z.ZodType<EmailTemplate | SmsTemplate> =>
-  channel === 'email' ? emailTemplateSchema : smsTemplateSchema;
+function checkedTemplate(channel: Channel, raw: object): Checked<EmailTemplate | SmsTemplate> {
+  if (channel === 'email') return checkInput<EmailTemplate>(emailTemplateSchema, raw);
+  const other = Object.keys(raw).find((field) => field !== 'text');
+  return other === undefined
+    ? checkInput(smsTemplateSchema, raw)
+    : { kind: 'refused', reason: `${other} is of e-mails: a template of an SMS has text alone.` };
+}
 
 const faultOf = (problem: { readonly field: string; readonly reason: string } | undefined): string =>
   problem ? `${problem.field} does not work: ${problem.reason}.` : 'The template does not work.';

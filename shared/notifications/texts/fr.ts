@@ -31,8 +31,9 @@ export const french: Texts = {
         ? `Nouvelle échéance\u00a0: ${to}`
         : `Nouvelle échéance\u00a0: ${to} (auparavant ${from})`;
     },
-    why: (brand) => `Vous recevez cet e-mail parce que ${brand} vous tient au courant de vos commandes.`,
+    why: (brand) => `Vous recevez cet e-mail, car ${brand} vous tient au courant de vos commandes.`,
     unsubscribe: 'Se désabonner',
+    colon: '\u00a0:',
   },
   email: {
     dispatched: {
