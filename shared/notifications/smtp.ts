@@ -1,7 +1,7 @@
 /** E-mails by an SMTP server, as those have one who run Jobwire themselves. */
 import { createPrivateKey } from 'node:crypto';
 import { isIP } from 'node:net';
-import { PassThrough, type Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createTransport } from 'nodemailer';
 import DKIM from 'nodemailer/lib/dkim';
@@ -42,7 +42,7 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
   const from = senderOf(config.from);
   const domain = domainOf(from);
   const signer = config.dkim && createSigner(config.dkim);
-  const stages = new WeakMap<object, { at: Stage }>();
+  const stages = new WeakMap<object, Handover>();
   const mailer = createTransport({
     pool: true,
     host,
@@ -64,7 +64,8 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
   });
   mailer.use('stream', (mail, done) => {
     const stage = stages.get(mail.data.envelope as object);
-    if (stage) mail.message?.processFunc((input) => watch(input as Readable, stage));
+    // Its bytes are composed. To take them apart and together again costs as much as sending them.
+    if (stage && mail.message) mail.message.createReadStream = () => watched(stage);
     done();
   });
 
@@ -76,7 +77,7 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
       const composed = await compose(mail, from, address);
       const raw = signer ? await buffer(signer.sign(composed)) : composed;
       const envelope = { from, to: [address] };
-      const stage: { at: Stage } = { at: 'connecting' };
+      const stage: Handover = { raw, at: 'connecting' };
       stages.set(envelope, stage);
       try {
         const { response } = await mailer.sendMail({ envelope, raw, signal: AbortSignal.timeout(timeoutMs) });
@@ -95,15 +96,23 @@ const QUEUE_ID = /\b(?:queued as |id=)([\w.-]{1,100})/i;
 /** How far a mail came: no session yet; a session; all of its bytes went to the server. */
 type Stage = 'connecting' | 'talking' | 'handed';
 
-/** Passes a mail on to the server, which is asked for its bytes only once it wants them. */
-function watch(input: Readable, stage: { at: Stage }): Readable {
+interface Handover {
+  readonly raw: Buffer;
+  at: Stage;
+}
+
+/** The bytes of a mail for the server, which is asked for them only once it wants them. */
+function watched(stage: Handover): Readable {
   stage.at = 'talking';
-  const output = new PassThrough();
-  input.once('error', (cause) => output.destroy(cause));
-  output.once('end', () => {
+  const bytes = new Readable({
+    read() {
+      this.push(stage.raw);
+      this.push(null);
+    },
+  });
+  return bytes.once('end', () => {
     stage.at = 'handed';
   });
-  return input.pipe(output);
 }
 
 type SmtpError = Error & {
