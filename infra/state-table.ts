@@ -345,7 +345,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, linkKey, snapshots]);
     this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
     this.#allow(fn, ['Query'], [templates]);
-    this.#allow(fn, ['PutItem'], [notifySettings, recipients, recipientPlaces, templates]);
+    this.#allow(fn, ['PutItem'], [notifySettings, recipients, recipientPlaces, templates, linkKey]);
     this.#allow(fn, ['UpdateItem'], [suppressions]);
     this.#allow(fn, ['DeleteItem'], [recipients, recipientPlaces, templates, suppressions]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);

@@ -25,6 +25,7 @@ import { type Demo, startDemo } from './demo.ts';
 import { addDemoPeople } from './demo-people.ts';
 import {
   createTables,
+  type EmbeddedFauxqs,
   EmbeddedPartError,
   historyTableName,
   MissingBinaryError,
@@ -76,9 +77,10 @@ async function main(): Promise<void> {
   }) as Server;
   const url = await listen(server, port, host);
 
-  const { table, history, where } = await openTables(file?.dynamodbEndpoint, dataDir?.dynamoPath);
-  const queues = await startFauxqs(dataDir ? { dataDir: dataDir.queuesPath } : {});
-  cleanups.push(() => queues.stop());
+  const [{ table, history, where }, queues] = await Promise.all([
+    openTables(file?.dynamodbEndpoint, dataDir?.dynamoPath),
+    openQueues(dataDir?.queuesPath),
+  ]);
   // Late, for its jobs move from then on, whether somebody looks or not.
   const demo = file
     ? undefined
@@ -115,10 +117,6 @@ async function main(): Promise<void> {
       : {}),
   });
   cleanups.push(() => running.stop(PATIENCE_MS));
-  if (demo) {
-    const refs = config.accounts.map(({ region, id }) => ({ region, account: id }));
-    await addDemoPeople(running.accounts, refs);
-  }
   const api = createApi({
     table,
     log: running.log,
@@ -174,7 +172,11 @@ async function main(): Promise<void> {
     apiKey,
     keyIsKept: file?.apiKey === undefined,
   });
-  await printer.follow(running.log, table, Object.keys(config.regions), demo ? 'beginning' : 'now');
+  const accounts = config.accounts.map(({ region, id }) => ({ region, account: id }));
+  await Promise.all([
+    printer.follow(running.log, table, Object.keys(config.regions), demo ? 'beginning' : 'now'),
+    ...(demo ? [addDemoPeople(running.accounts, accounts)] : []),
+  ]);
   if (demo) reportReceiver(demo);
 }
 
@@ -292,6 +294,12 @@ async function openTables(
       where: 'this process (in memory)',
     };
   }
+}
+
+async function openQueues(path: string | undefined): Promise<EmbeddedFauxqs> {
+  const queues = await startFauxqs(path === undefined ? {} : { dataDir: path });
+  cleanups.push(() => queues.stop());
+  return queues;
 }
 
 async function tablesOn(client: DynamoDBClient): Promise<{ table: Table; history: Table }> {

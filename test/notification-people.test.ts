@@ -128,6 +128,14 @@ describe('addresses', () => {
     ['nz', 'call 021 123 4567'],
     ['nz', '+64 21 123 4567, +64 21 123 4568'],
     ['us', '+999 123 456 789'],
+    // Premium rate, free of charge, a landline, by satellite.
+    ['us', '+1 900 555 0123'],
+    ['us', '+44 909 879 0000'],
+    ['nz', '0900 12345'],
+    ['us', '+1 800 555 0199'],
+    ['nz', '09 123 4567'],
+    ['us', '+881 6 1234 5678'],
+    ['us', '+979 1 2345 6789'],
   ])('in %s the number %s is refused', (region, text) => {
     expect(checkMobile(text, region).kind).toBe('refused');
   });
@@ -588,6 +596,17 @@ eachTable('spreadsheets', (makeTable) => {
     expect((await listRecipients(table, ACME)).recipients).toHaveLength(30);
   });
 
+  test('the id of somebody imported does not give away the address to whoever tries them all', async () => {
+    const csv = 'mobile\n+64211234567';
+    const idOf = async () => {
+      const { deps, table } = await createRig(makeTable);
+      await take(deps, csv);
+      return (await listRecipients(table, ACME)).recipients[0]?.id;
+    };
+    // As it would be if anything but a key of the installation went into it.
+    expect(await idOf()).not.toBe(await idOf());
+  });
+
   test('somebody who was imported and is somebody else by now does not stand in the way', async () => {
     const { deps, table } = await createRig(makeTable);
     await take(deps, 'email\nann@example.com');
@@ -829,13 +848,25 @@ eachTable('addresses that get nothing more', (makeTable) => {
     await resubscribe(deps, ACME, EMAIL);
     const left = await suppressionOf(table, ACME, 'email', EMAIL.address);
     expect(left?.reason).toBe('bounced');
-    expect(await liftSuppression(deps, OTHER, left?.id ?? '')).toEqual({ kind: 'lifted' });
+    expect(await liftSuppression(deps, OTHER, left?.id ?? '')).toMatchObject({ kind: 'unknown' });
+    expect(await suppressionOf(table, OTHER, 'email', EMAIL.address)).toMatchObject({ reason: 'bounced' });
+    expect(await liftSuppression(deps, OTHER, left?.id ?? '', { whole: true })).toEqual({ kind: 'lifted' });
     expect(await suppressionOf(table, OTHER, 'email', EMAIL.address)).toBeUndefined();
     expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toMatchObject({ reason: 'bounced' });
     await liftSuppression(deps, ACME, left?.id ?? '');
     expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toBeUndefined();
     expect(await liftSuppression(deps, ACME, left?.id ?? '')).toMatchObject({ kind: 'unknown' });
     expect(await liftSuppression(deps, ACME, '../x')).toMatchObject({ kind: 'unknown' });
+  });
+
+  test('an account neither sees nor takes back what the messages of others brought up', async () => {
+    const { deps, table } = await createRig(makeTable);
+    await suppress(deps, OTHER, EMAIL, 'complained');
+    const made = await createSuppression(deps, ACME, EMAIL);
+    expect(made).toMatchObject({ kind: 'created', suppression: { reasons: [{ reason: 'unsubscribed' }] } });
+    const id = made.kind === 'created' ? made.suppression.id : '';
+    expect(await liftSuppression(deps, ACME, id)).toEqual({ kind: 'lifted' });
+    expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toMatchObject({ reason: 'complained' });
   });
 
   test('by hand, with an address as people write it, and listed page by page', async () => {

@@ -35,6 +35,18 @@ import {
 const DISPATCHED = 'job.dispatched';
 
 describe('sending', () => {
+  test('the id of a message does not give away the address to whoever tries them all', async () => {
+    const idOf = async () => {
+      const world = await createNotifyingWorld();
+      await world.recipient({ mobile: '+12125550123' });
+      await world.fold(said(DISPATCHED, 1, START));
+      await world.send(CLOSED_AFTER);
+      return (await world.messages())[0]?.id;
+    };
+    // As it would be if anything but a key of the installation went into it.
+    expect(await idOf()).not.toBe(await idOf());
+  });
+
   test('a notice becomes one message for each channel and address, sent once and told in the history', async () => {
     const world = await createNotifyingWorld();
     const ann = await world.recipient({ name: 'Ann', email: 'ann@example.com', mobile: '+12125550123' });
@@ -376,6 +388,41 @@ test('quiet hours end at the first minute that the clock of the zone is outside 
   expect(quietUntil(null, 'UTC', 5)).toBe(5);
 });
 
+test('what a sender finds out after its claim ran out counts over what somebody else noted who did not know', async () => {
+  const world = await createNotifyingWorld();
+  await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
+  await world.fold(said(DISPATCHED, 1, START));
+  let nested = false;
+  /** Taken at last, when somebody else has come and been refused. */
+  const late = async (): Promise<SendOutcome> => {
+    if (nested) return { kind: 'refused', reason: 'no' };
+    nested = true;
+    await world.send(181_000);
+    nested = false;
+    return { kind: 'accepted', providerId: 'late' };
+  };
+  world.answers.email = late;
+  await world.send(CLOSED_AFTER, { sms: undefined, report: undefined });
+  expect(await world.messages()).toMatchObject([
+    { channel: 'email', state: 'sent', reason: null, attempts: 2, repeats: 0, providerId: 'late' },
+    { channel: 'sms' },
+  ]);
+  await world.fold(said(DISPATCHED, 2, world.clock.now, { orderGroup: 'G2' }));
+  world.answers.sms = late;
+  world.answers.email = async () => ({ kind: 'accepted', providerId: null });
+  await world.send(CLOSED_AFTER);
+  const sms = (await world.messages()).find(
+    ({ channel, orderGroup }) => channel === 'sms' && orderGroup === 'G2',
+  );
+  expect(sms).toMatchObject({ state: 'sent', reason: null, attempts: 1, providerId: 'late' });
+  expect(await world.works()).toHaveLength(4);
+  expect((await world.works()).map(({ message }) => message).sort(byId)).toEqual(
+    (await world.messages()).sort(byId),
+  );
+});
+
+const byId = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? -1 : 1);
+
 describe('what stands in the way', () => {
   test('a server that is down is asked once a run, whatever is due, and what is due goes once it is back', async () => {
     const world = await createNotifyingWorld();
@@ -385,6 +432,8 @@ describe('what stands in the way', () => {
     );
     world.answers.email = async () => ({ kind: 'later', reason: 'down', everything: true });
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ later: 1, held: ['email'] });
+    // Nobody has to give back what he could not send.
+    expect((await world.works()).filter(({ revision }) => revision > 1)).toHaveLength(1);
     expect(await world.send(1000)).toMatchObject({ later: 1, held: ['email'] });
     expect(world.emails).toHaveLength(2);
     // It breaks down on the way: nothing more goes than what was under way.
@@ -406,6 +455,17 @@ describe('what stands in the way', () => {
     left = 1000;
     expect(await world.send(2 * HOUR)).toMatchObject({ sent: 110, held: [] });
     expect((await world.messages()).every(({ repeats }) => repeats === 0)).toBe(true);
+  });
+
+  test('a server that says nothing is left alone after three mails, until the next run', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(
+      ...Array.from({ length: 9 }, (_, at) => said(DISPATCHED, at + 1, START, { orderGroup: `G${at}` })),
+    );
+    world.answers.email = () => new Promise(() => undefined);
+    expect(await world.send(CLOSED_AFTER, { sendTimeoutMs: 2 })).toMatchObject({ later: 3, held: ['email'] });
+    expect(world.emails).toHaveLength(3);
   });
 
   test('an address that is refused stands in the way of nobody else, and gets nothing more', async () => {

@@ -338,6 +338,12 @@ describe('what customers wrote', () => {
     expect(subject).toMatch(/^(A print job of|Ein Druckauftrag|Un travail)/);
   });
 
+  test('a colon in French stands behind a space, in the text version too', () => {
+    const { text } = email({ content: sampleNotice('dispatched'), locale: 'fr' });
+    expect(text).toContain('Se désabonner\u00a0:\n');
+    expect(text).not.toMatch(/\p{L}:(\s|$)/u);
+  });
+
   test('of another direction keeps what stands around it in place', () => {
     const { subject } = email({ content: notice({ orderGroup: 'אביב 38' }) });
     expect(subject).toBe('A print job of your order \u2068אביב 38\u2069 is on its way');

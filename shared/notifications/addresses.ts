@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { domainToASCII } from 'node:url';
-import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/min';
+import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/mobile';
 import type { Channel, Locale } from './model.ts';
 
 /** An address as it is kept and written on the wire, or the rule that it breaks: a sentence after the field's name. */
@@ -50,7 +50,8 @@ const NUMBER = /^\+?[\d\s().\-/\u00a0\u2010-\u2015\u2212]+$/;
 const MAX_NUMBER = 40;
 
 /**
- * Checks a phone number and gives it in E.164. In national form it is read by the habits of the region's country; where a
+ * Checks a mobile number and gives it in E.164. Others of a country, such as premium rate ones, and those of no country, such as
+ * satellite phones, are not taken: an SMS to them costs many times as much, or never comes. In national form it is read by the habits of the region's country; where a
  * region is several countries only the international form is taken, for a wrong guess writes to a stranger.
  */
 export function checkMobile(text: string, region: string): CheckedAddress {
@@ -65,7 +66,7 @@ export function checkMobile(text: string, region: string): CheckedAddress {
     extract: false,
     ...(country === undefined ? {} : { defaultCountry: country }),
   });
-  if (!number?.isValid() || number.ext !== undefined) return refused(rule);
+  if (!number?.isValid() || !number.country || number.ext !== undefined) return refused(rule);
   return { kind: 'checked', address: number.number };
 }
 

@@ -78,7 +78,7 @@ export interface MessageIdentity extends AccountRef {
   readonly notice: string;
   /** Null, with the address, for a notice that becomes no messages. */
   readonly channel: Channel | null;
-  /** In the form in which two of the same are equal. */
+  /** Not as it is, for ids are shown and logged: sealed by the key of the region. */
   readonly address: string | null;
 }
 

@@ -5,7 +5,6 @@
  * A row is known by its id or, without one, by what it is for and its address. So the same file brings nothing new the second
  * time, and one whose import was cut off is simply imported again.
  */
-import { hash } from 'node:crypto';
 import { parse } from 'csv-parse/sync';
 import pLimit from 'p-limit';
 import { sentenceOf } from '../checks.ts';
@@ -28,6 +27,7 @@ import {
 } from './recipients.ts';
 import { type Column, columns, NOT_UTF8 } from './recipients-file.ts';
 import { type PeopleDeps, unknownAccount } from './settings.ts';
+import { addressSealOf } from './unsubscribe.ts';
 
 /** Rows of a file at most: what is imported within the time of a request. */
 export const MAX_ROWS = 5_000;
@@ -197,7 +197,8 @@ const ALIASES: { readonly [name: string]: Column } = {
 function columnsOf(header: readonly string[]): Column[] | string {
   const named: Column[] = [];
   for (const [at, text] of header.entries()) {
-    const column = ALIASES[text.toLowerCase().replaceAll(/[\s_-]/g, '')];
+    const name = text.toLowerCase().replaceAll(/[\s_-]/g, '');
+    const column = Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined;
     const where = `must name the columns in its first line, and of column ${at + 1}`;
     if (!column) return `${where} the name is not known; those are ${columns.join(', ')}`;
     if (named.includes(column)) return `${where} the name is there twice (${column})`;
@@ -331,7 +332,7 @@ async function takeRow(
       continue;
     }
     if (dryRun) return 'imported';
-    const id = row.id ?? importedId(row.known?.identity ?? '', place);
+    const id = row.id ?? (await importedId(deps, ref, row.known?.identity ?? '', place));
     const made = await putNew(deps, ref, id, said.value, `import ${deps.newId()}`);
     if (made.kind === 'created') return 'imported';
     if (made.kind !== 'conflict') return { field: null, reason: made.reason };
@@ -344,7 +345,10 @@ async function takeRow(
   return { field: null, reason: 'The recipient kept changing at that moment; import the file again.' };
 }
 
-/** The same for the same row, so that two imports of a file at the same time make everybody once. */
-function importedId(identity: string, place: number): string {
-  return `i-${hash('sha256', `${identity} ${place}`).slice(0, 24)}`;
+/** The same for the same row, so that two imports of a file at the same time make everybody once; nobody finds the address by it. */
+async function importedId({ table }: PeopleDeps, { region }: AccountRef, identity: string, place: number) {
+  const seal = await addressSealOf(table, region);
+  return `i-${Buffer.from(seal(`${identity} ${place}`), 'base64url')
+    .toString('hex')
+    .slice(0, 24)}`;
 }

@@ -273,13 +273,13 @@ function textOf(view: View, words: Words, said: Said, blocks: readonly Block[]):
   for (const block of blocks) {
     if (block.title !== null) parts.push(underlined(block.title, '-'));
     for (const { text, link } of block.parcels) {
-      parts.push(link === null ? wrapped(text) : `${wrapped(`${text}:`)}\n${link}`);
+      parts.push(link === null ? wrapped(text) : `${wrapped(`${text}${words.colon}`)}\n${link}`);
     }
     if (block.moreParcels !== null) parts.push(block.moreParcels);
-    if (block.list !== null) parts.push(wrapped(`${block.list}:`));
+    if (block.list !== null) parts.push(wrapped(`${block.list}${words.colon}`));
     parts.push(
       block.labels === null
-        ? block.jobs.map(jobText).join('\n')
+        ? block.jobs.map((job) => jobText(job, words)).join('\n')
         : wrapped(
             [block.labels.map((label) => label.text).join(', '), block.moreLabels].filter(Boolean).join(' '),
           ),
@@ -291,7 +291,7 @@ function textOf(view: View, words: Words, said: Said, blocks: readonly Block[]):
     ['-- ', wrapped(brand.name), ...brand.footer.map((line) => wrapped(line)), brand.website]
       .filter(Boolean)
       .join('\n'),
-    `${wrapped(words.why(brand.name))}\n${words.unsubscribe}:\n${view.unsubscribe_url}`,
+    `${wrapped(words.why(brand.name))}\n${words.unsubscribe}${words.colon}\n${view.unsubscribe_url}`,
   );
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
@@ -302,8 +302,8 @@ function underlined(text: string, line: '=' | '-'): string {
   return `${lines}\n${line.repeat(Math.min(WIDTH, longest))}`;
 }
 
-function jobText({ label, description, note }: Block['jobs'][number]): string {
-  const line = description === null ? label : `${label}: ${description}`;
+function jobText({ label, description, note }: Block['jobs'][number], { colon }: Words): string {
+  const line = description === null ? label : `${label}${colon} ${description}`;
   return [line, ...(note === null ? [] : [note])]
     .map((part, index) => wrapped(part, index === 0 ? '* ' : '  ', '  '))
     .join('\n');

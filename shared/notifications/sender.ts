@@ -57,7 +57,7 @@ import { changeSmsUse, monthOf, quietUntil, readSmsUse } from './sms-limits.ts';
 import { type Suppression, suppress, suppressionsOf } from './suppressions.ts';
 import { resolveTemplate, type Template } from './templates.ts';
 import { type ClosedNotice, finishNotice, noticesDue, standingJobs, takeDueNotices } from './threads.ts';
-import { unsubscribeUrlOf } from './unsubscribe.ts';
+import { addressSealOf, unsubscribeUrlOf } from './unsubscribe.ts';
 
 /** What sending needs. */
 export interface SendDeps extends JournalDeps {
@@ -211,11 +211,13 @@ async function tell(
   );
   const limit = pLimit(NOTICES_READ_AT_ONCE);
   const table = gatherTableReads(deps.table);
+  const seal = await addressSealOf(deps.table, region);
   const told = (
     await limit.map([...notices], async (notice) => {
       try {
         const found = await recipientsFor(table, notice.ref, notice.scopes);
-        return [{ notice, ...messagesOf(notice, settings.get(notice.ref.account), found, deps.now()) }];
+        const ofAccount = settings.get(notice.ref.account);
+        return [{ notice, ...messagesOf(notice, ofAccount, found, deps.now(), seal) }];
       } catch (cause) {
         reportFault(deps, notice, cause);
         return [];
@@ -265,6 +267,7 @@ export function messagesOf(
   settings: NotificationSettings | undefined,
   found: readonly { readonly recipient: Recipient; readonly jobs: readonly number[] }[],
   now: number,
+  seal: (address: string) => string,
 ): {
   readonly works: readonly Pick<Work, 'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before'>[];
   readonly nobody?: Message;
@@ -314,7 +317,7 @@ export function messagesOf(
   const works = [...addressed.values()]
     .filter(({ jobs }) => jobs.size > 0)
     .map(({ channel, address, jobs, all, closest }) => {
-      const place = { channel, address: normalized(channel, address) };
+      const place = { channel, address: seal(normalized(channel, address)) };
       const message: Message = {
         ...common,
         id: messageId(workId({ ...identity, ...place }), content.observedAt),

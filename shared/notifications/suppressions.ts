@@ -74,7 +74,10 @@ export async function createSuppression(
   const addressed = { channel, address: result.address };
   const done = await suppress(deps, ref, addressed, 'unsubscribed');
   if (done.kind !== 'suppressed') return done;
-  const suppression = await suppressionOf(deps.table, ref, channel, result.address);
+  // What other accounts brought up is none of this one's business.
+  const hash = hashOf(ref, addressed);
+  const own = await deps.table.get(keys.suppression(ref, channel, hash));
+  const suppression = own && toSuppression(channel, hash, [own]);
   return suppression ? { kind: 'created', suppression } : unknownAccount(ref);
 }
 
@@ -118,18 +121,22 @@ export async function isUnsubscribed(table: Table, ref: AccountRef, addressed: A
   return item !== undefined && reasonsOf(item).some(({ reason }) => reason === 'unsubscribed');
 }
 
-/** Lets an address get messages again, whatever there was against it, from all accounts what was the address's own. */
+/**
+ * Lets an address get messages again from an account; what was the address's own counts for no account of the region any more.
+ * An account can take back what its own messages brought up; `whole`: and what those of others did.
+ */
 export async function liftSuppression(
   { table }: Pick<PeopleDeps, 'table'>,
   ref: AccountRef,
   suppression: string,
+  { whole = false }: { readonly whole?: boolean } = {},
 ): Promise<{ readonly kind: 'lifted' } | Refusal> {
   const place = placeOf(suppression);
   const found = place ? await table.getMany(placesOf(ref, place.channel, place.hash)) : [];
-  if (!found.some((item) => reasonsOf(item).length > 0)) {
-    return { kind: 'unknown', reason: 'There is no such suppression.' };
-  }
-  for (const item of found) await takeBack(table, item, suppressionReasons);
+  const visible = found.filter(({ pk }) => whole || pk === suppressionPk(ref));
+  const reasons = visible.flatMap(reasonsOf).map(({ reason }) => reason);
+  if (reasons.length === 0) return { kind: 'unknown', reason: 'There is no such suppression.' };
+  for (const item of found) await takeBack(table, item, reasons);
   return { kind: 'lifted' };
 }
 

@@ -43,7 +43,16 @@ export async function readUnsubscribeToken(
   return { ref: { region, account }, channel: channel as Channel, hash };
 }
 
-/** It signs links of this kind, and nothing else that it may be used for one day. */
+/**
+ * Makes names of addresses for a region: the same address has always the same one, and nobody without the key finds the address
+ * by trying out all there are, as with a plain hash. The key is that of the links.
+ */
+export async function addressSealOf(table: Table, region: string): Promise<(address: string) => string> {
+  const key = Buffer.from(await keyOf(table, region, true), 'base64url');
+  return (address) => createHmac('sha256', key).update(`address ${address}`).digest('base64url');
+}
+
+/** It signs links of this kind, and nothing else that it is used for. */
 function signature(key: string, said: string): string {
   return createHmac('sha256', Buffer.from(key, 'base64url'))
     .update(`unsubscribe ${said}`)

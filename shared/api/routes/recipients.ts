@@ -253,14 +253,15 @@ export const recipientRoutes: readonly Route[] = [
       tag: 'Notifications',
       summary: 'Let an address get messages again',
       description:
-        'Whatever there was against it; what was the address’s own (mail that came back, a mark as spam) counts for no account of the region any more. Whoever unsubscribed has said that they want none.',
+        'What was the address’s own (mail that came back, a mark as spam) counts for no account of the region any more. What the messages of other accounts brought up can only be taken back with a key that is for all accounts. Whoever unsubscribed has said that they want none.',
       role: 'operate',
       of: ofAccount,
       params: z.object({ suppression: one.describe('The id of the suppression.') }),
       answer: { status: 204, description: 'It is gone.' },
     },
-    async ({ c, subject, params: { suppression } }, { manage }) => {
-      const outcome = await liftSuppression(manage.endpoints, subject, suppression);
+    async ({ c, caller, subject, params: { suppression } }, { manage }) => {
+      const whole = caller.accounts === null;
+      const outcome = await liftSuppression(manage.endpoints, subject, suppression, { whole });
       return outcome.kind === 'lifted' ? { body: undefined } : notDone(c, outcome);
     },
   ),

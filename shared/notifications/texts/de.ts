@@ -31,6 +31,7 @@ export const german: Texts = {
     why: (brand) =>
       `Sie erhalten diese E-Mail, weil ${brand} Sie über Ihre Bestellungen auf dem Laufenden hält.`,
     unsubscribe: 'Abbestellen',
+    colon: ':',
   },
   email: {
     dispatched: {

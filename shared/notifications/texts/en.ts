@@ -31,6 +31,7 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
       },
       why: (brand) => `You get this e-mail because ${brand} keeps you posted about your orders.`,
       unsubscribe: 'Unsubscribe',
+      colon: ':',
     },
     email: {
       dispatched: {

@@ -33,6 +33,7 @@ export const french: Texts = {
     },
     why: (brand) => `Vous recevez cet e-mail, car ${brand} vous tient au courant de vos commandes.`,
     unsubscribe: 'Se désabonner',
+    colon: '\u00a0:',
   },
   email: {
     dispatched: {

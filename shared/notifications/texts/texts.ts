@@ -27,6 +27,8 @@ export interface Words {
   readonly moved: (to: string | null, from: string | null) => string;
   readonly why: (brand: string) => string;
   readonly unsubscribe: string;
+  /** With the space before it that some languages set. */
+  readonly colon: string;
 }
 
 /** All texts of a language; those of e-mails and SMS are Liquid, as anybody's own are (docs/notifications.md). */
