@@ -50,12 +50,12 @@ time.time = lambda: real_time() + ahead_seconds()
 datetime.datetime = MovedDatetime
 
 from ministack import app as ministack  # noqa: E402
-from ministack.core import concurrency, iam_actions, lambda_runtime  # noqa: E402
-from ministack.services import apigateway_v1, dynamodb, lambda_svc, sns, sqs  # noqa: E402
+from ministack.core import concurrency, iam_actions, iam_evaluator, lambda_runtime  # noqa: E402
+from ministack.services import apigateway_v1, dynamodb, lambda_svc, ses_v2, sns, sqs  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
-# --- Where its CloudFormation differs: it drops that a topic is FIFO, Ref gives a secret's name in place of its ARN, and
-# an alarm on an expression is refused: of these it gets the names.
+# --- Where its CloudFormation differs: it drops that a topic is FIFO, Ref gives a secret's name in place of its ARN, an
+# alarm on an expression is refused: of these it gets the names; and it knows no DNS records of an identity of SES.
 TOPIC = provisioners._RESOURCE_HANDLERS["AWS::SNS::Topic"]
 create_topic = TOPIC["create"]
 
@@ -94,6 +94,20 @@ def create_alarm_at_least_by_name(logical_id, props, stack_name):
 
 ALARM["create"] = create_alarm_at_least_by_name
 
+IDENTITY = provisioners._RESOURCE_HANDLERS["AWS::SES::EmailIdentity"]
+create_identity = IDENTITY["create"]
+
+
+def create_identity_with_records(logical_id, props, stack_name):
+    name, attributes = create_identity(logical_id, props, stack_name)
+    for at in (1, 2, 3):
+        attributes[f"DkimDNSTokenName{at}"] = f"token{at}._domainkey.{name}"
+        attributes[f"DkimDNSTokenValue{at}"] = f"token{at}.dkim.amazonses.com"
+    return name, attributes
+
+
+IDENTITY["create"] = create_identity_with_records
+
 # --- Where its IAM differs: a batch is allowed as its single action is.
 extract_action = iam_actions.extract_iam_action
 
@@ -104,6 +118,34 @@ def single_action(*request):
 
 
 iam_actions.extract_iam_action = single_action
+
+# --- A mail is allowed as SES does it: by the identity and the configuration set, from an address. By the documentation it is
+# the first action that is asked for, by what SES answers the second, when a mail comes whole.
+enforce_ses = ministack._enforce_ses_v2
+
+
+def enforce_mail(method, path, headers, body, query_params, request_id):
+    if path.rstrip("/") == "/v2/email/outbound-emails":
+        mail = json.loads(body)
+        sender = mail["FromEmailAddress"]
+        names = [sender, sender.split("@")[1]]
+        identity = next((name for name in names if name in ses_v2._identities), sender)
+        resources = [ses_v2._resource_arn("identity", identity)]
+        if "ConfigurationSetName" in mail:
+            resources.append(ses_v2._resource_arn("configuration-set", mail["ConfigurationSetName"]))
+        caller = ministack.extract_access_key_id(headers, query_params)
+        region = ministack.extract_region(headers, query_params)
+        context = {"ses:FromAddress": sender}
+        checks = [(action, arn) for action in ("ses:SendEmail", "ses:SendRawEmail") for arn in resources]
+        if not any(
+            iam_evaluator.enforce(caller, action, "sesv2", region, resource_arn=arn, service_context=context)
+            for action, arn in checks
+        ):
+            return None
+    return enforce_ses(method, path, headers, body, query_params, request_id)
+
+
+ministack._enforce_ses_v2 = enforce_mail
 
 # --- What of IAM it does not know: dynamodb:LeadingKeys, the partition keys that a request names.
 service_context = iam_actions.dynamodb_service_context
