@@ -53,9 +53,14 @@ export interface Work {
   readonly before: readonly string[];
   /** Raised by every change. */
   readonly revision: number;
+  /** How large its item is, or a little more. */
+  readonly bytes: number;
   /** Who is sending it, and until when (epoch ms) nobody else does. */
   readonly claim: { readonly id: string; readonly until: number } | null;
-  /** An attempt was made of which nobody knows what became: an e-mail that is sent again is a repeat. */
+  /**
+   * An attempt was made of which nobody knows what became, as it is of each that is claimed: an e-mail that is sent again is a
+   * repeat.
+   */
   readonly maybeSent: boolean;
   /** SMS segments counted for it, and in which month. */
   readonly reserved: { readonly month: string; readonly segments: number } | null;
@@ -242,7 +247,6 @@ export interface Change {
   /** Attributes of the work to set; `undefined` removes one. */
   readonly set?: {
     readonly claim?: string | undefined;
-    readonly claimUntil?: number | undefined;
     readonly maybeSent?: boolean | undefined;
     readonly reserved?: string | undefined;
     readonly feedback?: string | undefined;
@@ -271,18 +275,35 @@ export async function changeMessages(
   const done = await writeEach(
     deps,
     changes.map((change) => writesOf(deps.now(), change)),
-    { journal, held: changes.map(heldBy) },
+    { journal, held: changes.map(({ work }) => work.bytes) },
   );
   return { done, keep: () => journal.keep(changed.filter((_, at) => done[at])) };
 }
 
+/** That a message is about to be sent. */
+export interface Claim {
+  readonly work: Work;
+  readonly id: string;
+  /** Epoch ms. */
+  readonly until: number;
+  /** With this one. */
+  readonly attempts: number;
+  readonly repeats: number;
+  readonly reserved?: Work['reserved'];
+  /** Done in the same transaction, or not at all. */
+  readonly along?: readonly Write[];
+}
+
 /** Claims messages, each one if it stands as it was read. That is no news, so the history does not hear of it. */
-export async function claimMessages(deps: JournalDeps, changes: readonly Change[]): Promise<boolean[]> {
-  return writeEach(
-    deps,
-    changes.map((change) => writesOf(deps.now(), change)),
-    { held: changes.map(heldBy) },
-  );
+export async function claimMessages(deps: JournalDeps, claims: readonly Claim[]): Promise<boolean[]> {
+  const writes = claims.map(({ work, id, until, attempts, repeats, reserved, along = [] }): Write[] => {
+    const set = {
+      ...{ claim: JSON.stringify({ id, until, attempts, repeats }), revision: work.revision + 1 },
+      ...(reserved ? { reserved: JSON.stringify(reserved) } : {}),
+    };
+    return [{ update: workKey(work), set, when: [['revision', '=', work.revision]] }, ...along];
+  });
+  return writeEach(deps, writes, { held: claims.map(({ work }) => work.bytes) });
 }
 
 /** Makes those messages that are not there yet, and gives how many. Those that are there stay as they are. */
@@ -292,7 +313,15 @@ export async function makeMessages(
   fresh: readonly Pick<Work, 'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before'>[],
 ): Promise<number> {
   const works = fresh.map(
-    (one): Work => ({ ...one, revision: 1, claim: null, maybeSent: false, reserved: null, feedback: null }),
+    (one): Work => ({
+      ...one,
+      revision: 1,
+      bytes: 0,
+      claim: null,
+      maybeSent: false,
+      reserved: null,
+      feedback: null,
+    }),
   );
   const journal = new Journal(deps, region, works);
   const done = await writeEach(
@@ -432,10 +461,6 @@ function transactionsOf(groups: readonly (readonly Write[])[], held: readonly nu
   return transactions;
 }
 
-/** What the item of a message holds that a change of it leaves as it is, in bytes. */
-const heldBy = ({ work: { thread, content, recipients, before } }: Change): number =>
-  500 + Buffer.byteLength(JSON.stringify({ thread, content, recipients, before }));
-
 function contentOf(write: Write) {
   if ('put' in write) return write.put;
   return 'update' in write ? write.set : {};
@@ -482,14 +507,20 @@ function toItem(work: Work): Item {
 
 /** The work on a message as it stands. */
 export function toWork(item: Item): Work {
-  const { claim, claimUntil, reserved, feedback } = item;
+  const { reserved, feedback } = item;
+  const message = toMessage(item);
+  const claim =
+    typeof item.claim === 'string'
+      ? (JSON.parse(item.claim) as Pick<Claim, 'id' | 'until' | 'attempts' | 'repeats'>)
+      : null;
+  const claimed = claim && { state: 'sending' as const, attempts: claim.attempts, repeats: claim.repeats };
   return {
     ref: { region: String(item.region), account: String(item.account) },
-    message: toMessage(item),
+    message: { ...message, ...claimed },
     ...(JSON.parse(String(item.work)) as Pick<Work, 'thread' | 'content' | 'recipients' | 'before'>),
-    revision: Number(item.revision),
-    claim: typeof claim === 'string' ? { id: claim, until: Number(claimUntil) } : null,
-    maybeSent: item.maybeSent === true,
+    ...{ revision: Number(item.revision), bytes: sizeOf(item) },
+    claim: claim && { id: claim.id, until: claim.until },
+    maybeSent: item.maybeSent === true || claim !== null,
     reserved: typeof reserved === 'string' ? (JSON.parse(reserved) as Work['reserved']) : null,
     feedback: typeof feedback === 'string' ? (JSON.parse(feedback) as Feedback) : null,
   };

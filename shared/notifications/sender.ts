@@ -17,6 +17,7 @@ import { normalized } from './addresses.ts';
 import {
   type Change,
   type Changed,
+  type Claim,
   changeMessages,
   claimMessages,
   isFinal,
@@ -123,11 +124,12 @@ const NOTICES_AT_ONCE = 100;
 /** Notices whose recipients are read at the same time. */
 const NOTICES_READ_AT_ONCE = 8;
 /** What is due is read by so many of each shard. */
-const PAGE = 100;
-/** Messages that are judged together. */
+const PAGE = 200;
+/** Messages that are judged together; the first ones are few, so that something goes soon. */
+const JUDGED_FIRST = 25;
 const JUDGED_TOGETHER = 100;
 /** E-mails claimed together: what a crash may send again. */
-const CLAIMED_TOGETHER = 25;
+const CLAIMED_TOGETHER = 40;
 /** How long a claim holds. Somebody who is alive has noted by then what became of it. */
 const CLAIM_MS = 180_000;
 const SEND_TIMEOUT_MS = 60_000;
@@ -138,12 +140,12 @@ const RETRY_MS = [60_000, 300_000, 900_000, 3_600_000];
 /** So many attempts running of which nobody knows what became, and a channel is left alone until the next run. */
 const MAX_UNKNOWN_RUNNING = 3;
 /** Sends that are not noted yet: what a crash sends again at most, with those under way. */
-const MAX_UNNOTED = 50;
+const MAX_UNNOTED = 60;
 /** With an entry of the journal they are one transaction. */
 const NOTED_TOGETHER = 99;
 /** What became of messages is noted as soon as it is so much, or after a moment: many together cost a fraction. */
-const NOTED_FROM = 25;
-const NOTED_AFTER_MS = 30;
+const NOTED_FROM = 40;
+const NOTED_AFTER_MS = 50;
 const HOUR_MS = 3_600_000;
 /** How often something is decided anew because somebody else came in between. */
 const ATTEMPTS = 20;
@@ -438,7 +440,10 @@ export function afterAttempt(
     readonly before: boolean;
     readonly giveUpAt: number;
   },
-): { readonly message: Message; readonly maybeSent: boolean } {
+): {
+  readonly message: Message /** An attempt may have reached the recipient, and there may be another. */;
+  readonly maybeSent: boolean;
+} {
   // What was certainly not taken is no repeat.
   const unrepeated = { ...message, repeats: message.repeats - (before ? 1 : 0) };
   const step = RETRY_MS[Math.min(message.attempts, RETRY_MS.length) - 1] ?? RETRY_MS[0] ?? 0;
@@ -451,7 +456,7 @@ export function afterAttempt(
     case 'accepted': {
       const { providerId } = outcome;
       const over = { reason: null, detail: null, dueAt: null, sentAt: now, providerId } as const;
-      return { message: { ...message, state: 'sent', ...over }, maybeSent: true };
+      return { message: { ...message, state: 'sent', ...over }, maybeSent: false };
     }
     case 'refused': {
       const reason = outcome.address === 'opted_out' ? 'opted_out' : 'refused';
@@ -471,7 +476,7 @@ export function afterAttempt(
       const detail = withoutAddresses(outcome.reason, message);
       if (message.channel === 'sms') {
         const over = { reason: 'unknown_outcome', detail, dueAt: null } as const;
-        return { message: { ...message, state: 'unknown', ...over }, maybeSent: true };
+        return { message: { ...message, state: 'unknown', ...over }, maybeSent: false };
       }
       const dueAt = again(0, step);
       return { message: { ...message, state: 'waiting', detail, dueAt }, maybeSent: true };
@@ -598,6 +603,7 @@ class Run {
   /** Work of a channel that is due, read page by page. */
   async *#due(lane: Lane): AsyncGenerator<Item[]> {
     const to = dueUntil(this.#deps.now());
+    let isFirst = true;
     const first = Math.floor(this.#deps.random() * NOTIFY_SHARDS);
     let shards = Array.from({ length: NOTIFY_SHARDS }, (_, at) => ({
       pk: notifyDuePk('messages', this.#region, (first + at) % NOTIFY_SHARDS),
@@ -622,8 +628,10 @@ class Run {
           reportFault(this.#deps, { ref: { region: this.#region } }, cause);
         });
       }
-      for (let at = 0; at < mine.length && !lane.isClosed; at += JUDGED_TOGETHER) {
-        const some = mine.slice(at, at + JUDGED_TOGETHER);
+      for (let at = 0; at < mine.length && !lane.isClosed; ) {
+        const some = mine.slice(at, at + (isFirst ? JUDGED_FIRST : JUDGED_TOGETHER));
+        isFirst = false;
+        at += some.length;
         const items = await this.#deps.table.getMany(some.map(keyOfItem));
         yield items.filter((item) => typeof item.duePk === 'string');
       }
@@ -819,32 +827,26 @@ class Run {
     const claims = some.map((one) => this.#claim(one));
     const done = await claimMessages(
       this.#deps,
-      claims.map(({ change }) => change),
+      claims.map(({ claim }) => claim),
     );
     return claims.filter((_, at) => done[at]).map(({ ready }) => ready);
   }
 
-  /** A claim: the change that makes it, and the message with it. */
-  #claim(ready: Ready, reserved?: { readonly month: string; readonly segments: number }) {
+  /** A claim, and the message with it. */
+  #claim(ready: Ready, reserved: Work['reserved'] = null): { readonly claim: Claim; readonly ready: Ready } {
     const { work, message } = ready;
-    const claim = { id: this.#deps.newId(), until: this.#deps.now() + CLAIM_MS };
-    const state = 'sending';
+    const [id, until] = [this.#deps.newId(), this.#deps.now() + CLAIM_MS];
     const attempts = work.message.attempts + 1;
     const repeats = work.message.repeats + (work.maybeSent ? 1 : 0);
     const claimed: Work = {
       ...work,
-      ...{ message: { ...message, state, attempts, repeats }, revision: work.revision + 1, claim },
-      ...{ maybeSent: true, reserved: reserved ?? null },
+      ...{ message: { ...message, state: 'sending', attempts, repeats }, revision: work.revision + 1 },
+      ...{ claim: { id, until }, maybeSent: true, reserved },
     };
-    const change: Change = {
-      work,
-      message: { ...work.message, state, attempts, repeats },
-      set: {
-        ...{ claim: claim.id, claimUntil: claim.until, maybeSent: true },
-        ...(reserved ? { reserved: JSON.stringify(reserved) } : {}),
-      },
+    return {
+      claim: { work, id, until, attempts, repeats, reserved },
+      ready: { ...ready, work: claimed, before: work.maybeSent },
     };
-    return { change, ready: { ...ready, work: claimed, before: work.maybeSent } };
   }
 
   /** Claims an SMS together with what it takes of the account's month; `undefined` when it does not go. */
@@ -859,10 +861,10 @@ class Run {
         this.#notes.add({ work: ready.work, change: plain(ready.work, { ...message, ...over }) });
         return undefined;
       }
-      const claim = this.#claim(ready, { month: use.month, segments });
+      const { claim, ready: claimed } = this.#claim(ready, { month: use.month, segments });
       const along = [changeSmsUse(ref, use, segments)];
-      const [done] = await claimMessages(this.#deps, [{ ...claim.change, along }]);
-      if (done) return claim.ready;
+      const [done] = await claimMessages(this.#deps, [{ ...claim, along }]);
+      if (done) return claimed;
       const item = await table.get(workKey(ready.work));
       // Somebody else came to it; otherwise it was the month's use that moved.
       if (item?.revision !== ready.work.revision) return undefined;
@@ -938,7 +940,7 @@ class Run {
     const use = back && (await readSmsUse(table, work.ref, back.month));
     const along: Write[] = back && use ? [changeSmsUse(work.ref, use, -back.segments)] : [];
     const set = {
-      ...{ claim: undefined, claimUntil: undefined, maybeSent: after.maybeSent || undefined },
+      ...{ claim: undefined, ...(after.maybeSent ? { maybeSent: true } : {}) },
       ...(back ? { reserved: undefined } : {}),
     };
     return { work, change: { work, message, set, along }, latencyMs };
@@ -1186,7 +1188,7 @@ class Lane {
 
 /** A message as it is to stand, whoever had claimed it. */
 function plain(work: Work, message: Message): Change {
-  return { work, message, set: { claim: undefined, claimUntil: undefined } };
+  return { work, message, set: work.claim ? { claim: undefined, maybeSent: true } : {} };
 }
 
 /** A claim is given back, and nothing has happened. */
@@ -1197,7 +1199,7 @@ function released({ work, before, settings: _, message: __ }: Ready, now: number
     ...{ state: 'waiting', attempts: attempts - 1, repeats: repeats - (before ? 1 : 0) },
     ...{ subject: null, text: null, segments: null, dueAt: now },
   };
-  const set = { claim: undefined, claimUntil: undefined, maybeSent: before || undefined };
+  const set = { claim: undefined, ...(before ? { maybeSent: true } : {}) };
   return { work, message, set };
 }
 
