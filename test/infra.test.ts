@@ -93,7 +93,8 @@ const FUNCTIONS = {
     limitBytes: 1_000_000,
   },
   api: { id: /^ApiFunction[0-9A-F]{8}$/, env: ApiEnv, limitBytes: 1_000_000 },
-  manage: { id: /^ApiManage[0-9A-F]{8}$/, env: ManageEnv, limitBytes: 1_000_000 },
+  // Addresses and templates are checked here.
+  manage: { id: /^ApiManage[0-9A-F]{8}$/, env: ManageEnv, limitBytes: 1_100_000 },
   live: { id: /^ApiLive[0-9A-F]{8}$/, env: LiveEnv, limitBytes: 1_000_000 },
   operate: { id: /^OperateFunction[0-9A-F]{8}$/, env: OperateEnv, limitBytes: 1_000_000 },
 } as const;

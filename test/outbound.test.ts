@@ -233,14 +233,17 @@ describe('a configuration', () => {
     );
   });
 
-  test.each(['topic', 'sns', 'sns-standard'])('with an endpoint that is called %s is refused', (id) => {
-    const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
-    const region = { baseUrl: 'https://a.example/api', authUrl: 'https://a.example', realm: 'us' };
-    const endpoints = [{ id, url: 'https://erp.example.com/', secret }];
-    expect(() => parseConfig({ regions: { us: region }, accounts: [], endpoints }, {})).toThrow(
-      /^endpoints\[0\]\.id must not be topic, sns-standard or sns: built-in sinks have these names\.$/,
-    );
-  });
+  test.each(['topic', 'sns', 'sns-standard', 'notifications'])(
+    'with an endpoint that is called %s is refused',
+    (id) => {
+      const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
+      const region = { baseUrl: 'https://a.example/api', authUrl: 'https://a.example', realm: 'us' };
+      const endpoints = [{ id, url: 'https://erp.example.com/', secret }];
+      expect(() => parseConfig({ regions: { us: region }, accounts: [], endpoints }, {})).toThrow(
+        /^endpoints\[0\]\.id must not be topic, sns-standard, sns or notifications: built-in sinks have these names\.$/,
+      );
+    },
+  );
 });
 
 const SECRET_PATH = '/key-in-the-path?token=key-in-the-query';
