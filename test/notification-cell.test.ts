@@ -251,6 +251,8 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
   await ask('post', `${account}/recipients/import`, {
     csv: 'id,email\nann,ann@example.org\neve,eve@example.org\n,bad',
   });
+  // Without an id it is known by its address, which a key seals.
+  await ask('post', `${account}/recipients/import`, { csv: 'email,orderNumber\nzoe@example.org,PO-404' });
   for (const path of ['', '/ann', '/ann/messages']) await ask('get', `${account}/recipients${path}`);
   const template = `${account}/templates/dispatched/email/en-US`;
   await ask('put', template, { subject: 'Gone', intro: 'It has left us.' });
