@@ -30,13 +30,17 @@ export interface DeployedFunction {
 export interface DeployedCell extends Disposable {
   readonly functions: readonly DeployedFunction[];
   readonly resources: Readonly<Record<string, Resource>>;
+  /** Those of another cell of the same app. */
+  resourcesOf(stackName: string): Readonly<Record<string, Resource>>;
 }
 
 /** Synthesizes all cells, as `npm run synth` does, and gives one. Throws when an asset is not what esbuild makes of an entry. */
 export async function synthesize(stackName = 'jobwire-prod-us'): Promise<DeployedCell> {
   const outdir = mkdtempSync(join(tmpdir(), 'jobwire-bench-cdk-'));
   const assembly = createApp({ context: cdkJson.context, outdir }).synth();
-  const resources = assembly.getStackByName(stackName).template.Resources as Record<string, Resource>;
+  const resourcesOf = (name: string) =>
+    assembly.getStackByName(name).template.Resources as Record<string, Resource>;
+  const resources = resourcesOf(stackName);
   const entries = new Map<string, string>();
   for (const entry of functionEntries()) entries.set((await bundle(entry)).code, entry);
   const functions = Object.entries(resources).flatMap(([id, { Type, Properties }]) => {
@@ -58,6 +62,7 @@ export async function synthesize(stackName = 'jobwire-prod-us'): Promise<Deploye
   return {
     functions,
     resources,
+    resourcesOf,
     [Symbol.dispose]: () => rmSync(outdir, { recursive: true, force: true }),
   };
 }

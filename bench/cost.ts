@@ -11,11 +11,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CLAIM_SECONDS } from '../functions/handlers/messages.ts';
 import { createTables, historyTableName, startDynamo, startFauxqs } from '../local/embedded.ts';
+import type { EventDraft } from '../shared/events/event.ts';
 import { createEventLog } from '../shared/log/log.ts';
+import { NOTIFICATIONS_SINK } from '../shared/notifications/model.ts';
+import { createRecipient } from '../shared/notifications/recipients.ts';
+import { saveSettings } from '../shared/notifications/settings.ts';
 import { secretNames } from '../shared/secrets.ts';
 import { registerSink } from '../shared/sinks/sink.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { keys, pollDue } from '../shared/table/schema.ts';
+import { historySchema, keys, pollDue, sentPk } from '../shared/table/schema.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { bundle, type DeployedFunction, synthesize } from './assets.ts';
 import { startChild } from './child.ts';
@@ -25,7 +29,10 @@ import {
   type Line,
   type MeasuredWork,
   marginalCosts,
+  messageCosts,
   readTemplate,
+  type TellingWork,
+  tellingCosts,
   type Work,
 } from './costs.ts';
 import {
@@ -45,6 +52,9 @@ export interface CostFigures {
   readonly one: readonly Line[];
   readonly thousand: readonly Line[];
   readonly fixed: readonly Line[];
+  readonly telling: TellingWork;
+  readonly messages: readonly Line[];
+  readonly besides: readonly Line[];
 }
 
 const REGION = 'us';
@@ -54,6 +64,12 @@ const [FIRST = ''] = ACCOUNTS;
 const CLAIMS = 50;
 const ENDPOINT = 'erp';
 const TOPIC_SINK = 'topic';
+/** An account that tells its customers. */
+const TOLD = { region: REGION, account: 'told' };
+/** A cell of the same stage that tells nobody anything. */
+const PLAIN_STACK = 'jobwire-prod-uk';
+/** What tells a function that its cell tells customers. */
+const OF_TELLING = ['JOBWIRE_NOTIFY_QUEUE_URL', 'JOBWIRE_CHANNELS'];
 
 const rounds = Number(process.argv[2]);
 const names = secretNames('prod', REGION);
@@ -72,7 +88,7 @@ await createTables(client, 'bench');
 const topicArn = await fauxqs.ensureTopic('bench-events.fifo');
 await fauxqs.subscribeQueue(topicArn, 'bench-events.fifo');
 const queues = await Promise.all(
-  ['polls', 'lone-polls', 'drains'].map(async (name) => [name, await makeQueue(name)] as const),
+  ['polls', 'lone-polls', 'drains', 'messages'].map(async (name) => [name, await makeQueue(name)] as const),
 );
 const table = createDynamoTable(client, { tableName: 'bench' });
 const log = createEventLog(table, { now: Date.now, newId: randomUUID, schemaBaseUrl: 'http://bench' });
@@ -101,6 +117,16 @@ const receiver = createServer((incoming, answer) => {
   incoming.resume().once('end', () => setTimeout(() => answer.writeHead(204).end(), ASSUMED.webhookMs));
 });
 await once(receiver.listen(0, '127.0.0.1'), 'listening');
+
+let mails = 0;
+const ses = createServer((incoming, answer) => {
+  mails += 1;
+  const body = JSON.stringify({ MessageId: String(mails) });
+  incoming.resume().once('end', () => {
+    setTimeout(() => answer.writeHead(200, { 'content-type': 'application/json' }).end(body), ASSUMED.sesMs);
+  });
+});
+await once(ses.listen(0, '127.0.0.1'), 'listening');
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-bench-cost-'));
 const tick = await start('tick');
@@ -148,6 +174,8 @@ for (let round = 0; round < rounds; round += 1) {
 await settle();
 await Promise.all(Array.from({ length: CLAIMS }, (_, at) => newAccount(`claimed-${at}`)));
 const claimingTick = await measure(() => tick.invoke({}));
+// Last, for an account that tells its customers adds a sink to all others.
+const telling = await measureTelling();
 
 const event = await table.query({ pk: keys.event({ region: REGION, account: FIRST }, 1).pk, limit: 100 });
 const snapshots = await table.query({
@@ -172,18 +200,20 @@ const work: MeasuredWork = {
   snapshotBytes: bytesOf(snapshots),
   requestsPerPoll: Math.ceil(ASSUMED.jobs / 100),
 };
-const template = readTemplate(
-  cell.resources,
-  Object.fromEntries(cell.functions.map(({ entry, memoryMb }) => [entry, memoryMb])),
-);
+const memoryMb = Object.fromEntries(cell.functions.map(({ entry, memoryMb: own }) => [entry, own]));
+const template = readTemplate(cell.resourcesOf(PLAIN_STACK), memoryMb);
+const tellingTemplate = readTemplate(cell.resources, memoryMb);
 process.send?.({
   work,
   one: marginalCosts(work, template, 1),
   thousand: marginalCosts(work, template, 1_000),
   fixed: fixedCosts(work, template),
+  telling,
+  messages: messageCosts(telling, tellingTemplate),
+  besides: tellingCosts(telling, tellingTemplate, template),
 } satisfies CostFigures);
 for (const each of [tick, pollAccount, wakeSinks, drainSink, upstream]) each[Symbol.dispose]();
-for (const server of [meteredDynamo.server, meteredMessages.server, receiver]) {
+for (const server of [meteredDynamo.server, meteredMessages.server, receiver, ses]) {
   server.closeAllConnections();
   server.close();
 }
@@ -197,11 +227,14 @@ async function makeQueue(name: string): Promise<string> {
   return new URL(QueueUrl).pathname;
 }
 
-async function start(entry: string): Promise<Environment> {
+/** As in a cell that tells nobody anything, unless it is to be one that does. */
+async function start(entry: string, tells: 'tells' | 'tells nobody' = 'tells nobody'): Promise<Environment> {
   const fn = cell.functions.find((one) => one.entry === entry);
   if (!fn) throw new Error(`The cell has no ${entry}.`);
   const file = entry === 'drain-sink' ? await withLoopback(fn) : fn.file;
-  const own = Object.entries(fn.environment).map(([name, value]) => [name, localised(name, value)]);
+  const own = Object.entries(fn.environment)
+    .filter(([name]) => tells === 'tells' || !OF_TELLING.includes(name))
+    .map(([name, value]) => [name, localised(name, value)]);
   return startEnvironment(
     file,
     lambdaEnvironment(Object.fromEntries(own), {
@@ -209,6 +242,7 @@ async function start(entry: string): Promise<Environment> {
       AWS_ENDPOINT_URL_DYNAMODB: meteredDynamo.url,
       AWS_ENDPOINT_URL_SQS: meteredMessages.url,
       AWS_ENDPOINT_URL_SNS: meteredMessages.url,
+      AWS_ENDPOINT_URL_SESV2: `http://127.0.0.1:${portOf(ses)}`,
       AWS_ENDPOINT_URL_SECRETS_MANAGER: secrets.url,
     }),
   );
@@ -222,8 +256,10 @@ function localised(name: string, value: string): string {
   if (name === 'JOBWIRE_UPSTREAM_AUTH_URL') return authUrl;
   if (name === 'JOBWIRE_TOPIC_ARN') return topicArn;
   if (!name.endsWith('_QUEUE_URL')) return value;
-  const queue = queues.find(
-    ([known]) => name === `JOBWIRE_${known.replaceAll('-', '_').slice(0, -1).toUpperCase()}_QUEUE_URL`,
+  const queue = queues.find(([known]) =>
+    name === 'JOBWIRE_NOTIFY_QUEUE_URL'
+      ? known === 'messages'
+      : name === `JOBWIRE_${known.replaceAll('-', '_').slice(0, -1).toUpperCase()}_QUEUE_URL`,
   );
   if (!queue) throw new Error(`There is no queue for ${name}.`);
   return meteredMessages.url + queue[1];
@@ -271,8 +307,95 @@ async function poll(accounts: readonly string[]): Promise<Invocation> {
   return invocation;
 }
 
-async function drain(sink: string): Promise<Invocation> {
-  return drainSink.invoke(sqsEvent([{ sink }]));
+async function drain(sink: string, by = drainSink): Promise<Invocation> {
+  return by.invoke(sqsEvent([{ sink }]));
+}
+
+/** What it takes until one dispatch is one e-mail, and what it costs that there may be any. */
+async function measureTelling(): Promise<TellingWork> {
+  const [tells, tellingDrain, notify] = await Promise.all([
+    start('tick', 'tells'),
+    start('drain-sink', 'tells'),
+    start('notify', 'tells'),
+  ]);
+  await newAccount(TOLD.account);
+  const people = { table, log, now: Date.now, newId: randomUUID };
+  const saved = await saveSettings(people, TOLD, {
+    enabled: true,
+    windowSeconds: 0,
+    branding: { name: 'Acme' },
+  });
+  const made = await createRecipient(people, TOLD, { name: 'Ann', email: 'ann@customers.example' });
+  if (saved.kind !== 'saved' || made.kind !== 'created') throw new Error('Nobody can be told.');
+  // What was observed a minute ago is told: nobody waits for its window.
+  await table.write({ update: keys.notificationSettings(TOLD), set: { since: 0 } });
+  const rounds: Omit<TellingWork, 'startCpuMs' | 'messageBytes'>[] = [];
+  for (let round = -3; round < 9; round += 1) {
+    await settle();
+    await drain(NOTIFICATIONS_SINK, tellingDrain);
+    const plainIdleTick = await measure(() => tick.invoke({}));
+    const idleTick = await measure(() => tells.invoke({}));
+    await log.append({ region: REGION, account: FIRST }, [dispatched(round + 10)]);
+    const plainWake = await measure(() => wakeFor(FIRST));
+    await log.append(TOLD, [dispatched(round + 10)]);
+    const wake = await measure(() => wakeFor(TOLD.account));
+    const before = mails;
+    const folding = await measure(() => drain(NOTIFICATIONS_SINK, tellingDrain));
+    const asking = await measure(() => tells.invoke({}));
+    const sending = await measure(() => notify.invoke(sqsEvent([{ dueSince: Date.now() }])));
+    if (mails !== before + 1) throw new Error('A dispatch was not one e-mail.');
+    // The first ones warm up.
+    if (round >= 0)
+      rounds.push({ plainIdleTick, idleTick, plainWake, wake, drain: folding, asking, notify: sending });
+  }
+  const middleOf = (what: keyof (typeof rounds)[number]): Work => middle(rounds.map((one) => one[what]));
+  const historyTable = createDynamoTable(client, {
+    tableName: historyTableName('bench'),
+    schema: historySchema,
+  });
+  const stored = await historyTable.query({ pk: sentPk(TOLD), limit: 5 });
+  for (const each of [tells, tellingDrain, notify]) each[Symbol.dispose]();
+  return {
+    ...{ plainIdleTick: middleOf('plainIdleTick'), idleTick: middleOf('idleTick') },
+    ...{ plainWake: middleOf('plainWake'), wake: middleOf('wake'), drain: middleOf('drain') },
+    ...{ asking: middleOf('asking'), notify: middleOf('notify') },
+    startCpuMs: { notify: notify.startCpuMs, drainSink: tellingDrain.startCpuMs },
+    messageBytes: bytesOf(stored),
+  };
+}
+
+async function wakeFor(account: string): Promise<Invocation> {
+  const mark = await table.get(keys.wake({ region: REGION, account }));
+  if (mark === undefined) throw new Error(`${account} has no wake mark.`);
+  const NewImage = { pk: { S: mark.pk }, sk: { S: mark.sk }, sequence: { N: String(mark.sequence) } };
+  const record = { eventName: 'INSERT', dynamodb: { SequenceNumber: '1', NewImage } };
+  return wakeSinks.invoke({ Records: [record] });
+}
+
+/** A dispatch that was observed a minute ago. */
+function dispatched(jobNumber: number): EventDraft {
+  const time = Date.now() - 60_000;
+  return {
+    type: 'job.dispatched',
+    jobNumber,
+    time,
+    data: {
+      job: {
+        ...{
+          jobNumber,
+          status: null,
+          description: '500 flyers',
+          orderNumber: `PO-${jobNumber}`,
+          orderGroup: null,
+        },
+        ...{ orderGroupSequence: null, originCode: null, dateDue: null, mustDate: null },
+        dateOut: new Date(time).toISOString(),
+        tracking: [{ number: `1Z${jobNumber}`, link: `https://carrier.example/1Z${jobNumber}` }],
+      },
+      observed: { at: new Date(time).toISOString(), since: null, view: 'list' },
+      changes: {},
+    },
+  } as EventDraft;
 }
 
 /** Takes up what the accounts have in common with the one whose changes were delivered, until nothing is left to do. */
@@ -303,12 +426,8 @@ async function changeAndDeliver() {
   const before = await sequence();
   await upstream.ask({ change: 1 });
   const changingPoll = await measure(() => poll([FIRST]));
-  const mark = await table.get(keys.wake({ region: REGION, account: FIRST }));
-  if (mark === undefined || (await sequence()) !== before + 1)
-    throw new Error('A change did not give one event.');
-  const NewImage = { pk: { S: mark.pk }, sk: { S: mark.sk }, sequence: { N: String(mark.sequence) } };
-  const record = { eventName: 'INSERT', dynamodb: { SequenceNumber: '1', NewImage } };
-  const wake = await measure(() => wakeSinks.invoke({ Records: [record] }));
+  if ((await sequence()) !== before + 1) throw new Error('A change did not give one event.');
+  const wake = await measure(() => wakeFor(FIRST));
   const topicDrain = await measure(() => drain(TOPIC_SINK));
   const webhookDrain = await measure(() => drain(ENDPOINT));
   for (const sink of [TOPIC_SINK, ENDPOINT]) {

@@ -44,6 +44,25 @@ export interface MeasuredWork {
   readonly requestsPerPoll: number;
 }
 
+/** What telling customers takes: of one dispatch that is one e-mail. */
+export interface TellingWork {
+  /** A wake-up of an account that tells its customers, and one that does not. */
+  readonly wake: Work;
+  readonly plainWake: Work;
+  /** Folds the event. */
+  readonly drain: Work;
+  /** Finds that something is due, and asks for it. */
+  readonly asking: Work;
+  /** With nothing to tell, in a cell that tells customers, and in one that does not. */
+  readonly idleTick: Work;
+  readonly plainIdleTick: Work;
+  /** Closes the notice, makes the message, sends it. */
+  readonly notify: Work;
+  readonly startCpuMs: { readonly notify: number; readonly drainSink: number };
+  /** Of a message in the history. */
+  readonly messageBytes: number;
+}
+
 /** What of a template costs anything by itself, and what invocations cost by. */
 export interface CellTemplate {
   /** By entry file. */
@@ -73,6 +92,8 @@ export const ASSUMED = {
   dynamoMs: 5,
   snsAndSqsMs: 15,
   webhookMs: 100,
+  sesMs: 100,
+  messageDays: 180,
   /** The memory that comes with a whole CPU; below it, work takes as much longer as there is less. */
   memoryOfOneCpuMb: 1769,
   /** Lines of Lambda itself around each invocation (START, END, REPORT), and CloudWatch's own 26 bytes a line. */
@@ -252,6 +273,78 @@ export function fixedCosts(work: MeasuredWork, cell: CellTemplate): Line[] {
   ].filter(({ dollars }) => dollars > 0);
 }
 
+/** What 1,000 e-mails cost, each of a dispatch of its own to one recipient, and each found by functions that have to start. */
+export function messageCosts(work: TellingWork, cell: CellTemplate): Line[] {
+  const MESSAGES = 1_000;
+  const { wake, plainWake, drain, notify } = work;
+  const memory = (entry: string): number => cell.memoryMb[entry] ?? Number.NaN;
+  const more = (of: 'readUnits' | 'writeUnits' | 'logBytes'): number => Math.max(0, wake[of] - plainWake[of]);
+  const seconds = (one: Work, startCpuMs: number, memoryMb: number): number =>
+    (MESSAGES * (billedMs(one, memoryMb) + startCpuMs * slowdown(memoryMb))) / 1000;
+  // Each of the two messages is received and deleted; that for the drain is among those of the wake-up.
+  const calls = MESSAGES * (Math.max(0, wake.sends - plainWake.sends) + 1 + 2 * 2);
+  const logBytes =
+    MESSAGES * (more('logBytes') + drain.logBytes + notify.logBytes + 2 * ASSUMED.platformLogBytes);
+  const storedGbMonths =
+    ((MESSAGES * (work.messageBytes + 3 * ASSUMED.itemOverheadBytes)) / GB) * (ASSUMED.messageDays / 30.4);
+  const unitsOf = (one: Pick<Work, 'readUnits' | 'writeUnits'>) => ({
+    readUnits: MESSAGES * one.readUnits,
+    writeUnits: MESSAGES * one.writeUnits,
+  });
+  return [
+    line('SES', `${thousands(MESSAGES)} e-mails`, MESSAGES * PRICES.sesEmail),
+    units('Folding the dispatches', {
+      readUnits: MESSAGES * (more('readUnits') + drain.readUnits),
+      writeUnits: MESSAGES * (more('writeUnits') + drain.writeUnits),
+    }),
+    units('Making and sending messages', unitsOf(notify)),
+    lambda(
+      'Lambda: drainSink',
+      MESSAGES,
+      seconds(drain, work.startCpuMs.drainSink, memory('drain-sink')),
+      memory('drain-sink'),
+    ),
+    lambda(
+      'Lambda: notify',
+      MESSAGES,
+      seconds(notify, work.startCpuMs.notify, memory('notify')),
+      memory('notify'),
+    ),
+    line('SQS', `${thousands(calls)} calls`, calls * PRICES.sqsRequest),
+    logs('Log lines', logBytes, cell.logDays),
+    line(
+      'Storage of what was told',
+      `${ASSUMED.messageDays} days`,
+      storedGbMonths * PRICES.dynamoStoredGbMonth,
+    ),
+  ];
+}
+
+/** What a cell that tells customers costs a month besides, also while there is nothing to tell. */
+export function tellingCosts(work: TellingWork, cell: CellTemplate, plain: CellTemplate): Line[] {
+  const queues = cell.queuesPolled - plain.queuesPolled;
+  const receives = (queues * ASSUMED.receivers * SECONDS) / ASSUMED.receiveSeconds;
+  const { idleTick, plainIdleTick } = work;
+  const metrics = new Set(
+    [work.asking, work.notify]
+      .flatMap((one) => one.metrics)
+      .filter((name) => !plainIdleTick.metrics.includes(name)),
+  );
+  return [
+    line(
+      'SQS: waiting for messages',
+      `${queues} queues, ${thousands(receives)} receives`,
+      receives * PRICES.sqsRequest,
+    ),
+    units('Ticks look for what is due', {
+      readUnits: (idleTick.readUnits - plainIdleTick.readUnits) * TICKS,
+      writeUnits: (idleTick.writeUnits - plainIdleTick.writeUnits) * TICKS,
+    }),
+    count('Metrics, while customers are told', metrics.size, PRICES.metricMonth),
+    count('Metrics watched by alarms', cell.alarmMetrics - plain.alarmMetrics, PRICES.alarmMetricMonth),
+  ];
+}
+
 /** Reads what costs anything from a synthesized cell. `memoryMb` is by entry file. */
 export function readTemplate(
   resources: Readonly<Record<string, Resource>>,
@@ -372,8 +465,18 @@ export const MARGINAL_NOTE = [
   'where every wake-up and every drain is taken to be a cold start. Requests to the HTTP API are not in it.',
 ].join('\n');
 
+/** What the costs of messages go by, in words. */
+export const MESSAGES_NOTE = [
+  'Each of a dispatch of its own, to one recipient; of an order of several jobs there are fewer. Every drain and every run of notify is taken to be a cold start.',
+  `SES answers in ${ASSUMED.sesMs} ms. Further recipients of the same dispatch cost SES’s part, and about half of making and sending. SMS cost by country and segment.`,
+].join('\n');
+
 /** Tables as Markdown: one column of dollars for each of the alternatives, whose lines are the same, and a note below. */
-export function toMarkdown(alternatives: Readonly<Record<string, readonly Line[]>>, note = ''): string {
+export function toMarkdown(
+  alternatives: Readonly<Record<string, readonly Line[]>>,
+  note = '',
+  sum = 'a month',
+): string {
   const names = Object.keys(alternatives);
   const [first = []] = Object.values(alternatives);
   const dollars = (value: number): string => `$${value.toFixed(3)}`;
@@ -386,7 +489,7 @@ export function toMarkdown(alternatives: Readonly<Record<string, readonly Line[]
     `| what | how much | ${names.join(' | ')} |`,
     `|---|---|${names.map(() => '--:|').join('')}`,
     ...rows,
-    `| **a month** | | ${sums.join(' | ')} |`,
+    `| **${sum}** | | ${sums.join(' | ')} |`,
     '',
     ...(note === '' ? [] : [note]),
     `List prices of us-east-1 on ${PRICES_AS_OF}, without the free tier.`,

@@ -11,7 +11,7 @@ import type { BundleFigures } from './bundles.ts';
 import { type Child, startChild } from './child.ts';
 import type { ColdStartFigures } from './cold-start.ts';
 import type { CostFigures } from './cost.ts';
-import { MARGINAL_NOTE, replaceBetween, toMarkdown, total } from './costs.ts';
+import { MARGINAL_NOTE, MESSAGES_NOTE, replaceBetween, toMarkdown, total } from './costs.ts';
 import type { DeliveryFigures } from './delivery.ts';
 import type { HangingFigures } from './hanging.ts';
 import type { NotificationFigures } from './notifications.ts';
@@ -49,12 +49,21 @@ for (const bar of bars) {
 /** What a cell costs a month; with `--write` the tables also go into the docs. */
 async function measureCosts(): Promise<Bar[]> {
   console.log('Measuring the work of one account …');
-  const { work, one, thousand, fixed } = await measure<CostFigures>('cost.ts', ['9']);
+  const { work, one, thousand, fixed, telling, messages, besides } = await measure<CostFigures>('cost.ts', [
+    '9',
+  ]);
   const marginal = { 'a cell with 1 account': one, 'with 1,000 accounts': thousand };
-  const tables = { marginal: toMarkdown(marginal, MARGINAL_NOTE), fixed: toMarkdown({ 'a cell': fixed }) };
-  console.log(JSON.stringify({ bench: 'cost', work }));
+  const tables = {
+    marginal: toMarkdown(marginal, MARGINAL_NOTE),
+    fixed: toMarkdown({ 'a cell': fixed }),
+    messages: toMarkdown({ '1,000 e-mails': messages }, MESSAGES_NOTE, '1,000 e-mails'),
+    telling: toMarkdown({ 'a cell': besides }),
+  };
+  console.log(JSON.stringify({ bench: 'cost', work, telling }));
   console.log(`\nOne account a month, without its secret:\n${tables.marginal}`);
   console.log(`\nA cell a month, without any account:\n${tables.fixed}`);
+  console.log(`\nTelling customers:\n${tables.messages}`);
+  console.log(`\nA cell that tells customers, a month besides:\n${tables.telling}`);
   if (options.write) {
     const file = new URL('../docs/deploying.md', import.meta.url);
     let text = readFileSync(file, 'utf8');
@@ -65,6 +74,8 @@ async function measureCosts(): Promise<Bar[]> {
     { what: 'One account, the only one of its cell: $ a month', measured: total(one), atMost: 0.6 },
     { what: 'One account of 1,000: $ a month', measured: total(thousand), atMost: 0.45 },
     { what: 'A cell without accounts: $ a month', measured: total(fixed), atMost: 12 },
+    { what: '1,000 e-mails to customers, of 1,000 dispatches: $', measured: total(messages), atMost: 0.5 },
+    { what: 'A cell that tells customers: $ a month besides', measured: total(besides), atMost: 3 },
   ];
 }
 

@@ -25,6 +25,8 @@ export const PRICES = {
   snsFifoDeliveryGb: 0.001,
   snsArchiveGb: 0.042,
   snsArchiveGbMonth: 0.023,
+  /** "Amazon SES pricing", outbound e-mail; each recipient is one. SMS cost by country, and by the segment. */
+  sesEmail: 0.1 / 1000,
   /** "Amazon CloudWatch pricing". A metric costs by the hours in which it says anything. */
   logsIngestedGb: 0.5,
   logsStoredGbMonth: 0.03,

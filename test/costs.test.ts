@@ -7,9 +7,12 @@ import {
   type Line,
   type MeasuredWork,
   marginalCosts,
+  messageCosts,
   pollsTogether,
   readTemplate,
   replaceBetween,
+  type TellingWork,
+  tellingCosts,
   toMarkdown,
   total,
   type Work,
@@ -35,7 +38,7 @@ const idle: MeasuredWork = {
   requestsPerPoll: 0,
 };
 const cell: CellTemplate = {
-  memoryMb: { tick: 512, 'poll-account': 1024, 'wake-sinks': 256, 'drain-sink': 512 },
+  memoryMb: { tick: 512, 'poll-account': 1024, 'wake-sinks': 256, 'drain-sink': 512, notify: 512 },
   ...{ queuesPolled: 2, pollBatchSize: 10, pollBatchingSeconds: 1, alarmMetrics: 0, compositeAlarms: 0 },
   ...{ dashboards: 0, secrets: 0, kmsKeys: 0, webAcls: 0, webAclRules: 0, archiveDays: 0, logDays: 0 },
 };
@@ -87,6 +90,43 @@ test('a cell that does nothing pays for its alarms, metrics, dashboards and for 
   expect(dollarsOf(lines, 'Secrets')).toBe(0.4);
   // Two queues, five receivers each, three times a minute.
   expect(dollarsOf(lines, 'SQS')).toBeCloseTo(2 * 5 * 3 * 43_800 * PRICES.sqsRequest);
+});
+
+const telling: TellingWork = {
+  ...{ wake: nothing, plainWake: nothing, drain: nothing, asking: nothing, notify: nothing },
+  ...{ idleTick: nothing, plainIdleTick: nothing },
+  ...{ startCpuMs: { notify: 0, drainSink: 0 }, messageBytes: 0 },
+};
+
+test('a thousand e-mails cost SES’s price, and what they take besides is what the account’s wake-ups take no part in', () => {
+  const wake = { ...nothing, readUnits: 7, writeUnits: 12, sends: 1 };
+  const plainWake = { ...wake, writeUnits: 9 };
+  const drain = { ...nothing, readUnits: 9, writeUnits: 8 };
+  const notify = { ...nothing, ms: 300, writeUnits: 37 };
+  const lines = messageCosts({ ...telling, wake, plainWake, drain, notify }, cell);
+  expect(dollarsOf(lines, 'SES')).toBeCloseTo(0.1);
+  expect(dollarsOf(lines, 'DynamoDB: folding')).toBeCloseTo(
+    1000 * (9 * PRICES.dynamoReadUnit + (3 + 8) * PRICES.dynamoWriteUnit),
+  );
+  expect(dollarsOf(lines, 'DynamoDB: making')).toBeCloseTo(37_000 * PRICES.dynamoWriteUnit);
+  expect(dollarsOf(lines, 'Lambda: notify')).toBeCloseTo(300 * 0.5 * PRICES.lambdaGbSecond, 3);
+});
+
+test('that customers are told costs what the cell has more than one that tells nobody', () => {
+  const more = { ...cell, queuesPolled: 4, alarmMetrics: 12 };
+  const work = {
+    ...telling,
+    idleTick: { ...nothing, readUnits: 20, metrics: ['Ticks'] },
+    plainIdleTick: { ...nothing, readUnits: 16, metrics: ['Ticks'] },
+    asking: { ...nothing, metrics: ['Ticks', 'OldestUnsent'] },
+    notify: { ...nothing, metrics: ['MessagesSent'] },
+  };
+  const lines = tellingCosts(work, more, cell);
+  expect(dollarsOf(lines, 'SQS')).toBeCloseTo(2 * 5 * 3 * 43_800 * PRICES.sqsRequest);
+  expect(dollarsOf(lines, 'DynamoDB: ticks')).toBeCloseTo(4 * 43_800 * PRICES.dynamoReadUnit);
+  expect(dollarsOf(lines, 'Metrics, while')).toBeCloseTo(0.6);
+  expect(dollarsOf(lines, 'Metrics watched')).toBeCloseTo(1.2);
+  expect(total(tellingCosts(telling, cell, cell))).toBe(0);
 });
 
 test('what costs by being there is counted in the template', () => {

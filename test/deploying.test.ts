@@ -10,7 +10,8 @@ import { createOperator } from './support/operator.ts';
 
 const guide = readFileSync('docs/deploying.md', 'utf8');
 const matches = (pattern: RegExp): string[] => [...guide.matchAll(pattern)].map(([, found = '']) => found);
-const cell = synthesize('dev', { cell: { customerKey: true, standardTopic: true } });
+const notifications = { from: 'orders@print.example', identity: 'print.example', sms: {} };
+const cell = synthesize('dev', { cell: { customerKey: true, standardTopic: true, notifications } });
 
 test('stacks and the operator’s function have the names that the commands put together', () => {
   const [stack] = cell.app.node.children.map(({ node }) => node.id);
@@ -81,12 +82,22 @@ test('the settings that it shows are valid ones, and those that it names are the
   const [stage] = structuredClone(stages) as unknown as [{ cells: { us: Record<string, unknown> } }];
   stage.cells.us.stateTable = JSON.parse(json);
   stage.cells.us.customerKey = true;
-  expect(parseStages([stage])[0]?.cells.us?.stateTable).toMatchObject({ restoredAt: expect.any(String) });
+  const [, telling = ''] = /```ts\n\s*notifications: (\{[\s\S]*?\}),\n\s*```/.exec(guide) ?? [];
+  stage.cells.us.notifications = JSON.parse(
+    telling
+      .replace(/(\w+): (['{])/g, '"$1": $2')
+      .replaceAll("'", '"')
+      .replace(/,\s*\}/g, '}'),
+  );
+  const [parsed] = parseStages([stage]);
+  expect(parsed?.cells.us?.stateTable).toMatchObject({ restoredAt: expect.any(String) });
+  expect(parsed?.cells.us?.notifications).toMatchObject({ sms: { senderId: 'PrintShop' } });
   const known = JSON.stringify([stages, stage]);
   for (const name of [
     'stateTable',
     'restoredAt',
     'customerKey',
+    'notifications',
     'publicUrl',
     'upstream',
     'pollConcurrency',
@@ -117,6 +128,6 @@ test('what it says of a restored table is what the stack makes of its own', () =
 });
 
 test('there is a place for the tables of costs', () => {
-  for (const name of ['marginal', 'fixed'])
+  for (const name of ['marginal', 'messages', 'telling', 'fixed'])
     expect(guide).toMatch(new RegExp(`<!-- costs:${name} -->[\\s\\S]*?<!-- /costs -->`));
 });
