@@ -1,7 +1,7 @@
 /** What a terminal shows of the wire: one readable line per event. */
 import { styleText } from 'node:util';
 import type { JobEvent } from '../shared/events/event.ts';
-import { maskAddress } from '../shared/notifications/addresses.ts';
+import { maskAddress } from '../shared/notifications/masks.ts';
 import type { Caught } from './mailbox.ts';
 
 /** Formats for a stream; colours only where the stream shows them. */
@@ -41,7 +41,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
         cut(plain(from.name ?? from.address), ACCOUNT_ROOM).padEnd(ACCOUNT_ROOM),
         ''.padEnd(7),
         paint('blue', (channel === 'sms' ? 'SMS' : 'e-mail').padEnd(24)),
-        paint('dim', `to ${maskAddress(channel, to.address)}: ${plain(subject ?? preview)}`),
+        paint('dim', `to ${maskAddress(to.address)}: ${plain(subject ?? preview)}`),
       ];
       stream.write(`${columns.join(' ')}\n`);
     },

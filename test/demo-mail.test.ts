@@ -170,7 +170,7 @@ describe('The demo', () => {
         .split('\n')
         .filter((line) => / (e-mail|SMS) +to /.test(line));
     await expect.poll(() => lines().length).toBeGreaterThanOrEqual(last);
-    for (const line of lines()) expect(line).toMatch(/ to (.…@.….example|\+\d\d…\d\d): \S/);
+    for (const line of lines()) expect(line).toMatch(/ to (\S•••@\S•••\.example|\+\d\d •••• \d\d\d): \S/);
     expect(demo.out()).not.toMatch(/@(bluebird|kowhaiprint|nordlys)|\+1202555|\+4915|\+6149/);
     expect(demo.err()).toBe('');
   });

@@ -1,5 +1,6 @@
 /** What customers are told as it is shown: instants as texts, and addresses whole only for keys that may act on them. */
 import * as z from 'zod';
+import { maskAddress } from '../notifications/masks.ts';
 import {
   channels,
   locales,
@@ -347,12 +348,5 @@ export function showSuppression({
 const maySee = ({ role }: Caller): boolean => roleAllows(role, 'operate');
 
 function addressFor(caller: Caller, address: string): string {
-  return maySee(caller) ? address : maskedAddress(address);
-}
-
-/** An address that can be recognized by whoever knows it: `j•••@example.com`, `+64 •••• 123`. */
-export function maskedAddress(address: string): string {
-  const at = address.lastIndexOf('@');
-  if (at > 0) return `${[...address][0]}•••${address.slice(at)}`;
-  return `${address.slice(0, 3)} •••• ${address.slice(-3)}`;
+  return maySee(caller) ? address : maskAddress(address);
 }

@@ -102,14 +102,3 @@ export function addressHash(region: string, channel: Channel, address: string): 
   const digest = hash('sha256', `${region}#${channel}#${normalized(channel, address)}`, 'buffer');
   return digest.subarray(0, 24).toString('base64url');
 }
-
-/** An address for people who may not see it whole: enough to recognize one that is known. */
-export function maskAddress(channel: Channel, address: string): string {
-  if (channel === 'sms') return `${address.slice(0, 3)}…${address.slice(-2)}`;
-  const at = address.lastIndexOf('@');
-  const domain = address.slice(at + 1);
-  const end = domain.lastIndexOf('.');
-  return `${first(address)}…@${first(domain)}…${domain.slice(end)}`;
-}
-
-const first = (text: string): string => [...text][0] ?? '';

@@ -11,7 +11,8 @@ import { checkInput } from '../checks.ts';
 import type { Refusal } from '../managed.ts';
 import { type AccountRef, cellLog, keys, suppressionPk } from '../table/schema.ts';
 import type { Item, Key, Table, Value } from '../table/table.ts';
-import { addressHash, checkEmail, checkMobile, maskAddress } from './addresses.ts';
+import { addressHash, checkEmail, checkMobile } from './addresses.ts';
+import { maskAddress } from './masks.ts';
 import { type Channel, channels, type MessageReason } from './model.ts';
 import { type PeopleDeps, unknownAccount } from './settings.ts';
 
@@ -90,7 +91,7 @@ export async function suppress(
 ): Promise<{ readonly kind: 'suppressed' } | Refusal> {
   const { channel } = addressed;
   const hash = hashOf(ref, addressed);
-  const masked = 'address' in addressed ? { masked: maskAddress(channel, addressed.address) } : {};
+  const masked = 'address' in addressed ? { masked: maskAddress(addressed.address) } : {};
   const set = { [reason]: now(), ...masked };
   // What is known of the address is so whether or not the account is still there.
   if (reason !== 'unsubscribed') {
