@@ -415,7 +415,7 @@ function showSettings({ out }: Context, account: string, settings: Settings): vo
     ['Account', clean(account)],
     ['Customers are told', out.paint(enabled ? (dryRun ? 'yellow' : 'green') : 'yellow', state)],
     ['Since', out.exactly(settings.since)],
-    ['One message for', `${settings.windowSeconds} s of an order group`],
+    ['Told together', `jobs of an order group within ${settings.windowSeconds} s`],
     ['Not told when older than', `${settings.maxAgeHours} h`],
     ['Language and zone', `${settings.locale}, ${clean(settings.zone)}`],
     ['From', clean(branding.name)],

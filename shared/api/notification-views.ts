@@ -193,7 +193,7 @@ export const Message = z
 
 /** A message as it is shown to a key. */
 export function showMessage(message: MessageRecord, caller: Caller): z.input<typeof Message> {
-  const { id, kind, orderGroup, jobs, channel, to, state, reason, detail, text } = message;
+  const { id, kind, orderGroup, jobs, channel, to, state, reason, detail } = message;
   return {
     ...{ id, kind, orderGroup, channel, state, reason, detail },
     jobs: [...jobs],
@@ -210,11 +210,16 @@ export function showMessage(message: MessageRecord, caller: Caller): z.input<typ
     attempts: message.attempts,
     repeats: message.repeats,
     providerId: message.providerId,
-    subject: message.subject,
-    // Whoever has the link can act for the recipient.
-    text: text && !maySee(caller) ? text.replace(/(\/v1\/unsubscribe\/)[\w.~-]+/g, '$1…') : text,
+    // A template of one's own can have the link in either.
+    subject: withoutLink(caller, message.subject),
+    text: withoutLink(caller, message.text),
     segments: message.segments,
   };
+}
+
+/** Whoever has the link to unsubscribe can act for the recipient. */
+function withoutLink(caller: Caller, said: string | null): string | null {
+  return said && !maySee(caller) ? said.replace(/(\/v1\/unsubscribe\/)[\w.~-]+/g, '$1…') : said;
 }
 
 /** A message that is not made yet: its window is open. */

@@ -1,6 +1,7 @@
 /**
- * Links to unsubscribe with: a signed text that says whose messages, and, by a hash, to which address. Nobody can read an
- * address from it, nor make one. A link holds for good, for mails are read late.
+ * Links to unsubscribe with: a signed text that says whose messages, and, by a hash, to which address. Nobody can make
+ * one, nor read an address from it; but whoever has it can try whether it is of an address that they know or
+ * guess. A link holds for good, for mails are read late.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { type AccountRef, keys } from '../table/schema.ts';

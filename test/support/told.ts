@@ -88,7 +88,8 @@ async function toldBy(
     ...{ id, kind: 'dispatched', orderGroup: 'G1', jobs: [job], channel },
     to: { recipient, name: null, address, locale: 'en-GB', zone: 'Europe/London' },
     ...{ state: 'waiting', reason: null, detail: null, createdAt: now, dueAt: now + 60_000, sentAt: null },
-    ...{ attempts: 0, repeats: 0, providerId: null, subject: 'It is on its way' },
+    ...{ attempts: 0, repeats: 0, providerId: null },
+    subject: 'Stop: http://jobwire.test/v1/unsubscribe/us.acme.email.xyz',
     text: 'Stop: http://jobwire.test/v1/unsubscribe/us.acme.email.xyz',
     segments: channel === 'sms' ? 1 : null,
   };
