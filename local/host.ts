@@ -10,10 +10,11 @@ import { type Config, ConfigError } from '../shared/config.ts';
 import { createForwarder, startFeed } from '../shared/log/cell-feed.ts';
 import { createEventLog, type EventLog, newEpoch, shareReads } from '../shared/log/log.ts';
 import type { EmailTransport, SmsTransport } from '../shared/notifications/model.ts';
-import { notificationsDue, type SendReport, sendDue } from '../shared/notifications/sender.ts';
+import { type SendReport, sendDue } from '../shared/notifications/sender.ts';
 import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
 import { createSmtpTransport } from '../shared/notifications/smtp.ts';
 import { createNotificationsSink } from '../shared/notifications/threads.ts';
+import { oldestUnsent } from '../shared/notifications/waiting.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
 import { type EndpointDeps, tidyEndpoints } from '../shared/sinks/endpoints.ts';
@@ -245,7 +246,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     telling.add(region);
     run('send notifications', async () => {
       try {
-        if (!(await notificationsDue(table, region, now()))) return;
+        if ((await oldestUnsent(table, region, now())) === undefined) return;
         const { publicUrl } = options;
         const deps = {
           table,

@@ -13,11 +13,12 @@ import {
 } from '../shared/notifications/messages.ts';
 import type { Channel, SendOutcome } from '../shared/notifications/model.ts';
 import { changeRecipient, deleteRecipient } from '../shared/notifications/recipients.ts';
-import { makeDue, notificationsDue, type SendDeps, sendDue } from '../shared/notifications/sender.ts';
+import { makeDue, type SendDeps, sendDue } from '../shared/notifications/sender.ts';
 import { quietUntil, readSmsUse } from '../shared/notifications/sms-limits.ts';
 import { suppress, suppressionOf } from '../shared/notifications/suppressions.ts';
 import { saveTemplate } from '../shared/notifications/templates.ts';
 import { takeDueNotices } from '../shared/notifications/threads.ts';
+import { oldestUnsent } from '../shared/notifications/waiting.ts';
 import { keys, sentOfJobPk, sentToRecipientPk } from '../shared/table/schema.ts';
 import { sizeOf, type Table, TableError } from '../shared/table/table.ts';
 import {
@@ -614,7 +615,7 @@ describe('the history', () => {
     expect((await world.messages()).map(({ state }) => state)).toEqual(['waiting', 'waiting']);
     expect(await world.journal()).not.toEqual([]);
     expect(world.lines.filter(({ outcome }) => outcome === 'fault')).not.toEqual([]);
-    expect(await notificationsDue(world.table, 'us', world.clock.now + 61_000)).toBe(true);
+    expect(await oldestUnsent(world.table, 'us', world.clock.now + 61_000)).toBeDefined();
     expect(await world.send(61_000)).toMatchObject({ sent: 0 });
     expect((await world.messages()).map(({ state, repeats }) => [state, repeats])).toEqual([
       ['sent', 0],
@@ -973,7 +974,7 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
 
         seen.runs += 1;
         expect(problems).toEqual([]);
-        expect(await notificationsDue(world.table, 'us', clock.now + 24 * HOUR)).toBe(false);
+        expect(await oldestUnsent(world.table, 'us', clock.now + 24 * HOUR)).toBeUndefined();
         expect(await world.journal()).toEqual([]);
         const works = await world.works();
         const records = new Map((await world.messages()).map((message) => [message.id, message]));

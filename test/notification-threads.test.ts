@@ -10,11 +10,11 @@ import {
   type ClosedNotice,
   createNotificationsSink,
   finishNotice,
-  noticesDue,
   standingJobs,
   takeDueNotices,
   upcomingOf,
 } from '../shared/notifications/threads.ts';
+import { oldestUnsent } from '../shared/notifications/waiting.ts';
 import { drainSink } from '../shared/sinks/drain.ts';
 import { registerSink, wakeSinks } from '../shared/sinks/sink.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';
@@ -168,10 +168,10 @@ describe('what comes together is told together', () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), dispatched(2, 4 * MINUTE));
     expect(await world.told(WINDOW + GRACE - 1)).toEqual([]);
-    expect(await noticesDue(world.table, REGION, START + WINDOW + GRACE)).toBe(true);
+    expect(await oldestUnsent(world.table, REGION, START + WINDOW + GRACE)).toBeDefined();
     expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
     expect(await world.told(10 * HOUR)).toEqual([]);
-    expect(await noticesDue(world.table, REGION, START + 10 * HOUR)).toBe(false);
+    expect(await oldestUnsent(world.table, REGION, START + 10 * HOUR)).toBeUndefined();
   });
 
   test('a dispatch that is taken back in the window is not told, and the history says so', async () => {
@@ -741,9 +741,9 @@ eachTable('as drains do it', (makeTable, _kind, makeHistoryTable) => {
       START + HOUR,
     );
     expect(report).toMatchObject({ outcome: 'drained', delivered: 61 });
-    expect(await noticesDue(table, REGION, START + WINDOW)).toBe(false);
+    expect(await oldestUnsent(table, REGION, START + WINDOW)).toBeUndefined();
     state.now = START + 10 * MINUTE;
-    expect(await noticesDue(table, REGION, state.now)).toBe(true);
+    expect(await oldestUnsent(table, REGION, state.now)).toBeDefined();
     const notices = await takeDueNotices(deps, REGION, 100);
     const told = new Map(
       notices.map(({ content }) => [content.orderGroup, content.jobs.map(({ jobNumber }) => jobNumber)]),
@@ -754,7 +754,7 @@ eachTable('as drains do it', (makeTable, _kind, makeHistoryTable) => {
       expect(told.get(`G${group}`)).toEqual(expected);
     }
     for (const notice of notices) await finishNotice(deps, notice);
-    expect(await noticesDue(table, REGION, START + 24 * HOUR)).toBe(false);
+    expect(await oldestUnsent(table, REGION, START + 24 * HOUR)).toBeUndefined();
   });
 });
 
@@ -1051,7 +1051,7 @@ async function play(
     world.state.now += 2 * MINUTE;
     await take(true);
   }
-  expect(await noticesDue(world.table, REGION, world.state.now + 365 * 24 * HOUR)).toBe(false);
+  expect(await oldestUnsent(world.table, REGION, world.state.now + 365 * 24 * HOUR)).toBeUndefined();
   const { messages } = await listMessages(world.history, ref, { limit: 500 });
   return { events, outs: [...outs.values()], untold: messages, faults: fault.happened, logged };
 }

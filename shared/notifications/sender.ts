@@ -57,7 +57,7 @@ import { readSettingsOf } from './settings.ts';
 import { changeSmsUse, monthOf, quietUntil, readSmsUse } from './sms-limits.ts';
 import { type Suppression, suppress, suppressionsOf } from './suppressions.ts';
 import { resolveTemplate, type Template } from './templates.ts';
-import { type ClosedNotice, finishNotice, noticesDue, standingJobs, takeDueNotices } from './threads.ts';
+import { type ClosedNotice, finishNotice, standingJobs, takeDueNotices } from './threads.ts';
 import { addressSealOf, unsubscribeUrlOf } from './unsubscribe.ts';
 
 /** What sending needs. */
@@ -164,18 +164,6 @@ export async function sendDue(deps: SendDeps, region: string, deadline: number):
   await run.all();
   const made = await making;
   return { ...run.report(), ...made, more: made.more || run.report().more };
-}
-
-/** Whether there is something for {@link sendDue} to do in a region. */
-export async function notificationsDue(table: Table, region: string, now: number): Promise<boolean> {
-  const [notices, ...messages] = await Promise.all([
-    noticesDue(table, region, now),
-    ...Array.from({ length: NOTIFY_SHARDS }, async (_, shard) => {
-      const pk = notifyDuePk('messages', region, shard);
-      return (await table.query({ index: 'due', pk, to: dueUntil(now), limit: 1 })).length > 0;
-    }),
-  ]);
-  return notices || messages.includes(true);
 }
 
 // From notices to messages

@@ -450,16 +450,6 @@ export async function standingJobs(
   return standing;
 }
 
-/** Whether there are notices to be closed or given again. */
-export async function noticesDue(table: Table, region: string, now: number): Promise<boolean> {
-  const shards = await Promise.all(
-    Array.from({ length: NOTIFY_SHARDS }, (_, shard) =>
-      table.query({ index: 'due', pk: notifyDuePk('notices', region, shard), to: dueUntil(now), limit: 1 }),
-    ),
-  );
-  return shards.some(({ length }) => length > 0);
-}
-
 /** Open windows that a job is in: what will be said of which jobs, and when (epoch ms) at the earliest. */
 export async function upcomingOf(
   table: Table,
