@@ -3,8 +3,8 @@ import type * as z from 'zod';
 import { createRecipient, type NewRecipient } from '../shared/notifications/recipients.ts';
 import { type PeopleDeps, type SettingsInput, saveSettings } from '../shared/notifications/settings.ts';
 import type { AccountRef } from '../shared/table/schema.ts';
+import { SHARED_GROUP } from './sandbox/opening.ts';
 import type { RegionCode } from './sandbox/regions.ts';
-import { SHARED_GROUP } from './sandbox/scenario.ts';
 
 /** Short, so that one who watches sees messages come; still long enough for jobs that are dispatched together. */
 const WINDOW_SECONDS = 4;

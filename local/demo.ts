@@ -19,6 +19,8 @@ export interface Demo {
   /** Quicker than in production, so that cancellations, late tracking, retries and messages are seen within a minute. */
   readonly host: Pick<HostOptions, 'settings' | 'tickMs' | 'noticeGraceMs' | 'smsCredentials'>;
   readonly sandboxUrl: string;
+  /** Of the sandbox's control panel. */
+  readonly sandboxAdminUrl: string;
   readonly receiver: Receiver;
   readonly mailbox: Mailbox;
   stop(): Promise<void>;
@@ -95,6 +97,7 @@ export async function startDemo(base: {
       smsCredentials: { accessKeyId: 'demo', secretAccessKey: 'demo' },
     },
     sandboxUrl: sandbox.url,
+    sandboxAdminUrl: sandbox.adminUrl,
     receiver,
     mailbox,
     async stop() {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { get } from 'node:http';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { FaultRule } from '../local/sandbox/faults.ts';
@@ -7,12 +8,7 @@ import { REGIONS, type RegionCode } from '../local/sandbox/regions.ts';
 import { addDemoAccounts, createScenario, type ScenarioEvent } from '../local/sandbox/scenario.ts';
 import { PortTakenError, type Sandbox, type SandboxOptions, startSandbox } from '../local/sandbox/server.ts';
 import type { ActiveJobDto, JobDto } from '../local/sandbox/views.ts';
-import {
-  createWorld,
-  type SandboxAccount,
-  type TrackingEntry,
-  type WorldOptions,
-} from '../local/sandbox/world.ts';
+import { createWorld, type SandboxAccount, TakenError, type WorldOptions } from '../local/sandbox/world.ts';
 
 const START = Date.parse('2026-11-20T16:14:00Z');
 const MINUTE = 60_000;
@@ -20,9 +16,6 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 const { Request: nativeRequest, Response: nativeResponse } = globalThis;
-
-/** For tests that move the clock by days: tokens last ten minutes. */
-const FOREVER = { tokenLifetimeSeconds: 1e9 };
 
 const running: Sandbox[] = [];
 afterEach(async () => {
@@ -174,6 +167,18 @@ describe('tokens', () => {
     expect(reply.status).toBe(400);
   });
 
+  test('a client id is that of one account of its region, and so is an upstream id', async () => {
+    const { world, acme } = await start();
+    expect(() => world.addAccount({ region: 'us', id: acme.id })).toThrow(TakenError);
+    acme.addCredentials({ role: 'staff', clientId: 'desk' });
+    expect(() => world.addAccount({ region: 'us', clientId: 'desk' })).toThrow(TakenError);
+    const other = world.addAccount({ region: 'us', name: 'other' });
+    expect(() => other.addCredentials({ role: 'viewer', clientId: 'desk' })).toThrow(TakenError);
+    expect(() => other.addCredentials({ role: 'viewer', clientId: acme.clientId })).toThrow(TakenError);
+    expect(world.accounts('us')).toEqual([acme, other]);
+    world.addAccount({ region: 'nz', clientId: 'desk', id: acme.id });
+  });
+
   test("one region's credentials and tokens are refused in the other regions", async () => {
     const { sandbox, acme, client } = await start();
     for (const region of REGIONS.filter((code) => code !== 'us')) {
@@ -235,666 +240,12 @@ describe('tokens', () => {
   );
 });
 
-describe('the active list', () => {
-  test('entries have exactly the documented fields', async () => {
-    const { acme, client } = await start();
-    const jobNumber = acme.createJob({
-      masterJobStatus: 'In production',
-      jobStatus: 'Printing',
-      description: 'Left chest',
-      orderNumber: 'PO-1',
-      originCode: 'WEB',
-      orderGroup: 'G1',
-      orderGroupSequence: 2,
-      mustDate: true,
-      dateDue: '2026-11-25T00:00:00-07:00',
-      tracking: [{ trackingNumber: 'T1', trackingLink: null }],
-    });
-    expect((await client.get('/Jobs/active')).page.items).toEqual([
-      {
-        permissions: { canEdit: true, lockedReason: null },
-        jobNumber,
-        masterJobStatus: 'In production',
-        originCode: 'WEB',
-        description: 'Left chest',
-        mustDate: true,
-        dateDue: '2026-11-25T00:00:00-07:00',
-        dateOut: null,
-        // 20 Nov 16:14Z to the end of 25 Nov in Denver.
-        shippedDaysToProcess: -5.62,
-        orderNumber: 'PO-1',
-        orderGroup: 'G1',
-        orderGroupSequence: 2,
-        tracking: [{ trackingNumber: 'T1', trackingLink: null }],
-      },
-    ]);
-  });
-
-  test('it starts with the 20 newest', async () => {
-    const { acme, client } = await start();
-    const numbers = Array.from({ length: 25 }, () => acme.createJob());
-    expect(await client.list('')).toEqual(numbers.reverse().slice(0, 20));
-  });
-
-  test('the envelope adds up for any number of jobs, page and page size', async () => {
-    const { acme, client } = await start();
-    let count = 0;
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 0, max: 7 }),
-        fc.integer({ min: 1, max: 12 }),
-        fc.integer({ min: 1, max: 100 }),
-        async (more, page, pageSize) => {
-          for (let n = 0; n < more; n++) acme.createJob();
-          count += more;
-          const reply = await client.get(`/Jobs/active?page=${page}&pageSize=${pageSize}`);
-          const before = (page - 1) * pageSize;
-          const { items, ...envelope } = reply.page;
-          expect(envelope).toEqual({
-            totalCount: count,
-            pageNumber: page,
-            pageSize,
-            totalPages: Math.ceil(count / pageSize),
-            hasPreviousPage: page > 1,
-            hasNextPage: before + pageSize < count,
-          });
-          expect(items).toHaveLength(Math.max(0, Math.min(pageSize, count - before)));
-        },
-      ),
-      { numRuns: 40 },
-    );
-  });
-
-  test('the pages of 20,000 jobs hold each of them once, and nothing is serialized twice', async () => {
-    const { acme, client } = await start();
-    const numbers = Array.from({ length: 20_000 }, () => acme.createJob());
-    const read = async () => {
-      const seen: number[] = [];
-      for (let page = 1; page <= 200; page++) seen.push(...(await client.list(`page=${page}&pageSize=100`)));
-      return seen;
-    };
-    expect(await read()).toEqual(numbers.toReversed());
-
-    const stringify = vi.spyOn(JSON, 'stringify');
-    await client.get('/Jobs/active?page=200&pageSize=100');
-    expect(stringify).not.toHaveBeenCalled();
-    acme.setStatus(numbers[0] ?? 0, 'Elsewhere');
-    await client.get('/Jobs/active?page=200&pageSize=100');
-    expect(stringify).toHaveBeenCalledTimes(1);
-  });
-
-  test('what a job shows changes at once with the job', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    await client.entry(job);
-    acme.edit(job, { description: 'Other', orderNumber: null, orderGroup: 'G', mustDate: true });
-    expect(await client.entry(job)).toMatchObject({
-      description: 'Other',
-      orderNumber: null,
-      orderGroup: 'G',
-      mustDate: true,
-    });
-  });
-
+describe('what is on the wire', () => {
   test('content-length counts bytes, whatever customers type', async () => {
     const { acme, client } = await start();
     acme.createJob({ description: '<b>"Zoë"</b> 🙏 — ½ price' });
     // `ask` compares header and bytes.
     expect((await client.get('/Jobs/active')).page.items?.[0]?.description).toBe('<b>"Zoë"</b> 🙏 — ½ price');
-  });
-
-  test.each([
-    ['page', 'page=0'],
-    ['page', 'page=-1'],
-    ['page', 'page=x'],
-    ['page', 'page='],
-    ['page', 'page=1.5'],
-    ['pageSize', 'pageSize=0'],
-    ['pageSize', 'pageSize=101'],
-    ['pageSize', 'pageSize=many'],
-    ['excludeJobNumber', 'excludeJobNumber=abc'],
-    ['includeClosedJobs', 'includeClosedJobs=maybe'],
-    ['sortColumn', 'sortColumn=comments'],
-    ['sortDirection', 'sortDirection=up'],
-    ['customerUserId', 'customerUserId=1.0'],
-    ['customerUserId', 'customerUserId=1'],
-  ])('a bad %s is refused by name: %s', async (field, query) => {
-    const { client } = await start();
-    const { status, headers, problem } = await client.get(`/Jobs/active?${query}`);
-    expect(status).toBe(400);
-    expect(headers.get('content-type')).toContain('application/problem+json');
-    expect(problem).toMatchObject({ status: 400, instance: '/us/api/Jobs/active' });
-    expect(Object.keys(problem.errors ?? {})).toEqual([field]);
-    expect(problem.errors?.[field]).toEqual([expect.any(String)]);
-  });
-
-  test('parameters it does not know are ignored', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    expect(await client.list('filter=zzz&searchtext=zzz')).toEqual([job]);
-  });
-
-  test('excludeJobNumber leaves out one job, in the totals too', async () => {
-    const { acme, client } = await start();
-    const [a = 0, b = 0] = [acme.createJob(), acme.createJob()];
-    expect(await client.list(`excludeJobNumber=${a}`)).toEqual([b]);
-    expect((await client.get(`/Jobs/active?excludeJobNumber=${a}`)).page.totalCount).toBe(1);
-    expect(await client.list('excludeJobNumber=1')).toEqual([b, a]);
-  });
-
-  test('orderGroup finds the group exactly, in sequence order unless told otherwise', async () => {
-    const { acme, client } = await start();
-    const [second = 0, third = 0, first = 0] = [2, 3, 1].map((orderGroupSequence) =>
-      acme.createJob({ orderGroup: 'WEB-7', orderGroupSequence }),
-    );
-    acme.createJob({ orderGroup: 'WEB-77', orderGroupSequence: 1 });
-    acme.createJob();
-    expect(await client.list('orderGroup=WEB-7')).toEqual([first, second, third]);
-    expect(await client.list('orderGroup=WEB-7&sortDirection=desc')).toEqual([third, second, first]);
-    expect(await client.list('orderGroup=WEB-7&sortColumn=jobNumber')).toEqual([first, third, second]);
-    expect(await client.list('orderGroup=WEB-8')).toEqual([]);
-    acme.close(second);
-    expect(await client.list('orderGroup=WEB-7')).toEqual([first, third]);
-    expect(await client.list('orderGroup=WEB-7&includeClosedJobs=true')).toEqual([first, second, third]);
-  });
-
-  test('customerUserId narrows list and totals to one user, and refuses a user of another customer', async () => {
-    const { world, acme, client } = await start();
-    const stranger = world.addAccount({ region: 'us', name: 'stranger' });
-    const [first, second] = acme.users;
-    const other = acme.createJob({ userId: first?.id });
-    const job = acme.createJob({ userId: second?.id });
-    expect(await client.list(`customerUserId=${first?.id}`)).toEqual([other]);
-    const { page } = await client.get(`/Jobs/active?customerUserId=${second?.id}&pageSize=1`);
-    expect(page).toMatchObject({ totalCount: 1, totalPages: 1, hasNextPage: false });
-    expect(page.items?.map(({ jobNumber }) => jobNumber)).toEqual([job]);
-    expect((await client.get(`/Jobs/active?customerUserId=${stranger.users[0]?.id}`)).status).toBe(400);
-  });
-
-  test('it can be sorted by the fields it shows', async () => {
-    const { acme, client } = await start();
-    const b = acme.createJob({ orderNumber: 'b', dateDue: START + 2 * DAY, mustDate: true, status: 'S2' });
-    const none = acme.createJob({ orderNumber: null, dateDue: null, status: 'S1' });
-    // Earlier as an instant, later as text.
-    const a = acme.createJob({ orderNumber: 'A', dateDue: '2026-11-23T01:00:00+13:00', status: 'S3' });
-    const sorted = (column: string, direction?: string) =>
-      client.list(`sortColumn=${column}${direction ? `&sortDirection=${direction}` : ''}`);
-    expect(await sorted('orderNumber', 'Ascending')).toEqual([none, a, b]);
-    expect(await sorted('orderNumber')).toEqual([b, a, none]);
-    expect(await sorted('DATEDUE', 'asc')).toEqual([none, a, b]);
-    expect(await sorted('masterJobStatus', 'DESC')).toEqual([a, b, none]);
-    expect(await sorted('mustDate', 'Descending')).toEqual([b, a, none]);
-    expect(await sorted('jobNumber', 'ascending')).toEqual([b, none, a]);
-    expect(await sorted('shippedDaysToProcess', 'ascending')).toEqual([none, b, a]);
-  });
-
-  test('a list sorted by days from the due date follows the clock', async () => {
-    const { acme, client, clock } = await start(FOREVER);
-    const shipped = acme.createJob({ dateDue: START + DAY, dateOut: START });
-    const waiting = acme.createJob({ dateDue: START + 2 * DAY });
-    const sorted = () => client.list('sortColumn=shippedDaysToProcess&sortDirection=asc');
-    expect(await sorted()).toEqual([waiting, shipped]);
-    clock.now += 3 * DAY;
-    expect(await sorted()).toEqual([shipped, waiting]);
-  });
-
-  test('a sorted or filtered list follows every change', async () => {
-    const { acme, client } = await start();
-    const a = acme.createJob({ description: 'alpha x' });
-    const b = acme.createJob({ description: 'beta x' });
-    const query = 'sortColumn=description&sortDirection=asc&searchText=x';
-    await client.list(query);
-    acme.edit(b, { description: 'aardvark x' });
-    expect(await client.list(query)).toEqual([b, a]);
-    acme.edit(a, { description: 'zebra' });
-    expect(await client.list(query)).toEqual([b]);
-  });
-});
-
-describe('searchText', () => {
-  test('each word must begin a word of some searched field, in any order and case', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob({
-      jobNumber: 555_123,
-      orderNumber: 'PO-4411',
-      description: 'Left Chest Logo',
-      comments: 'secretword',
-      originCode: 'webshop',
-      client: 'Bluebird Apparel',
-      tags: ['rush', 'sample pack'],
-      deliveryOption: 'Overnight Express',
-      location: { name: 'Denver', timezone: 'America/Denver' },
-      lines: [{ gang: 'G77', assetSku: 'AS900', garment: "Kōwhai Tee, 'black'", description: 'hiddenline' }],
-    });
-    acme.createJob({ description: 'decoy', client: 'decoy', location: null, lines: [], orderNumber: null });
-    const finds = async (text: string) =>
-      (await client.list(`searchText=${encodeURIComponent(text)}`)).includes(job);
-
-    for (const text of [
-      '555123',
-      '5551',
-      'PO-4411',
-      'po-4',
-      '4411',
-      'left',
-      'LOGO chest',
-      'chest   left blue',
-      'blueb',
-      'app',
-      'rush',
-      'pack',
-      'sample',
-      'overn',
-      'den',
-      'g7',
-      'as9',
-      'kōw',
-      'black',
-      '5551 po- rush tee',
-    ]) {
-      expect([text, await finds(text)]).toEqual([text, true]);
-    }
-    for (const text of [
-      '55123',
-      'hest',
-      'logos',
-      'left right',
-      'secretword',
-      'webshop',
-      'hiddenline',
-      'O-44',
-      '55512 99',
-      '5551234',
-    ]) {
-      expect([text, await finds(text)]).toEqual([text, false]);
-    }
-  });
-
-  test('an empty or blank text finds everything', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    expect(await client.list('searchText=')).toEqual([job]);
-    expect(await client.list('searchText=%20%20')).toEqual([job]);
-  });
-
-  test('a job number is a prefix like any other: the search can find others and need several pages', async () => {
-    const { acme, client } = await start();
-    const wanted = acme.createJob({ jobNumber: 700_000 });
-    for (let n = 0; n < 30; n++) acme.createJob({ orderNumber: `700000-${n}` });
-    const first = (await client.get('/Jobs/active?searchText=700000')).page;
-    expect(first).toMatchObject({ totalCount: 31, totalPages: 2, hasNextPage: true });
-    expect(first.items?.some(({ jobNumber }) => jobNumber === wanted)).toBe(false);
-    expect(await client.list('searchText=700000&page=2')).toContain(wanted);
-  });
-
-  test('closed jobs are searched only on request', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    acme.close(job);
-    expect(await client.list(`searchText=${job}`)).toEqual([]);
-    expect(await client.list(`searchText=${job}&includeClosedJobs=true`)).toEqual([job]);
-  });
-});
-
-describe('which jobs are listed', () => {
-  const both = async (client: Awaited<ReturnType<typeof login>>) => ({
-    active: await client.list(),
-    withClosed: await client.list('pageSize=100&includeClosedJobs=true'),
-  });
-
-  test('a dispatched job stays in the active list until it is closed, then only includeClosedJobs shows it', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    acme.dispatch(job);
-    expect(await both(client)).toEqual({ active: [job], withClosed: [job] });
-    acme.close(job);
-    expect(await both(client)).toEqual({ active: [], withClosed: [job] });
-    acme.reopen(job);
-    expect(await both(client)).toEqual({ active: [job], withClosed: [job] });
-  });
-
-  test('with leavesListOnDispatch a dispatched job counts as closed until it is reopened', async () => {
-    const { acme, client } = await start({ worldOptions: { leavesListOnDispatch: true } });
-    const job = acme.createJob();
-    acme.dispatch(job);
-    expect(await both(client)).toEqual({ active: [], withClosed: [job] });
-    acme.clearDateOut(job);
-    expect(await both(client)).toEqual({ active: [job], withClosed: [job] });
-    acme.dispatch(job);
-    acme.reopen(job);
-    expect(await both(client)).toEqual({ active: [job], withClosed: [job] });
-  });
-
-  test('a cancelled job is in no list, while its detail still answers', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    acme.cancel(job);
-    expect(await both(client)).toEqual({ active: [], withClosed: [] });
-    expect(await client.job(job)).toMatchObject({ jobStatus: 'Canceled', permissions: { canEdit: false } });
-  });
-
-  test('a hidden job vanishes from every list and looks the same in detail', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    const before = await client.job(job);
-    acme.hide(job);
-    expect(await both(client)).toEqual({ active: [], withClosed: [] });
-    expect(await client.job(job)).toEqual(before);
-    acme.unhide(job);
-    expect(await both(client)).toEqual({ active: [job], withClosed: [job] });
-  });
-
-  test('a removed job is gone like one that never was', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    acme.remove(job);
-    expect(await both(client)).toEqual({ active: [], withClosed: [] });
-    expect((await client.get(`/Jobs/${job}`)).status).toBe(404);
-    expect(() => acme.setStatus(job, 'x')).toThrow(`acme has no job ${job}`);
-  });
-
-  test("accounts share a region's job numbers and see only their own jobs", async () => {
-    const { sandbox, world, acme, client } = await start();
-    const other = world.addAccount({ region: 'us', name: 'other' });
-    const otherClient = await login(sandbox, other);
-    const mine = acme.createJob();
-    const theirs = other.createJob();
-    const mineToo = acme.createJob();
-    expect([theirs, mineToo]).toEqual([mine + 1, mine + 2]);
-    expect(await client.list()).toEqual([mineToo, mine]);
-    expect(await otherClient.list()).toEqual([theirs]);
-    expect(await client.list(`searchText=${theirs}&includeClosedJobs=true`)).toEqual([]);
-
-    const foreign = await client.get(`/Jobs/${theirs}`);
-    const absent = await client.get('/Jobs/999999999');
-    expect(foreign.status).toBe(404);
-    expect(foreign.text.replaceAll(String(theirs), '#')).toBe(absent.text.replaceAll('999999999', '#'));
-  });
-
-  test('two regions can have the same job number, for different jobs', async () => {
-    const { world, acme, client, sandbox } = await start();
-    const kiwi = world.addAccount({ region: 'nz', name: 'kiwi' });
-    const jobNumber = acme.createJob({ description: 'here' });
-    kiwi.createJob({ jobNumber, description: 'there' });
-    expect((await client.job(jobNumber)).description).toBe('here');
-    expect((await (await login(sandbox, kiwi)).job(jobNumber)).description).toBe('there');
-    expect(() => acme.createJob({ jobNumber })).toThrow('exists in us already');
-  });
-
-  test('job numbers grow, over skipped and given ones', async () => {
-    const { world, acme } = await start();
-    const first = acme.createJob();
-    world.skipJobNumbers('us', 5);
-    expect(acme.createJob()).toBe(first + 6);
-    acme.createJob({ jobNumber: first + 100 });
-    acme.createJob({ jobNumber: first + 50 });
-    expect(acme.createJob()).toBe(first + 101);
-    expect(acme.activeJobNumbers()).toEqual([first, first + 6, first + 50, first + 100, first + 101]);
-    expect(acme.activeCount).toBe(5);
-  });
-});
-
-describe('a job in detail', () => {
-  test('it has exactly the documented fields', async () => {
-    const { acme, client } = await start();
-    const jobNumber = acme.createJob({
-      status: 'Order received',
-      description: 'Left chest',
-      comments: 'soon',
-      orderNumber: 'PO-1',
-      creator: 'robin',
-      taxTotal: 4.2,
-      dateDue: START + DAY,
-      lines: [{ jobLineId: 9, garment: 'Tee', quantity: 12, unitPrice: 3.5, image: null, gang: 'G1' }],
-      tracking: [{ trackingNumber: 'T1', trackingLink: 'https://x.example/T1' }],
-    });
-    expect(await client.job(jobNumber)).toEqual({
-      jobNumber,
-      description: 'Left chest',
-      comments: 'soon',
-      orderNumber: 'PO-1',
-      jobStatus: 'Order received',
-      dateDue: '2026-11-21T09:14:00-07:00',
-      mustDate: false,
-      creator: 'robin',
-      invoiceNumber: null,
-      orderGroup: null,
-      orderGroupSequence: null,
-      dateIn: '2026-11-20T09:14:00-07:00',
-      dateOut: null,
-      shippedDateStatus: 'On time',
-      shippedDaysToProcess: -1,
-      processingDays: 0,
-      taxTotal: 4.2,
-      isCancelable: true,
-      permissions: { canEdit: true, lockedReason: null },
-      location: { name: 'Denver', timezone: 'America/Denver' },
-      invoiceFile: null,
-      customerId: acme.id,
-      lines: [
-        {
-          jobLineId: 9,
-          assetSku: 'AS9',
-          processCode: 'UC',
-          garment: 'Tee',
-          description: 'Left chest',
-          comments: null,
-          quantity: 12,
-          unitPrice: 3.5,
-          customerReference: 'LINE-1',
-          imageUrl: null,
-          gang: 'G1',
-          jobLineStatus: 'Order received',
-        },
-      ],
-      shippingAddresses: [{ trackingNumber: 'T1', trackingLink: 'https://x.example/T1' }],
-    });
-  });
-
-  test.each(['abc', '1.5', '%20'])('something that is no integer is refused: %s', async (text) => {
-    const { client } = await start();
-    const { status, problem } = await client.get(`/Jobs/${text}`);
-    expect(status).toBe(400);
-    expect(Object.keys(problem.errors ?? {})).toEqual(['jobNumber']);
-  });
-
-  test('list and detail can say different things of the status', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    acme.setStatus(job, { detail: 'Printing' });
-    expect((await client.entry(job))?.masterJobStatus).toBe('Order received');
-    expect((await client.job(job)).jobStatus).toBe('Printing');
-    acme.setStatus(job, { master: null });
-    expect((await client.entry(job))?.masterJobStatus).toBeNull();
-    acme.setStatus(job, 'Both');
-    expect((await client.entry(job))?.masterJobStatus).toBe('Both');
-    expect((await client.job(job)).jobStatus).toBe('Both');
-  });
-
-  test('a line has a status of its own', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob({ lines: [{}, {}] });
-    await client.job(job);
-    acme.setLineStatus(job, 1, 'In production');
-    expect((await client.job(job)).lines.map((line) => line.jobLineStatus)).toEqual([
-      'Order received',
-      'In production',
-    ]);
-    expect(() => acme.setLineStatus(job, 2, 'x')).toThrow('no line 2');
-  });
-
-  test('dispatch sets dateOut, locks editing, and leaves the status alone unless told', async () => {
-    const { acme, client, clock } = await start(FOREVER);
-    const job = acme.createJob();
-    clock.now += DAY;
-    acme.dispatch(job, { tracking: [{ trackingNumber: 'T1', trackingLink: null }] });
-    const locked = { canEdit: false, lockedReason: 'The job has been dispatched.' };
-    expect(await client.job(job)).toMatchObject({
-      dateOut: '2026-11-21T09:14:00-07:00',
-      permissions: locked,
-      isCancelable: false,
-      jobStatus: 'Order received',
-      processingDays: 1,
-      shippingAddresses: [{ trackingNumber: 'T1', trackingLink: null }],
-    });
-    expect(await client.entry(job)).toMatchObject({
-      dateOut: '2026-11-21T09:14:00-07:00',
-      permissions: locked,
-      tracking: [{ trackingNumber: 'T1', trackingLink: null }],
-    });
-    acme.correctDateOut(job, START);
-    expect((await client.job(job)).dateOut).toBe('2026-11-20T09:14:00-07:00');
-    acme.clearDateOut(job);
-    expect(await client.job(job)).toMatchObject({ dateOut: null, permissions: { canEdit: true } });
-    acme.dispatch(job, { dateOut: '2026-11-30', status: 'Shipped' });
-    expect(await client.job(job)).toMatchObject({ dateOut: '2026-11-30', jobStatus: 'Shipped' });
-  });
-
-  test('tracking can be added, filled in, removed and set', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    const shown = async () => (await client.entry(job))?.tracking;
-    acme.addTracking(job, { trackingNumber: 'T1' });
-    acme.addTracking(job, { trackingNumber: 'T2', trackingLink: 'https://x.example/2' });
-    expect(await shown()).toEqual([
-      { trackingNumber: 'T1', trackingLink: null },
-      { trackingNumber: 'T2', trackingLink: 'https://x.example/2' },
-    ]);
-    acme.removeTracking(job, 'T1');
-    expect(await shown()).toEqual([{ trackingNumber: 'T2', trackingLink: 'https://x.example/2' }]);
-    const entry: TrackingEntry = { trackingNumber: null, trackingLink: null };
-    acme.setTracking(job, [entry]);
-    entry.trackingNumber = 'changed by the caller';
-    expect(await shown()).toEqual([{ trackingNumber: null, trackingLink: null }]);
-    acme.removeTracking(job);
-    expect(await shown()).toEqual([]);
-  });
-
-  test('what locks a job is named, and can be forced either way', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    const permissions = async () => (await client.job(job)).permissions;
-    acme.lock(job, 'On the press.');
-    expect(await permissions()).toEqual({ canEdit: false, lockedReason: 'On the press.' });
-    expect((await client.entry(job))?.permissions).toEqual(await permissions());
-    acme.unlock(job);
-    acme.close(job);
-    expect(await permissions()).toEqual({ canEdit: true, lockedReason: null });
-    const closed = acme.createJob();
-    acme.close(closed, { status: 'Completed' });
-    expect(await client.job(closed)).toMatchObject({
-      jobStatus: 'Completed',
-      permissions: { canEdit: false, lockedReason: 'The job is closed.' },
-    });
-  });
-
-  test('a job can be cancelled until it is in production, and stays editable after', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob();
-    const cancelable = async () => (await client.job(job)).isCancelable;
-    expect(await cancelable()).toBe(true);
-    acme.setStatus(job, 'In production');
-    expect(await client.job(job)).toMatchObject({ isCancelable: false, permissions: { canEdit: true } });
-    acme.setStatus(job, 'Never heard of');
-    expect(await cancelable()).toBe(false);
-    acme.edit(job, { isCancelable: true });
-    expect(await cancelable()).toBe(true);
-  });
-
-  test('counters drift with the clock until dispatch, in detail and list', async () => {
-    const { acme, client, clock } = await start(FOREVER);
-    const job = acme.createJob({ dateDue: START + DAY });
-    const counters = async () => {
-      const { shippedDaysToProcess, processingDays, shippedDateStatus } = await client.job(job);
-      expect((await client.entry(job))?.shippedDaysToProcess).toBe(shippedDaysToProcess);
-      return [shippedDaysToProcess, processingDays, shippedDateStatus];
-    };
-    expect(await counters()).toEqual([-1, 0, 'On time']);
-    clock.now = START + 2 * DAY;
-    expect(await counters()).toEqual([1, 2, 'Late']);
-    acme.dispatch(job, { dateOut: START + 1.5 * DAY });
-    expect(await counters()).toEqual([0.5, 1.5, 'Late']);
-    clock.now = START + 5 * DAY;
-    expect(await counters()).toEqual([0.5, 1.5, 'Late']);
-    acme.edit(job, { dateDue: START + 4 * DAY });
-    expect(await counters()).toEqual([-2.5, 1.5, 'Early']);
-    acme.edit(job, { dateDue: null });
-    expect(await counters()).toEqual([null, 1.5, null]);
-  });
-
-  test('a due date at midnight is missed only when that day is over in the job’s zone', async () => {
-    const { acme, client, clock } = await start(FOREVER);
-    const job = acme.createJob({ dateDue: '2026-11-20T00:00:00-07:00' });
-    const statusAt = async (instant: string) => {
-      clock.now = Date.parse(instant);
-      return (await client.job(job)).shippedDateStatus;
-    };
-    expect((await client.job(job)).shippedDateStatus).toBe('On time');
-    expect(await statusAt('2026-11-21T06:59:59Z')).toBe('On time');
-    expect(await statusAt('2026-11-21T07:00:01Z')).toBe('Late');
-    acme.dispatch(job, { dateOut: '2026-11-20T08:00:00-07:00' });
-    expect((await client.job(job)).shippedDateStatus).toBe('On time');
-    acme.correctDateOut(job, '2026-11-19T23:59:00-07:00');
-    expect((await client.job(job)).shippedDateStatus).toBe('Early');
-  });
-
-  test('the invoice file appears once dispatched or closed, and its link differs each time', async () => {
-    const { acme, client, clock } = await start();
-    const job = acme.createJob();
-    acme.invoice(job, { invoiceNumber: 'INV-7' });
-    expect(await client.job(job)).toMatchObject({ invoiceNumber: 'INV-7', invoiceFile: null });
-    acme.dispatch(job);
-    const first = (await client.job(job)).invoiceFile;
-    expect(first?.uriExpires).toBe(new Date(START + 15 * MINUTE).toISOString());
-    clock.now += 1000;
-    expect((await client.job(job)).invoiceFile?.uri).not.toBe(first?.uri);
-    acme.invoice(job, { file: false });
-    expect((await client.job(job)).invoiceFile).toBeNull();
-  });
-
-  test('preview links change with time', async () => {
-    const { acme, client, clock } = await start(FOREVER);
-    const job = acme.createJob();
-    const [before] = (await client.job(job)).lines;
-    clock.now += HOUR;
-    const [after] = (await client.job(job)).lines;
-    expect(after?.imageUrl).not.toBe(before?.imageUrl);
-  });
-
-  test.each([
-    ['offset', '2026-11-20T09:14:00-07:00'],
-    ['utc', '2026-11-20T16:14:00Z'],
-    ['local', '2026-11-20T09:14:00'],
-  ] as const)('an account can write its timestamps in the %s style', async (dateStyle, text) => {
-    const { world, sandbox } = await start();
-    const styled = world.addAccount({ region: 'us', name: 'styled', dateStyle });
-    const client = await login(sandbox, styled);
-    const job = styled.createJob({ dateDue: START, dateOut: START });
-    expect(await client.job(job)).toMatchObject({ dateIn: text, dateDue: text, dateOut: text });
-    expect(await client.entry(job)).toMatchObject({ dateDue: text, dateOut: text });
-  });
-
-  test('timestamps follow daylight saving at the location', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob({
-      location: { name: 'Leeds', timezone: 'Europe/London' },
-      dateIn: Date.parse('2026-10-25T00:59:59.500Z'),
-      dateDue: Date.parse('2026-10-25T01:00:00Z'),
-    });
-    expect(await client.job(job)).toMatchObject({
-      dateIn: '2026-10-25T01:59:59.500+01:00',
-      dateDue: '2026-10-25T01:00:00+00:00',
-    });
-  });
-
-  test('a timestamp without an offset means local time, on the day the clocks change too', async () => {
-    const { acme, client } = await start();
-    const job = acme.createJob({
-      location: { name: 'Charlotte', timezone: 'America/New_York' },
-      dateDue: '2026-03-08T04:00:00',
-      dateOut: '2026-03-08T08:00:00Z',
-    });
-    expect((await client.job(job)).shippedDaysToProcess).toBe(0);
   });
 
   test('any field can be overridden in either view, left out, or made up', async () => {
@@ -954,7 +305,7 @@ describe('what else a tracker reads', () => {
 
   test('what is not there is a problem with 404', async () => {
     const { sandbox, client } = await start();
-    for (const path of ['/jobs/active', '/Stock', '/']) {
+    for (const path of ['/jobs/active', '/stock', '/']) {
       const reply = await client.get(path);
       expect([path, reply.status]).toEqual([path, 404]);
       expect(reply.problem.status).toBe(404);
@@ -1211,7 +562,7 @@ describe('faults', () => {
     expect((await client.get('/account')).status).toBe(503);
     expect(sandbox.faults.list()).toMatchObject([
       { seen: 2, struck: 1 },
-      { seen: 1, struck: 1 },
+      { seen: 2, struck: 1 },
     ]);
     expect(sandbox.faults.remove(second)).toBe(true);
     expect(sandbox.faults.remove(second)).toBe(false);
@@ -1219,6 +570,20 @@ describe('faults', () => {
     sandbox.faults.add({ fault: { kind: 'status', status: 503 } });
     sandbox.faults.clear();
     expect((await client.get('/account')).status).toBe(200);
+  });
+
+  test('nth counts every matching request, also those that another rule strikes', async () => {
+    const { sandbox, client } = await start();
+    for (const [nth, status] of [
+      [1, 500],
+      [2, 502],
+      [3, 503],
+    ] as const) {
+      sandbox.faults.add({ match: { operation: 'account', nth }, fault: { kind: 'status', status } });
+    }
+    const statuses: number[] = [];
+    for (let count = 0; count < 4; count++) statuses.push((await client.get('/account')).status);
+    expect(statuses).toEqual([500, 502, 503, 200]);
   });
 
   test('what is no rule is refused when it is added', async () => {
@@ -1308,7 +673,7 @@ describe('hooks and the request log', () => {
 
 describe('the control panel', () => {
   const panel = (sandbox: Sandbox) => (path: string, body?: unknown, method?: string) =>
-    ask(`${sandbox.url}/_admin${path}`, {
+    ask(`${sandbox.adminUrl}${path}`, {
       method: method ?? (body === undefined ? 'GET' : 'POST'),
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
@@ -1382,6 +747,7 @@ describe('the control panel', () => {
         id: acme.id,
         clientId: 'acme-key',
         clientSecret: 'acme-secret',
+        credentials: [{ clientId: 'acme-key', clientSecret: 'acme-secret', role: 'user' }],
         activeJobs: 1,
       },
     ]);
@@ -1402,15 +768,38 @@ describe('the control panel', () => {
     const typo = await admin(`/jobs/us/${job}/edit`, { descripton: 'x' });
     expect(typo.status).toBe(400);
     expect(typo.text).toContain('descripton');
-    const notJson = await ask(`${sandbox.url}/_admin/faults`, { method: 'POST', body: '{' });
+    const notJson = await ask(`${sandbox.adminUrl}/faults`, { method: 'POST', body: '{' });
     expect(notJson.status).toBe(400);
   });
 
   test('a web page may not use it', async () => {
     const { sandbox } = await start();
     const headers = { origin: 'https://evil.example' };
-    const reply = await ask(`${sandbox.url}/_admin/tokens/revoke`, { method: 'POST', headers });
+    const reply = await ask(`${sandbox.adminUrl}/tokens/revoke`, { method: 'POST', headers });
     expect(reply.status).toBe(403);
+  });
+
+  test('it answers to names of its own machine only, so that no name of the web can be made to lead to it', async () => {
+    const { sandbox } = await start();
+    const { port } = new URL(sandbox.adminUrl);
+    const statusFor = async (host: string): Promise<number | undefined> => {
+      const [response] = await once(get(sandbox.adminUrl, { headers: { host } }), 'response');
+      response.resume();
+      return response.statusCode;
+    };
+    for (const own of ['127.0.0.1', `127.0.0.1:${port}`, `localhost:${port}`, 'LOCALHOST', `[::1]:${port}`]) {
+      expect([own, await statusFor(own)]).toEqual([own, 200]);
+    }
+    for (const other of [
+      'evil.example',
+      `evil.example:${port}`,
+      '127.0.0.1.evil.example',
+      'localhost.evil.example',
+      '192.0.2.1',
+      '0.0.0.0',
+    ]) {
+      expect([other, await statusFor(other)]).toEqual([other, 403]);
+    }
   });
 });
 
@@ -1625,7 +1014,7 @@ describe('the scenario', () => {
     clock.now += 5000;
     expect(await dispatched()).toBe(2);
     clock.now += 5000;
-    const panel = await ask(`${sandbox.url}/_admin/jobs?region=us&account=demo`);
+    const panel = await ask(`${sandbox.adminUrl}/jobs?region=us&account=demo`);
     expect((panel.json as ActiveJobDto[]).filter(({ dateOut }) => dateOut)).toHaveLength(3);
   });
 });
@@ -1653,7 +1042,7 @@ describe('starting and stopping', () => {
     {
       await using sandbox = await startSandbox({ world: createWorld() });
       ({ url } = sandbox);
-      expect((await ask(`${url}/_admin/accounts`)).status).toBe(200);
+      expect((await ask(`${sandbox.adminUrl}/accounts`)).status).toBe(200);
     }
     await expect(fetch(url)).rejects.toThrow('fetch failed');
   });
@@ -1694,6 +1083,7 @@ describe('npm run sandbox', () => {
     const { child, output, exit } = run('--port', '0', '--accounts', '2', '--jobs', '5', '--seed', '3');
     while (!output.out.includes('Jobs/active')) await once(child.stdout, 'data');
     const url = /http:\/\/127\.0\.0\.1:\d+/.exec(output.out)?.[0];
+    const panel = /panel +(http:\S+)/.exec(output.out)?.[1];
     for (const region of REGIONS)
       expect(output.out).toMatch(new RegExp(`${region}-demo-2 +${region}-demo-2-secret`));
     const reply = await ask(`${url}/eu/auth/realms/eu/protocol/openid-connect/token`, {
@@ -1708,7 +1098,7 @@ describe('npm run sandbox', () => {
 
     // Requests that are not answered, for whatever reason, do not hold it up.
     const faults = [{ kind: 'hang' }, { kind: 'delay', delayMs: HOUR }].map((fault) =>
-      ask(`${url}/_admin/faults`, {
+      ask(`${panel}/faults`, {
         method: 'POST',
         body: JSON.stringify({ match: { times: 1, region: 'eu' }, fault }),
       }),
@@ -1716,7 +1106,7 @@ describe('npm run sandbox', () => {
     await Promise.all(faults);
     const stuck = Promise.allSettled([ask(`${url}/eu/api/account`), ask(`${url}/eu/api/account`)]);
     while (true) {
-      const { json } = await ask(`${url}/_admin/requests?operation=account`);
+      const { json } = await ask(`${panel}/requests?operation=account`);
       if ((json as unknown[]).length === 2) break;
     }
     child.kill('SIGINT');
@@ -1730,8 +1120,22 @@ describe('npm run sandbox', () => {
     [['--port'], 'argument missing'],
     [['--port', '70000'], '--port must be a whole number from 0 to 65535.'],
     [['--port='], '--port must be a whole number'],
-    [['--speed', '0'], '--speed must be a number above 0.'],
+    [['--port', '0x10'], '--port must be a whole number from 0 to 65535.'],
+    [
+      ['--port', '65535'],
+      'There is no port after 65535 for the control panel; choose one with --admin-port.',
+    ],
+    [['--port', '4444', '--admin-port', '4444'], '--port and --admin-port must differ; both are 4444.'],
+    [['--speed', '0'], '--speed must be a number above 0, at most 1000000.'],
+    [['--speed', '1e7'], '--speed must be a number above 0, at most 1000000.'],
+    [['--scenario', 'season', '--accounts', '2'], 'season lists its accounts'],
     [['--jobs', '1.5'], '--jobs must be a whole number'],
+    [['--admin-port', 'x'], '--admin-port must be a whole number from 0 to 65535.'],
+    [
+      ['--scenario', 'nowhere'],
+      'There is no scenario nowhere: it must be one of credentials-swapped, normal-day',
+    ],
+    [['--scenario='], '--scenario must be one of credentials-swapped'],
     [['extra'], "Unexpected argument 'extra'"],
   ])('%j ends with 1 and one sentence', async (args, sentence) => {
     const { output, exit } = run(...args);
@@ -1739,6 +1143,20 @@ describe('npm run sandbox', () => {
     expect(output.error).toContain(sentence);
     expect(output.error.trim().split('\n')).toHaveLength(1);
     expect(output.out).toBe('');
+  });
+
+  test('SIGTERM ends it with 0 also while its clock is set forward', async () => {
+    const { child, output, exit } = run('--port', '0');
+    while (!output.out.includes('control panel')) await once(child.stdout, 'data');
+    const panel = /panel +(http:\S+)/.exec(output.out)?.[1];
+    const now = async () => Date.parse(((await ask(`${panel}/clock`)).json as { now: string }).now);
+    const before = await now();
+    const asked = ask(`${panel}/clock/advance`, { method: 'POST', body: '{"seconds":2000000}' });
+    const ended = expect(asked).rejects.toThrow('fetch failed');
+    while ((await now()) < before + HOUR) await Promise.resolve();
+    child.kill('SIGTERM');
+    await ended;
+    expect(await exit).toEqual([0, null]);
   });
 
   test('a taken port ends with 1 and one sentence', async () => {
@@ -1749,10 +1167,38 @@ describe('npm run sandbox', () => {
     expect(output.error).toBe(`Port ${port} is already in use; choose another with --port.\n`);
   });
 
+  test('it starts a scenario by name, says so, and flags win over its file', async () => {
+    const { child, output } = run(
+      '--port',
+      '0',
+      '--scenario',
+      'region-outage',
+      '--jobs',
+      '3',
+      '--accounts',
+      '1',
+    );
+    while (!output.out.includes('control panel')) await once(child.stdout, 'data');
+    expect(output.out).toContain('scenario region-outage');
+    expect(output.out.match(/ [3-7] open jobs {2}/g)).toHaveLength(5);
+    const panel = /panel +(http:\S+)/.exec(output.out)?.[1];
+    expect((await ask(`${panel}/happenings`)).json).toHaveLength(3);
+  });
+
+  test('a taken port of the control panel ends with 1 and one sentence', async () => {
+    const { sandbox } = await start();
+    const { port } = new URL(sandbox.adminUrl);
+    const { output, exit } = run('--port', '0', '--admin-port', port, '--jobs', '1');
+    expect(await exit).toEqual([1, null]);
+    expect(output.error).toBe(`Port ${port} is already in use; choose another with --admin-port.\n`);
+  });
+
   test('--help lists the options', async () => {
     const { output, exit } = run('--help');
     expect(await exit).toEqual([0, null]);
-    for (const flag of ['port', 'seed', 'speed', 'accounts', 'jobs'])
+    for (const flag of ['scenario', 'port', 'admin-port', 'seed', 'speed', 'accounts', 'jobs'])
       expect(output.out).toContain(`--${flag}`);
+    for (const words of ['0 to 65535 (4010)', '0 = any free port', 'at most 1000000 (120)', '1 to 100 (1)'])
+      expect(output.out).toContain(words);
   });
 });

@@ -114,6 +114,8 @@ describe('the instants a text can mean (rules 5 and 15)', () => {
     ['2026-03-05T00:00:00Z', 'America/Denver', '2026-03-06T00:00:00.000Z'],
     // The day when clocks go forward has 23 hours.
     ['2026-03-08T00:00:00', 'America/Denver', '2026-03-09T06:00:00.000Z'],
+    ['2026-03-08T00:00:00-07:00', 'America/Denver', '2026-03-09T06:00:00.000Z'],
+    ['2026-11-01T00:00:00-06:00', 'America/Denver', '2026-11-02T07:00:00.000Z'],
     ['2026-03-05', null, '2026-03-06T12:00:00.000Z'],
     ['2026-03-05T00:00:01', 'America/Denver', '2026-03-05T07:00:01.000Z'],
   ])('a due date of %s in %s is over at %s', (text, zone, instant) => {

@@ -1,125 +1,341 @@
-// The sandbox's control panel over HTTP: accounts, jobs, faults and the request log, for playing by hand and for other processes.
+// The sandbox's control panel over HTTP, on a port of its own: accounts, jobs, faults, happenings, the clock and the request log.
 
+import type { ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import * as z from 'zod';
-import { json, problem, type SandboxEnv, send } from './answers.ts';
+import { type Answer, json, pathOf, problem, type SandboxEnv, send } from './answers.ts';
 import type { Service } from './app.ts';
-import type { FaultRule } from './faults.ts';
+import type { SandboxClock } from './clock.ts';
+import { knownAccount, ruleSchema, strictly, UnknownAccountError } from './faults.ts';
+import { happeningSchema, type PlannedHappening } from './happenings.ts';
 import { REGIONS, type RegionCode } from './regions.ts';
+import { LONGEST_ADVANCE_SECONDS } from './scenario.ts';
+import { sentence } from './sentences.ts';
 import { OPERATIONS } from './traffic.ts';
 import type { SandboxAccount } from './world.ts';
 
-/**
- * Makes the app below `/_admin`. It has no key: whoever reaches the sandbox's port may use it, except web pages, which could
- * reach it from the user's own browser: what carries an Origin is refused.
- *
- * - `GET accounts` · `GET requests` (`?operation=&region=&account=`) · `DELETE requests` · `POST tokens/revoke` `{region?, account?}`
- * - `GET faults` · `POST faults` with a rule → `{id}` · `DELETE faults` · `DELETE faults/:id`
- * - `GET jobs?region=&account=` · `POST jobs` `{region, account, …fields}` → `{jobNumber}`
- * - `POST jobs/:region/:jobNumber/:action` with a body for edit, status, line-status, dispatch, tracking, invoice, close,
- *   cancel, reopen, lock; without one for clear-date-out, unlock, hide, unhide, remove
- */
-export function createAdminApp(service: Service): Hono<SandboxEnv> {
-  const { world, faults, requests, tokens } = service;
-  const app = new Hono<SandboxEnv>();
+/** One thing that the panel can do. `body` says what it takes, in words. */
+interface Route {
+  method: 'GET' | 'POST' | 'DELETE';
+  path: string;
+  does: string;
+  body?: string;
+  handle: (c: Context<SandboxEnv>) => Answer | Promise<Answer>;
+}
 
+/**
+ * Makes the control panel; `GET /` lists what it can do. With a clock, which then is the world's, it sets that forward.
+ *
+ * It has no key: whoever reaches its port may use it, except web pages, which could reach it from the user's own browser: what
+ * carries an Origin is refused, and so is what was sent to a name that is not the panel's own, since any name of the web can be
+ * made to lead here.
+ */
+export function createAdminApp(
+  service: Service,
+  clock?: SandboxClock,
+  longestAdvanceSeconds = LONGEST_ADVANCE_SECONDS,
+): Hono<SandboxEnv> {
+  const { world, faults, requests, tokens, agenda } = service;
+  /** When rules end that were put in force for some time, epoch ms by their ids. */
+  const ends = new Map<string, number>();
+  const routes: Route[] = [
+    {
+      method: 'GET',
+      path: '/',
+      does: 'What the control panel can do.',
+      handle: () =>
+        json({
+          routes: routes.map(({ method, path, does, body }) => ({
+            method,
+            path,
+            does,
+            ...(body && { body }),
+          })),
+          jobActions: ACTION_WORDS,
+        }),
+    },
+    {
+      method: 'GET',
+      path: '/accounts',
+      does: 'All accounts with their credentials and how many jobs are open.',
+      handle: () =>
+        json(
+          world.accounts().map(({ region, name, id, clientId, clientSecret, activeCount, credentials }) => ({
+            region,
+            name,
+            id,
+            clientId,
+            clientSecret,
+            credentials: credentials.map(({ userId: _, ...one }) => one),
+            activeJobs: activeCount,
+          })),
+        ),
+    },
+    {
+      method: 'GET',
+      path: '/requests',
+      does: 'The latest requests; ?operation=, ?region= and ?account= narrow them.',
+      handle: (c) => {
+        const { account, ...filter } = queryOf(c, requestFilterSchema);
+        const found = account === undefined ? {} : { account: named(account, filter.region).name };
+        return json(requests.list({ ...filter, ...found }));
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/requests',
+      does: 'Forgets the requests.',
+      handle: () => {
+        requests.clear();
+        return json({});
+      },
+    },
+    {
+      method: 'POST',
+      path: '/tokens/revoke',
+      does: 'Forgets all tokens, or those of a region or an account.',
+      body: '{ region?, account? }',
+      handle: async (c) => {
+        const { account: key, region } = revokeSchema.parse(await bodyOf(c));
+        if (key === undefined) return json({ revoked: tokens.revoke({ ...(region && { region }) }) });
+        const account = named(key, region);
+        return json({ revoked: tokens.revoke({ region: account.region, account: account.name }) });
+      },
+    },
+    {
+      method: 'GET',
+      path: '/faults',
+      does: 'The rules in force, and how many requests each has struck.',
+      handle: () =>
+        json(
+          faults.list().map((rule) => ({
+            ...rule,
+            match: { ...rule.match, ...(rule.match.path && { path: rule.match.path.source }) },
+            until: endOf(rule.id),
+          })),
+        ),
+    },
+    {
+      method: 'POST',
+      path: '/faults',
+      does: 'Puts a rule in force, for so many seconds or until it is ended.',
+      body: '{ match?, fault, forSeconds? }, as { "match": { "operation": "activeJobs" }, "fault": { "kind": "status", "status": 503 } }',
+      handle: async (c) => {
+        const { forSeconds, ...rule } = timedRuleSchema.parse(await bodyOf(c));
+        const { account, region } = rule.match;
+        if (account !== undefined) named(account, region);
+        const id = faults.add(rule);
+        if (forSeconds !== undefined) {
+          const until = world.now() + forSeconds * 1000;
+          ends.set(id, until);
+          agenda.later(until, () => faults.remove(id));
+        }
+        return json({ id }, 201);
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/faults',
+      does: 'Ends all rules.',
+      handle: () => {
+        faults.clear();
+        return json({});
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/faults/:id',
+      does: 'Ends a rule.',
+      handle: (c) =>
+        faults.remove(c.req.param('id') ?? '')
+          ? json({})
+          : problem(404, 'There is no such fault.', pathOf(c)),
+    },
+    {
+      method: 'GET',
+      path: '/happenings',
+      does: 'What was planned: what is to come, in force and over.',
+      handle: () => json(agenda.list().map(shownHappening)),
+    },
+    {
+      method: 'POST',
+      path: '/happenings',
+      does: 'Plans what a scenario file may say, counted from now; at once without afterSeconds.',
+      body: '{ do: fault | swapCredentials | rotateSecret | revokeTokens | addStatus, afterSeconds?, forSeconds?, … }, as { "do": "addStatus", "name": "Second press", "stage": "production" }',
+      handle: async (c) => {
+        const planned = agenda.plan(happeningSchema.parse(await bodyOf(c)), world.now());
+        agenda.advanceTo(world.now());
+        return json(shownHappening(planned), 201);
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/happenings/:id',
+      does: 'Ends what is in force, or sees to it that it never comes.',
+      handle: (c) =>
+        agenda.end(c.req.param('id') ?? '')
+          ? json({})
+          : problem(404, 'There is no such happening that could end.', pathOf(c)),
+    },
+    {
+      method: 'GET',
+      path: '/clock',
+      does: 'What time it is in the sandbox.',
+      handle: () => json(time()),
+    },
+    {
+      method: 'POST',
+      path: '/clock/advance',
+      does: 'Sets the sandbox clock forward, and lets happen what happens meanwhile. Other requests are answered while it goes on; it ends when its own is given up.',
+      body: `{ seconds }, at most ${longestAdvanceSeconds}`,
+      handle: async (c) => {
+        const { seconds } = strictly({ seconds: z.number().positive().max(longestAdvanceSeconds) }).parse(
+          await bodyOf(c),
+        );
+        if (!clock) return problem(409, 'The clock is not the sandbox’s own.', pathOf(c));
+        await advanceInSlices(clock, seconds * 1000, c.env?.outgoing);
+        return json(time());
+      },
+    },
+    {
+      method: 'GET',
+      path: '/jobs',
+      does: 'The active list of an account: ?region=&account=, by name, client id or upstream id.',
+      handle: (c) => {
+        const { region, account } = queryOf(c, accountSchema);
+        const found = named(account, region);
+        return json(found.activeJobNumbers().map((jobNumber) => found.jobListEntry(jobNumber)));
+      },
+    },
+    {
+      method: 'POST',
+      path: '/jobs',
+      does: 'Makes a job, which stands still unless it is told to live.',
+      body: `{ region, account, …fields }; fields: ${Object.keys(newJobShape).join(', ')}`,
+      handle: async (c) => {
+        const { region, account, ...fields } = strictly({ ...accountSchema.shape, ...newJobShape }).parse(
+          await bodyOf(c),
+        );
+        const owner = named(account, region);
+        return json({ jobNumber: refusable(() => owner.createJob(fields)) }, 201);
+      },
+    },
+    {
+      method: 'POST',
+      path: '/jobs/:region/:jobNumber/:action',
+      does: 'Moves a job; see jobActions.',
+      handle: async (c) => {
+        const { region } = z.object({ region: z.enum(REGIONS) }).parse(c.req.param());
+        const jobNumber = Number(c.req.param('jobNumber'));
+        const account = world.accounts(region).find((candidate) => candidate.job(jobNumber));
+        if (!account) return problem(404, 'There is no such job.', pathOf(c));
+        const act = ACTIONS[c.req.param('action') ?? ''];
+        if (!act) {
+          return problem(404, `The actions are: ${Object.keys(ACTIONS).join(', ')}.`, pathOf(c));
+        }
+        const body = await bodyOf(c);
+        refusable(() => act.act(account, jobNumber, body, service));
+        return json({ list: account.jobListEntry(jobNumber), detail: account.jobDetail(jobNumber) });
+      },
+    },
+  ];
+
+  const time = () => ({
+    now: new Date(world.now()).toISOString(),
+    canBeSetForward: clock !== undefined,
+    ...(clock && { standing: clock.standing }),
+  });
+
+  /** Sets the clock forward bit by bit, so that the process does not stand still, until its request is given up. */
+  async function advanceInSlices(
+    own: SandboxClock,
+    ms: number,
+    outgoing: ServerResponse | undefined,
+  ): Promise<void> {
+    let sliceMs = 1000;
+    for (let leftMs = ms; leftMs > 0 && !outgoing?.destroyed; ) {
+      const startedAt = performance.now();
+      const nextMs = Math.min(leftMs, sliceMs);
+      leftMs -= nextMs;
+      own.advance(nextMs);
+      agenda.advanceTo(world.now());
+      const tookMs = performance.now() - startedAt;
+      if (tookMs > MOST_SLICE_MS) sliceMs = Math.max(1, sliceMs / 2);
+      if (tookMs < MOST_SLICE_MS / 4) sliceMs *= 2;
+      await setImmediate();
+    }
+  }
+
+  /** The account that is meant. Throws Refusal when there is none. */
+  function named(key: string | number, region?: RegionCode): SandboxAccount {
+    try {
+      return knownAccount(world, key, region);
+    } catch (cause) {
+      throw new Refusal(`account ${cause instanceof Error ? cause.message : ''}.`, { cause });
+    }
+  }
+
+  function endOf(ruleId: string): string | null {
+    const until = ends.get(ruleId) ?? agenda.endOfRule(ruleId);
+    return until === null ? null : new Date(until).toISOString();
+  }
+
+  const app = new Hono<SandboxEnv>();
   app.use(async (c, next) => {
-    service.advance?.(world.now());
-    if (c.req.header('origin') === undefined) return next();
-    return send(c, problem(403, 'Web pages may not use the control panel.', c.req.path));
+    if (c.req.header('origin') !== undefined) {
+      return send(c, problem(403, 'Web pages may not use the control panel.', pathOf(c)));
+    }
+    if (!isOwnHost(c)) {
+      return send(c, problem(403, 'The control panel answers to its own address only.', pathOf(c)));
+    }
+    agenda.advanceTo(world.now());
+    return next();
   });
   app.onError((error, c) => {
     if (error instanceof z.ZodError) {
+      const [first] = error.issues;
       const errors: Record<string, string[]> = {};
-      for (const { path, message } of error.issues) {
-        const field = path.join('.') || 'body';
-        errors[field] = [...(errors[field] ?? []), message];
+      for (const issue of error.issues) {
+        const field = issue.path.join('.') || 'body';
+        errors[field] = [...(errors[field] ?? []), sentence(issue, 'the body')];
       }
-      return send(c, problem(400, 'The body is not valid.', c.req.path, errors));
+      return send(c, problem(400, sentence(first, 'the body'), pathOf(c), errors));
     }
-    return send(c, problem(400, error.message, c.req.path));
-  });
-
-  app.get('/accounts', (c) =>
-    send(
-      c,
-      json(
-        world.accounts().map(({ region, name, id, clientId, clientSecret, activeCount }) => ({
-          region,
-          name,
-          id,
-          clientId,
-          clientSecret,
-          activeJobs: activeCount,
-        })),
-      ),
-    ),
-  );
-
-  app.get('/requests', (c) => send(c, json(requests.list(requestFilterSchema.parse(c.req.query())))));
-  app.delete('/requests', (c) => {
-    requests.clear();
-    return send(c, json({}));
-  });
-  app.post('/tokens/revoke', async (c) =>
-    send(c, json({ revoked: tokens.revoke(revokeSchema.parse(await bodyOf(c))) })),
-  );
-
-  app.get('/faults', (c) =>
-    send(
-      c,
-      json(
-        faults.list().map((rule) => ({
-          ...rule,
-          match: { ...rule.match, ...(rule.match.path && { path: rule.match.path.source }) },
-        })),
-      ),
-    ),
-  );
-  // FaultBook.add checks the rule itself.
-  app.post('/faults', async (c) =>
-    send(c, json({ id: faults.add((await bodyOf(c)) as unknown as FaultRule) }, 201)),
-  );
-  app.delete('/faults', (c) => {
-    faults.clear();
-    return send(c, json({}));
-  });
-  app.delete('/faults/:id', (c) =>
-    send(
-      c,
-      faults.remove(c.req.param('id')) ? json({}) : problem(404, 'There is no such fault.', c.req.path),
-    ),
-  );
-
-  app.get('/jobs', (c) => {
-    const { region, account } = accountSchema.parse(c.req.query());
-    const found = accountOf(region, account);
-    return send(c, json(found.activeJobNumbers().map((jobNumber) => found.jobListEntry(jobNumber))));
-  });
-  app.post('/jobs', async (c) => {
-    const { region, account, ...fields } = accountSchema.extend(newJobShape).parse(await bodyOf(c));
-    return send(c, json({ jobNumber: accountOf(region, account).createJob(fields) }, 201));
-  });
-  app.post('/jobs/:region/:jobNumber/:action', async (c) => {
-    const region = z.enum(REGIONS).parse(c.req.param('region'));
-    const jobNumber = Number(c.req.param('jobNumber'));
-    const account = world.accounts(region).find((candidate) => candidate.job(jobNumber));
-    if (!account) return send(c, problem(404, 'There is no such job.', c.req.path));
-    const act = ACTIONS[c.req.param('action')];
-    if (!act) {
-      return send(c, problem(404, `The actions are: ${Object.keys(ACTIONS).join(', ')}.`, c.req.path));
+    if (error instanceof Refusal || error instanceof UnknownAccountError) {
+      return send(c, problem(400, error.message, pathOf(c)));
     }
-    act(account, jobNumber, await bodyOf(c));
-    return send(c, json({ list: account.jobListEntry(jobNumber), detail: account.jobDetail(jobNumber) }));
+    return send(c, problem(500, error.message, pathOf(c)));
   });
-
-  function accountOf(region: RegionCode, key: string): SandboxAccount {
-    const account = world.account(region, key);
-    if (!account) throw new Error(`There is no account ${key} in ${region}.`);
-    return account;
+  for (const { method, path, handle } of routes) {
+    app.on(method, path, async (c) => send(c, await handle(c)));
   }
-
+  app.notFound((c) => send(c, problem(404, 'There is no such thing; GET / lists what there is.', pathOf(c))));
   return app;
+}
+
+/** Whether a request was sent to this machine by a name of its own: a loopback one, or the address that it arrived at. */
+function isOwnHost(c: Context<SandboxEnv>): boolean {
+  const host = `http://${c.req.header('host') ?? new URL(c.req.url).host}`;
+  if (!URL.canParse(host)) return false;
+  const name = new URL(host).hostname.replace(/^\[|\]$/g, '');
+  const arrivedAt = c.env?.incoming?.socket.localAddress?.replace(/^::ffff:/, '');
+  return name === 'localhost' || name === '::1' || /^127(\.\d+){3}$/.test(name) || name === arrivedAt;
+}
+
+/** So long, in real time, a clock that is set forward keeps others waiting. */
+const MOST_SLICE_MS = 20;
+
+function shownHappening({ happening, at, until, ...rest }: PlannedHappening) {
+  return {
+    ...rest,
+    at: new Date(at).toISOString(),
+    until: until === null ? null : new Date(until).toISOString(),
+    // A regular expression is no JSON.
+    happening: JSON.parse(
+      JSON.stringify(happening, (_, value) => (value instanceof RegExp ? value.source : value)),
+    ),
+  };
 }
 
 const trackingSchema = z.array(
@@ -147,66 +363,140 @@ const jobShape = {
   orderGroup: text.optional(),
   orderGroupSequence: z.int().nullable().optional(),
   isCancelable: z.boolean().optional(),
-  location: z.strictObject({ name: text, timezone: text }).nullable().optional(),
+  location: strictly({ name: text, timezone: text }).nullable().optional(),
   tracking: trackingSchema.optional(),
   client: text.optional(),
   tags: z.array(z.string()).optional(),
   deliveryOption: text.optional(),
 };
-const jobSchema = z.strictObject(jobShape);
-const newJobShape = { ...jobShape, jobNumber: z.int().optional() };
-const accountSchema = z.strictObject({ region: z.enum(REGIONS), account: z.string() });
-const revokeSchema = z.strictObject({ region: z.enum(REGIONS).optional(), account: z.string().optional() });
-const requestFilterSchema = z.strictObject({
+const jobSchema = strictly(jobShape);
+const newJobShape = { ...jobShape, jobNumber: z.int().min(1).max(1e9).optional() };
+const accountKey = z.union([z.string(), z.int()], { error: 'must be a name, a client id or an upstream id' });
+const accountSchema = strictly({ region: z.enum(REGIONS), account: accountKey });
+const revokeSchema = strictly({ region: z.enum(REGIONS).optional(), account: accountKey.optional() });
+const timedRuleSchema = strictly({
+  ...ruleSchema.shape,
+  forSeconds: z.number().positive().max(1e9).optional(),
+});
+const requestFilterSchema = strictly({
   operation: z.enum(OPERATIONS).optional(),
   region: z.enum(REGIONS).optional(),
   account: z.string().optional(),
 });
-const statusSchema = z.strictObject({ status: z.string().optional() });
+const statusSchema = strictly({ status: z.string().optional() });
 
-type Action = (account: SandboxAccount, jobNumber: number, body: Record<string, unknown>) => void;
+/** What can be done to a job by hand: what it takes, and how it is done. */
+interface Action {
+  takes: string;
+  act: (account: SandboxAccount, jobNumber: number, body: Record<string, unknown>, service: Service) => void;
+}
 
 const ACTIONS: Record<string, Action> = {
-  edit: (account, job, body) => account.edit(job, jobSchema.parse(body)),
-  status: (account, job, body) => {
-    const { status, master, detail } = z
-      .strictObject({ status: text.optional(), master: text.optional(), detail: text.optional() })
-      .parse(body);
-    account.setStatus(job, status === undefined ? { master, detail } : status);
+  edit: {
+    takes: '{ …fields }',
+    act: (account, job, body) => account.edit(job, jobSchema.parse(body)),
   },
-  'line-status': (account, job, body) => {
-    const { line, status } = z.strictObject({ line: z.int().min(0), status: text }).parse(body);
-    account.setLineStatus(job, line, status);
+  status: {
+    takes: '{ status } or { master?, detail? }',
+    act: (account, job, body) => {
+      const { status, master, detail } = z
+        .strictObject({ status: text.optional(), master: text.optional(), detail: text.optional() })
+        .parse(body);
+      account.setStatus(job, status === undefined ? { master, detail } : status);
+    },
   },
-  dispatch: (account, job, body) =>
-    account.dispatch(
-      job,
-      z
-        .strictObject({
-          dateOut: when.optional(),
-          tracking: trackingSchema.optional(),
-          status: z.string().optional(),
-        })
-        .parse(body),
-    ),
-  'clear-date-out': (account, job) => account.clearDateOut(job),
-  tracking: (account, job, body) =>
-    account.setTracking(job, z.strictObject({ tracking: trackingSchema }).parse(body).tracking),
-  invoice: (account, job, body) =>
-    account.invoice(
-      job,
-      z.strictObject({ invoiceNumber: z.string().optional(), file: z.boolean().optional() }).parse(body),
-    ),
-  close: (account, job, body) => account.close(job, statusSchema.parse(body)),
-  cancel: (account, job, body) => account.cancel(job, statusSchema.parse(body)),
-  reopen: (account, job, body) => account.reopen(job, statusSchema.parse(body)),
-  lock: (account, job, body) =>
-    account.lock(job, z.strictObject({ reason: z.string().optional() }).parse(body).reason),
-  unlock: (account, job) => account.unlock(job),
-  hide: (account, job) => account.hide(job),
-  unhide: (account, job) => account.unhide(job),
-  remove: (account, job) => account.remove(job),
+  'line-status': {
+    takes: '{ line, status }',
+    act: (account, job, body) => {
+      const { line, status } = strictly({ line: z.int().min(0), status: text }).parse(body);
+      account.setLineStatus(job, line, status);
+    },
+  },
+  artwork: {
+    takes: '{ line, url }: where the artwork of a line is; it is asked for at once',
+    act: (account, job, body, { ordered }) => {
+      const { line, url } = strictly({ line: z.int().min(0), url: z.string() }).parse(body);
+      account.supplyArtwork(job, line, url);
+      ordered?.(account, job);
+    },
+  },
+  live: {
+    takes: '{}: it lives from now on as if it had been ordered now',
+    act: (account, job, _, { ordered }) => ordered?.(account, job),
+  },
+  dispatch: {
+    takes: '{ dateOut?, tracking?, status? }',
+    act: (account, job, body) =>
+      account.dispatch(
+        job,
+        z
+          .strictObject({
+            dateOut: when.optional(),
+            tracking: trackingSchema.optional(),
+            status: z.string().optional(),
+          })
+          .parse(body),
+      ),
+  },
+  'clear-date-out': { takes: '{}', act: (account, job) => account.clearDateOut(job) },
+  tracking: {
+    takes: '{ tracking: [{ trackingNumber?, trackingLink? }] }',
+    act: (account, job, body) =>
+      account.setTracking(job, strictly({ tracking: trackingSchema }).parse(body).tracking),
+  },
+  invoice: {
+    takes: '{ invoiceNumber?, file? }',
+    act: (account, job, body) =>
+      account.invoice(
+        job,
+        strictly({ invoiceNumber: z.string().optional(), file: z.boolean().optional() }).parse(body),
+      ),
+  },
+  close: {
+    takes: '{ status? }',
+    act: (account, job, body) => account.close(job, statusSchema.parse(body)),
+  },
+  cancel: {
+    takes: '{ status? }',
+    act: (account, job, body) => account.cancel(job, statusSchema.parse(body)),
+  },
+  reopen: {
+    takes: '{ status? }',
+    act: (account, job, body) => account.reopen(job, statusSchema.parse(body)),
+  },
+  lock: {
+    takes: '{ reason? }',
+    act: (account, job, body) =>
+      account.lock(job, strictly({ reason: z.string().optional() }).parse(body).reason),
+  },
+  unlock: { takes: '{}', act: (account, job) => account.unlock(job) },
+  hide: { takes: '{}: it vanishes from the lists', act: (account, job) => account.hide(job) },
+  unhide: { takes: '{}', act: (account, job) => account.unhide(job) },
+  remove: { takes: '{}: it is gone for good', act: (account, job) => account.remove(job) },
 };
+
+const ACTION_WORDS = Object.fromEntries(Object.entries(ACTIONS).map(([name, { takes }]) => [name, takes]));
+
+/** Something that can't be done as it was asked for. */
+class Refusal extends Error {}
+
+/** Does what the world refuses with an Error of no special kind, such as a job number that is taken. */
+function refusable<T>(does: () => T): T {
+  try {
+    return does();
+  } catch (cause) {
+    if (cause instanceof Error && cause.constructor === Error)
+      throw new Refusal(`${cause.message}.`, { cause });
+    throw cause;
+  }
+}
+
+/** The query as a schema has it; what is wrong is said of a parameter. */
+function queryOf<T>(c: Context<SandboxEnv>, schema: z.ZodType<T>): T {
+  const parsed = schema.safeParse(c.req.query());
+  if (parsed.success) return parsed.data;
+  throw new Refusal(`The query: ${sentence(parsed.error.issues[0], 'it')}`, { cause: parsed.error });
+}
 
 /** The JSON body as an object; `{}` when there is none. */
 async function bodyOf(c: Context<SandboxEnv>): Promise<Record<string, unknown>> {
@@ -215,6 +505,6 @@ async function bodyOf(c: Context<SandboxEnv>): Promise<Record<string, unknown>> 
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(body));
   } catch (cause) {
-    throw new Error('The body is not a JSON object.', { cause });
+    throw new Refusal('The body is not a JSON object.', { cause });
   }
 }

@@ -2,14 +2,27 @@
 
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
-import * as z from 'zod';
-import { ALREADY_SENT, type Answer, json, problem, type SandboxEnv, send } from './answers.ts';
-import { type FaultBook, strike } from './faults.ts';
-import { SORT_COLUMNS } from './joblist.ts';
+import { parseAccept } from 'hono/utils/accept';
+import type * as z from 'zod';
+import {
+  ALREADY_SENT,
+  type Answer,
+  answerUnexpected,
+  json,
+  MOST_BODY_BYTES,
+  pathOf,
+  problem,
+  readBody,
+  type SandboxEnv,
+  send,
+} from './answers.ts';
+import { type FaultBook, type PageDrift, strike } from './faults.ts';
+import type { Agenda } from './happenings.ts';
+import type { Operation } from './operation.ts';
+import { operations } from './operations.ts';
 import type { RegionCode } from './regions.ts';
-import type { Operation, RequestHook, RequestInfo, RequestLog } from './traffic.ts';
-import { accountProfile, userProfile } from './views.ts';
-import type { SandboxAccount, World } from './world.ts';
+import type { OperationName, RequestHook, RequestInfo, RequestLog } from './traffic.ts';
+import type { Credentials, Role, SandboxAccount, World } from './world.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
@@ -23,8 +36,10 @@ import type { SandboxAccount, World } from './world.ts';
  *   what is equal comes newest first.
  * - A dispatched job stays in the active list until it is closed, unless the world was told otherwise; then it counts as closed.
  * - GET /Jobs/{jobNumber} with something that is no integer is 400, not 404.
+ * - A body of more than 1 MiB is 413, at the token endpoint too. Who has no valid token gets 401 whatever the body is.
+ * - What is offered in several media types comes in the one that Accept weighs most, and as JSON when it wants none of them.
  * - Paths are case-sensitive. What is not built, and a method that is not served, answer 404, after the token was checked.
- * - customerId is in the job's detail. The calling user is the account's first one.
+ * - customerId is in the job's detail. Credentials act as the account's first user, unless it is said otherwise.
  * - Timestamps are local to the job's location and carry its offset. A due date without a time of day is that day's midnight.
  *   invoiceFile.uri and imageUrl carry an expiry and change with time. shippedDaysToProcess and processingDays have two
  *   decimals, and drift until dispatch.
@@ -41,15 +56,23 @@ export interface Service {
   requests: RequestLog;
   /** Called before each answer is made up; may be replaced at any time. */
   onRequest: RequestHook | undefined;
-  /** Brings jobs that live by themselves up to now (epoch ms) before a request looks at them. */
-  advance: ((now: number) => void) | undefined;
+  /** Told of each job that was ordered over the API, so that it gets a life of its own. */
+  ordered: ((account: SandboxAccount, jobNumber: number) => void) | undefined;
+  /** What is to happen, to jobs that live by themselves too: brought up to now before a request looks at anything. */
+  agenda: Agenda;
+}
+
+/** Whom a token was given to. */
+interface Holder {
+  readonly account: SandboxAccount;
+  readonly credentials: Credentials;
 }
 
 /** Access tokens in force. A token is known in its own region only. */
 export class TokenBook {
   readonly #world: World;
   readonly #lifetimeSeconds: number;
-  readonly #tokens = new Map<string, { account: SandboxAccount; expiresAt: number }>();
+  readonly #tokens = new Map<string, Holder & { expiresAt: number }>();
 
   constructor(world: World, lifetimeSeconds = 600) {
     this.#world = world;
@@ -57,19 +80,19 @@ export class TokenBook {
   }
 
   /** Issues a token; it lives by the sandbox clock. */
-  issue(account: SandboxAccount): { token: string; expiresInSeconds: number } {
+  issue(account: SandboxAccount, credentials: Credentials): { token: string; expiresInSeconds: number } {
     const now = this.#world.now();
     for (const [token, { expiresAt }] of this.#tokens) if (expiresAt <= now) this.#tokens.delete(token);
     const token = `${account.region}.${randomBytes(24).toString('base64url')}`;
-    this.#tokens.set(token, { account, expiresAt: now + this.#lifetimeSeconds * 1000 });
+    this.#tokens.set(token, { account, credentials, expiresAt: now + this.#lifetimeSeconds * 1000 });
     return { token, expiresInSeconds: this.#lifetimeSeconds };
   }
 
   /** Whose token this is in a region, if it is valid there. */
-  holder(region: RegionCode, token: string): SandboxAccount | undefined {
+  holder(region: RegionCode, token: string): Holder | undefined {
     const entry = this.#tokens.get(token);
     return entry && entry.account.region === region && entry.expiresAt > this.#world.now()
-      ? entry.account
+      ? entry
       : undefined;
   }
 
@@ -88,30 +111,32 @@ export class TokenBook {
 
 /** Makes the app of one region: API below `/api`, token endpoint below `/auth`. */
 export function createRegionApp(service: Service, region: RegionCode): Hono<SandboxEnv> {
-  const { world, tokens, faults, requests } = service;
+  const { world, tokens, faults, requests, agenda } = service;
   const app = new Hono<SandboxEnv>();
+  app.onError(answerUnexpected);
 
   const serve = async (
     c: Context<SandboxEnv>,
-    operation: Operation,
+    operation: OperationName,
     account: SandboxAccount | undefined,
     answer: () => Answer,
   ): Promise<Response> => {
-    const instance = c.req.path;
+    const instance = pathOf(c);
+    const { path } = c.req;
     const jobNumber = Number(c.req.param('jobNumber'));
     const info: RequestInfo = {
       region,
       operation,
       account,
       method: c.req.method,
-      path: instance.startsWith(`/${region}/`) ? instance.slice(region.length + 1) : instance,
+      path: path.startsWith(`/${region}/`) ? path.slice(region.length + 1) : path,
       query: c.req.query(),
       jobNumber: Number.isNaN(jobNumber) ? undefined : jobNumber,
     };
     const entry = requests.begin(info, world.now());
     let sent: Answer | null = null;
     try {
-      service.advance?.(world.now());
+      agenda.advanceTo(world.now());
       await service.onRequest?.(info);
       const rule = faults.take(
         info,
@@ -120,7 +145,13 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
       if (rule) {
         entry.fault = rule.id;
         const revokeTokens = () => tokens.revoke({ region, ...(account && { account: account.name }) });
-        sent = await strike(rule.fault, { info, instance, answer, outgoing: c.env?.outgoing, revokeTokens });
+        const drift = (how: PageDrift) => {
+          for (const inserted of account ? agenda.drift(account, how) : []) {
+            if (account) service.ordered?.(account, inserted);
+          }
+        };
+        const outgoing = c.env?.outgoing;
+        sent = await strike(rule.fault, { info, instance, answer, outgoing, revokeTokens, drift });
       } else {
         sent = answer();
       }
@@ -130,44 +161,101 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     return sent ? send(c, sent) : ALREADY_SENT;
   };
 
-  const api = (
-    path: string,
-    operation: Operation,
-    answer: (account: SandboxAccount, c: Context<SandboxEnv>) => Answer,
-    method = 'GET',
-  ): void => {
-    app.on(method, `/api${path}`, (c) => {
+  // What is spelled out comes before what a parameter would match.
+  for (const spec of operations.toSorted((one, other) => placeOf(one) - placeOf(other))) {
+    app.on(spec.method.toUpperCase(), `/api${spec.path.replace(/\{(\w+)\}/g, ':$1')}`, async (c) => {
       const token = bearerToken(c);
       // Known now for hooks and rules; asked again when it counts, since those may have revoked it.
-      return serve(c, operation, tokens.holder(region, token), () => {
-        const account = tokens.holder(region, token);
-        if (!account) return problem(401, 'A valid bearer token of this region is required.', c.req.path);
-        return answer(account, c);
+      const account = tokens.holder(region, token)?.account;
+      const body = spec.body && account ? await readBody(c) : '';
+      return serve(c, spec.name, account, () => {
+        const holder = tokens.holder(region, token);
+        return holder ? callOf(spec, holder, c, body) : unauthorized(c);
       });
     });
-  };
-
-  api('/Jobs/active', 'activeJobs', listActiveJobs);
-  api('/Jobs/:jobNumber', 'job', getJob);
-  api('/Lookups/job-statuses', 'jobStatuses', ({ world, region }) =>
-    json(world.statuses(region).map(({ id, name }) => ({ id, name }))),
-  );
-  api('/account', 'account', (account) => json(accountProfile(account)));
-  api('/account/user', 'accountUser', (account, c) => {
-    const user = account.users[0];
-    return user ? json(userProfile(account, user)) : problem(404, 'There is no such user.', c.req.path);
-  });
+  }
+  // The interface description takes no token, and is no request that rules or hooks are asked about.
+  app.get('/api/openapi.json', (c) => describeIn(c, region));
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
-    api('/*', 'unknown', (_account, c) => problem(404, 'There is no such resource.', c.req.path), method);
+    app.on(method, '/api/*', (c) => {
+      const token = bearerToken(c);
+      return serve(c, 'unknown', tokens.holder(region, token)?.account, () =>
+        tokens.holder(region, token)
+          ? problem(404, 'There is no such resource.', pathOf(c))
+          : unauthorized(c),
+      );
+    });
   }
 
   app.post('/auth/realms/:realm/protocol/openid-connect/token', async (c) => {
     const isForm = /^application\/x-www-form-urlencoded\b/i.test(c.req.header('content-type') ?? '');
-    const form = new URLSearchParams(isForm ? await c.req.text() : '');
-    const account = world.accounts(region).find(({ clientId }) => clientId === form.get('client_id'));
-    return serve(c, 'token', account, () => grantToken(c.req.param('realm'), form, account));
+    const body = isForm ? await readBody(c) : '';
+    const form = new URLSearchParams(body);
+    // Whose credentials they are may just be changing.
+    agenda.advanceTo(world.now());
+    const account = world
+      .accounts(region)
+      .find((one) => one.credentials.some(({ clientId }) => clientId === form.get('client_id')));
+    return serve(c, 'token', account, () =>
+      body === undefined
+        ? json({ error: 'invalid_request', error_description: TOO_LARGE }, 413, NO_STORE)
+        : grantToken(c.req.param('realm'), form, account),
+    );
   });
   app.all('/auth/*', (c) => serve(c, 'unknown', undefined, () => json({ error: 'Not found' }, 404)));
+
+  const unauthorized = (c: Context<SandboxEnv>): Answer =>
+    problem(401, 'A valid bearer token of this region is required.', pathOf(c));
+
+  /** What an operation answers to somebody who has a token. */
+  function callOf(
+    spec: Operation,
+    { account, credentials }: Holder,
+    c: Context<SandboxEnv>,
+    bodyText: string | undefined,
+  ): Answer {
+    const instance = pathOf(c);
+    const { role } = credentials;
+    if (spec.needs !== undefined && !ALLOWED[spec.needs].includes(role)) {
+      return problem(403, `Credentials of the role ${role} may not use this operation.`, instance);
+    }
+    const params = spec.params?.safeParse(c.req.param());
+    if (params?.success === false) return invalid('A parameter is not valid.', params.error, instance);
+    const query = spec.query?.safeParse(c.req.query());
+    if (query?.success === false) return invalid('A parameter is not valid.', query.error, instance);
+    let body: unknown;
+    if (spec.body) {
+      const type = c.req.header('content-type') ?? '';
+      if (!(spec.consumes ?? ['application/json']).some((allowed) => isOfType(type, allowed))) {
+        return problem(415, 'The media type of the body is not one that this operation takes.', instance);
+      }
+      if (bodyText === undefined) return problem(413, TOO_LARGE, instance);
+      let value: unknown;
+      try {
+        value = JSON.parse(bodyText, refuseProto);
+      } catch (cause) {
+        const why = cause instanceof UnknownKey ? cause.message : 'The body is not JSON.';
+        return problem(400, 'The body is not valid.', instance, { $: [why] });
+      }
+      const parsed = spec.body.safeParse(value);
+      if (!parsed.success) return invalid('The body is not valid.', parsed.error, instance);
+      body = parsed.data;
+    }
+    const answer = spec.handle({
+      service,
+      account,
+      user: account.users.find(({ id }) => id === credentials.userId),
+      role,
+      params: params?.data ?? {},
+      query: query?.data ?? {},
+      body,
+      header: (name) => c.req.header(name),
+      instance,
+      url: c.req.url,
+      now: world.now(),
+    });
+    return spec.produces ? inWantedType(answer, spec.produces, c.req.header('accept')) : answer;
+  }
 
   function grantToken(realm: string, form: URLSearchParams, account: SandboxAccount | undefined): Answer {
     const refuse = (status: number, error: string, description: string) =>
@@ -178,88 +266,93 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
     if (grantType !== 'client_credentials') {
       return refuse(400, 'unsupported_grant_type', 'Unsupported grant_type');
     }
-    if (!account || form.get('client_secret') !== account.clientSecret) {
+    const credentials = account?.credentials.find(({ clientId }) => clientId === form.get('client_id'));
+    if (!account || form.get('client_secret') !== credentials?.clientSecret) {
       return refuse(401, 'invalid_client', 'Invalid client or Invalid client credentials');
     }
-    const { token, expiresInSeconds } = tokens.issue(account);
+    account.noteLogin(credentials.userId);
+    const { token, expiresInSeconds } = tokens.issue(account, credentials);
     return json({ access_token: token, expires_in: expiresInSeconds, token_type: 'Bearer' }, 200, NO_STORE);
   }
 
   return app;
 }
 
-const NO_STORE = { 'cache-control': 'no-store' };
-
-const integer = z
-  .string()
-  .regex(/^-?\d{1,15}$/, 'The value is not an integer.')
-  .transform(Number);
-const atLeastOne = integer.refine((value) => value >= 1, 'The value must be at least 1.');
-const boolean = z
-  .string()
-  .toLowerCase()
-  .pipe(z.enum(['true', 'false'], 'The value is not true or false.'))
-  .transform((value) => value === 'true');
-
-const jobsQuerySchema = z.object({
-  page: atLeastOne.default(1),
-  pageSize: atLeastOne.refine((value) => value <= 100, 'The value must be at most 100.').default(20),
-  excludeJobNumber: integer.optional(),
-  searchText: z.string().optional(),
-  includeClosedJobs: boolean.optional(),
-  sortColumn: z
-    .string()
-    .transform((text) => SORT_COLUMNS.find((column) => column.toLowerCase() === text.toLowerCase()))
-    .refine((column) => column !== undefined, 'The list cannot be sorted by this.')
-    .optional(),
-  sortDirection: z
-    .string()
-    .toLowerCase()
-    .pipe(z.enum(['ascending', 'asc', 'descending', 'desc'], 'The value is not a direction.'))
-    .transform((value): 'ascending' | 'descending' => (value.startsWith('asc') ? 'ascending' : 'descending'))
-    .optional(),
-  orderGroup: z.string().optional(),
-  customerUserId: integer.optional(),
-});
-
-function listActiveJobs(account: SandboxAccount, c: Context<SandboxEnv>): Answer {
-  const parsed = jobsQuerySchema.safeParse(c.req.query());
-  if (!parsed.success) {
-    return problem(
-      400,
-      'A parameter is not valid.',
-      c.req.path,
-      z.flattenError(parsed.error).fieldErrors as Record<string, string[]>,
-    );
-  }
-  const query = parsed.data;
-  const { page, pageSize, customerUserId } = query;
-  if (customerUserId !== undefined && !account.users.some(({ id }) => id === customerUserId)) {
-    const errors = { customerUserId: ['The user is not a user of the calling customer.'] };
-    return problem(400, 'A parameter is not valid.', c.req.path, errors);
-  }
-  const { itemsJson, totalCount } = account.listJobs(query);
-  const totalPages = Math.ceil(totalCount / pageSize);
-  return json(
-    `{"items":${itemsJson},"totalCount":${totalCount},"pageNumber":${page},"pageSize":${pageSize},"totalPages":${totalPages},"hasPreviousPage":${page > 1},"hasNextPage":${page < totalPages}}`,
-  );
+/** Sends the interface description of a region, or of all. What makes it is loaded with the first one. */
+export async function describeIn(c: Context<SandboxEnv>, region?: RegionCode): Promise<Response> {
+  const { openApiDocument } = await import('./openapi.ts');
+  return send(c, json(openApiDocument({ origin: new URL(c.req.url).origin, ...(region && { region }) })));
 }
+
+/** Which roles may what. A viewer may see the account and the lookups, and nothing that has to do with orders. */
+const ALLOWED: Readonly<Record<'ordering' | 'administrator', readonly Role[]>> = {
+  ordering: ['user', 'administrator', 'staff'],
+  administrator: ['administrator', 'staff'],
+};
+
+const placeOf = ({ path }: Operation): number => path.split('{').length;
+
+/** Whether a media type is an allowed one, which may be like `application/*+json`. */
+function isOfType(type: string, allowed: string): boolean {
+  const [essence = ''] = type.toLowerCase().split(';');
+  const [before = '', after] = allowed.split('*');
+  const name = essence.trim();
+  return after === undefined ? name === before : name.startsWith(before) && name.endsWith(after);
+}
+
+/** An answer under the media type of those offered that is wanted most; JSON when none is. */
+function inWantedType(answer: Answer, offered: readonly string[], accept = ''): Answer {
+  const wanted = wantedOf(offered, accept);
+  if (answer.status !== 200 || wanted === undefined) return answer;
+  return { ...answer, headers: { ...answer.headers, 'content-type': `${wanted}; charset=utf-8` } };
+}
+
+/** The offered type that an Accept header prefers: by its weight, then the one that is named more exactly, then earlier. */
+function wantedOf(offered: readonly string[], accept: string): string | undefined {
+  const ranges = parseAccept(accept).map(({ type, q }) => ({ type: type.toLowerCase(), q }));
+  const exactness = (range: string) => (range === '*/*' ? 0 : range.endsWith('/*') ? 1 : 2);
+  // A type has the weight of the range that names it most exactly: `text/plain;q=0, text/*` is all text but the plain one.
+  const rangeFor = (type: string) =>
+    [type, type.replace(/\/.*/, '/*'), '*/*']
+      .map((name) => ranges.find((range) => range.type === name))
+      .find((range) => range !== undefined);
+  const wanted = ranges
+    .filter(({ q }) => q > 0)
+    .sort((one, other) => other.q - one.q || exactness(other.type) - exactness(one.type))
+    .find((range) => offered.some((type) => rangeFor(type) === range));
+  return wanted && offered.find((type) => rangeFor(type) === wanted);
+}
+
+/** A key that no object of a body can have. */
+class UnknownKey extends Error {}
+
+/** Refuses the one key that schemas drop without a word, also where any other that is unknown would be told. */
+function refuseProto(key: string, value: unknown): unknown {
+  if (key === '__proto__') throw new UnknownKey('The key __proto__ is unknown wherever it stands.');
+  return value;
+}
+
+/** What a schema refused, by field: `items[0].quantity`. */
+function invalid(detail: string, error: z.ZodError, instance: string): Answer {
+  const errors: Record<string, string[]> = {};
+  for (const { path, message } of error.issues) {
+    const field = path
+      .map((part, at) => (typeof part === 'number' ? `[${part}]` : `${at ? '.' : ''}${String(part)}`))
+      .join('');
+    const messages = errors[field || '$'] ?? [];
+    messages.push(message);
+    errors[field || '$'] = messages;
+  }
+  return problem(400, detail, instance, errors);
+}
+
+const TOO_LARGE = `The body is larger than ${MOST_BODY_BYTES} bytes.`;
+const NO_STORE = { 'cache-control': 'no-store' };
 
 /** The numbers of the jobs that a list answer shows; none if it is not one. */
 function jobsIn({ status, body }: Answer): number[] {
   if (status !== 200) return [];
   return JSON.parse(body).items.map(({ jobNumber }: { jobNumber: number }) => jobNumber);
-}
-
-function getJob(account: SandboxAccount, c: Context<SandboxEnv>): Answer {
-  const parsed = integer.safeParse(c.req.param('jobNumber'));
-  if (!parsed.success) {
-    const errors = { jobNumber: parsed.error.issues.map(({ message }) => message) };
-    return problem(400, 'A parameter is not valid.', c.req.path, errors);
-  }
-  const job = account.jobDetail(parsed.data);
-  // Another account's job answers exactly like one that does not exist.
-  return job ? json(job) : problem(404, 'There is no such job.', c.req.path);
 }
 
 function bearerToken(c: Context<SandboxEnv>): string {

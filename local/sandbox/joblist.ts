@@ -1,5 +1,7 @@
 // An account's job list: kept sorted and serialized, so that a page of 20,000 jobs costs little more than its bytes.
 
+import { deliveryOptionOf } from './delivery.ts';
+import type { RegionCode } from './regions.ts';
 import { activeJobDto, daysFromDue } from './views.ts';
 import type { JobRecord } from './world.ts';
 
@@ -47,10 +49,15 @@ interface Row {
   /** The `shippedDaysToProcess` that `json` shows: it drifts with the clock, and with it the JSON. */
   jsonDays: number | null;
   searchable: string | null;
+  where: Place;
 }
+
+/** Where a job is listed. */
+type Place = 'active' | 'closed' | 'nowhere';
 
 /** The jobs an account lists, active and closed. */
 export class JobList {
+  readonly #region: RegionCode;
   readonly #rows = new Map<number, Row>();
   /** Both ascending by job number: the active list, and the same with closed jobs. */
   readonly #active: Row[] = [];
@@ -59,12 +66,19 @@ export class JobList {
   readonly #selections = new Map<string, { version: number; rows: readonly Row[] }>();
   #version = 0;
 
+  /** The region is that of the account. */
+  constructor(region: RegionCode) {
+    this.#region = region;
+  }
+
   /** Puts a new or changed job where it belongs: the active list, among the closed ones, or nowhere. */
-  place(job: JobRecord, where: 'active' | 'closed' | 'nowhere'): void {
+  place(job: JobRecord, where: Place): void {
     this.#version += 1;
-    const row = this.#rows.get(job.jobNumber) ?? { job, json: null, jsonDays: null, searchable: null };
+    const row = this.#rows.get(job.jobNumber) ?? newRow(job);
     row.json = null;
     row.searchable = null;
+    if (row.where === where) return;
+    row.where = where;
     setMember(this.#active, row, where === 'active');
     setMember(this.#withClosed, row, where !== 'nowhere');
     if (where === 'nowhere') this.#rows.delete(job.jobNumber);
@@ -127,7 +141,7 @@ export class JobList {
         row.job.jobNumber !== excludeJobNumber &&
         (orderGroup === undefined || row.job.orderGroup === orderGroup) &&
         (customerUserId === undefined || row.job.userId === customerUserId) &&
-        words.every((word) => hasPrefix(searchable(row), word)),
+        words.every((word) => hasPrefix(searchable(row, this.#region), word)),
     );
     const sign = direction === 'ascending' ? 1 : -1;
     const value = ({ job }: Row) => sortValue(job, column, now);
@@ -152,6 +166,10 @@ function entryJson(row: Row, now: number): string {
   return row.json;
 }
 
+function newRow(job: JobRecord): Row {
+  return { job, json: null, jsonDays: null, searchable: null, where: 'nowhere' };
+}
+
 function setMember(list: Row[], row: Row, member: boolean): void {
   let low = 0;
   let high = list.length;
@@ -166,9 +184,11 @@ function setMember(list: Row[], row: Row, member: boolean): void {
 }
 
 /** The fields that searchText looks at, in lower case, each on a line of its own. */
-function searchable(row: Row): string {
+function searchable(row: Row, region: RegionCode): string {
   const { job } = row;
-  row.searchable ??= [
+  if (row.searchable !== null) return row.searchable;
+  const option = deliveryOptionOf(region, job.deliveryOption);
+  row.searchable = [
     '',
     job.jobNumber,
     job.orderNumber,
@@ -176,6 +196,8 @@ function searchable(row: Row): string {
     job.client,
     ...job.tags,
     job.deliveryOption,
+    option?.code,
+    option?.label,
     job.location?.name,
     ...job.lines.flatMap((line) => [line.gang, line.assetSku, line.garment]),
   ]

@@ -1,90 +1,124 @@
-// `npm run sandbox`: a sandbox of the ordering service to play with, all regions, with jobs that move by themselves.
+// `npm run sandbox`: the ordering service to play with, all regions, with jobs that move by themselves.
 
+import { enableCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
-import * as z from 'zod';
-import { addDemoAccounts, createScenario } from './scenario.ts';
-import { PortTakenError, type Sandbox, startSandbox } from './server.ts';
-import { createWorld } from './world.ts';
+import type { RunningScenario } from './scenario-file.ts';
 
-const whole = (from: number, to: number) => z.coerce.number().int().min(from).max(to);
-const FLAGS = {
-  port: { schema: whole(0, 65_535).default(4010), is: 'a whole number from 0 to 65535' },
-  seed: { schema: whole(0, 1e9).default(1), is: 'a whole number from 0 to 1000000000' },
-  speed: { schema: z.coerce.number().positive().max(1e6).default(120), is: 'a number above 0' },
-  accounts: { schema: whole(1, 100).default(1), is: 'a whole number from 1 to 100' },
-  jobs: { schema: whole(0, 100_000).default(40), is: 'a whole number from 0 to 100000' },
+// What is imported from here on is kept compiled between starts: half of a start goes there otherwise.
+enableCompileCache();
+const z = await import('zod');
+const { ScenarioFileError, scenarioNames, startScenario } = await import('./scenario-file.ts');
+const { PortTakenError } = await import('./server.ts');
+
+const whole = (from: number, to: number) => ({
+  // As people write them: Number would also take 0x10, 1e3 and blanks.
+  schema: z.string().regex(/^\d+$/).transform(Number).pipe(z.int().min(from).max(to)),
+  is: `a whole number from ${from} to ${to}`,
+});
+const NUMBERS = {
+  port: whole(0, 65_535),
+  'admin-port': whole(0, 65_535),
+  seed: whole(0, 1e9),
+  speed: {
+    schema: z
+      .string()
+      .regex(/^\d*\.?\d+(?:e\d+)?$/i)
+      .transform(Number)
+      .pipe(z.number().positive().max(1e6)),
+    is: 'a number above 0, at most 1000000',
+  },
+  accounts: whole(1, 100),
+  jobs: whole(0, 100_000),
 };
+const PORT = 4010;
 
-type Options = { [Name in keyof typeof FLAGS]: number };
+type Flags = { [Name in keyof typeof NUMBERS]?: number } & { scenario?: string };
 
 const USAGE = `Usage: npm run sandbox -- [options]
-  --port N      port on loopback (4010)
-  --seed S      same seed, same jobs (1)
-  --speed X     seconds of a job's life per second (120)
-  --accounts N  accounts per region (1)
-  --jobs N      open jobs per account (40)`;
+  --scenario S    ${scenarioNames().join(', ')}, or the path of a file (normal-day)
+  --port N        port on loopback, 0 to 65535 (${PORT}); 0 = any free port
+  --admin-port N  port of the control panel, 0 to 65535 (the one after --port, any free one after 0); 0 = any free port
+  --seed N        same seed, same jobs; 0 to 1000000000 (1)
+  --speed X       seconds of a job's life per second, above 0, at most 1000000 (120)
+  --accounts N    accounts per region, 1 to 100 (1); not with a scenario that lists its accounts
+  --jobs N        open jobs per account, 0 to 100000 (40)
+Seed, speed, accounts and jobs are as the scenario says, unless they are given.`;
 
-async function run({ port, seed, speed, accounts, jobs }: Options): Promise<void> {
-  const world = createWorld();
-  addDemoAccounts(world, accounts);
-  const scenario = createScenario({ world, seed, speed, startAt: Date.now(), jobsPerAccount: jobs });
-  let sandbox: Sandbox;
+async function run(flags: Flags): Promise<void> {
+  const { port = PORT, 'admin-port': adminPort, scenario = 'normal-day', ...rest } = flags;
+  let running: RunningScenario;
   try {
-    sandbox = await startSandbox({ world, scenario, port });
+    running = await startScenario(scenario, { port, ...(adminPort !== undefined && { adminPort }), ...rest });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    console.error(
-      error instanceof PortTakenError
-        ? `Port ${port} is already in use; choose another with --port.`
-        : `The sandbox could not start: ${reason}`,
-    );
+    console.error(reasonOf(error, port));
     process.exitCode = 1;
     return;
   }
-  console.log(describe(sandbox, speed));
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void sandbox.stop());
+  console.log(describe(running, scenario));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void running.stop());
 }
 
-function describe(sandbox: Sandbox, speed: number): string {
-  const accounts = sandbox.world.accounts();
+function reasonOf(error: unknown, port: number): string {
+  if (error instanceof PortTakenError) {
+    const flag = error.port === port ? '--port' : '--admin-port';
+    return `Port ${error.port} is already in use; choose another with ${flag}.`;
+  }
+  if (error instanceof ScenarioFileError) return error.message;
+  return `The sandbox could not start: ${error instanceof Error ? error.message : String(error)}`;
+}
+
+function describe({ file, ...sandbox }: RunningScenario, scenario: string): string {
+  const { url, adminUrl, world } = sandbox;
+  const accounts = world.accounts();
   const [first] = accounts;
+  const open = accounts.reduce((sum, { activeCount }) => sum + activeCount, 0);
+  const width = Math.max(12, ...accounts.map(({ clientId }) => clientId.length));
   const rows = accounts.map(
     ({ region, clientId, clientSecret, activeCount, name }) =>
-      `  ${region}  ${clientId.padEnd(12)} ${clientSecret.padEnd(20)} ${String(activeCount).padStart(6)} open jobs  ${name}`,
+      `  ${region}  ${clientId.padEnd(width)} ${clientSecret.padEnd(width + 8)} ${String(activeCount).padStart(6)} open jobs  ${name}`,
   );
   const lines = [
-    `Sandbox of the ordering service at ${sandbox.url}, jobs live ${speed} × as fast as time. Ctrl-C ends it.`,
+    `Sandbox of the ordering service at ${url}, scenario ${scenario}, ${open.toLocaleString('en')} open jobs. Ctrl-C ends it.`,
+    ...(file.description === undefined ? [] : [file.description]),
     '',
-    `  API    ${sandbox.url}/<region>/api`,
-    `  tokens ${sandbox.url}/<region>/auth/realms/<region>/protocol/openid-connect/token`,
-    `  panel  ${sandbox.url}/_admin (accounts, jobs, faults, requests)`,
+    `  API    ${url}/<region>/api`,
+    `  tokens ${url}/<region>/auth/realms/<region>/protocol/openid-connect/token`,
+    `  docs   ${url}/openapi.json`,
+    `  panel  ${adminUrl} (jobs, faults, happenings, clock, requests)`,
+    `  clock  jobs live ${file.speed} × as fast as time, seed ${file.seed}`,
     '',
-    '      client id    client secret',
+    `      ${'client id'.padEnd(width)} client secret`,
     ...rows,
   ];
   if (first) {
     const { region, clientId, clientSecret } = first;
     lines.push(
       '',
+      `Each also has -admin, -staff and -viewer, such as ${clientId}-viewer with the secret ${clientId}-viewer-secret: an`,
+      'administrator sees the users of the account, staff sees and sets privileged fields, a viewer may not order.',
+      '',
       'Try it:',
       `  TOKEN=$(curl -s ${sandbox.authUrl(region)}/realms/${region}/protocol/openid-connect/token \\`,
       `    -d grant_type=client_credentials -d client_id=${clientId} -d client_secret=${clientSecret} \\`,
       `    | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')`,
       `  curl -s -H "Authorization: Bearer $TOKEN" '${sandbox.apiUrl(region)}/Jobs/active?pageSize=5'`,
+      `  curl -s ${adminUrl}   # what the control panel can do`,
     );
   }
   return lines.join('\n');
 }
 
-/** The options, `help`, or one sentence that says what is wrong with them. */
-function readOptions(args: string[]): Options | string {
+/** The flags, `help`, or one sentence that says what is wrong with them. */
+function readFlags(args: string[]): Flags | string {
   const text = { type: 'string' } as const;
   let values: { [name: string]: string | boolean | undefined };
   try {
     ({ values } = parseArgs({
       args,
       options: {
+        scenario: text,
         port: text,
+        'admin-port': text,
         seed: text,
         speed: text,
         accounts: text,
@@ -97,21 +131,29 @@ function readOptions(args: string[]): Options | string {
     return `${message.split(/\.\s/)[0]}; --help lists the options.`;
   }
   if (values.help) return 'help';
-  const options: Record<string, number> = {};
-  for (const [name, { schema, is }] of Object.entries(FLAGS)) {
+  const flags: Record<string, number | string> = {};
+  if (values.scenario === '') return `--scenario must be one of ${scenarioNames().join(', ')}, or a path.`;
+  if (typeof values.scenario === 'string') flags.scenario = values.scenario;
+  for (const [name, { schema, is }] of Object.entries(NUMBERS)) {
+    if (values[name] === undefined) continue;
     const parsed = schema.safeParse(values[name] === '' ? 'nothing' : values[name]);
     if (!parsed.success) return `--${name} must be ${is}.`;
-    options[name] = parsed.data;
+    flags[name] = parsed.data;
   }
-  return options as Options;
+  const { port = PORT, 'admin-port': adminPort } = flags as Flags;
+  if (port === 65_535 && adminPort === undefined) {
+    return 'There is no port after 65535 for the control panel; choose one with --admin-port.';
+  }
+  if (port !== 0 && port === adminPort) return `--port and --admin-port must differ; both are ${port}.`;
+  return flags as Flags;
 }
 
-const options = readOptions(process.argv.slice(2));
-if (options === 'help') {
+const flags = readFlags(process.argv.slice(2));
+if (flags === 'help') {
   console.log(USAGE);
-} else if (typeof options === 'string') {
-  console.error(options);
+} else if (typeof flags === 'string') {
+  console.error(flags);
   process.exitCode = 1;
 } else {
-  await run(options);
+  await run(flags);
 }

@@ -6,21 +6,48 @@ import type { SandboxAccount } from './world.ts';
 /** The operations the sandbox knows; `unknown` is any other path or method. */
 export const OPERATIONS = [
   'token',
-  'activeJobs',
+  'processes',
+  'priceCodes',
+  'priceCode',
+  'createJob',
   'job',
-  'jobStatuses',
+  'patchJob',
+  'cancelJob',
+  'activeJobs',
+  'deliveryOptions',
+  'earliestShipDate',
+  'assets',
+  'globalAssets',
+  'assetTypes',
+  'asset',
+  'assetFiles',
+  'assetJobs',
   'account',
   'accountUser',
+  'accountUsers',
+  'userById',
+  'transactions',
+  'shipmentSettings',
+  'countries',
+  'states',
+  'jobStatuses',
+  'processCodes',
+  'sizeSets',
+  'stockItems',
+  'stockItem',
+  'stockItemShipping',
+  'stockShipping',
+  'promoCode',
   'unknown',
 ] as const;
 
 /** What a request asks for. */
-export type Operation = (typeof OPERATIONS)[number];
+export type OperationName = (typeof OPERATIONS)[number];
 
 /** A request as hooks and fault rules see it. */
 export interface RequestInfo {
   region: RegionCode;
-  operation: Operation;
+  operation: OperationName;
   /** Whose token (or client id, at the token endpoint) it carries; undefined when that is nobody's. */
   account: SandboxAccount | undefined;
   method: string;
@@ -48,7 +75,7 @@ export interface LoggedRequest extends Omit<RequestInfo, 'account'> {
 
 /** Which requests to count or list; what is left out matches all. */
 export interface RequestFilter {
-  operation?: Operation;
+  operation?: OperationName;
   region?: RegionCode;
   /** The account's name. */
   account?: string;
@@ -59,7 +86,7 @@ export interface RequestFilter {
 export class RequestLog {
   readonly #limit: number;
   #entries: LoggedRequest[] = [];
-  readonly #inFlight = new Map<Operation, { now: number; most: number }>();
+  readonly #inFlight = new Map<OperationName, { now: number; most: number }>();
 
   constructor(limit = 20_000) {
     this.#limit = limit;
@@ -82,7 +109,7 @@ export class RequestLog {
   }
 
   /** The most requests of an operation that were open at the same time since the last `clear`. */
-  mostInFlight(operation: Operation): number {
+  mostInFlight(operation: OperationName): number {
     return this.#inFlight.get(operation)?.most ?? 0;
   }
 

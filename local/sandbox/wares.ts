@@ -2,7 +2,7 @@
 
 import type { RegionCode } from './regions.ts';
 
-/** Customers of the print service, one list for all regions: account 1 of a region takes the region's own first. */
+/** Customers of the print service by region: its first account is the first of them. */
 export const CUSTOMERS: Record<RegionCode, readonly string[]> = {
   us: ['Bluebird Apparel', 'Mesa Teamwear', 'Copper & Pine', 'Lakeshore Spirit'],
   nz: ['Kōwhai Print Co', 'Southerly Threads', 'Tussock Workwear', 'Harbour Tees'],
@@ -51,7 +51,7 @@ export const AWKWARD_TEXTS = [
 ] as const;
 
 /** Process codes of lines. */
-export const PROCESSES = ['UC', 'DTF', 'SCR', 'VIN'] as const;
+export const PRINTED_PROCESSES = ['UC', 'DTF', 'SCR', 'VIN'] as const;
 
 /** Channels an order may come from. */
 export const ORIGINS = ['API', 'WEB', 'SHOP'] as const;

@@ -1,6 +1,9 @@
 // The sandbox's state: the accounts and jobs of a made-up ordering service, and every way to change them.
 
-import { type DateStyle, dueInstant, readInstant, writeDay, writeInstant } from './dates.ts';
+import type { User } from '../../shared/ordering/contract/account.ts';
+import type { DeliveryAddress } from '../../shared/ordering/contract/candidates.ts';
+import { AccountBooks } from './books.ts';
+import { DAY_MS, type DateStyle, readDue, readInstant, writeDay, writeInstant } from './dates.ts';
 import { JobList, type JobsPage, type JobsQuery, listEntryJson } from './joblist.ts';
 import {
   FIRST_JOB_NUMBER,
@@ -12,7 +15,9 @@ import {
   STATUS_NAMES,
   type Stage,
 } from './regions.ts';
+import { AssetShelf } from './shelf.ts';
 import { type ActiveJobDto, type JobDto, jobDto } from './views.ts';
+import { Warehouse } from './warehouse.ts';
 
 /** One parcel; the link is null when the carrier gives none. */
 export interface TrackingEntry {
@@ -34,6 +39,23 @@ export interface JobLine {
   image: string | null;
   gang: string | null;
   jobLineStatus: string | null;
+  /** What was ordered, and in which form: `PriceCode`, `Asset` or `Stock` with its code. Null where nobody ordered. */
+  itemType: string | null;
+  code: string | null;
+  /** Where its artwork is to be fetched; null when none was named. */
+  artworkUrl: string | null;
+  /** Its artwork is still to come, and nobody said from where. */
+  needsArtwork: boolean;
+}
+
+/** What a job costs in the account's currency: `total` is lines, setups and resets less the discount, with tax. */
+export interface JobCosts {
+  lines: number;
+  setup: number;
+  reset: number;
+  discount: number;
+  tax: number;
+  total: number;
 }
 
 /** Whether a job is under way, closed or cancelled. Dispatch is no phase: it is a `dateOut` that is set. */
@@ -75,6 +97,11 @@ export interface JobInput {
   client?: string | null;
   tags?: string[];
   deliveryOption?: string | null;
+  /** Where it goes, as it was ordered. */
+  deliveryAddress?: DeliveryAddress | null;
+  costs?: JobCosts | null;
+  /** What a shop said of it: its totals, discounts and names of its own, as they were sent. */
+  shop?: Record<string, unknown> | null;
 }
 
 /** A job as the world keeps it; times are text as served, with the instants they mean beside them (epoch ms, NaN if none). */
@@ -90,7 +117,7 @@ export interface JobRecord extends Required<Omit<JobInput, 'status' | 'dateIn' |
   lines: JobLine[];
   /** What `createJob` or `edit` said; undefined: derived. */
   isCancelable: boolean | undefined;
-  /** What `lock` or `unlock` said; undefined: editing locks at dispatch, closing and cancellation. */
+  /** What `lock` or `unlock` said since the last dispatch, closing or cancellation; undefined: these three lock it. */
   permissions: { canEdit: boolean; lockedReason: string | null } | undefined;
   invoiceStored: boolean;
   /** Missing from every list although it is there. */
@@ -114,6 +141,30 @@ export interface SandboxUser {
   /** Wants e-mails at all, and a text message with each dispatch. */
   receiveEmails: boolean;
   textNotifyDispatch: boolean;
+  /** Logs in by name only, because others have the same e-mail. */
+  usernameLoginOnly: boolean;
+  /** Epoch ms; null: never. Each token that is granted to credentials of the user counts as a login. */
+  lastLogin: number | null;
+  loginCount: number;
+  /** Laid over what the API shows of the user. */
+  profile: Partial<User>;
+  /** What a shop calls the user it had made with an order. */
+  shopUserId: number | null;
+}
+
+/**
+ * What credentials may do: `user` orders, `administrator` also sees the account's users, `staff` belongs to the service
+ * itself and sees and sets privileged fields, `viewer` may not order and sees nothing of orders.
+ */
+export type Role = 'user' | 'administrator' | 'staff' | 'viewer';
+
+/** A key id and a secret of an account, and whom they act as. */
+export interface Credentials {
+  clientId: string;
+  /** Assign another to rotate it: tokens already issued live on until they expire or are revoked. */
+  clientSecret: string;
+  role: Role;
+  userId: number;
 }
 
 /** What `addAccount` takes; all but the region is filled in when left out. */
@@ -126,8 +177,15 @@ export interface AccountOptions {
   clientId?: string;
   clientSecret?: string;
   users?: Partial<SandboxUser>[];
+  /** The tier of its prices: `T1` (the dearest), `T2` by default, `T3`. */
+  priceTier?: PriceTier;
+  /** Codes of processes that it may not order; by default badges (`EMB`) at tier T1. */
+  withheldProcesses?: readonly string[];
   dateStyle?: DateStyle;
 }
+
+/** Tiers of prices, the dearest first. */
+export type PriceTier = 'T1' | 'T2' | 'T3';
 
 /** What a new world is made of. */
 export interface WorldOptions {
@@ -146,11 +204,34 @@ export function createWorld(options: WorldOptions = {}): World {
   return new World(options);
 }
 
+/** Something that is unique in a region belongs to an account there already. */
+export class TakenError extends Error {
+  override name = 'TakenError';
+  readonly field: 'name' | 'id' | 'clientId';
+
+  constructor(region: RegionCode, field: TakenError['field'], value: string | number) {
+    super(`The ${TAKEN_WORDS[field]} ${value} exists in ${region} already`);
+    this.field = field;
+  }
+}
+
+const TAKEN_WORDS = { name: 'account name', id: 'upstream id', clientId: 'client id' } as const;
+
+/** Days on which a place makes nothing, both included; all places of the region when none is named. */
+export interface Closure {
+  readonly region: RegionCode;
+  readonly locationCode?: string;
+  /** `2026-11-20`. */
+  readonly dateFrom: string;
+  readonly dateTo: string;
+}
+
 interface RegionState {
   nextJobNumber: number;
   nextLineId: number;
   accounts: SandboxAccount[];
   statuses: JobStatus[];
+  warehouse: Warehouse | undefined;
 }
 
 /** All regions with their accounts. Made by `createWorld`. */
@@ -158,6 +239,10 @@ export class World {
   readonly now: () => number;
   readonly leavesListOnDispatch: boolean;
   readonly dateStyle: DateStyle;
+  /** Where links to files begin; a sandbox that is started serves them itself. */
+  filesUrl = 'https://files.transfers.example';
+  /** Add to it to show factories that are shut: ship dates come later, or there are none. */
+  readonly closures: Closure[] = [];
   readonly #regions: Record<RegionCode, RegionState>;
   #accountCount = 0;
 
@@ -174,6 +259,7 @@ export class World {
         name,
         stage: stage as Stage,
       })),
+      warehouse: undefined,
     });
     this.#regions = {
       us: region('us'),
@@ -184,16 +270,29 @@ export class World {
     };
   }
 
-  /** Opens an account in a region. Throws when its name or client id is taken there. */
+  /** Opens an account in a region. Throws TakenError when its name, upstream id or client id is another's there. */
   addAccount(options: AccountOptions): SandboxAccount {
     this.#accountCount += 1;
+    const { region } = options;
     const account = new SandboxAccount(this, options, this.#accountCount);
-    const { accounts } = this.#regions[options.region];
-    if (accounts.some((other) => other.name === account.name || other.clientId === account.clientId)) {
-      throw new Error(`Account ${account.name} (${account.clientId}) exists in ${options.region} already`);
+    const { accounts } = this.#regions[region];
+    for (const field of ['name', 'id'] as const) {
+      if (accounts.some((other) => other[field] === account[field])) {
+        throw new TakenError(region, field, account[field]);
+      }
     }
+    this.checkClientId(region, account.clientId);
     accounts.push(account);
     return account;
+  }
+
+  /** Throws TakenError when credentials in the region, of whatever account and role, have this client id. */
+  checkClientId(region: RegionCode, clientId: string): void {
+    if (
+      this.accounts(region).some(({ credentials }) => credentials.some((one) => one.clientId === clientId))
+    ) {
+      throw new TakenError(region, 'clientId', clientId);
+    }
   }
 
   /** The accounts of a region, or of all regions, in the order in which they were added. */
@@ -213,17 +312,25 @@ export class World {
     return this.#regions[region].statuses;
   }
 
-  /** The name a region has for a stage of a job's life. */
-  statusName(region: RegionCode, stage: Stage): string {
-    const status = this.#regions[region].statuses.find((candidate) => candidate.stage === stage);
-    if (!status) throw new Error(`No status for ${stage} in ${region}`);
-    return status.name;
+  /** The name a region has for a stage of a job's life; with a job number, the one that this job gets. */
+  statusName(region: RegionCode, stage: Stage, jobNumber?: number): string {
+    const { statuses } = this.#regions[region];
+    const first = statuses.find((candidate) => candidate.stage === stage);
+    if (!first) throw new Error(`No status for ${stage} in ${region}`);
+    if (jobNumber === undefined) return first.name;
+    const own = statuses.findLast(
+      ({ stage: at, every }) => at === stage && every !== undefined && jobNumber % every === 0,
+    );
+    return (own ?? first).name;
   }
 
-  /** Adds a status to a region's lookup. A job may be given any other name too: nothing checks it against the lookup. */
-  addStatus(region: RegionCode, name: string, stage: Stage): JobStatus {
+  /**
+   * Adds a status to a region's lookup. With `every`, so many jobs that come to the stage by themselves get it: every
+   * second, every third. A job may be given any other name too: nothing checks it against the lookup.
+   */
+  addStatus(region: RegionCode, name: string, stage: Stage, every?: number): JobStatus {
     const { statuses } = this.#regions[region];
-    const status = { id: statuses.length + 1, name, stage };
+    const status = { id: statuses.length + 1, name, stage, ...(every !== undefined && { every }) };
     statuses.push(status);
     return status;
   }
@@ -234,6 +341,13 @@ export class World {
     if (!status) throw new Error(`No status ${name} in ${region}`);
     status.name = newName;
     for (const account of this.#regions[region].accounts) account.renameStatus(name, newName);
+  }
+
+  /** A region's stocked goods, made when they are first asked for. */
+  warehouse(region: RegionCode): Warehouse {
+    const state = this.#regions[region];
+    state.warehouse ??= new Warehouse(region);
+    return state.warehouse;
   }
 
   /** Leaves out job numbers of a region, as if other accounts had taken them. */
@@ -270,36 +384,121 @@ export class SandboxAccount {
   readonly name: string;
   /** The upstream id; assign another to show the tracker a changed identity. */
   id: number;
-  clientId: string;
-  /** Assign another to rotate it: tokens already issued live on until they expire or are revoked. */
-  clientSecret: string;
-  readonly users: SandboxUser[];
+  /** The first are those that `clientId` and `clientSecret` mean, of an ordinary user. */
+  readonly credentials: [Credentials, ...Credentials[]];
+  /** The first one owns jobs unless told otherwise. */
+  readonly users: SandboxUser[] = [];
+  /** Epoch ms. What the account has been through was before. */
+  readonly openedAt: number;
+  readonly priceTier: PriceTier;
+  readonly withheldProcesses: readonly string[];
+  /** How many orders of this account took a promo code, by code. */
+  readonly promoUses = new Map<string, number>();
   readonly dateStyle: DateStyle;
   readonly #jobs = new Map<number, JobRecord>();
-  readonly #list = new JobList();
+  readonly #list: JobList;
+  readonly #ordinal: number;
+  readonly #relined = new Set<JobRecord>();
+  #assets: AssetShelf | undefined;
+  #books: AccountBooks | undefined;
 
   constructor(world: World, options: AccountOptions, ordinal: number) {
     this.world = world;
     this.region = options.region;
+    this.#list = new JobList(options.region);
     this.name = options.name ?? `${options.region}-account-${ordinal}`;
     this.id = options.id ?? 50_000 + ordinal * 37;
-    this.clientId = options.clientId ?? `${this.name}-key`;
-    this.clientSecret = options.clientSecret ?? `${this.name}-secret`;
+    this.#ordinal = ordinal;
+    this.openedAt = world.now();
     this.dateStyle = options.dateStyle ?? world.dateStyle;
-    this.users = (options.users ?? [{}]).map((user, index) => {
-      const id = user.id ?? 900_000 + ordinal * 100 + index;
-      return {
-        id,
-        userName: user.userName ?? `user${id}`,
-        firstName: user.firstName ?? 'Robin',
-        lastName: user.lastName ?? `Buyer ${index + 1}`,
-        emailAddress: user.emailAddress ?? `user${id}@customer.example`,
-        mobile: user.mobile ?? null,
-        active: user.active ?? true,
-        receiveEmails: user.receiveEmails ?? true,
-        textNotifyDispatch: user.textNotifyDispatch ?? false,
-      };
-    });
+    this.priceTier = options.priceTier ?? 'T2';
+    this.withheldProcesses = options.withheldProcesses ?? (this.priceTier === 'T1' ? ['EMB'] : []);
+    for (const user of options.users ?? [{}]) this.addUser(user);
+    this.credentials = [
+      {
+        clientId: options.clientId ?? `${this.name}-key`,
+        clientSecret: options.clientSecret ?? `${this.name}-secret`,
+        role: 'user',
+        userId: this.users[0]?.id ?? 0,
+      },
+    ];
+  }
+
+  get clientId(): string {
+    return this.credentials[0].clientId;
+  }
+
+  set clientId(clientId: string) {
+    this.credentials[0].clientId = clientId;
+  }
+
+  get clientSecret(): string {
+    return this.credentials[0].clientSecret;
+  }
+
+  /** Rotates the secret of the first credentials: tokens already issued live on until they expire or are revoked. */
+  set clientSecret(clientSecret: string) {
+    this.credentials[0].clientSecret = clientSecret;
+  }
+
+  /** What the service's office keeps of the account, made up when it is first asked for. */
+  get books(): AccountBooks {
+    this.#books ??= new AccountBooks(this);
+    return this.#books;
+  }
+
+  /** Adds a user, after the others. */
+  addUser(user: Partial<SandboxUser> = {}): SandboxUser {
+    const index = this.users.length;
+    const id = user.id ?? this.#freeUserId();
+    const added = {
+      id,
+      userName: user.userName ?? `user${id}`,
+      firstName: user.firstName ?? 'Robin',
+      lastName: user.lastName ?? `Buyer ${index + 1}`,
+      emailAddress: user.emailAddress ?? `user${id}@customer.example`,
+      mobile: user.mobile ?? null,
+      active: user.active ?? true,
+      receiveEmails: user.receiveEmails ?? true,
+      textNotifyDispatch: user.textNotifyDispatch ?? false,
+      shopUserId: user.shopUserId ?? null,
+      usernameLoginOnly: user.usernameLoginOnly ?? false,
+      lastLogin: user.lastLogin ?? null,
+      loginCount: user.loginCount ?? 0,
+      profile: user.profile ?? {},
+    };
+    this.users.push(added);
+    return added;
+  }
+
+  /** Removes a user. Credentials that act as this one live on, as nobody's: `GET /account/user` answers 404. */
+  removeUser(userId: number): void {
+    const index = this.users.findIndex(({ id }) => id === userId);
+    if (index < 0) throw new Error(`Account ${this.name} has no user ${userId}`);
+    this.users.splice(index, 1);
+  }
+
+  /**
+   * Adds credentials of another role, which act as the account's first user unless told otherwise. Throws TakenError when the
+   * client id is that of other credentials in the region.
+   */
+  addCredentials(options: {
+    role: Role;
+    clientId?: string;
+    clientSecret?: string;
+    userId?: number;
+  }): Credentials {
+    const { role, userId = this.users[0]?.id ?? 0 } = options;
+    const clientId = options.clientId ?? `${this.clientId}-${role}`;
+    this.world.checkClientId(this.region, clientId);
+    const credentials = {
+      clientId,
+      clientSecret: options.clientSecret ?? `${clientId}-secret`,
+      role,
+      userId,
+    };
+    this.credentials.push(credentials);
+    return credentials;
   }
 
   /**
@@ -341,6 +540,9 @@ export class SandboxAccount {
       client: this.name,
       tags: [],
       deliveryOption: null,
+      deliveryAddress: null,
+      costs: null,
+      shop: null,
       invoiceStored: false,
       hidden: false,
       keptListed: false,
@@ -348,11 +550,11 @@ export class SandboxAccount {
       detailOverride: undefined,
     };
     this.#jobs.set(jobNumber, job);
-    const inFiveDays = writeDay(now + 5 * DAY_MS, location?.timezone ?? null, this.dateStyle);
+    const inFiveDays = () => writeDay(now + 5 * DAY_MS, location?.timezone ?? null, this.dateStyle);
     this.#assign(job, {
       ...input,
       dateIn: input.dateIn ?? now,
-      dateDue: input.dateDue === undefined ? inFiveDays : input.dateDue,
+      dateDue: input.dateDue === undefined ? inFiveDays() : input.dateDue,
       lines: input.lines ?? [{}],
     });
     this.#place(job);
@@ -371,8 +573,12 @@ export class SandboxAccount {
     jobNumber: number,
     status: string | null | { master?: string | null; detail?: string | null },
   ): void {
+    const job = this.#get(jobNumber);
     const whole = status === null || typeof status === 'string';
-    this.edit(jobNumber, whole ? { status } : { masterJobStatus: status.master, jobStatus: status.detail });
+    const { master, detail } = whole ? { master: status, detail: status } : status;
+    if (master !== undefined) job.masterJobStatus = master;
+    if (detail !== undefined) job.jobStatus = detail;
+    this.#place(job);
   }
 
   /** Every job and line with one status name gets another. */
@@ -455,18 +661,33 @@ export class SandboxAccount {
     this.#setPhase(jobNumber, 'open', options.status);
   }
 
-  /** Forbids editing. */
+  /** Forbids editing, until it is allowed or the job is dispatched, closed or cancelled, which locks it by itself. */
   lock(jobNumber: number, reason = 'The job is being worked on.'): void {
     const job = this.#get(jobNumber);
     job.permissions = { canEdit: false, lockedReason: reason };
     this.#place(job);
   }
 
-  /** Allows editing, even of a job whose phase would forbid it. */
+  /** Allows editing, even of a job whose phase would forbid it, until it is dispatched, closed or cancelled next. */
   unlock(jobNumber: number): void {
     const job = this.#get(jobNumber);
     job.permissions = { canEdit: true, lockedReason: null };
     this.#place(job);
+  }
+
+  /** Ends what `lock` or `unlock` said: editing locks at dispatch, closing and cancellation. */
+  freeEditing(jobNumber: number): void {
+    const job = this.#get(jobNumber);
+    job.permissions = undefined;
+    this.#place(job);
+  }
+
+  /** Says where the artwork of a line (0-based) is. */
+  supplyArtwork(jobNumber: number, lineIndex: number, url: string): void {
+    const line = this.#get(jobNumber).lines[lineIndex];
+    if (!line) throw new Error(`Job ${jobNumber} has no line ${lineIndex}`);
+    line.artworkUrl = url;
+    line.needsArtwork = false;
   }
 
   /** Makes a job vanish from every list while its detail still answers as before: what page drift looks like. */
@@ -487,6 +708,7 @@ export class SandboxAccount {
   remove(jobNumber: number): void {
     const job = this.#get(jobNumber);
     this.#jobs.delete(jobNumber);
+    this.#relined.delete(job);
     this.#place(job);
   }
 
@@ -507,6 +729,29 @@ export class SandboxAccount {
   /** The job as the world keeps it, or undefined; to look at, not to change. */
   job(jobNumber: number): Readonly<JobRecord> | undefined {
     return this.#jobs.get(jobNumber);
+  }
+
+  /** All jobs in the order in which they were created, those in no list too; to look at, not to change. */
+  jobs(): Iterable<Readonly<JobRecord>> {
+    return this.#jobs.values();
+  }
+
+  /** How many jobs there are, in whatever phase. */
+  get jobCount(): number {
+    return this.#jobs.size;
+  }
+
+  /** The jobs whose lines are new or were replaced since this was last asked; for the shelf, which files what they name. */
+  takeRelined(): readonly Readonly<JobRecord>[] {
+    const jobs = [...this.#relined];
+    this.#relined.clear();
+    return jobs;
+  }
+
+  /** The prints it has had made, which can be made again. */
+  get assets(): AssetShelf {
+    this.#assets ??= new AssetShelf(this);
+    return this.#assets;
   }
 
   /** The numbers of the jobs in the active list, ascending. */
@@ -536,6 +781,24 @@ export class SandboxAccount {
     return this.#list.page(query, this.world.now());
   }
 
+  /** Counts a login of a user, if there still is such a one. */
+  noteLogin(userId: number): void {
+    const user = this.users.find(({ id }) => id === userId);
+    if (!user) return;
+    user.lastLogin = this.world.now();
+    user.loginCount += 1;
+  }
+
+  /** Users of one account stand together, as long as they are fewer than a hundred. */
+  #freeUserId(): number {
+    const taken = new Set(this.users.map(({ id }) => id));
+    const nth = (index: number) =>
+      index < 100 ? 900_000 + this.#ordinal * 100 + index : 10_000_000 + this.#ordinal * 10_000 + index;
+    let index = this.users.length;
+    while (taken.has(nth(index))) index += 1;
+    return nth(index);
+  }
+
   #get(jobNumber: number): JobRecord {
     const job = this.#jobs.get(jobNumber);
     if (!job) throw new Error(`Account ${this.name} has no job ${jobNumber}`);
@@ -544,33 +807,48 @@ export class SandboxAccount {
 
   #setPhase(jobNumber: number, phase: JobPhase, status: string | undefined): void {
     const job = this.#get(jobNumber);
+    // What was said before no longer holds: from here on the phase locks it.
+    if (phase !== 'open' && phase !== job.phase) job.permissions = undefined;
     job.phase = phase;
     this.edit(jobNumber, status === undefined ? {} : { status });
   }
 
   #assign(job: JobRecord, input: JobInput): void {
-    const { status, dateIn, dateDue, dateOut, lines, tracking, ...rest } = input;
-    if (status !== undefined) Object.assign(job, { masterJobStatus: status, jobStatus: status });
-    for (const [key, value] of Object.entries(rest)) {
-      if (value !== undefined && key !== 'jobNumber') Object.assign(job, { [key]: value });
+    const { status, dateIn, dateDue, dateOut, lines, tracking } = input;
+    if (status !== undefined) {
+      job.masterJobStatus = status;
+      job.jobStatus = status;
+    }
+    const fields = job as unknown as Record<string, unknown>;
+    for (const key in input) {
+      const value = input[key as keyof JobInput];
+      if (value !== undefined && !WRITTEN_APART.has(key)) fields[key] = value;
     }
     const zone = job.location?.timezone ?? null;
     const write = (when: When) =>
       typeof when === 'number' ? writeInstant(when, zone, this.dateStyle) : when;
+    // What was written with its offset is read as it was; local time alone can be ambiguous.
+    const read = (when: When, text: string) =>
+      typeof when === 'number' && this.dateStyle !== 'local' ? when : readInstant(text, zone);
     if (dateIn !== undefined) {
       job.dateIn = write(dateIn);
-      job.inMs = readInstant(job.dateIn, zone);
+      job.inMs = read(dateIn, job.dateIn);
     }
     if (dateDue !== undefined) {
       job.dateDue = dateDue === null ? null : write(dateDue);
-      job.dueMs = job.dateDue === null ? Number.NaN : dueInstant(job.dateDue, zone);
+      job.dueMs = job.dateDue === null ? Number.NaN : readDue(job.dateDue, zone).byMs;
     }
     if (dateOut !== undefined) {
+      // A dispatch locks editing, whatever was said before.
+      if (dateOut !== null && job.dateOut === null) job.permissions = undefined;
       job.dateOut = dateOut === null ? null : write(dateOut);
-      job.outMs = job.dateOut === null ? Number.NaN : readInstant(job.dateOut, zone);
+      job.outMs = dateOut === null || job.dateOut === null ? Number.NaN : read(dateOut, job.dateOut);
     }
     if (tracking) job.tracking = tracking.map((entry) => ({ ...entry }));
-    if (lines) job.lines = lines.map((line, index) => this.#line(job, line, index));
+    if (lines) {
+      job.lines = lines.map((line, index) => this.#line(job, line, index));
+      this.#relined.add(job);
+    }
   }
 
   #line(job: JobRecord, line: Partial<JobLine>, index: number): JobLine {
@@ -588,6 +866,10 @@ export class SandboxAccount {
       image: `line-${jobLineId}`,
       gang: null,
       jobLineStatus: job.jobStatus,
+      itemType: null,
+      code: null,
+      artworkUrl: null,
+      needsArtwork: false,
       ...line,
     };
   }
@@ -604,4 +886,5 @@ export class SandboxAccount {
   }
 }
 
-const DAY_MS = 86_400_000;
+/** What of an input is not taken over as it is. */
+const WRITTEN_APART = new Set(['jobNumber', 'status', 'dateIn', 'dateDue', 'dateOut', 'lines', 'tracking']);

@@ -23,8 +23,8 @@ export interface Reading {
 /**
  * Reads a timestamp in its own offset, else in the given IANA zone, else anywhere, the latest then being that of UTC−12.
  * A bare date can mean all of its day. With `midnightIsEndOfDay` (due dates, rule 15) a date, bare or with the time
- * 00:00, is the end of that day. A local time that a change of clocks skips or repeats is read in every way it can be.
- * `undefined` when the text is no date.
+ * 00:00, is the end of that day: that of the zone's day where the midnight is one of the zone's, however long it is. A local
+ * time that a change of clocks skips or repeats is read in every way it can be. `undefined` when the text is no date.
  */
 export function readInstants(
   text: string,
@@ -48,7 +48,8 @@ export function readInstants(
   const last = endOfDay || hour === undefined ? date + DAY_MS : time;
   const first = endOfDay ? last : time;
 
-  const said = offset ?? zone ?? '';
+  const changing = endOfDay && offset !== undefined && zone !== null && clocksChangeOn(zone, date, offset);
+  const said = (changing ? zone : (offset ?? zone)) ?? '';
   const latest = instantsIn(said, last);
   if (latest.length > 0) {
     return { earliest: Math.min(...instantsIn(said, first)), latest: Math.max(...latest), zone: said };
@@ -94,6 +95,13 @@ function hasOffset(text: string): boolean {
 function isMidnight(text: string): boolean {
   const [, , , , hour = '00', minute = '00', second = '00'] = SHAPE.exec(text.trim()) ?? [];
   return Number(hour) + Number(minute) + Number(second) === 0;
+}
+
+/** Whether a midnight with an offset is one that clocks in a zone show, and the next one there has another offset. */
+function clocksChangeOn(zone: string, midnight: number, offset: string): boolean {
+  const shows = (local: number) =>
+    instantsIn(offset, local).some((instant) => instantsIn(zone, local).includes(instant));
+  return shows(midnight) && !shows(midnight + DAY_MS);
 }
 
 /** The instants at which clocks in a zone show a local time, given as if it were UTC; empty for an unknown zone. */

@@ -3,7 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { afterEach } from 'vitest';
 import type { FaultRule } from '../../local/sandbox/faults.ts';
 import type { RegionCode } from '../../local/sandbox/regions.ts';
-import { createSandbox, type Sandbox, type SandboxApp, startSandbox } from '../../local/sandbox/server.ts';
+import {
+  createSandbox,
+  type Sandbox,
+  type SandboxApp,
+  type SandboxOptions,
+  startSandbox,
+} from '../../local/sandbox/server.ts';
 import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world.ts';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
@@ -67,6 +73,8 @@ interface RigOptions {
   readonly timeoutMs?: number;
   /** False: the test registers the account itself. */
   readonly registered?: false;
+  /** What moves the sandbox's jobs by itself; without it only the test does. Over HTTP only. */
+  readonly scenario?: (world: World) => SandboxOptions['scenario'];
 }
 
 const running: Sandbox[] = [];
@@ -77,7 +85,8 @@ afterEach(async () => {
 /** Starts one over HTTP; it ends with the test. */
 export async function createRig(options: RigOptions = {}): Promise<Rig> {
   return assemble(options, async (world, region) => {
-    const sandbox = await startSandbox({ world });
+    const scenario = options.scenario?.(world);
+    const sandbox = await startSandbox({ world, ...(scenario && { scenario }) });
     running.push(sandbox);
     return { sandbox, baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region) };
   });

@@ -98,6 +98,7 @@ function headersOf({ headers, body }: RequestInit): Headers {
   const sent = new Headers(headers);
   if (body instanceof URLSearchParams) {
     sent.set('content-type', 'application/x-www-form-urlencoded;charset=UTF-8');
+    sent.set('content-length', String(Buffer.byteLength(String(body))));
   }
   return sent;
 }

@@ -1,0 +1,68 @@
+// How parameters of path and query are read. What is amiss is said in a sentence; unknown ones are ignored. The metadata
+// `parameter` says how one is written, for the interface description.
+
+import * as z from 'zod';
+
+/** An integer. */
+export const integer = z
+  .string()
+  .regex(/^-?\d{1,15}$/, 'The value is not an integer.')
+  .transform(Number)
+  .meta({ parameter: { type: 'integer' } });
+
+/** An integer from 1. */
+export const atLeastOne = integer
+  .refine((value) => value >= 1, 'The value must be at least 1.')
+  .meta({ parameter: { type: 'integer', minimum: 1 } });
+
+/** The parameters of a list that is answered in pages. */
+export const pageOf = (defaultSize: number, mostPerPage: number) => ({
+  page: atLeastOne.default(1),
+  pageSize: atLeastOne
+    .refine((value) => value <= mostPerPage, `The value must be at most ${mostPerPage}.`)
+    .meta({ parameter: { type: 'integer', minimum: 1, maximum: mostPerPage } })
+    .default(defaultSize),
+});
+
+/** A number, written as JSON writes it; those that no number of 64 bits comes near are none. */
+export const decimal = z
+  .string()
+  .regex(/^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i, 'The value is not a number.')
+  .transform(Number)
+  .refine(Number.isFinite, 'The value is not a number.')
+  .meta({ parameter: { type: 'number' } });
+
+/** `true` or `false`, in any case. */
+export const flag = z
+  .string()
+  .toLowerCase()
+  .pipe(z.enum(['true', 'false'], 'The value is not true or false.'))
+  .transform((value) => value === 'true')
+  .meta({ parameter: { type: 'boolean' } });
+
+/** One of some names, in any case, read as it is written here. */
+export const oneOf = <T extends string>(names: readonly T[]) =>
+  z
+    .string()
+    .transform((text) => names.find((name) => name.toLowerCase() === text.toLowerCase()))
+    .refine((name) => name !== undefined, `The value is not one of ${names.join(', ')}.`)
+    .meta({ parameter: { type: 'string', enum: names } });
+
+/** `Ascending`, `Descending`, `ASC` or `DESC`, in any case. */
+export const direction = z
+  .string()
+  .toLowerCase()
+  .pipe(z.enum(['ascending', 'asc', 'descending', 'desc'], 'The value is not a direction.'))
+  .transform((value): 'ascending' | 'descending' => (value.startsWith('asc') ? 'ascending' : 'descending'))
+  .meta({ parameter: { type: 'string', enum: ['Ascending', 'Descending', 'ASC', 'DESC'] } });
+
+/** A comma-separated list; blanks around its parts and empty parts don't count. */
+export const commaList = z
+  .string()
+  .transform((text) =>
+    text
+      .split(',')
+      .map((part) => part.trim())
+      .filter(Boolean),
+  )
+  .meta({ parameter: { type: 'array', items: { type: 'string' } } });

@@ -1,0 +1,46 @@
+// The made-up people of an account.
+
+import { DAY_MS } from './dates.ts';
+import type { SandboxAccount } from './world.ts';
+
+const FIRST_NAMES = [
+  ...['Ana', 'Beck', 'Carmen', 'Dilan', 'Edie', 'Farid', 'Grace', 'Hemi', 'Ines', 'Jonas'],
+  ...['Kaia', 'Luca', 'Māia', 'Nils', 'Oona', 'Pasi', 'Quinn', 'Rosa', 'Søren', 'Tala'],
+] as const;
+
+const LAST_NAMES = [
+  ...['Abbott', 'Brandt', 'Castillo', 'D’Arcy', 'Eklund', 'Fonoti', 'Garnier', 'Hughes'],
+  ...["O'Neill", 'Janssen', 'Kaur', 'Lindqvist', 'Mbeki', 'Ngata', 'Öztürk', 'Peralta', 'Rossi'],
+] as const;
+
+/** How many people look on besides those who order: with these, an account's users fill more than a page. */
+const COLLEAGUES = 57;
+
+/**
+ * Adds people who have logged in now and then, long ago or never. One in nine has left, and those on the shop floor share an
+ * e-mail and log in by name.
+ */
+export function addColleagues(account: SandboxAccount, count = COLLEAGUES): void {
+  for (let index = 0; index < count; index += 1) {
+    const seed = account.id + index * 7;
+    const firstName = FIRST_NAMES[seed % FIRST_NAMES.length] ?? FIRST_NAMES[0];
+    const lastName = LAST_NAMES[(account.id + index * 5) % LAST_NAMES.length] ?? LAST_NAMES[0];
+    const userName = `${firstName}.${lastName}${index}`
+      .normalize('NFD')
+      .replace(/[^A-Za-z0-9.]/g, '')
+      .toLowerCase();
+    const isOnTheFloor = index % 8 === 5;
+    const loginCount = index % 11 === 4 ? 0 : ((seed * 31) % 240) + 1;
+    account.addUser({
+      userName,
+      firstName,
+      lastName,
+      emailAddress: isOnTheFloor ? 'floor@customer.example' : `${userName}@customer.example`,
+      usernameLoginOnly: isOnTheFloor,
+      active: index % 9 !== 7,
+      receiveEmails: index % 3 !== 0,
+      loginCount,
+      lastLogin: loginCount === 0 ? null : account.openedAt - ((seed * 17) % 300) * DAY_MS - index * 61_000,
+    });
+  }
+}

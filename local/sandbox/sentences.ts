@@ -1,0 +1,42 @@
+// What a schema refused, said in sentences.
+
+import type * as z from 'zod';
+
+/** An issue as a sentence: the field (`whole` where it is about all of it), and what would be right. */
+export function sentence(issue: z.core.$ZodIssue | undefined, whole: string): string {
+  if (!issue) return `${whole} is not right.`;
+  // Of a union, what is wrong with the part that was meant.
+  if (issue.code === 'invalid_union' && issue.errors.length > 0) {
+    const inner = issue.errors.flat().find(({ path }) => path.length > 0);
+    if (inner) return sentence({ ...inner, path: [...issue.path, ...inner.path] }, whole);
+  }
+  const field = issue.path
+    .map((part, at) => (typeof part === 'number' ? `[${part}]` : `${at > 0 ? '.' : ''}${String(part)}`))
+    .join('');
+  return `${field === '' ? whole : field} ${wish(issue)}.`;
+}
+
+function wish(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${KINDS_IN_WORDS[issue.expected] ?? issue.expected}`;
+    case 'too_small':
+      return `must be ${issue.inclusive ? 'at least' : 'more than'} ${issue.minimum}${issue.origin === 'array' ? ' long' : ''}`;
+    case 'too_big':
+      return `must be ${issue.inclusive ? 'at most' : 'less than'} ${issue.maximum}${issue.origin === 'array' ? ' long' : ''}`;
+    case 'invalid_value':
+      return `must be ${issue.values.length === 1 ? '' : 'one of: '}${issue.values.map(String).join(', ')}`;
+    default:
+      return /^(?:must|has|is|names) /.test(issue.message) ? issue.message : `is not right: ${issue.message}`;
+  }
+}
+
+const KINDS_IN_WORDS: Readonly<Record<string, string>> = {
+  int: 'a whole number',
+  number: 'a number',
+  string: 'a text',
+  boolean: 'true or false',
+  array: 'a list',
+  tuple: 'a list of two',
+  object: 'an object',
+};

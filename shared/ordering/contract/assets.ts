@@ -1,0 +1,90 @@
+/** Assets: prints already made, which can be made again. */
+import * as z from 'zod';
+import { instant, listOf, money, PriceBand, text } from './common.ts';
+
+/** An asset as lists show it. */
+export const AssetListEntry = z
+  .strictObject({
+    assetId: z.int(),
+    assetTag: text.describe('What a job line of itemType `Asset` has as its `code`.'),
+    processCode: text,
+    description: text,
+    garment: text,
+    priceTierCode: text.describe('The tier of the price bands.'),
+    setup: money.describe('Charged once, when it was made first; not charged again on a reorder.'),
+    reset: money.describe('Charged each time it is made again.'),
+    priceCode: text.describe('The price code it was made from.'),
+    assetUrl: text.describe('A preview; null without one.'),
+    createDate: instant.describe('UTC.'),
+    isGlobal: z.boolean().describe('Of the catalogue, for every account.'),
+    isArchived: z.boolean().describe('Retired: it cannot be ordered any more.'),
+    priceBands: z.array(PriceBand).nullable().describe("Prices of a reorder, at the account's tier."),
+    customerId: z.int().nullable().optional().describe('For privileged callers only.'),
+    attributes: z
+      .record(z.string(), z.string())
+      .nullable()
+      .optional()
+      .describe('For privileged callers only: empty means there are none, absent means not authorised.'),
+  })
+  .meta({ id: 'AssetListEntry' });
+/** An entry as it is answered. */
+export type AssetListEntry = z.infer<typeof AssetListEntry>;
+
+/** A page of assets. */
+export const AssetsPage = listOf(AssetListEntry, 'AssetsPage');
+
+/** One asset. */
+export const Asset = AssetListEntry.extend({
+  externalId: text.describe('Its identifier in a third-party design system.'),
+}).meta({ id: 'Asset' });
+
+/** A file of an asset. */
+export const AssetFile = z
+  .strictObject({
+    fileId: z.string().describe('Hashed.'),
+    fileName: text,
+    fileSize: z.int().describe('Bytes.'),
+    dateUploaded: instant,
+    isImage: z.boolean(),
+    cdnUrl: text.describe('Of an image, `?size=` with 50, 100 or 150 yields a thumbnail.'),
+  })
+  .meta({ id: 'AssetFile' });
+/** A file as it is answered. */
+export type AssetFile = z.infer<typeof AssetFile>;
+
+/** A file that an asset had. */
+export const HistoricAssetFile = AssetFile.extend({
+  action: text.describe('What became of it, for example Replaced or Archived.'),
+}).meta({ id: 'HistoricAssetFile' });
+
+/** The files of an asset, the latest upload first. */
+export const AssetFiles = z
+  .strictObject({
+    assetTag: text,
+    currentFiles: z.array(AssetFile),
+    historicFiles: z.array(HistoricAssetFile),
+  })
+  .meta({ id: 'AssetFiles' });
+
+/** A job that used an asset. */
+export const AssetJob = z
+  .strictObject({
+    jobNumber: z.int(),
+    orderNumber: text,
+    description: text,
+    quantity: z.int().nullable().describe('Of the matching line only.'),
+    dateOut: instant.nullable().describe('Null while active.'),
+    masterJobStatus: text,
+  })
+  .meta({ id: 'AssetJob' });
+
+/** The jobs that used an asset: active ones first, then those that shipped, the latest first. */
+export const AssetJobs = z
+  .strictObject({ assetCode: text, jobs: z.array(AssetJob), totalCount: z.int() })
+  .meta({ id: 'AssetJobs' });
+
+/** What kind of asset a process makes. */
+export const AssetType = z.strictObject({ process: text, assetType: text }).meta({ id: 'AssetType' });
+
+/** The asset types. */
+export const AssetTypes = z.array(AssetType);

@@ -1,0 +1,156 @@
+/** Jobs as the ordering service shows them, and what may be changed of one. What creates a job is in `./candidates.ts`. */
+import * as z from 'zod';
+import { instant, money, pageOf, text } from './common.ts';
+
+/** Whether a job may be amended, and if not, why. Independent of whether it can be cancelled. */
+export const Permissions = z
+  .strictObject({
+    canEdit: z.boolean(),
+    lockedReason: text.describe('Null while editable.'),
+  })
+  .meta({ id: 'Permissions' });
+/** Permissions as they are answered. */
+export type Permissions = z.infer<typeof Permissions>;
+
+/** A parcel. */
+export const Tracking = z
+  .strictObject({
+    trackingNumber: text,
+    trackingLink: text.describe('Null when the carrier gives none.'),
+  })
+  .meta({ id: 'Tracking' });
+/** A parcel as it is answered. */
+export type Tracking = z.infer<typeof Tracking>;
+
+/** An entry of the active list. */
+export const ActiveJob = z
+  .strictObject({
+    permissions: Permissions.nullable(),
+    jobNumber: z.int(),
+    masterJobStatus: text,
+    originCode: text,
+    description: text,
+    mustDate: z.boolean(),
+    dateDue: instant.nullable(),
+    dateOut: instant.nullable(),
+    shippedDaysToProcess: z.number().nullable().describe('Negative is early, positive is late.'),
+    orderNumber: text,
+    orderGroup: text,
+    orderGroupSequence: z.int().nullable(),
+    tracking: z.array(Tracking).nullable().describe('Empty when there is none.'),
+  })
+  .meta({ id: 'ActiveJobDto' });
+/** An entry as it is answered. */
+export type ActiveJob = z.infer<typeof ActiveJob>;
+
+/** A page of the active list. */
+export const ActiveJobsPage = pageOf(ActiveJob, 'ActiveJobsPage');
+/** A page as it is answered. */
+export type ActiveJobsPage = z.infer<typeof ActiveJobsPage>;
+
+/** A line of a job. */
+export const JobLine = z
+  .strictObject({
+    jobLineId: z.int(),
+    assetSku: text,
+    processCode: text,
+    garment: text,
+    description: text,
+    comments: text,
+    quantity: z.int(),
+    unitPrice: money,
+    customerReference: text,
+    imageUrl: text,
+    gang: text,
+    jobLineStatus: text.describe('From the same set as the statuses of jobs.'),
+  })
+  .meta({ id: 'JobLineDto' });
+/** A line as it is answered. */
+export type JobLine = z.infer<typeof JobLine>;
+
+/** A job in detail. */
+export const Job = z
+  .strictObject({
+    jobNumber: z.int(),
+    description: text,
+    comments: text,
+    orderNumber: text,
+    jobStatus: text,
+    dateDue: instant,
+    mustDate: z.boolean().describe('The due date must be met.'),
+    creator: text,
+    invoiceNumber: text.describe('Set once invoiced.'),
+    orderGroup: text,
+    orderGroupSequence: z.int().nullable(),
+    dateIn: instant.nullable().describe('When it was created.'),
+    dateOut: instant.nullable().describe('When it was dispatched.'),
+    shippedDateStatus: text.describe('Early, on time or late, in words.'),
+    shippedDaysToProcess: z
+      .number()
+      .nullable()
+      .describe('Days against the due date: negative is early, positive is late.'),
+    processingDays: z.number().nullable().describe('Days from creation to shipping.'),
+    taxTotal: money.nullable().describe('Tax of all lines.'),
+    isCancelable: z.boolean(),
+    permissions: Permissions.nullable(),
+    location: z.strictObject({ name: text, timezone: text.describe('IANA name.') }).nullable(),
+    invoiceFile: z
+      .strictObject({ uri: text, uriExpires: instant.nullable() })
+      .nullable()
+      .describe('Only once dispatched or closed and an invoice is stored. The link expires.'),
+    customerId: z.int(),
+    lines: z.array(JobLine).nullable(),
+    shippingAddresses: z.array(Tracking).nullable(),
+  })
+  .meta({ id: 'JobDto' });
+/** A job as it is answered. */
+export type Job = z.infer<typeof Job>;
+
+/** What may be amended. What is null or left out is left alone. */
+export const JobPatch = z
+  .object({
+    description: text.optional(),
+    comments: text.optional(),
+    orderNumber: text.optional(),
+    mustDate: z.boolean().nullable().optional(),
+    dateDue: instant.nullable().optional().describe('Refused, not moved, when it cannot be met.'),
+    locationCode: text.optional().describe('For privileged staff only.'),
+  })
+  .meta({ id: 'PatchJobDto' });
+/** A patch as it is asked for. */
+export type JobPatch = z.infer<typeof JobPatch>;
+
+/** A way of delivery. */
+export const DeliveryOption = z
+  .strictObject({
+    code: text.describe('What `deliveryAddress.deliveryMethod` takes.'),
+    label: text.describe('For display; not sent back.'),
+    isCollection: z.boolean(),
+    rank: z.int().describe('Ascending order of display.'),
+    gangRank: z.int().describe('Order of display for gang sheets.'),
+    value: text.describe('The same as `code`.'),
+    deliveryLabelEnabled: z.boolean(),
+  })
+  .meta({ id: 'DeliveryOption' });
+/** A delivery option as it is answered. */
+export type DeliveryOption = z.infer<typeof DeliveryOption>;
+
+/** The soonest day of dispatch; live, not to be kept. */
+export const ShipDate = z
+  .strictObject({
+    shippingDateUtc: instant,
+    shippingDateLocal: instant,
+    timezone: text.describe('IANA name.'),
+    dateExclusions: z
+      .array(
+        z.strictObject({
+          dateFrom: z.string().describe('A day.'),
+          dateTo: z.string().describe('A day.'),
+        }),
+      )
+      .nullable()
+      .describe('Holidays and days without work.'),
+  })
+  .meta({ id: 'ShipDate' });
+/** A ship date as it is answered. */
+export type ShipDate = z.infer<typeof ShipDate>;

@@ -1,0 +1,92 @@
+/** What can be printed, at which price, and what has to be asked for it. */
+import * as z from 'zod';
+import { money, PriceBand, text } from './common.ts';
+
+/** A unit of length. */
+const lengthUnit = z.enum(['cm', 'in', 'mm']).nullable();
+
+/** A process that the account may order. */
+export const PricingProcess = z
+  .strictObject({
+    processCode: text,
+    description: text,
+    active: z.boolean(),
+    sheetRank: z.int().describe('Sort order.'),
+    sheetColor: text.describe('Hex colour.'),
+    tooltip: text,
+    mapsToMaster: text.describe('The master process, when it is another one.'),
+    maximumSheetUnit: lengthUnit,
+    maximumSheetWidth: z.number().nullable(),
+    maximumSheetHeight: z.number().nullable(),
+  })
+  .meta({ id: 'PricingProcess' });
+/** A process as it is answered. */
+export type PricingProcess = z.infer<typeof PricingProcess>;
+
+/** The processes that the account may order. */
+export const PricingProcesses = z
+  .strictObject({ processes: z.array(PricingProcess) })
+  .meta({ id: 'PricingProcesses' });
+
+/** A value to choose from. */
+export const AttributeValue = z
+  .strictObject({
+    value: text.describe('What is passed.'),
+    text: text.describe('What is shown.'),
+    selected: z.boolean().describe('Chosen at first.'),
+  })
+  .meta({ id: 'AttributeValue' });
+
+/** A field to ask the customer for. `type` says which of the extra fields there are. */
+export const ProcessAttribute = z
+  .strictObject({
+    name: text.describe(
+      'The key of the value on the job line: case-sensitive, and not the same in all regions.',
+    ),
+    type: z.enum(['text', 'int', 'decimal', 'select']).nullable(),
+    label: text,
+    description: text,
+    required: z.boolean(),
+    isMetaDataAttribute: z.boolean().describe('The value drives the price.'),
+    enumerableValues: z.array(AttributeValue).nullable().describe('For `select`; else null.'),
+    assetAttributeName: text.describe('The attribute of the asset that the value is saved to.'),
+    minLength: z.int().optional().describe('For `text` only.'),
+    maxLength: z.int().optional().describe('For `text` only.'),
+    minValue: z.number().optional().describe('For `int` and `decimal` only.'),
+    maxValue: z.number().optional().describe('For `int` and `decimal` only.'),
+  })
+  .meta({ id: 'ProcessAttribute' });
+/** A field to ask for as it is answered. */
+export type ProcessAttribute = z.infer<typeof ProcessAttribute>;
+
+/** Something that can be printed. */
+export const PriceCode = z
+  .strictObject({
+    priceCode: text.describe('Passed verbatim as `code` of a job line. The size in it is part of the name.'),
+    description: text,
+    categoryCode: text,
+    categoryName: text,
+    name: text,
+    processCode: text,
+    masterProcessCode: text,
+    minimumQuantity: z.int().describe('A line of fewer units is refused.'),
+    externalSupplier: text,
+    externalPriceCode: text,
+    hasMetaDataAttributes: z.boolean().describe('The price depends on dimensions or stitches.'),
+    standardSetup: money.nullable().describe('Null when there is no setup.'),
+    standardReset: money.nullable().describe('Null when there is no reset.'),
+    sampleAvailable: z.boolean(),
+    samplePrice: money.nullable().optional().describe('Only when a sample is available.'),
+    sampleLabel: text.optional().describe('Only when a sample is available.'),
+    sizeUnit: lengthUnit,
+    sizeWidth: z.number().nullable().describe('The geometry to use, in `sizeUnit`.'),
+    sizeHeight: z.number().nullable().describe('The geometry to use, in `sizeUnit`.'),
+    attributes: z.array(ProcessAttribute).nullable(),
+    priceBands: z.array(PriceBand).nullable().describe("At the account's tier."),
+  })
+  .meta({ id: 'PriceCode' });
+/** A price code as it is answered. */
+export type PriceCode = z.infer<typeof PriceCode>;
+
+/** The list of price codes. */
+export const PriceCodes = z.array(PriceCode);

@@ -1,0 +1,153 @@
+/**
+ * The ordering service as a client of it sees it: a sandbox over HTTP, whose every answer is compared with what its
+ * operation declares. An undeclared status, a field too many or one of the wrong type fails the test that asked.
+ *
+ *     const { us } = await startService();
+ *     const { status, json } = await us.get('/Jobs/active?pageSize=5');
+ */
+import { afterEach, expect } from 'vitest';
+import { answersOf, type Operation } from '../../local/sandbox/operation.ts';
+import { operations } from '../../local/sandbox/operations.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../local/sandbox/server.ts';
+import { createWorld, type Role, type SandboxAccount, type World } from '../../local/sandbox/world.ts';
+
+/** When the clock of a service stands at first: a Friday, 9.14 in Denver. */
+export const START = Date.parse('2026-11-20T16:14:00Z');
+
+/** An answer, read to its end. */
+export interface Reply<T = unknown> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Undefined when there is no JSON. What it holds is what tests are about. */
+  readonly json: T;
+}
+
+/** What asks with one account's credentials of a role. */
+export interface Client {
+  readonly account: SandboxAccount;
+  readonly token: string;
+  // biome-ignore lint/suspicious/noExplicitAny: the schema has been checked; what a test makes of it is its own.
+  get<T = any>(path: string, headers?: Record<string, string>): Promise<Reply<T>>;
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  post<T = any>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply<T>>;
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  patch<T = any>(path: string, body: unknown, headers?: Record<string, string>): Promise<Reply<T>>;
+  /** Any request; without a token when `token` is empty. */
+  ask(path: string, init?: RequestInit & { token?: string }): Promise<Reply>;
+}
+
+/** A running service: an account `acme` in the US with an ordinary user, and a clock that stands until it is moved. */
+export interface Service {
+  readonly sandbox: Sandbox;
+  readonly world: World;
+  /** Epoch ms. */
+  readonly clock: { now: number };
+  readonly acme: SandboxAccount;
+  /** Asks as acme's ordinary user. */
+  readonly us: Client;
+  /** Asks with credentials of a role, of acme or of another account, which are made when there are none. */
+  as(role: Role, account?: SandboxAccount): Promise<Client>;
+}
+
+const running: Sandbox[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((sandbox) => sandbox.stop()));
+});
+
+/** Starts a service; it ends with the test. */
+export async function startService(options: Partial<SandboxOptions> = {}): Promise<Service> {
+  const clock = { now: START };
+  const world = options.world ?? createWorld({ now: () => clock.now });
+  const acme = world.addAccount({ region: 'us', name: 'acme', users: [{}, {}] });
+  const sandbox = await startSandbox({ tokenLifetimeSeconds: 1e9, ...options, world });
+  running.push(sandbox);
+  const as = (role: Role, account = acme) => clientOf(sandbox, account, role);
+  return { sandbox, world, clock, acme, us: await as('user'), as };
+}
+
+/** A token for credentials of an account's region. */
+export async function tokenOf(
+  sandbox: Sandbox,
+  { region }: SandboxAccount,
+  clientId: string,
+  clientSecret: string,
+): Promise<string> {
+  const answer = await fetch(`${sandbox.authUrl(region)}/realms/${region}/protocol/openid-connect/token`, {
+    method: 'POST',
+    body: new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: clientId,
+      client_secret: clientSecret,
+    }),
+  });
+  expect(answer.status).toBe(200);
+  return ((await answer.json()) as { access_token: string }).access_token;
+}
+
+/** What asks a sandbox with credentials of a role of an account, which are made when there are none. */
+export async function clientOf(
+  sandbox: Sandbox,
+  account: SandboxAccount,
+  role: Role = 'user',
+): Promise<Client> {
+  const { clientId, clientSecret } =
+    account.credentials.find((one) => one.role === role) ?? account.addCredentials({ role });
+  const ownToken = await tokenOf(sandbox, account, clientId, clientSecret);
+  const ask = async <T>(path: string, init: RequestInit & { token?: string } = {}): Promise<Reply<T>> => {
+    const { token = ownToken, ...rest } = init;
+    const headers = new Headers(rest.headers);
+    if (token !== '') headers.set('authorization', `Bearer ${token}`);
+    const answer = await fetch(sandbox.apiUrl(account.region) + path, { ...rest, headers });
+    const text = await answer.text();
+    const json = text === '' ? undefined : JSON.parse(text);
+    check(rest.method ?? 'GET', path, answer.status, json);
+    return { status: answer.status, headers: answer.headers, text, json };
+  };
+  const send =
+    (method: string) =>
+    <T>(path: string, body?: unknown, headers: Record<string, string> = {}) =>
+      ask<T>(path, {
+        method,
+        headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+  return {
+    account,
+    token: ownToken,
+    get: (path, headers) => ask(path, { ...(headers && { headers }) }),
+    post: send('POST'),
+    patch: send('PATCH'),
+    ask,
+  };
+}
+
+/** Compares an answer with what its operation declares. */
+function check(method: string, path: string, status: number, body: unknown): void {
+  const spec = operationOf(method, path);
+  // What is no operation answers 404 or 401, whatever it is.
+  if (!spec) return;
+  const declared = answersOf(spec)[status];
+  if (!declared)
+    throw new Error(
+      `${method} ${path} answered ${status}, which it does not declare: ${JSON.stringify(body)}`,
+    );
+  if (!declared.schema) {
+    expect(body, `${method} ${path} ${status} has no body`).toBeUndefined();
+    return;
+  }
+  const parsed = declared.schema.safeParse(body);
+  if (!parsed.success) {
+    throw new Error(
+      `${method} ${path} answered ${status} with a body that it does not declare: ${parsed.error.message}`,
+    );
+  }
+}
+
+function operationOf(method: string, path: string): Operation | undefined {
+  const [route = ''] = path.split('?');
+  return operations
+    .filter((spec) => spec.method === method.toLowerCase())
+    .toSorted((one, other) => one.path.split('{').length - other.path.split('{').length)
+    .find((spec) => new RegExp(`^${spec.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(route));
+}
