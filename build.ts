@@ -16,8 +16,10 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { type BuildOptions, build } from 'esbuild';
+import { buildDashboard } from './dashboard/build.ts';
 import { writeDocuments } from './documents.ts';
 import { apiFiles, PACKED } from './local/api-files.ts';
+import { PACKED_DASHBOARD } from './local/dashboard.ts';
 import { typesOfEvents } from './shared/events/typescript.ts';
 
 const [folder] = process.argv.slice(2);
@@ -73,7 +75,8 @@ const [command, fauxqs] = await Promise.all([
 // What the HTTP API of `jobwire start` serves as it was built; looked for beside the program.
 mkdirSync(join(cli, PACKED));
 for (const [name, from] of apiFiles()) copyFileSync(from, join(cli, PACKED, name));
-// The demo's mailbox looks for its page beside the program, too.
+// The dashboard and the demo's mailbox are looked for beside the program, too.
+cpSync(await buildDashboard(), join(cli, PACKED_DASHBOARD), { recursive: true });
 cpSync('local/mailbox', join(cli, 'mailbox'), { recursive: true });
 writeFileSync(join(cli, 'licenses.txt'), licensesOf([command.metafile, fauxqs.metafile]));
 

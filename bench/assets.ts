@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build, type Metafile } from 'esbuild';
 import cdkJson from '../cdk.json' with { type: 'json' };
+import { buildDashboard } from '../dashboard/build.ts';
 import { esbuildOptions } from '../infra/bundling.ts';
 import { createApp } from '../infra/create-app.ts';
 
@@ -37,7 +38,11 @@ export interface DeployedCell extends Disposable {
 /** Synthesizes all cells, as `npm run synth` does, and gives one. Throws when an asset is not what esbuild makes of an entry. */
 export async function synthesize(stackName = 'jobwire-prod-us'): Promise<DeployedCell> {
   const outdir = mkdtempSync(join(tmpdir(), 'jobwire-bench-cdk-'));
-  const assembly = createApp({ context: cdkJson.context, outdir }).synth();
+  const assembly = createApp({
+    context: cdkJson.context,
+    outdir,
+    dashboard: await buildDashboard(),
+  }).synth();
   const resourcesOf = (name: string) =>
     assembly.getStackByName(name).template.Resources as Record<string, Resource>;
   const resources = resourcesOf(stackName);

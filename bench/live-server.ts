@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createAdaptorServer } from '@hono/node-server';
 import { readApiFile } from '../local/api-files.ts';
+import { createDashboard } from '../local/dashboard.ts';
 import { historyTableName } from '../local/embedded.ts';
 import { startHost } from '../local/host.ts';
 import { createApi } from '../shared/api/app.ts';
@@ -29,6 +30,8 @@ export interface LiveServerOptions {
   readonly port?: number;
   /** Streams end by themselves after this time. Absent: as always. */
   readonly streamMs?: number;
+  /** Serves the dashboard, too. */
+  readonly dashboard?: boolean;
 }
 /** Sent once it answers. */
 export interface LiveServerFacts {
@@ -88,7 +91,10 @@ const api = createApi({
   onError: (cause) => console.error(cause),
   ...(options.streamMs === undefined ? {} : { pace: { streamMs: options.streamMs } }),
 });
-const server = createAdaptorServer({ fetch: api.fetch }) as Server;
+const dashboard = options.dashboard ? createDashboard() : undefined;
+const server = createAdaptorServer({
+  fetch: (request) => dashboard?.(request, () => api.fetch(request)) ?? api.fetch(request),
+}) as Server;
 server.listen(options.port ?? 0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo;
   process.send?.({ url: `http://127.0.0.1:${port}` } satisfies LiveServerFacts);

@@ -1,23 +1,28 @@
 /**
  * `npm run bench`: measures what polling, delivering, telling customers and reading cost, prints a table and JSON lines, and says of each bar whether
  * it is met. Exit code 1 when one is not. Ratios are taken within one run, for machines differ and are busy.
- * `npm run bench -- --cost` does the same with what a cell on AWS costs; `--write` puts its tables into docs/deploying.md.
+ * `npm run bench -- --only dashboard` does the same with the dashboard in a browser alone, `--only sandbox` with the sandbox of the
+ * ordering service; `npm run bench -- --cost` with what a cell on AWS costs; `--write` puts its tables into docs/deploying.md.
  */
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
+import { CHROMIUM } from '../test/support/chromium.ts';
 import type { BacklogFigures } from './backlog.ts';
 import type { BundleFigures } from './bundles.ts';
 import { type Child, startChild } from './child.ts';
 import type { ColdStartFigures } from './cold-start.ts';
 import type { CostFigures } from './cost.ts';
 import { MARGINAL_NOTE, MESSAGES_NOTE, replaceBetween, toMarkdown, total } from './costs.ts';
+import type { DashboardFigures } from './dashboard.ts';
 import type { DeliveryFigures } from './delivery.ts';
 import type { HangingFigures } from './hanging.ts';
 import type { NotificationFigures } from './notifications.ts';
 import type { PollingFigures } from './polling.ts';
 import type { RateFigures } from './rates.ts';
 import type { ReadingFigures } from './reading.ts';
+import type { SandboxFigures } from './sandbox.ts';
 
 type Bar = { readonly what: string; readonly measured: number } & (
   | { readonly atMost: number; readonly atLeast?: undefined }
@@ -35,8 +40,22 @@ const GROWTH = 1.15;
 /** Functions that answer requests; they carry the HTTP app. */
 const OF_THE_API = ['api', 'manage', 'live'];
 
-const { values: options } = parseArgs({ options: { cost: { type: 'boolean' }, write: { type: 'boolean' } } });
-const bars = options.cost ? await measureCosts() : await measureAll();
+const { values: options } = parseArgs({
+  options: { cost: { type: 'boolean' }, write: { type: 'boolean' }, only: { type: 'string' } },
+});
+if (options.only !== undefined && !['dashboard', 'sandbox'].includes(options.only)) {
+  throw new Error(
+    'Only the dashboard or the sandbox can be measured alone: --only dashboard, --only sandbox.',
+  );
+}
+const isWanted = (part: string) => options.only === undefined || options.only === part;
+const bars = options.cost
+  ? await measureCosts()
+  : [
+      ...(options.only ? [] : await measureAll()),
+      ...(isWanted('sandbox') ? await measureSandbox() : []),
+      ...(isWanted('dashboard') ? await measureDashboard() : []),
+    ];
 console.log();
 for (const bar of bars) {
   const met = bar.atMost === undefined ? bar.measured >= bar.atLeast : bar.measured <= bar.atMost;
@@ -239,6 +258,55 @@ async function measureAll(): Promise<Bar[]> {
       measured: coldStart.overBare,
       atMost: 3,
     },
+  ];
+}
+
+/** The sandbox of the ordering service in its busiest season. */
+async function measureSandbox(): Promise<Bar[]> {
+  console.log('Starting the sandbox with 20,000 open jobs, and reading their pages …');
+  const sandbox = await measure<SandboxFigures>('sandbox.ts', ['31', '5', '--scenario', 'season']);
+  const [load = 0] = loadavg();
+  console.table({
+    sandbox: Object.fromEntries(Object.entries(sandbox).map(([what, value]) => [what, round(value)])),
+  });
+  console.log(JSON.stringify({ bench: 'sandbox', ...sandbox, load }));
+  return [
+    // Some leave and some come while it is measured.
+    { what: 'Sandbox: open jobs', measured: sandbox.openJobs, atLeast: 19_900 },
+    {
+      what: 'Sandbox, 20,000 open jobs: page of 100 / a bare handler that sends the same bytes',
+      measured: sandbox.pageRatio,
+      atMost: 5,
+    },
+    {
+      what: 'Sandbox, 20,000 open jobs: from its start to the first answer, ms',
+      measured: sandbox.startMs,
+      atMost: 1_500,
+    },
+  ];
+}
+
+/** The dashboard in a real browser, while 50 events a second come in. */
+async function measureDashboard(): Promise<Bar[]> {
+  if (!existsSync(CHROMIUM)) {
+    console.log(`The dashboard is not measured: there is no browser at ${CHROMIUM}.`);
+    return [];
+  }
+  console.log('Watching the dashboard for a minute …');
+  const dashboard = await measure<DashboardFigures>('dashboard.ts', ['50', '60']);
+  const [load = 0] = loadavg();
+  console.table({
+    dashboard: Object.fromEntries(Object.entries(dashboard).map(([what, value]) => [what, round(value)])),
+  });
+  console.log(JSON.stringify({ bench: 'dashboard', ...dashboard, load }));
+  return [
+    {
+      what: 'Dashboard, 50 events/s for a minute: longest frame, ms',
+      measured: dashboard.frameMaxMs,
+      atMost: 100,
+    },
+    { what: 'Dashboard: commit → on screen, p95, ms', measured: dashboard.screenP95Ms, atMost: 500 },
+    { what: 'Dashboard: events that never were on screen', measured: dashboard.unseen, atMost: 0 },
   ];
 }
 

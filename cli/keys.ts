@@ -1,5 +1,5 @@
 /** `jobwire keys …` */
-import type { KeyRecord } from '../shared/api/keys.ts';
+import type { KeyRecord } from '../shared/api/key-input.ts';
 import { command } from './command.ts';
 import { choiceOf, instantOf, listOf, segment, wholeNumber } from './input.ts';
 import { clean } from './output.ts';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type * as z from 'zod';
 import type * as views from '../shared/api/notification-views.ts';
-import { csvHead, csvRow, decodedCsv, NOT_UTF8 } from '../shared/notifications/recipients-file.ts';
+import { chunksOf, csvHead, csvRow, decodedCsv, NOT_UTF8 } from '../shared/notifications/recipients-file.ts';
 import { command, type Flags, type FlagValues, UsageError } from './command.ts';
 import { listOf, segment, wholeNumber } from './input.ts';
 import { clean } from './output.ts';
@@ -12,9 +12,6 @@ type ImportReport = z.infer<typeof views.ImportReport>;
 
 /** The exit code of an import with rows that are not good. */
 const BAD_ROWS = 6;
-/** Of one request: the API takes 100,000 bytes, and what a row becomes takes some writes. */
-const CHUNK_BYTES = 80_000;
-const CHUNK_ROWS = 250;
 
 const pathOf = (account: string, rest = ''): string => `/v1/accounts/${segment(account)}/recipients${rest}`;
 
@@ -231,54 +228,3 @@ function textIn(file: string): string {
     throw new UsageError(`FILE: ${file} is empty; its first line must name the columns.`);
   return text;
 }
-
-/** A file in parts that one request takes, each with the line of the names; a record is never cut. */
-export function chunksOf(text: string): { readonly csv: string; lineOf(line: number): number }[] {
-  const [first, ...others] = recordsOf(text.replace(/^\ufeff/, ''));
-  // Excel's own line that says how cells are separated belongs to the names.
-  const isSeparator = first !== undefined && /^sep=.\s*$/i.test(first.text);
-  const head = isSeparator ? { text: first.text + (others[0]?.text ?? ''), line: 1 } : first;
-  const rows = isSeparator ? others.slice(1) : others;
-  if (head === undefined) return [{ csv: '', lineOf: (line) => line }];
-  const chunks: { rows: string[]; bytes: number; first: number }[] = [];
-  for (const { text: row, line } of rows) {
-    const bytes = Buffer.byteLength(JSON.stringify(row));
-    const last = chunks.at(-1);
-    if (last && last.bytes + bytes <= CHUNK_BYTES && last.rows.length < CHUNK_ROWS) {
-      last.rows.push(row);
-      last.bytes += bytes;
-    } else {
-      const ofHead = Buffer.byteLength(JSON.stringify(head.text));
-      chunks.push({ rows: [row], bytes: ofHead + bytes, first: line });
-    }
-  }
-  if (chunks.length === 0) return [{ csv: head.text, lineOf: (line) => line }];
-  const before = linesIn(head.text);
-  return chunks.map(({ rows, first }) => ({
-    csv: head.text + rows.join(''),
-    lineOf: (line) => (line <= before ? line : first + line - before - 1),
-  }));
-}
-
-/** Records with the line where each begins: a line break between quotes ends none. */
-function recordsOf(text: string): { readonly text: string; readonly line: number }[] {
-  const records: { text: string; line: number }[] = [];
-  let begins = 0;
-  let line = 1;
-  let quoted = false;
-  for (let at = 0; at < text.length; at += 1) {
-    const one = text[at];
-    if (one === '"') quoted = !quoted;
-    else if (quoted || (one !== '\n' && (one !== '\r' || text[at + 1] === '\n'))) continue;
-    else {
-      const record = text.slice(begins, at + 1);
-      records.push({ text: record, line });
-      line += linesIn(record);
-      begins = at + 1;
-    }
-  }
-  if (begins < text.length) records.push({ text: text.slice(begins), line });
-  return records;
-}
-
-const linesIn = (text: string): number => text.match(/\r\n|\r|\n/g)?.length ?? 0;

@@ -25,7 +25,11 @@ const app = createApi({
 });
 
 /** Invoked by the REST API for GET, HEAD and OPTIONS of every path without a function of its own. */
-export const handler = middy(createRestProxyHandler((request, from) => app.fetch(request, from)))
+export const handler = middy(
+  createRestProxyHandler((request, from) => app.fetch(request, from), {
+    pass: env.JOBWIRE_DISTRIBUTION_PASS,
+  }),
+)
   .use(telemetry.logging)
   .use(telemetry.counting)
   .use(settling(parts));

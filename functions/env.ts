@@ -94,6 +94,8 @@ const http = {
   ...log,
   /** Origins of web pages that may call it, separated by commas. */
   JOBWIRE_CORS_ORIGINS: text.transform((origins) => origins.split(',')).optional(),
+  /** What the cell's distribution shows with each request, in cells that have one. */
+  JOBWIRE_DISTRIBUTION_PASS: text.optional(),
 };
 
 /** Environment of the HTTP API that reads. */
@@ -128,6 +130,14 @@ export const OperateEnv = z.object({
   JOBWIRE_KEY_ARN: text.optional(),
 });
 
+/** Environment of publishDashboard. */
+export const PublishDashboardEnv = z.object({
+  JOBWIRE_STAGE: text,
+  JOBWIRE_REGION: text,
+  /** Where the distribution serves files from. */
+  JOBWIRE_DASHBOARD_BUCKET: text,
+});
+
 /** Every variable that some function reads. */
 export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof PollAccountEnv> &
@@ -137,7 +147,8 @@ export type EnvName = keyof (z.infer<typeof TickEnv> &
   z.infer<typeof ApiEnv> &
   z.infer<typeof ManageEnv> &
   z.infer<typeof LiveEnv> &
-  z.infer<typeof OperateEnv>);
+  z.infer<typeof OperateEnv> &
+  z.infer<typeof PublishDashboardEnv>);
 
 /** The environment is not as a function needs it; the message is one sentence that names the variable. */
 export class EnvError extends Error {

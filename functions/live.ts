@@ -33,7 +33,9 @@ const app = createApi({
 
 /** Invoked by the REST API for the streams and feeds; answers as it goes. */
 export const handler = middy(
-  createStreamingHandler((request, from) => app.fetch(request, from)),
+  createStreamingHandler((request, from) => app.fetch(request, from), {
+    pass: env.JOBWIRE_DISTRIBUTION_PASS,
+  }),
   { executionMode: executionModeStreamifyResponse },
 )
   .use(telemetry.logging)

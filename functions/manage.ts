@@ -31,7 +31,11 @@ const app = createApi({
 });
 
 /** Invoked by the REST API for every method that changes something. */
-export const handler = middy(createRestProxyHandler((request, from) => app.fetch(request, from)))
+export const handler = middy(
+  createRestProxyHandler((request, from) => app.fetch(request, from), {
+    pass: env.JOBWIRE_DISTRIBUTION_PASS,
+  }),
+)
   .use(telemetry.logging)
   .use(telemetry.counting)
   .use(settling(parts));

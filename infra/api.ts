@@ -18,13 +18,16 @@ import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { CfnWebACL, CfnWebACLAssociation } from 'aws-cdk-lib/aws-wafv2';
 import { Construct } from 'constructs';
 import { ApiEnv, LiveEnv, ManageEnv } from '../functions/env.ts';
+import { PASS_HEADER, VIEWER_HEADER } from '../functions/handlers/rest-proxy.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from '../shared/api/problems.ts';
 import { routes } from '../shared/api/routes/all.ts';
 import { SLOT_GRACE_MS } from '../shared/api/slots.ts';
+import { withApiFiles } from './bundling.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellKey } from './cell-key.ts';
 import type { CellSecrets } from './cell-secrets.ts';
 import type { Cell } from './cell-stack.ts';
+import type { DistributionPass } from './dashboard.ts';
 import { setLog } from './delivery.ts';
 import type { HistoryTable } from './history-table.ts';
 import { setChannels } from './notifications.ts';
@@ -37,6 +40,8 @@ interface Props extends Cell {
   readonly secrets: CellSecrets;
   /** In cells that have one: secrets of endpoints are made with it. */
   readonly key: CellKey | undefined;
+  /** In cells with a distribution in front: what it is known by. */
+  readonly pass: DistributionPass | undefined;
 }
 
 /**
@@ -63,6 +68,7 @@ export class Api extends Construct {
     const each = (fn: CellFunction) => {
       table.grantCheckingKeys(fn);
       setLog(fn, props);
+      props.pass?.tell(fn);
       if (stage.api.corsOrigins.length > 0) fn.set('JOBWIRE_CORS_ORIGINS', stage.api.corsOrigins.join(','));
     };
 
@@ -74,7 +80,7 @@ export class Api extends Construct {
       // A few reads of the table, which are given up and tried again after 5 s each.
       timeout: Duration.seconds(20),
       memoryMb: 512,
-      servesApiFiles: true,
+      bundling: withApiFiles,
     });
     table.grantReading(reading);
     table.grantReadingEndpoints(reading);
@@ -181,7 +187,7 @@ export class Api extends Construct {
       }),
     });
     answerFor(api, stage.api.corsOrigins);
-    if (stage.api.waf) protect(this, api, props);
+    if (stage.api.waf) protect(this, api, props, props.pass);
     acknowledge(api, props);
   }
 }
@@ -293,7 +299,7 @@ function answerFor(api: RestApi, corsOrigins: readonly string[]): void {
 }
 
 /** Puts a web ACL in front of the API. */
-function protect(scope: Construct, api: RestApi, { stage }: Cell): void {
+function protect(scope: Construct, api: RestApi, { stage }: Cell, pass: DistributionPass | undefined): void {
   const visible = (metricName: string) => ({
     cloudWatchMetricsEnabled: true,
     metricName,
@@ -307,19 +313,49 @@ function protect(scope: Construct, api: RestApi, { stage }: Cell): void {
       ruleActionOverrides: counted.map((rule) => ({ name: rule, actionToUse: { count: {} } })),
     },
   });
+  const rate = {
+    evaluationWindowSec: 60,
+    // Half of what the stage lets through at all.
+    limit: Math.max(10, stage.api.requestsPerSecond * 30),
+  };
+  const untouched = [{ priority: 0, type: 'NONE' }];
+  const passed = pass && {
+    byteMatchStatement: {
+      fieldToMatch: { singleHeader: { Name: PASS_HEADER } },
+      positionalConstraint: 'EXACTLY',
+      searchString: pass.id,
+      textTransformations: untouched,
+    },
+  };
   const rules = [
     {
       name: 'rate',
       action: { block: {} },
       statement: {
         rateBasedStatement: {
+          ...rate,
           aggregateKeyType: 'IP',
-          evaluationWindowSec: 60,
-          // Half of what the stage lets through at all.
-          limit: Math.max(10, stage.api.requestsPerSecond * 30),
+          // What comes through the distribution comes from few addresses, each of them that of many viewers.
+          ...(passed && { scopeDownStatement: { notStatement: { statement: passed } } }),
         },
       },
     },
+    ...(passed
+      ? [
+          {
+            name: 'rate-of-viewers',
+            action: { block: {} },
+            statement: {
+              rateBasedStatement: {
+                ...rate,
+                aggregateKeyType: 'CUSTOM_KEYS',
+                customKeys: [{ header: { name: VIEWER_HEADER, textTransformations: untouched } }],
+                scopeDownStatement: passed,
+              },
+            },
+          },
+        ]
+      : []),
     {
       name: 'common',
       overrideAction: { none: {} },

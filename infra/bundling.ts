@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { type BundlingOptions, LogLevel, OutputFormat } from 'aws-cdk-lib/aws-lambda-nodejs';
 import type { BuildOptions } from 'esbuild';
 import { API_FILES } from '../functions/api-files.ts';
+import { DASHBOARD_FILES } from '../functions/dashboard-files.ts';
 import { apiFiles } from '../local/api-files.ts';
 
 const path = (file: string) => fileURLToPath(new URL(`../${file}`, import.meta.url));
@@ -31,17 +32,25 @@ export const bundling: BundlingOptions = {
 };
 
 /** For the function that serves the documents of the API: they stand beside its bundle. */
-export const withApiFiles: BundlingOptions = {
-  ...bundling,
-  commandHooks: {
-    beforeBundling: () => [],
-    beforeInstall: () => [],
-    afterBundling: (_, outputDir) => [
-      `mkdir "${outputDir}/${API_FILES}"`,
-      ...[...apiFiles()].map(([name, from]) => `cp "${from}" "${outputDir}/${API_FILES}/${name}"`),
-    ],
-  },
-};
+export const withApiFiles = withFiles((outputDir) => [
+  `mkdir "${outputDir}/${API_FILES}"`,
+  ...[...apiFiles()].map(([name, from]) => `cp "${from}" "${outputDir}/${API_FILES}/${name}"`),
+]);
+
+/** For the function that puts the dashboard's files where they are served from. */
+export const withDashboard = (folder: string): BundlingOptions =>
+  withFiles((outputDir) => [`cp -R "${folder}" "${outputDir}/${DASHBOARD_FILES}"`]);
+
+function withFiles(commands: (outputDir: string) => string[]): BundlingOptions {
+  return {
+    ...bundling,
+    commandHooks: {
+      beforeBundling: () => [],
+      beforeInstall: () => [],
+      afterBundling: (_, outputDir) => commands(outputDir),
+    },
+  };
+}
 
 /** The same for esbuild: what it makes of an entry is byte for byte what is in the asset. */
 export function esbuildOptions(entry: string) {

@@ -1,12 +1,12 @@
 import { Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { ManagedPolicy, Policy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Architecture, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda';
-import { NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs';
+import { type BundlingOptions, NodejsFunction } from 'aws-cdk-lib/aws-lambda-nodejs';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import type * as z from 'zod';
 import type { EnvName } from '../functions/env.ts';
-import { bundling, entryPath, withApiFiles } from './bundling.ts';
+import { bundling, entryPath } from './bundling.ts';
 import type { Cell } from './cell-stack.ts';
 
 interface Props extends Cell {
@@ -22,8 +22,8 @@ interface Props extends Cell {
   readonly reservedConcurrency?: number | undefined;
   /** For functions that are invoked asynchronously: no retries, and no waiting. */
   readonly invokedOnce?: boolean;
-  /** Whether the documents of the HTTP API are packed with it. */
-  readonly servesApiFiles?: boolean;
+  /** For one with files beside its bundle; see bundling.ts. */
+  readonly bundling?: BundlingOptions;
 }
 
 /** A function of a cell: bundled, with a role and a log group of its own. Its environment comes from what it is granted. */
@@ -55,7 +55,7 @@ export class CellFunction extends NodejsFunction {
         ? {}
         : { reservedConcurrentExecutions: props.reservedConcurrency }),
       ...(props.invokedOnce ? { retryAttempts: 0, maxEventAge: Duration.minutes(1) } : {}),
-      bundling: props.servesApiFiles ? withApiFiles : bundling,
+      bundling: props.bundling ?? bundling,
     });
     this.addEnvironment('NODE_OPTIONS', '--enable-source-maps');
     this.set('JOBWIRE_STAGE', stage.stage);

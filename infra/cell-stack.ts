@@ -3,6 +3,7 @@ import type { Construct } from 'constructs';
 import { Api } from './api.ts';
 import { CellKey } from './cell-key.ts';
 import { CellSecrets } from './cell-secrets.ts';
+import { Dashboard, DistributionPass } from './dashboard.ts';
 import { Delivery } from './delivery.ts';
 import { HistoryTable } from './history-table.ts';
 import { Notifications } from './notifications.ts';
@@ -19,9 +20,14 @@ export interface Cell {
   readonly cell: CellSettings;
 }
 
+interface Props extends Cell {
+  /** The folder of the files that the dashboard is built of. */
+  readonly dashboard: string;
+}
+
 /** Everything for one API region of one stage. Cells share nothing. */
 export class CellStack extends Stack {
-  constructor(scope: Construct, id: string, props: Cell) {
+  constructor(scope: Construct, id: string, { dashboard: files, ...props }: Props) {
     const { stage, region, cell } = props;
     super(scope, id, {
       // No account: any may be deployed to, and synthesizing needs no credentials.
@@ -45,7 +51,9 @@ export class CellStack extends Stack {
         })
       : undefined;
     const polling = new Polling(this, 'Polling', { ...props, table, secrets, delivery, notifications });
-    const api = new Api(this, 'Api', { ...props, table, history, secrets, key });
+    const pass = cell.dashboard ? new DistributionPass(this, 'DistributionPass', props) : undefined;
+    const api = new Api(this, 'Api', { ...props, table, history, secrets, key, pass });
+    const dashboard = pass && new Dashboard(this, 'Dashboard', { ...props, files, pass, api });
     const operations = new Operations(this, 'Operations', {
       ...props,
       functions: { ...polling.functions, ...delivery.functions, ...notifications?.functions },
@@ -81,6 +89,11 @@ export class CellStack extends Stack {
     if (delivery.standardTopicArn)
       new CfnOutput(this, 'StandardTopicArn', { value: delivery.standardTopicArn });
     new CfnOutput(this, 'ApiUrl', { value: api.url });
+    if (dashboard) {
+      new CfnOutput(this, 'DashboardUrl', { value: dashboard.url });
+      // Where a domain of one's own has to lead.
+      new CfnOutput(this, 'DistributionDomain', { value: dashboard.distributionDomain });
+    }
     new CfnOutput(this, 'OpsTopicArn', { value: operations.topicArn });
     if (key) new CfnOutput(this, 'KeyArn', { value: key.arn });
     new CfnOutput(this, 'OperateFunction', { value: operate.functionName });

@@ -3,12 +3,15 @@ import { AwsSolutionsChecks } from 'cdk-nag';
 import { CellStack } from './cell-stack.ts';
 import { type ApiRegion, type CellSettings, type StageSettings, stages } from './settings.ts';
 
-/** Makes the app with one stack for each cell of each stage, checked against the AwsSolutions rules when it is synthesized. */
-export function createApp(props: AppProps = {}): App {
+/**
+ * Makes the app with one stack for each cell of each stage, checked against the AwsSolutions rules when it is synthesized.
+ * `dashboard`: the folder of the files that the dashboard is built of.
+ */
+export function createApp({ dashboard, ...props }: AppProps & { readonly dashboard: string }): App {
   const app = new App(props);
   for (const stage of stages) {
     for (const [region, cell] of cellsOf(stage)) {
-      new CellStack(app, `jobwire-${stage.stage}-${region}`, { stage, region, cell });
+      new CellStack(app, `jobwire-${stage.stage}-${region}`, { stage, region, cell, dashboard });
     }
   }
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));

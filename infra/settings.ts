@@ -8,6 +8,7 @@ import { corsOrigins, sentenceOf } from '../shared/checks.ts';
 const ApiRegion = z.enum(['us', 'nz', 'au', 'uk', 'eu']);
 
 const AWS_REGION = /^[a-z]{2}(-[a-z]+)+-\d$/;
+const CERTIFICATE_RULE = 'must be the ARN of a certificate in us-east-1, where CloudFront looks for them';
 const STREAM_RULE = 'must be the ARN of the table’s stream';
 const httpsUrl = z.url({ protocol: /^https$/, error: 'must be a URL that begins with https://' });
 const wholeNumber = (from: number, to: number) => {
@@ -20,6 +21,7 @@ const FROM_RULE =
 const IDENTITY_RULE =
   'must be a domain such as print.example, or the ARN of an SES identity that is there already';
 const SENDER_RULE = 'must be 1–11 letters and digits, one of them a letter';
+const DOMAIN_RULE = 'must be a host name such as us.jobwire.example';
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
 const IDENTITY_ARN = /^arn:[^:]+:ses:([^:]+):\d{12}:identity\/(.+)$/;
 
@@ -66,6 +68,17 @@ const CellSettings = z
     }),
     /** Where the cell's HTTP API is reached; events name their schema under it. */
     publicUrl: httpsUrl,
+    /** Whether the cell has the dashboard: a CloudFront distribution that serves the page, and the API beside it. */
+    dashboard: z.boolean('must be true or false').default(true),
+    /** A name of your own for that distribution, with a certificate for it. */
+    dashboardDomain: z
+      .strictObject({
+        name: z.string(DOMAIN_RULE).regex(DOMAIN, DOMAIN_RULE),
+        certificateArn: z
+          .string(CERTIFICATE_RULE)
+          .regex(/^arn:[^:]+:acm:us-east-1:\d{12}:certificate\/[\w-]+$/, CERTIFICATE_RULE),
+      })
+      .optional(),
     /** Whether there is a second topic, for subscribers that a FIFO topic can't have: e-mail, SMS, Lambda, HTTP. */
     standardTopic: z.boolean('must be true or false').default(false),
     /** Telling the customers of accounts by e-mail and SMS. Absent: the cell has nothing of what it takes. */
@@ -91,6 +104,11 @@ const CellSettings = z
         restoredAt: z.iso.datetime('must be an instant such as 2026-03-02T08:00:00Z').optional(),
       })
       .optional(),
+  })
+  .superRefine(({ dashboard, dashboardDomain }, context) => {
+    if (dashboard || !dashboardDomain) return;
+    const message = 'must be left out where there is no dashboard';
+    context.addIssue({ code: 'custom', path: ['dashboardDomain'], message });
   })
   .superRefine(({ awsRegion, notifications }, context) => {
     const fail = (field: string, message: string) =>

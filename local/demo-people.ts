@@ -1,7 +1,8 @@
 /** The demo's customers: who the accounts of the sandbox tell, made through the same use-cases as the API's. */
 import type * as z from 'zod';
-import { createRecipient, type NewRecipient } from '../shared/notifications/recipients.ts';
-import { type PeopleDeps, type SettingsInput, saveSettings } from '../shared/notifications/settings.ts';
+import type { NewRecipient, SettingsInput } from '../shared/notifications/notification-input.ts';
+import { createRecipient } from '../shared/notifications/recipients.ts';
+import { type PeopleDeps, saveSettings } from '../shared/notifications/settings.ts';
 import type { AccountRef } from '../shared/table/schema.ts';
 import { SHARED_GROUP } from './sandbox/opening.ts';
 import type { RegionCode } from './sandbox/regions.ts';

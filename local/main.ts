@@ -20,6 +20,7 @@ import { type AccountRef, cellLog, historySchema } from '../shared/table/schema.
 import type { Table } from '../shared/table/table.ts';
 import { listAccounts } from '../shared/tracking/accounts.ts';
 import { readApiFile } from './api-files.ts';
+import { createDashboard } from './dashboard.ts';
 import { DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
 import { addDemoPeople } from './demo-people.ts';
@@ -157,10 +158,11 @@ async function main(): Promise<void> {
       random: Math.random,
     }),
   });
+  const dashboard = createDashboard();
   answer = (request, { incoming }) =>
     demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)
       ? demo.mailbox.fetch(request)
-      : api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '' });
+      : dashboard(request, () => api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '' }));
 
   introduce({
     config,
@@ -331,7 +333,11 @@ function introduce(facts: {
         : `Jobwire: ${config.accounts.length} accounts in ${Object.keys(config.regions).length} regions`,
     ),
   );
-  if (demo) row('Ordering service', `${demo.sandboxUrl} (sandbox; its jobs move by themselves)`);
+  if (demo) {
+    row('Ordering service', `${demo.sandboxUrl} (sandbox; its jobs move by themselves)`);
+    row('Its control panel', `${demo.sandboxAdminUrl} (moves jobs, makes faults)`);
+  }
+  row('Dashboard', `${url}/${demo ? ` (sign in with ${facts.apiKey})` : ''}`);
   row('HTTP API', url);
   row('DynamoDB', facts.where);
   row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);

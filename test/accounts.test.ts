@@ -139,6 +139,7 @@ async function fill({ table, log }: Pick<Rig, 'table' | 'log'>, ref: AccountRef)
 /** The parts of a rig over which a process dies at its n-th write, before it or after it; from then on nothing answers. */
 function dying({ deps }: Rig, atWrite: number, when: 'before' | 'after') {
   const state = { writes: 0, dead: false };
+  const sent = new Set<Promise<unknown>>();
   const call =
     <A extends unknown[], R>(action: (...args: A) => Promise<R>, writes: boolean) =>
     async (...args: A): Promise<R> => {
@@ -146,7 +147,9 @@ function dying({ deps }: Rig, atWrite: number, when: 'before' | 'after') {
       const dies = writes && state.writes++ === atWrite;
       if (dies) state.dead = true;
       if (dies && when === 'before') throw new Error('dead');
-      const result = await action(...args);
+      const sending = action(...args);
+      sent.add(sending);
+      const result = await sending;
       if (dies) throw new Error('dead');
       return result;
     };
@@ -164,7 +167,9 @@ function dying({ deps }: Rig, atWrite: number, when: 'before' | 'after') {
     remove: call(deps.secrets.remove, true),
   };
   const log = createEventLog(table, { now: deps.now, newId: randomUUID, schemaBaseUrl: '' });
-  return { state, deps: { ...deps, table, secrets, log } };
+  /** What was sent before it died may still be on its way. */
+  const settled = () => Promise.allSettled(sent);
+  return { state, settled, deps: { ...deps, table, secrets, log } };
 }
 
 /** Runs an act once for every place at which it can be cut off; `then` sees what is left. Gives how many there were. */
@@ -179,6 +184,7 @@ async function atEveryCrash(
       const rig = await makeRig();
       const mortal = dying(rig, atWrite, when);
       await act(mortal.deps).catch((cause: Error) => expect(cause.message).toBe('dead'));
+      await mortal.settled();
       if (!mortal.state.dead) break;
       crashes += 1;
       await then(rig, `${when} write ${atWrite}`);

@@ -4,7 +4,7 @@
  */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Role } from '../shared/api/keys.ts';
+import type { Role } from '../shared/api/key-input.ts';
 import type { Route } from '../shared/api/route.ts';
 import { routes } from '../shared/api/routes/all.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';

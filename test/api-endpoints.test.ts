@@ -4,7 +4,8 @@ import { createAdaptorServer } from '@hono/node-server';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createApi } from '../shared/api/app.ts';
-import { createKey, OPERATOR, type Role } from '../shared/api/keys.ts';
+import type { Role } from '../shared/api/key-input.ts';
+import { createKey, OPERATOR } from '../shared/api/keys.ts';
 import { routes } from '../shared/api/routes/all.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { drainSink } from '../shared/sinks/drain.ts';
@@ -670,6 +671,7 @@ describe('lists', () => {
       await rig.drain('erp');
     }
     expect((await dead()).map(({ event }) => event)).toEqual(['acme.e1.1', 'acme.e1.2', 'acme.e1.5']);
+    expect((await rig.get('/v1/endpoints/erp/health')).body.dead).toBe(3);
 
     const ids: string[] = [];
     for (let at = 0; at < 3; at += 1) {
@@ -1004,6 +1006,7 @@ test('health says how an endpoint is doing, with instants as texts', async () =>
     state: 'failing',
     waitUntil: expect.stringMatching(/^2026-03-02T08:/),
     lost: 0,
+    dead: 0,
     parked: { count: 0, oldestAt: null },
     backlog: { events: 2, accounts: [{ account: 'acme', events: 2 }], complete: true },
     lately: { attempts: 3, delivered: 2, lastError: { at: expect.stringMatching(/Z$/) } },

@@ -1097,6 +1097,9 @@ describe('the status of an account', () => {
     expect((await api.json(path)).body).toEqual({
       state: 'baselining',
       lastPollAt: null,
+      // At once.
+      nextPollAt: '2026-11-21T12:00:00.000Z',
+      pollMs: null,
       observedThrough: null,
       consecutiveFailures: 0,
       openJobs: null,
@@ -1125,6 +1128,8 @@ describe('the status of an account', () => {
     expect((await api.json(path)).body).toEqual({
       state: 'failing',
       lastPollAt: '2026-11-21T12:00:00.000Z',
+      nextPollAt: '2026-11-21T12:00:00.000Z',
+      pollMs: null,
       observedThrough: '2026-11-21T11:59:59.000Z',
       consecutiveFailures: 4,
       openJobs: 12,
@@ -1372,6 +1377,7 @@ eachTable('jobs', (makeTable) => {
         ...createJob({ jobNumber: 1 }),
         phase: 'listed',
         ended: null,
+        late: false,
         listedThrough: '2026-11-20T12:00:00.000Z',
         detailAt: null,
         lines: null,

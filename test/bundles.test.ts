@@ -41,6 +41,14 @@ const BASE = [OWN, ...SDK, ...DYNAMO, ...TELEMETRY, '@middy/core', 'zod'];
 const SNS = ['@aws-sdk/client-sns', '@aws-sdk/xml-builder'];
 /** Mails are composed by nodemailer. The client of SES can sign for several AWS regions at once. */
 const SES = ['@aws-sdk/client-sesv2', '@aws-sdk/signature-v4-multi-region', 'nodemailer'];
+/** The bucket: S3 speaks XML too, checks what it is given, and can be signed for in several AWS regions at once. */
+const S3 = [
+  '@aws-sdk/checksums',
+  '@aws-sdk/client-s3',
+  '@aws-sdk/middleware-sdk-s3',
+  '@aws-sdk/signature-v4-multi-region',
+  '@aws-sdk/xml-builder',
+];
 const SECRETS = ['@aws-sdk/client-secrets-manager'];
 /** The app, what counts failed keys, and the days of jobs. */
 const HTTP = ['hono', 'rate-limiter-flexible', '@date-fns/tz'];
@@ -61,6 +69,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   manage: [...BASE, ...SECRETS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   live: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
   operate: [...BASE, ...SECRETS, ...LIMIT],
+  // No table.
+  'publish-dashboard': [OWN, ...SDK, ...S3, ...TELEMETRY, '@middy/core', 'zod'],
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-bundles-'));

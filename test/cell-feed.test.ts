@@ -442,6 +442,21 @@ describe('Reading the cell feed', () => {
     expect(await read({ cursor: cursor ?? '' })).toMatchObject({ events: [], next: cursor, head: cursor });
   });
 
+  test('begins so many events before the end of each region, and goes on from there without gap', async () => {
+    const { tell, read, register } = await createReader(['acme'], ['us', 'nz']);
+    await register('kiwi', 'nz');
+    await tell('acme', 5);
+    await tell('kiwi', 2, 'nz');
+    const latest = await read({ last: 3 });
+    expect([...latest.ids].sort()).toEqual(['acme.3', 'acme.4', 'acme.5', 'kiwi.1', 'kiwi.2']);
+    expect(latest.next).toBe(latest.head);
+    await tell('acme', 1);
+    expect((await read({ cursor: latest.next })).ids).toEqual(['acme.6']);
+    expect((await read({ last: 1_000 })).ids).toHaveLength(8);
+    expect((await read({ last: 3, accounts: ['kiwi'] })).ids).toEqual(['kiwi.1', 'kiwi.2']);
+    expect((await read({ last: 3, limit: 1 })).ids).toHaveLength(1);
+  });
+
   test('of some accounts, or of some types, gives only theirs, and the cursor moves past the rest', async () => {
     const { tell, read, log, table, forwarding } = await createReader();
     await tell('acme', 40);

@@ -403,6 +403,10 @@ describe.each(nodes())('on Node $version', ({ node, version }) => {
     expect(checks.filter(({ state }) => state === 'fail')).toEqual([]);
 
     // What `jobwire start` serves beside the API comes from the package.
+    const dashboard = await (await fetch(url)).text();
+    const scripts = [...dashboard.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, target]) => target);
+    expect(scripts.length, 'what the dashboard is made of').toBeGreaterThan(1);
+    for (const script of scripts) expect((await fetch(`${url}${script}`)).status, script).toBe(200);
     const page = await (await fetch(`${url}/docs`)).text();
     const assets = [...page.matchAll(/(?:src|href)="(\/docs\/[^"]+)"/g)].map(([, target]) => target);
     expect(assets.length).toBeGreaterThan(3);

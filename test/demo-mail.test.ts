@@ -19,7 +19,7 @@ const PATIENCE_MS = 120_000;
 describe('The demo', () => {
   let demo: Running;
   let url: string;
-  let sandbox: string;
+  let panel: string;
   let key: string;
   let inbox: Awaited<ReturnType<typeof follow>>;
 
@@ -27,7 +27,7 @@ describe('The demo', () => {
     demo = launch([resolve('node_modules/.bin/node'), 'local/main.ts', '--port', '0']);
     url = (await demo.said(/Mailbox +(http\S+)\/mailbox /)).trim();
     key = await demo.said(/Bearer (\S+)"/);
-    sandbox = await demo.said(/Ordering service +(http\S+)/);
+    panel = await demo.said(/Its control panel +(http\S+)/);
     inbox = await follow(url);
     await Promise.all(
       ['us/bluebird-apparel', 'eu/atelier-nordlys', 'au/wattle-lane'].map((account) =>
@@ -55,7 +55,7 @@ describe('The demo', () => {
   /** Lets a customer order something that is dispatched at once. */
   const dispatch = async (region: string, account: string, orderNumber: string): Promise<void> => {
     const post = async (path: string, body: object) => {
-      const answer = await fetch(`${sandbox}/_admin/jobs${path}`, {
+      const answer = await fetch(`${panel}/jobs${path}`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify(body),

@@ -89,6 +89,14 @@ test('the settings that it shows are valid ones, and those that it names are the
       .replaceAll("'", '"')
       .replace(/,\s*\}/g, '}'),
   );
+  const [, named = ''] = /```ts\n\s*dashboardDomain: (\{[\s\S]*?\}),\n\s*```/.exec(guide) ?? [];
+  stage.cells.us.dashboardDomain = JSON.parse(
+    named
+      .replace(/(\w+): '/g, '"$1": \'')
+      .replaceAll("'", '"')
+      .replace(/,\s*\}/, '}'),
+  );
+  stage.cells.us.dashboard = true;
   const [parsed] = parseStages([stage]);
   expect(parsed?.cells.us?.stateTable).toMatchObject({ restoredAt: expect.any(String) });
   expect(parsed?.cells.us?.notifications).toMatchObject({ sms: { senderId: 'PrintShop' } });
@@ -103,9 +111,11 @@ test('the settings that it shows are valid ones, and those that it names are the
     'pollConcurrency',
     'drainConcurrency',
     'liveConcurrency',
+    'dashboard:',
+    'dashboardDomain',
   ]) {
     expect(guide, name).toContain(`\`${name}`);
-    expect(known, name).toContain(`"${name}"`);
+    expect(known, name).toContain(`"${name.replace(':', '')}"`);
   }
 });
 

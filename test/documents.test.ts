@@ -1,26 +1,21 @@
 /** The documents of the API: as committed they are those of the code, good by public linters, and break nobody unannounced. */
-import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { existsSync, readFileSync } from 'node:fs';
 import { Parser } from '@asyncapi/parser';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { BASELINE, documents, textOf } from '../documents.ts';
 import { routes } from '../shared/api/routes/all.ts';
 import { asyncApiDocument } from '../shared/events/asyncapi.ts';
 import { eventTypes } from '../shared/events/catalogue.ts';
 import { breakingInAsyncApi, breakingInOpenApi } from './support/compatibility.ts';
+import { findingsIn } from './support/redocly.ts';
 
 /** Any part of a document. */
 // biome-ignore lint/suspicious/noExplicitAny: documents are read and changed anywhere
 type Any = any;
 
 const read = (file: string): Any => JSON.parse(readFileSync(file, 'utf8'));
-const folder = mkdtempSync(join(tmpdir(), 'jobwire-documents-'));
-afterAll(() => rmSync(folder, { recursive: true }));
 
 describe.each(Object.keys(documents))('%s', (name) => {
   test('as committed is that of the code (else: npm run build)', () => {
@@ -225,20 +220,7 @@ test('what is shown as a body is taken as one', () => {
     expect(spec.body.safeParse(spec.example), spec.id).toMatchObject({ success: true });
 });
 
-/** The rules of Redocly that a document breaks. It asks nobody over the network. */
+/** The rules of Redocly that a document breaks. */
 async function rulesBroken(document: object): Promise<string[]> {
-  const file = join(folder, 'openapi.json');
-  writeFileSync(file, JSON.stringify(document));
-  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
-  const args = [
-    'node_modules/@redocly/cli/bin/cli.js',
-    'lint',
-    '--config=redocly.yaml',
-    '--format=json',
-    file,
-  ];
-  // It ends with 1 when it found something.
-  const { stdout } = await promisify(execFile)(process.execPath, args, { env }).catch((cause: Any) => cause);
-  const { problems } = JSON.parse(stdout) as { problems: { ruleId: string }[] };
-  return problems.map(({ ruleId }) => ruleId);
+  return (await findingsIn(document)).map(({ ruleId }) => ruleId);
 }

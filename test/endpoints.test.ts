@@ -128,6 +128,7 @@ type Rig = Awaited<ReturnType<typeof createRig>>;
 /** Parts over which a process dies at its n-th write (from 0), before it or after it; from then on nothing answers. */
 function dying(rig: Rig, atWrite: number, when: 'before' | 'after') {
   const state = { writes: 0, dead: false };
+  const sent = new Set<Promise<unknown>>();
   const call =
     <A extends unknown[], R>(action: (...args: A) => Promise<R>, writes: boolean) =>
     async (...args: A): Promise<R> => {
@@ -136,7 +137,9 @@ function dying(rig: Rig, atWrite: number, when: 'before' | 'after') {
       const dies = mine === atWrite;
       if (dies) state.dead = true;
       if (dies && when === 'before') throw new Error('dead');
-      const result = await action(...args);
+      const sending = action(...args);
+      sent.add(sending);
+      const result = await sending;
       if (dies) throw new Error('dead');
       return result;
     };
@@ -154,7 +157,9 @@ function dying(rig: Rig, atWrite: number, when: 'before' | 'after') {
     save: call(secrets.save, true),
     remove: call(secrets.remove, true),
   };
-  return { state, deps: { ...rig.deps, table: mortalTable, secrets: mortalSecrets } };
+  /** What was sent before it died may still be on its way. */
+  const settled = () => Promise.allSettled(sent);
+  return { state, settled, deps: { ...rig.deps, table: mortalTable, secrets: mortalSecrets } };
 }
 
 /** Runs an act once for every place at which it can be cut off; `then` sees what is left. */
@@ -169,6 +174,7 @@ async function atEveryCrash(
       const rig = await makeRig();
       const mortal = dying(rig, atWrite, when);
       await act(mortal.deps).catch((cause: Error) => expect(cause.message).toBe('dead'));
+      await mortal.settled();
       if (!mortal.state.dead) break;
       crashes += 1;
       await then(rig, `${when} write ${atWrite}`);

@@ -19,6 +19,7 @@ const WILDCARDS: readonly (readonly [pattern: RegExp, reason: string])[] = [
     /^secret jobwire\/prod\/us\/(accounts|endpoints)\/\*$/,
     'Secrets below a name are made after deployment, and AWS appends six characters to each.',
   ],
+  [/^DashboardBucket\/\*$/, 'Files are named by what is in them, and the bucket holds nothing else.'],
 ];
 
 /** Every cell of every stage is made by the same code; the differences of names are the region's and the stage's. */

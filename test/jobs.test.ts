@@ -1,6 +1,7 @@
 /** Questions about jobs, and about the events of one: what is answered is so, none is left out, and little is read for it. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { readRollups } from '../shared/api/figures.ts';
 import { readEvent, readJobEvents } from '../shared/api/job-events.ts';
 import {
   decodeJobsCursor,
@@ -79,6 +80,59 @@ eachTable('jobs are found', (makeTable) => {
     for (const limit of [1, 100]) expect(await found(rig, { by: 'late' }, limit)).toEqual([day, noon].sort());
   });
 
+  test('by the day they were dispatched on, as roll-ups count it, as long as they are', async () => {
+    const rig = await createSilentRig({ table: await makeTable() });
+    const [early, out, corrected, revoked] = [1, 2, 3, 4].map(() =>
+      rig.upstream.createJob({ dateDue: '2026-02-20' }),
+    );
+    const awaited = rig.upstream.createJob({ dateDue: '2026-02-20' });
+    rig.upstream.edit(early ?? 0, { dateOut: '2026-03-02T08:00:00-07:00' });
+    await rig.poll();
+    const on = (day: string, limit = 100) => found(rig, { by: 'dispatchedOn', day }, limit);
+    // Before tracking began: counted nowhere, but dispatched.
+    expect(await on('2026-03-02')).toEqual([early]);
+    for (const job of [out, corrected, revoked])
+      rig.upstream.edit(job ?? 0, { dateOut: '2026-03-03T08:00:00-07:00' });
+    await rig.poll();
+    for (const limit of [1, 100]) expect(await on('2026-03-03', limit)).toEqual([out, corrected, revoked]);
+    const { days } = await readRollups(rig, rig.ref, '2026-03-02', '2026-03-04');
+    expect(days.map(({ dispatched }) => dispatched)).toEqual([0, 3, 0]);
+    rig.upstream.edit(corrected ?? 0, { dateOut: '2026-03-04T08:00:00-07:00' });
+    rig.upstream.edit(revoked ?? 0, { dateOut: null });
+    await rig.poll();
+    await rig.poll();
+    expect(await on('2026-03-03')).toEqual([out]);
+    expect(await on('2026-03-04')).toEqual([corrected]);
+    // Nothing of that is in the lists of what is to go out.
+    const open = [revoked, awaited];
+    expect(await found(rig, { by: 'awaited' })).toEqual(open);
+    expect(await found(rig, { by: 'dueBefore', day: '9999-12-31' })).toEqual(open);
+    expect(await found(rig, { by: 'dueOn', day: '2026-03-03' })).toEqual([]);
+    expect(await found(rig, { by: 'late' })).toEqual(open);
+    // Who has left the list was dispatched all the same.
+    rig.upstream.close(out ?? 0);
+    await rig.poll();
+    expect(await on('2026-03-03')).toEqual([out]);
+  });
+
+  test('when they are still to go out: by due day, and those without one last', async () => {
+    const rig = await createSilentRig({ table: await makeTable() });
+    const due = (dateDue: string | null) => rig.upstream.createJob({ dateDue });
+    const [none, later, sooner, out] = [due(null), due('2026-03-09'), due('2026-03-05'), due('2026-03-05')];
+    rig.upstream.dispatch(out);
+    await rig.poll();
+    for (const limit of [1, 100])
+      expect(await found(rig, { by: 'awaited' }, limit)).toEqual([sooner, later, none]);
+  });
+
+  test('by their number, and none by another', async () => {
+    const rig = await createSilentRig({ table: await makeTable() });
+    const [, job = 0] = [1, 2, 3].map(() => rig.upstream.createJob({}));
+    await rig.poll();
+    expect(await found(rig, { by: 'jobNumber', jobNumber: job })).toEqual([job]);
+    expect(await found(rig, { by: 'jobNumber', jobNumber: 999_999 })).toEqual([]);
+  });
+
   test('by their order group, whether they have moved since tracking began or not', async () => {
     const rig = await createSilentRig({ table: await makeTable() });
     const long = 'g'.repeat(600);
@@ -121,6 +175,17 @@ eachTable('jobs are found', (makeTable) => {
       expect(await found(rig, filter)).toEqual([job]);
       expect(await found({ ...rig, table: lagging }, filter)).toEqual([]);
     }
+    rig.upstream.dispatch(job);
+    await rig.poll();
+    const day = new Date(rig.now()).toISOString().slice(0, 10);
+    const filter = { by: 'dispatchedOn', day } as const;
+    expect(await found(rig, filter)).toEqual([job]);
+    const asItWas: Table = {
+      ...inner,
+      getMany: async (wanted) =>
+        (await inner.getMany(wanted)).map((item) => ({ ...item, snapshot: JSON.stringify(snapshot) })),
+    };
+    expect(await found({ ...rig, table: asItWas }, filter)).toEqual([]);
   });
 
   test('late ones without reading those that are not due for days', async () => {

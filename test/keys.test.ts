@@ -2,18 +2,16 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { limitFailures } from '../shared/api/failures.ts';
+import { KeyRecord, ROLES, roleAllows } from '../shared/api/key-input.ts';
 import {
   type Caller,
   createKey,
   createKeyring,
-  KeyRecord,
   listKeys,
   MAX_KEYS,
   OPERATOR,
-  ROLES,
   readKey,
   revokeKey,
-  roleAllows,
 } from '../shared/api/keys.ts';
 import { BOOTSTRAP_KEY } from '../shared/api/slots.ts';
 import { createMemoryTable } from '../shared/table/memory-table.ts';

@@ -2,9 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { createEventLog } from '../shared/log/log.ts';
-import { addressHash, checkEmail, checkMobile } from '../shared/notifications/addresses.ts';
+import { addressHash, checkMobile } from '../shared/notifications/addresses.ts';
+import { checkEmail } from '../shared/notifications/email-address.ts';
 import { maskAddress } from '../shared/notifications/masks.ts';
-import { NOTIFICATIONS_SINK } from '../shared/notifications/model.ts';
+import { NOTIFICATIONS_SINK, OWN_USER } from '../shared/notifications/model.ts';
 import {
   changeRecipient,
   createRecipient,
@@ -17,7 +18,6 @@ import {
 import { type ImportReport, importRecipients } from '../shared/notifications/recipients-csv.ts';
 import { csvHead, csvRow, decodedCsv } from '../shared/notifications/recipients-file.ts';
 import {
-  OWN_USER,
   type PeopleDeps,
   readSettings,
   readSettingsOf,

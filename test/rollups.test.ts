@@ -462,6 +462,31 @@ describe('the open jobs', () => {
     expect((await readRegionOpenJobs({ table, now: lastMoment }, 'us')).late).toBe(0);
   });
 
+  test('of a day with many due instants count as late to the instant, at each reading of the list', () => {
+    const kinds = new OpenKinds();
+    const look = { askedAt: 0, answeredAt: 0, view: 'list' as const };
+    const due = (n: number) => START + (n - 20) * 420_000;
+    const observations = new Map(
+      Array.from({ length: 60 }, (_, n) => {
+        const view = {
+          status: 'Scheduled',
+          dateDue: new Date(due(n)).toISOString(),
+          dateOut: null,
+        } as ListView;
+        return [n, { print: n, kind: kinds.of(view), look }] as const;
+      }),
+    );
+    for (let startedAt = START - 1; startedAt < START + 3 * 3_600_000; startedAt += 420_000) {
+      const { dueDays } = tallyOpen({ observations, startedAt });
+      // Now, and until the eighth of those to come.
+      for (const soon of [startedAt, startedAt + 8 * 420_000 - 1]) {
+        const said = dueDays.flatMap(([, all]) => all).reduce((sum, [at, n]) => sum + (at < soon ? n : 0), 0);
+        const truly = [...observations.keys()].filter((n) => due(n) < soon).length;
+        expect(said, new Date(soon).toISOString()).toBe(truly);
+      }
+    }
+  });
+
   test('are a small item, whatever 50,000 jobs are like; nothing is left out of the sums, nobody is late too early', () => {
     const kinds = new OpenKinds();
     const look = { askedAt: 0, answeredAt: 0, view: 'list' as const };

@@ -6,6 +6,8 @@ const STREAM = 'arn:aws:dynamodb:us-east-1:111122223333:table/restored/stream/20
 
 const identityArn = (region: string, name: string) => `arn:aws:ses:${region}:111122223333:identity/${name}`;
 
+const certificateArn = (region: string) => `arn:aws:acm:${region}:111122223333:certificate/0e6e5f0a`;
+
 /** The dev stage with something else at a path. */
 function changed(path: string, value: unknown): unknown[] {
   const [stage] = structuredClone(stages) as unknown as [Record<string, unknown>];
@@ -26,9 +28,10 @@ test('the stages as they stand are valid, and a stage may have a single cell', (
   expect(Object.keys(stages[1]?.cells ?? {}).sort()).toEqual(['au', 'eu', 'nz', 'uk', 'us']);
 });
 
-test('what is left out has its default: no second topic, no key to pay for, a table of the stack’s own', () => {
+test('what is left out has its default: no second topic, no key to pay for, a table of the stack’s own, and the dashboard', () => {
   expect(parseStages(changed('stage', 'dev'))[0]?.cells.us).toMatchObject({
     standardTopic: false,
+    dashboard: true,
     customerKey: false,
   });
   expect(parseStages(changed('stage', 'dev'))[0]?.cells.us).not.toHaveProperty('stateTable');
@@ -56,6 +59,17 @@ test.each([
     'cells.us.upstream.realm',
     undefined,
     'cells.us.upstream.realm is missing; it must be the name of the realm (stage dev).',
+  ],
+  ['cells.us.dashboard', 'yes', 'cells.us.dashboard must be true or false (stage dev).'],
+  [
+    'cells.us.dashboardDomain',
+    { name: 'https://us.example', certificateArn: certificateArn('us-east-1') },
+    'cells.us.dashboardDomain.name must be a host name such as us.jobwire.example (stage dev).',
+  ],
+  [
+    'cells.us.dashboardDomain',
+    { name: 'us.jobwire.example', certificateArn: certificateArn('eu-west-2') },
+    'cells.us.dashboardDomain.certificateArn must be the ARN of a certificate in us-east-1, where CloudFront looks for them (stage dev).',
   ],
   ['cells.us.customerkey', true, 'cells.us.customerkey is not a setting that Jobwire knows (stage dev).'],
   ['cells.us.customerKey', 1, 'cells.us.customerKey must be true or false (stage dev).'],
@@ -163,4 +177,15 @@ test('an SES identity is made by one cell of an AWS region; the others name it',
 test('two stages of one name would be the same stacks', () => {
   const twice = [stages[0], stages[0]];
   expect(() => parseStages(twice)).toThrow('infra/settings.ts: stage must be there once (stage dev).');
+});
+
+test('a name for the dashboard is refused where there is no dashboard', () => {
+  const [stage] = changed('cells.us.dashboard', false) as [{ cells: { us: Record<string, unknown> } }];
+  stage.cells.us.dashboardDomain = {
+    name: 'us.jobwire.example',
+    certificateArn: certificateArn('us-east-1'),
+  };
+  expect(() => parseStages([stage])).toThrow(
+    'cells.us.dashboardDomain must be left out where there is no dashboard',
+  );
 });

@@ -110,6 +110,9 @@ test('the demo shows events of every kind with a verified receiver, and Ctrl-C l
   const { events } = (await feed.json()) as { events: { type: string }[] };
   expect(events[0]).toMatchObject({ type: 'account.baselined' });
   expect(events.length).toBeGreaterThan(1);
+  const page = await fetch(new URL('/', url));
+  expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+  expect(await page.text()).toContain('<div id="root">');
 
   const below = await childrenOf(demo.child.pid ?? 0);
   expect(below.length, 'the embedded DynamoDB').toBeGreaterThan(0);

@@ -2,8 +2,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { OWN_USER } from '../shared/notifications/model.ts';
 import { readRecipient } from '../shared/notifications/recipients.ts';
-import { OWN_USER, saveSettings } from '../shared/notifications/settings.ts';
+import { saveSettings } from '../shared/notifications/settings.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { createRig, type Rig, watchedTable } from './support/rig.ts';
 

@@ -1,8 +1,9 @@
 import { CloudEvent } from 'cloudevents';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
+import { isReservedHeader } from '../shared/sinks/endpoint-input.ts';
 import { type Connections, createConnectionPool } from '../shared/sinks/outbound.ts';
-import { createWebhookSink, isReservedHeader, judge } from '../shared/sinks/webhook.ts';
+import { createWebhookSink, judge } from '../shared/sinks/webhook.ts';
 import { newSecret, someDeliveries, startReceiver } from './support/delivery.ts';
 
 describe('webhook sink', () => {

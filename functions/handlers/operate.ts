@@ -5,16 +5,8 @@
  */
 import * as z from 'zod';
 import { showEndpoint } from '../../shared/api/endpoint-views.ts';
-import {
-  createKey,
-  type KeyRecord,
-  keyId,
-  listKeys,
-  MAX_KEYS,
-  NewKey,
-  OPERATOR,
-  revokeKey,
-} from '../../shared/api/keys.ts';
+import { type KeyRecord, NewKey } from '../../shared/api/key-input.ts';
+import { createKey, keyId, listKeys, MAX_KEYS, OPERATOR, revokeKey } from '../../shared/api/keys.ts';
 import { instantText } from '../../shared/api/parameters.ts';
 import { id, sentenceOf } from '../../shared/checks.ts';
 import type { Refusal } from '../../shared/managed.ts';

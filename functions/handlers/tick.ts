@@ -6,8 +6,8 @@ import { createForwarder, startFeed } from '../../shared/log/cell-feed.ts';
 import { type EventLog, newEpoch } from '../../shared/log/log.ts';
 import { oldestUnsent } from '../../shared/notifications/waiting.ts';
 import { oldestUndelivered } from '../../shared/sinks/behind.ts';
+import type { BUILT_IN_SINKS } from '../../shared/sinks/built-in.ts';
 import {
-  type BUILT_IN_SINKS,
   dueSinks,
   ForwardError,
   leftoverWakes,

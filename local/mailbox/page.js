@@ -94,19 +94,49 @@ function add(message, isNew) {
   const item = itemOf(message);
   items.set(message.id, item);
   if (isNew) item.firstChild.classList.add('arrived');
-  // What one is looking at stays where it is.
   const before = pane.scrollTop;
   list.prepend(item);
   filterOne(message, item);
-  if (isNew && before > 0 && !item.hidden) {
-    pane.scrollTop = before + item.offsetHeight;
-    freshCount += 1;
+  if (isNew && !item.hidden) {
+    if (before > 0) {
+      // What one is looking at stays where it is.
+      pane.scrollTop = before + item.offsetHeight;
+      freshCount += 1;
+    } else {
+      room += item.getBoundingClientRect().height;
+    }
   }
   for (const [id] of messages) {
     if (messages.size <= MAX_SHOWN) break;
     if (id === openId) break;
     forget(id);
   }
+}
+
+let waiting = [];
+let gliding = false;
+let room = 0;
+
+/** Shows what came. What stands below glides down, so that it never jumps from under a finger; what comes meanwhile waits. */
+function arrive() {
+  if ((gliding && !document.hidden) || waiting.length === 0) return;
+  room = 0;
+  for (const message of waiting) add(message, true);
+  waiting = [];
+  showState();
+  if (room === 0 || document.hidden) return;
+  gliding = true;
+  const from = { transform: `translateY(${-room}px)` };
+  const glide = list.animate([from, { transform: 'none' }], { duration: 250, easing: 'ease-out' });
+  // The frame that ends the glide is drawn before the next begins.
+  glide.onfinish = glide.oncancel = () => {
+    requestAnimationFrame(() =>
+      requestAnimationFrame(() => {
+        gliding = false;
+        arrive();
+      }),
+    );
+  };
 }
 
 function forget(id) {
@@ -167,6 +197,7 @@ find('tools').addEventListener('input', filterAll);
 find('tools').addEventListener('submit', (event) => event.preventDefault());
 find('clear').addEventListener('click', async () => {
   await fetch('/mailbox/messages', { method: 'DELETE' });
+  waiting = [];
   for (const id of [...messages.keys()]) forget(id);
   freshCount = 0;
   location.hash = '';
@@ -505,6 +536,7 @@ function recall() {
 
 async function load() {
   const found = await (await fetch('/mailbox/messages')).json();
+  waiting = [];
   for (const id of [...messages.keys()]) forget(id);
   box = found.box;
   last = found.last;
@@ -530,9 +562,9 @@ function follow() {
   source.addEventListener('caught', (event) => {
     const message = JSON.parse(event.data);
     if (messages.has(message.id)) return;
-    add(message, true);
+    waiting.push(message);
     say(message);
-    showState();
+    arrive();
   });
   source.addEventListener('error', () => {
     isLive(false);

@@ -76,10 +76,10 @@ export interface AnsweredRequest {
 /** How often waiting readers look at the table: often where nothing wakes them. */
 const RECHECK_MS = 1_000;
 const HINTED_RECHECK_MS = 5_000;
-const HEARTBEAT_MS = 15_000;
+export const HEARTBEAT_MS = 15_000;
 const STREAM_MS = 10 * 60_000;
 const RETRY_MS = 1_000;
-const WAIT_MS = 25_000;
+export const WAIT_MS = 25_000;
 /** A client is asked to come back after this time when the table can't answer. */
 const RETRY_AFTER_SECONDS = 5;
 /** An endpoint that names a thousand accounts fits. */

@@ -98,6 +98,7 @@ export const EndpointHealth = z
         oldestAt: instant.nullable().describe('When the oldest of them was set aside.'),
       })
       .describe('Events set aside because it refused them, or one before them of the same job.'),
+    dead: count.describe('Events refused to the last attempt, of those that are kept; counted up to 100.'),
     backlog: z
       .object({
         events: count.describe('How many.'),

@@ -4,7 +4,7 @@
  * A cursor says "everything up to here is mine"; what comes next stands after it. Filters never hold a cursor back: it
  * moves past events that were not asked for.
  */
-import { typeMatches } from '../events/event.ts';
+import { typeMatches } from '../events/types.ts';
 import {
   type EventLog,
   formatCursor,

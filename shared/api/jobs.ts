@@ -5,6 +5,8 @@ import { type EventLog, parseCursor } from '../log/log.ts';
 import {
   type AccountRef,
   type JobRange,
+  jobsAwaited,
+  jobsDispatchedOn,
   jobsDueBefore,
   jobsDueOn,
   jobsInGroup,
@@ -18,7 +20,7 @@ import type { Item, Table } from '../table/table.ts';
 import { toStatus } from '../tracking/accounts.ts';
 import { sinceListed } from '../tracking/diff.ts';
 import { readInstants } from '../tracking/instants.ts';
-import { type Ending, type Snapshot, summarize, toSnapshot } from '../tracking/snapshot.ts';
+import { dispatchedDayOf, type Ending, type Snapshot, summarize, toSnapshot } from '../tracking/snapshot.ts';
 import { cursorOf, type Gone, locate } from './feed.ts';
 import { instant, instantText, nextOf } from './parameters.ts';
 
@@ -38,6 +40,7 @@ export const JobEntry = z
       .enum(['closed', 'cancelled', 'unavailable'] satisfies Ending[])
       .nullable()
       .describe('What became of it, once that was announced.'),
+    late: z.boolean().describe('Whether it is open and was seen undispatched after its due instant.'),
     listedThrough: instant
       .nullable()
       .describe('The last time known at which it was in the list of active jobs.'),
@@ -93,7 +96,10 @@ const JobFilter = z.discriminatedUnion('by', [
   z.strictObject({ by: z.literal('status'), status: z.string() }),
   z.strictObject({ by: z.literal('orderNumber'), orderNumber: z.string() }),
   z.strictObject({ by: z.literal('orderGroup'), orderGroup: z.string() }),
-  // Open, undispatched jobs due before a day (YYYY-MM-DD), or on it.
+  z.strictObject({ by: z.literal('jobNumber'), jobNumber: z.int() }),
+  z.strictObject({ by: z.literal('dispatchedOn'), day: z.string() }),
+  // Open, undispatched jobs; of them those due before a day (YYYY-MM-DD), or on it.
+  z.strictObject({ by: z.literal('awaited') }),
   z.strictObject({ by: z.literal('dueBefore'), day: z.string() }),
   z.strictObject({ by: z.literal('dueOn'), day: z.string() }),
   // Open jobs that were seen undispatched after their due instant (rule 15).
@@ -140,7 +146,7 @@ export async function listJobs(
   const { lastGoodCrawlStartedAt: lastGood = null, lastPollAt = null } = status ? toStatus(status) : {};
 
   const range = rangeOf(ref, filter, Math.max(lastGood ?? 0, lastPollAt ?? 0));
-  const found = await readPlaces(deps.table, ref, range, cursor?.behind, limit);
+  const found = await readPlaces(deps.table, range, cursor?.behind, limit);
   const jobs: JobEntry[] = [];
   let bytes = 0;
   let last: string | undefined;
@@ -205,14 +211,13 @@ const JobsCursorText = z.strictObject({
 /** Snapshots in the order of their list, each with its sort key there; one that is gone since is left out of its place. */
 async function readPlaces(
   table: Table,
-  ref: AccountRef,
-  range: JobRange | undefined,
+  range: Range,
   behind: string | undefined,
   limit: number,
 ): Promise<{ behind: string; item: Item | undefined }[]> {
   const after = behind === undefined ? {} : { after: behind };
-  if (!range) {
-    const items = await table.query({ pk: snapshotPk(ref), ...after, limit });
+  if (!('index' in range)) {
+    const items = await table.query({ ...range, ...after, limit });
     return items.map((item) => ({ behind: item.sk, item }));
   }
   const entries = await table.query({ ...range, ...after, limit });
@@ -224,11 +229,22 @@ async function readPlaces(
   }));
 }
 
+/** A range of an index, or of the snapshots themselves. */
+type Range = JobRange | { readonly pk: string; readonly from?: string; readonly to?: string };
+
 /** Where the jobs of a filter stand, and maybe others; `seenAt` (epoch ms): no job was seen much later than that. */
-function rangeOf(ref: AccountRef, filter: JobFilter, seenAt: number): JobRange | undefined {
+function rangeOf(ref: AccountRef, filter: JobFilter, seenAt: number): Range {
   switch (filter.by) {
     case 'none':
-      return undefined;
+      return { pk: snapshotPk(ref) };
+    case 'jobNumber': {
+      const { pk, sk } = keys.snapshot(ref, filter.jobNumber);
+      return { pk, from: sk, to: sk };
+    }
+    case 'awaited':
+      return jobsAwaited(ref);
+    case 'dispatchedOn':
+      return jobsDispatchedOn(ref, filter.day);
     case 'status':
       return jobsWithStatus(ref, filter.status);
     case 'orderNumber':
@@ -249,7 +265,12 @@ function bearsOut(snapshot: Snapshot, filter: JobFilter, lastGood: number | null
   const job = summarize(snapshot);
   switch (filter.by) {
     case 'none':
+    case 'jobNumber':
       return true;
+    case 'awaited':
+      return isAwaited(snapshot, job);
+    case 'dispatchedOn':
+      return dispatchedDayOf(snapshot) === filter.day;
     case 'status':
       return job.status === filter.status;
     case 'orderNumber':
@@ -261,7 +282,7 @@ function bearsOut(snapshot: Snapshot, filter: JobFilter, lastGood: number | null
     case 'dueOn':
       return isAwaited(snapshot, job) && job.dateDue?.slice(0, 10) === filter.day;
     case 'late':
-      return isAwaited(snapshot, job) && isLate(snapshot, job, lastGood);
+      return isLate(snapshot, job, lastGood);
   }
 }
 
@@ -270,9 +291,10 @@ function isAwaited({ ended, settling }: Snapshot, job: JobSummary): boolean {
   return ended === null && settling === null && job.dateOut === null;
 }
 
-/** Whether a job was seen in the list after its due instant, read as rule 15 has it. */
-function isLate(snapshot: Snapshot, { dateDue }: JobSummary, lastGood: number | null): boolean {
-  if (dateDue === null || snapshot.list === null) return false;
+/** Whether a job is awaited and was seen in the list after its due instant, read as rule 15 has it. */
+function isLate(snapshot: Snapshot, job: JobSummary, lastGood: number | null): boolean {
+  const { dateDue } = job;
+  if (!isAwaited(snapshot, job) || dateDue === null || snapshot.list === null) return false;
   const due = readInstants(dateDue, snapshot.detail?.timezone ?? null, { midnightIsEndOfDay: true });
   return due !== undefined && lastSeenListed(snapshot, lastGood) > due.latest;
 }
@@ -282,10 +304,12 @@ function lastSeenListed(snapshot: Snapshot, lastGoodCrawlStartedAt: number | nul
 }
 
 function toEntry(snapshot: Snapshot, lastGood: number | null): JobEntry {
+  const job = summarize(snapshot);
   return {
-    ...summarize(snapshot),
+    ...job,
     phase: phaseOf(snapshot),
     ended: snapshot.ended,
+    late: isLate(snapshot, job, lastGood),
     listedThrough: snapshot.list === null ? null : instantText(lastSeenListed(snapshot, lastGood)),
   };
 }

@@ -6,7 +6,7 @@
  * As in a log it says "everything up to here is mine", and moves past what is filtered out. Events of a region keep their
  * order, those of one account with it; between regions there is none.
  */
-import { typeMatches } from '../events/event.ts';
+import { typeMatches } from '../events/types.ts';
 import type { CellFeed } from '../log/cell-feed.ts';
 import { formatCursor, formerEnd, type Head, parseCursor, placeOf } from '../log/log.ts';
 import { feedLog } from '../table/schema.ts';
@@ -46,7 +46,11 @@ export interface FeedFilter {
 
 /** What a page of the feed is asked for with. Without `after` it begins with the earliest events there still are. */
 export type FeedPageQuery = FeedFilter &
-  Pick<PageQuery, 'limit' | 'waitMs' | 'mayWait'> & { readonly after?: GivenPlaces | undefined };
+  Pick<PageQuery, 'limit' | 'waitMs' | 'mayWait'> & {
+    readonly after?: GivenPlaces | undefined;
+    /** Instead of `after`: from so many events before the end of each region's feed, whoever they are of. */
+    readonly last?: number | undefined;
+  };
 
 /** A page of the feed. */
 export interface FeedPage {
@@ -79,7 +83,7 @@ export async function readFeedPage(
   const until = deps.now() + query.waitMs;
   // Listening begins before the first look, so that nothing falls between the two.
   using watch = query.waitMs > 0 ? watchOf(deps, deps.regions.map(feedLog)) : deafWatch();
-  const start = await locateFeed(deps, query.after, 'earliest');
+  const start = await locateFeed(deps, query.after, query.last ?? 'earliest');
   if (start.kind === 'gone') return start;
   const places = new Map(start.places);
   const page: Scan = { events: [], bytes: 0, looked: 0, heads: new Map() };
@@ -196,15 +200,18 @@ async function grownOf(deps: CellFeedDeps, places: Places): Promise<string[]> {
   return looked.flat();
 }
 
+/** Where reading begins without a cursor: at the earliest events, at the heads, or so many events before them. */
+type Beginning = 'earliest' | 'head' | number;
+
 /**
- * Where reading begins: at a cursor, or without one at the earliest events or at the heads. A region that the cursor doesn't
+ * Where reading begins: at a cursor, or without one as `otherwise` has it. A region that the cursor doesn't
  * know came since, so all its events are new. Only the feeds that can't be read from the cursor begin anew with what `gone`
  * says; the others go on where they were.
  */
 export async function locateFeed(
   deps: Pick<CellFeedDeps, 'feed' | 'regions'>,
   cursor: GivenPlaces | undefined,
-  otherwise: 'earliest' | 'head',
+  otherwise: Beginning,
 ): Promise<{ readonly kind: 'places'; readonly places: Places } | Gone> {
   const { feed, regions } = deps;
   const places = new Map<string, Place>();
@@ -240,7 +247,7 @@ async function locateOne(
   feed: CellFeed,
   region: string,
   cursor: GivenPlaces | undefined,
-  otherwise: 'earliest' | 'head',
+  otherwise: Beginning,
 ): Promise<Located> {
   const found = await feed.head(region);
   const given = cursor?.get(region);
@@ -249,7 +256,10 @@ async function locateOne(
   const earliest = async (): Promise<Place> =>
     found ? { epoch, sequence: (await feed.earliest(region, found)) - 1 } : head;
   if (!given) {
-    const place = cursor || otherwise === 'earliest' ? await earliest() : head;
+    if (otherwise === 'head' && !cursor) return { place: head, head, isGone: false };
+    const first = await earliest();
+    if (cursor || typeof otherwise !== 'number') return { place: first, head, isGone: false };
+    const place = { epoch, sequence: Math.max(first.sequence, sequence - otherwise) };
     return { place, head, isGone: false };
   }
   const known = given.epoch === '' ? { sequence: given.sequence } : given;

@@ -14,7 +14,8 @@ import {
 } from '../notifications/model.ts';
 import { type Suppression as SuppressionRecord, suppressionReasons } from '../notifications/suppressions.ts';
 import type { EmailTemplate, SmsTemplate, TemplatePlace } from '../notifications/templates.ts';
-import { type Caller, roleAllows } from './keys.ts';
+import { roleAllows } from './key-input.ts';
+import type { Caller } from './keys.ts';
 import { instant, instantText } from './parameters.ts';
 
 const count = z.int().min(0);
@@ -76,6 +77,9 @@ export const NotificationSettings = z
         .describe('No SMS in these hours (`HH:MM`, in the zone of the recipient): they wait.'),
     }),
     revision,
+    channels: z
+      .array(ChannelName)
+      .describe('By what the service itself can send; empty: it has no notifications in its configuration.'),
     warnings: z.array(z.string()).describe('What may surprise, in sentences.'),
   })
   .meta({ id: 'NotificationSettings' });
@@ -104,6 +108,7 @@ export function showSettings(
     replyTo: settings.replyTo,
     sms: { ...sms, quietHours: sms.quietHours && { ...sms.quietHours } },
     revision: settings.revision,
+    channels: [...served],
     warnings: warnings.filter((warning) => warning !== false),
   };
 }
@@ -239,22 +244,6 @@ export function showUpcoming(upcoming: {
 }): z.input<typeof Upcoming> {
   return { ...upcoming, dueAt: instantText(upcoming.dueAt), jobs: [...upcoming.jobs] };
 }
-
-const template = (most: number) =>
-  z.string('must be text').max(most, `must be at most ${most} characters`).optional();
-
-/** What a template says. */
-export const TemplateInput = z
-  .strictObject({
-    subject: template(500).describe('Of an e-mail: its subject, one line.'),
-    preheader: template(1000).describe('Of an e-mail: what mailboxes show beside the subject.'),
-    heading: template(1000).describe('Of an e-mail: what stands above it; the subject unless told.'),
-    intro: template(5000).describe('Of an e-mail: above the parcels; an empty line begins a paragraph.'),
-    outro: template(5000).describe('Of an e-mail: below the jobs; empty for nothing.'),
-    html: template(50_000).describe('Of an e-mail: all of it, instead of the layout.'),
-    text: template(50_000).describe('An SMS; of an e-mail all of its plain text, instead of the layout.'),
-  })
-  .meta({ id: 'TemplateInput' });
 
 const place = { kind, channel, locale };
 const own = z.boolean().describe('Whether it is the account’s own.');

@@ -1,7 +1,7 @@
 /** What parameters of a path or a query may be. Each rule is the rest of a sentence that begins with the parameter's name. */
 import * as z from 'zod';
 import { eventTypes } from '../events/catalogue.ts';
-import { typeMatches } from '../events/event.ts';
+import { typeMatches } from '../events/types.ts';
 
 /** A text that is there once. */
 export const one = z.string('must be given once');
@@ -62,7 +62,7 @@ const MAX_LIMIT = 500;
 const DEFAULT_LIMIT = 100;
 
 /** A feed's pages may be longer: whoever catches up reads many. */
-const MAX_EVENTS = 1000;
+export const MAX_EVENTS = 1000;
 
 /** How many things a page has at most. */
 export const limit = limitUpTo(MAX_LIMIT);

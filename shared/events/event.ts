@@ -65,10 +65,3 @@ function subjectOf(draft: EventDraft): string | undefined {
   }
   return draft.jobNumber === undefined ? undefined : `jobs/${draft.jobNumber}`;
 }
-
-/** Whether a type matches one of the patterns: a type's name, or a beginning closed by a final `*` (`job.*`, `*`). */
-export function typeMatches(type: string, patterns: readonly string[]): boolean {
-  return patterns.some((pattern) =>
-    pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern,
-  );
-}

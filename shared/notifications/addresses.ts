@@ -1,49 +1,13 @@
 /**
- * E-mail addresses and mobile numbers: what is taken for one, how it is written on the wire, and when two are the same.
- * Addresses are personal data: no message of this file quotes one.
+ * Mobile numbers: what is taken for one, and how it is written on the wire; what is assumed in a region; and when two
+ * addresses are the same. Addresses are personal data: no message of this file quotes one.
  */
 import { hash } from 'node:crypto';
-import { domainToASCII } from 'node:url';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/mobile';
+import type { CheckedAddress } from './email-address.ts';
 import type { Channel, Locale } from './model.ts';
 
-/** An address as it is kept and written on the wire, or the rule that it breaks: a sentence after the field's name. */
-export type CheckedAddress =
-  | { readonly kind: 'checked'; readonly address: string }
-  | { readonly kind: 'refused'; readonly rule: string };
-
-/** RFC 5321: of an address as a whole, and before the @. */
-const MAX_EMAIL = 254;
-const MAX_LOCAL_PART = 64;
-
-/** What is written before the @ without quotes (RFC 5322, dot-atom). */
-const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
-/** At least two labels, the last of which is no number. */
-const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** What would turn a domain into something else when it is read as part of a URL. */
-const NOT_IN_DOMAINS = /[\p{Cc}\s%/\\?#@:[\]<>^|]/u;
-
 const refused = (rule: string): CheckedAddress => ({ kind: 'refused', rule });
-
-/** Checks an e-mail address. Its domain comes out in lower case and, beyond ASCII, in punycode; spaces around it are taken away. */
-export function checkEmail(text: string): CheckedAddress {
-  const trimmed = text.trim();
-  const at = trimmed.lastIndexOf('@');
-  if (at < 1) return refused('must be an e-mail address such as name@example.com');
-  const localPart = trimmed.slice(0, at);
-  const written = trimmed.slice(at + 1);
-  if (/[^\x20-\x7e]/.test(localPart)) {
-    return refused('must be plain ASCII before the @: mail servers that take anything else are few');
-  }
-  const domain = NOT_IN_DOMAINS.test(written) ? '' : domainToASCII(written);
-  if (localPart.length > MAX_LOCAL_PART || localPart.length + 1 + domain.length > MAX_EMAIL) {
-    return refused(`must be at most ${MAX_EMAIL} characters, and ${MAX_LOCAL_PART} before the @`);
-  }
-  if (!LOCAL_PART.test(localPart) || !DOMAIN.test(domain)) {
-    return refused('must be an e-mail address such as name@example.com');
-  }
-  return { kind: 'checked', address: `${localPart}@${domain}` };
-}
 
 /** How people write numbers. */
 const NUMBER = /^\+?[\d\s().\-/\u00a0\u2010-\u2015\u2212]+$/;

@@ -30,6 +30,9 @@ export type Locale = (typeof locales)[number];
 /** The id of the built-in sink that folds events into notices. */
 export const NOTIFICATIONS_SINK = 'notifications';
 
+/** The id of the recipient that the ordering service's own user settings make. */
+export const OWN_USER = 'own-user';
+
 /** The look of an account's messages, and who they seem to come from. Customer text: escaped wherever it is shown. */
 export interface Branding {
   readonly name: string;

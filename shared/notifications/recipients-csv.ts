@@ -13,13 +13,13 @@ import { type AccountRef, keys } from '../table/schema.ts';
 import type { Item } from '../table/table.ts';
 import { normalized } from './addresses.ts';
 import { locales, type Recipient, type Scope } from './model.ts';
+import { NewRecipient } from './notification-input.ts';
 import {
   completed,
   type Given,
   itemsAt,
   itemsOf,
   merged,
-  NewRecipient,
   placeOf,
   putNew,
   replace,

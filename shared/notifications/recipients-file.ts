@@ -1,4 +1,4 @@
-/** Files of recipients as spreadsheets read and write them; for the command as well, so it depends on nothing. */
+/** Files of recipients as spreadsheets read and write them; for the command and the dashboard as well, so it depends on nothing. */
 
 /** The columns that there can be. */
 export const columns = [
@@ -51,3 +51,60 @@ function cellOf(value: unknown): string {
   const guarded = FORMULA.test(text) ? `'${text}` : text;
   return /[",;\t\r\n]|^\s|\s$/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
 }
+
+/** Of one request: the API takes 100,000 bytes, and what a row becomes takes some writes. */
+const CHUNK_BYTES = 80_000;
+const CHUNK_ROWS = 250;
+
+/** A file in parts that one request takes, each with the line of the names; a record is never cut. */
+export function chunksOf(text: string): { readonly csv: string; lineOf(line: number): number }[] {
+  const [first, ...others] = recordsOf(text.replace(/^\ufeff/, ''));
+  // Excel's own line that says how cells are separated belongs to the names.
+  const isSeparator = first !== undefined && /^sep=.\s*$/i.test(first.text);
+  const head = isSeparator ? { text: first.text + (others[0]?.text ?? ''), line: 1 } : first;
+  const rows = isSeparator ? others.slice(1) : others;
+  if (head === undefined) return [{ csv: '', lineOf: (line) => line }];
+  const chunks: { rows: string[]; bytes: number; first: number }[] = [];
+  for (const { text: row, line } of rows) {
+    const bytes = bytesOf(row);
+    const last = chunks.at(-1);
+    if (last && last.bytes + bytes <= CHUNK_BYTES && last.rows.length < CHUNK_ROWS) {
+      last.rows.push(row);
+      last.bytes += bytes;
+    } else {
+      chunks.push({ rows: [row], bytes: bytesOf(head.text) + bytes, first: line });
+    }
+  }
+  if (chunks.length === 0) return [{ csv: head.text, lineOf: (line) => line }];
+  const before = linesIn(head.text);
+  return chunks.map(({ rows, first }) => ({
+    csv: head.text + rows.join(''),
+    lineOf: (line) => (line <= before ? line : first + line - before - 1),
+  }));
+}
+
+/** Records with the line where each begins: a line break between quotes ends none. */
+function recordsOf(text: string): { readonly text: string; readonly line: number }[] {
+  const records: { text: string; line: number }[] = [];
+  let begins = 0;
+  let line = 1;
+  let quoted = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const one = text[at];
+    if (one === '"') quoted = !quoted;
+    else if (quoted || (one !== '\n' && (one !== '\r' || text[at + 1] === '\n'))) continue;
+    else {
+      const record = text.slice(begins, at + 1);
+      records.push({ text: record, line });
+      line += linesIn(record);
+      begins = at + 1;
+    }
+  }
+  if (begins < text.length) records.push({ text: text.slice(begins), line });
+  return records;
+}
+
+const linesIn = (text: string): number => text.match(/\r\n|\r|\n/g)?.length ?? 0;
+
+/** What a text takes in a request. */
+const bytesOf = (text: string): number => new TextEncoder().encode(JSON.stringify(text)).length;

@@ -7,25 +7,27 @@
  * its user wants; people may say everything else, and take channels away.
  */
 import pLimit from 'p-limit';
-import * as z from 'zod';
-import { type Checked, checkInput, id } from '../checks.ts';
+import type * as z from 'zod';
+import { type Checked, checkInput } from '../checks.ts';
 import { type Expectation, type Refusal, revisionOf, revisionStill } from '../managed.ts';
 import type { AccountUser } from '../ordering/schemas.ts';
 import type { Makings } from '../sinks/endpoints.ts';
 import { type AccountRef, keys, recipientPk, recipientPlace, recipientPlacePk } from '../table/schema.ts';
 import type { Item, Table, Write } from '../table/table.ts';
-import { checkEmail, checkMobile } from './addresses.ts';
+import { checkMobile } from './addresses.ts';
+import { checkEmail } from './email-address.ts';
 import {
   type Channel,
   channels,
   DEFAULT_KINDS,
   type Locale,
   type MessageKind,
-  messageKinds,
+  OWN_USER,
   type Recipient,
   type Scope,
 } from './model.ts';
-import { email, line, locale, OWN_USER, type PeopleDeps, unknownAccount, zone } from './settings.ts';
+import { kindNames, NewRecipient, RecipientChange } from './notification-input.ts';
+import { type PeopleDeps, unknownAccount } from './settings.ts';
 
 /** How often a change is decided anew because somebody else came in between. */
 const ATTEMPTS = 5;
@@ -34,99 +36,7 @@ const AT_ONCE = 16;
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 500;
 
-const kindNames = Object.keys(messageKinds) as [MessageKind, ...MessageKind[]];
-/** The largest job number that keys have room for. */
-const MAX_JOB_NUMBER = 999_999_999_999;
-
 const once = <T>(values: readonly T[]): T[] => [...new Set(values)];
-
-/** What can be said of a recipient. Whether a number in national form is one, the region says. */
-const fields = {
-  name: line(200).describe('How the recipient is addressed.'),
-  email,
-  mobile: z
-    .string('must be a mobile number')
-    .trim()
-    .min(1, 'must not be empty')
-    .max(40, 'must be at most 40 characters')
-    .describe(
-      'International (`+64 21 123 4567`), or as it is dialled in the region’s country; kept in E.164.',
-    ),
-  locale,
-  zone,
-  channels: z
-    .array(z.enum(channels, `must be one of ${channels.join(', ')}`), 'must be a list of channels')
-    .min(1, 'must name at least one channel; to hold a recipient back, pause it')
-    .max(10, 'must name each channel once')
-    .transform(once)
-    .describe('By which channels; unless told, those that there is an address for.'),
-  kinds: z
-    .array(z.enum(kindNames, `must be one of ${kindNames.join(', ')}`), 'must be a list of kinds')
-    .min(1, 'must name at least one kind; to hold a recipient back, pause it')
-    .max(20, 'must name each kind once')
-    .transform(once)
-    .describe(`Of what; unless told, ${DEFAULT_KINDS.join(' and ')}.`),
-  paused: z.boolean('must be true or false').describe('Gets nothing until it is resumed.'),
-  orderGroup: z
-    .string('must be the name of an order group')
-    .min(1, 'must not be empty')
-    .max(1000, 'must be at most 1000 characters')
-    .describe('Only jobs of this order group.'),
-  orderNumber: z
-    .string('must be an order number')
-    .min(1, 'must not be empty')
-    .max(1000, 'must be at most 1000 characters')
-    .describe('Only jobs with this order number.'),
-  jobNumber: z
-    .int('must be a job number')
-    .min(1, 'must be a job number')
-    .max(MAX_JOB_NUMBER, 'must be a job number')
-    .describe('Only this job.'),
-};
-
-const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
-
-/** A new recipient: at least one address, and at most one of orderGroup, orderNumber and jobNumber; none: all jobs of the account. */
-export const NewRecipient = z
-  .strictObject({
-    id: id
-      .refine((value) => value !== OWN_USER, `must be another than ${OWN_USER}: it is the ordering service’s`)
-      .optional()
-      .describe('What it is known by, for good. Generated unless given.'),
-    name: nullable(fields.name),
-    email: nullable(fields.email),
-    mobile: nullable(fields.mobile),
-    locale: nullable(fields.locale),
-    zone: nullable(fields.zone),
-    channels: nullable(fields.channels),
-    kinds: nullable(fields.kinds),
-    paused: fields.paused.default(false),
-    orderGroup: nullable(fields.orderGroup),
-    orderNumber: nullable(fields.orderNumber),
-    jobNumber: nullable(fields.jobNumber),
-  })
-  .meta({ id: 'NewRecipient' });
-
-/** A change of a recipient: what is absent stays, null takes away. What it is for is replaced as a whole. */
-export const RecipientChange = z
-  .strictObject({
-    name: nullable(fields.name),
-    email: nullable(fields.email),
-    mobile: nullable(fields.mobile),
-    locale: nullable(fields.locale),
-    zone: nullable(fields.zone),
-    channels: nullable(fields.channels),
-    kinds: nullable(fields.kinds),
-    paused: fields.paused.optional(),
-    orderGroup: nullable(fields.orderGroup),
-    orderNumber: nullable(fields.orderNumber),
-    jobNumber: nullable(fields.jobNumber),
-  })
-  .refine((change) => Object.values(change).some((value) => value !== undefined), {
-    error: 'must change something',
-  })
-  .meta({ id: 'RecipientChange' });
-export type RecipientChange = z.infer<typeof RecipientChange>;
 
 /** Everything that is said of a recipient, checked as a whole. */
 type Said = Pick<

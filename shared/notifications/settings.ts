@@ -7,7 +7,6 @@
  * what was observed before `since` is not told either. Saved again, it goes on from there.
  */
 import pLimit from 'p-limit';
-import * as z from 'zod';
 import { checkInput } from '../checks.ts';
 import type { EventType } from '../events/catalogue.ts';
 import type { EventLog } from '../log/log.ts';
@@ -16,8 +15,9 @@ import { type SinkRecord, sinkAttributes, toSink } from '../sinks/sink.ts';
 import { type AccountRef, keys, recipientPlace } from '../table/schema.ts';
 import type { Item, Table, Write } from '../table/table.ts';
 import { listAccounts } from '../tracking/accounts.ts';
-import { checkEmail, defaultsOf } from './addresses.ts';
-import { locales, NOTIFICATIONS_SINK, type NotificationSettings } from './model.ts';
+import { defaultsOf } from './addresses.ts';
+import { NOTIFICATIONS_SINK, type NotificationSettings, OWN_USER } from './model.ts';
+import { SettingsInput } from './notification-input.ts';
 
 /** What the use-cases of settings and recipients need. */
 export interface PeopleDeps {
@@ -27,9 +27,6 @@ export interface PeopleDeps {
   readonly now: () => number;
   readonly newId: () => string;
 }
-
-/** The id of the recipient that the ordering service's own user settings make. */
-export const OWN_USER = 'own-user';
 
 /** The events that the sink folds. */
 export const NOTIFIED_TYPES = [
@@ -51,114 +48,6 @@ const MAX_ACCOUNTS = 10_000;
 const WRITES_AT_ONCE = 16;
 /** How often something is decided anew because somebody else came in between. */
 const ATTEMPTS = 20;
-
-/** One line of text of customers: no line breaks, nothing that can't be seen. */
-export const line = (max: number) =>
-  z
-    .string('must be text')
-    .trim()
-    .min(1, 'must not be empty')
-    .max(max, `must be at most ${max} characters`)
-    .refine((text) => !/[\p{Cc}\u2028\u2029]/u.test(text), 'must be one line without control characters');
-
-/** An IANA time zone. */
-export const zone = z
-  .string('must be the name of a time zone')
-  .refine(isZone, 'must be the IANA name of a time zone, such as Europe/London')
-  .describe('IANA name of a time zone, such as `Europe/London`.');
-
-/** A language that there are templates for. */
-export const locale = z
-  .enum(locales, `must be one of ${locales.join(', ')}`)
-  .describe('Language and habits of writing dates.');
-
-/** An e-mail address; it comes out as it is written on the wire. */
-export const email = z.string('must be an e-mail address').transform((text, context) => {
-  const checked = checkEmail(text);
-  if (checked.kind === 'checked') return checked.address;
-  context.addIssue({ code: 'custom', message: checked.rule });
-  return z.NEVER;
-});
-
-const httpsUrl = z
-  .string('must be an https URL')
-  .max(2000, 'must be at most 2000 characters')
-  .refine(isHttpsUrl, 'must be an https URL without a user and password');
-
-const time = z
-  .string('must be a time such as 21:00')
-  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time from 00:00 to 23:59');
-
-const quietHours = z
-  .strictObject({ from: time, to: time })
-  .refine(({ from, to }) => from !== to, 'must end at another time than it begins')
-  .describe('By the clock of the recipient’s zone; `from` may be later than `to`.');
-
-const between = (least: number, most: number, unit: string) => {
-  const rule = `must be a whole number of ${unit} from ${least} to ${most}`;
-  return z.int(rule).min(least, rule).max(most, rule);
-};
-const flag = z.boolean('must be true or false');
-
-/** How an account is to notify: what is absent is as it is by default. */
-export const SettingsInput = z
-  .strictObject({
-    enabled: flag.describe('Whether customers are told anything.'),
-    dryRun: flag
-      .default(false)
-      .describe('Everything happens but sending: messages end as `dry_run`, and can be looked at.'),
-    ownUser: flag
-      .default(false)
-      .describe(
-        'The user of the account’s credentials is a recipient, by the settings he has in the ordering service.',
-      ),
-    windowSeconds: between(0, 3600, 'seconds')
-      .default(300)
-      .describe('How much event time of an order group becomes one message.'),
-    maxAgeHours: between(1, 168, 'hours').default(24).describe('What is older by then is not told.'),
-    locale: locale.optional().describe('For recipients without their own; by region unless told.'),
-    zone: zone.optional().describe('For recipients without their own; by region unless told.'),
-    branding: z
-      .strictObject({
-        name: line(100).describe('Who the messages come from.'),
-        logoUrl: httpsUrl.nullable().default(null).describe('An https URL; null: the name as text.'),
-        color: z
-          .string('must be a colour such as #1a73e8')
-          .regex(/^#[0-9a-fA-F]{6}$/, 'must be a colour such as #1a73e8')
-          .default('#1f2937'),
-        website: httpsUrl.nullable().default(null),
-        footer: z
-          .string('must be text')
-          .trim()
-          .max(500, 'must be at most 500 characters')
-          .refine((text) => !/(?!\n)\p{Cc}/u.test(text), 'must be without control characters')
-          .nullable()
-          .default(null)
-          .describe('A line or two at the end of e-mails.'),
-      })
-      .describe('The look of messages.'),
-    replyTo: email.nullable().default(null).describe('Where answers to e-mails go.'),
-    sms: z
-      .strictObject({
-        enabled: flag.default(false).describe('Whether SMS are sent at all.'),
-        senderId: z
-          .string('must be 1 to 11 letters and digits')
-          .regex(
-            /^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/,
-            'must be 1 to 11 letters and digits, one letter at least',
-          )
-          .nullable()
-          .default(null)
-          .describe('Shown as the sender where the country allows it; null: the cell’s.'),
-        monthlySegments: between(0, 1_000_000, 'segments')
-          .default(1000)
-          .describe('Segments in a calendar month (UTC); what is above is not sent.'),
-        quietHours: quietHours.nullable().default({ from: '21:00', to: '08:00' }),
-      })
-      .prefault({}),
-  })
-  .meta({ id: 'NotificationSettingsInput' });
-export type SettingsInput = z.infer<typeof SettingsInput>;
 
 /** How an account notifies; `undefined` when nobody has said. */
 export async function readSettings(table: Table, ref: AccountRef): Promise<NotificationSettings | undefined> {
@@ -311,24 +200,6 @@ function toSettings(item: Item): NotificationSettings {
     since: Number(item.since),
     revision: revisionOf(item),
   };
-}
-
-/** Names alone: an offset is no zone, for it knows no summer time. */
-function isZone(name: string): boolean {
-  if (!/^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/.test(name)) return false;
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function isHttpsUrl(text: string): boolean {
-  const url = URL.parse(text);
-  return (
-    url?.protocol === 'https:' && url.username === '' && url.password === '' && !/[\s\p{Cc}]/u.test(text)
-  );
 }
 
 /** There is no such account. */

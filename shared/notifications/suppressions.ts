@@ -6,14 +6,15 @@
  * Reasons stand side by side, each with its instant, so that taking one back leaves the others, and nobody who adds one
  * has to read first.
  */
-import * as z from 'zod';
 import { checkInput } from '../checks.ts';
 import type { Refusal } from '../managed.ts';
 import { type AccountRef, cellLog, keys, suppressionPk } from '../table/schema.ts';
 import type { Item, Key, Table, Value } from '../table/table.ts';
-import { addressHash, checkEmail, checkMobile } from './addresses.ts';
+import { addressHash, checkMobile } from './addresses.ts';
+import { checkEmail } from './email-address.ts';
 import { maskAddress } from './masks.ts';
-import { type Channel, channels, type MessageReason } from './model.ts';
+import type { Channel, MessageReason } from './model.ts';
+import { NewSuppression } from './notification-input.ts';
 import { type PeopleDeps, unknownAccount } from './settings.ts';
 
 /** Why an address gets nothing more; the first that there is of them is the one that is told. */
@@ -47,19 +48,6 @@ export type Addressed =
 
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 500;
-
-/** Somebody asks in person to get nothing more. */
-export const NewSuppression = z
-  .strictObject({
-    channel: z.enum(channels, `must be one of ${channels.join(', ')}`),
-    address: z
-      .string('must be an address')
-      .trim()
-      .min(1, 'must not be empty')
-      .max(320, 'must be at most 320 characters')
-      .describe('The e-mail address or mobile number that gets nothing more from the account.'),
-  })
-  .meta({ id: 'NewSuppression' });
 
 /** Takes up that somebody asked, in person, to get nothing more from an account. */
 export async function createSuppression(

@@ -1,7 +1,7 @@
 /** How an endpoint is doing, for people: its state, how far behind it is, and how its deliveries went lately. */
 import pLimit from 'p-limit';
 import type { EventLog } from '../log/log.ts';
-import { cursorPk, keys, parkedPk } from '../table/schema.ts';
+import { cursorPk, deadPk, keys, parkedPk } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 import { type DeliveryHealth, type DeliveryLog, healthOf } from './delivery-log.ts';
 import { follows, type Sink, toSink } from './sink.ts';
@@ -22,6 +22,8 @@ export interface EndpointHealth {
   readonly lost: number;
   /** Events set aside because it refused them, or one before them of the same job. */
   readonly parked: { readonly count: number; readonly oldestAt: number | null };
+  /** Events that it refused to the last attempt; those of the last 90 days, {@link MAX_DEAD} at most. */
+  readonly dead: number;
   /** Events that it has not come to yet, wanted or not. */
   readonly backlog: {
     readonly events: number;
@@ -39,6 +41,8 @@ export interface EndpointHealth {
 const MAX_CURSORS = 2000;
 const MAX_HEADS = 200;
 const MAX_PARKED_READ = 1100;
+/** Dead events that are counted at most. */
+export const MAX_DEAD = 100;
 /** Accounts whose backlog is shown, and whose oldest event is looked for. */
 const SHOWN_ACCOUNTS = 20;
 const READS_AT_ONCE = 10;
@@ -58,9 +62,10 @@ export async function endpointHealth(
   const { table, log, deliveries, now } = deps;
   const item = await table.get(keys.sink(region, id));
   if (!item) return undefined;
-  const [cursors, parked, lately] = await Promise.all([
+  const [cursors, parked, dead, lately] = await Promise.all([
     table.query({ pk: cursorPk(region, id), limit: MAX_CURSORS }),
     table.query({ pk: parkedPk(region, id), limit: MAX_PARKED_READ }),
+    table.query({ pk: deadPk(region, id), limit: MAX_DEAD }),
     healthOf(deliveries, region, id, now()),
   ]);
   const sink = toSink(item);
@@ -86,6 +91,7 @@ export async function endpointHealth(
   return {
     ...stateOf(sink, now()),
     parked: { count: parked.length, oldestAt: least(parked.map(({ parkedAt }) => Number(parkedAt))) },
+    dead: dead.length,
     backlog: {
       events: behind.reduce((sum, { events }) => sum + events, 0),
       oldestAt: least(oldest.filter((time) => time !== undefined)),
@@ -103,7 +109,7 @@ export async function endpointHealth(
 function stateOf(
   { paused, health }: Sink,
   now: number,
-): Omit<EndpointHealth, 'parked' | 'backlog' | 'lately'> {
+): Omit<EndpointHealth, 'parked' | 'dead' | 'backlog' | 'lately'> {
   const waits = health.waitUntil > now;
   const failing = waits || health.failingSince !== null;
   const state = health.disabledAt !== null ? 'disabled' : paused ? 'paused' : failing ? 'failing' : 'active';

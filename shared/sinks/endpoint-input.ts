@@ -1,10 +1,10 @@
-/** What may be asked of an endpoint. Pure; every refusal is one sentence that names the field and says what would be right. */
+/**
+ * What may be asked of an endpoint. Pure, and free of Node, for pages check with it too; every refusal is one sentence that
+ * names the field and says what would be right. Whether a URL leads to the public Internet, only the service itself says.
+ */
 import * as z from 'zod';
-import { endpointId, id, typePatterns, webhookSecret } from '../checks.ts';
+import { endpointId, id, instant, typePatterns, webhookSecret } from '../checks.ts';
 import { catalogue } from '../events/catalogue.ts';
-import { refuseUrl } from './outbound.ts';
-import { cursorsByAccount, instant } from './positions.ts';
-import { isReservedHeader } from './webhook.ts';
 
 /** Headers of its own that an endpoint may have, and their size in all. */
 const MAX_HEADERS = 20;
@@ -14,8 +14,9 @@ const MAX_NAMES = 200;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
-/** The fields of the job in events that can be compared with a value. */
 const { tracking: _, ...jobFieldShapes } = catalogue['job.created'].data.shape.job.shape;
+/** The fields of the job in events that can be compared with a value, each with what it can be. */
+export const jobFieldValues: Readonly<Record<string, z.ZodType>> = jobFieldShapes;
 const jobFieldNames = Object.keys(jobFieldShapes);
 
 const names = (what: string) =>
@@ -55,6 +56,29 @@ const jobFields = z
     `Only events whose job has these values: fields of \`data.job\` (${jobFieldNames.join(', ')}), each equal to what is given. A field that the job does not have counts as null.`,
   );
 
+/** Ours, and those that belong to the connection (RFC 9110, 7.6.1) or decide how the body is read. */
+const RESERVED_HEADERS = new Set([
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+]);
+
+/** Whether an endpoint's own headers may not have this name. */
+export function isReservedHeader(name: string): boolean {
+  const lower = name.toLowerCase();
+  return RESERVED_HEADERS.has(lower) || lower.startsWith('webhook-') || lower.startsWith('proxy-');
+}
+
 const headers = z
   .record(z.string(), z.string('must be text'), 'must map names of headers to values')
   .superRefine((fields, context) => {
@@ -72,7 +96,7 @@ const headers = z
       seen.add(name.toLowerCase());
     }
     if (entries.length > MAX_HEADERS) fail([], `must hold at most ${MAX_HEADERS} headers`);
-    const bytes = entries.reduce((sum, [name, value]) => sum + Buffer.byteLength(name) + value.length, 0);
+    const bytes = entries.reduce((sum, [name, value]) => sum + bytesOf(name) + value.length, 0);
     if (bytes > MAX_HEADER_BYTES) fail([], `must be at most ${MAX_HEADER_BYTES} bytes in all`);
   })
   .describe(
@@ -117,6 +141,11 @@ export const endpointFields = {
     .max(500, 'must be at most 500 characters')
     .describe('What it is for, in your words.'),
 };
+
+/** A place in each account's log, as people name it. */
+const cursorsByAccount = z
+  .record(z.string(), z.string(), 'must map accounts to cursors')
+  .refine((cursors) => Object.keys(cursors).length > 0, 'must name at least one account');
 
 const range = {
   at: z.strictObject({ at: instant.describe('What happened at this instant or later.') }),
@@ -217,8 +246,4 @@ export const NewReplay = z
   })
   .meta({ id: 'NewReplay' });
 
-/** Why a URL can't be an endpoint's: one sentence. */
-export function refuseEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
-  const refusal = refuseUrl(url, allowPrivateNetworks);
-  return refusal && `url is refused: ${refusal.replace(/\.$/, '')}.`;
-}
+const bytesOf = (text: string): number => new TextEncoder().encode(text).length;

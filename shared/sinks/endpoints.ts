@@ -42,8 +42,9 @@ import {
 import type { Item, Table, Value } from '../table/table.ts';
 import { listAccounts } from '../tracking/accounts.ts';
 import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
-import { EndpointChange, NewEndpoint, Rotation, refuseEndpointUrl } from './endpoint-input.ts';
+import { EndpointChange, NewEndpoint, Rotation } from './endpoint-input.ts';
 import { enabled, healthAttributes, toHealth } from './health.ts';
+import { refuseUrl } from './outbound.ts';
 import { findPlace, type Place, type Placed } from './positions.ts';
 import {
   KEEP_OLD_SECONDS,
@@ -715,3 +716,9 @@ const changedMeanwhile = (id: string): Refusal => ({
   why: 'changed',
   reason: `The endpoint "${id}" was changed meanwhile; read it again.`,
 });
+
+/** Why a URL can't be an endpoint's: one sentence. */
+function refuseEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
+  const refusal = refuseUrl(url, allowPrivateNetworks);
+  return refusal && `url is refused: ${refusal.replace(/\.$/, '')}.`;
+}

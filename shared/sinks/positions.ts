@@ -1,21 +1,9 @@
 /** Where reading begins in the logs of several accounts: now, at the beginning, at an instant, or after cursors. */
 import pLimit from 'p-limit';
-import * as z from 'zod';
 import { type EventLog, formatCursor, parseCursor, placeOf } from '../log/log.ts';
 
 /** Logs looked at side by side. */
 const LOGS_AT_ONCE = 16;
-
-/** An instant as people write it. */
-export const instant = z.iso.datetime({
-  offset: true,
-  error: 'must be an instant such as 2026-03-02T08:00:00Z',
-});
-
-/** A place in each account's log, as people name it. */
-export const cursorsByAccount = z
-  .record(z.string(), z.string(), 'must map accounts to cursors')
-  .refine((cursors) => Object.keys(cursors).length > 0, 'must name at least one account');
 
 /** Where to begin. */
 export type Place =

@@ -1,5 +1,5 @@
 /** A sink: somewhere events go. Its record, its cursors over the logs of the accounts it follows, and its port. */
-import { typeMatches } from '../events/event.ts';
+import { typeMatches } from '../events/types.ts';
 import { forwardLogs } from '../log/cell-feed.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import {
@@ -16,12 +16,6 @@ import {
 } from '../table/schema.ts';
 import type { Item, Table, Value } from '../table/table.ts';
 import { isReady, type SinkHealth, toHealth } from './health.ts';
-
-/**
- * Ids of sinks that are built in: the topics of a cell on AWS, the one of a single machine, and what tells customers. No
- * endpoint can have them.
- */
-export const BUILT_IN_SINKS = ['topic', 'sns-standard', 'sns', 'notifications'] as const;
 
 /** One event on its way to a sink. */
 export interface Delivery {

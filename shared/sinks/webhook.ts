@@ -1,6 +1,7 @@
 /** The webhook sink: one signed POST per event, as the Standard Webhooks specification has it. */
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { isReservedHeader } from './endpoint-input.ts';
 import { MAX_RETRY_AFTER_MS } from './health.ts';
 import { type Connections, createConnectionPool } from './outbound.ts';
 import { DEFAULT_CONCURRENCY, type Delivery, type DeliveryOutcome, type SinkPort } from './sink.ts';
@@ -80,29 +81,6 @@ function toKey(secret: string): KeyObject {
 
 function sign(key: KeyObject, signed: string): string {
   return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`;
-}
-
-/** Ours, and those that belong to the connection (RFC 9110, 7.6.1) or decide how the body is read. */
-const RESERVED_HEADERS = new Set([
-  'accept-encoding',
-  'connection',
-  'content-encoding',
-  'content-length',
-  'content-type',
-  'expect',
-  'host',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'user-agent',
-]);
-
-/** Whether an endpoint's own headers may not have this name. */
-export function isReservedHeader(name: string): boolean {
-  const lower = name.toLowerCase();
-  return RESERVED_HEADERS.has(lower) || lower.startsWith('webhook-') || lower.startsWith('proxy-');
 }
 
 const SINK_WIDE = new Set([401, 403, 404, 405, 408, 410, 425, 429]);

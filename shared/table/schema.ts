@@ -33,7 +33,7 @@ export const stateSchema = {
     due: { partitionKey: 'duePk', sortKey: 'dueSk', holds: 'keys' },
     /** Jobs of an account in one status, by due day. */
     jobsByStatus: { partitionKey: 'statusPk', sortKey: 'statusSk', holds: 'keys' },
-    /** Open, undispatched jobs of an account by due day: what is late, what is due on a day. */
+    /** Open, undispatched jobs of an account by due day: what is late, what is due on a day. And, apart, its dispatched jobs by day. */
     jobsByDue: { partitionKey: 'openPk', sortKey: 'openSk', holds: 'keys' },
     /** Jobs of an account by order number. */
     jobsByOrder: { partitionKey: 'orderPk', sortKey: 'orderSk', holds: 'keys' },
@@ -385,6 +385,8 @@ export function jobPlaces(
     status: string | null;
     dueDay: string | null;
     open: boolean;
+    /** The day (YYYY-MM-DD) it was dispatched on. */
+    dispatchedDay: string | null;
     orderNumber: string | null;
     orderGroup: string | null;
   },
@@ -393,14 +395,30 @@ export function jobPlaces(
   return {
     statusPk: job.status === null || job.status === '' ? undefined : `${path(ref)}#${job.status}`,
     statusSk: job.status === null || job.status === '' ? undefined : tail,
-    openPk: job.open ? path(ref) : undefined,
-    openSk: job.open ? tail : undefined,
+    ...openPlace(ref, job, tail),
     orderPk: job.orderNumber ? path(ref) : undefined,
     orderSk: job.orderNumber ? `${job.orderNumber.slice(0, 200)}#${pad(job.jobNumber, 12)}` : undefined,
     relatedPk: job.orderGroup ? groupJobsPk(ref, job.orderGroup) : undefined,
     relatedSk: job.orderGroup ? pad(job.jobNumber, 12) : undefined,
   };
 }
+
+/**
+ * A job that is open and not dispatched stands by its due day; one that is dispatched by the day of that, in a partition of its own,
+ * so that no list of what is due meets it.
+ */
+function openPlace(
+  ref: AccountRef,
+  job: { jobNumber: number; open: boolean; dispatchedDay: string | null },
+  tail: string,
+): { readonly openPk: string | undefined; readonly openSk: string | undefined } {
+  if (job.open) return { openPk: path(ref), openSk: tail };
+  if (job.dispatchedDay === null) return { openPk: undefined, openSk: undefined };
+  return { openPk: dispatchedPk(ref), openSk: `${job.dispatchedDay}#${pad(job.jobNumber, 12)}` };
+}
+
+/** Partition of an account's dispatched jobs in the `jobsByDue` index. No id has a `#` in it. */
+const dispatchedPk = (ref: AccountRef): string => `${path(ref)}#OUT`;
 
 /** Partition of an order group's jobs in the `related` index. */
 const groupJobsPk = (ref: AccountRef, orderGroup: string): string =>
@@ -441,6 +459,14 @@ export function jobsDueBefore(ref: AccountRef, day: string): JobRange {
 /** An account's open, undispatched jobs due on a day (YYYY-MM-DD). */
 export function jobsDueOn(ref: AccountRef, day: string): JobRange {
   return { index: 'jobsByDue', pk: path(ref), from: `${day}#`, to: `${day}#~` };
+}
+/** An account's open, undispatched jobs by due day; those without a due date last. */
+export function jobsAwaited(ref: AccountRef): JobRange {
+  return { index: 'jobsByDue', pk: path(ref) };
+}
+/** An account's jobs that were dispatched on a day (YYYY-MM-DD), by job number. */
+export function jobsDispatchedOn(ref: AccountRef, day: string): JobRange {
+  return { index: 'jobsByDue', pk: dispatchedPk(ref), from: `${day}#`, to: `${day}#~` };
 }
 /** The jobs of an order group, by job number. A very long name stands there by its hash, so compare what comes back. */
 export function jobsInGroup(ref: AccountRef, orderGroup: string): JobRange {

@@ -117,6 +117,17 @@ export const AccountReport = z
   .object({
     state: AccountState,
     lastPollAt: instant.nullable().describe('When it was polled last; null before the first poll.'),
+    nextPollAt: instant
+      .nullable()
+      .describe('When it is due next; null when it is not polled until somebody acts.'),
+    pollMs: z
+      .object({
+        last: count.describe('The last one.'),
+        median: count.describe('Half of them were as fast as this.'),
+        slowest: count.describe('The slowest one.'),
+      })
+      .nullable()
+      .describe('How long its last polls took, in ms, 20 of them at most; null before the first.'),
     observedThrough: instant
       .nullable()
       .describe('Everything that the ordering service showed before this instant is in the log.'),
@@ -141,6 +152,24 @@ export const AccountReport = z
   })
   .meta({ id: 'AccountStatus' });
 export type AccountReport = z.infer<typeof AccountReport>;
+
+/** A poll that is over. */
+export const PollRecord = z
+  .object({
+    startedAt: instant.describe('When it began, in whole seconds.'),
+    ms: count.describe('How long it took.'),
+    outcome: z
+      .enum(['complete', 'partial', 'failed'])
+      .describe('`partial`: something was left for the next one. `failed`: nothing could be read.'),
+    requests: count.describe('Requests to the ordering service.'),
+    events: count.describe('What it announced.'),
+    problem: z
+      .string()
+      .nullable()
+      .describe('What went wrong, in a sentence; null also where that is no longer kept.'),
+  })
+  .meta({ id: 'Poll' });
+export type PollRecord = z.infer<typeof PollRecord>;
 
 /** An account as it is shown: without its credentials. */
 export const AccountRecord = z

@@ -19,6 +19,7 @@ import type { Item, Table, Value, Write } from '../table/table.ts';
 import type { AccountState } from './account-input.ts';
 import { turnFrom } from './account-state.ts';
 import { claimable } from './breaker.ts';
+import { type PastPoll, readPolls } from './poll-history.ts';
 
 /** How often something is tried anew because somebody else came in between: each time, one of them is done. */
 const ATTEMPTS = 20;
@@ -81,6 +82,8 @@ export interface Status {
   readonly allowedGoneUntil: number | null;
   /** A fingerprint of the figures about open jobs that are stored; null when there are none. */
   readonly openPrint: string | null;
+  /** The last polls, the oldest first. */
+  readonly polls: readonly PastPoll[];
 }
 
 /** Reads an Account item. */
@@ -127,6 +130,7 @@ export function toStatus(item: Item): Status {
     allowedGone: number(item.allowedGone) ?? 0,
     allowedGoneUntil: number(item.allowedGoneUntil),
     openPrint: text(item.openPrint),
+    polls: readPolls(item),
   };
 }
 

@@ -66,7 +66,7 @@ const MAX_STATUS_LENGTH = 200;
 /** Due days kept, of 120 around the day of the crawl. Whoever is due before them is late in every zone. */
 const DAYS_BACK = 30;
 const DAYS_AHEAD = 89;
-/** Due instants of one day that are kept as they are; of more than that each counts at the end of its hour. */
+/** Due instants of one day that are kept as they are: of more than that the next ones, the later ones at the end of their hour. */
 const MAX_INSTANTS = 8;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
@@ -111,19 +111,26 @@ export function tallyOpen({
     statuses: most.slice(0, MAX_STATUSES),
     dueDays: [...days]
       .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([day, due]) => [day, [...bounded(due)].sort(([a], [b]) => a - b)] as const),
+      .map(([day, due]) => [day, [...bounded(due, startedAt)].sort(([a], [b]) => a - b)] as const),
   };
 }
 
-/** Rounded up, so that nobody is called late too early. */
-function bounded(due: ReadonlyMap<number, number>): ReadonlyMap<number, number> {
+/**
+ * So many instants as a day may have. Those that are over count as one; of those to come the next are kept as they are, and the
+ * later ones are rounded up, so that nobody is called late too early. By the clock that changes only when an instant
+ * passes, which job.overdue says as well.
+ */
+function bounded(due: ReadonlyMap<number, number>, now: number): ReadonlyMap<number, number> {
   if (due.size <= MAX_INSTANTS) return due;
-  const hours = new Map<number, number>();
-  for (const [at, jobs] of due) {
-    const hour = Math.ceil(at / HOUR_MS) * HOUR_MS;
-    hours.set(hour, (hours.get(hour) ?? 0) + jobs);
+  const instants = [...due].sort(([a], [b]) => a - b);
+  const over = instants.filter(([at]) => at < now);
+  const bound = new Map<number, number>();
+  const add = (at: number, jobs: number) => bound.set(at, (bound.get(at) ?? 0) + jobs);
+  for (const [, jobs] of over) add(over.at(-1)?.[0] ?? now, jobs);
+  for (const [n, [at, jobs]] of instants.slice(over.length).entries()) {
+    add(n < MAX_INSTANTS ? at : Math.ceil(at / HOUR_MS) * HOUR_MS, jobs);
   }
-  return hours;
+  return bound;
 }
 
 /** What is to be stored of figures, and their fingerprint, by which they are known to be stored already. */

@@ -10,9 +10,10 @@ import { type EventLog, formatCursor, formerEnd, type Head, newEpoch, toHead } f
 import { listSinks } from '../sinks/sink.ts';
 import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
-import type { AccountReport, AccountState } from './account-input.ts';
+import type { AccountReport, AccountState, PollRecord } from './account-input.ts';
 import { type Account, listAccounts, schedule, toAccount, toStatus } from './accounts.ts';
 import { outageOf, readUpstream } from './breaker.ts';
+import { pollTimes } from './poll-history.ts';
 import { countTally, goneAtOnce, type Tally, WINDOW_HOURS } from './quarantine.ts';
 
 /** What an operator's acts need. */
@@ -118,6 +119,8 @@ export async function reportAccounts(
     return {
       state: account.paused ? 'paused' : outage ? 'failing' : status.state,
       lastPollAt: instant(status.lastPollAt),
+      nextPollAt: instant(status.nextPollAt),
+      pollMs: pollTimes(status.polls),
       observedThrough: instant(status.lastGoodCrawlStartedAt),
       consecutiveFailures: status.consecutiveFailures,
       openJobs: status.openJobs,
@@ -128,6 +131,20 @@ export async function reportAccounts(
       quarantinedAt: instant(status.quarantinedAt),
     };
   });
+}
+
+/** The last polls of an account, newest first; `undefined` when there is no such account. */
+export async function reportPolls(
+  { table }: Pick<OperatorDeps, 'table'>,
+  ref: AccountRef,
+): Promise<PollRecord[] | undefined> {
+  const item = await table.get(keys.status(ref));
+  if (!item) return undefined;
+  const polls = toStatus(item).polls.map((poll) => ({
+    ...poll,
+    startedAt: new Date(poll.startedAt).toISOString(),
+  }));
+  return polls.reverse();
 }
 
 function instant(ms: number | null): string | null {

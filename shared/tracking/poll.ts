@@ -18,7 +18,7 @@ import { OrderingError } from '../ordering/errors.ts';
 import type { AccountUser, ActiveJob } from '../ordering/schemas.ts';
 import type { TokenSource } from '../ordering/tokens.ts';
 import { type AccountRef, indexPk, keys, pollPhase } from '../table/schema.ts';
-import type { Table, Value, Write } from '../table/table.ts';
+import type { Item, Table, Value, Write } from '../table/table.ts';
 import { type PollResult, sentence, transition } from './account-state.ts';
 import { type Account, type AccountState, type Status, schedule, toAccount, toStatus } from './accounts.ts';
 import {
@@ -35,6 +35,7 @@ import { JobIndex } from './job-index.ts';
 import { conclude, type LookContext, lookAtJobs } from './looks.ts';
 import { countAbsence, notice, observe, readSnapshots, type Tracked } from './observe.ts';
 import { OpenKinds, openJobsWrite, tallyOpen } from './open-jobs.ts';
+import { addPoll, type PollOutcome } from './poll-history.ts';
 import { type Absence, addToTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
 import { countWork, RollupBook } from './rollups.ts';
 import { StatusNames } from './statuses.ts';
@@ -201,7 +202,7 @@ async function begin(
     ref,
     others.filter(({ sk }) => sk.startsWith('PENDING#')),
   );
-  return new Poll(deps, account, status, upstream, head, index, groups, startedAt, deadline);
+  return new Poll(deps, account, statusItem, status, upstream, head, index, groups, startedAt, deadline);
 }
 
 /** Another poll has spoken since this one began. */
@@ -216,6 +217,7 @@ interface Identity {
 class Poll {
   readonly #deps: PollDeps;
   readonly #account: Account;
+  readonly #statusItem: Item;
   readonly #status: Status;
   readonly #groups: GroupBook;
   readonly #startedAt: number;
@@ -237,6 +239,7 @@ class Poll {
   constructor(
     deps: PollDeps,
     account: Account,
+    statusItem: Item,
     status: Status,
     upstream: Upstream,
     head: Head,
@@ -247,6 +250,7 @@ class Poll {
   ) {
     this.#deps = deps;
     this.#account = account;
+    this.#statusItem = statusItem;
     this.#status = status;
     this.#upstream = upstream;
     this.#head = head;
@@ -299,10 +303,9 @@ class Poll {
         const failure = { at: this.#deps.now(), reason: problem.message };
         this.#upstream = await noteFailure(this.#deps, this.#account, failure, this.#upstream);
       }
-      const state = await this.#finish(
-        { kind: 'failed', problem, accepted },
-        { lastPollAt: this.#startedAt },
-      );
+      const state = await this.#finish({ kind: 'failed', problem, accepted }, 'failed', {
+        lastPollAt: this.#startedAt,
+      });
       return report('failed', { state, problem: sentence(problem) });
     };
     try {
@@ -361,10 +364,9 @@ class Poll {
       }
       if (identity && identity.id !== identity.pinned) {
         const { pinned: expectedId, id: actualId } = identity;
-        const state = await this.#finish(
-          { kind: 'mismatch', expectedId, actualId },
-          { lastPollAt: this.#startedAt },
-        );
+        const state = await this.#finish({ kind: 'mismatch', expectedId, actualId }, 'failed', {
+          lastPollAt: this.#startedAt,
+        });
         return report('failed', { state, problem: 'The credentials belong to another account.' });
       }
       const { all, changed, tooLarge } = await this.#commit(works, context);
@@ -625,7 +627,7 @@ class Poll {
     };
     if (!seen.complete || !all) {
       const problem = seen.complete ? new Error('There was no time to commit everything.') : seen.problem;
-      return this.#finish({ kind: 'failed', problem, accepted: true }, attributes);
+      return this.#finish({ kind: 'failed', problem, accepted: true }, 'partial', attributes);
     }
     const openJobs = seen.observations.size + seen.unread;
     const { unanswered = 0, suspected = 0, contradictory = 0 } = absence?.counts ?? {};
@@ -645,9 +647,10 @@ class Poll {
     };
     const writes = moved ? [open.write] : [];
     const { problem } = seen;
+    const outcome = upgraded ? 'complete' : 'partial';
     if (this.#baselined) {
       const result = { kind: 'good', problem, ...(absence && { absence }) } as const;
-      return this.#finish(result, good, undefined, writes);
+      return this.#finish(result, outcome, good, undefined, writes);
     }
     await this.#readStatuses(client);
     // Known from the start, so that they are no news later.
@@ -659,7 +662,7 @@ class Poll {
       projectionVersion: this.#projectionVersion,
       upstreamId: identity,
     };
-    return this.#finish({ kind: 'good', problem, baselinedWith: openJobs }, good, head, writes);
+    return this.#finish({ kind: 'good', problem, baselinedWith: openJobs }, outcome, good, head, writes);
   }
 
   /** Reads the service's lookup of statuses. When that fails, no harm is done: names are words as well without it. */
@@ -674,6 +677,7 @@ class Poll {
   /** Writes the account's next state, in one transaction with the events that announce it and whatever else goes with it. */
   async #finish(
     result: PollResult,
+    outcome: PollOutcome,
     attributes: { [attribute: string]: Value | undefined },
     head?: { [attribute: string]: Value | undefined },
     writes: readonly Write[] = [],
@@ -693,7 +697,7 @@ class Poll {
       this.#startedAt,
       now,
     );
-    const set = {
+    const changed = {
       ...attributes,
       state: next.state,
       consecutiveFailures: next.consecutiveFailures,
@@ -702,18 +706,27 @@ class Poll {
       quarantinedAt: next.quarantinedAt ?? undefined,
       ...schedule(this.#account, next.nextPollAt),
     };
+    const poll = {
+      startedAt: this.#startedAt,
+      ms: now - this.#startedAt,
+      outcome,
+      requests: this.#counts?.requests ?? 0,
+      events: this.#events + next.events.length,
+      problem: next.problem ?? null,
+    };
+    const set = { ...changed, ...addPoll(this.#status.polls, poll, { ...this.#statusItem, ...changed }) };
     if (next.events.length > 0 || head || writes.length > 0) {
       await this.#write(next.events, writes, set, head);
       this.#announced = next.events.map(({ type }) => type);
       return next.state;
     }
-    const outcome = await this.#deps.table.write({
+    const written = await this.#deps.table.write({
       update: keys.status(this.#account),
       set: { ...set, revision: this.#revision + 1, pollId: this.#pollId },
       when: [['revision', '=', this.#revision]],
     });
     // A retry after a lost answer finds its own write: that is no lost race.
-    if (!outcome.done && outcome.item?.pollId !== this.#pollId) throw new Fenced();
+    if (!written.done && written.item?.pollId !== this.#pollId) throw new Fenced();
     return next.state;
   }
 }

@@ -2,6 +2,7 @@
 import type { JobSummary, TrackingEntry } from '../events/catalogue.ts';
 import { type AccountRef, jobPlaces, keys } from '../table/schema.ts';
 import type { Item, Write } from '../table/table.ts';
+import { dayNamed } from './instants.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from './views.ts';
 
 /** A field that both views show. */
@@ -107,6 +108,7 @@ export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?:
         status: job.status,
         dueDay,
         open: snapshot.ended === null && snapshot.settling === null && job.dateOut === null,
+        dispatchedDay: dispatchedDayOf(snapshot),
         orderNumber: job.orderNumber,
         orderGroup: job.orderGroup,
       }),
@@ -119,6 +121,15 @@ export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?:
 /** The snapshot in an item. */
 export function toSnapshot(item: Item): Snapshot {
   return JSON.parse(String(item.snapshot)) as Snapshot;
+}
+
+/**
+ * The day (YYYY-MM-DD) a job was dispatched on: the one it is counted on, or, where it was dispatched before tracking began and is
+ * not counted, the one that its date names. Null for a job that is not dispatched, or by a date that can't be read.
+ */
+export function dispatchedDayOf({ announced, counted, detail }: Snapshot): string | null {
+  if (announced.dateOut === null) return null;
+  return counted?.day ?? dayNamed(announced.dateOut, detail?.timezone ?? null) ?? null;
 }
 
 /** The job as events and the API show it, in the words of the view that has the word. */

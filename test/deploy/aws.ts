@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Buckets, parseBucketCall } from './buckets.ts';
 import type { AwsCall, CallFate } from './deployment.ts';
 import type { Access, Role } from './iam.ts';
 import type { Outbox } from './outbox.ts';
@@ -51,6 +52,8 @@ interface Options {
   readonly onQueue: () => void;
   /** What goes to customers ends here. */
   readonly outbox: Outbox;
+  /** What a function answers CloudFormation. */
+  readonly onCustomResource: (answer: string) => void;
   /** Domains and addresses that SES sends for. */
   readonly identities: readonly string[];
 }
@@ -63,9 +66,13 @@ interface Answer {
 
 type Body = Record<string, unknown>;
 
+/** Of the host at which CloudFormation takes answers. */
+export const CUSTOM_RESOURCES = 'cloudformation-custom-resource-response-';
+
 /** The part of AWS that functions use. */
 export class Aws {
   readonly secrets: SecretsManager;
+  readonly #buckets = new Buckets();
   readonly #options: Options;
 
   constructor(options: Options) {
@@ -75,7 +82,22 @@ export class Aws {
 
   /** Serves one request of the HTTP server that stands for AWS to this caller. */
   async serve(caller: Caller, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const text = await textOf(request);
+    const body = await bodyOf(request);
+    if (String(request.headers.host).startsWith(CUSTOM_RESOURCES)) {
+      this.#options.onCustomResource(body.toString('utf8'));
+      response.end();
+      return;
+    }
+    const ofBucket = parseBucketCall(request, body);
+    if (ofBucket) {
+      const denied = ofBucket.accesses.find((access) => caller.role && !caller.role.may(access));
+      const answer = denied
+        ? { status: 403, headers: {}, body: '<Error><Code>AccessDenied</Code></Error>' }
+        : this.#buckets.answer(ofBucket, request, body);
+      response.writeHead(answer.status, answer.headers).end(answer.body);
+      return;
+    }
+    const text = body.toString('utf8');
     const call = parseCall(request, text);
     const fate = caller.fate(call);
     if (fate === 'kill before') {
@@ -265,10 +287,10 @@ function parseCall(request: IncomingMessage, text: string): Call {
   throw new Error(`A call to AWS is not known here: ${request.headers['x-amz-target'] ?? form.Action}.`);
 }
 
-async function textOf(request: IncomingMessage): Promise<string> {
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }
 
 // DynamoDB

@@ -48,6 +48,8 @@ export interface Deployment extends AsyncDisposable {
   readonly outputs: Readonly<Record<string, string>>;
   /** Where the test reaches the HTTP API, without a slash at the end: `/v1/…` is appended. */
   readonly apiUrl: string;
+  /** Where the test reaches the distribution, without a slash at the end. */
+  readonly dashboardUrl: string;
   /** What the test's own AWS clients are made with; they may do everything. */
   readonly aws: {
     readonly region: string;

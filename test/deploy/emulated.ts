@@ -17,9 +17,10 @@ import { CreateTopicCommand, SubscribeCommand } from '@aws-sdk/client-sns';
 import { CreateQueueCommand } from '@aws-sdk/client-sqs';
 import { startDynamo, startFauxqs } from '../../local/embedded.ts';
 import { type Certificate, makeCertificate } from '../support/certificates.ts';
-import { Aws, type Caller, type TableKeys } from './aws.ts';
+import { Aws, type Caller, CUSTOM_RESOURCES, type TableKeys } from './aws.ts';
 import { clockAhead, setClockAhead } from './clock.ts';
 import type { AwsCall, CallFate, Deployment, FunctionName, Surroundings } from './deployment.ts';
+import { createDistribution } from './distribution.ts';
 import {
   type EventSource,
   followQueue,
@@ -125,8 +126,10 @@ export async function deployEmulated(
       for (const source of sources) source.nudge();
     };
     const outbox = new Outbox();
+    let customResource = (_answer: string) => {};
     const aws = new Aws({
       region: template.region,
+      onCustomResource: (answer) => customResource(answer),
       outbox,
       identities: template.ofType('AWS::SES::EmailIdentity').map(({ id }) => template.ref(id)),
       dynamoEndpoint: dynamo.endpoint,
@@ -235,6 +238,32 @@ export async function deployEmulated(
     );
     closing.push(open.close);
 
+    // What CloudFormation has functions do, as the last of a deployment.
+    for (const { id, type, path, properties } of template.resources) {
+      if (!type.startsWith('Custom::')) continue;
+      const answered = new Promise<string>((done) => {
+        customResource = done;
+      });
+      const { ServiceToken, ...rest } = template.resolve(properties) as { readonly ServiceToken: string };
+      await byArn(ServiceToken).fn.invoke({
+        ...{ RequestType: 'Create', RequestId: 'request', StackId: 'stack', LogicalResourceId: id },
+        ...{ ResourceType: type, ResourceProperties: { ServiceToken, ...rest } },
+        ResponseURL: `https://${CUSTOM_RESOURCES}useast1.s3.${template.region}.amazonaws.com/answer`,
+      });
+      const { Status, Reason } = JSON.parse(await answered) as { Status: string; Reason?: string };
+      if (Status !== 'SUCCESS') throw new Error(`${path} was answered ${Status}: ${Reason}`);
+    }
+    const reached = {
+      apiUrl: `http://127.0.0.1:${api.port}/${stage}`,
+      aws: {
+        region: template.region,
+        endpoint: `http://127.0.0.1:${open.port}`,
+        credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+      },
+    };
+    const distribution = await listen(createDistribution(template, reached, (id) => template.ref(id)));
+    closing.push(distribution.close);
+
     const settled = async () => {
       const deadline = performance.now() + SETTLED_WITHIN_MS;
       for (let quiet = 0; quiet < QUIET_PROBES; await sleep(PROBE_EVERY_MS)) {
@@ -248,12 +277,8 @@ export async function deployEmulated(
       stage,
       region,
       outputs: template.outputs(),
-      apiUrl: `http://127.0.0.1:${api.port}/${stage}`,
-      aws: {
-        region: template.region,
-        endpoint: `http://127.0.0.1:${open.port}`,
-        credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
-      },
+      ...reached,
+      dashboardUrl: `http://127.0.0.1:${distribution.port}`,
       physicalId: (path) => template.ref(template.at(path).id),
       outbox,
       invoke: (name, payload) => named(name).fn.invoke(payload),

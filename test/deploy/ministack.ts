@@ -9,6 +9,7 @@
  * | of CloudFormation: FIFO topics, `Ref` of a secret, alarms on expressions, DNS records of an identity | `ministack_host.py` |
  * | an answer streamed by API Gateway; `awslambda.streamifyResponse` | routed by ministack, the answer passed by the gateway |
  * | a schedule that comes round when asked | it is switched off, and what it targets is invoked |
+ * | a distribution whose origins are a bucket and an API of its own | `distribution.ts`, by the template |
  * | MaximumRetryAttempts, BisectBatchOnFunctionError and partial failures of a stream | left out of the scenario |
  * | TTL and PITR of a GlobalTable | nothing: no test needs them |
  */
@@ -28,6 +29,7 @@ import { promisify } from 'node:util';
 import { makeCertificate } from '../support/certificates.ts';
 import { clockAhead, setClockAhead } from './clock.ts';
 import { type AwsCall, type CallFate, type Deploy, FunctionError, type FunctionName } from './deployment.ts';
+import { createDistribution } from './distribution.ts';
 import { certificates, FUNCTIONS, forwardTo, listen } from './emulated.ts';
 import type { FunctionSetup } from './ministack-function.ts';
 import { Outbox } from './outbox.ts';
@@ -221,13 +223,21 @@ export function onMinistack(
     }
 
     const { host, pathname } = new URL(outputs.ApiUrl ?? '');
+    const reached = {
+      apiUrl: `${endpoint}${API_PATH}${host.split('.')[0]}${pathname.replace(/\/$/, '')}`,
+      aws: { region: REGION, endpoint, credentials: CREDENTIALS },
+    };
+    const distribution = await listen(
+      createDistribution(template, reached, (id) => physicalIds.get(id) ?? ''),
+    );
+    opened.defer(distribution.close);
     const resources = opened.move();
     return {
       stage: stack.split('-')[1] ?? '',
       region: stack.split('-')[2] ?? '',
       outputs,
-      apiUrl: `${endpoint}${API_PATH}${host.split('.')[0]}${pathname.replace(/\/$/, '')}`,
-      aws: { region: REGION, endpoint, credentials: CREDENTIALS },
+      ...reached,
+      dashboardUrl: `http://127.0.0.1:${distribution.port}`,
       physicalId,
       outbox,
       invoke: (name, payload) => invoke(physicalName(name), payload),

@@ -25,7 +25,7 @@ export function confine(routes: Routes, onRefused: (destination: string) => void
     destinations.set(name, { address: addressOf(at), port });
   }
   const byName = (name: string) =>
-    destinations.get(name) ?? destinations.get(name.replace(/^[^.]*(?:\.ddb)?\./, '*.'));
+    destinations.get(name) ?? destinations.get(name.replace(/^[^.]*(?:\.(?:ddb|s3))?\./, '*.'));
   const byAddress = (address: string) =>
     [...destinations.values()].find((destination) => destination.address === address);
 

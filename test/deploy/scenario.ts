@@ -1,4 +1,8 @@
 /** What has to hold of a cell wherever it is deployed, from the first account to functions that die at their work. */
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { type IncomingMessage, request } from 'node:http';
+import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   CreateSecretCommand,
@@ -14,8 +18,18 @@ import {
 } from '@aws-sdk/client-sqs';
 import { simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buildDashboard } from '../../dashboard/build.ts';
 import type { Sandbox } from '../../local/sandbox/server.ts';
 import type { SandboxAccount } from '../../local/sandbox/world.ts';
+import {
+  cacheControlOf,
+  contentTypeOf,
+  FILE_HEADERS,
+  fileOf,
+  PAGE_FILE,
+  PAGE_PATHS,
+  policyOf,
+} from '../../shared/dashboard.ts';
 import type { AwsCall, CallFate, Deploy, Deployment, FunctionName } from './deployment.ts';
 import {
   createApiClient,
@@ -682,6 +696,89 @@ export function scenario(
         });
       }
       expect(answers.map(({ status }) => status)).toEqual([401, 404].slice(0, answers.length));
+    });
+
+    test('through the distribution there are the page, its files and their headers, and nothing that is not among them', async () => {
+      const get = (path: string) => fetch(`${cell.dashboardUrl}${path}`);
+      const expectFile = async (path: string, file: string) => {
+        const answer = await get(path);
+        expect([answer.status, answer.headers.get('content-type')], path).toEqual([200, contentTypeOf(file)]);
+        const expected = {
+          ...FILE_HEADERS,
+          'content-security-policy': policyOf(file),
+          'cache-control': cacheControlOf(file),
+        };
+        for (const [name, value] of Object.entries(expected))
+          expect(answer.headers.get(name), `${path}: ${name}`).toBe(value);
+        return answer.text();
+      };
+      const page = await expectFile('/', PAGE_FILE);
+      for (const path of [...PAGE_PATHS, '/jobs/us/acme/1', '/setup/keys'])
+        expect(await expectFile(path, PAGE_FILE), path).toBe(page);
+      const built = await readdir(await buildDashboard(), { recursive: true, withFileTypes: true });
+      const files = built
+        .filter((entry) => entry.isFile())
+        .map((entry) => `${basename(entry.parentPath) === 'assets' ? 'assets/' : ''}${entry.name}`)
+        // Others are for whoever reads the build.
+        .filter((name) => fileOf(`/${name}`) === name);
+      const loaded = [...page.matchAll(/"\/(assets\/[^"]+)"/g)].map(([, asset = '']) => asset);
+      expect(files).toEqual(expect.arrayContaining([...loaded, 'favicon.svg']));
+      for (const file of files) await expectFile(`/${file}`, file);
+      for (const path of ['/elsewhere', '/index.html', '/assets/none.js', '/assets/', '/v2'])
+        expect((await get(path)).status, path).toBe(404);
+    });
+
+    test(
+      'through the distribution there is the API: what one key is refused another gets, what is repeated is not done again, streams go on',
+      async () => {
+        const keyFor = async (more: object) => {
+          const { secret } = await operate({ do: 'keys.create', ...more });
+          return createApiClient({ ...cell, apiUrl: cell.dashboardUrl }, String(secret));
+        };
+        const [all, few] = [await keyFor({}), await keyFor({ role: 'read', accounts: ['beta'] })];
+        const path = '/v1/accounts/acme/status';
+        const answers = [
+          await few.get(path),
+          await all.get(path),
+          await fetch(`${cell.dashboardUrl}${path}`),
+        ];
+        expect(answers.map(({ status }) => status)).toEqual([404, 200, 401]);
+        for (const answer of answers) expect(answer.headers.get('cache-control')).toBe('no-store');
+        for (const open of ['/healthz', '/readyz', '/docs', '/openapi.json', '/asyncapi.json'])
+          expect((await fetch(`${cell.dashboardUrl}${open}`)).status, open).toBe(200);
+        const make = async () => {
+          const answer = await all.send('POST', '/v1/keys', { name: 'through', role: 'read' });
+          return [answer.status, ((await answer.json()) as { key: { id: string } }).key.id];
+        };
+        expect(await make()).toEqual(await make());
+
+        const before = await api.feed('acme');
+        const newest = await all.get('/v1/accounts/acme/events?limit=1');
+        const { head } = (await newest.json()) as { head: string };
+        const stream = all.stream(`/v1/accounts/acme/events/stream?after=${head}`);
+        const first = stream.next();
+        present(accounts.get('acme')).createJob();
+        const fresh = await grown('acme', before.length, ['job.created']);
+        expect((await first).value).toEqual(fresh[0]);
+        await stream.return(undefined);
+      },
+      PATIENCE_MS,
+    );
+
+    test('wrong keys shut out the viewer who tries them, and no other behind the same edge', async () => {
+      const tryFrom = async (localAddress: string, at: number) => {
+        const headers = { authorization: `Bearer wrong-${at}`, 'x-jobwire-viewer': `198.51.100.${at}` };
+        const asked = request(`${cell.dashboardUrl}/v1/accounts`, { localAddress, headers }).end();
+        const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+        answer.resume();
+        return answer.statusCode;
+      };
+      const shutOut = async () => {
+        for (let at = 0; at < 100; at += 1) if ((await tryFrom('127.0.0.7', at)) === 429) return true;
+        return false;
+      };
+      expect(await shutOut()).toBe(true);
+      expect(await tryFrom('127.0.0.8', 0)).toBe(401);
     });
 
     describe.runIf(faults)('with faults', () => {

@@ -108,6 +108,8 @@ export class StackTemplate {
         return named('EmailIdentity');
       case 'AWS::Logs::LogGroup':
         return named('LogGroupName');
+      case 'AWS::S3::Bucket':
+        return named('BucketName').toLowerCase();
       default:
         return generatedName(this.name, id);
     }
@@ -220,6 +222,10 @@ function attribute(template: StackTemplate, id: string, name: string): string | 
       return `arn:aws:iam::${ACCOUNT}:role/${ref}`;
     case 'AWS::KMS::Key Arn':
       return arn('kms', `key/${ref}`);
+    case 'AWS::S3::Bucket Arn':
+      return `arn:aws:s3:::${ref}`;
+    case 'AWS::CloudFront::Distribution DomainName':
+      return 'd111111abcdef8.cloudfront.net';
     case 'AWS::ApiGateway::RestApi RootResourceId':
       return ROOT;
     default:

@@ -6,7 +6,8 @@
 import { randomUUID } from 'node:crypto';
 import type { RegionCode } from '../../local/sandbox/regions.ts';
 import { type AnsweredRequest, type ApiDeps, createApi } from '../../shared/api/app.ts';
-import { createKey, OPERATOR, type Role, revokeKey } from '../../shared/api/keys.ts';
+import type { Role } from '../../shared/api/key-input.ts';
+import { createKey, OPERATOR, revokeKey } from '../../shared/api/keys.ts';
 import { createForwarder, startFeed } from '../../shared/log/cell-feed.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';

@@ -4,6 +4,7 @@ import { Template } from 'aws-cdk-lib/assertions';
 import cdkJson from '../../cdk.json' with { type: 'json' };
 import { CellStack } from '../../infra/cell-stack.ts';
 import { type CellSettings, type StageSettings, stages } from '../../infra/settings.ts';
+import { makeDashboardFolder } from './dashboard-files.ts';
 
 /** A statement of a policy, as templates have it. */
 export interface Statement {
@@ -25,6 +26,8 @@ export interface Resource {
   readonly UpdateReplacePolicy?: string;
 }
 
+const dashboard = makeDashboardFolder();
+
 /** The cell of us of a stage, with other settings. */
 export function synthesize(
   stageName: 'prod' | 'dev',
@@ -37,6 +40,7 @@ export function synthesize(
     stage: { ...stage, ...other.stage },
     region: 'us',
     cell: { ...stage.cells.us, ...other.cell },
+    dashboard,
   });
   const template = Template.fromStack(stack);
   const resources = (type: string): [string, Resource][] =>

@@ -1,11 +1,11 @@
 /**
  * Pictures of mails as Chromium shows them, for the documentation: `PICTURES=write npx vitest run
- * test/notification-words.test.ts`. Chromium is the system's (`CHROMIUM`, else /usr/bin/chromium).
+ * test/notification-words.test.ts`.
  */
-import { chromium } from 'playwright-core';
 import type { Locale, MessageKind } from '../../shared/notifications/model.ts';
 import { renderEmail } from '../../shared/notifications/render.ts';
 import { sampleBranding, sampleNotice } from '../../shared/notifications/samples.ts';
+import { launchChromium } from './chromium.ts';
 
 interface Picture {
   readonly file: string;
@@ -25,10 +25,7 @@ const pictures: readonly Picture[] = [
 
 /** Takes all pictures, into docs/images. */
 export async function takePictures(): Promise<void> {
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    args: ['--no-sandbox'],
-  });
+  const browser = await launchChromium();
   for (const { file, kind, locale, color, width, dark } of pictures) {
     const mail = renderEmail({
       content: sampleNotice(kind),

@@ -11,6 +11,7 @@ import {
   CredentialsTest,
   NewAccount,
   NewCredentials,
+  PollRecord,
   TestReport,
 } from '../../tracking/account-input.ts';
 import { testAccount, testCredentials } from '../../tracking/account-test.ts';
@@ -25,7 +26,7 @@ import {
   resumeAccount,
   rotateCredentials,
 } from '../../tracking/managed-accounts.ts';
-import { confirmAccount, reportAccount } from '../../tracking/operator.ts';
+import { confirmAccount, reportAccount, reportPolls } from '../../tracking/operator.ts';
 import { isFor, MAX_ID, ofAccount, ofAccountRecord } from '../access.ts';
 import { afterId, limit, nextOf, one } from '../parameters.ts';
 import { badParameter, notDone, problem } from '../problems.ts';
@@ -304,6 +305,28 @@ export const accountRoutes: readonly Route[] = [
     async ({ c, subject }, { feed }) => {
       const report = await reportAccount(feed, subject);
       return report ? { body: report } : problem(c, 'not-found', { detail: 'There is no such account.' });
+    },
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/v1/accounts/{id}/polls',
+      id: 'listAccountPolls',
+      tag: 'Accounts',
+      summary: 'The last polls of an account, newest first: how long each took, and how it ended',
+      description: 'The last 20 at most; fewer where their problems are long.',
+      role: 'read',
+      of: ofAccount,
+      answer: {
+        status: 200,
+        description: 'All that are kept.',
+        schema: z.object({ polls: z.array(PollRecord), next: nextOf }),
+      },
+    },
+    async ({ c, subject }, { feed }) => {
+      const polls = await reportPolls(feed, subject);
+      if (!polls) return problem(c, 'not-found', { detail: 'There is no such account.' });
+      return { body: { polls, next: null } };
     },
   ),
   route(

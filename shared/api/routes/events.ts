@@ -18,7 +18,16 @@ import {
 } from '../feed.ts';
 import { readEvent } from '../job-events.ts';
 import { followFeed, type GivenPlaces, locateFeed, parsePlaces, readFeedPage } from '../merged-feed.ts';
-import { cursorBy, eventLimit, instant, instantText, one, typePatterns, wholeNumber } from '../parameters.ts';
+import {
+  cursorBy,
+  eventLimit,
+  instant,
+  instantText,
+  MAX_EVENTS,
+  one,
+  typePatterns,
+  wholeNumber,
+} from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type ApiEnv, type Route, type RouteParts, route, type Subject } from '../route.ts';
 import { SLOT_GRACE_MS, type Slot } from '../slots.ts';
@@ -86,12 +95,22 @@ const StreamQuery = z.strictObject({
 });
 
 /** Cursors of the feed of everything are read when the regions are known. */
-const CellEventsQuery = z.strictObject({
-  ...EventsQuery.shape,
-  after: one
-    .optional()
-    .describe('What comes after this cursor. Absent: from the earliest event there still is.'),
-});
+const CellEventsQuery = z
+  .strictObject({
+    ...EventsQuery.shape,
+    after: one
+      .optional()
+      .describe('What comes after this cursor. Absent: from the earliest event there still is.'),
+    last: wholeNumber(1, MAX_EVENTS)
+      .optional()
+      .describe(
+        'Instead of `after`: the latest events, so many of each region; fewer for a key that is for some accounts, or with `types`.',
+      ),
+  })
+  .superRefine(({ after, last }, context) => {
+    if (after === undefined || last === undefined) return;
+    context.addIssue({ code: 'custom', path: ['last'], message: 'can’t be combined with after' });
+  });
 
 const CellStreamQuery = z.strictObject({
   after: one.optional().describe('What comes after this cursor. Absent: what comes from now on.'),

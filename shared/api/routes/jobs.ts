@@ -20,12 +20,19 @@ import { problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 import { cursorGone, Event } from './events.ts';
 
+const jobNumber = one.regex(/^[1-9]\d{0,11}$/, 'must be a whole number from 1 to 999999999999');
+
 /** One of these at a time: an index for each. */
 const filters = {
+  jobNumber: jobNumber.describe('The job with this number, or none.'),
   status: textUpTo(200).describe('Jobs in this status, in the words of the ordering service; by due day.'),
   dueOn: day.describe('Open, undispatched jobs that are due on this day.'),
   dueBefore: day.describe('Open, undispatched jobs that are due before this day; by due day.'),
   late: flag.describe('`true`: open jobs that were seen undispatched after their due instant; by due day.'),
+  awaited: flag.describe('`true`: open, undispatched jobs by due day; those without a due date come last.'),
+  dispatchedOn: day.describe(
+    'Jobs that were dispatched on this day, as roll-ups count it; those that were dispatched before tracking began, by the day of `dateOut`. One that was dispatched before there was this filter is missing as long as nothing about it changes.',
+  ),
   orderNumber: textUpTo(500).describe('Jobs with exactly this order number.'),
   orderGroup: textUpTo(500).describe('Jobs of this order group.'),
 };
@@ -48,9 +55,7 @@ const JobsQuery = z
 
 /** A job of an account, by its number. */
 export const jobParams = z.object({
-  jobNumber: one
-    .regex(/^[1-9]\d{0,11}$/, 'must be a whole number from 1 to 999999999999')
-    .describe('The number of the job.'),
+  jobNumber: jobNumber.describe('The number of the job.'),
 });
 
 /** Behind which of a job's events to go on. */
@@ -225,11 +230,14 @@ export const jobRoutes: readonly Route[] = [
 ];
 
 function toFilter(given: { readonly [N in FilterName]?: string | boolean | undefined }): JobFilter {
-  const { status, dueOn, dueBefore, late, orderNumber, orderGroup } = given;
+  const { status, dueOn, dueBefore, late, orderNumber, orderGroup, dispatchedOn } = given;
+  if (typeof given.jobNumber === 'string') return { by: 'jobNumber', jobNumber: Number(given.jobNumber) };
   if (typeof status === 'string') return { by: 'status', status };
   if (typeof dueOn === 'string') return { by: 'dueOn', day: dueOn };
   if (typeof dueBefore === 'string') return { by: 'dueBefore', day: dueBefore };
   if (late) return { by: 'late' };
+  if (given.awaited) return { by: 'awaited' };
+  if (typeof dispatchedOn === 'string') return { by: 'dispatchedOn', day: dispatchedOn };
   if (typeof orderNumber === 'string') return { by: 'orderNumber', orderNumber };
   if (typeof orderGroup === 'string') return { by: 'orderGroup', orderGroup };
   return { by: 'none' };

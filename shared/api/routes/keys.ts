@@ -1,6 +1,7 @@
 /** API keys: who may do what through the API. */
 import * as z from 'zod';
-import { type Caller, createKey, KeyRecord, listKeys, NewKey, ROLES, readKey, revokeKey } from '../keys.ts';
+import { KeyRecord, NewKey, ROLES } from '../key-input.ts';
+import { type Caller, createKey, listKeys, readKey, revokeKey } from '../keys.ts';
 import { afterId, instant, instantText, limit, nextOf, one } from '../parameters.ts';
 import { notDone } from '../problems.ts';
 import { type Route, route } from '../route.ts';

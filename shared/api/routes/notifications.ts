@@ -14,10 +14,11 @@ import {
   type NoticeContent,
   type NotificationSettings as Settings,
 } from '../../notifications/model.ts';
+import { SettingsInput, TemplateInput, zone as zoneName } from '../../notifications/notification-input.ts';
 import { readRecipient } from '../../notifications/recipients.ts';
 import { renderEmail, renderSms } from '../../notifications/render.ts';
 import { sampleNotice } from '../../notifications/samples.ts';
-import { readSettings, SettingsInput, saveSettings, zone as zoneName } from '../../notifications/settings.ts';
+import { readSettings, saveSettings } from '../../notifications/settings.ts';
 import {
   defaultTemplate,
   deleteTemplate,
@@ -50,7 +51,6 @@ import {
   showTemplate,
   showUpcoming,
   Template,
-  TemplateInput,
   Upcoming,
 } from '../notification-views.ts';
 import { afterId, instantText, limit, nextOf, one } from '../parameters.ts';
@@ -231,11 +231,11 @@ export const notificationRoutes: readonly Route[] = [
       };
       if (channel === 'email') {
         const mail = renderEmail(input);
-        if (mail.kind === 'failed') return notDone(c, failed(mail.reason));
+        if (mail.kind === 'failed') return notDone(c, failed(mail.reason, checked !== undefined));
         return { body: { ...common, ...mail.value, segments: null, encoding: null } };
       }
       const sms = renderSms(input);
-      if (sms.kind === 'failed') return notDone(c, failed(sms.reason));
+      if (sms.kind === 'failed') return notDone(c, failed(sms.reason, checked !== undefined));
       return { body: { ...common, subject: null, html: null, ...sms.value } };
     },
   ),
@@ -425,7 +425,14 @@ function checkedTemplate(channel: Channel, raw: object): Checked<EmailTemplate |
 const faultOf = (problem: { readonly field: string; readonly reason: string } | undefined): string =>
   problem ? `${problem.field} does not work: ${problem.reason}.` : 'The template does not work.';
 
-const failed = (reason: string) => ({ kind: 'refused' as const, reason: `The template failed: ${reason}` });
+/** Why a template came to nothing (`field: what`); of one that was sent along it is the field that is refused. */
+function failed(reason: string, given: boolean) {
+  const [field = 'text', ...what] = reason.split(': ');
+  const said = given
+    ? `template.${field} does not work: ${what.join(': ')}.`
+    : `The template failed: ${reason}`;
+  return { kind: 'refused' as const, reason: said };
+}
 
 async function settingsOf(table: Table, ref: AccountRef): Promise<Settings> {
   const saved = await readSettings(table, ref);

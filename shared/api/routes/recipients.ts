@@ -3,22 +3,16 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import type { Expectation, Refusal } from '../../managed.ts';
 import type { Recipient as RecipientRecord } from '../../notifications/model.ts';
+import { NewRecipient, NewSuppression, RecipientChange } from '../../notifications/notification-input.ts';
 import {
   changeRecipient,
   createRecipient,
   deleteRecipient,
   listRecipients,
-  NewRecipient,
-  RecipientChange,
   readRecipient,
 } from '../../notifications/recipients.ts';
 import { importRecipients } from '../../notifications/recipients-csv.ts';
-import {
-  createSuppression,
-  liftSuppression,
-  listSuppressions,
-  NewSuppression,
-} from '../../notifications/suppressions.ts';
+import { createSuppression, liftSuppression, listSuppressions } from '../../notifications/suppressions.ts';
 import { MAX_ID, ofAccount } from '../access.ts';
 import type { Caller } from '../keys.ts';
 import {

@@ -1,0 +1,270 @@
+/**
+ * A child process: the dashboard in a real browser, signed in at the page Now, while events come in at an even rate and the
+ * figures move with them. How long its frames take, and how soon an event that was committed is on screen.
+ */
+import { once } from 'node:events';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { EventDraft } from '../shared/events/event.ts';
+import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { openJobsWrite } from '../shared/tracking/open-jobs.ts';
+import { RollupBook } from '../shared/tracking/rollups.ts';
+import { launchChromium } from '../test/support/chromium.ts';
+import { startChild } from './child.ts';
+import type { Commit, Committed, LiveServerFacts, LiveServerOptions } from './live-server.ts';
+import { median, percentile, startTables } from './wire.ts';
+
+/** What was measured; times in ms. */
+export interface DashboardFigures {
+  readonly events: number;
+  /** From the commit until the frame that shows the row. */
+  readonly screenP50Ms: number;
+  readonly screenP95Ms: number;
+  readonly screenMaxMs: number;
+  /** Committed, but never in the page. */
+  readonly unseen: number;
+  /** From one frame to the next. */
+  readonly frameP50Ms: number;
+  readonly frameP99Ms: number;
+  readonly frameMaxMs: number;
+  /** Work of the page that took over 50 ms at a stretch. */
+  readonly longTasks: number;
+  readonly longTaskMaxMs: number;
+  /** The most that one task of the page kept the processor busy: what a frame would take at least on a machine that does nothing else. */
+  readonly taskMaxCpuMs: number;
+  /** All that the page does, in ms of the processor a second. */
+  readonly cpuMsPerSecond: number;
+}
+
+const API_KEY = 'the-key-of-the-benchmark';
+const ACCOUNTS = ['acme', 'birch', 'cedar', 'dune', 'elm'];
+/** Events of one commit: polls commit what they saw at once. */
+const BATCH = 5;
+const SIZE = { width: 1920, height: 1080 };
+const WARM_UP_MS = 5_000;
+const STATUSES = [
+  'Scheduled',
+  'In production',
+  'Quality check',
+  'Ready to ship',
+  'Shipped',
+  'Awaiting artwork',
+];
+
+/** Runs in the page: notes when each job's row was on screen (ms since the epoch), each frame and each long task. */
+const WATCH = `
+  const watched = { seen: new Map(), frames: [], tasks: [] };
+  window.watched = watched;
+  let last = performance.now();
+  requestAnimationFrame(function frame() {
+    const now = performance.now();
+    watched.frames.push(now - last);
+    last = now;
+    requestAnimationFrame(frame);
+  });
+  new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) watched.tasks.push(duration);
+  }).observe({ type: 'longtask' });
+  // After the frame that draws them.
+  const note = (numbers) => requestAnimationFrame(() => setTimeout(() => {
+    const at = performance.timeOrigin + performance.now();
+    for (const number of numbers) if (!watched.seen.has(number)) watched.seen.set(number, at);
+  }));
+  new MutationObserver((changes) => {
+    const numbers = [];
+    for (const { addedNodes } of changes) {
+      for (const node of addedNodes) {
+        if (!(node instanceof Element)) continue;
+        for (const link of node.querySelectorAll('[data-event] a')) numbers.push(Number(link.textContent));
+      }
+    }
+    if (numbers.length > 0) note(numbers);
+  }).observe(document, { childList: true, subtree: true });
+`;
+
+const perSecond = Number(process.argv[2]);
+const seconds = Number(process.argv[3]);
+const tables = await startTables();
+const credentials = { accessKeyId: 'x', secretAccessKey: 'x' };
+const client = new DynamoDBClient({ endpoint: tables.endpoint, region: 'us-east-1', credentials });
+const table = createDynamoTable(client, { tableName: 'bench' });
+const options: LiveServerOptions = {
+  ...{ endpoint: tables.endpoint, tableName: 'bench', accounts: ACCOUNTS, apiKey: API_KEY, dashboard: true },
+};
+const server = await startChild<LiveServerFacts>('live-server.ts', [JSON.stringify(options)]);
+const browser = await launchChromium();
+const page = await (await browser.newContext({ viewport: SIZE })).newPage();
+const books = ACCOUNTS.map((account) => new RollupBook({ region: 'us', account }));
+const committedAt = new Map<number, number>();
+let jobs = 100_000;
+
+await moveFigures(0);
+await page.addInitScript(WATCH);
+await page.goto(server.facts.url);
+await page.getByLabel('API key').fill(API_KEY);
+await page.getByRole('button', { name: 'Sign in' }).click();
+await page.getByRole('heading', { name: 'Live events' }).waitFor();
+await run(WARM_UP_MS);
+await page.evaluate('watched.frames.length = watched.tasks.length = 0');
+committedAt.clear();
+const trace = await startTrace();
+await run(seconds * 1000);
+const cpu = await trace.stop();
+// What was committed last is on its way.
+for (let patience = 100; patience > 0 && !(await page.evaluate(`watched.seen.has(${jobs})`)); patience -= 1) {
+  await new Promise((resolve) => setTimeout(resolve, 100));
+}
+const { seen, frames, tasks } = (await page.evaluate(
+  '({ seen: [...watched.seen], frames: watched.frames, tasks: watched.tasks })',
+)) as { seen: [job: number, at: number][]; frames: number[]; tasks: number[] };
+await browser.close();
+server.process.kill();
+await once(server.process, 'exit');
+client.destroy();
+await tables.stop();
+
+const shownAt = new Map(seen);
+const waits = [...committedAt].flatMap(([job, at]) => {
+  const shown = shownAt.get(job);
+  return shown === undefined ? [] : [shown - at];
+});
+process.send?.({
+  events: committedAt.size,
+  screenP50Ms: median(waits),
+  screenP95Ms: percentile(waits, 0.95),
+  screenMaxMs: Math.max(...waits),
+  unseen: committedAt.size - waits.length,
+  frameP50Ms: median(frames),
+  frameP99Ms: percentile(frames, 0.99),
+  frameMaxMs: Math.max(...frames),
+  longTasks: tasks.length,
+  longTaskMaxMs: Math.max(0, ...tasks),
+  taskMaxCpuMs: Math.max(...cpu),
+  cpuMsPerSecond: cpu.reduce((sum, ms) => sum + ms, 0) / seconds,
+} satisfies DashboardFigures);
+process.disconnect();
+
+/** Commits events at the rate for so long, and moves the figures every second. */
+async function run(forMs: number): Promise<void> {
+  const began = performance.now();
+  const commits = Math.round((forMs / 1000) * (perSecond / BATCH));
+  for (let at = 0; at < commits; at += 1) {
+    const due = began + at * (forMs / commits);
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())));
+    const events = Array.from({ length: BATCH }, () => toDraft(++jobs));
+    const account = ACCOUNTS[at % ACCOUNTS.length] ?? '';
+    const answer = (await server.ask({ account, events } satisfies Commit)) as Committed;
+    for (const { jobNumber = 0 } of events) committedAt.set(jobNumber, answer.committedAt);
+    if (at % Math.round(perSecond / BATCH) === 0) await moveFigures(at);
+  }
+}
+
+/** Writes open jobs and roll-ups as polls would have them after what happened. */
+async function moveFigures(at: number): Promise<void> {
+  const now = Date.now();
+  const day = (ahead: number): string => new Date(now + ahead * 86_400_000).toISOString().slice(0, 10);
+  for (const [which, account] of ACCOUNTS.entries()) {
+    const ref = { region: 'us', account };
+    const figures = {
+      ...{
+        jobs: 2_000 + at,
+        dispatched: 300 + at,
+        otherStatuses: 0,
+        dueEarlier: 0,
+        dueLater: 4,
+        withoutDueDate: 9,
+      },
+      statuses: STATUSES.map((status, nth) => [status, 100 + ((at * (nth + 3)) % 97)] as const),
+      dueDays: [-1, 0, 1, 2].map(
+        (ahead) => [day(ahead), [[now + ahead * 86_400_000, 20 + (at % 13)]]] as const,
+      ),
+    } satisfies Parameters<typeof openJobsWrite>[1];
+    const book = books[which];
+    book?.add(
+      [-3, -2, -1, 0].flatMap((ahead) =>
+        (['created', 'dispatched', 'onTime'] as const).map((figure) => ({
+          day: day(ahead),
+          figure,
+          by: 1 as const,
+        })),
+      ),
+    );
+    await table.transact(
+      [openJobsWrite(ref, figures, now).write, ...(book?.takeWrites() ?? [])],
+      `figures-${which}-${at}-${now}`,
+    );
+  }
+}
+
+/** Notes how long each task of the page had the processor, in ms. */
+async function startTrace() {
+  interface Traced {
+    readonly name: string;
+    readonly pid: number;
+    readonly tid: number;
+    readonly tdur?: number;
+    readonly args?: { readonly name?: string };
+  }
+  const session = await browser.newBrowserCDPSession();
+  const events: Traced[] = [];
+  session.on('Tracing.dataCollected', ({ value }) => void events.push(...(value as unknown as Traced[])));
+  await session.send('Tracing.start', {
+    transferMode: 'ReportEvents',
+    traceConfig: { includedCategories: ['toplevel'] },
+  });
+  return {
+    async stop(): Promise<number[]> {
+      const complete = new Promise<void>((done) => session.once('Tracing.tracingComplete', () => done()));
+      await session.send('Tracing.end');
+      await complete;
+      const place = ({ pid, tid }: Traced): string => `${pid}/${tid}`;
+      const pages = new Set(
+        events.flatMap((one) =>
+          one.name === 'thread_name' && one.args?.name === 'CrRendererMain' ? [place(one)] : [],
+        ),
+      );
+      return events.flatMap((one) =>
+        one.name === 'ThreadControllerImpl::RunTask' && pages.has(place(one)) ? [(one.tdur ?? 0) / 1000] : [],
+      );
+    },
+  };
+}
+
+/** One of the kinds that come most, of the usual size. */
+function toDraft(jobNumber: number): EventDraft {
+  const time = Date.now();
+  const observed = {
+    ...{
+      at: new Date(time).toISOString(),
+      since: new Date(time - 60_000).toISOString(),
+      view: 'list' as const,
+    },
+  };
+  const job = {
+    ...{ jobNumber, status: 'In production', description: `Order ${jobNumber} of the spring collection` },
+    ...{ orderNumber: `PO-${jobNumber}`, orderGroup: `G-${jobNumber % 50}`, orderGroupSequence: 1 },
+    ...{ originCode: 'WEB', dateDue: '2026-04-01', mustDate: null, dateOut: null, tracking: [] },
+  };
+  const draft = { jobNumber, time };
+  switch (jobNumber % 4) {
+    case 0:
+      return {
+        ...{ ...draft, type: 'job.dispatched' },
+        data: {
+          job,
+          observed,
+          changes: { dateOut: { from: null, to: observed.at } },
+          occurredAt: observed.at,
+        },
+      };
+    case 1:
+      return {
+        ...{ ...draft, type: 'job.tracking_added' },
+        data: { job, observed, changes: {}, tracking: [{ number: `1Z${jobNumber}`, link: null }] },
+      };
+    default:
+      return {
+        ...{ ...draft, type: 'job.status_changed' },
+        data: { job, observed, changes: { status: { from: 'Prepress', to: 'In production' } } },
+      };
+  }
+}

@@ -1,0 +1,73 @@
+/** The sign-in: an API key, tried at once. */
+import { Button, PasswordInput } from '@mantine/core';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { createApi, sentenceOf } from './api.ts';
+import css from './SignIn.module.css';
+import type { OwnKey } from './session.ts';
+import { Note } from './ui.tsx';
+
+/** Asks for a key; `why`: a sentence about what ended the session before. */
+export function SignIn(props: {
+  readonly why: string | null;
+  readonly onSignedIn: (key: string, own: OwnKey) => void;
+}) {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    document.title = 'Sign in · Jobwire';
+    field.current?.focus();
+  }, []);
+
+  async function signIn(event: FormEvent<HTMLFormElement>): Promise<void> {
+    event.preventDefault();
+    const key = field.current?.value.trim() ?? '';
+    if (key === '') return setProblem('Type or paste a key.');
+    // A header takes no other characters, and no key has any.
+    if (!/^[\x21-\x7e]+$/.test(key))
+      return setProblem('That is no key: a key has letters, digits and signs only.');
+    setBusy(true);
+    try {
+      props.onSignedIn(key, await createApi(key).get<OwnKey>('/v1/key'));
+    } catch (cause) {
+      setBusy(false);
+      setProblem(isRefusal(cause) ? 'This key is not known here, or it has expired.' : sentenceOf(cause));
+      field.current?.focus();
+    }
+  }
+
+  return (
+    <main className={css.place}>
+      <form className={css.form} onSubmit={(event) => void signIn(event)}>
+        <h1>Jobwire</h1>
+        {props.why === null ? null : (
+          <Note tone="warn" live>
+            {props.why}
+          </Note>
+        )}
+        <PasswordInput
+          ref={field}
+          label="API key"
+          description="It stays in this tab, and is forgotten when the tab is closed."
+          error={problem}
+          aria-invalid={problem !== null}
+          errorProps={{ role: 'alert' }}
+          autoComplete="off"
+          spellCheck={false}
+          visibilityToggleButtonProps={{ 'aria-label': 'Show the key', tabIndex: 0 }}
+        />
+        <Button type="submit" loading={busy} fullWidth>
+          Sign in
+        </Button>
+        <p className={css.help}>
+          Keys are made in Setup, with <code>jobwire keys create</code> or with the API.{' '}
+          <code>npm start</code> shows one in its examples.
+        </p>
+      </form>
+    </main>
+  );
+}
+
+function isRefusal(cause: unknown): boolean {
+  return cause instanceof Error && 'status' in cause && cause.status === 401;
+}

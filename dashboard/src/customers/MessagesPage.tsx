@@ -1,0 +1,172 @@
+/** What customers of an account were told, or were not and why. */
+import { Button, NativeSelect } from '@mantine/core';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { Link } from 'wouter';
+import type * as z from 'zod';
+import type * as views from '../../../shared/api/notification-views.ts';
+import { messageReasons, messageStates } from '../../../shared/notifications/model.ts';
+import { useRefresh } from '../live.ts';
+import { channelNames, kindNames, stateNames, states } from '../messages.ts';
+import { jobHref, useParams } from '../places.ts';
+import { useApi } from '../queries.ts';
+import { Ago } from '../times.tsx';
+import { Badge, Empty, Failure, Hidden, Panel } from '../ui.tsx';
+import css from './customers.module.css';
+import { AccountPage, useCustomersHref } from './frame.tsx';
+import { counted } from './words.ts';
+
+export type Message = z.infer<typeof views.Message>;
+
+const PAGE = 50;
+/** Messages change state without an event: they are sent, or come back. */
+const AGAIN_MS = 10_000;
+
+export default function MessagesPage({ account }: { readonly account: string }) {
+  const [read, change] = useParams();
+  const state = states.find((one) => one === read('state'));
+  return (
+    <AccountPage
+      account={account}
+      part="messages"
+      title={`Messages to customers of ${account}`}
+      actions={
+        <NativeSelect
+          aria-label="Which messages"
+          value={state ?? ''}
+          onChange={({ currentTarget: { value } }) => change({ state: value })}
+          data={[
+            { value: '', label: 'All messages' },
+            ...states.map((one) => ({ value: one, label: stateNames[one][0] })),
+          ]}
+        />
+      }
+    >
+      <Panel
+        title={state ? stateNames[state][0] : 'Newest first'}
+        aside={state ? messageStates[state] : undefined}
+      >
+        <MessageList
+          account={account}
+          path="messages"
+          query={{ state }}
+          empty={
+            state
+              ? 'There are no such messages.'
+              : 'Nothing was told yet. Messages come when jobs are dispatched, get tracking or move, once telling is switched on.'
+          }
+        />
+      </Panel>
+    </AccountPage>
+  );
+}
+
+/** Messages of an account: all, or those of a recipient (`path`: below the account), the newest first, with further pages. */
+export function MessageList(props: {
+  readonly account: string;
+  readonly path: string;
+  readonly query?: { readonly state: string | undefined };
+  readonly empty: ReactNode;
+}) {
+  const { account, path, query = { state: undefined }, empty } = props;
+  const api = useApi();
+  const found = useInfiniteQuery({
+    queryKey: ['messages', account, path, query],
+    queryFn: ({ pageParam, signal }) =>
+      api.get<{ messages: Message[]; next: string | null }>(
+        `/v1/accounts/${encodeURIComponent(account)}/${path}`,
+        { query: { ...query, limit: PAGE, after: pageParam }, signal },
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next }) => next ?? undefined,
+    // Older ones seldom change; whoever reads on there is not disturbed.
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : AGAIN_MS),
+  });
+  useRefresh(['job.*', 'order_group.*'], [['messages', account]]);
+  const messages = found.data?.pages.flatMap((page) => page.messages);
+  if (!messages) return found.error ? <Failure error={found.error} again={found.refetch} /> : null;
+  return (
+    <>
+      {messages.length === 0 && !found.hasNextPage ? <Empty>{empty}</Empty> : null}
+      <ul className={css.list}>
+        {messages.map((message) => (
+          <MessageRow key={message.id} account={account} message={message} />
+        ))}
+      </ul>
+      {found.hasNextPage ? (
+        <Button
+          variant="default"
+          className={css.more}
+          loading={found.isFetchingNextPage}
+          onClick={() => void found.fetchNextPage()}
+        >
+          Show older ones
+        </Button>
+      ) : null}
+    </>
+  );
+}
+
+function MessageRow({ account, message }: { readonly account: string; readonly message: Message }) {
+  const href = useCustomersHref(account);
+  const [state, tone] = stateNames[message.state];
+  const { to, channel, orderGroup, jobs } = message;
+  return (
+    <li className={css.messageRow}>
+      <div className={css.messageMain}>
+        <Link className={css.name} href={href(`messages/${encodeURIComponent(message.id)}`)}>
+          {kindNames[message.kind]}
+          {orderGroup === null ? '' : `: ${orderGroup}`}
+        </Link>
+        <span className={css.quiet}>
+          <JobLinks account={account} jobs={jobs} most={3} />
+        </span>
+      </div>
+      <div className={css.messageTo}>
+        {to ? (
+          <>
+            <span>{to.name ?? to.recipient}</span>
+            <span className={css.quiet}>
+              {channel ? `${channelNames[channel]} to ` : ''}
+              {to.address}
+            </span>
+          </>
+        ) : (
+          <span className={css.quiet}>To nobody</span>
+        )}
+      </div>
+      <div className={css.messageState}>
+        <span>
+          <Badge tone={tone}>{state}</Badge>
+        </span>
+        {message.reason ? <span className={css.quiet}>{messageReasons[message.reason]}</span> : null}
+      </div>
+      <div className={css.when}>
+        <Hidden>Made </Hidden>
+        <Ago at={message.sentAt ?? message.createdAt} />
+      </div>
+    </li>
+  );
+}
+
+/** Links to jobs; those beyond `most` are counted. */
+export function JobLinks(props: {
+  readonly account: string;
+  readonly jobs: readonly number[];
+  readonly most: number;
+}) {
+  const { account, jobs, most } = props;
+  const more = jobs.length - most;
+  return (
+    <>
+      {jobs.length === 1 ? 'Job ' : 'Jobs '}
+      {jobs.slice(0, most).map((job, at) => (
+        <span key={job}>
+          {at > 0 ? ', ' : ''}
+          <Link href={jobHref(account, job)}>{job}</Link>
+        </span>
+      ))}
+      {more > 0 ? ` and ${counted(more, 'more', 'more')}` : ''}
+    </>
+  );
+}

@@ -1,0 +1,211 @@
+/** Who is told about the jobs of an account: the list, one of them, a new one, and imports. */
+import { Button, TextInput } from '@mantine/core';
+import { IconDownload, IconPlus, IconSearch, IconUpload } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import { useDeferredValue, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { Link } from 'wouter';
+import { channelNames, kindNames } from '../messages.ts';
+import { useParams } from '../places.ts';
+import { allPages, useApi } from '../queries.ts';
+import { useSession } from '../session.ts';
+import { Badge, Empty, Failure, Hidden, Panel } from '../ui.tsx';
+import css from './customers.module.css';
+import { AccountPage, useCustomersHref } from './frame.tsx';
+import { ImportPage } from './ImportPage.tsx';
+import { NewRecipientPage, RecipientPage } from './RecipientPage.tsx';
+import { csvOf, matching, type Recipient } from './recipients.ts';
+import { counted, scopeText } from './words.ts';
+
+export default function RecipientsPage({ account }: { readonly account: string }) {
+  const [read] = useParams();
+  const may = useSession().may('admin');
+  const recipient = read('recipient');
+  if (recipient !== undefined) return <RecipientPage key={recipient} account={account} id={recipient} />;
+  if (may && read('form') === 'new') return <NewRecipientPage account={account} />;
+  if (may && read('form') === 'import') return <ImportPage account={account} />;
+  return <Recipients account={account} />;
+}
+
+function Recipients({ account }: { readonly account: string }) {
+  const api = useApi();
+  const session = useSession();
+  const href = useCustomersHref(account);
+  const [read, change] = useParams();
+  const sought = useDeferredValue(read('q') ?? '');
+  const { data, error, refetch } = useQuery({
+    queryKey: ['recipients', account],
+    queryFn: ({ signal }) =>
+      allPages<Recipient>(api, `/v1/accounts/${encodeURIComponent(account)}/recipients`, 'recipients', {
+        signal,
+      }),
+  });
+  const found = useMemo(() => (data ? matching(data, sought) : undefined), [data, sought]);
+  return (
+    <AccountPage
+      account={account}
+      part="recipients"
+      title={`Who is told about the jobs of ${account}`}
+      actions={
+        <>
+          {session.may('operate') && data && data.length > 0 ? (
+            <Button
+              variant="default"
+              leftSection={<IconDownload size={16} aria-hidden />}
+              onClick={() => download(`recipients-${account}.csv`, csvOf(data))}
+            >
+              Export
+            </Button>
+          ) : null}
+          {session.may('admin') ? (
+            <>
+              <Button
+                component={Link}
+                variant="default"
+                leftSection={<IconUpload size={16} aria-hidden />}
+                href={href('recipients', { form: 'import' })}
+              >
+                Import
+              </Button>
+              <Button
+                component={Link}
+                leftSection={<IconPlus size={16} aria-hidden />}
+                href={href('recipients', { form: 'new' })}
+              >
+                New recipient
+              </Button>
+            </>
+          ) : null}
+        </>
+      }
+    >
+      {error && !data ? <Failure error={error} again={refetch} /> : null}
+      <Panel
+        title="Recipients"
+        aside={
+          found && data
+            ? found.length === data.length
+              ? counted(data.length, 'recipient')
+              : `${found.length.toLocaleString()} of ${counted(data.length, 'recipient')}`
+            : undefined
+        }
+      >
+        {data && data.length > 0 ? (
+          <TextInput
+            aria-label="Find recipients"
+            placeholder="Name, address, order group or number"
+            leftSection={<IconSearch size={16} aria-hidden />}
+            className={css.wide}
+            defaultValue={read('q') ?? ''}
+            onChange={({ currentTarget: { value } }) => change({ q: value })}
+          />
+        ) : null}
+        {data?.length === 0 ? (
+          <Empty>
+            Nobody is told about the jobs of {account}.
+            {session.may('admin') ? ' Add somebody, or import a table of all of them.' : ''}
+          </Empty>
+        ) : null}
+        {data && data.length > 0 && found?.length === 0 ? <Empty>Nobody is like that.</Empty> : null}
+        {found && found.length > 0 ? <Table account={account} recipients={found} /> : null}
+      </Panel>
+    </AccountPage>
+  );
+}
+
+const ROW_PX = 58;
+
+/** Only the rows that are on screen are there, and some around them. */
+function Table(props: { readonly account: string; readonly recipients: readonly Recipient[] }) {
+  const { account, recipients } = props;
+  const place = useRef<HTMLTableSectionElement>(null);
+  const [top, setTop] = useState(0);
+  useLayoutEffect(() => {
+    const at = (place.current?.getBoundingClientRect().top ?? 0) + window.scrollY;
+    if (Math.abs(at - top) > 1) setTop(at);
+  });
+  const rows = useWindowVirtualizer({
+    count: recipients.length,
+    estimateSize: () => ROW_PX,
+    overscan: 12,
+    scrollMargin: top,
+    getItemKey: (index) => recipients[index]?.id ?? index,
+  });
+  return (
+    <table className={css.recipients} aria-label="Recipients" aria-rowcount={recipients.length + 1}>
+      <thead>
+        <tr aria-rowindex={1} className={css.recipientHead}>
+          <th scope="col">Who</th>
+          <th scope="col">Addresses</th>
+          <th scope="col">Told about</th>
+          <th scope="col">Of</th>
+        </tr>
+      </thead>
+      <tbody ref={place} className={css.virtual} style={{ height: rows.getTotalSize() }}>
+        {rows.getVirtualItems().map(({ index, key, start }) => {
+          const recipient = recipients[index];
+          return recipient ? (
+            <tr
+              key={key}
+              ref={rows.measureElement}
+              data-index={index}
+              aria-rowindex={index + 2}
+              className={css.recipientRow}
+              style={{ transform: `translateY(${start - top}px)` }}
+            >
+              <Cells account={account} recipient={recipient} />
+            </tr>
+          ) : null;
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function Cells({ account, recipient }: { readonly account: string; readonly recipient: Recipient }) {
+  const href = useCustomersHref(account);
+  const { id, name, email, mobile, channels, kinds, paused, source } = recipient;
+  return (
+    <>
+      <td>
+        <Link className={css.name} href={href('recipients', { recipient: id })}>
+          {name ?? id}
+        </Link>{' '}
+        {paused ? <Badge tone="warn">Paused</Badge> : null}
+        {source === 'upstream' ? <span className={css.quiet}>From the ordering service</span> : null}
+      </td>
+      <td className={css.addresses}>
+        {email ? <Address address={email} used={channels.includes('email')} channel="email" /> : null}
+        {mobile ? <Address address={mobile} used={channels.includes('sms')} channel="sms" /> : null}
+      </td>
+      <td>{scopeText(recipient)}</td>
+      <td className={css.quiet}>{kinds.map((kind) => kindNames[kind]).join(', ')}</td>
+    </>
+  );
+}
+
+function Address(props: {
+  readonly address: string;
+  readonly used: boolean;
+  readonly channel: 'email' | 'sms';
+}) {
+  const { address, used, channel } = props;
+  return (
+    <span data-used={used || undefined}>
+      <Hidden>{channelNames[channel]}: </Hidden>
+      {address}
+      {used ? null : ' (not used)'}
+    </span>
+  );
+}
+
+/** Has the browser keep a text as a file. */
+function download(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  // Once it was taken up.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

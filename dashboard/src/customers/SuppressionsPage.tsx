@@ -1,0 +1,212 @@
+/** Addresses that get nothing more from an account. */
+import { Button, NativeSelect, TextInput } from '@mantine/core';
+import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
+import type * as z from 'zod';
+import type * as views from '../../../shared/api/notification-views.ts';
+import { channels } from '../../../shared/notifications/model.ts';
+import { NewSuppression } from '../../../shared/notifications/notification-input.ts';
+import { useApiForm } from '../forms.ts';
+import { channelNames } from '../messages.ts';
+import { useApi } from '../queries.ts';
+import { useSession } from '../session.ts';
+import { Ago } from '../times.tsx';
+import { Badge, Empty, Failure, Note, Panel, type Question, say, useAsk } from '../ui.tsx';
+import css from './customers.module.css';
+import { AccountPage } from './frame.tsx';
+
+type Suppression = z.infer<typeof views.Suppression>;
+type Reason = Suppression['reason'];
+
+const PAGE = 100;
+
+/** Why an address gets nothing, shortly, at length, and what it means to let it get messages again. */
+const REASONS: Readonly<
+  Record<Reason, { readonly name: string; readonly why: string; readonly lifting: string }>
+> = {
+  unsubscribed: {
+    name: 'Unsubscribed',
+    why: 'They said that they want no messages, by the link in a mail or to you.',
+    lifting:
+      'Lift it only when they have asked for messages again: to write to them against their word is against the law in many countries.',
+  },
+  complained: {
+    name: 'Marked as spam',
+    why: 'They marked a message as spam.',
+    lifting:
+      'This is dangerous: another mark as spam harms the reputation of your domain, and mail to all customers may be turned away for it. Lift it only when they have asked for it in writing.',
+  },
+  opted_out: {
+    name: 'Answered STOP',
+    why: 'The number takes no SMS from you: they answered STOP, or their network says so.',
+    lifting: 'The SMS service may go on refusing the number until they answer START.',
+  },
+  bounced: {
+    name: 'Came back',
+    why: 'Mail to this address came back for good: it does not exist, or takes no mail.',
+    lifting:
+      'Lift it when you know that the address is right. Mail that keeps coming back harms the reputation of your domain.',
+  },
+};
+
+export default function SuppressionsPage({ account }: { readonly account: string }) {
+  const may = useSession().may('operate');
+  return (
+    <AccountPage account={account} part="suppressions" title={`Who gets nothing more from ${account}`}>
+      {may ? (
+        <>
+          <Adding account={account} />
+          <Suppressions account={account} />
+        </>
+      ) : (
+        <Note>Your key may not see these addresses. It takes one of role operate or admin.</Note>
+      )}
+    </AccountPage>
+  );
+}
+
+const pathOf = (account: string): string => `/v1/accounts/${encodeURIComponent(account)}/suppressions`;
+
+function Adding({ account }: { readonly account: string }) {
+  const api = useApi();
+  const queries = useQueryClient();
+  const { form, problem, busy, submit, settle } = useApiForm({
+    schema: NewSuppression,
+    initial: { channel: 'email', address: '' },
+    toBody: (values) => values,
+    send: async (body) => {
+      await api.post(pathOf(account), { body });
+      await queries.invalidateQueries({ queryKey: ['suppressions', account] });
+      form.setFieldValue('address', '');
+      settle({ channel: form.getValues().channel, address: '' });
+      say('They get nothing more.');
+    },
+  });
+  return (
+    <Panel title="Somebody wants no more messages">
+      <form className={css.inline} onSubmit={submit} noValidate>
+        <NativeSelect
+          label="By"
+          data={channels.map((value) => ({ value, label: channelNames[value] }))}
+          {...form.getInputProps('channel')}
+        />
+        <TextInput
+          label={form.values.channel === 'email' ? 'E-mail address' : 'Mobile number'}
+          className={css.wide}
+          autoComplete="off"
+          {...form.getInputProps('address')}
+        />
+        <Button type="submit" loading={busy}>
+          Send nothing more
+        </Button>
+      </form>
+      {problem === null ? null : (
+        <Note tone="bad" live>
+          {problem}
+        </Note>
+      )}
+    </Panel>
+  );
+}
+
+function Suppressions({ account }: { readonly account: string }) {
+  const api = useApi();
+  const ask = useAsk();
+  const queries = useQueryClient();
+  const found = useInfiniteQuery({
+    queryKey: ['suppressions', account],
+    queryFn: ({ pageParam, signal }) =>
+      api.get<{ suppressions: Suppression[]; next: string | null }>(pathOf(account), {
+        query: { limit: PAGE, after: pageParam },
+        signal,
+      }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next }) => next ?? undefined,
+    refetchInterval: 15_000,
+  });
+  const lift = async (id: string): Promise<void> => {
+    await api.delete(`${pathOf(account)}/${encodeURIComponent(id)}`);
+    await queries.invalidateQueries({ queryKey: ['suppressions', account] });
+    say('They get messages again.');
+  };
+  const all = found.data?.pages.flatMap((page) => page.suppressions);
+  return (
+    <Panel
+      title="Addresses that get nothing"
+      aside="Of an address only a hash is kept, and what is shown of it."
+    >
+      {found.error && !all ? <Failure error={found.error} again={found.refetch} /> : null}
+      {all?.length === 0 ? (
+        <Empty>
+          Everybody gets what they are to get. Who unsubscribes, answers STOP, marks mail as spam, or whose
+          mail comes back stands here.
+        </Empty>
+      ) : null}
+      <ul className={css.list}>
+        {all?.map((one) => (
+          <li key={one.id} className={css.suppressionRow}>
+            <span className={css.name}>{addressOf(one)}</span>
+            <span className={css.quiet}>{channelNames[one.channel]}</span>
+            <span className={css.reasons}>
+              {one.reasons.map(({ reason, since }) => (
+                <span key={reason}>
+                  <Badge tone={reason === 'complained' ? 'bad' : 'warn'}>{REASONS[reason].name}</Badge>{' '}
+                  <span className={css.quiet}>
+                    <Ago at={since} />
+                  </span>
+                </span>
+              ))}
+            </span>
+            <Button
+              size="xs"
+              variant="default"
+              aria-label={`Let them get messages again: ${addressOf(one)}`}
+              onClick={() => ask(questionOf(one, account, () => lift(one.id)))}
+            >
+              Let them get messages again
+            </Button>
+          </li>
+        ))}
+      </ul>
+      {found.hasNextPage ? (
+        <Button
+          variant="default"
+          className={css.more}
+          loading={found.isFetchingNextPage}
+          onClick={() => void found.fetchNextPage()}
+        >
+          Show more
+        </Button>
+      ) : null}
+    </Panel>
+  );
+}
+
+const addressOf = ({ address, channel }: Suppression): string =>
+  address ?? `An ${channel === 'email' ? 'address' : 'number'} known by its hash alone`;
+
+function questionOf(one: Suppression, account: string, act: () => Promise<void>): Question {
+  const whole = one.reasons.some(({ reason }) => reason !== 'unsubscribed');
+  return {
+    title: `Let ${addressOf(one)} get messages again?`,
+    verb: 'Let them get messages',
+    harm: one.reasons.some(({ reason }) => reason === 'complained'),
+    body: (
+      <div className={css.stack}>
+        {one.reasons.map(({ reason }) => (
+          <div key={reason}>
+            <p>
+              <strong>{REASONS[reason].name}.</strong> {REASONS[reason].why}
+            </p>
+            <p>{REASONS[reason].lifting}</p>
+          </div>
+        ))}
+        <p>
+          {whole
+            ? `${account} writes to them again, and so may other accounts of the region: what was wrong with the address itself counts for all of them.`
+            : `${account} writes to them again.`}
+        </p>
+      </div>
+    ),
+    act,
+  };
+}

@@ -1,0 +1,305 @@
+/** How one endpoint is doing, what was sent to it, and what can be done about it. */
+import { Button } from '@mantine/core';
+import { useState } from 'react';
+import { Link } from 'wouter';
+import type * as z from 'zod';
+import type { AttemptReport } from '../../../shared/api/endpoint-views.ts';
+import { useNow, useRefresh } from '../live.ts';
+import { accountHref } from '../places.ts';
+import { useApi } from '../queries.ts';
+import { useSession } from '../session.ts';
+import { Ago, Instant, spanText } from '../times.tsx';
+import { Facts, Failure, Figure, Note, Page, Panel, useAsk } from '../ui.tsx';
+import { Deliveries } from './Deliveries.tsx';
+import css from './Health.module.css';
+import { deadText } from './OverviewPage.tsx';
+import { type Acts, Refusal, Rows, StateNote, useActs, useHref, Waiting } from './parts.tsx';
+import { endpointPath, isGone, useEndpoint, useEndpointHealth } from './queries.ts';
+import { Replays } from './Replays.tsx';
+import { type Endpoint, endpointWords, type Health, nameOf, OUTCOME_WORDS, percent } from './rules.ts';
+import { DeadEvents, ParkedEvents } from './SetAside.tsx';
+
+type Pinged = z.infer<typeof AttemptReport>;
+
+/** How often it is looked whether the endpoint is late. */
+const LATE_MS = 5_000;
+
+export function EndpointPage({ region, id }: { readonly region: string; readonly id: string }) {
+  const endpoint = useEndpoint(region, id);
+  const health = useEndpointHealth({ region, id }, { often: true });
+  useRefresh(['endpoint.*'], [['endpoints']]);
+  const error = endpoint.error ?? health.error;
+  if (endpoint.data && health.data && !isGone(endpoint))
+    return <Known endpoint={endpoint.data} health={health.data} />;
+  return (
+    <Page title={`Endpoint ${id}`}>
+      {error ? (
+        <Failure error={error} again={() => Promise.all([endpoint.refetch(), health.refetch()])} />
+      ) : (
+        <Waiting />
+      )}
+    </Page>
+  );
+}
+
+function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly health: Health }) {
+  const href = useHref();
+  const now = useNow(LATE_MS);
+  const { may } = useSession();
+  const acts = useActs([['endpoints']]);
+  const [pinged, setPinged] = useState<Pinged | null>(null);
+  const { region, id, kind } = endpoint;
+  const { backlog, lately, parked } = health;
+  // What is under way stands in the log of deliveries before it does in its health.
+  const failed = [health.lastFailedAt, lately.lastError?.at]
+    .filter((at) => at != null)
+    .sort()
+    .at(-1);
+  return (
+    <Page
+      title={kind === 'webhook' ? `Endpoint ${id}` : nameOf(id)}
+      actions={
+        <>
+          {kind === 'webhook' ? (
+            <Link href={href(`/setup/endpoints/${encodeURIComponent(region)}/${encodeURIComponent(id)}`)}>
+              Its setup
+            </Link>
+          ) : null}
+          {may('operate') ? (
+            <Actions endpoint={endpoint} health={health} acts={acts} onPinged={setPinged} />
+          ) : null}
+        </>
+      }
+    >
+      <StateNote words={endpointWords(endpoint, health, now)} problem={health.problem}>
+        <Since health={health} />
+      </StateNote>
+      <Refusal acts={acts} />
+      {pinged ? <PingReport report={pinged} /> : null}
+      <div className={css.figures}>
+        <Figure
+          name="Waiting for it"
+          value={backlog.events}
+          note={
+            <>
+              {backlog.complete ? '' : 'or more; '}
+              {backlog.oldestAt === null ? (
+                'events'
+              ) : (
+                <>
+                  the oldest <Ago at={backlog.oldestAt} />
+                </>
+              )}
+            </>
+          }
+        />
+        <Figure
+          name="Taken, last 24 hours"
+          value={lately.successRate === null ? '–' : percent(lately.successRate)}
+          note={
+            lately.attempts >= 500
+              ? 'of the last 500 attempts'
+              : `of ${lately.attempts} ${lately.attempts === 1 ? 'attempt' : 'attempts'}`
+          }
+        />
+        <Figure
+          name="Half of it within"
+          value={lately.p50Ms === null ? '–' : spanText(lately.p50Ms)}
+          note={lately.p95Ms === null ? 'of what was taken' : `95 % within ${spanText(lately.p95Ms)}`}
+        />
+        <Figure
+          name="Parked"
+          value={parked.count}
+          tone={parked.count > 0 ? 'bad' : 'plain'}
+          note={
+            parked.oldestAt === null ? (
+              'set aside'
+            ) : (
+              <>
+                the oldest <Ago at={parked.oldestAt} />
+              </>
+            )
+          }
+        />
+        <Figure name="Dead" value={deadText(health.dead)} note="refused for good" />
+        <Figure
+          name="Lost"
+          value={health.lost}
+          tone={health.lost > 0 ? 'bad' : 'plain'}
+          note="too old to be kept"
+        />
+      </div>
+      <div className={css.columns}>
+        <Panel title="What it gets">
+          <Facts
+            rows={[
+              [
+                'Where',
+                <bdi key="url">
+                  {kind === 'notifications' ? 'Customers, by e-mail and SMS' : endpoint.url}
+                </bdi>,
+              ],
+              ['For', endpoint.description ?? undefined],
+              ['Region', region.toUpperCase()],
+              [
+                'Accounts',
+                endpoint.accounts.length === 0 ? 'all of the region' : endpoint.accounts.join(', '),
+              ],
+              ['Events', endpoint.types.length === 0 ? 'all types' : endpoint.types.join(', ')],
+              ['Last taken', taken(health)],
+              ['Last failed', failed ? <Ago key="failed" at={failed} /> : 'never'],
+              [
+                'What failed last',
+                lately.lastError ? (
+                  <span key="error">
+                    <Ago at={lately.lastError.at} />: <bdi>{lately.lastError.reason}</bdi>
+                  </span>
+                ) : undefined,
+              ],
+              ['Made in', endpoint.managed || kind !== 'webhook' ? undefined : 'the configuration'],
+            ]}
+          />
+        </Panel>
+        <Panel title="Longest backlogs" aside="Events that it has not come to, wanted or not">
+          {backlog.accounts.length === 0 ? (
+            <p className={css.quiet}>It has come to all there is.</p>
+          ) : (
+            <Rows
+              label="Longest backlogs"
+              rows={backlog.accounts}
+              keyOf={({ account }) => account}
+              columns={[
+                {
+                  name: 'Account',
+                  of: ({ account }) =>
+                    account.startsWith('_') ? (
+                      'Of the region itself'
+                    ) : (
+                      <Link href={href(accountHref(account))}>{account}</Link>
+                    ),
+                },
+                { name: 'Events', right: true, of: ({ events }) => events.toLocaleString() },
+              ]}
+            />
+          )}
+        </Panel>
+      </div>
+      <ParkedEvents endpoint={endpoint} count={parked.count} />
+      <DeadEvents endpoint={endpoint} count={health.dead} />
+      <Replays endpoint={endpoint} />
+      <Deliveries endpoint={endpoint} />
+    </Page>
+  );
+}
+
+/** When it took something last; known to the instant when it is done with what there is. */
+function taken({ lastDeliveredAt, lately }: Health): React.ReactNode {
+  if (lastDeliveredAt !== null) return <Ago at={lastDeliveredAt} />;
+  return lately.delivered > 0 ? 'in the last 24 hours' : 'nothing yet';
+}
+
+/** Since when, and until when. */
+function Since({ health: { failingSince, disabledAt, waitUntil } }: { readonly health: Health }) {
+  if (disabledAt !== null) {
+    return (
+      <p>
+        Disabled since <Instant at={disabledAt} />, <Ago at={disabledAt} />.
+      </p>
+    );
+  }
+  if (failingSince === null) return null;
+  return (
+    <p>
+      Failing since <Instant at={failingSince} />, <Ago at={failingSince} />
+      {waitUntil === null ? (
+        '; it is tried again now.'
+      ) : (
+        <>
+          ; tried again <Ago at={waitUntil} />.
+        </>
+      )}
+    </p>
+  );
+}
+
+function Actions(props: {
+  readonly endpoint: Endpoint;
+  readonly health: Health;
+  readonly acts: Acts;
+  readonly onPinged: (report: Pinged | null) => void;
+}) {
+  const { endpoint, health, acts, onPinged } = props;
+  const { region, id, kind, managed, paused, revision } = endpoint;
+  const api = useApi();
+  const ask = useAsk();
+  const query = { region };
+  const name = nameOf(id);
+  const ping = () => {
+    onPinged(null);
+    void acts.run('ping', async () => onPinged(await api.post<Pinged>(endpointPath(id, '/ping'), { query })));
+  };
+  const goOn = (verb: 'resume' | 'enable', done: string) => () =>
+    void acts.run(verb, () => api.post(endpointPath(id, `/${verb}`), { query, revision }), done);
+  const pause = () =>
+    ask({
+      title: `Pause ${name}?`,
+      body: (
+        <p>
+          It gets nothing until somebody resumes it. It keeps its places in the logs and goes on there; what
+          waits for longer than events are kept is lost for it.
+        </p>
+      ),
+      verb: 'Pause',
+      act: () =>
+        acts.confirmed(() => api.post(endpointPath(id, '/pause'), { query, revision }), `${name} is paused.`),
+    });
+  const failing = health.failingSince !== null || health.waitUntil !== null;
+  return (
+    <>
+      {kind === 'webhook' ? (
+        <Button size="xs" variant="default" loading={acts.busy === 'ping'} onClick={ping}>
+          Ping
+        </Button>
+      ) : null}
+      {health.disabledAt !== null ? (
+        <Button
+          size="xs"
+          loading={acts.busy === 'enable'}
+          onClick={goOn('enable', `${name} goes on where it stood.`)}
+        >
+          Enable
+        </Button>
+      ) : failing && !paused ? (
+        <Button
+          size="xs"
+          variant="default"
+          loading={acts.busy === 'enable'}
+          onClick={goOn('enable', `${name} is tried now.`)}
+        >
+          Try now
+        </Button>
+      ) : null}
+      {kind !== 'webhook' || !managed ? null : paused ? (
+        <Button size="xs" loading={acts.busy === 'resume'} onClick={goOn('resume', `${name} goes on.`)}>
+          Resume
+        </Button>
+      ) : (
+        <Button size="xs" variant="default" onClick={pause}>
+          Pause
+        </Button>
+      )}
+    </>
+  );
+}
+
+function PingReport({ report: { outcome, status, latencyMs, words } }: { readonly report: Pinged }) {
+  const { word, tone } = OUTCOME_WORDS[outcome];
+  return (
+    <Note tone={tone === 'good' ? 'good' : 'bad'} live>
+      <p>
+        <strong>Ping: {word.toLowerCase()}</strong> after {spanText(latencyMs)}
+        {status === null ? '' : `, answered with ${status}`}. <bdi>{words}</bdi>
+      </p>
+    </Note>
+  );
+}

@@ -1,0 +1,24 @@
+/** The pages of Health: all accounts and endpoints, one account, one endpoint. */
+import { Route, Switch } from 'wouter';
+import { readPart } from '../places.ts';
+import { NoSuchPage } from '../ui.tsx';
+import { AccountPage } from './AccountPage.tsx';
+import { EndpointPage } from './EndpointPage.tsx';
+import { OverviewPage } from './OverviewPage.tsx';
+
+export default function HealthPages() {
+  return (
+    <Switch>
+      <Route path="/health" component={OverviewPage} />
+      <Route path="/health/accounts/:id">{({ id }) => <AccountPage key={id} id={readPart(id)} />}</Route>
+      <Route path="/health/endpoints/:region/:id">
+        {({ region, id }) => (
+          <EndpointPage key={`${region}/${id}`} region={readPart(region)} id={readPart(id)} />
+        )}
+      </Route>
+      <Route>
+        <NoSuchPage href="/health">the health of everything</NoSuchPage>
+      </Route>
+    </Switch>
+  );
+}

@@ -1,0 +1,257 @@
+// biome-ignore-all lint/a11y/useSemanticElements: only some rows of it are drawn, which a table does not have
+// biome-ignore-all lint/a11y/useFocusableInteractive: its rows are what takes the focus
+/** The jobs that were found: only those rows are drawn that are seen, however many there are. */
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import {
+  type KeyboardEvent,
+  type MouseEvent,
+  memo,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from 'react';
+import { useLocation } from 'wouter';
+import { hrefOf, jobHref, useParams, useRegion } from '../places.ts';
+import { ServiceDate } from '../times.tsx';
+import { Badge, Hidden, useNarrow } from '../ui.tsx';
+import css from './Jobs.module.css';
+import type { Found, Row, Sort } from './search.ts';
+
+const ROW_PX = { wide: 38, narrow: 66 };
+/** More rows are asked for when so few are left below what is seen. */
+const AHEAD = 100;
+
+/** A grid: arrows, Page Up and Down, Home and End move through its rows, Enter opens one. */
+export function JobTable({ found, want }: { readonly found: Found; readonly want: (rows: number) => void }) {
+  const { rows } = found;
+  const body = useRef<HTMLDivElement>(null);
+  const narrow = useNarrow();
+  const [top, setTop] = useState(0);
+  const [active, setActive] = useState(0);
+  const toFocus = useRef<number | null>(null);
+  const [, navigate] = useLocation();
+  const region = useRegion() ?? undefined;
+  const size = narrow ? ROW_PX.narrow : ROW_PX.wide;
+
+  // What stands above the rows can get higher.
+  useLayoutEffect(() => {
+    const measure = (): void => {
+      const { current } = body;
+      if (current) setTop(Math.round(current.getBoundingClientRect().top + window.scrollY));
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(document.body);
+    return () => observer.disconnect();
+  }, []);
+
+  const here = Math.min(active, rows.length - 1);
+  const virtualizer = useWindowVirtualizer({
+    count: rows.length,
+    estimateSize: () => size,
+    overscan: 12,
+    scrollMargin: top,
+    // What stands above the page and the head of the table cover rows otherwise.
+    scrollPaddingStart: 100,
+    scrollPaddingEnd: narrow ? 80 : 16,
+    // The row with the focus stays, or the focus would be lost.
+    rangeExtractor: ({ startIndex, endIndex, overscan, count }) => {
+      const first = Math.max(0, startIndex - overscan);
+      const last = Math.min(count - 1, endIndex + overscan);
+      const indexes = Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
+      if (here >= 0 && here < first) indexes.unshift(here);
+      if (here > last) indexes.push(here);
+      return indexes;
+    },
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the size is what it measures by
+  useEffect(() => virtualizer.measure(), [virtualizer, size]);
+
+  const items = virtualizer.getVirtualItems();
+  const seen = items.reduce((last, { index }) => (index === here ? last : Math.max(last, index)), 0);
+  useEffect(() => {
+    if (seen + AHEAD > rows.length) want(rows.length + 3 * AHEAD);
+  }, [seen, rows.length, want]);
+
+  useEffect(() => {
+    if (toFocus.current === null) return;
+    const row = body.current?.querySelector<HTMLElement>(`[data-index="${toFocus.current}"]`);
+    if (!row) return;
+    toFocus.current = null;
+    row.focus({ preventScroll: true });
+  });
+
+  function move(event: KeyboardEvent): void {
+    if (event.target instanceof Element && event.target.closest('button')) return;
+    const page = Math.max(1, Math.floor((window.innerHeight - 120) / size) - 1);
+    const steps: Partial<Record<string, number>> = {
+      ...{ ArrowDown: here + 1, ArrowUp: here - 1, PageDown: here + page, PageUp: here - page },
+      ...{ Home: 0, End: rows.length - 1 },
+    };
+    const step = steps[event.key];
+    const row = rows[here];
+    if (event.key === 'Enter' && row && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      navigate(hrefOf(jobHref(row.account, row.job.jobNumber), { region }));
+      return;
+    }
+    if (step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const to = Math.max(0, Math.min(rows.length - 1, step));
+    toFocus.current = to;
+    setActive(to);
+    virtualizer.scrollToIndex(to, { align: 'auto' });
+  }
+
+  function follow(event: MouseEvent): void {
+    const link = event.target instanceof Element ? event.target.closest('a') : null;
+    if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey)
+      return;
+    event.preventDefault();
+    navigate(link.getAttribute('href') ?? '/jobs');
+  }
+
+  return (
+    <div
+      className={css.table}
+      role="grid"
+      aria-label="Jobs"
+      aria-rowcount={found.complete ? rows.length + 1 : -1}
+      aria-busy={found.reading || undefined}
+      tabIndex={-1}
+      onKeyDown={move}
+      onClick={follow}
+    >
+      <div role="rowgroup" className={css.head}>
+        <div role="row" aria-rowindex={1} className={css.row}>
+          <Column name="Job" sort="number" />
+          <Column name="Account" />
+          <Column name="Description" />
+          <Column name="Order" />
+          <Column name="Status" />
+          <Column name="Due" sort="due" />
+          <Column name="Dispatched" />
+          <Column name="Parcels" />
+        </div>
+      </div>
+      <div role="rowgroup" ref={body} className={css.rows} style={{ height: virtualizer.getTotalSize() }}>
+        {items.map(({ index, start }) => {
+          const row = rows[index];
+          return row ? (
+            <JobRow
+              key={`${row.account}/${row.job.jobNumber}`}
+              row={row}
+              index={index}
+              y={start - top}
+              active={index === here}
+              region={region}
+              onFocus={setActive}
+            />
+          ) : null;
+        })}
+      </div>
+    </div>
+  );
+}
+
+/** The head of a column; of one that can be sorted by, a button. */
+function Column({ name, sort }: { readonly name: string; readonly sort?: Sort }) {
+  const [read, change] = useParams();
+  const sorted = (read('sort') ?? 'due') === sort;
+  return (
+    <div role="columnheader" className={css.cell} {...(sorted ? { 'aria-sort': 'ascending' as const } : {})}>
+      {sort === undefined ? (
+        name
+      ) : (
+        <button
+          type="button"
+          className={css.sort}
+          title={sorted ? undefined : `Sort by ${sort === 'due' ? 'due day' : 'job number'}`}
+          onClick={() => change({ sort: sort === 'due' ? undefined : sort })}
+        >
+          {name}
+          <span aria-hidden>{sorted ? ' ↑' : ''}</span>
+        </button>
+      )}
+    </div>
+  );
+}
+
+const JobRow = memo(function JobRow(props: {
+  readonly row: Row;
+  readonly index: number;
+  readonly y: number;
+  readonly active: boolean;
+  readonly region: string | undefined;
+  readonly onFocus: (index: number) => void;
+}) {
+  const { row, index, y, active, region, onFocus } = props;
+  const { account, job, gone } = row;
+  return (
+    <div
+      role="row"
+      className={css.row}
+      data-index={index}
+      data-gone={gone || undefined}
+      aria-rowindex={index + 2}
+      tabIndex={active ? 0 : -1}
+      style={{ transform: `translateY(${y}px)` }}
+      onFocus={() => onFocus(index)}
+    >
+      <Cell area="job">
+        {/* The grid goes there without loading the page anew; a component for it in each row costs too much. */}
+        <a href={hrefOf(jobHref(account, job.jobNumber), { region })} tabIndex={-1}>
+          {job.jobNumber}
+        </a>
+      </Cell>
+      <Cell area="account">{account}</Cell>
+      <Cell area="description">
+        <Text text={job.description} />
+      </Cell>
+      <Cell area="order">
+        <Text text={job.orderNumber} />
+      </Cell>
+      <Cell area="status">
+        {gone ? <span className={css.goneWord}>No longer matches: </span> : null}
+        <Text text={endedWords[job.ended ?? 'open'] ?? job.status} />
+      </Cell>
+      <Cell area="due">
+        {job.dateDue === null ? <Text text={null} /> : <ServiceDate at={job.dateDue} />}
+        {job.late ? <Badge tone="bad">Late</Badge> : null}
+      </Cell>
+      <Cell area="dispatched">
+        {job.dateOut === null ? <Text text={null} /> : <ServiceDate at={job.dateOut} />}
+      </Cell>
+      <Cell area="parcels">{job.tracking.length > 0 ? job.tracking.length : <Text text={null} />}</Cell>
+    </div>
+  );
+});
+
+/** What became of a job says more than the status it had last. */
+const endedWords: Partial<Record<string, string>> = {
+  cancelled: 'Cancelled (inferred)',
+  unavailable: 'No longer known',
+};
+
+function Cell({ area, children }: { readonly area: string; readonly children: React.ReactNode }) {
+  return (
+    <div role="gridcell" className={css.cell} data-area={area}>
+      {children}
+    </div>
+  );
+}
+
+/** A text of customers, in one line; all of it on hover. */
+function Text({ text }: { readonly text: string | null }) {
+  if (text === null || text === '')
+    return (
+      <>
+        <span className={css.none} aria-hidden>
+          –
+        </span>
+        <Hidden>none</Hidden>
+      </>
+    );
+  return <bdi title={text}>{text}</bdi>;
+}

@@ -1,0 +1,202 @@
+/** The page: sign-in, then the frame with the page that the address names. */
+import './zod.ts';
+import { createTheme, localStorageColorSchemeManager, MantineProvider } from '@mantine/core';
+import { Notifications } from '@mantine/notifications';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { lazy, StrictMode, Suspense, useEffect, useMemo, useState } from 'react';
+import { createRoot } from 'react-dom/client';
+import { Route, Switch } from 'wouter';
+import { ApiError, createApi, sentenceOf } from './api.ts';
+import './leaving.ts';
+import { StreamContext } from './live.ts';
+import { readPart } from './places.ts';
+import { ApiContext } from './queries.ts';
+import { SignIn } from './SignIn.tsx';
+import { keyStore, type OwnKey, SessionContext, toSession } from './session.ts';
+import { PageFence } from './shell/Fence.tsx';
+import { Shell } from './shell/Shell.tsx';
+import { createEventStream, type EventStream } from './stream.ts';
+import './theme.css';
+import { Asker, Failure, NoSuchPage, Page } from './ui.tsx';
+
+const NowPage = lazy(() => import('./now/NowPage.tsx'));
+const JobsPage = lazy(() => import('./jobs/JobsPage.tsx'));
+const JobPage = lazy(() => import('./jobs/JobPage.tsx'));
+const HealthPages = lazy(() => import('./health/HealthPages.tsx'));
+const SetupPages = lazy(() => import('./setup/SetupPages.tsx'));
+
+const theme = createTheme({ primaryColor: 'indigo', cursorType: 'pointer' });
+const schemes = localStorageColorSchemeManager({ key: 'jobwire.colours' });
+/** What is refused is refused the next time, too. */
+const MAX_RETRIES = 3;
+
+function App() {
+  const [signedIn, setSignedIn] = useState<{ readonly key: string; readonly own: OwnKey } | null>(null);
+  const [why, setWhy] = useState<string | null>(null);
+  const [kept] = useState(() => keyStore.read());
+  const [resuming, setResuming] = useState(kept !== null);
+  const [failure, setFailure] = useState<unknown>(null);
+
+  useEffect(() => {
+    if (kept === null || !resuming) return;
+    const ending = new AbortController();
+    createApi(kept)
+      .get<OwnKey>('/v1/key', { signal: ending.signal })
+      .then(
+        (own) => setSignedIn({ key: kept, own }),
+        (cause: unknown) => {
+          if (ending.signal.aborted) return;
+          if (!(cause instanceof ApiError) || cause.status !== 401) return setFailure(cause);
+          keyStore.forget();
+          setWhy('The key you were signed in with is not taken any more.');
+        },
+      )
+      .finally(() => {
+        if (!ending.signal.aborted) setResuming(false);
+      });
+    return () => ending.abort();
+  }, [kept, resuming]);
+
+  if (signedIn) {
+    return (
+      <SignedIn
+        key={signedIn.key}
+        apiKey={signedIn.key}
+        own={signedIn.own}
+        signOut={(reason) => {
+          keyStore.forget();
+          setWhy(reason ?? null);
+          setSignedIn(null);
+        }}
+      />
+    );
+  }
+  if (resuming) return null;
+  if (failure) {
+    return (
+      <main>
+        <Page title="Jobwire">
+          <Failure
+            error={failure}
+            again={() => {
+              setFailure(null);
+              setResuming(true);
+            }}
+          />
+        </Page>
+      </main>
+    );
+  }
+  return (
+    <SignIn
+      why={why}
+      onSignedIn={(key, own) => {
+        keyStore.keep(key);
+        setSignedIn({ key, own });
+      }}
+    />
+  );
+}
+
+function SignedIn(props: {
+  readonly apiKey: string;
+  readonly own: OwnKey;
+  readonly signOut: (why?: string) => void;
+}) {
+  const { apiKey, own, signOut } = props;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: one session for a key, as long as it lasts
+  const session = useMemo(() => toSession(own, signOut), [own]);
+  const api = useMemo(
+    () =>
+      createApi(apiKey, () =>
+        session.signOut('Your key has expired or was taken away. Sign in with another one.'),
+      ),
+    [apiKey, session],
+  );
+  const [queries] = useState(createQueries);
+  const [stream, setStream] = useState<EventStream | null>(null);
+  useEffect(() => {
+    const opened = createEventStream(api);
+    setStream(opened);
+    return () => {
+      opened.stop();
+      queries.clear();
+    };
+  }, [api, queries]);
+  if (!stream) return null;
+  return (
+    <SessionContext value={session}>
+      <ApiContext value={api}>
+        <StreamContext value={stream}>
+          <QueryClientProvider client={queries}>
+            <Asker>
+              <Shell>
+                <PageFence>
+                  <Suspense fallback={null}>
+                    <Pages />
+                  </Suspense>
+                </PageFence>
+              </Shell>
+            </Asker>
+          </QueryClientProvider>
+        </StreamContext>
+      </ApiContext>
+    </SessionContext>
+  );
+}
+
+function Pages() {
+  return (
+    <Switch>
+      <Route path="/" component={NowPage} />
+      <Route path="/jobs" component={JobsPage} />
+      <Route path="/jobs/:account/:jobNumber">
+        {({ account, jobNumber }) => (
+          <JobPage key={`${account}/${jobNumber}`} account={readPart(account)} jobNumber={jobNumber} />
+        )}
+      </Route>
+      <Route path="/health/*?" component={HealthPages} />
+      <Route path="/setup/*?" component={SetupPages} />
+      <Route>
+        <NoSuchPage href="/">what happens now</NoSuchPage>
+      </Route>
+    </Switch>
+  );
+}
+
+function createQueries(): QueryClient {
+  return new QueryClient({
+    defaultOptions: {
+      queries: {
+        // The machine itself answers; whether the browser thinks it is online says nothing.
+        networkMode: 'always',
+        staleTime: 5_000,
+        retry: (failures, error) =>
+          failures < MAX_RETRIES && error instanceof ApiError && (error.status === 0 || error.status >= 429),
+        retryDelay: (failures, error) =>
+          Math.max(
+            error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0,
+            Math.min(10_000, 500 * 2 ** failures),
+          ),
+      },
+      mutations: { networkMode: 'always', retry: false },
+    },
+  });
+}
+
+const root = document.getElementById('root');
+if (!root) throw new Error(sentenceOf('The page has no place for its content.'));
+createRoot(root).render(
+  <StrictMode>
+    <MantineProvider
+      theme={theme}
+      defaultColorScheme="auto"
+      colorSchemeManager={schemes}
+      withCssVariables={false}
+      withGlobalClasses={false}
+    >
+      <App />
+      <Notifications position="bottom-right" containerWidth={380} />
+    </MantineProvider>
+  </StrictMode>,
+);

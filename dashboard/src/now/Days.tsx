@@ -1,0 +1,89 @@
+/** What came in and went out, day by day: a chart, and the same as a table whose numbers lead on. */
+import { Button, Table } from '@mantine/core';
+import type { UseQueryResult } from '@tanstack/react-query';
+import { lazy, Suspense, useMemo, useState } from 'react';
+import { Link } from 'wouter';
+import type { Rollup } from '../../../shared/api/figures.ts';
+import { useNow } from '../live.ts';
+import { hrefOf, useRegion } from '../places.ts';
+import { Fence } from '../shell/Fence.tsx';
+import { Day } from '../times.tsx';
+import { Panel } from '../ui.tsx';
+import css from './Days.module.css';
+import { Failed } from './Figures.tsx';
+
+const CHART_MS = 60_000;
+const DaysChart = lazy(() => import('./DaysChart.tsx'));
+
+/** The last days. The chart is for the eye; whoever does not see it, or wants the numbers, has the table. */
+export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]> }) {
+  const [table, setTable] = useState(false);
+  const { data } = days;
+  const charted = useCharted(days);
+  return (
+    <div id="days" className={css.anchor}>
+      <Panel
+        title="Created and dispatched, last 14 days"
+        aside={
+          <Button size="compact-xs" variant="default" aria-pressed={table} onClick={() => setTable(!table)}>
+            As a table
+          </Button>
+        }
+      >
+        <Failed query={days} />
+        <div className={css.room}>
+          {data === undefined ? null : table ? (
+            <DaysTable days={data} />
+          ) : (
+            <Fence instead={<DaysTable days={data} />}>
+              <Suspense fallback={null}>
+                <DaysChart days={charted ?? data} />
+              </Suspense>
+            </Fence>
+          )}
+        </div>
+      </Panel>
+    </div>
+  );
+}
+
+/** Drawing the chart takes most of a frame, so it follows the numbers once a minute; the figures and the table do at once. */
+function useCharted({ data, isPlaceholderData }: UseQueryResult<readonly Rollup[]>) {
+  const minute = useNow(CHART_MS);
+  const known = data !== undefined;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: not with each change of the numbers
+  return useMemo(() => data, [minute, known, isPlaceholderData]);
+}
+
+function DaysTable({ days }: { readonly days: readonly Rollup[] }) {
+  const region = useRegion() ?? undefined;
+  return (
+    <Table verticalSpacing={2} fz="sm">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Day</Table.Th>
+          {['Created', 'Dispatched', 'On time', 'Late'].map((name) => (
+            <Table.Th key={name} ta="right">
+              {name}
+            </Table.Th>
+          ))}
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {[...days].reverse().map(({ day, created, dispatched, onTime, late }) => (
+          <Table.Tr key={day}>
+            <Table.Th scope="row" fw={400}>
+              <Day day={day} />
+            </Table.Th>
+            <Table.Td ta="right">{created.toLocaleString()}</Table.Td>
+            <Table.Td ta="right">
+              <Link href={hrefOf('/jobs', { dispatchedOn: day, region })}>{dispatched.toLocaleString()}</Link>
+            </Table.Td>
+            <Table.Td ta="right">{onTime.toLocaleString()}</Table.Td>
+            <Table.Td ta="right">{late.toLocaleString()}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}

@@ -1,0 +1,63 @@
+/** The pages below `/setup`. */
+import { lazy, Suspense } from 'react';
+import { Route, Switch } from 'wouter';
+import { readPart } from '../places.ts';
+import { useSession } from '../session.ts';
+import { Empty, NoSuchPage, Page } from '../ui.tsx';
+import { SetupPlaces } from './parts.tsx';
+
+const CustomersPages = lazy(() => import('../customers/CustomersPages.tsx'));
+const Overview = lazy(async () => ({ default: (await import('./Overview.tsx')).Overview }));
+const AccountPage = lazy(async () => ({ default: (await import('./AccountPages.tsx')).AccountPage }));
+const AccountsPage = lazy(async () => ({ default: (await import('./AccountPages.tsx')).AccountsPage }));
+const NewAccountPage = lazy(async () => ({ default: (await import('./AccountPages.tsx')).NewAccountPage }));
+const EndpointPage = lazy(async () => ({ default: (await import('./EndpointPages.tsx')).EndpointPage }));
+const EndpointsPage = lazy(async () => ({ default: (await import('./EndpointPages.tsx')).EndpointsPage }));
+const NewEndpointPage = lazy(async () => ({
+  default: (await import('./EndpointPages.tsx')).NewEndpointPage,
+}));
+const KeysPage = lazy(async () => ({ default: (await import('./KeyPages.tsx')).KeysPage }));
+const NewKeyPage = lazy(async () => ({ default: (await import('./KeyPages.tsx')).NewKeyPage }));
+
+export default function SetupPages() {
+  const { may, forAll } = useSession();
+  const admin = may('admin');
+  return (
+    <>
+      <SetupPlaces />
+      <Suspense fallback={null}>
+        <Switch>
+          <Route path="/setup" component={Overview} />
+          <Route path="/setup/accounts" component={AccountsPage} />
+          <Route path="/setup/new-account" component={admin && forAll ? NewAccountPage : NotAllowed} />
+          <Route path="/setup/accounts/:id">{({ id }) => <AccountPage key={id} id={readPart(id)} />}</Route>
+          <Route path="/setup/endpoints" component={EndpointsPage} />
+          <Route path="/setup/new-endpoint" component={admin ? NewEndpointPage : NotAllowed} />
+          <Route path="/setup/endpoints/:region/:id">
+            {({ region, id }) => (
+              <EndpointPage key={`${region}/${id}`} region={readPart(region)} id={readPart(id)} />
+            )}
+          </Route>
+          <Route path="/setup/keys" component={KeysPage} />
+          <Route path="/setup/new-key" component={admin ? NewKeyPage : NotAllowed} />
+          <Route path="/setup/customers/*?" component={CustomersPages} />
+          <Route>
+            <NoSuchPage href="/setup">what is set up</NoSuchPage>
+          </Route>
+        </Switch>
+      </Suspense>
+    </>
+  );
+}
+
+/** In place of a form that the key may not send. */
+function NotAllowed() {
+  const { forAll } = useSession();
+  return (
+    <Page title="Your key may not do this">
+      <Empty>
+        It takes a key of the role admin{forAll ? '' : ', and for new accounts one that is for all accounts'}.
+      </Empty>
+    </Page>
+  );
+}

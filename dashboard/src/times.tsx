@@ -1,0 +1,125 @@
+/** Times as people read them: in the viewer's zone, with the exact instant on hover. */
+import { useSyncExternalStore } from 'react';
+import { subscribeToClock } from './live.ts';
+
+const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const short = new Intl.DateTimeFormat(undefined, {
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+});
+const distant = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const dated = new Intl.DateTimeFormat(undefined, {
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+});
+const day = new Intl.DateTimeFormat(undefined, {
+  weekday: 'short',
+  month: 'short',
+  day: 'numeric',
+  timeZone: 'UTC',
+});
+const year = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
+
+const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** What is shown on hover: the instant in the viewer's zone to the second, and in UTC to the millisecond. */
+export function exactly(at: string): string {
+  return `${whole.format(Date.parse(at))} (${ZONE})\n${new Date(at).toISOString()}`;
+}
+
+/** How long ago: `just now`, `40 s ago`, `2 min ago`, `3 h ago`, `5 days ago`; `in 3 min` of what is to come. */
+export function agoText(atMs: number, nowMs: number): string {
+  const ms = nowMs - atMs;
+  if (Math.abs(ms) < 5_000) return 'just now';
+  const text = spanText(Math.abs(ms));
+  return ms > 0 ? `${text} ago` : `in ${text}`;
+}
+
+/** A span in its largest unit: `350 ms`, `4.2 s`, `40 s`, `2 min`, `3 h`, `5 days`. */
+export function spanText(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  const seconds = ms / 1_000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  const minutes = seconds / 60;
+  if (minutes < 90) return `${Math.round(minutes)} min`;
+  const hours = minutes / 60;
+  if (hours < 36) return `${Math.round(hours)} h`;
+  return `${Math.round(hours / 24)} days`;
+}
+
+/**
+ * An instant. `as`: `clock` for the time alone, of another day than today with that; `whole` with the year and seconds;
+ * `short` unless told. Of another year each has that.
+ */
+export function Instant({
+  at,
+  as = 'short',
+}: {
+  readonly at: string;
+  readonly as?: 'short' | 'clock' | 'whole';
+}) {
+  const usual =
+    as === 'clock' && isToday(at) ? clock : isThisYear(at) ? (as === 'clock' ? dated : short) : distant;
+  const format = as === 'whole' ? whole : usual;
+  return (
+    <time dateTime={at} title={exactly(at)}>
+      {format.format(Date.parse(at))}
+    </time>
+  );
+}
+
+/** Whether an instant is of the viewer's year. */
+function isThisYear(at: string): boolean {
+  return new Date(at).getFullYear() === new Date().getFullYear();
+}
+
+/** Whether an instant is of the viewer's today. */
+export function isToday(at: string): boolean {
+  return new Date(at).toDateString() === new Date().toDateString();
+}
+
+/** How long ago an instant was, kept up to date; drawn anew only when the words change. */
+export function Ago({ at }: { readonly at: string }) {
+  const words = useSyncExternalStore(subscribeToClock, () => agoText(Date.parse(at), Date.now()));
+  return (
+    <time dateTime={at} title={exactly(at)}>
+      {words}
+    </time>
+  );
+}
+
+/** A calendar day (YYYY-MM-DD), as it is: it belongs to where a job is made, and is not converted. */
+export function Day({ day: text }: { readonly day: string }) {
+  return (
+    <time dateTime={text} title={text}>
+      {day.format(Date.parse(text))}
+    </time>
+  );
+}
+
+/**
+ * A date of the ordering service, as it writes it: with an offset an instant; without one, or at midnight, a day or a local
+ * time of the location, which is not converted.
+ */
+export function ServiceDate({ at }: { readonly at: string }) {
+  if (
+    /[T ](?!00:00(:00(\.0+)?)?[Z+-])\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$/.test(at) &&
+    !Number.isNaN(Date.parse(at))
+  )
+    return <Instant at={at} />;
+  const [, date = '', time] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d))?/.exec(at) ?? [];
+  if (date === '' || Number.isNaN(Date.parse(date))) return <span>{at}</span>;
+  return (
+    <time dateTime={at} title={`${at} (at the location)`}>
+      {year.format(Date.parse(date))}
+      {time !== undefined && time !== '00:00' ? `, ${time}` : ''}
+    </time>
+  );
+}

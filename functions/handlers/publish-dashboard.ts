@@ -1,0 +1,109 @@
+/**
+ * The files of the dashboard on their way to where they are served from: what CloudFormation asks for when they have changed,
+ * and when the stack goes.
+ */
+import type { CloudFormationCustomResourceEvent, CloudFormationCustomResourceResponse } from 'aws-lambda';
+import * as z from 'zod';
+import { ASSETS, CELLS_FILE, cacheControlOf, contentTypeOf, PAGE_FILE } from '../../shared/dashboard.ts';
+
+/** The type of the resource in templates. */
+export const RESOURCE_TYPE = 'Custom::JobwireDashboard';
+
+/** What the template says of the files. CloudFormation asks again when any of it changes. */
+export const DashboardProperties = z.object({
+  /** A hash of all that is in them. */
+  Build: z.string(),
+  /** Names of those in `assets`: they outlive the build by {@link KEPT_MS}. */
+  Assets: z.array(z.string()),
+  /** What `cells.json` holds, in place of the one that the build brings. */
+  Cells: z.string().optional(),
+});
+
+/** Where files are put, by their names. */
+export interface FileStore {
+  put(
+    name: string,
+    body: Uint8Array | string,
+    about: { readonly contentType: string; readonly cacheControl: string },
+  ): Promise<void>;
+  list(): AsyncIterable<{ readonly name: string; readonly modifiedAt: number }>;
+  delete(names: readonly string[]): Promise<void>;
+}
+
+/** So long an asset is kept after the last build that named it was replaced: pages that are open load parts of themselves late. */
+export const KEPT_MS = 30 * 86_400_000;
+/** Before the name of an asset: an empty file that is as old as that replacement. It is served to nobody. */
+const REPLACED = 'replaced/';
+
+export interface PublishDeps {
+  readonly read: () => Promise<ReadonlyMap<string, Uint8Array>>;
+  readonly store: FileStore;
+  /** Epoch ms. */
+  readonly now: () => number;
+  /** Tells CloudFormation what came of it. */
+  readonly answer: (url: string, response: CloudFormationCustomResourceResponse) => Promise<void>;
+  readonly onFault: (cause: unknown) => void;
+}
+
+/** A handler of what CloudFormation asks. It is answered whatever happens: without an answer a stack stands still for an hour. */
+export function createPublishDashboardHandler({ read, store, now, answer, onFault }: PublishDeps) {
+  return async (event: CloudFormationCustomResourceEvent): Promise<void> => {
+    const { StackId, RequestId, LogicalResourceId } = event;
+    const about = { StackId, RequestId, LogicalResourceId, PhysicalResourceId: 'dashboard' };
+    try {
+      if (event.RequestType === 'Delete') await clear();
+      else await publish(event);
+      await answer(event.ResponseURL, { ...about, Status: 'SUCCESS' });
+    } catch (cause) {
+      onFault(cause);
+      const Reason =
+        'The files of the dashboard could not be put in place; the log of publishDashboard says why.';
+      await answer(event.ResponseURL, { ...about, Status: 'FAILED', Reason });
+    }
+  };
+
+  /** Assets first and the page last: it is never there before what it loads. */
+  async function publish(event: CloudFormationCustomResourceEvent): Promise<void> {
+    const { Cells } = DashboardProperties.parse(event.ResourceProperties);
+    const former =
+      event.RequestType === 'Update'
+        ? DashboardProperties.safeParse(event.OldResourceProperties).data
+        : undefined;
+    const files = new Map<string, Uint8Array | string>(await read());
+    if (Cells !== undefined) files.set(CELLS_FILE, Cells);
+    for (const name of [...files.keys()].sort(byTurn)) {
+      const about = { contentType: contentTypeOf(name), cacheControl: cacheControlOf(name) };
+      await store.put(name, files.get(name) ?? '', about);
+    }
+    for (const name of former?.Assets ?? []) {
+      if (files.has(name)) continue;
+      const about = { contentType: contentTypeOf(name), cacheControl: 'no-store' };
+      await store.put(`${REPLACED}${name}`, '', about);
+    }
+    const there = new Map<string, number>();
+    for await (const { name, modifiedAt } of store.list()) there.set(name, modifiedAt);
+    const isOld = (name: string): boolean => (there.get(name) ?? 0) < now() - KEPT_MS;
+    const gone = [...there.keys()].filter((name) => {
+      if (files.has(name)) return false;
+      if (name.startsWith(REPLACED)) return isOld(name);
+      return !isAsset(name) || (isOld(name) && isOld(`${REPLACED}${name}`));
+    });
+    await store.delete(gone);
+  }
+
+  async function clear(): Promise<void> {
+    const all: string[] = [];
+    for await (const { name } of store.list()) all.push(name);
+    await store.delete(all);
+  }
+}
+
+/** Whether a file is named by its contents. */
+export function isAsset(name: string): boolean {
+  return `/${name}`.startsWith(ASSETS);
+}
+
+function byTurn(a: string, b: string): number {
+  const turn = (name: string) => (isAsset(name) ? 0 : name === PAGE_FILE ? 2 : 1);
+  return turn(a) - turn(b);
+}

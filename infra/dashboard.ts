@@ -1,0 +1,365 @@
+/**
+ * The dashboard of a cell on AWS: its files in a bucket, and one CloudFront distribution that serves them and the cell's API,
+ * so that the page and what it asks are of one origin. Paths, headers and policies stand in shared/dashboard.ts; why it is so
+ * in docs/decisions/0034-one-distribution.md.
+ */
+import { hash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { CustomResource, Duration, RemovalPolicy, Stack, Validations } from 'aws-cdk-lib';
+import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
+import {
+  AccessLevel,
+  AllowedMethods,
+  type BehaviorOptions,
+  CachePolicy,
+  Distribution,
+  Function as EdgeFunction,
+  type ErrorResponse,
+  FunctionCode,
+  FunctionEventType,
+  FunctionRuntime,
+  type HeadersReferrerPolicy,
+  HttpVersion,
+  OriginRequestCookieBehavior,
+  OriginRequestHeaderBehavior,
+  OriginRequestPolicy,
+  OriginRequestQueryStringBehavior,
+  PriceClass,
+  ResponseHeadersPolicy,
+  SecurityPolicyProtocol,
+  ViewerProtocolPolicy,
+} from 'aws-cdk-lib/aws-cloudfront';
+import { RestApiOrigin, S3BucketOrigin } from 'aws-cdk-lib/aws-cloudfront-origins';
+import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
+import { Construct } from 'constructs';
+import type * as z from 'zod';
+import { PublishDashboardEnv } from '../functions/env.ts';
+import { type DashboardProperties, isAsset, RESOURCE_TYPE } from '../functions/handlers/publish-dashboard.ts';
+import { PASS_HEADER, VIEWER_HEADER } from '../functions/handlers/rest-proxy.ts';
+import { routes } from '../shared/api/routes/all.ts';
+import {
+  ASSET_PATH,
+  FILE_HEADERS,
+  MAIL_FRAME,
+  NAMED_FILES,
+  NEVER_PAGES,
+  PAGE_FILE,
+  PAGE_PATHS,
+  policyOf,
+  WANTS_PAGE,
+} from '../shared/dashboard.ts';
+import type { Api } from './api.ts';
+import { withDashboard } from './bundling.ts';
+import { CellFunction } from './cell-function.ts';
+import type { Cell } from './cell-stack.ts';
+
+/** The longest that CloudFront waits for an origin's next byte without a quota that was raised. */
+const ORIGIN_TIMEOUT = Duration.seconds(120);
+const KEEP_ALIVE = Duration.seconds(60);
+/** Of a publication; a few dozen small files. */
+const PUBLISH_TIMEOUT = Duration.minutes(2);
+
+/**
+ * What the distribution shows to the functions behind it, so that they take the viewer's address from it and from nobody else:
+ * the id of the policy by which it passes requests on. CloudFront draws it at random, and tells it to nobody outside the AWS
+ * account; no template holds it. Apart from the distribution, which needs the API, whose functions need this.
+ */
+export class DistributionPass extends Construct {
+  readonly policy: OriginRequestPolicy;
+  readonly id: string;
+
+  constructor(scope: Construct, id: string, { stage, region }: Cell) {
+    super(scope, id);
+    this.policy = new OriginRequestPolicy(this, 'Policy', {
+      comment: `Jobwire, ${stage.stage}-${region}: all that a viewer sends but the host, and no cookies`,
+      // API Gateway goes by the host.
+      headerBehavior: OriginRequestHeaderBehavior.denyList('host'),
+      queryStringBehavior: OriginRequestQueryStringBehavior.all(),
+      cookieBehavior: OriginRequestCookieBehavior.none(),
+    });
+    this.id = this.policy.originRequestPolicyId;
+  }
+
+  /** Tells a function of the API. */
+  tell(fn: CellFunction): void {
+    fn.set('JOBWIRE_DISTRIBUTION_PASS', this.id);
+  }
+}
+
+interface Props extends Cell {
+  /** The folder of the files. */
+  readonly files: string;
+  readonly pass: DistributionPass;
+  readonly api: Api;
+}
+
+/** See the top of the file. */
+export class Dashboard extends Construct {
+  /** Where it is reached, without a slash at the end. */
+  readonly url: string;
+  /** The name that CloudFront has given. */
+  readonly distributionDomain: string;
+
+  constructor(scope: Construct, id: string, props: Props) {
+    super(scope, id);
+    const { cell } = props;
+    const bucket = new Bucket(this, 'Bucket', {
+      blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
+      objectOwnership: ObjectOwnership.BUCKET_OWNER_ENFORCED,
+      // Nothing in it is anybody's: what everybody may load before signing in.
+      encryption: BucketEncryption.S3_MANAGED,
+      enforceSSL: true,
+      minimumTLSVersion: 1.2,
+      // Made of the source at each deployment. It is emptied before it goes.
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    const distribution = this.#distribute(bucket, props);
+    this.distributionDomain = distribution.distributionDomainName;
+    this.url = `https://${cell.dashboardDomain?.name ?? distribution.distributionDomainName}`;
+    this.#publish(bucket, distribution, props);
+    acknowledge(bucket, distribution, cell.dashboardDomain !== undefined);
+  }
+
+  #distribute(bucket: Bucket, { stage, region, cell, api, pass }: Props): Distribution {
+    const files = {
+      // With the right to list, what is not there is 404 and not 403. Nobody can list: only known names are asked for.
+      origin: S3BucketOrigin.withOriginAccessControl(bucket, {
+        originAccessLevels: [AccessLevel.READ, AccessLevel.LIST],
+      }),
+      allowedMethods: AllowedMethods.ALLOW_GET_HEAD,
+      viewerProtocolPolicy: ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
+      // It keeps what says `no-cache` for a second, and what is immutable for as long as it likes.
+      cachePolicy: CachePolicy.CACHING_OPTIMIZED,
+      compress: true,
+      functionAssociations: this.#atTheEdge('Files', 'which file answers a path', filesFunction()),
+    } satisfies BehaviorOptions;
+    const requests = {
+      origin: new RestApiOrigin(api.rest, {
+        readTimeout: ORIGIN_TIMEOUT,
+        keepaliveTimeout: KEEP_ALIVE,
+        customHeaders: { [PASS_HEADER]: pass.id },
+      }),
+      allowedMethods: AllowedMethods.ALLOW_ALL,
+      // A key that came in the clear is not to be sent a second time.
+      viewerProtocolPolicy: ViewerProtocolPolicy.HTTPS_ONLY,
+      cachePolicy: CachePolicy.CACHING_DISABLED,
+      originRequestPolicy: pass.policy,
+      // What is compressed on the way waits until there is enough of it.
+      compress: false,
+      functionAssociations: this.#atTheEdge('Viewer', 'whose address it is', viewerFunction()),
+    } satisfies BehaviorOptions;
+
+    return new Distribution(this, 'Distribution', {
+      comment: `Jobwire, ${stage.stage}-${region}: the dashboard, and the API beside it`,
+      defaultBehavior: { ...files, responseHeadersPolicy: this.#headersOf(PAGE_FILE, 'Page') },
+      additionalBehaviors: {
+        ...Object.fromEntries(API_PATTERNS.map((pattern) => [pattern, requests])),
+        [`/${MAIL_FRAME}`]: { ...files, responseHeadersPolicy: this.#headersOf(MAIL_FRAME, 'MailFrame') },
+      },
+      errorResponses: NEVER_KEPT,
+      httpVersion: HttpVersion.HTTP2_AND_3,
+      // Outside of America and Europe only the last class has edges nearby.
+      priceClass: /^(us|ca|eu)-/.test(cell.awsRegion)
+        ? PriceClass.PRICE_CLASS_100
+        : PriceClass.PRICE_CLASS_ALL,
+      defaultRootObject: PAGE_FILE,
+      ...(cell.dashboardDomain && {
+        minimumProtocolVersion: SecurityPolicyProtocol.TLS_V1_2_2021,
+        domainNames: [cell.dashboardDomain.name],
+        certificate: Certificate.fromCertificateArn(this, 'Certificate', cell.dashboardDomain.certificateArn),
+      }),
+    });
+  }
+
+  #atTheEdge(id: string, comment: string, code: string) {
+    const fn = new EdgeFunction(this, id, {
+      comment: `Jobwire: ${comment}`,
+      runtime: FunctionRuntime.JS_2_0,
+      code: FunctionCode.fromInline(code),
+    });
+    return [{ function: fn, eventType: FunctionEventType.VIEWER_REQUEST }];
+  }
+
+  #headersOf(file: string, id: string): ResponseHeadersPolicy {
+    const {
+      'strict-transport-security': transport,
+      'referrer-policy': referrer,
+      'x-content-type-options': _,
+      ...others
+    } = FILE_HEADERS;
+    return new ResponseHeadersPolicy(this, id, {
+      comment: `Jobwire: what goes with ${file}`,
+      // CloudFront takes these as settings only.
+      securityHeadersBehavior: {
+        contentSecurityPolicy: { contentSecurityPolicy: policyOf(file), override: true },
+        contentTypeOptions: { override: true },
+        referrerPolicy: { referrerPolicy: referrer as HeadersReferrerPolicy, override: true },
+        strictTransportSecurity: {
+          accessControlMaxAge: Duration.seconds(Number(/^max-age=(\d+)$/.exec(transport)?.[1])),
+          override: true,
+        },
+      },
+      customHeadersBehavior: {
+        customHeaders: Object.entries(others).map(([header, value]) => ({ header, value, override: true })),
+      },
+    });
+  }
+
+  /** Has the files put into the bucket, whenever they or what else stands there have changed. */
+  #publish(bucket: Bucket, distribution: Distribution, props: Props): void {
+    const fn = new CellFunction(this, 'Publish', {
+      ...props,
+      entry: 'publish-dashboard',
+      env: PublishDashboardEnv,
+      description: 'Puts the files of the dashboard where they are served from; CloudFormation invokes it',
+      timeout: PUBLISH_TIMEOUT,
+      memoryMb: 256,
+      bundling: withDashboard(props.files),
+    });
+    fn.set('JOBWIRE_DASHBOARD_BUCKET', bucket.bucketName);
+    fn.addToRolePolicy(
+      new PolicyStatement({
+        actions: ['s3:PutObject', 's3:DeleteObject'],
+        resources: [bucket.arnForObjects('*')],
+      }),
+    );
+    fn.addToRolePolicy(new PolicyStatement({ actions: ['s3:ListBucket'], resources: [bucket.bucketArn] }));
+    const stack = Stack.of(this);
+    Validations.of(fn.role ?? fn).acknowledge({
+      id: `AwsSolutions-IAM5[Resource::<${stack.getLogicalId(bucket.node.defaultChild as never)}.Arn>/*]`,
+      reason: 'Files are named by what is in them, and the bucket holds nothing else.',
+    });
+    const files = new CustomResource(this, 'Published', {
+      resourceType: RESOURCE_TYPE,
+      serviceToken: fn.functionArn,
+      serviceTimeout: PUBLISH_TIMEOUT.plus(Duration.minutes(3)),
+      properties: propertiesOf(props),
+    });
+    // The page comes last: behind it stands all that it asks for.
+    files.node.addDependency(fn, distribution, ...Object.values(props.api.functions));
+  }
+}
+
+/** What of paths goes to the API: each route is below one of these. */
+const API_PATTERNS = [
+  ...new Set(
+    routes.map(({ spec }) => {
+      const [, head = '', ...below] = spec.path.split('/');
+      if (head === 'v1') return '/v1/*';
+      return below.length > 0 || routes.some((other) => other.spec.path.startsWith(`/${head}/`))
+        ? `/${head}*`
+        : `/${head}`;
+    }),
+  ),
+];
+
+/**
+ * CloudFront keeps errors for ten seconds, whatever their headers say, and by path alone: what one key was refused the next
+ * would be refused as well.
+ */
+const NEVER_KEPT: ErrorResponse[] = [400, 403, 404, 405, 414, 500, 501, 502, 503, 504].map((httpStatus) => ({
+  httpStatus,
+  ttl: Duration.seconds(0),
+}));
+
+/** What CloudFormation hands to the function; a change of it is why it does. */
+function propertiesOf({ files, region, stage }: Props): z.infer<typeof DashboardProperties> {
+  const names = readdirSync(files, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(files, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
+    .sort();
+  const parts = names.map((name) => `${name} ${hash('sha256', readFileSync(join(files, name)))}`);
+  const cells = Object.entries(stage.cells).flatMap(([other, { dashboardDomain }]) =>
+    dashboardDomain && other !== region ? [{ region: other, url: `https://${dashboardDomain.name}` }] : [],
+  );
+  return {
+    Build: hash('sha256', parts.join('\n')),
+    Assets: names.filter(isAsset),
+    ...(cells.length > 0 ? { Cells: JSON.stringify({ cells }) } : {}),
+  };
+}
+
+/** `fileOf` and `fileOfNowhere` as CloudFront runs them; tests hold them together. */
+function filesFunction(): string {
+  return `var PAGES = ${JSON.stringify(PAGE_PATHS)};
+var FILES = ${JSON.stringify(NAMED_FILES.map((name) => `/${name}`))};
+function isPage(path) {
+  return path === '/' || PAGES.some(function (page) { return path === page || path.startsWith(page + '/'); });
+}
+function isNowhere(path, accept) {
+  return ${WANTS_PAGE}.test(accept) && !${NEVER_PAGES}.test(path);
+}
+function handler(event) {
+  var request = event.request;
+  var accept = request.headers.accept ? request.headers.accept.value : '';
+  if (isPage(request.uri)) request.uri = '/${PAGE_FILE}';
+  else if (!FILES.includes(request.uri) && !${ASSET_PATH}.test(request.uri)) {
+    if (isNowhere(request.uri, accept)) {
+      request.uri = '/${PAGE_FILE}';
+      return request;
+    }
+    return {
+      statusCode: 404,
+      statusDescription: 'Not Found',
+      headers: ${JSON.stringify(valuesOf(NOT_FOUND_HEADERS))},
+      body: 'There is no such page.',
+    };
+  }
+  return request;
+}
+`;
+}
+
+/** What no file answers. */
+const NOT_FOUND_HEADERS = {
+  ...FILE_HEADERS,
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'content-type': 'text/plain; charset=utf-8',
+  'cache-control': 'no-store',
+};
+
+const valuesOf = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, { value }]));
+
+/** Says whose address it is, whatever the viewer has said of it. */
+function viewerFunction(): string {
+  return `function handler(event) {
+  event.request.headers['${VIEWER_HEADER}'] = { value: event.viewer.ip };
+  return event.request;
+}
+`;
+}
+
+function acknowledge(bucket: Bucket, distribution: Distribution, hasDomain: boolean): void {
+  Validations.of(bucket).acknowledge({
+    id: 'AwsSolutions-S1',
+    reason: 'The bucket holds the files of a page that anybody may load, and only the distribution reads it.',
+  });
+  const rules = Validations.of(distribution);
+  rules.acknowledge({
+    id: 'Annotation::@aws-cdk/aws-cloudfront-origins:listBucketSecurityRisk',
+    reason: 'The function before the bucket lets known names pass and no others, and there is a root object.',
+  });
+  rules.acknowledge({
+    id: 'AwsSolutions-CFR1',
+    reason: 'Who may see anything is for keys to say, not for countries.',
+  });
+  rules.acknowledge({
+    id: 'AwsSolutions-CFR2',
+    reason:
+      'A web ACL is a setting of the stage and stands before the API; what else is served are public files.',
+  });
+  rules.acknowledge({
+    id: 'AwsSolutions-CFR3',
+    reason: 'Its log would hold the addresses of viewers; requests to the API are in the log of the API.',
+  });
+  if (!hasDomain) {
+    rules.acknowledge({
+      id: 'AwsSolutions-CFR4',
+      reason:
+        'With the certificate of CloudFront the least version of TLS can’t be chosen; with a domain it is.',
+    });
+  }
+}

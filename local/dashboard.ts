@@ -1,0 +1,116 @@
+/** Serves the dashboard's files as they were built (`shared/dashboard.ts` says at which paths and with which headers). */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import {
+  cacheControlOf,
+  contentTypeOf,
+  FILE_HEADERS,
+  fileOf,
+  fileOfNowhere,
+  policyOf,
+} from '../shared/dashboard.ts';
+
+/** The folder beside the program that has the built files, where they were packed with it. */
+export const PACKED_DASHBOARD = 'dashboard';
+
+/**
+ * Answers what is the dashboard's, and has `others` answer everything else. Where these know nothing either, a browser that
+ * goes there gets the page, which says that there is none.
+ */
+export type Dashboard = (
+  request: Request,
+  others: () => Response | Promise<Response>,
+) => Response | Promise<Response>;
+
+interface Kept {
+  readonly plain: Uint8Array<ArrayBuffer>;
+  readonly packed: Uint8Array<ArrayBuffer>;
+  readonly etag: string;
+}
+
+/**
+ * Serves from the folder beside the program, or in a checkout from a build that is made when it is first asked for; requests
+ * wait for it. Files are kept in memory once they were read.
+ */
+export function createDashboard(): Dashboard {
+  const files = new Map<string, Promise<Kept | undefined>>();
+  let folder: Promise<string> | undefined;
+
+  async function read(file: string): Promise<Kept | undefined> {
+    folder ??= folderOfBuild();
+    const from = await folder.catch((cause: unknown) => {
+      folder = undefined;
+      throw cause;
+    });
+    try {
+      const plain = new Uint8Array(await readFile(join(from, file)));
+      const packed = new Uint8Array(await promisify(gzip)(plain));
+      const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
+      return { plain, packed, etag };
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw cause;
+    }
+  }
+
+  async function answer(request: Request, file: string): Promise<Response> {
+    const reading = files.get(file) ?? read(file);
+    files.set(file, reading);
+    const found = await reading.catch((cause: unknown) => {
+      files.delete(file);
+      throw cause;
+    });
+    if (!found) {
+      // Names that nobody has are as many as somebody likes.
+      files.delete(file);
+      return new Response('There is no such file.\n', { status: 404, headers: FILE_HEADERS });
+    }
+    const packs = /\bgzip\b/.test(request.headers.get('accept-encoding') ?? '');
+    const headers = {
+      ...FILE_HEADERS,
+      'content-type': contentTypeOf(file),
+      'content-security-policy': policyOf(file),
+      'cache-control': cacheControlOf(file),
+      etag: found.etag,
+      vary: 'accept-encoding',
+    };
+    if (request.headers.get('if-none-match') === found.etag) {
+      return new Response(null, { status: 304, headers });
+    }
+    const body = request.method === 'HEAD' ? null : packs ? found.packed : found.plain;
+    return new Response(body, { headers: packs ? { ...headers, 'content-encoding': 'gzip' } : headers });
+  }
+
+  async function serve(request: Request, file: string): Promise<Response> {
+    try {
+      return await answer(request, file);
+    } catch (cause) {
+      console.error(`Could not serve the dashboard: ${cause instanceof Error ? cause.message : cause}`);
+      return new Response('The dashboard could not be built; the terminal says why.\n', { status: 500 });
+    }
+  }
+
+  return async (request, others) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD') return others();
+    const { pathname } = new URL(request.url);
+    const file = fileOf(pathname);
+    if (file !== undefined) return serve(request, file);
+    const answered = await others();
+    const page = fileOfNowhere(pathname, request.headers.get('accept') ?? '');
+    return answered.status === 404 && page !== undefined ? serve(request, page) : answered;
+  };
+}
+
+async function folderOfBuild(): Promise<string> {
+  const packed = join(import.meta.dirname, PACKED_DASHBOARD);
+  if (existsSync(packed)) return packed;
+  // In a process of its own: what builds takes hundreds of megabytes, and does not give them back.
+  const builder = join(import.meta.dirname, '../dashboard/build.ts');
+  const { stdout } = await promisify(execFile)(process.execPath, [builder]);
+  return stdout.trim().split('\n').at(-1) ?? '';
+}

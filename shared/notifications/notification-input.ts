@@ -1,0 +1,258 @@
+/**
+ * What may be asked of how customers are told: settings, recipients, templates, suppressions. Free of Node, for pages check with
+ * it too; every rule is the rest of a sentence that begins with the field's name. What is checked elsewhere, for it takes more
+ * than the input: mobile numbers, and whether a template can be filled in.
+ */
+import * as z from 'zod';
+import { id } from '../checks.ts';
+import { checkEmail } from './email-address.ts';
+import { channels, DEFAULT_KINDS, locales, type MessageKind, messageKinds, OWN_USER } from './model.ts';
+
+/** One line of text of customers: no line breaks, nothing that can't be seen. */
+export const line = (max: number) =>
+  z
+    .string('must be text')
+    .trim()
+    .min(1, 'must not be empty')
+    .max(max, `must be at most ${max} characters`)
+    .refine((text) => !/[\p{Cc}\u2028\u2029]/u.test(text), 'must be one line without control characters');
+
+/** An IANA time zone. */
+export const zone = z
+  .string('must be the name of a time zone')
+  .refine(isZone, 'must be the IANA name of a time zone, such as Europe/London')
+  .describe('IANA name of a time zone, such as `Europe/London`.');
+
+/** A language that there are templates for. */
+export const locale = z
+  .enum(locales, `must be one of ${locales.join(', ')}`)
+  .describe('Language and habits of writing dates.');
+
+/** An e-mail address; it comes out as it is written on the wire. */
+export const email = z.string('must be an e-mail address').transform((text, context) => {
+  const checked = checkEmail(text);
+  if (checked.kind === 'checked') return checked.address;
+  context.addIssue({ code: 'custom', message: checked.rule });
+  return z.NEVER;
+});
+
+const httpsUrl = z
+  .string('must be an https URL')
+  .max(2000, 'must be at most 2000 characters')
+  .refine(isHttpsUrl, 'must be an https URL without a user and password');
+
+const time = z
+  .string('must be a time such as 21:00')
+  .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time from 00:00 to 23:59');
+
+const quietHours = z
+  .strictObject({ from: time, to: time })
+  .refine(({ from, to }) => from !== to, 'must end at another time than it begins')
+  .describe('By the clock of the recipient’s zone; `from` may be later than `to`.');
+
+const between = (least: number, most: number, unit: string) => {
+  const rule = `must be a whole number of ${unit} from ${least} to ${most}`;
+  return z.int(rule).min(least, rule).max(most, rule);
+};
+const flag = z.boolean('must be true or false');
+
+/** How an account is to notify: what is absent is as it is by default. */
+export const SettingsInput = z
+  .strictObject({
+    enabled: flag.describe('Whether customers are told anything.'),
+    dryRun: flag
+      .default(false)
+      .describe('Everything happens but sending: messages end as `dry_run`, and can be looked at.'),
+    ownUser: flag
+      .default(false)
+      .describe(
+        'The user of the account’s credentials is a recipient, by the settings he has in the ordering service.',
+      ),
+    windowSeconds: between(0, 3600, 'seconds')
+      .default(300)
+      .describe('How much event time of an order group becomes one message.'),
+    maxAgeHours: between(1, 168, 'hours').default(24).describe('What is older by then is not told.'),
+    locale: locale.optional().describe('For recipients without their own; by region unless told.'),
+    zone: zone.optional().describe('For recipients without their own; by region unless told.'),
+    branding: z
+      .strictObject({
+        name: line(100).describe('Who the messages come from.'),
+        logoUrl: httpsUrl.nullable().default(null).describe('An https URL; null: the name as text.'),
+        color: z
+          .string('must be a colour such as #1a73e8')
+          .regex(/^#[0-9a-fA-F]{6}$/, 'must be a colour such as #1a73e8')
+          .default('#1f2937'),
+        website: httpsUrl.nullable().default(null),
+        footer: z
+          .string('must be text')
+          .trim()
+          .max(500, 'must be at most 500 characters')
+          .refine((text) => !/(?!\n)\p{Cc}/u.test(text), 'must be without control characters')
+          .nullable()
+          .default(null)
+          .describe('A line or two at the end of e-mails.'),
+      })
+      .describe('The look of messages.'),
+    replyTo: email.nullable().default(null).describe('Where answers to e-mails go.'),
+    sms: z
+      .strictObject({
+        enabled: flag.default(false).describe('Whether SMS are sent at all.'),
+        senderId: z
+          .string('must be 1 to 11 letters and digits')
+          .regex(
+            /^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/,
+            'must be 1 to 11 letters and digits, one letter at least',
+          )
+          .nullable()
+          .default(null)
+          .describe('Shown as the sender where the country allows it; null: the cell’s.'),
+        monthlySegments: between(0, 1_000_000, 'segments')
+          .default(1000)
+          .describe('Segments in a calendar month (UTC); what is above is not sent.'),
+        quietHours: quietHours.nullable().default({ from: '21:00', to: '08:00' }),
+      })
+      .prefault({}),
+  })
+  .meta({ id: 'NotificationSettingsInput' });
+export type SettingsInput = z.infer<typeof SettingsInput>;
+
+export const kindNames = Object.keys(messageKinds) as [MessageKind, ...MessageKind[]];
+/** The largest job number that keys have room for. */
+const MAX_JOB_NUMBER = 999_999_999_999;
+
+const once = <T>(values: readonly T[]): T[] => [...new Set(values)];
+
+/** What can be said of a recipient. Whether a number in national form is one, the region says. */
+const fields = {
+  name: line(200).describe('How the recipient is addressed.'),
+  email,
+  mobile: z
+    .string('must be a mobile number')
+    .trim()
+    .min(1, 'must not be empty')
+    .max(40, 'must be at most 40 characters')
+    .describe(
+      'International (`+64 21 123 4567`), or as it is dialled in the region’s country; kept in E.164.',
+    ),
+  locale,
+  zone,
+  channels: z
+    .array(z.enum(channels, `must be one of ${channels.join(', ')}`), 'must be a list of channels')
+    .min(1, 'must name at least one channel; to hold a recipient back, pause it')
+    .max(10, 'must name each channel once')
+    .transform(once)
+    .describe('By which channels; unless told, those that there is an address for.'),
+  kinds: z
+    .array(z.enum(kindNames, `must be one of ${kindNames.join(', ')}`), 'must be a list of kinds')
+    .min(1, 'must name at least one kind; to hold a recipient back, pause it')
+    .max(20, 'must name each kind once')
+    .transform(once)
+    .describe(`Of what; unless told, ${DEFAULT_KINDS.join(' and ')}.`),
+  paused: z.boolean('must be true or false').describe('Gets nothing until it is resumed.'),
+  orderGroup: z
+    .string('must be the name of an order group')
+    .min(1, 'must not be empty')
+    .max(1000, 'must be at most 1000 characters')
+    .describe('Only jobs of this order group.'),
+  orderNumber: z
+    .string('must be an order number')
+    .min(1, 'must not be empty')
+    .max(1000, 'must be at most 1000 characters')
+    .describe('Only jobs with this order number.'),
+  jobNumber: z
+    .int('must be a job number')
+    .min(1, 'must be a job number')
+    .max(MAX_JOB_NUMBER, 'must be a job number')
+    .describe('Only this job.'),
+};
+
+const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
+
+/** A new recipient: at least one address, and at most one of orderGroup, orderNumber and jobNumber; none: all jobs of the account. */
+export const NewRecipient = z
+  .strictObject({
+    id: id
+      .refine((value) => value !== OWN_USER, `must be another than ${OWN_USER}: it is the ordering service’s`)
+      .optional()
+      .describe('What it is known by, for good. Generated unless given.'),
+    name: nullable(fields.name),
+    email: nullable(fields.email),
+    mobile: nullable(fields.mobile),
+    locale: nullable(fields.locale),
+    zone: nullable(fields.zone),
+    channels: nullable(fields.channels),
+    kinds: nullable(fields.kinds),
+    paused: fields.paused.default(false),
+    orderGroup: nullable(fields.orderGroup),
+    orderNumber: nullable(fields.orderNumber),
+    jobNumber: nullable(fields.jobNumber),
+  })
+  .meta({ id: 'NewRecipient' });
+
+/** A change of a recipient: what is absent stays, null takes away. What it is for is replaced as a whole. */
+export const RecipientChange = z
+  .strictObject({
+    name: nullable(fields.name),
+    email: nullable(fields.email),
+    mobile: nullable(fields.mobile),
+    locale: nullable(fields.locale),
+    zone: nullable(fields.zone),
+    channels: nullable(fields.channels),
+    kinds: nullable(fields.kinds),
+    paused: fields.paused.optional(),
+    orderGroup: nullable(fields.orderGroup),
+    orderNumber: nullable(fields.orderNumber),
+    jobNumber: nullable(fields.jobNumber),
+  })
+  .refine((change) => Object.values(change).some((value) => value !== undefined), {
+    error: 'must change something',
+  })
+  .meta({ id: 'RecipientChange' });
+export type RecipientChange = z.infer<typeof RecipientChange>;
+
+/** Somebody asks in person to get nothing more. */
+export const NewSuppression = z
+  .strictObject({
+    channel: z.enum(channels, `must be one of ${channels.join(', ')}`),
+    address: z
+      .string('must be an address')
+      .trim()
+      .min(1, 'must not be empty')
+      .max(320, 'must be at most 320 characters')
+      .describe('The e-mail address or mobile number that gets nothing more from the account.'),
+  })
+  .meta({ id: 'NewSuppression' });
+
+const template = (most: number) =>
+  z.string('must be text').max(most, `must be at most ${most} characters`).optional();
+
+/** What a template says. */
+export const TemplateInput = z
+  .strictObject({
+    subject: template(500).describe('Of an e-mail: its subject, one line.'),
+    preheader: template(1000).describe('Of an e-mail: what mailboxes show beside the subject.'),
+    heading: template(1000).describe('Of an e-mail: what stands above it; the subject unless told.'),
+    intro: template(5000).describe('Of an e-mail: above the parcels; an empty line begins a paragraph.'),
+    outro: template(5000).describe('Of an e-mail: below the jobs; empty for nothing.'),
+    html: template(50_000).describe('Of an e-mail: all of it, instead of the layout.'),
+    text: template(50_000).describe('An SMS; of an e-mail all of its plain text, instead of the layout.'),
+  })
+  .meta({ id: 'TemplateInput' });
+
+/** Names alone: an offset is no zone, for it knows no summer time. */
+function isZone(name: string): boolean {
+  if (!/^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/.test(name)) return false;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isHttpsUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return (
+    url?.protocol === 'https:' && url.username === '' && url.password === '' && !/[\s\p{Cc}]/u.test(text)
+  );
+}

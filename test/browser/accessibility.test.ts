@@ -1,0 +1,93 @@
+/** Every page in both themes, on a phone, a desk and a wall, with data, without, and when none can be had. */
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { axe, expectFault, layoutShift, loaded, scriptedSite, show, signedIn } from '../support/browser.ts';
+import { arrive, furnishedDesk, places } from './desk.ts';
+
+const desk = furnishedDesk();
+const bare = scriptedSite();
+
+describe.each(places)('$name', (place) => {
+  test('keeps to WCAG 2.2 AA in both themes, on a phone and on a desk', async () => {
+    const page = await arrive(desk, place);
+    expect(await page.title()).toMatch(/^.+ · Jobwire$/);
+    for (const size of ['desktop', 'phone'] as const) {
+      for (const theme of ['light', 'dark'] as const) {
+        await show(page, { size, theme });
+        await axe(page);
+      }
+    }
+  });
+
+  test('fits into 320 pixels, and nothing jumps while it fills', async () => {
+    const page = await arrive(desk, place, { size: 'narrow' });
+    for (const size of ['narrow', 'desktop'] as const) {
+      await show(page, { size });
+      await page.reload();
+      await page.getByRole('heading', { name: place.heading, level: 1 }).waitFor();
+      await loaded(page);
+      expect(await layoutShift(page), size).toBeLessThan(0.1);
+      expect(await tooWide(page), size).toEqual([]);
+    }
+  });
+});
+
+test('pages with nothing to show say so', async () => {
+  const page = await signedIn(bare, '/');
+  for (const path of ['/', '/jobs', '/health', '/setup', '/setup/endpoints', '/setup/keys']) {
+    await page.goto(`${bare.url}${path}`);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await loaded(page);
+    await axe(page);
+    await show(page, { theme: 'dark', size: 'phone' });
+    await axe(page);
+    await show(page, { theme: 'light', size: 'desktop' });
+  }
+});
+
+test.each([
+  '/',
+  '/jobs',
+  '/jobs/acme/410001',
+  '/health',
+  '/health/accounts/acme',
+  '/health/endpoints/us/erp',
+  '/setup/accounts',
+  '/setup/endpoints',
+  '/setup/keys',
+])('%s: what can’t be had is said in words, and can be asked for again', async (path) => {
+  const page = await signedIn(bare, '/setup/nowhere');
+  await loaded(page);
+  await page.route(/\/v1\/(?!key$|events\/stream)/, (route) =>
+    route.fulfill({ status: 500, contentType: 'application/problem+json', body: PROBLEM }),
+  );
+  expectFault(page, /^answered 500/);
+  await page.goto(`${bare.url}${path}`);
+  await page.getByRole('alert').getByText('It broke.').first().waitFor({ timeout: 40_000 });
+  await axe(page);
+  await show(page, { theme: 'dark', size: 'phone' });
+  await axe(page);
+});
+
+const PROBLEM = JSON.stringify({
+  type: 'urn:jobwire:problem:fault',
+  title: 'A fault',
+  status: 500,
+  detail: 'It broke.',
+});
+
+/** What makes the page wider than the window: nothing should. */
+function tooWide(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    if (scrollWidth <= clientWidth) return [];
+    const wide = [...document.body.querySelectorAll('*')].filter((one) => {
+      const { right, width } = one.getBoundingClientRect();
+      return width > 0 && right > clientWidth + 1;
+    });
+    return [
+      `${scrollWidth} of ${clientWidth} pixels`,
+      ...wide.slice(0, 5).map((one) => one.outerHTML.slice(0, 160)),
+    ];
+  });
+}

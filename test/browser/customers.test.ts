@@ -1,0 +1,446 @@
+/** What customers are told: settings, recipients, templates with their preview, messages, and who gets nothing more. */
+import { readFile } from 'node:fs/promises';
+import type { FrameLocator, Page } from 'playwright-core';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { axe, expectFault, loaded, scriptedSite, signedIn } from '../support/browser.ts';
+
+const site = scriptedSite();
+const AT = '/setup/customers/acme';
+const settings = {
+  ...{ enabled: true, windowSeconds: 0, replyTo: 'desk@acme.example' },
+  branding: { name: 'Acme', color: '#1d4ed8' },
+};
+const put = (path: string, body: unknown): Promise<unknown> => site.api(path, { method: 'PUT', body });
+
+beforeAll(async () => {
+  await put('/accounts/acme/notifications', settings);
+});
+
+/** A text field or choice by its label; the label of one that must be filled in ends with a star. */
+const field = (page: Page, name: string) => page.getByLabel(name, { exact: true });
+/** The dialog that asks, answered by a button of it. */
+async function answer(page: Page, button: string): Promise<void> {
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('button', { name: button }).click();
+  await dialog.waitFor({ state: 'detached' });
+}
+const row = (page: Page, name: string) => page.getByRole('row', { name });
+
+test('accounts say in words whether their customers are told', async () => {
+  const page = await signedIn(site, '/setup/customers');
+  const account = page.getByRole('listitem').filter({ hasText: 'acme' });
+  await account.getByText('On', { exact: true }).waitFor();
+  await account.getByRole('link', { name: 'acme', exact: true }).click();
+  await page.getByRole('heading', { name: 'What customers of acme are told' }).waitFor();
+});
+
+describe('settings', () => {
+  test('are saved as they are typed in, with what is wrong at its field', async () => {
+    const page = await signedIn(site, AT);
+    await field(page, 'Website').fill('http://acme.example');
+    await field(page, 'Not told when older than (hours)').fill('a day');
+    await page.getByRole('button', { name: 'Save' }).click();
+    const website = page.locator('.mantine-InputWrapper-root').filter({ has: field(page, 'Website') });
+    await website.getByText(/must be an https URL/).waitFor();
+    await page.getByText(/must be a whole number of hours/).waitFor();
+    await axe(page);
+    await field(page, 'Website').fill('https://acme.example');
+    await field(page, 'Not told when older than (hours)').fill('48');
+    await page.getByLabel('Quiet hours').uncheck();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('The settings are saved.').waitFor();
+    expect(await site.api('/accounts/acme/notifications')).toMatchObject({
+      ...{ maxAgeHours: 48, replyTo: 'desk@acme.example' },
+      branding: { website: 'https://acme.example' },
+      sms: { quietHours: null },
+    });
+  });
+
+  test('that somebody else changed meanwhile are not overwritten, and it is said so', async () => {
+    const page = await signedIn(site, AT);
+    await field(page, 'Answers to e-mails go to').fill('mine@acme.example');
+    await put('/accounts/acme/notifications', { ...settings, replyTo: 'theirs@acme.example' });
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page
+      .getByRole('alert')
+      .getByText(/Somebody has changed these settings/)
+      .waitFor();
+    expectFault(page, /answered 412/);
+    await axe(page);
+    await page.getByRole('button', { name: 'Show them as they are now' }).click();
+    await expect.poll(() => field(page, 'Answers to e-mails go to').inputValue()).toBe('theirs@acme.example');
+  });
+
+  test('by which messages begin or end are asked about, naming what they do', async () => {
+    const page = await signedIn(site, AT);
+    await page.getByLabel('Customers are told').uncheck();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page
+      .getByRole('dialog')
+      .getByText(/What waits to be sent is not sent either/)
+      .waitFor();
+    await axe(page);
+    await answer(page, 'Save, and tell them nothing');
+    await page.getByText('Off', { exact: true }).waitFor();
+    expect(await site.api('/accounts/acme/notifications')).toMatchObject({ enabled: false });
+    await page.getByLabel('Dry run').check();
+    await page.getByLabel('Customers are told').check();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('dryRun is on: nothing is sent.').waitFor();
+    await page.getByLabel('Dry run').uncheck();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await answer(page, 'Save, and write to them');
+    await page.getByText('On', { exact: true }).waitFor();
+    expect(await site.api('/accounts/acme/notifications')).toMatchObject({ enabled: true, dryRun: false });
+  });
+});
+
+describe('recipients', () => {
+  test('are added, changed and removed; what is wrong stands at its field', async () => {
+    const page = await signedIn(site, `${AT}/recipients`);
+    await page.getByRole('link', { name: 'New recipient' }).click();
+    await field(page, 'Name').fill('Ann Lee');
+    // The list stands at the same path as the form.
+    await page.getByRole('link', { name: 'Recipients', exact: true }).click();
+    await page.getByRole('dialog', { name: 'Leave without saving?' }).waitFor();
+    await answer(page, 'Cancel');
+    expect(await field(page, 'Name').inputValue()).toBe('Ann Lee');
+    await page.getByRole('button', { name: 'Add' }).click();
+    // The API alone knows this.
+    await page.getByText(/must be given where there is no mobile/).waitFor();
+    expectFault(page, /answered 422: POST .*\/recipients$/);
+    await field(page, 'E-mail').fill('ann@');
+    await field(page, 'About').selectOption('orderGroup');
+    await page.getByRole('button', { name: 'Add' }).click();
+    await page.getByText(/must be an e-mail address such as/).waitFor();
+    await page.getByText(/must not be empty/).waitFor();
+    await axe(page);
+    await field(page, 'E-mail').fill('ann@customer.example');
+    await field(page, 'Order group').fill('Spring <b>38</b>');
+    await page.getByRole('button', { name: 'Add' }).click();
+    await row(page, 'Ann Lee').getByText('order group Spring <b>38</b>').waitFor();
+
+    await page.getByRole('link', { name: 'Ann Lee' }).click();
+    await field(page, 'About').selectOption('account');
+    await page.getByLabel('New due date').check();
+    await page.getByLabel('Paused').check();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('The recipient is changed.').waitFor();
+    const { recipients } = await site.api<{ recipients: object[] }>('/accounts/acme/recipients');
+    expect(recipients).toEqual([
+      expect.objectContaining({
+        ...{ name: 'Ann Lee', email: 'ann@customer.example', orderGroup: null, paused: true },
+        kinds: ['dispatched', 'tracking', 'due_date_changed'],
+      }),
+    ]);
+
+    await page.getByRole('button', { name: 'Remove' }).click();
+    await page
+      .getByRole('dialog')
+      .getByText(/told nothing more about all jobs of acme/)
+      .waitFor();
+    await answer(page, 'Remove');
+    await page.getByText('Nobody is told about the jobs of acme.').waitFor();
+    expect(await site.api('/accounts/acme/recipients')).toMatchObject({ recipients: [] });
+  });
+
+  test('of a file are looked at first, its bad rows named by line; then taken, shown without stutter, and exported', async () => {
+    const page = await signedIn(site, `${AT}/recipients`);
+    await page.getByRole('link', { name: 'Import' }).click();
+    // Paused, so that they get nothing in the other tests.
+    const lines = ['id,name,email,paused'];
+    for (let at = 1; at <= 300; at += 1) lines.push(`c-${at},"=Customer, ${at}",c${at}@customer.example,yes`);
+    lines[3] = 'c-3,Customer,c3-at-customer.example,yes';
+    lines[290] = 'c-290,Customer,c290@customer.example,perhaps';
+    const file = { name: 'all.csv', mimeType: 'text/csv', buffer: Buffer.from(`${lines.join('\n')}\n`) };
+    await page.locator('input[type=file]').setInputFiles(file);
+    await page.getByRole('heading', { name: 'What all.csv would do' }).waitFor();
+    await row(page, '4 email')
+      .getByText(/must be an e-mail address/)
+      .waitFor();
+    await row(page, '291 paused').waitFor();
+    await axe(page);
+    expect(await site.api('/accounts/acme/recipients')).toMatchObject({ recipients: [] });
+
+    await page.getByRole('button', { name: 'Import 298 rows' }).click();
+    await page.getByRole('heading', { name: 'Imported' }).waitFor({ timeout: 60_000 });
+    await page.getByRole('link', { name: 'Show the recipients' }).click();
+    const table = page.getByRole('table', { name: 'Recipients' });
+    await table.waitFor();
+    expect(await table.getAttribute('aria-rowcount')).toBe('299');
+    expect(await table.getByRole('row').count()).toBeLessThan(60);
+    await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+    await table.getByText('c99@customer.example').waitFor();
+    await page.getByLabel('Find recipients').fill('c277@');
+    await expect.poll(() => table.getByRole('row').count()).toBe(2);
+
+    const downloading = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export' }).click();
+    const download = await downloading;
+    expect(download.suggestedFilename()).toBe('recipients-acme.csv');
+    const text = await readFile(await download.path(), 'utf8');
+    expect(text.split('\n')).toHaveLength(300);
+    expect(text, 'no formula').toContain(`"'=Customer, 277"`);
+
+    // The same file brings nothing new.
+    await page.goto(new URL(`${AT}/recipients?form=import`, site.url).href);
+    await page.locator('input[type=file]').setInputFiles({ ...file, buffer: Buffer.from(text) });
+    await page.getByText('There is nothing to import.').waitFor();
+  }, 120_000);
+
+  test('of a file that can’t be read are not guessed at', async () => {
+    const page = await signedIn(site, `${AT}/recipients?form=import`);
+    const buffer = Buffer.from('name,email\nRen\xe9,rene@customer.example\n', 'latin1');
+    await page.locator('input[type=file]').setInputFiles({ name: 'old.csv', mimeType: 'text/csv', buffer });
+    await page
+      .getByRole('alert')
+      .getByText(/must be UTF-8/)
+      .waitFor();
+  });
+});
+
+describe('a template', () => {
+  const place = `${AT}/templates/dispatched/email/en-US`;
+
+  test('is shown as it comes out while it is written, saved, used by real mails, and taken away', async () => {
+    await site.api('/accounts/acme/recipients', { body: { name: 'Bo', email: 'bo@customer.example' } });
+    const page = await signedIn(site, `${AT}/templates`);
+    await page.getByRole('link', { name: 'Dispatched, E-mail, English (United States): default' }).click();
+    const mail = mailOf(page);
+    await mail.getByRole('heading', { name: 'SPRING-38' }).waitFor();
+
+    await page.getByRole('button', { name: 'Write anew: Subject' }).click();
+    await field(page, 'Subject').fill('Good news: {{ ordr }}');
+    await page.getByText('It does not work: there is no variable ordr (line 1, column 15).').waitFor();
+    expect(await mail.getByRole('heading', { name: 'SPRING-38' }).count(), 'as it was before').toBe(1);
+    expectFault(page, /answered 422: POST .*\/preview$/);
+    await field(page, 'Subject').fill('Good news: {{ order }} left us');
+    await page.getByText(/Good news: SPRING-38 left us$/).waitFor();
+    await page.getByRole('button', { name: 'Write anew: Heading' }).click();
+    await field(page, 'Heading').fill('Off it went');
+    await mail.getByRole('heading', { name: 'Off it went' }).waitFor();
+    await page.getByRole('button', { name: 'Dark', exact: true }).click();
+    await page.getByRole('button', { name: 'Phone' }).click();
+    await axe(page);
+    await page.getByRole('button', { name: 'Text', exact: true }).click();
+    await page.locator('pre').getByText('Off it went').waitFor();
+
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('Its own').waitFor();
+    const path = '/accounts/acme/templates/dispatched/email/en-US';
+    expect(await site.api(path)).toMatchObject({ own: true, template: { heading: 'Off it went' } });
+    const job = site.account.createJob({ orderNumber: 'PO-7 <i>x</i>', status: 'Ready to ship' });
+    type Jobs = { jobs: { jobNumber: number }[] };
+    await expect
+      .poll(async () => (await site.api<Jobs>('/accounts/acme/jobs')).jobs.map((one) => one.jobNumber))
+      .toContain(job);
+    site.account.dispatch(job);
+    const { messages } = await vi.waitFor(async () => {
+      const told = await site.api<{ messages: object[] }>(`/accounts/acme/jobs/${job}/messages`);
+      expect(told).toMatchObject({ messages: [{ state: 'sent' }] });
+      return told;
+    }, 90_000);
+    expect(messages).toMatchObject([{ subject: 'Good news: PO-7 <i>x</i> left us' }]);
+    expect(await subjects()).toContain('Good news: PO-7 <i>x</i> left us');
+
+    await page.goto(new URL(`${AT}/messages`, site.url).href);
+    const told = page
+      .getByRole('listitem')
+      .filter({ hasText: String(job) })
+      .filter({ hasText: 'Bo' });
+    await told.getByText('Sent', { exact: true }).waitFor();
+    await told.getByRole('link', { name: 'Dispatched' }).click();
+    await page.getByText('Good news: PO-7 <i>x</i> left us').waitFor();
+    await axe(page);
+
+    await page.goto(new URL(place, site.url).href);
+    await page.getByRole('button', { name: 'Take away' }).click();
+    await page
+      .getByRole('dialog')
+      .getByText(/the default counts again/)
+      .waitFor();
+    await answer(page, 'Take away');
+    await page.getByText('Default', { exact: true }).waitFor();
+    expect(await site.api(path)).toMatchObject({ own: false });
+  }, 180_000);
+
+  test('that is hostile executes nothing in the preview, asks nobody, and leads nowhere', async () => {
+    const page = await signedIn(site, place);
+    await page.getByRole('button', { name: 'Write anew: HTML' }).click();
+    await field(page, 'HTML').fill(HOSTILE);
+    const mail = mailOf(page);
+    const link = mail.getByText('press me');
+    await link.waitFor();
+    const frame = page.frames().find((one) => one.url().endsWith('/mail-frame.html'));
+    if (!frame) throw new Error('There is no frame.');
+    for (const what of [link, mail.getByText('away'), mail.getByText('by script'), mail.getByText('send')]) {
+      await what.click();
+      await what.click({ button: 'middle' });
+    }
+    await mail.getByText('press me').hover();
+    expect(await frame.evaluate(() => 'hurt' in window || document.title === 'hurt')).toBe(false);
+    expect(await page.evaluate(() => 'hurt' in window || document.title.includes('hurt'))).toBe(false);
+    expect(await frame.evaluate(() => origin)).toBe('null');
+    expect(frame.url()).toMatch(/\/mail-frame\.html$/);
+    expect(new URL(page.url()).pathname).toBe(place);
+    expect(page.context().pages()).toHaveLength(1);
+    // Attributes that ask for nothing, and do nothing, stay.
+    const left = await frame.evaluate(() =>
+      [...document.querySelectorAll('body *')].flatMap((one) => [one.localName, ...one.getAttributeNames()]),
+    );
+    expect(new Set(left)).toEqual(
+      new Set([
+        'p',
+        'a',
+        'b',
+        'img',
+        'div',
+        'table',
+        'tbody',
+        'tr',
+        'td',
+        'span',
+        'alt',
+        'id',
+        'style',
+        'title',
+        'bgcolor',
+      ]),
+    );
+    expect(await mail.getByText('coloured').evaluate((one) => getComputedStyle(one).color)).toBe(
+      'rgb(1, 2, 3)',
+    );
+
+    // Were something overlooked, the frame's policy would hold.
+    await frame.evaluate(() => {
+      const script = document.createElement('script');
+      script.textContent = 'window.hurt = 9';
+      document.body.append(script);
+      const image = new Image();
+      image.src = 'https://evil.example/beneath.png';
+    });
+    expect(await frame.evaluate(() => 'hurt' in window)).toBe(false);
+    const kinds = [
+      /script-src-elem forbids inline/,
+      /img-src forbids https:\/\/evil/,
+      /^(other origin|failed): .*beneath\.png/,
+      /base-uri forbids/,
+    ];
+    // What is left out is read before, and told of then.
+    for (const kind of [...kinds, /script-src-attr forbids inline/, /^console: .*Content Security Policy/])
+      expectFault(page, kind);
+  });
+
+  test('of SMS shows its segments and alphabet, and a job of one’s own as text', async () => {
+    const job = site.account.createJob({ orderNumber: 'Zoë 😀 <b>9</b>', status: 'Scheduled' });
+    const page = await signedIn(site, `${AT}/templates/dispatched/sms/en-US`);
+    await page
+      .getByText(/1 segment, \d+ characters in GSM-7/)
+      .or(page.getByText(/2 segments/))
+      .waitFor();
+    await field(page, 'Job').fill('999');
+    await page.getByText(/must be the number of a job that is known/).waitFor();
+    expectFault(page, /answered 422: POST .*\/preview$/);
+    await expect
+      .poll(() =>
+        site.api(`/accounts/acme/jobs/${job}`).then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true);
+    await field(page, 'Job').fill(String(job));
+    await page.getByText('Zoë 😀 <b>9</b>').waitFor();
+    await page.getByText(/in UCS-2/).waitFor();
+    await axe(page);
+  });
+});
+
+test('who wants no more messages gets none, until that is lifted, which says why it is dangerous', async () => {
+  const page = await signedIn(site, `${AT}/suppressions`);
+  await field(page, 'E-mail address').fill('nobody');
+  await page.getByRole('button', { name: 'Send nothing more' }).click();
+  await page.getByText(/must be an e-mail address/).waitFor();
+  expectFault(page, /answered 422: POST .*\/suppressions$/);
+  await field(page, 'E-mail address').fill('gone@customer.example');
+  await page.getByRole('button', { name: 'Send nothing more' }).click();
+  const one = page.getByRole('listitem').filter({ hasText: 'g•••@c•••.example' });
+  await one.getByText('Unsubscribed').waitFor();
+  await axe(page);
+  type Suppressions = { suppressions: { address: string }[] };
+  const kept = async () => (await site.api<Suppressions>('/accounts/acme/suppressions')).suppressions.length;
+  expect(await kept()).toBe(1);
+  await one.getByRole('button', { name: /Let them get messages again/ }).click();
+  await page
+    .getByRole('dialog')
+    .getByText(/against their word is against the law/)
+    .waitFor();
+  await axe(page);
+  await answer(page, 'Let them get messages');
+  await page.getByText(/Everybody gets what they are to get/).waitFor();
+  expect(await kept()).toBe(0);
+  // Nothing of what was typed is left to be saved, so nothing is asked.
+  await page.getByRole('link', { name: 'Messages', exact: true }).click();
+  await page.getByRole('heading', { name: /^Messages to customers/ }).waitFor();
+});
+
+test('a key that may only read is offered nothing, and shown no whole address', async () => {
+  await site.api('/accounts/acme/recipients', {
+    body: { id: 'cy', name: 'Cy', email: 'cyril@customer.example' },
+  });
+  const { key } = await site.makeKey('read', ['acme']);
+  const page = await signedIn(site, `${AT}/recipients?q=Cy`, { key });
+  await row(page, 'Cy').getByText('c•••@c•••.example').waitFor();
+  const paths = [
+    '',
+    '/recipients',
+    '/recipients?recipient=cy',
+    '/recipients?form=new',
+    '/recipients?form=import',
+  ];
+  for (const path of [...paths, '/templates/dispatched/email/de', '/messages', '/suppressions']) {
+    await page.goto(new URL(`${AT}${path}`, site.url).href);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await loaded(page);
+    expect(await page.getByRole('main').getByRole('button').allTextContents(), path).toEqual([]);
+    expect(await page.getByRole('link', { name: /New recipient|Import/ }).count(), path).toBe(0);
+    expect(await page.getByRole('main').textContent(), path).not.toContain('cyril@');
+    await axe(page);
+  }
+});
+
+test('where nothing can be sent it is said so, and what to do', async () => {
+  const page = await signedIn(site, AT);
+  await page.getByLabel('SMS are sent').check();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText(/No SMS can be sent from here/).waitFor();
+});
+
+const mailOf = (page: Page): FrameLocator => page.frameLocator('iframe[title^="Preview"]');
+
+async function subjects(): Promise<(string | null)[]> {
+  const answer = await site.mailbox.fetch(new Request('http://localhost/mailbox/messages'));
+  const { messages } = (await answer.json()) as { messages: { subject: string | null }[] };
+  return messages.map(({ subject }) => subject);
+}
+
+/** A mail that tries everything. */
+const HOSTILE = `<!doctype html><html><head><title>hurt?</title>
+<meta http-equiv="refresh" content="0;url=https://evil.example/refresh">
+<base href="https://evil.example/" target="_top">
+<link rel="stylesheet" href="https://evil.example/x.css">
+<style>@import "https://evil.example/y.css"; body { background: url(https://evil.example/z.png) } .c { color: rgb(1, 2, 3) }</style>
+<script>document.title = 'hurt'; window.hurt = 1</script>
+<script src="https://evil.example/x.js"></script></head>
+<body onload="window.hurt = 2" onfocus="window.hurt = 2" style="margin: 0">
+<p onclick="window.hurt = 3" onmouseover="window.hurt = 3"><a href="https://evil.example/press" target="_top" onclick="window.hurt = 4">press me</a></p>
+<p><a href="https://evil.example/away" ping="https://evil.example/ping">away</a> <a href="javascript:window.hurt = 5">by script</a></p>
+<img src="https://evil.example/pixel.png" alt="Logo" onerror="window.hurt = 6"><img src="x" alt="" onerror="window.hurt = 6">
+<svg onload="window.hurt = 7"><script>window.hurt = 7</script><a href="https://evil.example/svg"><text>in a drawing</text></a></svg>
+<math><mtext><style><img src=x onerror="window.hurt = 8"></style></mtext></math>
+<form action="https://evil.example/form" target="_top"><b>send</b><input name="x"><button>send it</button></form>
+<iframe src="https://evil.example/frame"></iframe><object data="https://evil.example/object"></object><embed src="https://evil.example/embed">
+<video src="https://evil.example/video" autoplay></video><template><img src=x onerror="window.hurt = 8"></template>
+<table bgcolor="#ffffff" background="https://evil.example/table.png"><tr><td style="background: url('https://evil.example/cell.png')">cell</td></tr></table>
+<div style="position: static" id="x" contenteditable="true"><span style="color: rgb(1, 2, 3)">coloured</span></div>
+{{ unsubscribe_url }}</body></html>`;

@@ -1,0 +1,178 @@
+/** A site with something of everything on every page, some of it hostile; and the list of all pages. */
+import type { Page } from 'playwright-core';
+import { beforeAll, expect, vi } from 'vitest';
+import type { SandboxAccount } from '../../local/sandbox/world.ts';
+import {
+  loaded,
+  type Scripted,
+  type ScriptedOptions,
+  scriptedSite,
+  signedIn,
+  type Visit,
+} from '../support/browser.ts';
+
+/** What customers could type, and what must be nothing but text. */
+export const HOSTILE = {
+  description: '"><script>window.hurt = "script"</script> Crest',
+  comments: '<img src=x onerror="window.hurt = 1"><svg onload="window.hurt = 2">{{constructor}}',
+  orderNumber: '<b onmouseover=window.hurt=3>PO\u202e7-OP</b>',
+  orderGroup: '</title><iframe srcdoc="<script>top.hurt = 4</script>">',
+  tracking: 'javascript:window.hurt=5//https://trace.example/1',
+  word: `${'Donaudampfschiff'.repeat(16)}`,
+} as const;
+
+/** A site that is furnished. */
+export interface Desk extends Scripted {
+  /** Numbers of jobs: one with hostile texts, one that is late, one with nothing special. */
+  /** The id of a message that a customer got. */
+  message: string;
+  /** The account that the API was told of. */
+  readonly made: SandboxAccount;
+  readonly jobs: { readonly hostile: number; readonly late: number; readonly plain: number };
+}
+
+/** A page of the dashboard, by its address; its heading says that it is there. */
+export interface Place {
+  readonly name: string;
+  readonly path: (desk: Desk) => string;
+  readonly heading: string | RegExp;
+}
+
+/** All pages. */
+export const places: readonly Place[] = [
+  { name: 'Now', path: () => '/', heading: 'Now' },
+  { name: 'Now on a wall', path: () => '/?wall=1', heading: 'Now' },
+  { name: 'Jobs', path: () => '/jobs', heading: 'Jobs' },
+  { name: 'a job', path: ({ jobs }) => `/jobs/acme/${jobs.plain}`, heading: /Job/ },
+  { name: 'a hostile job', path: ({ jobs }) => `/jobs/acme/${jobs.hostile}`, heading: /Job/ },
+  { name: 'Health', path: () => '/health', heading: 'Health' },
+  { name: 'an account’s health', path: () => '/health/accounts/acme', heading: /./ },
+  { name: 'an endpoint’s health', path: () => '/health/endpoints/us/erp', heading: /./ },
+  { name: 'a failing endpoint’s health', path: () => '/health/endpoints/us/down', heading: /./ },
+  { name: 'Setup', path: () => '/setup', heading: 'Setup' },
+  { name: 'accounts', path: () => '/setup/accounts', heading: /./ },
+  { name: 'an account', path: () => '/setup/accounts/acme', heading: /./ },
+  { name: 'an account that was made here', path: () => '/setup/accounts/made', heading: /./ },
+  { name: 'a new account', path: () => '/setup/new-account', heading: /./ },
+  { name: 'endpoints', path: () => '/setup/endpoints', heading: /./ },
+  { name: 'an endpoint', path: () => '/setup/endpoints/us/erp', heading: /./ },
+  { name: 'a new endpoint', path: () => '/setup/new-endpoint', heading: /./ },
+  { name: 'keys', path: () => '/setup/keys', heading: /./ },
+  { name: 'a new key', path: () => '/setup/new-key', heading: /./ },
+  { name: 'Customers', path: () => '/setup/customers', heading: /./ },
+  { name: 'what customers are told', path: () => '/setup/customers/acme', heading: /./ },
+  { name: 'recipients', path: () => '/setup/customers/acme/recipients', heading: /./ },
+  { name: 'templates', path: () => '/setup/customers/acme/templates', heading: /./ },
+  { name: 'a template', path: () => '/setup/customers/acme/templates/dispatched/email/en-US', heading: /./ },
+  { name: 'messages', path: () => '/setup/customers/acme/messages', heading: /./ },
+  { name: 'a message', path: ({ message }) => `/setup/customers/acme/messages/${message}`, heading: /./ },
+  { name: 'suppressions', path: () => '/setup/customers/acme/suppressions', heading: /./ },
+  { name: 'nowhere', path: () => '/setup/nowhere', heading: 'There is no such page' },
+];
+
+/** Makes one for a file. */
+export function furnishedDesk(options: ScriptedOptions = {}): Desk {
+  const jobs = { hostile: 0, late: 0, plain: 0 };
+  const site = scriptedSite({
+    ...options,
+    prepare: (world, account) => {
+      world.addAccount({ region: 'nz', name: 'kiwi' }).createJob({ description: 'Harbour tee' });
+      jobs.plain = account.createJob({
+        status: 'Scheduled',
+        description: 'Left chest logo',
+        orderGroup: 'Spring',
+      });
+      jobs.late = account.createJob({ status: 'On hold', dateDue: Date.now() - 86_400_000 });
+      jobs.hostile = account.createJob({
+        status: 'Scheduled',
+        description: HOSTILE.description,
+        comments: HOSTILE.comments,
+        orderNumber: HOSTILE.orderNumber,
+        orderGroup: HOSTILE.orderGroup,
+        lines: [{ description: HOSTILE.description, comments: HOSTILE.comments, garment: HOSTILE.word }],
+      });
+      account.createJob({ description: HOSTILE.word, orderNumber: HOSTILE.word });
+      account.createJob({ status: 'In production', dateDue: Date.now() + 3_600_000, mustDate: true });
+      for (let at = 0; at < 8; at += 1) account.createJob({ status: 'Scheduled', orderGroup: 'Autumn' });
+      options.prepare?.(world, account);
+    },
+  });
+  const made = site.world.addAccount({ region: 'us', name: 'made' });
+  made.createJob({ description: 'Staff shirt' });
+  const desk = Object.assign(site, { jobs, made, message: '' });
+  beforeAll(() => furnish(desk), 90_000);
+  return desk;
+}
+
+async function furnish(desk: Desk): Promise<void> {
+  const { account, jobs, receiver } = desk;
+  receiver.answer = (_, path) =>
+    path.endsWith('/down') ? { status: 422, body: HOSTILE.comments } : { status: 204 };
+  const branding = { name: 'Acme', color: '#1d4ed8' };
+  const settings = { enabled: true, windowSeconds: 0, branding };
+  await desk.api('/accounts/acme/notifications', { method: 'PUT', body: settings });
+  await desk.api('/accounts/acme/recipients', { body: { name: 'Ann Lee', email: 'ann@customer.example' } });
+  await desk.api('/accounts/acme/suppressions', {
+    body: { channel: 'email', address: 'gone@customer.example' },
+  });
+  const template = { subject: '{{ order }} is on its way', intro: 'Hello {{ name }}, it has left us.' };
+  await desk.api('/accounts/acme/templates/dispatched/email/en-US', { method: 'PUT', body: template });
+  for (const id of ['erp', 'down']) {
+    const url = id === 'erp' ? receiver.url : `${receiver.url}/down`;
+    await desk.api('/endpoints', { body: { id, region: 'us', url, accounts: ['acme'] } });
+  }
+  await desk.makeKey('read', ['acme']);
+  const { clientId, clientSecret } = desk.made;
+  await desk.api('/accounts', {
+    body: { id: 'made', region: 'us', credentials: { clientId, clientSecret } },
+  });
+  // Once the jobs are known, what happens to them is told.
+  await happened(desk, 'account.baselined');
+  account.setStatus(jobs.plain, 'In production');
+  account.dispatch(jobs.hostile, {
+    tracking: [{ trackingNumber: HOSTILE.comments, trackingLink: HOSTILE.tracking }],
+  });
+  await Promise.all([
+    happened(desk, 'job.status_changed'),
+    happened(desk, 'job.dispatched'),
+    happened(desk, 'job.tracking_added'),
+  ]);
+  type Messages = { messages: { id: string; state: string }[] };
+  await until(async () => {
+    const { messages } = await desk.api<Messages>('/accounts/acme/messages');
+    desk.message = messages.find(({ state }) => state === 'sent')?.id ?? '';
+    return desk.message !== '';
+  });
+  type Parked = { parked: unknown[] };
+  await until(async () => (await desk.api<Parked>('/endpoints/down/parked')).parked.length > 0);
+}
+
+/** Waits until an account of the desk has an event of a type. */
+function happened(desk: Desk, type: string): Promise<void> {
+  return until(async () => {
+    const { events } = await desk.api<{ events: { type: string }[] }>('/accounts/acme/events?limit=500');
+    return events.some((event) => event.type === type);
+  });
+}
+
+function until(holds: () => Promise<boolean>): Promise<void> {
+  return vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 30_000, interval: 100 });
+}
+
+/** Opens a page of the list, signed in, and waits until what it asks for is there. */
+export async function arrive(desk: Desk, place: Place, look: Visit & { key?: string } = {}): Promise<Page> {
+  const page = await signedIn(desk, place.path(desk), look);
+  await isThere(page, place);
+  return page;
+}
+
+/** Goes to a page of the list, loading it anew. */
+export async function goTo(desk: Desk, page: Page, place: Place): Promise<void> {
+  await page.goto(`${desk.url}${place.path(desk)}`);
+  await isThere(page, place);
+}
+
+async function isThere(page: Page, { heading }: Place): Promise<void> {
+  await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+  await loaded(page);
+}

@@ -1,0 +1,75 @@
+/** Texts of customers that would do something where they were taken for more than text. */
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { signedIn } from '../support/browser.ts';
+import { arrive, furnishedDesk, HOSTILE, places } from './desk.ts';
+
+const desk = furnishedDesk();
+
+describe.each(places)('$name', (place) => {
+  test('takes texts of customers for text', async () => {
+    const page = await arrive(desk, place);
+    await expectHarmless(page);
+  });
+});
+
+test.each([
+  [
+    'of its page',
+    () => `/jobs/acme/${desk.jobs.hostile}`,
+    [HOSTILE.description, HOSTILE.comments, HOSTILE.orderGroup],
+  ],
+  ['in the list', () => '/jobs?which=all', [HOSTILE.description, HOSTILE.word]],
+])('a job’s texts are shown as they were typed, %s', async (_, path, texts) => {
+  const page = await signedIn(desk, path());
+  for (const text of texts) await page.getByText(text).first().waitFor();
+});
+
+test('a tracking link that is no web address is shown as text, and leads nowhere', async () => {
+  const page = await signedIn(desk, `/jobs/acme/${desk.jobs.hostile}`);
+  await page.getByText(HOSTILE.comments).first().waitFor();
+  await expectHarmless(page);
+});
+
+test('what comes while one looks is text, too', async () => {
+  const page = await signedIn(desk, '/');
+  await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
+  const description = '<img src=x onerror="window.hurt=6"> just now';
+  desk.account.createJob({ description });
+  await page.getByText(description).first().waitFor();
+  await expectHarmless(page);
+});
+
+/** Nothing of what was typed has become an element, an address or a direction of writing. */
+async function expectHarmless(page: Page): Promise<void> {
+  for (const frame of page.frames()) {
+    expect(await frame.evaluate(() => 'hurt' in window && window.hurt), frame.url()).toBe(false);
+  }
+  const found = await page.evaluate(() => {
+    const elements = [...document.querySelectorAll('*')];
+    const handlers = elements.filter((one) => one.getAttributeNames().some((name) => name.startsWith('on')));
+    const addresses = elements.flatMap((one) => {
+      const address = one.getAttribute('href') ?? one.getAttribute('src') ?? one.getAttribute('action');
+      return address !== null && /^\s*(javascript|vbscript|data:text)/i.test(address) ? [address] : [];
+    });
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const turning: string[] = [];
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+      if (/[\u202a-\u202e\u2066-\u2069]/.test(text.textContent ?? '') && !standsApart(text)) {
+        turning.push(text.parentElement?.parentElement?.outerHTML.slice(0, 300) ?? '');
+      }
+    }
+    return { handlers: handlers.map((one) => one.outerHTML.slice(0, 160)), addresses, turning };
+
+    /** Whether the direction of a text ends with it: it is isolated, or nothing else stands in its line. */
+    function standsApart(text: Node): boolean {
+      for (let one = text.parentElement; one; one = one.parentElement) {
+        const { display, unicodeBidi } = getComputedStyle(one);
+        if (/isolate|plaintext/.test(unicodeBidi)) return true;
+        if (display !== 'inline') return one.textContent === text.textContent;
+      }
+      return false;
+    }
+  });
+  expect(found).toEqual({ handlers: [], addresses: [], turning: [] });
+}

@@ -1,0 +1,84 @@
+/** Ten thousand jobs: as many as an account may have, and no page that shows them all. */
+import { beforeAll, expect, test, vi } from 'vitest';
+import { axe, scriptedSite, signedIn } from '../support/browser.ts';
+
+const MANY = 10_000;
+const dayOf = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+
+let last = 0;
+const config: { accounts?: readonly object[] } = {};
+const site = scriptedSite({
+  config,
+  prepare(world) {
+    const big = world.addAccount({ region: 'us', name: 'big' });
+    for (let n = 0; n < MANY; n += 1) {
+      const job = big.createJob({
+        ...{ status: 'Scheduled', description: `Crest ${n}`, orderNumber: `PO-${n}` },
+        ...{ dateDue: dayOf(1 + (n % 60)), lines: [{}] },
+      });
+      if (n % 60 === 59) last = job;
+    }
+    // Read once: reading so many again and again is another test's business.
+    config.accounts = world.accounts().map(({ name, region, clientId, clientSecret }) => ({
+      ...{ id: name, region, clientId, clientSecret },
+      pollIntervalSeconds: name === 'big' ? 3_600 : 1,
+    }));
+  },
+});
+
+beforeAll(async () => {
+  const within = { timeout: 110_000, interval: 500 };
+  await vi.waitFor(async () => {
+    const { openJobs } = await site.api<{ openJobs: number }>('/accounts/big/status');
+    expect(openJobs).toBe(MANY);
+  }, within);
+}, 120_000);
+
+test('of ten thousand jobs few rows are drawn at a time, and the last is reached by scrolling and by keys', async () => {
+  const page = await signedIn(site, '/jobs?account=big');
+  const rows = page.getByRole('grid', { name: 'Jobs' }).locator('[data-index]');
+  await rows.first().waitFor();
+  // Not all of them were read for that.
+  await page.getByText(/^The first [\d,]+ jobs by due day; more come as you scroll$/).waitFor();
+  const drawn: number[] = [];
+  const atEnd = () =>
+    page.evaluate(async () => {
+      window.scrollBy({ top: 4_000, behavior: 'instant' });
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      return (
+        document.querySelector('[role="grid"]')?.getAttribute('aria-rowcount') === '10001' &&
+        window.scrollY + window.innerHeight >= document.documentElement.scrollHeight - 1
+      );
+    });
+  await expect
+    .poll(
+      async () => {
+        const ended = await atEnd();
+        drawn.push(await rows.count());
+        return ended;
+      },
+      { timeout: 150_000, interval: 10 },
+    )
+    .toBe(true);
+  expect(Math.max(...drawn)).toBeLessThan(100);
+  await page
+    .getByRole('row')
+    .filter({ hasText: String(last) })
+    .waitFor();
+  expect(await rows.last().getAttribute('aria-rowindex')).toBe('10001');
+  await axe(page);
+  await rows.last().focus();
+  await page.keyboard.press('Home');
+  const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-rowindex'));
+  await expect.poll(focused).toBe('2');
+  await page.keyboard.press('End');
+  await expect.poll(focused).toBe('10001');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: `Job ${last}` }).waitFor();
+  // Where one was, one is again.
+  await page.goBack();
+  await page
+    .getByRole('row')
+    .filter({ hasText: String(last) })
+    .waitFor();
+}, 200_000);

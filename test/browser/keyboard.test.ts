@@ -1,0 +1,135 @@
+/** What one does without a mouse, and what one hears without eyes. */
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { show, signedIn, visit } from '../support/browser.ts';
+import { arrive, furnishedDesk, places } from './desk.ts';
+
+const desk = furnishedDesk();
+
+describe.each(places)('$name', (place) => {
+  test('all that can be pressed is reached by the keyboard, is seen to be, and has a name', async () => {
+    const page = await arrive(desk, place);
+    const stops = await tabThrough(page);
+    const unseen = stops.filter(({ seen }) => !seen).map(({ what }) => what);
+    expect(unseen, 'without a visible focus').toEqual([]);
+    const missed = await page.evaluate(notReached);
+    expect(missed, 'not reached').toEqual([]);
+  });
+});
+
+/** Where Tab stops on its way through a page from its beginning. */
+async function tabThrough(page: Page): Promise<{ what: string; seen: boolean }[]> {
+  const stops: { what: string; seen: boolean }[] = [];
+  await page.evaluate(() => {
+    (document.activeElement as HTMLElement | null)?.blur();
+    getSelection()?.removeAllRanges();
+  });
+  for (let at = 0; at < 400; at += 1) {
+    await page.keyboard.press('Tab');
+    const stop = await page.evaluate((number) => {
+      const one = document.activeElement;
+      if (!one || one === document.body) return null;
+      const before = one.getAttribute('data-was-reached');
+      one.setAttribute('data-was-reached', String(number));
+      // Dates and times have several stops within.
+      const within = before === String(number - 1);
+      const again = before !== null && !within;
+      const look = (of: Element) => {
+        const { outlineStyle, outlineWidth, boxShadow, borderColor } = getComputedStyle(of);
+        return {
+          ring: outlineStyle !== 'none' && outlineWidth !== '0px',
+          rest: `${boxShadow} ${borderColor}`,
+        };
+      };
+      // A ring of its own, or of what stands around it; or another border than without the focus.
+      const around = [one, one.parentElement, one.parentElement?.parentElement].filter((of) => !!of);
+      const focused = around.map(look);
+      let seen = focused.some(({ ring }) => ring);
+      if (!seen && !within && one instanceof HTMLElement) {
+        one.blur();
+        seen = around.some((of, index) => look(of).rest !== focused[index]?.rest);
+        one.focus();
+      }
+      return { what: one.outerHTML.slice(0, 160), seen: seen || within, again };
+    }, at);
+    if (!stop || stop.again) return stops;
+    stops.push(stop);
+  }
+  throw new Error(`Tab stops ${stops.length} times, and there is no end to it.`);
+}
+
+/** In the page: what can be pressed and was not reached, or has no name. */
+function notReached(): string[] {
+  const pressable =
+    'a[href], button, input, select, textarea, summary, [role="button"], [role="tab"], [tabindex="0"]';
+  return (
+    [...document.querySelectorAll<HTMLElement>(pressable)]
+      .filter(
+        (one) =>
+          one.checkVisibility({ visibilityProperty: true }) && !one.matches(':disabled, [tabindex="-1"]'),
+      )
+      .filter((one) => !one.hasAttribute('data-was-reached'))
+      // Of radio buttons with one name, and of the parts of a composite, one is a stop and arrows lead on.
+      .filter((one) => !one.matches('input[type="radio"], [role="tab"], [role="option"], [role="menuitem"]'))
+      .map((one) => one.outerHTML.slice(0, 160))
+  );
+}
+
+test('a page that is come to is named in the tab and takes the focus at its heading', async () => {
+  const page = await signedIn(desk, '/');
+  await page.getByRole('heading', { name: 'Now', level: 1 }).waitFor();
+  for (const name of ['Jobs', 'Health', 'Setup', 'Now']) {
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+    await expect.poll(() => page.title()).toBe(`${name} · Jobwire`);
+    const focused = page.locator(':focus');
+    await expect
+      .poll(() => focused.evaluate((one) => `${one.tagName} ${one.textContent}`))
+      .toBe(`H1 ${name}`);
+    const here = page.getByRole('navigation', { name: 'Pages' }).locator('[aria-current="page"]');
+    expect(await here.allTextContents()).toEqual([name]);
+  }
+});
+
+test('the first stop leads past the navigation', async () => {
+  const page = await signedIn(desk, '/health');
+  await page.getByRole('heading', { name: 'Health', level: 1 }).waitFor();
+  await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
+  await page.keyboard.press('Tab');
+  const skip = page.getByRole('link', { name: 'Skip to the content' });
+  expect(await skip.evaluate((one) => one === document.activeElement)).toBe(true);
+  expect((await skip.boundingBox())?.y, 'it is seen').toBeGreaterThanOrEqual(0);
+  await page.keyboard.press('Enter');
+  expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('MAIN');
+  expect(new URL(page.url()).pathname).toBe('/health');
+});
+
+test('who wants no motion sees none', async () => {
+  const page = await signedIn(desk, '/', { reducedMotion: true });
+  await page.getByRole('heading', { name: 'Now', level: 1 }).waitFor();
+  await page.getByRole('button', { name: 'The key you signed in with' }).click();
+  await page.getByRole('menuitem', { name: 'Sign out' }).waitFor();
+  const longest = await page.evaluate(() =>
+    Math.max(
+      0,
+      ...document.getAnimations().map((one) => Number(one.effect?.getComputedTiming().duration ?? 0)),
+    ),
+  );
+  expect(longest, 'ms').toBeLessThan(1);
+});
+
+test('the theme is the system’s until another one is chosen, which is kept', async () => {
+  const page = await visit(desk, '/', { theme: 'dark' });
+  const scheme = () => page.evaluate(() => document.documentElement.dataset.mantineColorScheme);
+  await page.getByLabel('API key').fill(desk.key);
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Now', level: 1 }).waitFor();
+  expect(await scheme()).toBe('dark');
+  await show(page, { theme: 'light' });
+  await expect.poll(scheme).toBe('light');
+  await page.getByRole('button', { name: 'Switch to dark colours' }).click();
+  expect(await scheme()).toBe('dark');
+  await page.reload();
+  await page.getByRole('heading', { name: 'Now', level: 1 }).waitFor();
+  expect(await scheme()).toBe('dark');
+});

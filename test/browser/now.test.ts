@@ -1,0 +1,386 @@
+/** The page Now: the live events, and the figures beside them. */
+import type { Locator, Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import type { RegionOpenJobs } from '../../shared/api/figures.ts';
+import type { JobEvent } from '../../shared/events/event.ts';
+import { axe, expectFault, layoutShift, loaded, scriptedSite, signedIn, sizes } from '../support/browser.ts';
+
+const HOUR_MS = 3_600_000;
+/** Of the location that makes the jobs of these tests: the browser is there, so that both have the same day. */
+const ZONE = 'America/Denver';
+const today = (): string => new Intl.DateTimeFormat('en-CA', { dateStyle: 'short', timeZone: ZONE }).format();
+
+const site = scriptedSite({
+  prepare: (world, account) => {
+    for (const status of ['Scheduled', 'Scheduled', 'In production'])
+      account.createJob({ status, dateDue: Date.now() + 72 * HOUR_MS });
+    account.createJob({
+      status: 'Scheduled',
+      description: 'Late one',
+      dateDue: Date.now() - 48 * HOUR_MS,
+    });
+    world.addAccount({ region: 'nz', name: 'kiwi' }).createJob({ status: 'Booked in' });
+  },
+});
+
+/** High enough for all rows of these tests to be there at once. */
+const TALL = { width: 1280, height: 4_000 };
+const AWAY = /answered 503|ERR_CONNECTION_(REFUSED|RESET)|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING/;
+
+async function open(path = '/', look: Parameters<typeof signedIn>[2] = {}): Promise<Page> {
+  const page = await signedIn(site, path, { zone: ZONE, ...look });
+  await live(page);
+  await loaded(page);
+  return page;
+}
+
+const live = (page: Page): Promise<void> =>
+  page.getByRole('status').getByText('Live', { exact: true }).waitFor();
+const list = (page: Page) => page.getByRole('list', { name: 'Events' });
+/** The ids of the events that are drawn, from the top. */
+const idsOn = (page: Page): Promise<string[]> =>
+  list(page).evaluate((all) =>
+    [...all.querySelectorAll<HTMLElement>('[data-event]')]
+      .sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
+      .map(({ dataset }) => dataset.event ?? ''),
+  );
+/** The ids of an account's events as the API has them, newest first. */
+async function idsOf(account: string): Promise<string[]> {
+  const { events } = await site.api<{ events: JobEvent[] }>(`/accounts/${account}/events?after=0&limit=500`);
+  return events.map(({ id }) => id).reverse();
+}
+/** Waits until an account's log has an event about a job. */
+async function announced(job: number): Promise<void> {
+  await expect
+    .poll(() =>
+      site.api<{ events: JobEvent[] }>(`/accounts/acme/jobs/${job}/events`).catch(() => ({ events: [] })),
+    )
+    .toMatchObject({ events: [expect.anything()] });
+}
+
+describe('the live events', () => {
+  test('what happens is seen in words, the newest on top, with a link to its job', async () => {
+    const page = await open();
+    const job = site.account.createJob({ status: 'Scheduled', description: 'Aprons' });
+    const first = list(page).getByRole('listitem').first();
+    await first.getByText('New job Aprons').waitFor();
+    site.account.setStatus(job, 'In production');
+    await first.getByText(/Status from Scheduled.* to In production/).waitFor();
+    expect(await first.textContent()).toMatch(/^\d\d:\d\d:\d\d\s*acme\s*\d+/);
+    await first.getByRole('link', { name: String(job) }).click();
+    await page.waitForURL(`**/jobs/acme/${job}`);
+  });
+
+  test('a filter stands in the address, shows only what it asks for, and goes on doing so live', async () => {
+    const page = await open();
+    await page.setViewportSize(TALL);
+    await page.getByLabel('What happened').selectOption({ label: 'Dispatch' });
+    await page.waitForURL(/types=job\.dispatched/);
+    const job = site.account.createJob({ status: 'Ready to ship', description: 'Banners' });
+    await announced(job);
+    site.account.dispatch(job);
+    await list(page)
+      .getByRole('link', { name: String(job) })
+      .first()
+      .waitFor();
+    for (const row of await list(page).getByRole('listitem').all())
+      expect(await row.textContent()).toMatch(/Dispatched|Dispatch taken back|Order group dispatched/);
+
+    await page.getByLabel('What happened').selectOption({ label: 'Everything' });
+    await page.getByLabel('Account').selectOption('kiwi');
+    await expect.poll(() => idsOn(page)).toEqual(await idsOf('kiwi'));
+    await page.getByLabel('Account').selectOption('');
+    await page.getByLabel('Text in the events').fill('banners');
+    await page.waitForURL(/text=banners/);
+    await page.reload();
+    await live(page);
+    await list(page).getByText('Banners').first().waitFor();
+    expect(await page.getByLabel('Text in the events').inputValue()).toBe('banners');
+    for (const row of await list(page).getByRole('listitem').all())
+      expect(await row.getByRole('link').textContent()).toBe(String(job));
+    await page.getByLabel('Text in the events').fill('no such thing');
+    await page.getByRole('button', { name: 'Show all' }).click();
+    await list(page).getByRole('listitem').nth(3).waitFor();
+  });
+
+  test('paused it stands still and says how many wait; resumed nothing is missing or there twice', async () => {
+    const page = await open('/?account=acme');
+    await page.setViewportSize(TALL);
+    await expect.poll(() => idsOn(page)).toEqual(await idsOf('acme'));
+    await page.getByRole('button', { name: 'Pause' }).click();
+    const before = await idsOn(page);
+    const jobs = Array.from({ length: 7 }, () => site.account.createJob({ status: 'Scheduled' }));
+    for (const job of jobs) await announced(job);
+    const waiting = page.getByRole('button', { name: /^\d+ new events: show$/ });
+    await expect.poll(() => waiting.textContent()).toMatch(/^7 new/);
+    expect(await idsOn(page)).toEqual(before);
+    await axe(page);
+    await waiting.click();
+    await expect.poll(() => idsOn(page)).toEqual(await idsOf('acme'));
+    site.account.setStatus(jobs[0] ?? 0, 'In production');
+    await page.getByRole('button', { name: /^1 new event: show$/ }).waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await expect.poll(() => idsOn(page)).toEqual(await idsOf('acme'));
+    expect(await waiting.count()).toBe(0);
+  });
+
+  test.each(['desktop', 'narrow'] as const)(
+    'how many wait is said where it covers no event and moves nothing, on a %s screen',
+    async (size) => {
+      const page = await open('/', { size });
+      await page.getByRole('button', { name: 'Pause' }).click();
+      const waiting = page.getByRole('button', { name: /new events?: show$/ });
+      const parts = {
+        heading: page.getByRole('heading', { name: 'Live events' }),
+        resume: page.getByRole('button', { name: 'Resume' }),
+        filter: page.getByLabel('What happened'),
+        events: page.getByRole('region', { name: 'Events, newest first' }),
+      };
+      await parts.resume.waitFor();
+      /** Where a part is within the panel. */
+      const placeOf = async (part: Locator) => {
+        const [its, panel] = [
+          await part.boundingBox(),
+          await page.getByRole('region', { name: 'Live events' }).boundingBox(),
+        ];
+        if (!its || !panel) throw new Error('It is not seen.');
+        const [left, top] = [its.x - panel.x, its.y - panel.y];
+        return { left, top, right: left + its.width, bottom: top + its.height, room: panel.width };
+      };
+      const places = () => Promise.all(Object.values(parts).map(placeOf));
+      const before = await places();
+      await announced(site.account.createJob({ status: 'Scheduled' }));
+      await waiting.waitFor();
+      const { left, top, right, bottom, room } = await placeOf(waiting);
+      expect([left > 0, right < room]).toEqual([true, true]);
+      const covered = before.filter(
+        (one) => left < one.right && one.left < right && top < one.bottom && one.top < bottom,
+      );
+      expect(covered).toEqual([]);
+      expect(await places()).toEqual(before);
+      await axe(page);
+    },
+  );
+
+  test('scrolled down nothing moves when events come, and a button leads to them', async () => {
+    const page = await open();
+    for (let at = 0; at < 25; at += 1) site.account.createJob();
+    const size = async () => list(page).getByRole('listitem').first().getAttribute('aria-setsize');
+    await expect.poll(async () => Number(await size())).toBeGreaterThan(25);
+    const scroller = page.getByRole('region', { name: 'Events, newest first' });
+    await scroller.focus();
+    await page.keyboard.press('PageDown');
+    await page.getByText('Stands still while you read').waitFor();
+    await expect.poll(() => scroller.evaluate((one) => one.scrollTop)).toBeGreaterThan(100);
+    const [top, before] = [await scroller.evaluate((one) => one.scrollTop), await idsOn(page)];
+    const job = site.account.createJob();
+    await page.getByRole('button', { name: /new events?: show$/ }).waitFor();
+    expect([await scroller.evaluate((one) => one.scrollTop), await idsOn(page)]).toEqual([top, before]);
+    await page.getByRole('button', { name: /new events?: show$/ }).click();
+    await list(page)
+      .getByRole('link', { name: String(job) })
+      .waitFor();
+    expect(await scroller.evaluate((one) => one.scrollTop)).toBe(0);
+  });
+
+  test('under a pointer it stands still, and goes on when that leaves', async () => {
+    const page = await open();
+    await list(page).getByRole('listitem').nth(1).hover();
+    await page.getByText('Stands still while you read').waitFor();
+    const before = await idsOn(page);
+    const job = site.account.createJob();
+    await page.getByRole('button', { name: /new events?: show$/ }).waitFor();
+    expect(await idsOn(page)).toEqual(before);
+    await page.mouse.move(5, 5);
+    await list(page)
+      .getByRole('link', { name: String(job) })
+      .waitFor();
+  });
+
+  test('when the program was away, what happened meanwhile comes without a gap and nothing comes twice', async () => {
+    const page = await open('/?account=acme');
+    await page.setViewportSize(TALL);
+    expectFault(page, AWAY);
+    await site.stop();
+    await page.getByText('What happens meanwhile will come in here without a gap.').waitFor();
+    const jobs = Array.from({ length: 5 }, () => site.account.createJob({ status: 'Scheduled' }));
+    await site.start();
+    await live(page);
+    site.account.setStatus(jobs[0] ?? 0, 'In production');
+    for (const job of jobs)
+      await list(page)
+        .getByRole('link', { name: String(job) })
+        .first()
+        .waitFor();
+    await expect.poll(() => idsOn(page)).toEqual(await idsOf('acme'));
+  });
+
+  test('events are not read out one by one', async () => {
+    const page = await open();
+    const spoken = await list(page).evaluate(
+      (one) =>
+        one.closest(
+          '[aria-live]:not([aria-live=off]), [role=log], [role=status], [role=alert], [role=feed]',
+        ) !== null,
+    );
+    expect(spoken).toBe(false);
+  });
+});
+
+describe('the figures', () => {
+  const figure = (page: Page, name: string) =>
+    page.getByRole('link', { name: new RegExp(`^${name}`) }).first();
+  const openJobs = (region: string) => site.api<RegionOpenJobs>(`/regions/${region}/open-jobs`);
+  const numberOf = async (page: Page, name: string): Promise<number> =>
+    Number(await figure(page, name).locator('span').nth(1).textContent());
+
+  test('are what the API says, in the region that is looked at and in all, and move with what happens', async () => {
+    const page = await open();
+    const [us, nz] = [await openJobs('us'), await openJobs('nz')];
+    await expect.poll(() => numberOf(page, 'Open jobs')).toBe(us.jobs + nz.jobs);
+    await expect.poll(() => numberOf(page, 'Late')).toBe(us.late);
+    site.account.createJob({ status: 'Scheduled' });
+    await expect.poll(() => numberOf(page, 'Open jobs')).toBe(us.jobs + nz.jobs + 1);
+    await page.getByLabel('Region').selectOption('nz');
+    await expect.poll(() => numberOf(page, 'Open jobs')).toBe(nz.jobs);
+    expect(await list(page).getByRole('link', { name: 'acme' }).count()).toBe(0);
+    for (const row of await list(page).getByRole('listitem').all())
+      expect(await row.textContent()).toMatch(/kiwi|nz/);
+  });
+
+  test('what is dispatched is counted today, and no longer among what is due today', async () => {
+    const day = today();
+    const job = site.account.createJob({ status: 'Ready to ship', dateDue: `${day}T23:59:59Z` });
+    const page = await open();
+    const due = await site.api<RegionOpenJobs>('/regions/us/open-jobs');
+    const dueToday = due.byDueDay.find((one) => one.day === day)?.jobs ?? 0;
+    expect(dueToday).toBeGreaterThan(0);
+    await expect.poll(() => numberOf(page, 'Due today, still open')).toBe(dueToday);
+    const list = page.getByRole('region', { name: 'At risk' });
+    await list.getByRole('link', { name: new RegExp(`^${job}`) }).waitFor();
+    const before = await numberOf(page, 'Dispatched today');
+    site.account.dispatch(job);
+    await expect.poll(() => numberOf(page, 'Dispatched today')).toBe(before + 1);
+    await expect.poll(() => numberOf(page, 'Due today, still open')).toBe(dueToday - 1);
+    await list.getByRole('link', { name: new RegExp(`^${job}`) }).waitFor({ state: 'detached' });
+  });
+
+  test('each status leads to as many jobs as it counts, and late ones to those that are late', async () => {
+    const page = await open('/?region=us');
+    const us = await openJobs('us');
+    const statuses = page.getByRole('region', { name: 'Open jobs by status' }).getByRole('listitem');
+    expect(await statuses.count()).toBe(us.byStatus.length);
+    for (const one of await statuses.all()) {
+      const address = new URL((await one.getByRole('link').getAttribute('href')) ?? '', site.url);
+      expect([address.pathname, address.searchParams.get('region')]).toEqual(['/jobs', 'us']);
+      const status = address.searchParams.get('status') ?? '';
+      const { jobs } = await site.api<{ jobs: { phase: string }[] }>(
+        `/accounts/acme/jobs?limit=500&status=${encodeURIComponent(status)}`,
+      );
+      const listed = jobs.filter(({ phase }) => phase === 'listed').length;
+      expect(await one.textContent()).toMatch(new RegExp(`${status}.*${listed} jobs?$`));
+    }
+    const late = page.getByRole('region', { name: 'Late' });
+    const { jobs } = await site.api<{ jobs: { jobNumber: number }[] }>('/accounts/acme/jobs?late=true');
+    expect(jobs.length).toBeGreaterThan(0);
+    for (const { jobNumber } of jobs)
+      await late.getByRole('link', { name: new RegExp(`^${jobNumber}`) }).waitFor();
+    expect(await late.getByRole('link', { name: /^All/ }).getAttribute('href')).toBe(
+      '/jobs?late=true&region=us',
+    );
+    expect(await figure(page, 'Late').getAttribute('href')).toBe('/jobs?late=true&region=us');
+    expect(await figure(page, 'Open jobs').getAttribute('href')).toBe('/jobs?which=open&region=us');
+    // So low that what it leads to is not seen before.
+    await page.setViewportSize({ width: 1_000, height: 400 });
+    const days = page.locator('#days');
+    const isSeen = () => days.evaluate((place) => place.getBoundingClientRect().top < window.innerHeight);
+    expect(await isSeen()).toBe(false);
+    await figure(page, 'On time').click();
+    await page.waitForURL(/region=us#days$/);
+    await expect.poll(isSeen).toBe(true);
+  });
+
+  test('a page that a job leads to begins at its top', async () => {
+    const page = await open('/?region=us');
+    await page.setViewportSize({ width: 1_000, height: 400 });
+    const job = page.getByRole('region', { name: 'Late' }).getByRole('listitem').first().getByRole('link');
+    for (const _ of ['read', 'known']) {
+      await job.scrollIntoViewIfNeeded();
+      await expect.poll(() => page.evaluate(() => window.scrollY)).toBeGreaterThan(100);
+      await job.click();
+      await page.getByRole('heading', { name: 'As it stands' }).waitFor();
+      expect(await page.evaluate(() => window.scrollY)).toBe(0);
+      await page.getByRole('link', { name: 'Now', exact: true }).click();
+    }
+  });
+
+  test('of a key for some accounts are of these alone', async () => {
+    const { key } = await site.makeKey('read', ['kiwi']);
+    const page = await open('/', { key });
+    const { jobs } = await openJobs('nz');
+    await expect.poll(() => numberOf(page, 'Open jobs')).toBe(jobs);
+    for (const row of await list(page).getByRole('listitem').all())
+      expect(await row.textContent()).toContain('kiwi');
+  });
+
+  test('the chart has the same as a table, whose dispatched lead to their days', async () => {
+    const page = await open();
+    await page.getByRole('img', { name: /^In the last 14 days/ }).waitFor();
+    await page.getByRole('button', { name: 'As a table' }).click();
+    const rows = page.getByRole('table').getByRole('row');
+    expect(await rows.count()).toBe(15);
+    const href = await rows.nth(1).getByRole('link').getAttribute('href');
+    expect(href).toBe(`/jobs?dispatchedOn=${today()}`);
+    await axe(page);
+  });
+});
+
+describe('the display for a wall', () => {
+  test('leaves only the page, and Escape or its button brings the frame back', async () => {
+    const page = await open('/', { size: 'wall' });
+    const frame = page.getByRole('navigation', { name: 'Pages' });
+    for (const leave of [
+      () => page.getByRole('button', { name: 'Leave the wall display' }).click(),
+      () => page.keyboard.press('Escape'),
+    ]) {
+      await page.getByRole('button', { name: 'Wall display', exact: true }).click();
+      await frame.waitFor({ state: 'hidden' });
+      await page.waitForURL(/wall=1/);
+      await leave();
+      await frame.waitFor();
+      expect(page.url()).not.toContain('wall');
+    }
+  });
+
+  test('fits the wall: all of it is seen without scrolling', async () => {
+    const page = await signedIn(site, '/?wall=1', { size: 'wall' });
+    await list(page).getByRole('listitem').first().waitFor();
+    await page.getByRole('img', { name: /^In the last 14 days/ }).waitFor();
+    const names = ['Live events', 'Late', 'At risk', 'Open jobs by status', /^Created and dispatched/];
+    for (const name of names) {
+      const { bottom } = await page
+        .getByRole('region', { name })
+        .first()
+        .evaluate((one) => one.getBoundingClientRect());
+      expect(bottom, String(name)).toBeLessThanOrEqual(sizes.wall.height);
+    }
+    await axe(page);
+  });
+});
+
+test.each(['desktop', 'phone'] as const)('nothing jumps while the page loads, on a %s', async (size) => {
+  const page = await open('/', { size });
+  expect(await layoutShift(page)).toBeLessThan(0.05);
+});
+
+describe('without any account', () => {
+  const empty = scriptedSite({ config: { accounts: [] } });
+
+  test('says what to do, to those who may', async () => {
+    const page = await signedIn(empty, '/');
+    await page.getByText('No account is tracked yet.').waitFor();
+    await page.getByRole('link', { name: 'Set up the first one' }).waitFor();
+    await page.getByText('Nothing has happened yet.').waitFor();
+    await axe(page);
+  });
+});

@@ -1,0 +1,120 @@
+/** Who may look, for how long, and what is left of it afterwards. */
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import {
+  axe,
+  expectFault,
+  type Look,
+  layoutShift,
+  scriptedSite,
+  signedIn,
+  signIn,
+  visit,
+} from '../support/browser.ts';
+
+const site = scriptedSite();
+
+const heading = (page: Page, name: string) => page.getByRole('heading', { name, level: 1, exact: true });
+
+/** Where a page could keep something, and what it has kept there. */
+const keptBy = (page: Page) =>
+  page.evaluate(() => ({
+    session: Object.values(sessionStorage),
+    elsewhere: JSON.stringify([Object.entries(localStorage), document.cookie, history.state, location.href]),
+  }));
+
+/** What a page meets whose program is started anew, and knows its key no more. */
+const RESTARTED = /answered (401|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING/;
+
+/** Takes a key away. A restarted program has none in mind, as one that waits for half a minute. */
+async function forget(id: string): Promise<void> {
+  await site.api(`/keys/${id}`, { method: 'DELETE' });
+  await site.stop();
+  await site.start();
+}
+
+test.each<[string, Look]>([
+  ['light on a desktop', { theme: 'light', size: 'desktop' }],
+  ['dark on a phone', { theme: 'dark', size: 'phone' }],
+])('the sign-in is accessible, %s, also when it refuses, and does not jump', async (_, look) => {
+  const page = await visit(site, '/jobs', look);
+  const field = page.getByLabel('API key');
+  await field.waitFor();
+  expect(await page.title()).toBe('Sign in · Jobwire');
+  await axe(page);
+  expect(await layoutShift(page)).toBeLessThan(0.1);
+  expectFault(page, /answered 401: GET .*\/v1\/key$/);
+  await field.fill('no-key-of-this-site');
+  await field.press('Enter');
+  expect(await page.getByRole('alert').textContent()).toContain('not known here');
+  expect(await field.getAttribute('aria-invalid')).toBe('true');
+  await axe(page);
+});
+
+test.each([
+  ['', 'Type or paste a key.'],
+  ['schlüssel', 'That is no key'],
+])('what can be no key (%j) is told so, and asked of nobody', async (typed, sentence) => {
+  const page = await visit(site, '/');
+  const asked: string[] = [];
+  page.on('request', (request) => {
+    if (request.resourceType() === 'fetch') asked.push(request.url());
+  });
+  await page.getByLabel('API key').fill(typed);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  expect(await page.getByRole('alert').textContent()).toContain(sentence);
+  expect(asked).toEqual([]);
+});
+
+test('a key is kept for this tab alone, goes in no address, and is forgotten by signing out', async () => {
+  const page = await visit(site, '/jobs');
+  const addresses: string[] = [];
+  page.on('request', (request) => addresses.push(request.url()));
+  await signIn(page, site.key);
+  await heading(page, 'Jobs').waitFor();
+  await page.getByRole('link', { name: 'Health' }).click();
+  await heading(page, 'Health').waitFor();
+  const kept = await keptBy(page);
+  expect(kept.session).toEqual([site.key]);
+  expect(kept.elsewhere).not.toContain(site.key);
+  expect(addresses.filter((address) => address.includes(site.key))).toEqual([]);
+
+  await page.reload();
+  await heading(page, 'Health').waitFor();
+  await page.getByRole('button', { name: 'The key you signed in with' }).click();
+  await page.getByRole('menuitem', { name: 'Sign out' }).click();
+  await page.getByLabel('API key').waitFor();
+  expect(await keptBy(page)).toMatchObject({ session: [] });
+  expect(await page.getByLabel('API key').inputValue()).toBe('');
+  await page.reload();
+  await page.getByLabel('API key').waitFor();
+  await page.goBack();
+  await page.getByLabel('API key').waitFor();
+});
+
+test('a key that is taken away leads back to the sign-in with a sentence, and then to the same page', async () => {
+  const { id, key } = await site.makeKey('read');
+  const page = await signedIn(site, '/jobs?account=acme', { key });
+  await heading(page, 'Jobs').waitFor();
+  expectFault(page, RESTARTED);
+  await forget(id);
+  await page.getByLabel('API key').waitFor();
+  expect(await page.getByRole('status').textContent()).toMatch(/expired or was taken away/);
+  expect(await keptBy(page)).toMatchObject({ session: [] });
+  await axe(page);
+  await signIn(page, site.key);
+  await heading(page, 'Jobs').waitFor();
+  expect(page.url()).toBe(`${site.url}/jobs?account=acme`);
+});
+
+test('a tab that was left open with a key that is gone says so when it is loaded again', async () => {
+  const { id, key } = await site.makeKey('operate', ['acme']);
+  const page = await signedIn(site, '/health', { key });
+  await heading(page, 'Health').waitFor();
+  expectFault(page, /answered 401: GET .*\/v1\/key$/);
+  await page.goto('about:blank');
+  await forget(id);
+  await page.goto(`${site.url}/health`);
+  await page.getByLabel('API key').waitFor();
+  expect(await page.getByRole('status').textContent()).toMatch(/not taken any more/);
+});

@@ -1,0 +1,483 @@
+/**
+ * Pages in a real browser, in front of a real `npm start`.
+ *
+ *     const site = scriptedSite();                     // or demoSite(): one for the file
+ *
+ *     test('a job that moves is seen moving', async () => {
+ *       const job = site.account.createJob({ status: 'Scheduled' });
+ *       const page = await signedIn(site, '/jobs');
+ *       site.account.setStatus(job, 'In production');
+ *       await page.getByRole('row', { name: String(job) }).getByText('In production').waitFor();
+ *       await axe(page);
+ *     });
+ *
+ * After every test each page that it opened must have been without fault: no error on the console or in a script, no request
+ * that failed or was refused, nothing that the content security policy forbids, no request to another origin, no dialog of the
+ * browser. What a test provokes it names: `expectFault(page, /answered 401/)`. Pages are closed then; of a test that failed a
+ * picture is in `reports/browser`.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import axeCore from 'axe-core';
+import type { Browser, Frame, Page, Request } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { type Mailbox, startMailbox } from '../../local/mailbox.ts';
+import { type Sandbox, startSandbox } from '../../local/sandbox/server.ts';
+import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world.ts';
+import type { Role } from '../../shared/api/key-input.ts';
+import { launchChromium } from './chromium.ts';
+import { launch, type Running } from './command.ts';
+
+/** A running `npm start`. */
+export interface Site {
+  /** Such as `http://127.0.0.1:4000`; the same after a restart. */
+  readonly url: string;
+  /** A key that may do everything. */
+  readonly key: string;
+  /** Asks the API; the path begins after `/v1`. Throws with what the API said when it refuses. */
+  api<T = unknown>(path: string, request?: ApiRequest): Promise<T>;
+  /** Makes a key of a role, for all accounts or some. */
+  makeKey(role: Role, accounts?: readonly string[]): Promise<{ readonly id: string; readonly key: string }>;
+  /** Ends the program, and starts it again at the same address (a scripted one with all it knew). */
+  stop(): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** A request other than `GET` without a body. */
+export interface ApiRequest {
+  /** `POST` with a body and `GET` without one, unless said. */
+  readonly method?: string;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Another key than the one that may do everything. */
+  readonly key?: string;
+}
+
+/** A site whose ordering service the test moves by hand: what happens there is seen within two seconds. */
+export interface Scripted extends Site {
+  readonly world: World;
+  readonly sandbox: Sandbox;
+  /** `acme` in `us`. */
+  readonly account: SandboxAccount;
+  /** A receiver of webhooks, at no endpoint yet. */
+  readonly receiver: Receiver;
+  /** Catches what customers get. */
+  readonly mailbox: Mailbox;
+}
+
+/** Takes webhooks. */
+export interface Receiver {
+  readonly url: string;
+  readonly requests: { readonly headers: IncomingHttpHeaders; readonly body: string }[];
+  /** What it answers from now on, also below its address; 204 to everything until told otherwise. */
+  answer: (body: string, path: string) => { readonly status: number; readonly body?: string };
+}
+
+/** What a scripted site begins with. */
+export interface ScriptedOptions {
+  /** Before the first poll: jobs, and further accounts, which are tracked under their names. */
+  readonly prepare?: (world: World, account: SandboxAccount) => void;
+  /** Laid over the configuration file. */
+  readonly config?: object;
+}
+
+/** How a page is looked at. */
+export interface Look {
+  readonly theme?: 'light' | 'dark';
+  readonly size?: Size;
+}
+
+/** Widths and heights that pages are looked at in; `narrow` is the least that must do. */
+export const sizes = {
+  narrow: { width: 320, height: 640 },
+  phone: { width: 390, height: 844 },
+  desktop: { width: 1280, height: 800 },
+  wall: { width: 1920, height: 1080 },
+} as const;
+export type Size = keyof typeof sizes;
+
+/** How a page is opened. */
+export interface Visit extends Look {
+  readonly reducedMotion?: boolean;
+  /** `Europe/Amsterdam` unless said. */
+  readonly zone?: string;
+}
+
+const START_MS = 60_000;
+/** How long is waited for something to be seen. */
+const SEE_MS = 15_000;
+
+/** The demo, started before the first test of the file and ended after the last. Its jobs move by themselves. */
+export function demoSite(): Site {
+  const site = createSite((port) => ['--port', String(port)]);
+  beforeAll(() => site.start(), START_MS);
+  afterAll(() => site.stop());
+  return site;
+}
+
+/** A site whose ordering service the test moves, started before the first test of the file and ended after the last. */
+export function scriptedSite(options: ScriptedOptions = {}): Scripted {
+  const cleanups: (() => unknown)[] = [];
+  const file = join(mkdtempSync(join(tmpdir(), 'jobwire-browser-')), 'jobwire.json');
+  cleanups.push(() => rmSync(resolve(file, '..'), { recursive: true, force: true }));
+  const world = createWorld({ now: Date.now });
+  const account = world.addAccount({ region: 'us', name: 'acme' });
+  options.prepare?.(world, account);
+  // Others may come: of them the program has to be told.
+  const declared = world.accounts().slice();
+  const site = createSite(() => ['--config', file]);
+  const scripted = Object.assign(site, { world, account });
+
+  beforeAll(async () => {
+    const sandbox = await startSandbox({ world });
+    cleanups.push(() => sandbox.stop());
+    const receiver = await startReceiver();
+    cleanups.push(() => receiver.stop());
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}`;
+    const mailbox = await startMailbox({ publicUrl: url });
+    cleanups.push(() => mailbox.stop());
+    Object.assign(scripted, { sandbox, receiver, mailbox });
+    const regions = [...new Set(declared.map(({ region }) => region))];
+    const config = {
+      port,
+      publicUrl: url,
+      dataDir: join(file, '..', 'data'),
+      apiKey: site.key,
+      notifications: { from: 'orders@acme.example', smtp: mailbox.smtp },
+      regions: Object.fromEntries(
+        regions.map((region) => [
+          region,
+          { baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region), realm: region },
+        ]),
+      ),
+      accounts: declared.map(({ name, region, clientId, clientSecret }) => ({
+        ...{ id: name, region, clientId, clientSecret },
+        pollIntervalSeconds: 1,
+      })),
+      webhooks: { allowPrivateNetworks: true, retrySeconds: [1, 1, 600] },
+      departures: { confirmAfterSeconds: 2 },
+      settling: { scheduleSeconds: [1], days: 1 },
+      ...options.config,
+    };
+    writeFileSync(file, JSON.stringify(config));
+    await site.start();
+  }, START_MS);
+  afterAll(async () => {
+    await site.stop();
+    for (const clean of cleanups.reverse()) await clean();
+  });
+  return scripted as Scripted;
+}
+
+/** A program with the arguments for a port; on a free one when it is started for the first time. */
+function createSite(argumentsFor: (port: number) => readonly string[]): Site {
+  let running: Running | undefined;
+  const site: { -readonly [Name in keyof Site]: Site[Name] } = {
+    url: '',
+    key: 'a-key-for-the-browser-tests',
+    async api<T>(path: string, { method, body, headers, key = site.key }: ApiRequest = {}): Promise<T> {
+      const answer = await fetch(`${site.url}/v1${path}`, {
+        method: method ?? (body === undefined ? 'GET' : 'POST'),
+        headers: {
+          authorization: `Bearer ${key}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const text = await answer.text();
+      if (!answer.ok) throw new Error(`${method ?? ''} ${path} was answered ${answer.status}: ${text}`);
+      return (text === '' ? undefined : JSON.parse(text)) as T;
+    },
+    async makeKey(role, accounts) {
+      const body = { name: `${role} ${accounts?.join(' ') ?? ''}`.trim(), role, accounts };
+      const { key, secret } = await site.api<{ key: { id: string }; secret: string }>('/keys', { body });
+      return { id: key.id, key: secret };
+    },
+    async start() {
+      const port = site.url === '' ? await freePort() : Number(new URL(site.url).port);
+      running = launch([resolve('node_modules/.bin/node'), 'local/main.ts', ...argumentsFor(port)]);
+      site.url = (await running.said(/HTTP API +(http\S+)/)).trim();
+      // Only a key that the program has made itself is shown.
+      const shown = await running.said(/Bearer (\S+?)"/);
+      if (!shown.startsWith('$')) site.key = shown;
+      await running.said(/(Live events)/);
+    },
+    async stop() {
+      running?.child.kill('SIGTERM');
+      await running?.ended;
+      running = undefined;
+    },
+  };
+  return site;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+async function startReceiver(): Promise<Receiver & { stop(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = Buffer.concat(chunks).toString();
+      receiver.requests.push({ headers: request.headers, body });
+      const answer = receiver.answer(body, request.url ?? '');
+      response.writeHead(answer.status).end(answer.body);
+    });
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const receiver: Receiver & { stop(): Promise<void> } = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    requests: [],
+    answer: () => ({ status: 204 }),
+    stop: () =>
+      new Promise((done) => {
+        server.close(() => done());
+        server.closeAllConnections();
+      }),
+  };
+  return receiver;
+}
+
+let browser: Promise<Browser> | undefined;
+afterAll(async () => (await browser)?.close());
+
+/** What was seen on a page that should not be, and what of it the test has named. */
+interface Watch {
+  readonly faults: string[];
+  readonly expected: RegExp[];
+  /** Requests without an answer so far, but streams, which have no end. */
+  readonly waiting: Set<Request>;
+}
+
+const watches = new Map<Page, Watch>();
+
+afterEach(async ({ task }) => {
+  const opened = [...watches];
+  watches.clear();
+  const unexpected = opened.flatMap(([, watch]) => unnamedFaults(watch));
+  const missing = opened.flatMap(([, { faults, expected }]) =>
+    expected.filter((pattern) => !faults.some((fault) => pattern.test(fault))).map(String),
+  );
+  const failed = task.result?.state === 'fail' || unexpected.length > 0 || missing.length > 0;
+  for (const [at, [page]] of opened.entries()) {
+    if (failed) {
+      mkdirSync('reports/browser', { recursive: true });
+      const name = `${task.file.name} ${task.name}`.replace(/[^a-z0-9]+/gi, '-').slice(0, 120);
+      // A page that hangs has no picture; that is not what the test failed for.
+      await page.screenshot({ path: `reports/browser/${name}-${at + 1}.png` }).catch(() => {});
+    }
+    await page.context().close();
+  }
+  expect(unexpected, 'faults of the pages').toEqual([]);
+  expect(missing, 'faults that were expected').toEqual([]);
+});
+
+const unnamedFaults = ({ faults, expected }: Watch): string[] =>
+  faults.filter((fault) => !expected.some((pattern) => pattern.test(fault)));
+
+/** Opens a page of the site in a browser that knows nothing yet. It is closed after the test. */
+export async function visit(site: { readonly url: string }, path: string, look: Visit = {}): Promise<Page> {
+  browser ??= launchChromium();
+  const { theme = 'light', size = 'desktop', reducedMotion = false, zone = 'Europe/Amsterdam' } = look;
+  const small = size === 'phone' || size === 'narrow';
+  const context = await (await browser).newContext({
+    viewport: sizes[size],
+    isMobile: small,
+    hasTouch: small,
+    colorScheme: theme,
+    reducedMotion: reducedMotion ? 'reduce' : 'no-preference',
+    locale: 'en-GB',
+    timezoneId: zone,
+  });
+  context.setDefaultTimeout(SEE_MS);
+  const page = await context.newPage();
+  await watchOver(page, new URL(site.url).origin);
+  await page.goto(new URL(path, site.url).href);
+  return page;
+}
+
+async function watchOver(page: Page, origin: string): Promise<void> {
+  const faults: string[] = [];
+  const waiting = new Set<Request>();
+  watches.set(page, { faults, expected: [], waiting });
+  page.on('console', (message) => {
+    // Said with more about it by the request itself.
+    if (message.type() !== 'error' || message.text().startsWith('Failed to load resource')) return;
+    faults.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => faults.push(`script: ${error.message}`));
+  page.on('dialog', (dialog) => {
+    faults.push(`dialog: ${dialog.type()} ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('request', (request) => {
+    const url = new URL(request.url());
+    if (!url.pathname.endsWith('/stream')) waiting.add(request);
+    if (/^(http|ws)s?:$/.test(url.protocol) && url.origin !== origin)
+      faults.push(`other origin: ${request.method()} ${url.href}`);
+  });
+  page.on('requestfinished', (request) => void waiting.delete(request));
+  page.on('requestfailed', (request) => {
+    waiting.delete(request);
+    const why = request.failure()?.errorText;
+    // What the page itself gives up, such as a stream when it is left.
+    if (why !== 'net::ERR_ABORTED') faults.push(`failed: ${request.method()} ${request.url()} (${why})`);
+  });
+  page.on('response', (response) => {
+    if (response.status() < 400) return;
+    faults.push(`answered ${response.status()}: ${response.request().method()} ${response.url()}`);
+  });
+  await page.exposeBinding('jobwireViolation', (_, what: string) => void faults.push(`policy: ${what}`));
+  // In frames, too.
+  await page.addInitScript(() => {
+    document.addEventListener('securitypolicyviolation', (event) => {
+      const { effectiveDirective, blockedURI, documentURI } = event;
+      const tell = (window as unknown as { jobwireViolation(what: string): void }).jobwireViolation;
+      tell(`${effectiveDirective} forbids ${blockedURI} at ${documentURI}`);
+    });
+  });
+}
+
+/** What of a fault the test provokes: it must be seen by the end of the test, and is none then. */
+export function expectFault(page: Page, pattern: RegExp): void {
+  watches.get(page)?.expected.push(pattern);
+}
+
+/** The faults of a page so far that no test has named. They fail the test by themselves at its end. */
+export function faultsOf(page: Page): string[] {
+  const watch = watches.get(page);
+  return watch ? unnamedFaults(watch) : [];
+}
+
+/** Waits until a page has all it asked for, and has asked for nothing more since. */
+export async function loaded(page: Page): Promise<void> {
+  const waiting = watches.get(page)?.waiting;
+  for (let quiet = 0; quiet < 3; quiet += 1) {
+    // What an answer leads to is asked for by the next frames.
+    await page.evaluate(
+      () =>
+        new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30)))),
+    );
+    if (waiting && waiting.size > 0) quiet = -1;
+  }
+}
+
+/** Opens a page of the dashboard as one who signed in before, with the key that may do everything unless another is given. */
+export async function signedIn(site: Site, path: string, look: Visit & { key?: string } = {}): Promise<Page> {
+  const page = await visit(site, '/favicon.svg', look);
+  await page.evaluate((key) => sessionStorage.setItem('jobwire.key', key), look.key ?? site.key);
+  await page.goto(new URL(path, site.url).href);
+  return page;
+}
+
+/** Fills in the form of the sign-in, and waits until it is gone. */
+export async function signIn(page: Page, key: string): Promise<void> {
+  const field = page.getByLabel('API key');
+  await field.fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await field.waitFor({ state: 'detached' });
+}
+
+/** Shows a page in another theme or size. */
+export async function show(page: Page, { theme, size }: Look): Promise<void> {
+  if (theme) await page.emulateMedia({ colorScheme: theme });
+  if (size) await page.setViewportSize(sizes[size]);
+}
+
+const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+/** Fails unless the page as it is now, with its frames, keeps to WCAG 2.2 A and AA as far as axe can tell. */
+export async function axe(page: Page): Promise<void> {
+  await settled(page);
+  const broken: string[] = [];
+  for (const frame of page.frames()) {
+    if (!(await runsScripts(frame))) continue;
+    // By the protocol, which the page's policy does not bind.
+    await frame.evaluate(axeCore.source);
+    const found = await frame.evaluate(async (tags) => {
+      const { axe } = window as unknown as { axe: typeof axeCore };
+      const { violations } = await axe.run(document, {
+        runOnly: tags,
+        iframes: false,
+        resultTypes: ['violations'],
+      });
+      return violations.flatMap(({ id, help, nodes }) =>
+        nodes.map(({ target, failureSummary = '' }) => `${id} (${help}) at ${target}: ${failureSummary}`),
+      );
+    }, WCAG);
+    broken.push(...found);
+  }
+  if (broken.length > 0) throw new Error(`axe at ${page.url()}:\n${broken.join('\n')}`);
+}
+
+/** What is in a frame without scripts, axe can't look at. */
+async function runsScripts(frame: Frame): Promise<boolean> {
+  if (!frame.parentFrame()) return true;
+  const sandbox = await (await frame.frameElement()).getAttribute('sandbox');
+  return sandbox === null || sandbox.includes('allow-scripts');
+}
+
+/** Waits until nothing on the page is on its way from one look to another. */
+export async function settled(page: Page): Promise<void> {
+  await page.evaluate(async () => {
+    for (;;) {
+      // What is opened begins to move some frames later.
+      for (let frame = 0; frame < 4; frame += 1) await new Promise((done) => requestAnimationFrame(done));
+      const passing = document
+        .getAnimations()
+        .filter((one) => Number.isFinite(one.effect?.getComputedTiming().endTime))
+        .filter(({ playState }) => playState === 'running');
+      if (passing.length === 0) return;
+      await Promise.allSettled(passing.map((one) => one.finished));
+    }
+  });
+}
+
+/** How far the parts of the page have jumped since it was loaded, without cause by the user (cumulative layout shift). */
+export async function layoutShift(page: Page, growing = '[data-none]'): Promise<number> {
+  return page.evaluate(
+    (list) =>
+      new Promise<number>((done) => {
+        let sum = 0;
+        const observer = new PerformanceObserver((list) => add(list.getEntries()));
+        const add = (entries: PerformanceEntryList): void => {
+          for (const entry of entries as (PerformanceEntry & {
+            value: number;
+            hadRecentInput: boolean;
+            sources: { node: Node | null }[];
+          })[]) {
+            const grew = entry.sources.some(({ node }) => node?.parentElement?.closest(list));
+            if (!entry.hadRecentInput && !grew) sum += entry.value;
+          }
+        };
+        observer.observe({ type: 'layout-shift', buffered: true });
+        // What was buffered comes before the frame after the next.
+        requestAnimationFrame(() =>
+          requestAnimationFrame(() => {
+            add(observer.takeRecords());
+            observer.disconnect();
+            done(sum);
+          }),
+        );
+      }),
+    growing,
+  );
+}
+
+/** With `PICTURES=write`: keeps a picture of what is seen in `docs/images/dashboard-<name>.png`. */
+export async function picture(page: Page, name: string): Promise<void> {
+  if (process.env.PICTURES !== 'write') return;
+  await settled(page);
+  await page.screenshot({ path: `docs/images/dashboard-${name}.png`, animations: 'disabled', caret: 'hide' });
+}
