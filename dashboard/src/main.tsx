@@ -17,7 +17,7 @@ import { PageFence } from './shell/Fence.tsx';
 import { Shell } from './shell/Shell.tsx';
 import { createEventStream, type EventStream } from './stream.ts';
 import './theme.css';
-import { Asker, Failure, NoSuchPage, Page } from './ui.tsx';
+import { Asker, Failure, NoSuchPage, Page, Waiting } from './ui.tsx';
 
 const NowPage = lazy(() => import('./now/NowPage.tsx'));
 const JobsPage = lazy(() => import('./jobs/JobsPage.tsx'));
@@ -132,7 +132,7 @@ function SignedIn(props: {
             <Asker>
               <Shell>
                 <PageFence>
-                  <Suspense fallback={null}>
+                  <Suspense fallback={<Waiting />}>
                     <Pages />
                   </Suspense>
                 </PageFence>

@@ -194,6 +194,11 @@ export function useNarrow(): boolean {
   return useMediaQuery('(max-width: 47.99rem)', undefined, { getInitialValueInEffect: false });
 }
 
+/** In place of a part of the page that is not there yet: it takes no room, and tells screen readers that more is to come. */
+export function Waiting() {
+  return <div className={css.hidden} aria-busy="true" />;
+}
+
 /** For screen readers only. */
 export function Hidden({ children }: { readonly children: ReactNode }) {
   return <span className={css.hidden}>{children}</span>;

@@ -1,7 +1,16 @@
 /** Every page in both themes, on a phone, a desk and a wall, with data, without, and when none can be had. */
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { axe, expectFault, layoutShift, loaded, scriptedSite, show, signedIn } from '../support/browser.ts';
+import {
+  answeredLate,
+  axe,
+  expectFault,
+  layoutShift,
+  loaded,
+  scriptedSite,
+  show,
+  signedIn,
+} from '../support/browser.ts';
 import { arrive, furnishedDesk, places } from './desk.ts';
 
 const desk = furnishedDesk();
@@ -21,6 +30,7 @@ describe.each(places)('$name', (place) => {
 
   test('fits into 320 pixels, and nothing jumps while it fills', async () => {
     const page = await arrive(desk, place, { size: 'narrow' });
+    await answeredLate(page);
     for (const size of ['narrow', 'desktop'] as const) {
       await show(page, { size });
       await page.reload();

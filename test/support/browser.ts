@@ -360,16 +360,19 @@ export function faultsOf(page: Page): string[] {
   return watch ? unnamedFaults(watch) : [];
 }
 
-/** Waits until a page has all it asked for, and has asked for nothing more since. */
+/** Waits until a page has all it asked for, says so, and has asked for nothing more since. */
 export async function loaded(page: Page): Promise<void> {
   const waiting = watches.get(page)?.waiting;
   for (let quiet = 0; quiet < 3; quiet += 1) {
     // What an answer leads to is asked for by the next frames.
-    await page.evaluate(
+    const busy = await page.evaluate(
       () =>
-        new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30)))),
+        new Promise<boolean>((done) => {
+          const look = (): void => done(document.querySelector('[aria-busy="true"]') !== null);
+          requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(look, 30)));
+        }),
     );
-    if (waiting && waiting.size > 0) quiet = -1;
+    if (busy || (waiting && waiting.size > 0)) quiet = -1;
   }
 }
 
@@ -444,10 +447,28 @@ export async function settled(page: Page): Promise<void> {
   });
 }
 
-/** How far the parts of the page have jumped since it was loaded, without cause by the user (cumulative layout shift). */
-export async function layoutShift(page: Page, growing = '[data-none]'): Promise<number> {
+/** From now on a page gets no answer before it was painted without: what jumps when one comes is always seen to. */
+export async function answeredLate(page: Page): Promise<void> {
+  await page.route('**/v1/**', async (route) => {
+    const frames = () =>
+      new Promise<void>((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())));
+    // A page that was left meanwhile needs no answer.
+    await page.evaluate(frames).catch(() => {});
+    await route.continue().catch(() => {});
+  });
+}
+
+/**
+ * How far the parts of the page have jumped since it was loaded (cumulative layout shift). Not with what stands in
+ * `growing`, and, where somebody has `touched` the page, not within half a second of that; a browser takes the window's
+ * size for a touch, too, and would let pass what jumps in the first half second.
+ */
+export async function layoutShift(
+  page: Page,
+  { growing = '[data-none]', touched = false }: { growing?: string; touched?: boolean } = {},
+): Promise<number> {
   return page.evaluate(
-    (list) =>
+    ({ growing, touched }) =>
       new Promise<number>((done) => {
         let sum = 0;
         const observer = new PerformanceObserver((list) => add(list.getEntries()));
@@ -457,8 +478,8 @@ export async function layoutShift(page: Page, growing = '[data-none]'): Promise<
             hadRecentInput: boolean;
             sources: { node: Node | null }[];
           })[]) {
-            const grew = entry.sources.some(({ node }) => node?.parentElement?.closest(list));
-            if (!entry.hadRecentInput && !grew) sum += entry.value;
+            const grew = entry.sources.some(({ node }) => node?.parentElement?.closest(growing));
+            if (!(touched && entry.hadRecentInput) && !grew) sum += entry.value;
           }
         };
         observer.observe({ type: 'layout-shift', buffered: true });
@@ -471,7 +492,7 @@ export async function layoutShift(page: Page, growing = '[data-none]'): Promise<
           }),
         );
       }),
-    growing,
+    { growing, touched },
   );
 }
 

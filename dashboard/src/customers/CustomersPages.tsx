@@ -4,7 +4,7 @@ import { lazy, Suspense } from 'react';
 import { Link, Route, Switch } from 'wouter';
 import { hrefOf, readPart, useRegion } from '../places.ts';
 import { useAccounts, useApi } from '../queries.ts';
-import { Badge, Empty, Failure, NoSuchPage, Page, Panel } from '../ui.tsx';
+import { Badge, Empty, Failure, NoSuchPage, Page, Panel, Waiting } from '../ui.tsx';
 import css from './customers.module.css';
 import { useCustomersHref } from './frame.tsx';
 import { type Settings, standing } from './settings.ts';
@@ -22,7 +22,7 @@ const MAX_ASKED = 30;
 
 export default function CustomersPages() {
   return (
-    <Suspense fallback={null}>
+    <Suspense fallback={<Waiting />}>
       <Switch>
         <Route path="/setup/customers" component={AccountsPage} />
         <Route path="/setup/customers/:account">

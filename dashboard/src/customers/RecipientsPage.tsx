@@ -48,11 +48,12 @@ function Recipients({ account }: { readonly account: string }) {
       title={`Who is told about the jobs of ${account}`}
       actions={
         <>
-          {session.may('operate') && data && data.length > 0 ? (
+          {session.may('operate') ? (
             <Button
               variant="default"
               leftSection={<IconDownload size={16} aria-hidden />}
-              onClick={() => download(`recipients-${account}.csv`, csvOf(data))}
+              disabled={!data || data.length === 0}
+              onClick={() => download(`recipients-${account}.csv`, csvOf(data ?? []))}
             >
               Export
             </Button>

@@ -5,7 +5,7 @@ import { lazy, Suspense, useState } from 'react';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Ago, Instant } from '../times.tsx';
-import { Badge, Empty, Failure, Panel, say, useAsk } from '../ui.tsx';
+import { Badge, Empty, Failure, Panel, say, useAsk, Waiting } from '../ui.tsx';
 import css from './Health.module.css';
 import { Rows, useActs } from './parts.tsx';
 import { endpointPath } from './queries.ts';
@@ -97,7 +97,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
         centered
         closeButtonProps={{ 'aria-label': 'Close' }}
       >
-        <Suspense fallback={null}>
+        <Suspense fallback={<Waiting />}>
           <ReplayForm
             endpoint={endpoint}
             onStarted={async () => {

@@ -8,7 +8,7 @@ import { useNow } from '../live.ts';
 import { hrefOf, useRegion } from '../places.ts';
 import { Fence } from '../shell/Fence.tsx';
 import { Day } from '../times.tsx';
-import { Panel } from '../ui.tsx';
+import { Panel, Waiting } from '../ui.tsx';
 import css from './Days.module.css';
 import { Failed } from './Figures.tsx';
 
@@ -36,7 +36,7 @@ export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]
             <DaysTable days={data} />
           ) : (
             <Fence instead={<DaysTable days={data} />}>
-              <Suspense fallback={null}>
+              <Suspense fallback={<Waiting />}>
                 <DaysChart days={charted ?? data} />
               </Suspense>
             </Fence>

@@ -3,7 +3,7 @@ import { lazy, Suspense } from 'react';
 import { Route, Switch } from 'wouter';
 import { readPart } from '../places.ts';
 import { useSession } from '../session.ts';
-import { Empty, NoSuchPage, Page } from '../ui.tsx';
+import { Empty, NoSuchPage, Page, Waiting } from '../ui.tsx';
 import { SetupPlaces } from './parts.tsx';
 
 const CustomersPages = lazy(() => import('../customers/CustomersPages.tsx'));
@@ -25,7 +25,7 @@ export default function SetupPages() {
   return (
     <>
       <SetupPlaces />
-      <Suspense fallback={null}>
+      <Suspense fallback={<Waiting />}>
         <Switch>
           <Route path="/setup" component={Overview} />
           <Route path="/setup/accounts" component={AccountsPage} />

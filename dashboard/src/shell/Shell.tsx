@@ -9,7 +9,7 @@ import {
   IconSettings,
   IconSun,
 } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
+import { useIsFetching, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useConnection, useNow } from '../live.ts';
@@ -48,10 +48,18 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <KeyMenu />
         </div>
       </header>
-      <main id="content" className={css.content} tabIndex={-1}>
-        {children}
-      </main>
+      <Content>{children}</Content>
     </div>
+  );
+}
+
+/** The page itself: busy while something of it was never there before. */
+function Content({ children }: { readonly children: ReactNode }) {
+  const missing = useIsFetching({ predicate: ({ state }) => state.status === 'pending' });
+  return (
+    <main id="content" className={css.content} tabIndex={-1} aria-busy={missing > 0}>
+      {children}
+    </main>
   );
 }
 
