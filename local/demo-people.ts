@@ -4,8 +4,8 @@ import type { NewRecipient, SettingsInput } from '../shared/notifications/notifi
 import { createRecipient } from '../shared/notifications/recipients.ts';
 import { type PeopleDeps, saveSettings } from '../shared/notifications/settings.ts';
 import type { AccountRef } from '../shared/table/schema.ts';
-import { SHARED_GROUP } from './sandbox/opening.ts';
-import type { RegionCode } from './sandbox/regions.ts';
+import { SHARED_GROUP } from './sandbox/life/opening.ts';
+import type { RegionCode } from './sandbox/world/regions.ts';
 
 /** Short, so that one who watches sees messages come; still long enough for jobs that are dispatched together. */
 const WINDOW_SECONDS = 4;

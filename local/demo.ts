@@ -9,9 +9,9 @@ import { Webhook } from 'standardwebhooks';
 import type { Config } from '../shared/config.ts';
 import type { HostOptions } from './host.ts';
 import { type Caught, type Mailbox, startMailbox } from './mailbox.ts';
-import { addDemoAccounts, createScenario } from './sandbox/scenario.ts';
+import { addDemoAccounts, createScenario } from './sandbox/life/scenario.ts';
 import { startSandbox } from './sandbox/server.ts';
-import { createWorld } from './sandbox/world.ts';
+import { createWorld } from './sandbox/world/world.ts';
 
 /** What runs besides Jobwire itself. */
 export interface Demo {

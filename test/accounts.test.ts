@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Sandbox, startSandbox } from '../local/sandbox/server.ts';
-import { createWorld } from '../local/sandbox/world.ts';
+import { createWorld } from '../local/sandbox/world/world.ts';
 import { createEventLog, epochFloor, type Head } from '../shared/log/log.ts';
 import { NOTIFICATIONS_SINK } from '../shared/notifications/model.ts';
 import { createRecipient } from '../shared/notifications/recipients.ts';

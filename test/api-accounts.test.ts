@@ -3,7 +3,7 @@ import { createAdaptorServer } from '@hono/node-server';
 import { afterEach, expect, test } from 'vitest';
 import { startHost } from '../local/host.ts';
 import { startSandbox } from '../local/sandbox/server.ts';
-import { createWorld } from '../local/sandbox/world.ts';
+import { createWorld } from '../local/sandbox/world/world.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
 import { createKeyring } from '../shared/api/keys.ts';

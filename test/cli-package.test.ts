@@ -17,7 +17,7 @@ import { delimiter, dirname, join, resolve } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startSandbox } from '../local/sandbox/server.ts';
-import { createWorld } from '../local/sandbox/world.ts';
+import { createWorld } from '../local/sandbox/world/world.ts';
 import { buildInto, cleanEnv, launch, type Running } from './support/command.ts';
 
 const KEY = 'a-key-for-the-tests-only';

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test 
 import { startHost } from '../local/host.ts';
 import { type Caught, startMailbox } from '../local/mailbox.ts';
 import { startSandbox } from '../local/sandbox/server.ts';
-import { createWorld } from '../local/sandbox/world.ts';
+import { createWorld } from '../local/sandbox/world/world.ts';
 import { parseConfig } from '../shared/config.ts';
 import { createRecipient } from '../shared/notifications/recipients.ts';
 import { saveSettings } from '../shared/notifications/settings.ts';

@@ -8,7 +8,7 @@ import { Webhook } from 'standardwebhooks';
 import { afterEach, expect, test } from 'vitest';
 import { type Host, startHost } from '../local/host.ts';
 import { startSandbox } from '../local/sandbox/server.ts';
-import { createWorld } from '../local/sandbox/world.ts';
+import { createWorld } from '../local/sandbox/world/world.ts';
 import { type Config, ConfigError, parseConfig } from '../shared/config.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';

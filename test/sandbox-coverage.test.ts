@@ -5,12 +5,12 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { openApiDocument } from '../local/sandbox/openapi.ts';
-import { answersOf } from '../local/sandbox/operation.ts';
+import { openApiDocument } from '../local/sandbox/http/openapi.ts';
+import { answersOf } from '../local/sandbox/http/operation.ts';
+import { OPERATIONS } from '../local/sandbox/http/traffic.ts';
+import { loadScenario, scenarioNames } from '../local/sandbox/life/scenario-file.ts';
+import { ERROR_CODES, FAULTS } from '../local/sandbox/operations/refusals.ts';
 import { operations } from '../local/sandbox/operations.ts';
-import { ERROR_CODES, FAULTS } from '../local/sandbox/refusals.ts';
-import { loadScenario, scenarioNames } from '../local/sandbox/scenario-file.ts';
-import { OPERATIONS } from '../local/sandbox/traffic.ts';
 import { startService } from './support/service.ts';
 
 const DOCS = 'docs/sandbox.md';
@@ -89,12 +89,17 @@ function cellOf(title: Title | undefined): string {
   return `\`${title.file.replace('.test.ts', '')}\`: ${title.text.replaceAll('|', '\\|')}`;
 }
 
+/** The modules in a folder and below it, in order. */
+function modulesIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .sort();
+}
+
 /** What modules chose where the contract is silent, from the comments at their top. */
 function choices(): string {
   const folder = 'local/sandbox';
-  return readdirSync(folder)
-    .filter((file) => file.endsWith('.ts'))
-    .sort()
+  return modulesIn(folder)
     .flatMap((file) => {
       const [, said = ''] =
         /contract is silent, the sandbox chose(?: \([^\n]*\))?:\n \*\n((?: \*.*\n)*?) \*\/\n/.exec(
@@ -148,9 +153,8 @@ describe('docs/sandbox.md', () => {
   });
 
   test('every module that chose something is heard', () => {
-    const modules = readdirSync('local/sandbox').filter(
-      (file) =>
-        file.endsWith('.ts') && /contract is silent/i.test(readFileSync(`local/sandbox/${file}`, 'utf8')),
+    const modules = modulesIn('local/sandbox').filter((file) =>
+      /contract is silent/i.test(readFileSync(`local/sandbox/${file}`, 'utf8')),
     );
     expect(modules.length).toBeGreaterThan(10);
     const heard = choices();

@@ -5,23 +5,23 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { fetchArtwork } from '../local/sandbox/artwork.ts';
-import { SandboxClock } from '../local/sandbox/clock.ts';
-import { deliveryOptionsOf } from '../local/sandbox/delivery.ts';
-import { Dice } from '../local/sandbox/dice.ts';
-import { planOrder } from '../local/sandbox/life.ts';
-import { changeDueDate } from '../local/sandbox/moves.ts';
-import { REGIONS, type RegionCode } from '../local/sandbox/regions.ts';
-import { createScenario, type Scenario, type ScenarioEvent } from '../local/sandbox/scenario.ts';
+import { fetchArtwork } from '../local/sandbox/life/artwork.ts';
+import { SandboxClock } from '../local/sandbox/life/clock.ts';
+import { Dice } from '../local/sandbox/life/dice.ts';
+import { planOrder } from '../local/sandbox/life/life.ts';
+import { changeDueDate } from '../local/sandbox/life/moves.ts';
+import { createScenario, type Scenario, type ScenarioEvent } from '../local/sandbox/life/scenario.ts';
 import {
   loadScenario,
   ScenarioFileError,
   type StartScenarioOptions,
   scenarioNames,
   startScenario,
-} from '../local/sandbox/scenario-file.ts';
+} from '../local/sandbox/life/scenario-file.ts';
 import { PortTakenError, startSandbox } from '../local/sandbox/server.ts';
-import { createWorld, type JobInput, type SandboxAccount, type World } from '../local/sandbox/world.ts';
+import { deliveryOptionsOf } from '../local/sandbox/world/delivery.ts';
+import { REGIONS, type RegionCode } from '../local/sandbox/world/regions.ts';
+import { createWorld, type JobInput, type SandboxAccount, type World } from '../local/sandbox/world/world.ts';
 import { startService } from './support/service.ts';
 
 const START = Date.parse('2026-11-20T16:14:00Z');

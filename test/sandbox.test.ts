@@ -3,12 +3,17 @@ import { once } from 'node:events';
 import { get } from 'node:http';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { FaultRule } from '../local/sandbox/faults.ts';
-import { REGIONS, type RegionCode } from '../local/sandbox/regions.ts';
-import { addDemoAccounts, createScenario, type ScenarioEvent } from '../local/sandbox/scenario.ts';
+import type { FaultRule } from '../local/sandbox/http/faults.ts';
+import { addDemoAccounts, createScenario, type ScenarioEvent } from '../local/sandbox/life/scenario.ts';
 import { PortTakenError, type Sandbox, type SandboxOptions, startSandbox } from '../local/sandbox/server.ts';
-import type { ActiveJobDto, JobDto } from '../local/sandbox/views.ts';
-import { createWorld, type SandboxAccount, TakenError, type WorldOptions } from '../local/sandbox/world.ts';
+import { REGIONS, type RegionCode } from '../local/sandbox/world/regions.ts';
+import type { ActiveJobDto, JobDto } from '../local/sandbox/world/views.ts';
+import {
+  createWorld,
+  type SandboxAccount,
+  TakenError,
+  type WorldOptions,
+} from '../local/sandbox/world/world.ts';
 
 const START = Date.parse('2026-11-20T16:14:00Z');
 const MINUTE = 60_000;

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, expect, test } from 'vitest';
 import { startSandbox } from '../local/sandbox/server.ts';
-import { createWorld } from '../local/sandbox/world.ts';
+import { createWorld } from '../local/sandbox/world/world.ts';
 
 const KEY = 'a-key-for-the-tests-only';
 const SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;

@@ -4,16 +4,16 @@ import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import * as z from 'zod';
-import { type Answer, json, pathOf, problem, type SandboxEnv, send } from './answers.ts';
 import type { Service } from './app.ts';
-import type { SandboxClock } from './clock.ts';
-import { knownAccount, ruleSchema, strictly, UnknownAccountError } from './faults.ts';
-import { happeningSchema, type PlannedHappening } from './happenings.ts';
-import { REGIONS, type RegionCode } from './regions.ts';
-import { LONGEST_ADVANCE_SECONDS } from './scenario.ts';
-import { sentence } from './sentences.ts';
-import { OPERATIONS } from './traffic.ts';
-import type { SandboxAccount } from './world.ts';
+import { type Answer, json, pathOf, problem, type SandboxEnv, send } from './http/answers.ts';
+import { knownAccount, ruleSchema, strictly, UnknownAccountError } from './http/faults.ts';
+import { sentence } from './http/sentences.ts';
+import { OPERATIONS } from './http/traffic.ts';
+import type { SandboxClock } from './life/clock.ts';
+import { happeningSchema, type PlannedHappening } from './life/happenings.ts';
+import { LONGEST_ADVANCE_SECONDS } from './life/scenario.ts';
+import { REGIONS, type RegionCode } from './world/regions.ts';
+import type { SandboxAccount } from './world/world.ts';
 
 /** One thing that the panel can do. `body` says what it takes, in words. */
 interface Route {

@@ -15,14 +15,14 @@ import {
   readBody,
   type SandboxEnv,
   send,
-} from './answers.ts';
-import { type FaultBook, type PageDrift, strike } from './faults.ts';
-import type { Agenda } from './happenings.ts';
-import type { Operation } from './operation.ts';
+} from './http/answers.ts';
+import { type FaultBook, type PageDrift, strike } from './http/faults.ts';
+import type { Operation } from './http/operation.ts';
+import type { OperationName, RequestHook, RequestInfo, RequestLog } from './http/traffic.ts';
+import type { Agenda } from './life/happenings.ts';
 import { operations } from './operations.ts';
-import type { RegionCode } from './regions.ts';
-import type { OperationName, RequestHook, RequestInfo, RequestLog } from './traffic.ts';
-import type { Credentials, Role, SandboxAccount, World } from './world.ts';
+import type { RegionCode } from './world/regions.ts';
+import type { Credentials, Role, SandboxAccount, World } from './world/world.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
@@ -280,7 +280,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
 
 /** Sends the interface description of a region, or of all. What makes it is loaded with the first one. */
 export async function describeIn(c: Context<SandboxEnv>, region?: RegionCode): Promise<Response> {
-  const { openApiDocument } = await import('./openapi.ts');
+  const { openApiDocument } = await import('./http/openapi.ts');
   return send(c, json(openApiDocument({ origin: new URL(c.req.url).origin, ...(region && { region }) })));
 }
 

@@ -1,14 +1,14 @@
 // Everything the ordering service can be asked, but for tokens.
 
-import { accountOperations } from './account.ts';
-import { assetOperations } from './assets.ts';
-import { createJobOperation } from './create-job.ts';
-import { jobOperations } from './jobs.ts';
-import { lookupOperations } from './lookups.ts';
-import type { Operation } from './operation.ts';
-import { priceCodeOperations } from './price-codes.ts';
-import { promoOperations } from './promo.ts';
-import { stockOperations } from './stock.ts';
+import type { Operation } from './http/operation.ts';
+import { accountOperations } from './operations/account.ts';
+import { assetOperations } from './operations/assets.ts';
+import { createJobOperation } from './operations/create-job.ts';
+import { jobOperations } from './operations/jobs.ts';
+import { lookupOperations } from './operations/lookups.ts';
+import { priceCodeOperations } from './operations/price-codes.ts';
+import { promoOperations } from './operations/promo.ts';
+import { stockOperations } from './operations/stock.ts';
 
 /** All operations of the API, in the order of its description. */
 export const operations: readonly Operation[] = [

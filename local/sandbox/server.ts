@@ -5,15 +5,15 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
 import { createAdminApp } from './admin.ts';
-import { answerUnexpected, pathOf, problem, type SandboxEnv, send } from './answers.ts';
 import { createRegionApp, describeIn, type Service, TokenBook } from './app.ts';
-import type { SandboxClock } from './clock.ts';
-import { FaultBook, type FaultRule } from './faults.ts';
-import { createFilesApp } from './files.ts';
-import { Agenda, type Happening } from './happenings.ts';
-import { REGIONS, type RegionCode } from './regions.ts';
-import { type RequestHook, RequestLog } from './traffic.ts';
-import type { SandboxAccount, World } from './world.ts';
+import { answerUnexpected, pathOf, problem, type SandboxEnv, send } from './http/answers.ts';
+import { FaultBook, type FaultRule } from './http/faults.ts';
+import { type RequestHook, RequestLog } from './http/traffic.ts';
+import type { SandboxClock } from './life/clock.ts';
+import { Agenda, type Happening } from './life/happenings.ts';
+import { createFilesApp } from './operations/files.ts';
+import { REGIONS, type RegionCode } from './world/regions.ts';
+import type { SandboxAccount, World } from './world/world.ts';
 
 /** What a sandbox is started with. */
 export interface SandboxOptions {

@@ -11,7 +11,7 @@ import {
   SQSClient,
 } from '@aws-sdk/client-sqs';
 import { type Sandbox, startSandbox } from '../../local/sandbox/server.ts';
-import { createWorld } from '../../local/sandbox/world.ts';
+import { createWorld } from '../../local/sandbox/world/world.ts';
 import { createReceiver, type EventReference, type JobwireEvent, parseMessage } from '../../receive/index.ts';
 import type { Deployment } from './deployment.ts';
 

@@ -20,7 +20,7 @@ import { simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildDashboard } from '../../dashboard/build.ts';
 import type { Sandbox } from '../../local/sandbox/server.ts';
-import type { SandboxAccount } from '../../local/sandbox/world.ts';
+import type { SandboxAccount } from '../../local/sandbox/world/world.ts';
 import {
   cacheControlOf,
   contentTypeOf,

@@ -4,7 +4,7 @@
  * keys of every role. What a request has changed can be undone, so that the next one finds the same world.
  */
 import { randomUUID } from 'node:crypto';
-import type { RegionCode } from '../../local/sandbox/regions.ts';
+import type { RegionCode } from '../../local/sandbox/world/regions.ts';
 import { type AnsweredRequest, type ApiDeps, createApi } from '../../shared/api/app.ts';
 import type { Role } from '../../shared/api/key-input.ts';
 import { createKey, OPERATOR, revokeKey } from '../../shared/api/keys.ts';

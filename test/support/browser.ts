@@ -26,7 +26,7 @@ import type { Browser, Frame, Page, Request } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { type Mailbox, startMailbox } from '../../local/mailbox.ts';
 import { type Sandbox, startSandbox } from '../../local/sandbox/server.ts';
-import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world.ts';
+import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world/world.ts';
 import type { Role } from '../../shared/api/key-input.ts';
 import { launchChromium } from './chromium.ts';
 import { launch, type Running } from './command.ts';

@@ -1,8 +1,7 @@
 /** A tracker on a sandbox of the ordering service, with a clock that tests move. */
 import { randomUUID } from 'node:crypto';
 import { afterEach } from 'vitest';
-import type { FaultRule } from '../../local/sandbox/faults.ts';
-import type { RegionCode } from '../../local/sandbox/regions.ts';
+import type { FaultRule } from '../../local/sandbox/http/faults.ts';
 import {
   createSandbox,
   type Sandbox,
@@ -10,7 +9,8 @@ import {
   type SandboxOptions,
   startSandbox,
 } from '../../local/sandbox/server.ts';
-import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world.ts';
+import type { RegionCode } from '../../local/sandbox/world/regions.ts';
+import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world/world.ts';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';

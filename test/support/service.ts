@@ -6,10 +6,10 @@
  *     const { status, json } = await us.get('/Jobs/active?pageSize=5');
  */
 import { afterEach, expect } from 'vitest';
-import { answersOf, type Operation } from '../../local/sandbox/operation.ts';
+import { answersOf, type Operation } from '../../local/sandbox/http/operation.ts';
 import { operations } from '../../local/sandbox/operations.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../local/sandbox/server.ts';
-import { createWorld, type Role, type SandboxAccount, type World } from '../../local/sandbox/world.ts';
+import { createWorld, type Role, type SandboxAccount, type World } from '../../local/sandbox/world/world.ts';
 
 /** When the clock of a service stands at first: a Friday, 9.14 in Denver. */
 export const START = Date.parse('2026-11-20T16:14:00Z');

@@ -1,6 +1,6 @@
 /** The sandbox of the ordering service called as a function: what a tracker asks and is answered, without sockets. */
 import type { ServerResponse } from 'node:http';
-import type { SandboxEnv } from '../../local/sandbox/answers.ts';
+import type { SandboxEnv } from '../../local/sandbox/http/answers.ts';
 import type { SandboxApp } from '../../local/sandbox/server.ts';
 
 /** What stands between a tracker and the sandbox. */

@@ -1,0 +1,228 @@
+// Every move a job can make by itself: when it is possible, and what it does.
+
+import { atTimeOfDay, DAY_MS, HOUR_MS, wholeDayOf, writeDay } from '../world/dates.ts';
+import type { Stage } from '../world/regions.ts';
+import type { JobInput, JobRecord, SandboxAccount, TrackingEntry } from '../world/world.ts';
+
+/** What can happen to a job. */
+export type MoveKind =
+  | 'status'
+  | 'line status'
+  | 'edited'
+  | 'due date changed'
+  | 'locked'
+  | 'unlocked'
+  | 'dispatched'
+  | 'tracking added'
+  | 'tracking link filled in'
+  | 'tracking corrected'
+  | 'dispatch date corrected'
+  | 'dispatch revoked'
+  | 'invoiced'
+  | 'closed'
+  | 'reopened'
+  | 'cancelled';
+
+/** What a job may do next: a move of somebody else's making may have made it impossible. */
+export interface Move {
+  kind: MoveKind;
+  possible: (job: Readonly<JobRecord>) => boolean;
+  take: (account: SandboxAccount, job: Readonly<JobRecord>, at: number) => void;
+}
+
+export const undispatched = (job: Readonly<JobRecord>) => job.phase === 'open' && job.dateOut === null;
+export const dispatched = (job: Readonly<JobRecord>) => job.phase !== 'cancelled' && job.dateOut !== null;
+
+/** Moves that come again and again are made once: a season has half a million of them. */
+function kept(moves: Map<Stage, Move>, stage: Stage, make: () => Move): Move {
+  let move = moves.get(stage);
+  if (!move) {
+    move = make();
+    moves.set(stage, move);
+  }
+  return move;
+}
+
+const statusMoves = {
+  both: new Map<Stage, Move>(),
+  masterJobStatus: new Map<Stage, Move>(),
+  jobStatus: new Map<Stage, Move>(),
+};
+/** By line. */
+const lineMoves = { undispatched: [] as Map<Stage, Move>[], dispatched: [] as Map<Stage, Move>[] };
+
+/** Sets the status; list and detail may learn of it at different times. */
+export function setStatus(stage: Stage, views: 'both' | 'masterJobStatus' | 'jobStatus' = 'both'): Move {
+  return kept(statusMoves[views], stage, () => ({
+    kind: 'status',
+    possible: undispatched,
+    take: (account, { jobNumber }) => {
+      const name = account.world.statusName(account.region, stage, jobNumber);
+      account.setStatus(jobNumber, {
+        ...(views !== 'jobStatus' && { master: name }),
+        ...(views !== 'masterJobStatus' && { detail: name }),
+      });
+    },
+  }));
+}
+
+/** Gives a job a status that the region's lookup did not have before. */
+export function meetNewStatus(name: string): Move {
+  return {
+    kind: 'status',
+    possible: undispatched,
+    take: (account, { jobNumber }) => {
+      const { world, region } = account;
+      if (!world.statuses(region).some((status) => status.name === name)) {
+        world.addStatus(region, name, 'production');
+      }
+      account.setStatus(jobNumber, name);
+    },
+  };
+}
+
+/** Sets the status of a line of a job that has yet to be dispatched, or of one that has been. */
+export function setLineStatus(
+  line: number,
+  stage: Stage,
+  when: 'undispatched' | 'dispatched' = 'undispatched',
+): Move {
+  const fits = when === 'undispatched' ? undispatched : dispatched;
+  lineMoves[when][line] ??= new Map();
+  return kept(lineMoves[when][line], stage, () => ({
+    kind: 'line status',
+    possible: (job) => fits(job) && job.lines[line] !== undefined,
+    take: (account, { jobNumber }) =>
+      account.setLineStatus(jobNumber, line, account.world.statusName(account.region, stage, jobNumber)),
+  }));
+}
+
+export function changeText(input: JobInput): Move {
+  return {
+    kind: 'edited',
+    possible: undispatched,
+    take: (account, { jobNumber }) => account.edit(jobNumber, input),
+  };
+}
+
+export function changeDueDate(byHours: number, speed: number): Move {
+  return {
+    kind: 'due date changed',
+    possible: (job) => undispatched(job) && !Number.isNaN(job.dueMs),
+    take: (account, job) => {
+      const zone = job.location?.timezone ?? null;
+      // A day as due date moves by days, however hurried the world is.
+      const dateDue = wholeDayOf(job.dateDue ?? '')
+        ? writeDay(
+            atTimeOfDay(job.dueMs - 1, zone, '12:00') + Math.sign(byHours) * DAY_MS,
+            zone,
+            account.dateStyle,
+          )
+        : Math.ceil((job.dueMs + (byHours * HOUR_MS) / speed) / 60_000) * 60_000;
+      account.edit(job.jobNumber, { dateDue });
+    },
+  };
+}
+
+export function dispatch(tracking: TrackingEntry[]): Move {
+  return {
+    kind: 'dispatched',
+    possible: undispatched,
+    take: (account, { jobNumber }, at) =>
+      account.dispatch(jobNumber, {
+        dateOut: at,
+        tracking,
+        status: account.world.statusName(account.region, 'shipped', jobNumber),
+      }),
+  };
+}
+
+export function addTracking(entry: TrackingEntry): Move {
+  return {
+    kind: 'tracking added',
+    possible: dispatched,
+    take: (account, { jobNumber }) => account.addTracking(jobNumber, entry),
+  };
+}
+
+export function fillInLink(entry: TrackingEntry): Move {
+  const same = (other: TrackingEntry) => other.trackingNumber === entry.trackingNumber;
+  return {
+    kind: 'tracking link filled in',
+    possible: (job) => dispatched(job) && job.tracking.some(same),
+    take: (account, job) =>
+      account.setTracking(
+        job.jobNumber,
+        job.tracking.map((other) => (same(other) ? entry : other)),
+      ),
+  };
+}
+
+export function correctTracking(entry: TrackingEntry): Move {
+  return {
+    kind: 'tracking corrected',
+    possible: (job) => dispatched(job) && job.tracking.length > 0,
+    take: (account, job) => account.setTracking(job.jobNumber, [entry, ...job.tracking.slice(1)]),
+  };
+}
+
+export function correctDateOut(byMs: number): Move {
+  return {
+    kind: 'dispatch date corrected',
+    possible: dispatched,
+    take: (account, job) => account.correctDateOut(job.jobNumber, Math.round(job.outMs - byMs)),
+  };
+}
+
+export const CANCEL: Move = {
+  kind: 'cancelled',
+  possible: undispatched,
+  take: (account, { jobNumber }) => account.cancel(jobNumber),
+};
+
+export function lock(reason: string): Move {
+  return {
+    kind: 'locked',
+    possible: undispatched,
+    take: (account, { jobNumber }) => account.lock(jobNumber, reason),
+  };
+}
+
+export const UNLOCK: Move = {
+  kind: 'unlocked',
+  possible: (job) => undispatched(job) && job.permissions?.canEdit === false,
+  // From here on editing locks by itself again, at dispatch at the latest.
+  take: (account, { jobNumber }) => account.freeEditing(jobNumber),
+};
+
+export const REVOKE_DISPATCH: Move = {
+  kind: 'dispatch revoked',
+  possible: (job) => dispatched(job) && job.phase === 'open',
+  take: (account, { jobNumber }) => {
+    account.clearDateOut(jobNumber);
+    account.edit(jobNumber, {
+      tracking: [],
+      status: account.world.statusName(account.region, 'packing', jobNumber),
+    });
+  },
+};
+
+export const INVOICE: Move = {
+  kind: 'invoiced',
+  possible: (job) => dispatched(job) && job.invoiceNumber === null,
+  take: (account, { jobNumber }) => account.invoice(jobNumber),
+};
+
+export const CLOSE: Move = {
+  kind: 'closed',
+  possible: (job) => job.phase === 'open',
+  take: (account, { jobNumber }) =>
+    account.close(jobNumber, { status: account.world.statusName(account.region, 'closed', jobNumber) }),
+};
+
+export const REOPEN: Move = {
+  kind: 'reopened',
+  possible: (job) => job.phase === 'closed',
+  take: (account, { jobNumber }) =>
+    account.reopen(jobNumber, { status: account.world.statusName(account.region, 'returned', jobNumber) }),
+};

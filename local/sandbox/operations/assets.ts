@@ -1,0 +1,308 @@
+// Assets: prints already made, of the account and of the catalogue, which can be made again.
+
+import * as z from 'zod';
+import {
+  Asset as AssetDto,
+  type AssetFile,
+  AssetFiles,
+  AssetJobs,
+  type AssetListEntry,
+  AssetsPage,
+  AssetTypes,
+} from '../../../shared/ordering/contract/assets.ts';
+import { type PriceBand, Problem } from '../../../shared/ordering/contract/common.ts';
+import type { PriceCode } from '../../../shared/ordering/contract/price-codes.ts';
+import { json, problem } from '../http/answers.ts';
+import { type Call, operation, UNEXPECTED } from '../http/operation.ts';
+import { cutPage, inOrder } from '../http/paging.ts';
+import { commaList, direction, flag, oneOf, pageOf } from '../http/parameters.ts';
+import { INPUT_ATTRIBUTES, priceCodeOf, processesOf } from '../world/catalogue.ts';
+import { type Asset, globalAssets, type ShelfFile } from '../world/shelf.ts';
+import type { Role, SandboxAccount } from '../world/world.ts';
+import { fileBytes, fileIdOf, fileLink } from './files.ts';
+
+/*
+ * Where the contract is silent, the sandbox chose:
+ *
+ * - `sortColumn` is one of AssetTag (default), AssetId, ProcessCode, Description, Garment, PriceCode, CreateDate, IsArchived,
+ *   in any case; `sortDirection` may be short (ASC, DESC). Null sorts lowest; what is equal stands by asset tag, ascending.
+ *   `pageSize` is at most 200.
+ * - `filter` is compared, whatever its case, with any part of asset tag, description, garment, process code and price code.
+ *   Blanks around it don't count.
+ * - Process codes are compared as a whole, whatever their case. An asset without one is left out by `includeProcesses` and
+ *   kept by `excludeProcesses`. What both name is excluded. A list parameter without any entry is like none.
+ * - `GET /Assets` has the account's own assets, `/Assets/global` those of the catalogue. One asset, its files and its jobs are
+ *   answered for both: a tag of the catalogue is on every account. A job that names another tag on a line has filed it.
+ * - What is ordered is filed at once; it has no file, and so no `assetUrl`, until its artwork was fetched.
+ * - `setup` and `reset` are 0 where they don't apply. An asset without a price code, and one whose price code the account
+ *   may not order, has null `priceBands` and `priceTierCode`: it cannot be priced, and so not be made again.
+ * - Asset tags are compared exactly, case included.
+ * - Privileged callers see `customerId` and `attributes` in lists too; `customerId` of the catalogue's assets is null.
+ * - `assetUrl` is the link of the latest current image. Files that were archived have no link, others don't expire
+ *   (`files.ts`). Archived assets can still be looked at, with all their files archived.
+ * - Jobs of an asset: a code that is on no asset of the account is an invalid one, whatever the reason: 400. A job that has
+ *   it on several lines is one entry with the sum of these lines. Cancelled jobs don't appear, as in the active list. Active
+ *   jobs are those that have not been dispatched, newest first; what was dispatched in the same instant also stands newest first.
+ * - Asset types are there for whoever has a token.
+ */
+
+const SORT_COLUMNS = {
+  AssetTag: (asset) => asset.assetTag,
+  AssetId: (asset) => asset.assetId,
+  ProcessCode: (asset) => asset.processCode,
+  Description: (asset) => asset.description,
+  Garment: (asset) => asset.garment,
+  PriceCode: (asset) => asset.priceCode,
+  CreateDate: (asset) => asset.createdAt,
+  IsArchived: (asset) => Number(asset.isArchived),
+} satisfies Record<string, (asset: Asset) => string | number | null>;
+type SortColumn = keyof typeof SORT_COLUMNS;
+
+const listParameters = z.object({
+  ...pageOf(25, 200),
+  sortColumn: oneOf(Object.keys(SORT_COLUMNS) as SortColumn[]).default('AssetTag'),
+  sortDirection: direction.default('ascending'),
+  includeProcesses: commaList.optional(),
+  excludeProcesses: commaList.optional(),
+  filter: z.string().optional(),
+  isArchived: flag.optional().describe('True: archived ones only. False: none of them. Omitted: both.'),
+  priceCodeContains: commaList
+    .optional()
+    .describe('Price codes with any of these in them, whatever their case; none that are null.'),
+  priceCodeNotContains: commaList
+    .optional()
+    .describe('Price codes with none of these in them, whatever their case, and those that are null.'),
+});
+type ListQuery = z.output<typeof listParameters>;
+
+const TYPES = ['application/json', 'text/plain', 'text/json'];
+const MAY_NOT = { description: 'The credentials may not do this.', schema: Problem };
+const NO_SUCH_ASSET = { description: 'There is no such asset on this account.', schema: Problem };
+const assetTag = z.object({ assetTag: z.string() });
+
+export const assetOperations = [
+  operation({
+    name: 'assets',
+    method: 'get',
+    path: '/Assets',
+    tag: 'Assets',
+    summary: "The account's own assets, page by page.",
+    query: listParameters,
+    produces: TYPES,
+    needs: 'ordering',
+    answers: { 200: { description: 'A page.', schema: AssetsPage }, 403: MAY_NOT },
+    handle: (call) => json(pageOfAssets(call, call.account.assets.list())),
+  }),
+  operation({
+    name: 'globalAssets',
+    method: 'get',
+    path: '/Assets/global',
+    tag: 'Assets',
+    summary: "The catalogue's assets, which every account may order, page by page.",
+    query: listParameters,
+    produces: TYPES,
+    needs: 'ordering',
+    answers: { 200: { description: 'A page.', schema: AssetsPage }, 403: MAY_NOT },
+    handle: (call) =>
+      json(pageOfAssets(call, [...globalAssets(call.account.world, call.account.region).values()])),
+  }),
+  operation({
+    name: 'assetTypes',
+    method: 'get',
+    path: '/Assets/types',
+    tag: 'Assets',
+    summary: 'What kind of asset each process makes.',
+    produces: TYPES,
+    answers: { 200: { description: 'All asset types.', schema: AssetTypes } },
+    handle: ({ account }) =>
+      json(
+        processesOf(account).map(({ processCode, mapsToMaster }) => ({
+          process: processCode,
+          assetType: ASSET_TYPES[mapsToMaster ?? processCode ?? ''] ?? null,
+        })),
+      ),
+  }),
+  operation({
+    name: 'asset',
+    method: 'get',
+    path: '/Assets/{assetTag}',
+    tag: 'Assets',
+    summary: 'One asset, of the account or of the catalogue.',
+    params: assetTag,
+    takesAnything: true,
+    produces: TYPES,
+    needs: 'ordering',
+    answers: { 200: { description: 'The asset.', schema: AssetDto }, 403: MAY_NOT, 404: NO_SUCH_ASSET },
+    handle: ({ account, role, params, instance }) => {
+      const asset = account.assets.get(params.assetTag);
+      if (!asset) return problem(404, 'There is no such asset.', instance);
+      return json({ ...listEntry(account, role, asset), externalId: asset.externalId });
+    },
+  }),
+  operation({
+    name: 'assetFiles',
+    method: 'get',
+    path: '/Assets/{assetTag}/files',
+    tag: 'Assets',
+    summary: 'The files of an asset, and those it had.',
+    params: assetTag,
+    takesAnything: true,
+    produces: TYPES,
+    needs: 'ordering',
+    answers: { 200: { description: 'The files.', schema: AssetFiles }, 403: MAY_NOT, 404: NO_SUCH_ASSET },
+    handle: ({ account, params, instance }) => {
+      const asset = account.assets.get(params.assetTag);
+      if (!asset) return problem(404, 'There is no such asset.', instance);
+      const files = inOrder(asset.files, ({ uploadedAt }) => uploadedAt, 'descending');
+      const entry = (file: ShelfFile) => fileEntry(account, asset, file);
+      return json({
+        assetTag: asset.assetTag,
+        currentFiles: files.filter(({ action }) => action === undefined).map(entry),
+        historicFiles: files
+          .filter(({ action }) => action !== undefined)
+          .map((file) => ({ ...entry(file), action: file.action })),
+      });
+    },
+  }),
+  operation({
+    name: 'assetJobs',
+    method: 'get',
+    path: '/Assets/{assetCode}/jobs',
+    tag: 'Assets',
+    summary: 'The jobs of the account that used an asset.',
+    params: z.object({ assetCode: z.string() }),
+    produces: TYPES,
+    needs: 'ordering',
+    answers: {
+      200: { description: 'The jobs.', schema: AssetJobs },
+      400: { description: 'The code is not that of an asset on this account.', schema: Problem },
+      403: MAY_NOT,
+      500: UNEXPECTED,
+    },
+    handle: ({ account, params: { assetCode }, instance }) => {
+      if (!account.assets.get(assetCode)) {
+        const errors = { assetCode: ['The value is not the code of an asset.'] };
+        return problem(400, 'A parameter is not valid.', instance, errors);
+      }
+      const jobs = jobsWith(account, assetCode);
+      return json({ assetCode, jobs, totalCount: jobs.length });
+    },
+  }),
+];
+
+/** The prices of a reorder at the account's tier; null when the asset cannot be priced. */
+export function reorderBands(account: SandboxAccount, asset: Asset): readonly PriceBand[] | null {
+  return pricesOf(account, asset)?.priceBands ?? null;
+}
+
+/** What each run of the asset costs besides its units; 0 where no reset charge applies. */
+export function resetCharge(account: SandboxAccount, asset: Asset): number {
+  return pricesOf(account, asset)?.standardReset ?? 0;
+}
+
+/** The price code that an asset was made from, for the dimensions or stitches it was made with. */
+function pricesOf(account: SandboxAccount, { priceCode, attributes }: Asset): PriceCode | undefined {
+  if (priceCode === null) return undefined;
+  const input = (name: string) => (attributes[name] === undefined ? undefined : Number(attributes[name]));
+  const { dgX, dgY, stitches } = INPUT_ATTRIBUTES;
+  return priceCodeOf(account, priceCode, { dgX: input(dgX), dgY: input(dgY), stitches: input(stitches) });
+}
+
+function pageOfAssets({ account, role, query, url }: Call<unknown, ListQuery>, all: readonly Asset[]) {
+  const { sortColumn = 'AssetTag', sortDirection } = query;
+  const found = all.filter(wantedBy(query));
+  // They come by tag as it is.
+  const asTheyCome = sortColumn === 'AssetTag' && sortDirection === 'ascending';
+  const sorted = asTheyCome ? found : inOrder(found, SORT_COLUMNS[sortColumn], sortDirection);
+  const page = cutPage(sorted, { ...query, url });
+  return { ...page, entities: page.entities.map((asset) => listEntry(account, role, asset)) };
+}
+
+/** Whether an asset is among those that the parameters of a list ask for. */
+function wantedBy(query: ListQuery): (asset: Asset) => boolean {
+  const [included, excluded, contained, avoided] = [
+    query.includeProcesses,
+    query.excludeProcesses,
+    query.priceCodeContains,
+    query.priceCodeNotContains,
+  ].map((list) => (list ?? []).map((one) => one.toLowerCase())) as [string[], string[], string[], string[]];
+  const text = query.filter?.trim().toLowerCase() ?? '';
+  const holds = (value: string | null, part: string) => value?.toLowerCase().includes(part) ?? false;
+  return (asset) => {
+    const process = asset.processCode?.toLowerCase() ?? '';
+    const { assetTag: tag, description, garment, processCode, priceCode } = asset;
+    return (
+      (query.isArchived === undefined || asset.isArchived === query.isArchived) &&
+      (included.length === 0 || included.includes(process)) &&
+      !excluded.includes(process) &&
+      (contained.length === 0 || contained.some((part) => holds(priceCode, part))) &&
+      !avoided.some((part) => holds(priceCode, part)) &&
+      (text === '' || [tag, description, garment, processCode, priceCode].some((value) => holds(value, text)))
+    );
+  };
+}
+
+function listEntry(account: SandboxAccount, role: Role, asset: Asset): AssetListEntry {
+  const bands = reorderBands(account, asset);
+  const image = asset.files.find(({ isImage, action }) => isImage && action === undefined);
+  return {
+    assetId: asset.assetId,
+    assetTag: asset.assetTag,
+    processCode: asset.processCode,
+    description: asset.description,
+    garment: asset.garment,
+    priceTierCode: bands && account.priceTier,
+    setup: pricesOf(account, asset)?.standardSetup ?? 0,
+    reset: resetCharge(account, asset),
+    priceCode: asset.priceCode,
+    assetUrl: image ? fileLink(account, asset, image) : null,
+    createDate: new Date(asset.createdAt).toISOString(),
+    isGlobal: asset.isGlobal,
+    isArchived: asset.isArchived,
+    priceBands: bands && [...bands],
+    // Absent keys say that the caller may not see them.
+    ...(role === 'staff' && {
+      customerId: asset.isGlobal ? null : account.id,
+      attributes: asset.attributes,
+    }),
+  };
+}
+
+function fileEntry(account: SandboxAccount, asset: Asset, file: ShelfFile): AssetFile {
+  return {
+    fileId: fileIdOf(account.region, asset, file),
+    fileName: file.fileName,
+    fileSize: fileBytes(asset, file).byteLength,
+    dateUploaded: new Date(file.uploadedAt).toISOString(),
+    isImage: file.isImage,
+    cdnUrl: fileLink(account, asset, file),
+  };
+}
+
+/** The account's jobs with an asset on a line: those under way first, then by dispatch, the latest first. */
+function jobsWith(account: SandboxAccount, assetCode: string) {
+  const found: { at: number; entry: z.output<typeof AssetJobs>['jobs'][number] }[] = [];
+  for (const job of account.assets.jobsWith(assetCode)) {
+    if (job.hidden || job.phase === 'cancelled') continue;
+    const lines = job.lines.filter(({ assetSku }) => assetSku === assetCode);
+    const { jobNumber, orderNumber, description, dateOut, masterJobStatus } = job;
+    const quantity = lines.reduce((sum, line) => sum + line.quantity, 0);
+    const entry = { jobNumber, orderNumber, description, quantity, dateOut, masterJobStatus };
+    found.push({ at: dateOut === null ? Number.POSITIVE_INFINITY : job.outMs || 0, entry });
+  }
+  return inOrder(
+    inOrder(found, ({ entry }) => entry.jobNumber, 'descending'),
+    ({ at }) => at,
+    'descending',
+  ).map(({ entry }) => entry);
+}
+
+/** What is kept of a print to make it again, by master process. */
+const ASSET_TYPES: Readonly<Record<string, string>> = {
+  UC: 'Separations',
+  DTF: 'Print file',
+  SCR: 'Screens',
+  VIN: 'Cut file',
+  EMB: 'Stitch file',
+  PUF: 'Separations',
+};

@@ -1,0 +1,305 @@
+// The files that the service's links lead to: previews, files of assets with thumbnails, invoices. All of them are made when they are asked for, always the same.
+
+import { createHash, createHmac } from 'node:crypto';
+import { crc32, deflateSync } from 'node:zlib';
+import { type Context, Hono } from 'hono';
+import { pathOf, problem, type SandboxEnv, send } from '../http/answers.ts';
+import type { CertificateRecord } from '../world/books.ts';
+import { CURRENCIES, REGIONS, type RegionCode } from '../world/regions.ts';
+import { type Asset, globalAssets, type ShelfFile } from '../world/shelf.ts';
+import type { JobRecord, SandboxAccount, World } from '../world/world.ts';
+
+/*
+ * Where the contract is silent, the sandbox chose:
+ *
+ * - Links to previews and invoices work without a token until they expire: 410 from then on, 403 when anything in the link
+ *   was changed. An invoice's link lives a quarter of an hour from the look at the job, a preview's to the end of the hour or a
+ *   quarter, half or three quarters past it, at least three quarters of an hour.
+ * - Links to files of assets don't expire. They cannot be guessed, for the id of the file is a part of them; 404 when it is
+ *   wrong, and when the file was archived.
+ * - Every image is a PNG, square. `size` is 50, 100 or 150, anything else is answered with 400; what is no image ignores it.
+ *   Previews have thumbnails too.
+ * - Links to labels of jobs' lines don't expire, and cannot be guessed either.
+ * - An invoice that is stored no more, or has another number now, is 404 although its link has not expired.
+ */
+
+const QUARTER_HOUR_MS = 900_000;
+/** Of everything here that cannot be guessed. Made-up files need no secret. */
+const KEY = 'files of the sandbox';
+const FULL_SIZE = 300;
+const THUMBNAIL_SIZES: readonly string[] = ['50', '100', '150'];
+
+/** A link to a picture of a job's line, which expires; the same for a quarter of an hour. */
+export function previewLink({ world, region }: SandboxAccount, image: string, now: number): string {
+  const expires = Math.floor(now / QUARTER_HOUR_MS) * QUARTER_HOUR_MS + 4 * QUARTER_HOUR_MS;
+  return signed(world, `/${region}/previews/${encodeURIComponent(image)}.png`, expires);
+}
+
+/** A link to a job's invoice, and when it expires. */
+export function invoiceLink(
+  { world, region }: SandboxAccount,
+  { jobNumber, invoiceNumber }: JobRecord,
+  now: number,
+): { uri: string; uriExpires: string } {
+  const expires = now + QUARTER_HOUR_MS;
+  const name = encodeURIComponent(invoiceNumber ?? String(jobNumber));
+  return {
+    uri: signed(world, `/${region}/invoices/${jobNumber}/${name}.pdf`, expires),
+    uriExpires: new Date(expires).toISOString(),
+  };
+}
+
+/** A link to the label of a job's line (from 1), for the supplier who makes it. It doesn't expire. */
+export function labelLink({ world, region }: SandboxAccount, jobNumber: number, line: number): string {
+  return `${world.filesUrl}/${region}/labels/${labelIdOf(region, jobNumber, line)}/${jobNumber}-${line}.pdf`;
+}
+
+const labelIdOf = (region: string, jobNumber: number, line: number): string =>
+  sign(`${region} label ${jobNumber} ${line}`);
+
+/** A link to the file of a tax certificate, which lives as long as that of an invoice. */
+export function certificateLink(
+  { world, region }: SandboxAccount,
+  { entityFileId }: CertificateRecord,
+  now: number,
+): string {
+  return signed(world, `/${region}/certificates/${entityFileId}.pdf`, now + QUARTER_HOUR_MS);
+}
+
+/** A link to a picture of a stock item, to which `?size=` may be added; it does not expire. */
+export function stockLink({ world, region }: SandboxAccount, slug: string, view: string): string {
+  return `${world.filesUrl}/${region}/stock/${slug}/${encodeURIComponent(view)}.png`;
+}
+
+/** The id of a file of an asset. */
+export function fileIdOf(region: RegionCode, { assetTag }: Asset, { upload }: ShelfFile): string {
+  return sign(`${region} ${assetTag} ${upload}`);
+}
+
+/** A link to a file of an asset, to which `?size=` may be added; null when it was put away. */
+export function fileLink(account: SandboxAccount, asset: Asset, file: ShelfFile): string | null {
+  if (file.action === 'Archived') return null;
+  const { world, region, id } = account;
+  const owner = asset.isGlobal ? 'catalogue' : id;
+  const tag = encodeURIComponent(asset.assetTag);
+  const name = encodeURIComponent(file.fileName);
+  return `${world.filesUrl}/${region}/assets/${owner}/${tag}/${fileIdOf(region, asset, file)}/${name}`;
+}
+
+/** What is in a file of an asset. */
+export function fileBytes(asset: Asset, file: ShelfFile, size = FULL_SIZE): Uint8Array<ArrayBuffer> {
+  if (file.isImage) return picture(`${asset.assetTag} ${file.upload}`, size);
+  const { assetTag, description, garment, processCode, createdAt } = asset;
+  return pdf([
+    `Print sheet ${assetTag}`,
+    description ?? '',
+    `Process: ${processCode ?? '-'}`,
+    `Garment: ${garment ?? '-'}`,
+    `First made: ${new Date(createdAt).toISOString().slice(0, 10)}`,
+  ]);
+}
+
+/** Makes the app below `/files`. It wants no token: who has a link may follow it. */
+export function createFilesApp(world: World): Hono<SandboxEnv> {
+  const app = new Hono<SandboxEnv>();
+  const missing = (c: Context<SandboxEnv>) => send(c, problem(404, 'There is no such file.', pathOf(c)));
+
+  app.get('/:region/previews/:name', (c) => refusal(c, world) ?? image(c, c.req.param('name')));
+
+  app.get('/:region/invoices/:jobNumber/:name', (c) => {
+    const refused = refusal(c, world);
+    if (refused) return refused;
+    const region = REGIONS.find((code) => code === c.req.param('region'));
+    const jobNumber = Number(c.req.param('jobNumber'));
+    const account = region && world.accounts(region).find((one) => one.job(jobNumber));
+    const job = account?.job(jobNumber);
+    if (!job?.invoiceStored || `${job.invoiceNumber}.pdf` !== c.req.param('name')) return missing(c);
+    return file(c, 'application/pdf', pdf(invoiceText(account?.region ?? 'us', job)), 'private');
+  });
+
+  app.get('/:region/certificates/:name', (c) => {
+    const refused = refusal(c, world);
+    if (refused) return refused;
+    const region = REGIONS.find((code) => code === c.req.param('region'));
+    const certificate = (region ? world.accounts(region) : [])
+      .flatMap(({ books }) => books.certificates)
+      .find(({ entityFileId, hasFile }) => hasFile && `${entityFileId}.pdf` === c.req.param('name'));
+    if (!certificate) return missing(c);
+    const { name, businessName, exemptionNumber, exemptionType } = certificate;
+    const lines = [name, businessName, exemptionNumber, exemptionType].map((text) => text ?? '-');
+    return file(c, 'application/pdf', pdf(lines), 'private');
+  });
+
+  app.get('/:region/stock/:slug/:name', (c) => {
+    const { region: code, slug, name } = c.req.param();
+    const region = REGIONS.find((one) => one === code);
+    const record = region && world.warehouse(region).records.find((one) => one.slug === slug && !one.hidden);
+    const pictures = record
+      ? [...record.views, ...record.stockVariants.map(({ variantCode }) => variantCode)]
+      : [];
+    return pictures.some((view) => `${view}.png` === name) ? image(c, `${slug} ${name}`) : missing(c);
+  });
+
+  app.get('/:region/assets/:owner/:tag/:fileId/:name', (c) => {
+    const { region: code, owner, tag, fileId, name } = c.req.param();
+    const region = REGIONS.find((one) => one === code);
+    if (!region) return missing(c);
+    const shelf =
+      owner === 'catalogue' ? globalAssets(world, region) : world.account(region, Number(owner))?.assets;
+    const asset = shelf?.get(tag);
+    const found = asset?.files.find((one) => fileIdOf(region, asset, one) === fileId);
+    if (!asset || found?.fileName !== name || found.action === 'Archived') return missing(c);
+    if (found.isImage) return image(c, `${tag} ${found.upload}`);
+    return file(c, 'application/pdf', fileBytes(asset, found), 'public, max-age=86400');
+  });
+
+  app.get('/:region/labels/:id/:name', (c) => {
+    const { region: code, id, name } = c.req.param();
+    const [jobNumber = 0, line = 0] = name
+      .replace(/\.pdf$/, '')
+      .split('-')
+      .map(Number);
+    const region = REGIONS.find((one) => one === code);
+    const account = region && world.accounts(region).find((one) => one.job(jobNumber));
+    const job = account?.job(jobNumber);
+    const labelled = job?.lines[line - 1];
+    if (!job || !labelled || id !== labelIdOf(code, jobNumber, line)) return missing(c);
+    const text = [
+      `Job ${jobNumber}, line ${line}`,
+      `${labelled.quantity} x ${labelled.description ?? '-'}`,
+      `Reference: ${labelled.customerReference ?? '-'}`,
+      `Due ${job.dateDue ?? '-'}, to ${job.location?.name ?? '-'}`,
+    ];
+    return file(c, 'application/pdf', pdf(text), 'private');
+  });
+
+  app.all('*', missing);
+  return app;
+}
+
+/** A picture in the size that the query asks for. */
+function image(c: Context<SandboxEnv>, name: string): Response {
+  const size = c.req.query('size');
+  if (size !== undefined && !THUMBNAIL_SIZES.includes(size)) {
+    const errors = { size: [`The value is not one of ${THUMBNAIL_SIZES.join(', ')}.`] };
+    return send(c, problem(400, 'A parameter is not valid.', pathOf(c), errors));
+  }
+  const caching = c.req.query('expires') === undefined ? 'public, max-age=86400' : 'private';
+  return file(c, 'image/png', picture(name, size === undefined ? FULL_SIZE : Number(size)), caching);
+}
+
+function file(
+  c: Context<SandboxEnv>,
+  type: string,
+  body: Uint8Array<ArrayBuffer>,
+  caching: string,
+): Response {
+  return send(c, { status: 200, headers: { 'content-type': type, 'cache-control': caching }, body });
+}
+
+/** Why a link that expires is not followed, if it isn't. */
+function refusal(c: Context<SandboxEnv>, world: World): Response | undefined {
+  const { pathname } = new URL(c.req.url);
+  const { expires = '', signature } = c.req.query();
+  if (signature !== sign(`${pathname.slice('/files'.length)} ${expires}`)) {
+    return send(c, problem(403, 'The link is not one that the service gave.', pathOf(c)));
+  }
+  if (Number(expires) > world.now()) return undefined;
+  return send(c, problem(410, 'The link has expired.', pathOf(c)));
+}
+
+function signed(world: World, path: string, expires: number): string {
+  return `${world.filesUrl}${path}?expires=${expires}&signature=${sign(`${path} ${expires}`)}`;
+}
+
+const sign = (text: string): string => createHmac('sha256', KEY).update(text).digest('hex').slice(0, 24);
+
+function invoiceText(region: RegionCode, job: JobRecord): string[] {
+  const currency = CURRENCIES[region];
+  const sum = job.lines.reduce((total, { quantity, unitPrice }) => total + quantity * unitPrice, 0);
+  const { costs } = job;
+  const tax = costs?.tax ?? job.taxTotal ?? 0;
+  return [
+    `Invoice ${job.invoiceNumber}`,
+    `Job ${job.jobNumber}, your order ${job.orderNumber ?? '-'}`,
+    `Dispatched ${job.dateOut ?? '-'}`,
+    '',
+    ...job.lines.map(
+      ({ quantity, description, unitPrice }) =>
+        `${quantity} x ${description ?? '-'} at ${unitPrice.toFixed(2)} = ${(quantity * unitPrice).toFixed(2)}`,
+    ),
+    '',
+    ...(costs ? [`Setup ${costs.setup.toFixed(2)}, reset ${costs.reset.toFixed(2)}`] : []),
+    ...(costs?.discount ? [`Discount ${costs.discount.toFixed(2)}`] : []),
+    `Tax ${tax.toFixed(2)}`,
+    `Total ${currency} ${(costs?.total ?? sum + tax).toFixed(2)}`,
+  ];
+}
+
+/** A PDF of one A4 page with some lines of text, the first one large. */
+function pdf([title = '', ...lines]: string[]): Uint8Array<ArrayBuffer> {
+  // The standard fonts know Latin-1 only.
+  const written = (text: string) =>
+    `(${text.replace(/[^\x20-\x7e\xa0-\xff]/g, '?').replace(/[\\()]/g, (sign) => `\\${sign}`)})`;
+  const content = [
+    'BT /F1 20 Tf 56 770 Td',
+    `${written(title)} Tj`,
+    '/F1 11 Tf 0 -30 Td 16 TL',
+    ...lines.map((line) => `${written(line)} Tj T*`),
+    'ET',
+  ].join('\n');
+  const objects = [
+    '<< /Type /Catalog /Pages 2 0 R >>',
+    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
+    `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>',
+  ];
+  let text = '%PDF-1.4\n';
+  const offsets = objects.map((object, index) => {
+    const offset = text.length;
+    text += `${index + 1} 0 obj\n${object}\nendobj\n`;
+    return offset;
+  });
+  const xref = offsets.map((offset) => `${String(offset).padStart(10, '0')} 00000 n \n`).join('');
+  text += `xref\n0 6\n0000000000 65535 f \n${xref}trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n${text.length}\n%%EOF\n`;
+  return new Uint8Array(Buffer.from(text, 'latin1'));
+}
+
+/** A PNG of a made-up motif on a transparent ground: seven by seven fields, alike on both sides. The name decides it. */
+function picture(name: string, size: number): Uint8Array<ArrayBuffer> {
+  const dice = createHash('sha256').update(name).digest();
+  const palette = [0, 0, 0, dice[0], dice[1], dice[2], dice[3], dice[4], dice[5]].map(Number);
+  const rows = Buffer.alloc(size * (size + 1));
+  for (let y = 0; y < size; y++) {
+    for (let x = 0; x < size; x++) {
+      const column = Math.floor((x * 7) / size);
+      const field = Math.floor((y * 7) / size) * 4 + Math.min(column, 6 - column);
+      // The first byte of each row names its filter: none. 28 fields take bytes 6 to 31, the last two those of the first two.
+      rows[y * (size + 1) + 1 + x] = Number(dice[6 + (field % 26)]) % 3;
+    }
+  }
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(size, 0);
+  header.writeUInt32BE(size, 4);
+  // Eight bits a pixel, of a palette.
+  header.set([8, 3, 0, 0, 0], 8);
+  return new Uint8Array(
+    Buffer.concat([
+      Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
+      chunk('IHDR', header),
+      chunk('PLTE', Buffer.from(palette)),
+      chunk('tRNS', Buffer.from([0])),
+      chunk('IDAT', deflateSync(rows)),
+      chunk('IEND', Buffer.alloc(0)),
+    ]),
+  );
+}
+
+function chunk(type: string, data: Buffer): Buffer {
+  const body = Buffer.concat([Buffer.from(type, 'latin1'), data]);
+  const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
+  length.writeUInt32BE(data.length);
+  sum.writeUInt32BE(crc32(body));
+  return Buffer.concat([length, body, sum]);
+}

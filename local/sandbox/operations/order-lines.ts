@@ -1,0 +1,440 @@
+// The lines of an order: whether each is right, and what it costs. The choices are told in `ordering.ts`.
+
+import type { JobLineCandidate } from '../../../shared/ordering/contract/candidates.ts';
+import type { PriceBand } from '../../../shared/ordering/contract/common.ts';
+import type { PriceCode, ProcessAttribute } from '../../../shared/ordering/contract/price-codes.ts';
+import type { StockItem, StockVariant } from '../../../shared/ordering/contract/stock.ts';
+import { INPUT_ATTRIBUTES, type PriceInputs, unitPriceAt } from '../world/catalogue.ts';
+import type { Asset } from '../world/shelf.ts';
+import { blank, quoted, type Say, same } from './refusals.ts';
+
+/** An asset as orders see it. */
+type OrderableAsset = Pick<Asset, 'assetTag' | 'processCode' | 'description' | 'garment' | 'isArchived'> & {
+  readonly bands: readonly PriceBand[];
+  readonly reset: number;
+};
+
+/** What is known to the service of what can be ordered. */
+export interface Wares {
+  priceCode(code: string, inputs: PriceInputs): PriceCode | undefined;
+  asset(tag: string): OrderableAsset | undefined;
+  stock(code: string): { item: StockItem; variant: StockVariant | undefined } | undefined;
+}
+
+/** A line that is accepted, with its price. `setup` and `reset` are 0 where they don't apply. */
+export interface OrderedLine {
+  readonly itemType: 'PriceCode' | 'Asset' | 'Stock';
+  readonly code: string;
+  readonly processCode: string | null;
+  readonly description: string | null;
+  readonly garment: string | null;
+  readonly comments: string | null;
+  readonly customerReference: string | null;
+  readonly quantity: number;
+  readonly unitPrice: number;
+  readonly setup: number;
+  readonly reset: number;
+  readonly assetTag: string | null;
+  /** What the print is filed under; PriceCode lines only. */
+  readonly newAsset: {
+    readonly attributes: Record<string, string>;
+    readonly externalId: string | null;
+  } | null;
+  readonly artworkUrl: string | null;
+  readonly needsArtwork: boolean;
+  /** Somebody else makes it, and needs a label. */
+  readonly isExternal: boolean;
+}
+
+/** The lines as far as they are right; what is wrong with the others is said. */
+export function linesOf(items: readonly JobLineCandidate[], wares: Wares, say: Say): OrderedLine[] {
+  if (items.length === 0) {
+    say('ItemsEmpty', 'items must have at least one line.');
+    return [];
+  }
+  // Where each head comes first: built once, since orders may have thousands of lines.
+  const heads = new Map<string, number>();
+  items.forEach(({ groupHead }, index) => {
+    if (!blank(groupHead) && !heads.has(groupHead)) heads.set(groupHead, index);
+  });
+  const someUrl = items.some((line) => line.itemType === 'PriceCode' && !blank(line.externalArtworkUrl));
+  const lines: OrderedLine[] = [];
+  items.forEach((line, index) => {
+    const sayOfLine: Say = (errorCode, message) => say(errorCode, `Line ${index + 1}: ${message}`);
+    checkGroup(line, index, heads, sayOfLine);
+    const ordered = lineOf(line, someUrl, wares, sayOfLine);
+    if (ordered) lines.push(ordered);
+  });
+  return lines;
+}
+
+function checkGroup(
+  { group, groupHead }: JobLineCandidate,
+  index: number,
+  heads: ReadonlyMap<string, number>,
+  say: Say,
+): void {
+  if (!blank(groupHead) && heads.get(groupHead) !== index) {
+    say(
+      'GroupHeadDuplicate',
+      `groupHead ${quoted(groupHead)} is that of an earlier line; a group has one head.`,
+    );
+  }
+  if (blank(group)) return;
+  if (!blank(groupHead)) {
+    say('GroupNested', 'group must be left out of a line with a groupHead: a head is no child.');
+  } else if (!heads.has(group)) {
+    say('GroupUnknown', `group must be the groupHead of another line, which ${quoted(group)} is not.`);
+  }
+}
+
+function lineOf(line: JobLineCandidate, someUrl: boolean, wares: Wares, say: Say): OrderedLine | undefined {
+  const { itemType, code } = line;
+  if (itemType !== 'PriceCode' && itemType !== 'Asset' && itemType !== 'Stock') {
+    if (/bill.?of.?material|^bom$|external.?garment/i.test(itemType)) {
+      say(
+        'ItemTypeUnsupported',
+        `itemType ${quoted(itemType)} cannot be ordered: bills of material and external garments have no documented itemType. Use PriceCode, Asset or Stock.`,
+      );
+    } else {
+      say('ItemTypeUnknown', `itemType must be PriceCode, Asset or Stock, not ${quoted(itemType)}.`);
+    }
+    return undefined;
+  }
+  if (itemType === 'PriceCode') {
+    if (blank(line.customerReference)) {
+      say('CustomerReferenceMissing', 'customerReference is required for PriceCode lines.');
+    }
+    checkArtwork(line, someUrl, say);
+  }
+  if (blank(code)) {
+    const meaning = { PriceCode: 'a full price code', Asset: 'an asset tag', Stock: 'a stock code' }[
+      itemType
+    ];
+    say('CodeMissing', `code is required: ${meaning}, since itemType is ${itemType}.`);
+    return undefined;
+  }
+  switch (itemType) {
+    case 'PriceCode':
+      return newPrint(line, code, wares, say);
+    case 'Asset':
+      return reorder(line, code, wares, say);
+    case 'Stock':
+      return goods(line, code, wares, say);
+  }
+}
+
+function checkArtwork({ externalArtworkUrl: url }: JobLineCandidate, someUrl: boolean, say: Say): void {
+  if (blank(url)) {
+    if (someUrl) {
+      say(
+        'ArtworkUrlMissing',
+        'externalArtworkUrl is required, since other PriceCode lines of the job have one: give it for all of them or for none.',
+      );
+    }
+  } else if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
+    say('ArtworkUrlInvalid', 'externalArtworkUrl must be a whole http or https address.');
+  }
+}
+
+/** What all kinds of lines keep of what was sent. */
+const kept = ({ customerReference, garment, comment }: JobLineCandidate) => ({
+  customerReference: customerReference ?? null,
+  garment: garment ?? null,
+  comments: comment ?? null,
+  assetTag: null,
+  newAsset: null,
+  artworkUrl: null,
+  needsArtwork: false,
+  isExternal: false,
+  setup: 0,
+  reset: 0,
+});
+
+function newPrint(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
+  const known = wares.priceCode(code, {});
+  if (!known) {
+    say(
+      'PriceCodeUnknown',
+      `code must be a price code that the account may order, exactly as GET /PriceCodes/price-codes has it, not ${quoted(code)}.`,
+    );
+    return undefined;
+  }
+  const isSample = line.isSample === true;
+  const { values, complete } = attributesOf(known.attributes ?? [], line.attributes ?? {}, say);
+  if (isSample && !known.sampleAvailable) {
+    say('SampleUnavailable', `isSample must be left out: there is no sample of ${quoted(code)}.`);
+  }
+  // Without its inputs a code that needs them has no price: then what is missing has been said.
+  const priced = known.hasMetaDataAttributes && complete ? wares.priceCode(code, inputsOf(values)) : known;
+  if (!priced || (known.hasMetaDataAttributes && complete && (priced.priceBands ?? []).length === 0)) {
+    say('PriceUnavailable', `attributes of ${quoted(code)} have values for which there is no price.`);
+    return undefined;
+  }
+  const bands = priced.priceBands ?? [];
+  const least = isSample ? 1 : (bands[0]?.from ?? priced.minimumQuantity);
+  const quantity = quantityOf(line.quantity, least, `of ${quoted(code)}`, say);
+  const unitPrice = isSample ? priced.samplePrice : unitPriceAt(bands, quantity ?? 0);
+  if (quantity === undefined || unitPrice == null) return undefined;
+  const url = blank(line.externalArtworkUrl) ? null : line.externalArtworkUrl;
+  const attributes: Record<string, string> = {};
+  for (const { name, assetAttributeName } of known.attributes ?? []) {
+    const value = values[name ?? ''];
+    if (assetAttributeName !== null && value !== undefined) attributes[assetAttributeName] = String(value);
+  }
+  return {
+    ...kept(line),
+    itemType: 'PriceCode',
+    code,
+    processCode: priced.processCode,
+    description: priced.name ?? priced.description,
+    quantity,
+    unitPrice,
+    setup: isSample ? 0 : (priced.standardSetup ?? 0),
+    newAsset: { attributes, externalId: line.externalId ?? null },
+    artworkUrl: url,
+    needsArtwork: url === null,
+    isExternal: priced.externalSupplier !== null,
+  };
+}
+
+type AttributeValues = Record<string, string | number>;
+
+/** The values of attributes as far as they are right, and whether all are. */
+function attributesOf(
+  definitions: readonly ProcessAttribute[],
+  given: Readonly<Record<string, unknown>>,
+  say: Say,
+): { values: AttributeValues; complete: boolean } {
+  const values: AttributeValues = {};
+  let complete = true;
+  const sayOfAttribute: Say = (errorCode, message) => {
+    complete = false;
+    say(errorCode, `attributes[${message}`);
+  };
+  for (const definition of definitions) {
+    const name = definition.name ?? '';
+    const value = Object.hasOwn(given, name) ? given[name] : undefined;
+    if (value === undefined || value === null || value === '') {
+      if (definition.required) {
+        sayOfAttribute('AttributeMissing', `${quoted(name)}] is required: ${wanted(definition)}.`);
+      }
+      continue;
+    }
+    const read = readValue(definition, value, (errorCode, message) =>
+      sayOfAttribute(errorCode, `${quoted(name)}] ${message}`),
+    );
+    if (read !== undefined) values[name] = read;
+  }
+  const names = definitions.map(({ name }) => name ?? '');
+  for (const key of Object.keys(given)) {
+    if (names.includes(key)) continue;
+    const meant = names.find((name) => same(name, key));
+    const why = meant
+      ? `write ${quoted(meant)}, since keys are case-sensitive`
+      : names.length > 0
+        ? `it has ${names.map(quoted).join(', ')}`
+        : 'it has none';
+    sayOfAttribute('AttributeUnknown', `${quoted(key)}] is no attribute of the price code; ${why}.`);
+  }
+  return { values, complete };
+}
+
+/** The value of an attribute, read as its type says; undefined when it is wrong, which is said. */
+function readValue(definition: ProcessAttribute, value: unknown, say: Say): string | number | undefined {
+  const must = `must be ${wanted(definition)}.`;
+  switch (definition.type) {
+    case 'int':
+    case 'decimal': {
+      const number = typeof value === 'string' && /^\s*-?\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
+      if (typeof number !== 'number' || (definition.type === 'int' && !Number.isInteger(number))) {
+        say('AttributeTypeInvalid', must);
+        return undefined;
+      }
+      const { minValue = Number.NEGATIVE_INFINITY, maxValue = Number.POSITIVE_INFINITY } = definition;
+      if (number < minValue || number > maxValue) {
+        say('AttributeOutOfRange', must);
+        return undefined;
+      }
+      return number;
+    }
+    case 'select':
+      if (typeof value !== 'string') {
+        say('AttributeTypeInvalid', must);
+        return undefined;
+      }
+      if (!definition.enumerableValues?.some((one) => one.value === value)) {
+        say('AttributeValueUnknown', must);
+        return undefined;
+      }
+      return value;
+    case 'text':
+    case null: {
+      if (typeof value !== 'string') {
+        say('AttributeTypeInvalid', must);
+        return undefined;
+      }
+      const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = definition;
+      if (value.length < minLength || value.length > maxLength) {
+        say('AttributeLengthInvalid', must);
+        return undefined;
+      }
+      return value;
+    }
+  }
+}
+
+/** What would be right for an attribute, in words. */
+function wanted({ type, enumerableValues, ...limits }: ProcessAttribute): string {
+  const between = (least: number | undefined, most: number | undefined) =>
+    least !== undefined && most !== undefined
+      ? ` from ${least} to ${most}`
+      : least !== undefined
+        ? ` of at least ${least}`
+        : most !== undefined
+          ? ` of at most ${most}`
+          : '';
+  switch (type) {
+    case 'int':
+      return `an integer${between(limits.minValue, limits.maxValue)}`;
+    case 'decimal':
+      return `a number${between(limits.minValue, limits.maxValue)}`;
+    case 'select':
+      return `one of ${(enumerableValues ?? []).map(({ value }) => quoted(value ?? '')).join(', ')}`;
+    case 'text':
+    case null: {
+      const length = between(limits.minLength, limits.maxLength);
+      return `a text${length && `${length} characters long`.replace(' of ', ' ')}`;
+    }
+  }
+}
+
+/** What of the attributes drives the price: width, height, and for embroidery the stitches. */
+function inputsOf(values: AttributeValues): PriceInputs {
+  const valueFor = (input: keyof typeof INPUT_ATTRIBUTES) => {
+    const value = values[INPUT_ATTRIBUTES[input]];
+    return value === undefined ? undefined : Number(value);
+  };
+  return { dgX: valueFor('dgX'), dgY: valueFor('dgY'), stitches: valueFor('stitches') };
+}
+
+function reorder(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
+  const asset = wares.asset(code);
+  if (!asset) {
+    say('AssetUnknown', `code must be the tag of one of the account's assets, not ${quoted(code)}.`);
+    return undefined;
+  }
+  if (asset.isArchived) {
+    say('AssetArchived', `asset ${quoted(code)} is archived and cannot be ordered any more.`);
+    return undefined;
+  }
+  const { bands } = asset;
+  if (!bands[0]) {
+    say('AssetNotOrderable', `asset ${quoted(code)} has no price; order it anew by a price code.`);
+    return undefined;
+  }
+  const quantity = quantityOf(line.quantity, bands[0].from, `of asset ${quoted(code)}`, say);
+  const unitPrice = unitPriceAt(bands, quantity ?? 0);
+  if (quantity === undefined || unitPrice === undefined) return undefined;
+  return {
+    ...kept(line),
+    itemType: 'Asset',
+    code,
+    processCode: asset.processCode,
+    description: asset.description,
+    garment: line.garment ?? asset.garment,
+    quantity,
+    unitPrice,
+    reset: asset.reset,
+    assetTag: asset.assetTag,
+  };
+}
+
+/** What the quantity of a line can hold: 32 bits. */
+const MOST_UNITS = 2 ** 31 - 1;
+
+function goods(line: JobLineCandidate, code: string, wares: Wares, say: Say): OrderedLine | undefined {
+  const stock = wares.stock(code);
+  if (!stock) {
+    say('StockUnknown', `code must be a stock code or variant code of GET /Stock, not ${quoted(code)}.`);
+    return undefined;
+  }
+  const variant = variantOf(line, stock, say);
+  const sizes = Object.entries(line.sizeQuantities ?? {});
+  if (sizes.length === 0) {
+    const run = variant ? `: ${variant.sizesCsv}` : '';
+    say('SizesMissing', `sizeQuantities must say how many of which size of the variant${run}.`);
+    return undefined;
+  }
+  let amiss = false;
+  const run = variant?.sizesCsv.split(',').map((size) => size.trim()) ?? [];
+  for (const [size, count] of sizes) {
+    if (variant && !run.includes(size)) {
+      say(
+        'SizeUnknown',
+        `sizeQuantities must have keys of ${variant.sizesCsv}, which ${quoted(size)} is not.`,
+      );
+      amiss = true;
+    }
+    if (count < 0) {
+      say('SizeQuantityInvalid', `sizeQuantities[${quoted(size)}] must be at least 0, not ${count}.`);
+      amiss = true;
+    }
+  }
+  if (amiss || !variant) return undefined;
+  const { item } = stock;
+  const total = sizes.reduce((sum, [, count]) => sum + count, 0);
+  if (total > MOST_UNITS) {
+    say(
+      'QuantityTooLarge',
+      `sizeQuantities must add up to at most ${MOST_UNITS} of ${quoted(code)}, not ${total}.`,
+    );
+    return undefined;
+  }
+  const least = item.priceBands[0]?.from ?? 1;
+  const quantity = quantityOf(total, least, `of ${quoted(code)} in all sizes`, say);
+  const unitPrice = unitPriceAt(item.priceBands, quantity ?? 0);
+  if (quantity === undefined || unitPrice === undefined) return undefined;
+  return {
+    ...kept(line),
+    itemType: 'Stock',
+    code,
+    processCode: item.processCode,
+    description: [item.stockName, variant.colour].filter(Boolean).join(', '),
+    comments: line.comment ?? sizes.map(([size, count]) => `${size}: ${count}`).join(', '),
+    quantity,
+    unitPrice,
+  };
+}
+
+/** The variant that is meant: named by `variantCode`, by the code itself, or the only one. */
+function variantOf(
+  { variantCode, code }: JobLineCandidate,
+  { item, variant }: { item: StockItem; variant: StockVariant | undefined },
+  say: Say,
+): StockVariant | undefined {
+  const codes = item.stockVariants.map((one) => one.variantCode).join(', ');
+  if (!blank(variantCode)) {
+    const named = item.stockVariants.find((one) => one.variantCode === variantCode);
+    if (named && (!variant || variant === named)) return named;
+    const must = variant ? `${variant.variantCode}, as code ${quoted(code ?? '')} is,` : `one of ${codes}`;
+    say('VariantUnknown', `variantCode must be ${must} not ${quoted(variantCode)}.`);
+    return undefined;
+  }
+  const only = item.stockVariants.length === 1 ? item.stockVariants[0] : undefined;
+  if (!variant && !only) say('VariantMissing', `variantCode is required: one of ${codes}.`);
+  return variant ?? only;
+}
+
+/** A quantity of at least so many; undefined when it isn't, which is said. */
+function quantityOf(quantity: number | undefined, least: number, of: string, say: Say): number | undefined {
+  if (quantity === undefined) {
+    say('QuantityMissing', `quantity is required: at least ${least} ${of}.`);
+    return undefined;
+  }
+  if (quantity < least) {
+    say('QuantityBelowMinimum', `quantity must be at least ${least} ${of}, not ${quantity}.`);
+    return undefined;
+  }
+  return quantity;
+}

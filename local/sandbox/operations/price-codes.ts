@@ -1,0 +1,74 @@
+// Price codes over HTTP: processes, codes, and the price of one code.
+
+import * as z from 'zod';
+import { Problem } from '../../../shared/ordering/contract/common.ts';
+import { PriceCode, PriceCodes, PricingProcesses } from '../../../shared/ordering/contract/price-codes.ts';
+import { json, problem } from '../http/answers.ts';
+import { operation, UNEXPECTED } from '../http/operation.ts';
+import { decimal, integer, pageOf } from '../http/parameters.ts';
+import { inputProblems, priceCodeOf, priceCodesOf, processesOf } from '../world/catalogue.ts';
+
+/*
+ * Where the contract is silent, the sandbox chose:
+ *
+ * - The list of price codes is in the order of the catalogue, 100 a page unless `pageSize` (at most 200) says otherwise.
+ * - Each word of its `filter` must be somewhere in code, name, description, category or process, in any case.
+ */
+
+export const priceCodeOperations = [
+  operation({
+    name: 'processes',
+    method: 'get',
+    path: '/PriceCodes/processes',
+    tag: 'Price codes',
+    summary: 'The processes that the account may order.',
+    needs: 'ordering',
+    answers: { 200: { description: 'The processes by rank.', schema: PricingProcesses }, 500: UNEXPECTED },
+    handle: ({ account }) => json({ processes: processesOf(account) }),
+  }),
+  operation({
+    name: 'priceCodes',
+    method: 'get',
+    path: '/PriceCodes/price-codes',
+    tag: 'Price codes',
+    summary: 'The price codes that the account may order, without those whose price depends on metadata.',
+    query: z.object({ ...pageOf(100, 200), filter: z.string().optional() }),
+    needs: 'ordering',
+    answers: { 200: { description: 'A page of the list.', schema: PriceCodes } },
+    handle: ({ account, query: { page, pageSize, filter = '' } }) => {
+      const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+      const found = priceCodesOf(account).filter((one) => {
+        const said = [one.priceCode, one.name, one.description, one.categoryCode, one.categoryName];
+        const text = [...said, one.processCode].join('\n').toLowerCase();
+        return words.every((word) => text.includes(word));
+      });
+      return json(found.slice((page - 1) * pageSize, page * pageSize));
+    },
+  }),
+  operation({
+    name: 'priceCode',
+    method: 'get',
+    path: '/PriceCodes/{priceCode}',
+    tag: 'Price codes',
+    summary: 'One price code with its attributes and prices.',
+    description:
+      'Every reserved character of the code is percent-encoded, also colon, double quote and space.',
+    params: z.object({ priceCode: z.string() }),
+    query: z.object({
+      dgX: decimal.optional().describe('Width, in the unit of the code.'),
+      dgY: decimal.optional().describe('Height, in the unit of the code.'),
+      stitches: integer.optional(),
+    }),
+    needs: 'ordering',
+    answers: {
+      200: { description: 'The price code.', schema: PriceCode },
+      404: { description: 'The account has no such price code.', schema: Problem },
+    },
+    handle: ({ account, params, query, instance }) => {
+      const found = priceCodeOf(account, params.priceCode, query);
+      if (!found) return problem(404, 'There is no such price code.', instance);
+      const errors = inputProblems(found.attributes ?? [], query);
+      return errors ? problem(400, 'The price depends on metadata.', instance, errors) : json(found);
+    },
+  }),
+];

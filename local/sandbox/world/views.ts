@@ -1,0 +1,137 @@
+// What the service shows of the world: the documented shapes of jobs.
+
+import type { ActiveJob, Job, Permissions } from '../../../shared/ordering/contract/jobs.ts';
+import { invoiceLink, previewLink } from '../operations/files.ts';
+import { DAY_MS, startOfDay } from './dates.ts';
+import type { Stage } from './regions.ts';
+import type { JobRecord, SandboxAccount } from './world.ts';
+
+/** Past these a job can be neither cancelled nor taken out of the queue; a name the lookup lacks counts as past. */
+const CANCELABLE_STAGES: readonly (Stage | undefined)[] = ['artwork', 'intake', 'scheduled', 'hold'];
+
+/** An object of which these fields are never null. */
+type Known<T, K extends keyof T> = T & { [P in K]: NonNullable<T[P]> };
+
+/** An entry of the active job list. */
+export type ActiveJobDto = Known<ActiveJob, 'permissions' | 'tracking'>;
+
+/**
+ * A job's detail; `imageUrl` of its lines carries an expiry and so changes with time. Only a world that was told to break
+ * the contract has jobs without a due date.
+ */
+export type JobDto = Omit<Known<Job, 'permissions' | 'lines' | 'shippingAddresses' | 'dateIn'>, 'dateDue'> & {
+  dateDue: string | null;
+};
+
+/** Shows a job as an entry of the active list at `now` (epoch ms). */
+export function activeJobDto(job: JobRecord, now: number): ActiveJobDto {
+  return {
+    permissions: permissionsOf(job),
+    jobNumber: job.jobNumber,
+    masterJobStatus: job.masterJobStatus,
+    originCode: job.originCode,
+    description: job.description,
+    mustDate: job.mustDate,
+    dateDue: job.dateDue,
+    dateOut: job.dateOut,
+    shippedDaysToProcess: daysFromDue(job, now),
+    orderNumber: job.orderNumber,
+    orderGroup: job.orderGroup,
+    orderGroupSequence: job.orderGroupSequence,
+    tracking: job.tracking,
+  };
+}
+
+/** Shows a job's detail at `now` (epoch ms). */
+export function jobDto(job: JobRecord, account: SandboxAccount, now: number): JobDto {
+  return {
+    jobNumber: job.jobNumber,
+    description: job.description,
+    comments: job.comments,
+    orderNumber: job.orderNumber,
+    jobStatus: job.jobStatus,
+    dateDue: job.dateDue,
+    mustDate: job.mustDate,
+    creator: job.creator,
+    invoiceNumber: job.invoiceNumber,
+    orderGroup: job.orderGroup,
+    orderGroupSequence: job.orderGroupSequence,
+    dateIn: job.dateIn,
+    dateOut: job.dateOut,
+    shippedDateStatus: shippedDateStatus(job, now),
+    shippedDaysToProcess: daysFromDue(job, now),
+    processingDays: days((job.dateOut === null ? now : job.outMs) - job.inMs),
+    taxTotal: job.taxTotal,
+    isCancelable: isCancelable(job, account),
+    permissions: permissionsOf(job),
+    location: job.location && { name: job.location.name, timezone: job.location.timezone },
+    invoiceFile: invoiceFile(job, account, now),
+    customerId: account.id,
+    lines: job.lines.map((line) => ({
+      jobLineId: line.jobLineId,
+      assetSku: line.assetSku,
+      processCode: line.processCode,
+      garment: line.garment,
+      description: line.description,
+      comments: line.comments,
+      quantity: line.quantity,
+      unitPrice: line.unitPrice,
+      customerReference: line.customerReference,
+      imageUrl: line.image === null ? null : previewLink(account, line.image, now),
+      gang: line.gang,
+      jobLineStatus: line.jobLineStatus,
+    })),
+    shippingAddresses: job.tracking.map(({ trackingLink, trackingNumber }) => ({
+      trackingLink,
+      trackingNumber,
+    })),
+  };
+}
+
+/**
+ * Days from the due instant to dispatch, or to `now` (epoch ms) until then; two decimals, negative is early. It drifts by
+ * itself while a job is open. Null when either instant is unknown.
+ */
+export function daysFromDue(job: JobRecord, now: number): number | null {
+  return days((job.dateOut === null ? now : job.outMs) - job.dueMs);
+}
+
+/** Whether a job may be amended, and why not. */
+export function permissionsOf(job: JobRecord): Permissions {
+  if (job.permissions) return job.permissions;
+  const lockedReason =
+    job.phase === 'cancelled'
+      ? 'The job has been cancelled.'
+      : job.phase === 'closed'
+        ? 'The job is closed.'
+        : job.dateOut !== null
+          ? 'The job has been dispatched.'
+          : null;
+  return { canEdit: lockedReason === null, lockedReason };
+}
+
+/** Whether a job may be cancelled: as was said of it, else by its stage. Not asked of cancelled ones. */
+export function isCancelable(job: JobRecord, account: SandboxAccount): boolean {
+  if (job.isCancelable !== undefined) return job.isCancelable;
+  const status = account.world.statuses(account.region).find(({ name }) => name === job.masterJobStatus);
+  return job.phase === 'open' && job.dateOut === null && CANCELABLE_STAGES.includes(status?.stage);
+}
+
+function shippedDateStatus(job: JobRecord, now: number): string | null {
+  const at = job.dateOut === null ? now : job.outMs;
+  if (Number.isNaN(job.dueMs) || Number.isNaN(at)) return null;
+  if (at > job.dueMs) return 'Late';
+  const zone = job.location?.timezone ?? null;
+  // The due instant of a date without a time is the next midnight: a millisecond before it is that day.
+  const early = job.dateOut !== null && startOfDay(at, zone) < startOfDay(job.dueMs - 1, zone);
+  return early ? 'Early' : 'On time';
+}
+
+function invoiceFile(job: JobRecord, account: SandboxAccount, now: number): JobDto['invoiceFile'] {
+  if (!job.invoiceStored || (job.dateOut === null && job.phase !== 'closed')) return null;
+  return invoiceLink(account, job, now);
+}
+
+function days(ms: number): number | null {
+  return Number.isNaN(ms) ? null : Math.round((ms / DAY_MS) * 100) / 100;
+}
