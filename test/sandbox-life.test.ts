@@ -306,6 +306,77 @@ describe('an ordered job', () => {
 });
 
 describe('the jobs of a scenario', () => {
+  /** A scenario as it stands at its start, in a hurried region. */
+  function started({ leavesListOnDispatch = false } = {}) {
+    const clock = { now: START };
+    const world = createWorld({ now: () => clock.now, leavesListOnDispatch });
+    const acme = world.addAccount({ region: 'us', name: 'acme', users: [{}, {}] });
+    const scenario = createScenario({ world, startAt: START, speed: 20, seed: 30, jobsPerAccount: 300 });
+    const to = (instantMs: number) => {
+      clock.now = instantMs;
+      scenario.advanceTo(instantMs);
+    };
+    return { world, acme, scenario, to };
+  }
+  const allJobs = (account: SandboxAccount) => structuredClone([...account.jobs()]);
+
+  test.each([false, true])(
+    'leavesListOnDispatch %s: one that nobody has looked at is listed as when it is looked at',
+    (leavesListOnDispatch) => {
+      const { acme } = started({ leavesListOnDispatch });
+      const query = { page: 1, pageSize: 1000 } as const;
+      const unseen = [
+        acme.activeJobNumbers(),
+        acme.activeCount,
+        acme.listJobs({ page: 99, pageSize: 1000, includeClosedJobs: true }).totalCount,
+      ];
+      const ofUser = { ...query, customerUserId: acme.users[0]?.id ?? 0 };
+      const found = acme.listJobs(ofUser);
+      const firstPage = acme.listJobs(query);
+      const phases = new Set(allJobs(acme).map(({ phase }) => phase));
+      expect(phases).toEqual(new Set(['open', 'closed', 'cancelled']));
+      expect([
+        acme.activeJobNumbers(),
+        acme.activeCount,
+        acme.listJobs({ ...query, includeClosedJobs: true }).totalCount,
+      ]).toEqual(unseen);
+      expect(acme.listJobs(query)).toEqual(firstPage);
+      const { acme: seen } = started({ leavesListOnDispatch });
+      // One that came back after it had been over is among them.
+      expect(allJobs(seen).some(({ phase, keptListed }) => phase === 'open' && keptListed)).toBe(true);
+      expect(found).toEqual(seen.listJobs(ofUser));
+      const listed = JSON.parse(firstPage.itemsJson) as { jobNumber: number; dateOut: string | null }[];
+      expect(listed.length).toBeGreaterThan(100);
+      expect(listed.filter(({ dateOut }) => dateOut !== null).length > 10).toBe(!leavesListOnDispatch);
+    },
+  );
+
+  test('when one is first looked at makes no difference, in whatever order', () => {
+    const [early, late] = [started(), started()];
+    // The latest first, so that nothing is made in the order in which it was created.
+    for (const jobNumber of early.acme.activeJobNumbers().reverse()) early.acme.job(jobNumber);
+    for (const { acme, to } of [early, late]) {
+      to(START + HOUR);
+      acme.removeUser(acme.users[0]?.id ?? 0);
+    }
+    expect(late.acme.assets.list()).toEqual(early.acme.assets.list());
+    expect(allJobs(late.acme)).toEqual(allJobs(early.acme));
+    expect(late.scenario.history).toEqual(early.scenario.history);
+  });
+
+  test('a status that is added or renamed changes nothing of what one has behind it, looked at or not', () => {
+    const [seen, unseen] = [started(), started()];
+    allJobs(seen.acme);
+    for (const { world } of [seen, unseen]) {
+      world.addStatus('us', 'Second shift', 'production', 2);
+      world.renameStatus('us', 'In production', 'On the press');
+    }
+    const jobs = allJobs(unseen.acme);
+    expect(jobs).toEqual(allJobs(seen.acme));
+    expect(jobs.some(({ jobStatus }) => jobStatus === 'On the press')).toBe(true);
+    expect(jobs.some(({ jobStatus }) => jobStatus === 'Second shift')).toBe(false);
+  });
+
   test('the latest that are over are kept, older ones are forgotten, and open ones never', () => {
     const clock = { now: START };
     const world = createWorld({ now: () => clock.now });
@@ -848,6 +919,21 @@ describe('scenarios as files', () => {
     expect(sandbox.world.accounts()).toHaveLength(5);
     const season = await play('season', { jobs: 5 });
     for (const { activeCount } of season.sandbox.world.accounts()) expect(activeCount).toBeLessThan(10);
+  });
+
+  test('season: in one jump or in many steps, the same jobs and the same history', async () => {
+    const plays = await Promise.all(
+      [1800, 7].map(async (step) => ({ step, ...(await play('season', { jobs: 60 })) })),
+    );
+    const [one, other] = plays.map(({ step, at, clock, sandbox }) => {
+      for (let seconds = step; seconds < 1800 + step; seconds += step) {
+        at(Math.min(seconds, 1800));
+        sandbox.agenda.advanceTo(clock.now());
+      }
+      return [sandbox.scenario.history, sandbox.world.accounts().map((account) => [...account.jobs()])];
+    });
+    expect(one?.[0]?.length).toBeGreaterThan(1000);
+    expect(other).toEqual(one);
   });
 
   test('the same file, the same history', async () => {

@@ -5,7 +5,7 @@ import { atTimeOfDay, DAY_MS, HOUR_MS, writeDay } from '../world/dates.ts';
 import { DISPATCH_TIME, deliveryOptionsOf } from '../world/delivery.ts';
 import { LOCATIONS, type RegionCode, type Stage } from '../world/regions.ts';
 import { AWKWARD_TEXTS, CARRIERS, DESIGNS, GARMENTS, ORIGINS, PRINTED_PROCESSES } from '../world/wares.ts';
-import type { JobInput, SandboxAccount, TrackingEntry } from '../world/world.ts';
+import type { InputWithLines, JobInput, SandboxAccount, SandboxUser, TrackingEntry } from '../world/world.ts';
 import type { Dice } from './dice.ts';
 import {
   addTracking,
@@ -35,7 +35,8 @@ export interface Step {
 
 /** A job to come: what it is created with, and everything that will happen to it. */
 export interface PlannedJob {
-  input: (bornAt: number) => JobInput;
+  input: (bornAt: number) => InputWithLines;
+  lineCount: number;
   steps: Step[];
   /** When it leaves the active list. */
   leavesAfterMs: number;
@@ -47,8 +48,21 @@ export interface Order {
   skippedNumbers: number;
 }
 
-/** Everything about an order is drawn here, before any of it happens: so it cannot depend on how time is cut. */
-export function planOrder(dice: Dice, account: SandboxAccount, speed: number, mostJobs = 4): Order {
+/** Who orders for an account: the first of its users; the others look on. */
+export function buyersOf({ users }: SandboxAccount): readonly SandboxUser[] {
+  return users.slice(0, 2);
+}
+
+/**
+ * Everything about an order is drawn here, before any of it happens: so it cannot depend on how time is cut. With dice of the
+ * same seed and the same buyers it can be drawn again at any time.
+ */
+export function planOrder(
+  dice: Dice,
+  account: SandboxAccount,
+  speed: number,
+  { mostJobs = 4, buyers = buyersOf(account) }: { mostJobs?: number; buyers?: readonly SandboxUser[] } = {},
+): Order {
   const wanted = dice.chance(0.15) ? dice.int(2, 4) : 1;
   const jobCount = Math.min(wanted, mostJobs);
   const group = jobCount > 1 ? `WEB-${dice.int(100_000, 999_999)}` : null;
@@ -60,7 +74,16 @@ export function planOrder(dice: Dice, account: SandboxAccount, speed: number, mo
     const { steps, firstStage, lineCount, collected } = planLife(dice, account.region, speed);
     const leaving = steps.find(({ move }) => move.kind === 'closed' || move.kind === 'cancelled');
     jobs.push({
-      input: planInput(dice, account, speed, { group, index, orderNumber, firstStage, lineCount, collected }),
+      input: planInput(dice, account, speed, {
+        buyers,
+        group,
+        index,
+        orderNumber,
+        firstStage,
+        lineCount,
+        collected,
+      }),
+      lineCount,
       steps,
       leavesAfterMs: leaving?.afterMs ?? 0,
     });
@@ -73,6 +96,7 @@ function planInput(
   account: SandboxAccount,
   speed: number,
   given: {
+    buyers: readonly SandboxUser[];
     group: string | null;
     index: number;
     orderNumber: string | null;
@@ -80,7 +104,7 @@ function planInput(
     lineCount: number;
     collected: boolean;
   },
-): (bornAt: number) => JobInput {
+): (bornAt: number) => InputWithLines {
   const deliveries = deliveryOptionsOf(account.region).filter(
     ({ isCollection }) => isCollection === given.collected,
   );
@@ -100,7 +124,7 @@ function planInput(
     gang: dice.chance(0.5) ? `G${dice.int(100, 999)}` : null,
     jobLineStatus: status,
   }));
-  const rest: JobInput = {
+  const rest: InputWithLines = {
     status,
     location,
     lines,
@@ -110,7 +134,8 @@ function planInput(
     orderGroup: given.group,
     orderGroupSequence: given.group === null ? null : given.index + 1,
     originCode: given.group === null ? dice.pick(ORIGINS) : 'SHOP',
-    userId: dice.pick(account.users.slice(0, BUYERS).map(({ id }) => id)),
+    userId: dice.pick(given.buyers)?.id ?? 0,
+    creator: given.buyers[0]?.userName ?? null,
     mustDate: dice.chance(0.2),
     taxTotal: taxOf(dice, account.region, lines),
     deliveryOption: (given.collected ? deliveries[0] : dice.pick(deliveries))?.label ?? null,
@@ -133,9 +158,6 @@ function taxOf(
   const cents = lines.reduce((sum, line) => sum + Math.round(line.unitPrice * 100) * line.quantity, 0);
   return taxOn(cents, taxRateOf(region)) / 100;
 }
-
-/** How many of an account's users order; the others look on. */
-const BUYERS = 2;
 
 /** A day, the time of dispatch on that day, or in a hurried world the next full minute. */
 function dueDate(

@@ -2,7 +2,7 @@
 
 import { atTimeOfDay, DAY_MS, HOUR_MS, wholeDayOf, writeDay } from '../world/dates.ts';
 import type { Stage } from '../world/regions.ts';
-import type { JobInput, JobRecord, SandboxAccount, TrackingEntry } from '../world/world.ts';
+import type { JobInput, JobRecord, SandboxAccount, Standing, TrackingEntry } from '../world/world.ts';
 
 /** What can happen to a job. */
 export type MoveKind =
@@ -226,3 +226,15 @@ export const REOPEN: Move = {
   take: (account, { jobNumber }) =>
     account.reopen(jobNumber, { status: account.world.statusName(account.region, 'returned', jobNumber) }),
 };
+
+/** How a job stands that has made these moves, and which nobody else has moved. */
+export function standingAfter(moves: readonly Move[]): Standing {
+  const standing: Standing = { phase: 'open', dispatched: false, keptListed: false };
+  for (const { kind } of moves) {
+    if (kind === 'dispatched') standing.dispatched = true;
+    else if (kind === 'dispatch revoked') standing.dispatched = false;
+    else if (kind === 'closed' || kind === 'cancelled') standing.phase = kind;
+    else if (kind === 'reopened') Object.assign(standing, { phase: 'open', keptListed: true });
+  }
+  return standing;
+}

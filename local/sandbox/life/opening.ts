@@ -5,7 +5,7 @@ import { deliveryOptionsOf } from '../world/delivery.ts';
 import type { Stage } from '../world/regions.ts';
 import { AWKWARD_TEXTS, DESIGNS, GARMENTS } from '../world/wares.ts';
 import type { JobInput, SandboxAccount, TrackingEntry } from '../world/world.ts';
-import type { Order, PlannedJob } from './life.ts';
+import { buyersOf, type Order, type PlannedJob } from './life.ts';
 import {
   addTracking,
   CANCEL,
@@ -26,6 +26,8 @@ import {
 type Act = (account: SandboxAccount) => Order;
 
 type TimedMove = readonly [secondsAfterStart: number, move: Move];
+
+const OPENING_GARMENTS = GARMENTS.slice(0, 2);
 
 /** How long before the start the jobs of the opening were created. */
 export const OPENING_AGE_MS = HOUR_MS / 2;
@@ -103,7 +105,7 @@ function openingJob(
   account: SandboxAccount,
   stage: Stage,
   moves: readonly TimedMove[],
-  input: JobInput,
+  input: Omit<JobInput, 'lines'>,
   dueAfterSeconds = 6 * 3600,
 ): PlannedJob {
   const status = account.world.statusName(account.region, stage);
@@ -113,16 +115,20 @@ function openingJob(
   }));
   // They all leave in parcels.
   const sent = deliveryOptionsOf(account.region).find(({ isCollection }) => !isCollection);
+  const [owner] = buyersOf(account);
   return {
     input: (bornAt) => ({
       status,
+      userId: owner?.id ?? 0,
+      creator: owner?.userName ?? null,
       deliveryOption: sent?.label ?? null,
       description: DESIGNS[0],
-      lines: GARMENTS.slice(0, 2).map((garment) => ({ garment, jobLineStatus: status })),
+      lines: OPENING_GARMENTS.map((garment) => ({ garment, jobLineStatus: status })),
       dateIn: bornAt,
       dateDue: bornAt + OPENING_AGE_MS + dueAfterSeconds * 1000,
       ...input,
     }),
+    lineCount: OPENING_GARMENTS.length,
     steps,
     leavesAfterMs: 0,
   };

@@ -11,8 +11,8 @@ import { REGIONS, type RegionCode } from '../world/regions.ts';
 import { CUSTOMERS } from '../world/wares.ts';
 import type { SandboxAccount, World } from '../world/world.ts';
 import { Dice } from './dice.ts';
-import { type Order, planOrder, type Step } from './life.ts';
-import type { MoveKind } from './moves.ts';
+import { buyersOf, type Order, type PlannedJob, planOrder, type Step } from './life.ts';
+import { type MoveKind, standingAfter } from './moves.ts';
 import { OPENING, OPENING_AGE_MS } from './opening.ts';
 import { OrderedJobs } from './ordered.ts';
 import { Timeline } from './timeline.ts';
@@ -153,26 +153,20 @@ export function createScenario(options: ScenarioOptions): Scenario {
     return job !== undefined;
   };
 
-  /** Lets a job live: steps before the start are taken at once, the later ones wait on the timeline, one at a time. */
+  /** Lets a job live on from one of its steps: they wait on the timeline, one at a time. */
   const live = (
     account: SandboxAccount,
     jobNumber: number,
     bornAt: number,
-    steps: Step[],
-    from = 0,
+    steps: readonly Step[],
+    index = 0,
   ): void => {
-    for (let index = from; ; index++) {
-      const step = steps[index];
-      if (!step) return;
-      const at = Math.round(bornAt + step.afterMs);
-      if (at > startAt) {
-        queue.add(at, () => {
-          if (take(account, jobNumber, step, at)) live(account, jobNumber, bornAt, steps, index + 1);
-        });
-        return;
-      }
-      take(account, jobNumber, step, at);
-    }
+    const step = steps[index];
+    if (!step) return;
+    const at = timeOf(step, bornAt);
+    queue.add(at, () => {
+      if (take(account, jobNumber, step, at)) live(account, jobNumber, bornAt, steps, index + 1);
+    });
   };
 
   const retirements = new Map(
@@ -207,8 +201,53 @@ export function createScenario(options: ScenarioOptions): Scenario {
     }
   };
 
-  /** Orders from before the start, which need no timeline: a job's steps touch no other. */
-  const past: { at: number; account: SandboxAccount; planned: Order }[] = [];
+  /** Orders from before the start. What their jobs have behind them needs no timeline: a job's steps touch no other. */
+  const past: { at: number; order: () => void }[] = [];
+
+  /**
+   * An order from before the start. Its jobs are made when somebody looks at them or their next step is due. Until then no
+   * more is kept of them than how they stand: the rest is drawn anew.
+   */
+  const orderBefore = (account: SandboxAccount, at: number, planned: Order, draw: () => Order): void => {
+    const outlines = planned.jobs.map(({ steps, lineCount }) => {
+      const behind = steps.filter((step) => timeOf(step, at) <= startAt);
+      const next = steps[behind.length];
+      return {
+        lineCount,
+        standing: standingAfter(behind.map(({ move }) => move)),
+        taken: behind.length,
+        nextAt: next && timeOf(next, at),
+      };
+    });
+    const { skippedNumbers } = planned;
+    past.push({
+      at,
+      order: () => {
+        retire(account);
+        world.skipJobNumbers(account.region, skippedNumbers);
+        for (const [index, { lineCount, standing, taken, nextAt }] of outlines.entries()) {
+          const redraw = () => draw().jobs[index] as PlannedJob;
+          const jobNumber = account.createJobLater(lineCount, standing, () => {
+            const { input, steps } = redraw();
+            const behind = steps.slice(0, taken);
+            return {
+              input: input(at),
+              live: () => {
+                for (const step of behind) take(account, jobNumber, step, timeOf(step, at));
+              },
+            };
+          });
+          if (nextAt === undefined) continue;
+          queue.add(nextAt, () => {
+            const { steps } = redraw();
+            const step = steps[taken];
+            if (step && take(account, jobNumber, step, nextAt))
+              live(account, jobNumber, at, steps, taken + 1);
+          });
+        }
+      },
+    });
+  };
 
   accounts.forEach((account, index) => {
     const jobsPerAccount = jobsOf(account);
@@ -218,21 +257,26 @@ export function createScenario(options: ScenarioOptions): Scenario {
         ? []
         : OPENING.filter((_, n) => n % accounts.length === index).map((plan) => plan(account));
     for (const planned of opening) {
-      past.push({ at: startAt - OPENING_AGE_MS, account, planned });
+      orderBefore(account, startAt - OPENING_AGE_MS, planned, () => planned);
     }
-    const plan = (mostJobs?: number) => planOrder(new Dice(dice.int(0, 2 ** 31)), account, speed, mostJobs);
-    const orderBefore = (planned: Order, ageMs: number): void => {
-      past.push({ at: Math.round(startAt - ageMs), account, planned });
+    const plan = () => planOrder(new Dice(dice.int(0, 2 ** 31)), account, speed);
+    const buyers = buyersOf(account);
+    /** How old an order is, is drawn when it is known how long its jobs live (in ms). */
+    const planBefore = (mostJobs: number, ageOf: (livesMs: number[]) => number): Order => {
+      const seed = dice.int(0, 2 ** 31);
+      const draw = () => planOrder(new Dice(seed), account, speed, { mostJobs, buyers });
+      const planned = draw();
+      const ageMs = ageOf(planned.jobs.map((job) => job.leavesAfterMs));
+      orderBefore(account, Math.round(startAt - ageMs), planned, draw);
+      return planned;
     };
 
     for (let missing = jobsPerAccount - opening.flatMap(({ jobs }) => jobs).length; missing > 0; ) {
-      const open = plan(missing);
-      orderBefore(open, dice.next() * Math.min(...open.jobs.map((job) => job.leavesAfterMs)));
+      const open = planBefore(missing, (livesMs) => dice.next() * Math.min(...livesMs));
       missing -= open.jobs.length;
     }
     for (let closed = 0; closed < Math.floor(jobsPerAccount / 5); closed++) {
-      const gone = plan(1);
-      orderBefore(gone, (1 + dice.next()) * Math.max(...gone.jobs.map((job) => job.leavesAfterMs)));
+      planBefore(1, (livesMs) => (1 + dice.next()) * Math.max(...livesMs));
     }
 
     if (jobsPerAccount === 0) return;
@@ -252,7 +296,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
   });
 
   past.sort((one, other) => one.at - other.at);
-  for (const { at, account, planned } of past) order(account, at, planned);
+  for (const { order: orderThen } of past) orderThen();
   queue.runUntil(startAt);
   return {
     adopt: (account, jobNumber) => {
@@ -271,3 +315,6 @@ export function createScenario(options: ScenarioOptions): Scenario {
     },
   };
 }
+
+/** Epoch ms at which a step is due, of a job that was born at an instant. */
+const timeOf = ({ afterMs }: Step, bornAt: number): number => Math.round(bornAt + afterMs);

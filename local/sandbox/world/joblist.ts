@@ -44,7 +44,9 @@ export interface JobsPage {
 
 /** A listed job with what is remembered of it. */
 interface Row {
-  readonly job: JobRecord;
+  readonly jobNumber: number;
+  /** Undefined until it is needed: it may be yet to be made. */
+  job: JobRecord | undefined;
   json: string | null;
   /** The `shippedDaysToProcess` that `json` shows: it drifts with the clock, and with it the JSON. */
   jsonDays: number | null;
@@ -53,11 +55,12 @@ interface Row {
 }
 
 /** Where a job is listed. */
-type Place = 'active' | 'closed' | 'nowhere';
+export type Place = 'active' | 'closed' | 'nowhere';
 
 /** The jobs an account lists, active and closed. */
 export class JobList {
   readonly #region: RegionCode;
+  readonly #jobOf: (jobNumber: number) => JobRecord;
   readonly #rows = new Map<number, Row>();
   /** Both ascending by job number: the active list, and the same with closed jobs. */
   readonly #active: Row[] = [];
@@ -66,28 +69,30 @@ export class JobList {
   readonly #selections = new Map<string, { version: number; rows: readonly Row[] }>();
   #version = 0;
 
-  /** The region is that of the account. */
-  constructor(region: RegionCode) {
+  /** The region is that of the account. `jobOf` is asked for jobs that were expected, when they are needed. */
+  constructor(region: RegionCode, jobOf: (jobNumber: number) => JobRecord) {
     this.#region = region;
+    this.#jobOf = jobOf;
+  }
+
+  /** Lists a job that has yet to be made where it will belong. */
+  expect(jobNumber: number, where: Place): void {
+    if (where !== 'nowhere') this.#move(newRow(jobNumber), where);
   }
 
   /** Puts a new or changed job where it belongs: the active list, among the closed ones, or nowhere. */
   place(job: JobRecord, where: Place): void {
+    const row = this.#rows.get(job.jobNumber) ?? newRow(job.jobNumber);
     this.#version += 1;
-    const row = this.#rows.get(job.jobNumber) ?? newRow(job);
+    row.job = job;
     row.json = null;
     row.searchable = null;
-    if (row.where === where) return;
-    row.where = where;
-    setMember(this.#active, row, where === 'active');
-    setMember(this.#withClosed, row, where !== 'nowhere');
-    if (where === 'nowhere') this.#rows.delete(job.jobNumber);
-    else this.#rows.set(job.jobNumber, row);
+    if (row.where !== where) this.#move(row, where);
   }
 
   /** The numbers of the active jobs, ascending. */
   activeJobNumbers(): number[] {
-    return this.#active.map(({ job }) => job.jobNumber);
+    return this.#active.map(({ jobNumber }) => jobNumber);
   }
 
   /** How many jobs are active. */
@@ -105,7 +110,7 @@ export class JobList {
     let itemsJson = '[';
     for (let index = from; index < to; index++) {
       const row = rows[backwards ? rows.length - 1 - index : index];
-      if (row) itemsJson += (index === from ? '' : ',') + entryJson(row, now);
+      if (row) itemsJson += (index === from ? '' : ',') + entryJson(row, this.#jobIn(row), now);
     }
     return { itemsJson: `${itemsJson}]`, totalCount: rows.length };
   }
@@ -138,17 +143,32 @@ export class JobList {
 
     const rows = base.filter(
       (row) =>
-        row.job.jobNumber !== excludeJobNumber &&
-        (orderGroup === undefined || row.job.orderGroup === orderGroup) &&
-        (customerUserId === undefined || row.job.userId === customerUserId) &&
-        words.every((word) => hasPrefix(searchable(row, this.#region), word)),
+        row.jobNumber !== excludeJobNumber &&
+        (orderGroup === undefined || this.#jobIn(row).orderGroup === orderGroup) &&
+        (customerUserId === undefined || this.#jobIn(row).userId === customerUserId) &&
+        words.every((word) => hasPrefix(searchable(row, this.#jobIn(row), this.#region), word)),
     );
     const sign = direction === 'ascending' ? 1 : -1;
-    const value = ({ job }: Row) => sortValue(job, column, now);
-    rows.sort((a, b) => sign * compare(value(a), value(b)) || b.job.jobNumber - a.job.jobNumber);
+    const value = (row: Row) =>
+      column === 'jobNumber' ? row.jobNumber : sortValue(this.#jobIn(row), column, now);
+    rows.sort((a, b) => sign * compare(value(a), value(b)) || b.jobNumber - a.jobNumber);
     if (this.#selections.size >= 16) this.#selections.clear();
     this.#selections.set(key, { version: this.#version, rows });
     return rows;
+  }
+
+  #move(row: Row, where: Place): void {
+    row.where = where;
+    this.#version += 1;
+    setMember(this.#active, row, where === 'active');
+    setMember(this.#withClosed, row, where !== 'nowhere');
+    if (where === 'nowhere') this.#rows.delete(row.jobNumber);
+    else this.#rows.set(row.jobNumber, row);
+  }
+
+  #jobIn(row: Row): JobRecord {
+    row.job ??= this.#jobOf(row.jobNumber);
+    return row.job;
   }
 }
 
@@ -157,17 +177,17 @@ export function listEntryJson(job: JobRecord, now: number): string {
   return JSON.stringify({ ...activeJobDto(job, now), ...job.listOverride });
 }
 
-function entryJson(row: Row, now: number): string {
-  const days = daysFromDue(row.job, now);
+function entryJson(row: Row, job: JobRecord, now: number): string {
+  const days = daysFromDue(job, now);
   if (row.json === null || row.jsonDays !== days) {
-    row.json = listEntryJson(row.job, now);
+    row.json = listEntryJson(job, now);
     row.jsonDays = days;
   }
   return row.json;
 }
 
-function newRow(job: JobRecord): Row {
-  return { job, json: null, jsonDays: null, searchable: null, where: 'nowhere' };
+function newRow(jobNumber: number): Row {
+  return { jobNumber, job: undefined, json: null, jsonDays: null, searchable: null, where: 'nowhere' };
 }
 
 function setMember(list: Row[], row: Row, member: boolean): void {
@@ -175,17 +195,16 @@ function setMember(list: Row[], row: Row, member: boolean): void {
   let high = list.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((list[middle]?.job.jobNumber ?? 0) < row.job.jobNumber) low = middle + 1;
+    if ((list[middle]?.jobNumber ?? 0) < row.jobNumber) low = middle + 1;
     else high = middle;
   }
-  const found = list[low]?.job.jobNumber === row.job.jobNumber;
+  const found = list[low]?.jobNumber === row.jobNumber;
   if (member && !found) list.splice(low, 0, row);
   if (!member && found) list.splice(low, 1);
 }
 
 /** The fields that searchText looks at, in lower case, each on a line of its own. */
-function searchable(row: Row, region: RegionCode): string {
-  const { job } = row;
+function searchable(row: Row, job: JobRecord, region: RegionCode): string {
   if (row.searchable !== null) return row.searchable;
   const option = deliveryOptionOf(region, job.deliveryOption);
   row.searchable = [

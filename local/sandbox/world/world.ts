@@ -4,7 +4,7 @@ import type { User } from '../../../shared/ordering/contract/account.ts';
 import type { DeliveryAddress } from '../../../shared/ordering/contract/candidates.ts';
 import { AccountBooks } from './books.ts';
 import { DAY_MS, type DateStyle, readDue, readInstant, writeDay, writeInstant } from './dates.ts';
-import { JobList, type JobsPage, type JobsQuery, listEntryJson } from './joblist.ts';
+import { JobList, type JobsPage, type JobsQuery, listEntryJson, type Place } from './joblist.ts';
 import {
   FIRST_JOB_NUMBER,
   type JobStatus,
@@ -127,6 +127,25 @@ export interface JobRecord extends Required<Omit<JobInput, 'status' | 'dateIn' |
   /** Fields laid over what list and detail would show. */
   listOverride: Record<string, unknown> | undefined;
   detailOverride: Record<string, unknown> | undefined;
+}
+
+/** A job with lines that are said. */
+export type InputWithLines = JobInput & { lines: Partial<JobLine>[] };
+
+/** What a job is made of that is made later than it was created. */
+export interface LateJob {
+  /** It says dates, owner and creator too: the defaults depend on when it is made. */
+  input: InputWithLines;
+  /** Lets the job, which is there now, go through what it has behind it: this touches no other job and replaces no lines. */
+  live: () => void;
+}
+
+/** What says in which list a job is, unless it is hidden. */
+export interface Standing {
+  phase: JobPhase;
+  dispatched: boolean;
+  /** As in `JobRecord`. */
+  keptListed: boolean;
 }
 
 /** A login of an account. */
@@ -329,7 +348,9 @@ export class World {
    * second, every third. A job may be given any other name too: nothing checks it against the lookup.
    */
   addStatus(region: RegionCode, name: string, stage: Stage, every?: number): JobStatus {
-    const { statuses } = this.#regions[region];
+    const { statuses, accounts } = this.#regions[region];
+    // What jobs have behind them was before.
+    if (every !== undefined) for (const account of accounts) account.makeLateJobs();
     const status = { id: statuses.length + 1, name, stage, ...(every !== undefined && { every }) };
     statuses.push(status);
     return status;
@@ -366,11 +387,11 @@ export class World {
     return jobNumber;
   }
 
-  /** Takes the next id for a job line of a region. */
-  takeLineId(region: RegionCode): number {
+  /** Takes the next id for a job line of a region; the first of them, when it is for several. */
+  takeLineId(region: RegionCode, count = 1): number {
     const state = this.#regions[region];
-    state.nextLineId += 1;
-    return state.nextLineId - 1;
+    state.nextLineId += count;
+    return state.nextLineId - count;
   }
 }
 
@@ -395,17 +416,19 @@ export class SandboxAccount {
   /** How many orders of this account took a promo code, by code. */
   readonly promoUses = new Map<string, number>();
   readonly dateStyle: DateStyle;
-  readonly #jobs = new Map<number, JobRecord>();
+  /** Undefined: yet to be made. */
+  readonly #jobs = new Map<number, JobRecord | undefined>();
+  readonly #late = new Map<number, { firstLineId: number; make: () => LateJob }>();
   readonly #list: JobList;
   readonly #ordinal: number;
-  readonly #relined = new Set<JobRecord>();
+  readonly #relined = new Set<number>();
   #assets: AssetShelf | undefined;
   #books: AccountBooks | undefined;
 
   constructor(world: World, options: AccountOptions, ordinal: number) {
     this.world = world;
     this.region = options.region;
-    this.#list = new JobList(options.region);
+    this.#list = new JobList(options.region, (jobNumber) => this.#get(jobNumber));
     this.name = options.name ?? `${options.region}-account-${ordinal}`;
     this.id = options.id ?? 50_000 + ordinal * 37;
     this.#ordinal = ordinal;
@@ -507,6 +530,41 @@ export class SandboxAccount {
    */
   createJob(input: JobInput & { jobNumber?: number } = {}): number {
     const jobNumber = this.world.takeJobNumber(this.region, input.jobNumber);
+    this.#create(jobNumber, input);
+    return jobNumber;
+  }
+
+  /**
+   * Creates a job that is made only when it is first looked at, and returns its number: of 20,000 open jobs most are not for
+   * a long time. Until then it is known by its number, the ids of so many lines and its standing. What `make` tells must be
+   * the same whenever it is called, and have that standing.
+   */
+  createJobLater(lineCount: number, standing: Standing, make: () => LateJob): number {
+    const jobNumber = this.world.takeJobNumber(this.region);
+    this.#late.set(jobNumber, { firstLineId: this.world.takeLineId(this.region, lineCount), make });
+    this.#jobs.set(jobNumber, undefined);
+    this.#relined.add(jobNumber);
+    this.#list.expect(jobNumber, this.#placeOf(standing));
+    return jobNumber;
+  }
+
+  /** Makes the jobs that nobody has looked at yet: before something changes that they would be made with. */
+  makeLateJobs(): void {
+    for (const jobNumber of this.#late.keys()) this.#make(jobNumber);
+  }
+
+  #make(jobNumber: number): JobRecord | undefined {
+    const late = this.#late.get(jobNumber);
+    if (!late) return undefined;
+    this.#late.delete(jobNumber);
+    const { input, live } = late.make();
+    const lines = input.lines.map((line, index) => ({ ...line, jobLineId: late.firstLineId + index }));
+    const job = this.#create(jobNumber, { ...input, lines });
+    live();
+    return job;
+  }
+
+  #create(jobNumber: number, input: JobInput): JobRecord {
     const now = this.world.now();
     const location = input.location === undefined ? LOCATIONS[this.region][0] : input.location;
     const status = this.world.statusName(this.region, 'intake');
@@ -558,7 +616,7 @@ export class SandboxAccount {
       lines: input.lines ?? [{}],
     });
     this.#place(job);
-    return jobNumber;
+    return job;
   }
 
   /** Changes any field, the ones customers amend and the ones they cannot. */
@@ -584,7 +642,7 @@ export class SandboxAccount {
   /** Every job and line with one status name gets another. */
   renameStatus(name: string, newName: string): void {
     const renamed = (status: string | null): string | null => (status === name ? newName : status);
-    for (const { jobNumber, masterJobStatus, jobStatus, lines } of this.#jobs.values()) {
+    for (const { jobNumber, masterJobStatus, jobStatus, lines } of this.jobs()) {
       for (const line of lines) line.jobLineStatus = renamed(line.jobLineStatus);
       if (masterJobStatus !== name && jobStatus !== name) continue;
       this.setStatus(jobNumber, { master: renamed(masterJobStatus), detail: renamed(jobStatus) });
@@ -708,7 +766,7 @@ export class SandboxAccount {
   remove(jobNumber: number): void {
     const job = this.#get(jobNumber);
     this.#jobs.delete(jobNumber);
-    this.#relined.delete(job);
+    this.#relined.delete(jobNumber);
     this.#place(job);
   }
 
@@ -728,12 +786,12 @@ export class SandboxAccount {
 
   /** The job as the world keeps it, or undefined; to look at, not to change. */
   job(jobNumber: number): Readonly<JobRecord> | undefined {
-    return this.#jobs.get(jobNumber);
+    return this.#find(jobNumber);
   }
 
   /** All jobs in the order in which they were created, those in no list too; to look at, not to change. */
-  jobs(): Iterable<Readonly<JobRecord>> {
-    return this.#jobs.values();
+  *jobs(): Iterable<Readonly<JobRecord>> {
+    for (const jobNumber of this.#jobs.keys()) yield this.#get(jobNumber);
   }
 
   /** How many jobs there are, in whatever phase. */
@@ -743,7 +801,7 @@ export class SandboxAccount {
 
   /** The jobs whose lines are new or were replaced since this was last asked; for the shelf, which files what they name. */
   takeRelined(): readonly Readonly<JobRecord>[] {
-    const jobs = [...this.#relined];
+    const jobs = [...this.#relined].map((jobNumber) => this.#get(jobNumber));
     this.#relined.clear();
     return jobs;
   }
@@ -766,13 +824,13 @@ export class SandboxAccount {
 
   /** The job's entry as the list would show it now, or undefined. */
   jobListEntry(jobNumber: number): ActiveJobDto | undefined {
-    const job = this.#jobs.get(jobNumber);
+    const job = this.#find(jobNumber);
     return job && JSON.parse(listEntryJson(job, this.world.now()));
   }
 
   /** The job's detail as it would be served now, or undefined. */
   jobDetail(jobNumber: number): JobDto | undefined {
-    const job = this.#jobs.get(jobNumber);
+    const job = this.#find(jobNumber);
     return job && { ...jobDto(job, this, this.world.now()), ...job.detailOverride };
   }
 
@@ -800,9 +858,13 @@ export class SandboxAccount {
   }
 
   #get(jobNumber: number): JobRecord {
-    const job = this.#jobs.get(jobNumber);
+    const job = this.#find(jobNumber);
     if (!job) throw new Error(`Account ${this.name} has no job ${jobNumber}`);
     return job;
+  }
+
+  #find(jobNumber: number): JobRecord | undefined {
+    return this.#jobs.get(jobNumber) ?? this.#make(jobNumber);
   }
 
   #setPhase(jobNumber: number, phase: JobPhase, status: string | undefined): void {
@@ -847,7 +909,7 @@ export class SandboxAccount {
     if (tracking) job.tracking = tracking.map((entry) => ({ ...entry }));
     if (lines) {
       job.lines = lines.map((line, index) => this.#line(job, line, index));
-      this.#relined.add(job);
+      this.#relined.add(job.jobNumber);
     }
   }
 
@@ -876,13 +938,16 @@ export class SandboxAccount {
 
   /** Puts a job that changed where it belongs in the lists, and forgets what was remembered of it. */
   #place(job: JobRecord): void {
-    const { phase } = job;
-    const departed = this.world.leavesListOnDispatch && job.dateOut !== null && !job.keptListed;
-    if (!this.#jobs.has(job.jobNumber) || job.hidden || phase === 'cancelled') {
-      this.#list.place(job, 'nowhere');
-    } else {
-      this.#list.place(job, phase === 'open' && !departed ? 'active' : 'closed');
-    }
+    const { jobNumber, phase, dateOut, keptListed } = job;
+    const listed = this.#jobs.has(jobNumber) && !job.hidden;
+    const place = this.#placeOf({ phase, dispatched: dateOut !== null, keptListed });
+    this.#list.place(job, listed ? place : 'nowhere');
+  }
+
+  #placeOf({ phase, dispatched, keptListed }: Standing): Place {
+    if (phase === 'cancelled') return 'nowhere';
+    const departed = this.world.leavesListOnDispatch && dispatched && !keptListed;
+    return phase === 'open' && !departed ? 'active' : 'closed';
   }
 }
 
