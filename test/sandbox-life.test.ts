@@ -1164,12 +1164,30 @@ describe('the control panel', () => {
     expect(sandbox.faults.list()).toEqual([]);
   });
 
-  test('what goes wrong in the panel itself is a 500', async () => {
+  test('what goes wrong in the panel itself is a 500 that says no more, and is told on stderr', async () => {
     const { sandbox, acme } = await startService();
+    const complaint = vi.spyOn(console, 'error').mockImplementation(() => {});
+    onTestFinished(() => complaint.mockRestore());
     vi.spyOn(acme, 'activeJobNumbers').mockImplementation(() => {
       throw new TypeError('a mistake');
     });
-    expect((await ask(`${sandbox.adminUrl}/jobs?region=us&account=acme`)).status).toBe(500);
+    const { status, json } = await ask(`${sandbox.adminUrl}/jobs?region=us&account=acme`);
+    expect([status, json.detail]).toEqual([500, 'An unexpected error; retry once.']);
+    expect(complaint.mock.calls).toEqual([[expect.stringContaining('GET /jobs failed with TypeError at ')]]);
+  });
+
+  test('a body of more than a MiB is refused with 413, also one that comes bit by bit', async () => {
+    const { sandbox } = await startService();
+    const url = `${sandbox.adminUrl}/happenings`;
+    const large = ' '.repeat(1024 * 1024 + 1);
+    for (const body of [large, new Blob([large]).stream()]) {
+      const answer = await fetch(url, { method: 'POST', body, duplex: 'half' } as RequestInit);
+      expect([answer.status, await answer.json()]).toEqual([
+        413,
+        expect.objectContaining({ status: 413, detail: 'The body is larger than 1048576 bytes.' }),
+      ]);
+    }
+    expect((await ask(url, { do: 'revokeTokens', pad: large.slice(2000) })).status).toBe(400);
   });
 
   test('an account is known by name, client id or upstream id wherever one is named', async () => {

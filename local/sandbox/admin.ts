@@ -5,7 +5,17 @@ import { setImmediate } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import * as z from 'zod';
 import type { Service } from './app.ts';
-import { type Answer, json, pathOf, problem, type SandboxEnv, send } from './http/answers.ts';
+import {
+  type Answer,
+  answerUnexpected,
+  json,
+  pathOf,
+  problem,
+  readBody,
+  type SandboxEnv,
+  send,
+  TOO_LARGE,
+} from './http/answers.ts';
 import { knownAccount, ruleSchema, strictly, UnknownAccountError } from './http/faults.ts';
 import { sentence } from './http/sentences.ts';
 import { OPERATIONS } from './http/traffic.ts';
@@ -305,7 +315,8 @@ export function createAdminApp(
     if (error instanceof Refusal || error instanceof UnknownAccountError) {
       return send(c, problem(400, error.message, pathOf(c)));
     }
-    return send(c, problem(500, error.message, pathOf(c)));
+    if (error instanceof TooLargeError) return send(c, problem(413, TOO_LARGE, pathOf(c)));
+    return answerUnexpected(error, c);
   });
   for (const { method, path, handle } of routes) {
     app.on(method, path, async (c) => send(c, await handle(c)));
@@ -480,6 +491,9 @@ const ACTION_WORDS = Object.fromEntries(Object.entries(ACTIONS).map(([name, { ta
 /** Something that can't be done as it was asked for. */
 class Refusal extends Error {}
 
+/** A body is larger than the panel takes. */
+class TooLargeError extends Error {}
+
 /** Does what the world refuses with an Error of no special kind, such as a job number that is taken. */
 function refusable<T>(does: () => T): T {
   try {
@@ -498,9 +512,10 @@ function queryOf<T>(c: Context<SandboxEnv>, schema: z.ZodType<T>): T {
   throw new Refusal(`The query: ${sentence(parsed.error.issues[0], 'it')}`, { cause: parsed.error });
 }
 
-/** The JSON body as an object; `{}` when there is none. */
+/** The JSON body as an object; `{}` when there is none. Throws TooLargeError as soon as it is known to be that. */
 async function bodyOf(c: Context<SandboxEnv>): Promise<Record<string, unknown>> {
-  const body = await c.req.text();
+  const body = await readBody(c);
+  if (body === undefined) throw new TooLargeError();
   if (body.trim() === '') return {};
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(body));

@@ -9,12 +9,12 @@ import {
   type Answer,
   answerUnexpected,
   json,
-  MOST_BODY_BYTES,
   pathOf,
   problem,
   readBody,
   type SandboxEnv,
   send,
+  TOO_LARGE,
 } from './http/answers.ts';
 import { type FaultBook, type PageDrift, strike } from './http/faults.ts';
 import type { Operation } from './http/operation.ts';
@@ -346,7 +346,6 @@ function invalid(detail: string, error: z.ZodError, instance: string): Answer {
   return problem(400, detail, instance, errors);
 }
 
-const TOO_LARGE = `The body is larger than ${MOST_BODY_BYTES} bytes.`;
 const NO_STORE = { 'cache-control': 'no-store' };
 
 /** The numbers of the jobs that a list answer shows; none if it is not one. */
