@@ -44,6 +44,8 @@ import type { Credentials, Role, SandboxAccount, World } from './world/world.ts'
  *   invoiceFile.uri and imageUrl carry an expiry and change with time. shippedDaysToProcess and processingDays have two
  *   decimals, and drift until dispatch.
  * - isCancelable follows from the stage of masterJobStatus: up to production, not from there on.
+ * - The detail of a 401 says when it is only that the token has expired, as far as the last 10,000 tokens are concerned. Others
+ *   are not told apart: revoked, of another region, made up, or none.
  * - At the token endpoint: wrong client or secret 401 invalid_client, another grant 400 unsupported_grant_type, anything else
  *   amiss 400 invalid_request, an unknown realm 404. The realm is named like the region. Tokens are opaque; several may live.
  */
@@ -68,7 +70,7 @@ interface Holder {
   readonly credentials: Credentials;
 }
 
-/** Access tokens in force. A token is known in its own region only. */
+/** Access tokens in force, and lately expired ones. A token is known in its own region only. */
 export class TokenBook {
   readonly #world: World;
   readonly #lifetimeSeconds: number;
@@ -82,7 +84,11 @@ export class TokenBook {
   /** Issues a token; it lives by the sandbox clock. */
   issue(account: SandboxAccount, credentials: Credentials): { token: string; expiresInSeconds: number } {
     const now = this.#world.now();
-    for (const [token, { expiresAt }] of this.#tokens) if (expiresAt <= now) this.#tokens.delete(token);
+    // In the order of their issue, and so of their ends.
+    for (const [token, { expiresAt }] of this.#tokens) {
+      if (expiresAt > now || this.#tokens.size < REMEMBERED_TOKENS) break;
+      this.#tokens.delete(token);
+    }
     const token = `${account.region}.${randomBytes(24).toString('base64url')}`;
     this.#tokens.set(token, { account, credentials, expiresAt: now + this.#lifetimeSeconds * 1000 });
     return { token, expiresInSeconds: this.#lifetimeSeconds };
@@ -90,16 +96,22 @@ export class TokenBook {
 
   /** Whose token this is in a region, if it is valid there. */
   holder(region: RegionCode, token: string): Holder | undefined {
-    const entry = this.#tokens.get(token);
-    return entry && entry.account.region === region && entry.expiresAt > this.#world.now()
-      ? entry
-      : undefined;
+    const entry = this.#known(region, token);
+    return entry && entry.expiresAt > this.#world.now() ? entry : undefined;
   }
 
-  /** Forgets the tokens of a region, of an account (by name), or all; returns how many. */
+  /** Whether a token was valid in a region until its time was over, as far as that is remembered. */
+  hasExpired(region: RegionCode, token: string): boolean {
+    const entry = this.#known(region, token);
+    return entry !== undefined && entry.expiresAt <= this.#world.now();
+  }
+
+  /** Forgets the tokens of a region, of an account (by name), or all; returns how many were in force. */
   revoke(which: { region?: RegionCode; account?: string } = {}): number {
+    const now = this.#world.now();
     let count = 0;
-    for (const [token, { account }] of this.#tokens) {
+    for (const [token, { account, expiresAt }] of this.#tokens) {
+      if (expiresAt <= now) continue;
       if (which.region !== undefined && which.region !== account.region) continue;
       if (which.account !== undefined && which.account !== account.name) continue;
       this.#tokens.delete(token);
@@ -107,7 +119,15 @@ export class TokenBook {
     }
     return count;
   }
+
+  #known(region: RegionCode, token: string): (Holder & { expiresAt: number }) | undefined {
+    const entry = this.#tokens.get(token);
+    return entry?.account.region === region ? entry : undefined;
+  }
 }
+
+/** So many tokens are kept, expired ones too; more only while they are in force. */
+const REMEMBERED_TOKENS = 10_000;
 
 /** Makes the app of one region: API below `/api`, token endpoint below `/auth`. */
 export function createRegionApp(service: Service, region: RegionCode): Hono<SandboxEnv> {
@@ -170,7 +190,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
       const body = spec.body && account ? await readBody(c) : '';
       return serve(c, spec.name, account, () => {
         const holder = tokens.holder(region, token);
-        return holder ? callOf(spec, holder, c, body) : unauthorized(c);
+        return holder ? callOf(spec, holder, c, body) : unauthorized(c, token);
       });
     });
   }
@@ -182,7 +202,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
       return serve(c, 'unknown', tokens.holder(region, token)?.account, () =>
         tokens.holder(region, token)
           ? problem(404, 'There is no such resource.', pathOf(c))
-          : unauthorized(c),
+          : unauthorized(c, token),
       );
     });
   }
@@ -204,8 +224,14 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
   });
   app.all('/auth/*', (c) => serve(c, 'unknown', undefined, () => json({ error: 'Not found' }, 404)));
 
-  const unauthorized = (c: Context<SandboxEnv>): Answer =>
-    problem(401, 'A valid bearer token of this region is required.', pathOf(c));
+  const unauthorized = (c: Context<SandboxEnv>, token: string): Answer =>
+    problem(
+      401,
+      tokens.hasExpired(region, token)
+        ? 'The token has expired; request a new one at the token endpoint of this region.'
+        : 'A valid bearer token of this region is required.',
+      pathOf(c),
+    );
 
   /** What an operation answers to somebody who has a token. */
   function callOf(
