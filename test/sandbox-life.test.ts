@@ -1001,7 +1001,7 @@ describe('the control panel', () => {
       if (method !== 'GET') continue;
       expect([path, (await ask(sandbox.adminUrl + path)).status]).toEqual([
         path,
-        path === '/jobs' ? 400 : 200,
+        path.startsWith('/jobs') ? 400 : 200,
       ]);
     }
     expect(Object.keys(json.jobActions)).toEqual(
@@ -1209,6 +1209,49 @@ describe('the control panel', () => {
     const until = (seconds: number) => new Date(clock.now + seconds * 1000).toISOString();
     const ends = (await ask(`${sandbox.adminUrl}/faults`)).json.map((rule: { until: unknown }) => rule.until);
     expect(ends).toEqual([null, until(30), until(60)]);
+  });
+
+  test('a job shows by line how often its artwork was asked for and why it was not found, without secrets of the address', async () => {
+    const artwork = await artworkServer(lost);
+    const own = new SandboxClock({ startAt: START, standing: true });
+    const sandbox = await startScenario({ jobs: 0, opening: false }, { clock: own, port: 0, speed: 1 });
+    onTestFinished(() => sandbox.stop());
+    const account = sandbox.world.account('us', 'us-demo-1') as SandboxAccount;
+    const shown = async (job: number) => {
+      await sandbox.scenario.settled();
+      return (await ask(`${sandbox.adminUrl}/jobs/us/${job}`)).json.artwork;
+    };
+    const secret = artwork.url.replace('//', '//me:pass@');
+    const job = account.createJob({
+      lines: [{ artworkUrl: `${artwork.url}/a.png?sig=1#x` }, {}, { artworkUrl: `${secret}/b.png` }],
+    });
+    const url = `${artwork.url}/a.png?…`;
+    const bare = secret.replace('me:pass', '…');
+    expect(await shown(job)).toEqual([
+      { line: 0, url, tries: 0, reason: null },
+      { line: 2, url: `${bare}/b.png`, tries: 0, reason: null },
+    ]);
+    await ask(`${sandbox.adminUrl}/jobs/us/${job}/live`, {});
+    expect(await shown(job)).toEqual([
+      { line: 0, url, tries: 1, reason: 'It is answered with 404.' },
+      { line: 2, url: `${bare}/b.png`, tries: 1, reason: 'The address carries credentials.' },
+    ]);
+    artwork.answer = (_, response) => void response.writeHead(200).end();
+    await ask(`${sandbox.adminUrl}/clock/advance`, { seconds: 300 });
+    expect((await shown(job))[0]).toEqual({ line: 0, url, tries: 2, reason: 'It is empty.' });
+    artwork.answer = serves;
+    await ask(`${sandbox.adminUrl}/jobs/us/${job}/artwork`, { line: 2, url: `${artwork.url}/b.png` });
+    expect(await shown(job)).toEqual([
+      { line: 0, url, tries: 3, reason: null },
+      { line: 2, url: `${artwork.url}/b.png`, tries: 1, reason: null },
+    ]);
+    const unnamed = account.createJob({ lines: [{ needsArtwork: true }, { artworkUrl: 'somewhere' }] });
+    expect(await shown(unnamed)).toEqual([
+      { line: 0, url: null, tries: 0, reason: 'Nobody said where it is.' },
+      { line: 1, url: 'no address', tries: 0, reason: null },
+    ]);
+    expect((await ask(`${sandbox.adminUrl}/jobs/us/1`)).status).toBe(404);
+    expect((await ask(`${sandbox.adminUrl}/jobs/mars/${job}`)).status).toBe(400);
   });
 
   test('a job is made with a number from 1 to 1e9, so that others can follow', async () => {

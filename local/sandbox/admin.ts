@@ -232,11 +232,24 @@ export function createAdminApp(
       },
     },
     {
+      method: 'GET',
+      path: '/jobs/:region/:jobNumber',
+      does: 'A job as list and detail show it, and of its lines how often their artwork was asked for, and why it was not found.',
+      handle: (c) => {
+        const { region } = regionSchema.parse(c.req.param());
+        const jobNumber = Number(c.req.param('jobNumber'));
+        const account = world.accounts(region).find((candidate) => candidate.job(jobNumber));
+        return account
+          ? json(shownJob(account, jobNumber))
+          : problem(404, 'There is no such job.', pathOf(c));
+      },
+    },
+    {
       method: 'POST',
       path: '/jobs/:region/:jobNumber/:action',
       does: 'Moves a job; see jobActions.',
       handle: async (c) => {
-        const { region } = z.object({ region: z.enum(REGIONS) }).parse(c.req.param());
+        const { region } = regionSchema.parse(c.req.param());
         const jobNumber = Number(c.req.param('jobNumber'));
         const account = world.accounts(region).find((candidate) => candidate.job(jobNumber));
         if (!account) return problem(404, 'There is no such job.', pathOf(c));
@@ -246,7 +259,7 @@ export function createAdminApp(
         }
         const body = await bodyOf(c);
         refusable(() => act.act(account, jobNumber, body, service));
-        return json({ list: account.jobListEntry(jobNumber), detail: account.jobDetail(jobNumber) });
+        return json(shownJob(account, jobNumber));
       },
     },
   ];
@@ -337,6 +350,30 @@ function isOwnHost(c: Context<SandboxEnv>): boolean {
 /** So long, in real time, a clock that is set forward keeps others waiting. */
 const MOST_SLICE_MS = 20;
 
+/** A job, if it is still there, in both views, and how the artwork of its lines (from 0) stands. */
+function shownJob(account: SandboxAccount, jobNumber: number) {
+  const lines = (account.job(jobNumber)?.lines ?? []).map((line, index) => ({ ...line, index }));
+  return {
+    list: account.jobListEntry(jobNumber),
+    detail: account.jobDetail(jobNumber),
+    artwork: lines
+      .filter(({ artworkUrl, needsArtwork }) => artworkUrl !== null || needsArtwork)
+      .map(({ index, artworkUrl: url, artworkTries, artworkReason }) => ({
+        line: index,
+        url: url === null ? null : shownUrl(url),
+        tries: artworkTries,
+        reason: url === null ? 'Nobody said where it is.' : artworkReason,
+      })),
+  };
+}
+
+/** An address without what may be a secret: who asks, and what is asked with. */
+function shownUrl(text: string): string {
+  const url = URL.parse(text);
+  if (!url) return 'no address';
+  return `${url.protocol}//${url.username || url.password ? '…@' : ''}${url.host}${url.pathname}${url.search && '?…'}`;
+}
+
 function shownHappening({ happening, at, until, ...rest }: PlannedHappening) {
   return {
     ...rest,
@@ -384,6 +421,7 @@ const jobSchema = strictly(jobShape);
 const newJobShape = { ...jobShape, jobNumber: z.int().min(1).max(1e9).optional() };
 const accountKey = z.union([z.string(), z.int()], { error: 'must be a name, a client id or an upstream id' });
 const accountSchema = strictly({ region: z.enum(REGIONS), account: accountKey });
+const regionSchema = z.object({ region: z.enum(REGIONS) });
 const revokeSchema = strictly({ region: z.enum(REGIONS).optional(), account: accountKey.optional() });
 const timedRuleSchema = strictly({
   ...ruleSchema.shape,

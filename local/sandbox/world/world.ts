@@ -46,6 +46,10 @@ export interface JobLine {
   artworkUrl: string | null;
   /** Its artwork is still to come, and nobody said from where. */
   needsArtwork: boolean;
+  /** How often its artwork was asked for at `artworkUrl`. */
+  artworkTries: number;
+  /** In words, why the last of these did not find it; null when it did, and before the first. */
+  artworkReason: string | null;
 }
 
 /** What a job costs in the account's currency: `total` is lines, setups and resets less the discount, with tax. */
@@ -688,6 +692,17 @@ export class SandboxAccount {
     if (!line) throw new Error(`Job ${jobNumber} has no line ${lineIndex}`);
     line.artworkUrl = url;
     line.needsArtwork = false;
+    line.artworkTries = 0;
+    line.artworkReason = null;
+  }
+
+  /** Notes that artwork was asked for, for all lines that have it at an address; `reason` is null when it was found. */
+  noteArtwork(jobNumber: number, url: string, reason: string | null): void {
+    for (const line of this.#get(jobNumber).lines) {
+      if (line.artworkUrl !== url) continue;
+      line.artworkTries += 1;
+      line.artworkReason = reason;
+    }
   }
 
   /** Makes a job vanish from every list while its detail still answers as before: what page drift looks like. */
@@ -870,6 +885,8 @@ export class SandboxAccount {
       code: null,
       artworkUrl: null,
       needsArtwork: false,
+      artworkTries: 0,
+      artworkReason: null,
       ...line,
     };
   }
