@@ -16,7 +16,7 @@ export const atLeastOne = integer
   .meta({ parameter: { type: 'integer', minimum: 1 } });
 
 /** The parameters of a list that is answered in pages. */
-export const pageOf = (defaultSize: number, mostPerPage: number) => ({
+export const pageParameters = (defaultSize: number, mostPerPage: number) => ({
   page: atLeastOne.default(1),
   pageSize: atLeastOne
     .refine((value) => value <= mostPerPage, `The value must be at most ${mostPerPage}.`)

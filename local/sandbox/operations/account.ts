@@ -13,7 +13,7 @@ import { Problem } from '../../../shared/ordering/contract/common.ts';
 import { json, problem } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { cutPage, inOrder } from '../http/paging.ts';
-import { flag, integer, oneOf, pageOf } from '../http/parameters.ts';
+import { flag, integer, oneOf, pageParameters } from '../http/parameters.ts';
 import { type CertificateRecord, carriersOf, guidOf, phoneOf, shipmentTypesOf } from '../world/books.ts';
 import { CURRENCIES, LOCATIONS, type RegionCode } from '../world/regions.ts';
 import type { SandboxAccount, SandboxUser } from '../world/world.ts';
@@ -79,7 +79,7 @@ export const accountOperations = [
     summary: "The account's users.",
     query: z.object({
       includeInactive: flag.default(false),
-      ...pageOf(50, 200),
+      ...pageParameters(50, 200),
       sortBy: oneOf(['LastName', 'FirstName', 'UserName', 'Email', 'LastLoginUtc', 'LoginCount']).optional(),
       sortDirection: oneOf(['ASC', 'DESC']).optional(),
       textFilter: z.string().optional(),
@@ -145,7 +145,7 @@ export const accountOperations = [
     tag: 'Account',
     summary: "The account's payments.",
     query: z.object({
-      ...pageOf(20, 200),
+      ...pageParameters(20, 200),
       sortBy: oneOf(['Id', 'CreatedAt', 'CompletedAt', 'AmountSettlement']).optional(),
       sortDirection: oneOf(['DESC', 'ASC']).optional(),
       completedOnly: flag.default(false),

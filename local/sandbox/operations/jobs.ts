@@ -29,7 +29,7 @@ import {
 } from '../../../shared/ordering/contract/jobs.ts';
 import { json, NO_CONTENT, problem } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
-import { commaList, direction, flag, integer, oneOf, pageOf } from '../http/parameters.ts';
+import { commaList, direction, flag, integer, oneOf, pageParameters } from '../http/parameters.ts';
 import { isWritable } from '../world/dates.ts';
 import {
   deliveryOptionsOf,
@@ -155,7 +155,7 @@ export const jobOperations = [
     tag: 'Jobs',
     summary: 'The open jobs, page by page.',
     query: z.object({
-      ...pageOf(20, 100),
+      ...pageParameters(20, 100),
       excludeJobNumber: integer.optional(),
       searchText: z.string().optional(),
       includeClosedJobs: flag.optional(),
