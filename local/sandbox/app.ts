@@ -18,11 +18,12 @@ import {
 } from './http/answers.ts';
 import { type FaultBook, type PageDrift, strike } from './http/faults.ts';
 import type { Operation } from './http/operation.ts';
+import { may } from './http/roles.ts';
 import type { OperationName, RequestHook, RequestInfo, RequestLog } from './http/traffic.ts';
 import type { Agenda } from './life/happenings.ts';
 import { operations } from './operations.ts';
 import type { RegionCode } from './world/regions.ts';
-import type { Credentials, Role, SandboxAccount, World } from './world/world.ts';
+import type { Credentials, SandboxAccount, World } from './world/world.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
@@ -242,7 +243,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
   ): Answer {
     const instance = pathOf(c);
     const { role } = credentials;
-    if (spec.needs !== undefined && !ALLOWED[spec.needs].includes(role)) {
+    if (spec.needs !== undefined && !may(role, spec.needs)) {
       return problem(403, `Credentials of the role ${role} may not use this operation.`, instance);
     }
     const params = spec.params?.safeParse(c.req.param());
@@ -309,12 +310,6 @@ export async function describeIn(c: Context<SandboxEnv>, region?: RegionCode): P
   const { openApiDocument } = await import('./http/openapi.ts');
   return send(c, json(openApiDocument({ origin: new URL(c.req.url).origin, ...(region && { region }) })));
 }
-
-/** Which roles may what. A viewer may see the account and the lookups, and nothing that has to do with orders. */
-const ALLOWED: Readonly<Record<'ordering' | 'administrator', readonly Role[]>> = {
-  ordering: ['user', 'administrator', 'staff'],
-  administrator: ['administrator', 'staff'],
-};
 
 const placeOf = ({ path }: Operation): number => path.split('{').length;
 

@@ -30,6 +30,7 @@ import {
 import { json, NO_CONTENT, problem } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { commaList, direction, flag, integer, oneOf, pageParameters } from '../http/parameters.ts';
+import { may } from '../http/roles.ts';
 import { isWritable } from '../world/dates.ts';
 import {
   deliveryOptionsOf,
@@ -98,7 +99,7 @@ export const jobOperations = [
       const { canEdit, lockedReason } = permissionsOf(job);
       if (!canEdit) return problem(403, lockedReason ?? 'The job is locked.', instance);
       const { locationCode, dateDue, ...fields } = withoutNulls(body);
-      if (locationCode !== undefined && role !== 'staff') {
+      if (locationCode !== undefined && !may(role, 'privileged')) {
         return problem(403, 'locationCode is for privileged staff only.', instance);
       }
       const failures: ValidationFailure['validationMessages'] = [];
