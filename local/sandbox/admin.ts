@@ -237,10 +237,9 @@ export function createAdminApp(
       does: 'A job as list and detail show it, and of its lines how often their artwork was asked for, and why it was not found.',
       handle: (c) => {
         const { region } = regionSchema.parse(c.req.param());
-        const jobNumber = Number(c.req.param('jobNumber'));
-        const account = world.accounts(region).find((candidate) => candidate.job(jobNumber));
-        return account
-          ? json(shownJob(account, jobNumber))
+        const found = world.jobOf(region, Number(c.req.param('jobNumber')));
+        return found
+          ? json(shownJob(found.account, found.job.jobNumber))
           : problem(404, 'There is no such job.', pathOf(c));
       },
     },
@@ -251,7 +250,7 @@ export function createAdminApp(
       handle: async (c) => {
         const { region } = regionSchema.parse(c.req.param());
         const jobNumber = Number(c.req.param('jobNumber'));
-        const account = world.accounts(region).find((candidate) => candidate.job(jobNumber));
+        const account = world.jobOf(region, jobNumber)?.account;
         if (!account) return problem(404, 'There is no such job.', pathOf(c));
         const act = ACTIONS[c.req.param('action') ?? ''];
         if (!act) {

@@ -311,6 +311,18 @@ export class World {
     );
   }
 
+  /** The job of a region with this number, and whose it is. */
+  jobOf(
+    region: RegionCode,
+    jobNumber: number,
+  ): { account: SandboxAccount; job: Readonly<JobRecord> } | undefined {
+    for (const account of this.#regions[region].accounts) {
+      const job = account.job(jobNumber);
+      if (job) return { account, job };
+    }
+    return undefined;
+  }
+
   /** A region's job status lookup, in the order of the ids. */
   statuses(region: RegionCode): readonly JobStatus[] {
     return this.#regions[region].statuses;
@@ -363,7 +375,7 @@ export class World {
   takeJobNumber(region: RegionCode, wanted?: number): number {
     const state = this.#regions[region];
     const jobNumber = wanted ?? state.nextJobNumber;
-    if (state.accounts.some((account) => account.job(jobNumber))) {
+    if (this.jobOf(region, jobNumber)) {
       throw new Error(`Job ${jobNumber} exists in ${region} already`);
     }
     state.nextJobNumber = Math.max(state.nextJobNumber, jobNumber + 1);
