@@ -736,6 +736,7 @@ export class SandboxAccount {
     const job = this.#get(jobNumber);
     this.#jobs.delete(jobNumber);
     this.#relined.delete(job);
+    this.#assets?.forget(job);
     this.#place(job);
   }
 
