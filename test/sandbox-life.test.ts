@@ -8,6 +8,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { fetchArtwork } from '../local/sandbox/life/artwork.ts';
 import { SandboxClock } from '../local/sandbox/life/clock.ts';
 import { Dice } from '../local/sandbox/life/dice.ts';
+import type { Happening } from '../local/sandbox/life/happenings.ts';
 import { planOrder } from '../local/sandbox/life/life.ts';
 import { changeDueDate } from '../local/sandbox/life/moves.ts';
 import { createScenario, type Scenario, type ScenarioEvent } from '../local/sandbox/life/scenario.ts';
@@ -1059,6 +1060,45 @@ describe('the control panel', () => {
     expect((await ask(at, { do: 'revokeTokens', region: 'us', account: 'acme' })).json.state).toBe('over');
     expect((await us.get('/account')).status).toBe(401);
     expect((await ask(at, { do: 'rotateSecret', region: 'us', account: 'nobody' })).status).toBe(400);
+  });
+
+  test('of happenings that are over the latest thousand are kept, whatever is to come or in force, and no id is given twice', async () => {
+    const { sandbox, clock } = await startService();
+    const { agenda } = sandbox;
+    const rule = { match: {}, fault: { kind: 'delay', delayMs: 1 } } as const;
+    const plan = (happening: Happening) => agenda.plan(happening, clock.now).id;
+    const kept = [
+      plan({ do: 'fault', afterSeconds: 0, rule }),
+      plan({ do: 'fault', afterSeconds: 1e6, rule }),
+    ];
+    const over: string[] = [];
+    for (let count = 0; count < 1500; count++) {
+      over.push(plan({ do: 'revokeTokens', afterSeconds: 0, region: 'nz' }));
+      agenda.advanceTo(clock.now);
+    }
+    const last = plan({ do: 'revokeTokens', afterSeconds: 1 });
+    expect(agenda.list().map(({ id }) => id)).toEqual([...kept, ...over.slice(-1000), last]);
+    expect(new Set([...kept, ...over, last]).size).toBe(1503);
+    expect([agenda.end(over[0] ?? ''), agenda.end(kept[0] ?? '')]).toEqual([false, true]);
+  });
+
+  test('nothing is kept of the end of a rule that has ended', async () => {
+    const { sandbox, clock, us } = await startService();
+    const fault = { kind: 'delay', delayMs: 1 };
+    await ask(`${sandbox.adminUrl}/faults`, { fault, forSeconds: 30 });
+    const { json } = await ask(`${sandbox.adminUrl}/happenings`, {
+      do: 'fault',
+      rule: { fault },
+      forSeconds: 60,
+    });
+    const ends = () => ['fault-1', 'fault-2'].map((id) => sandbox.agenda.endOfRule(id));
+    expect(ends()).toEqual([clock.now + 30_000, clock.now + 60_000]);
+    clock.now += 30_000;
+    expect((await us.get('/account')).status).toBe(200);
+    expect(ends()).toEqual([null, clock.now + 30_000]);
+    await ask(`${sandbox.adminUrl}/happenings/${json.id}`, undefined, 'DELETE');
+    expect(ends()).toEqual([null, null]);
+    expect(sandbox.faults.list()).toEqual([]);
   });
 
   test('it sets the clock forward where that is the sandbox’s own, and jobs live on meanwhile', async () => {

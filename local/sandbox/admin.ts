@@ -47,8 +47,6 @@ export function createAdminApp(
   longestAdvanceSeconds = LONGEST_ADVANCE_SECONDS,
 ): Hono<SandboxEnv> {
   const { world, faults, requests, tokens, agenda } = service;
-  /** When rules end that were put in force for some time, epoch ms by their ids. */
-  const ends = new Map<string, number>();
   const routes: Route[] = [
     {
       method: 'GET',
@@ -135,13 +133,8 @@ export function createAdminApp(
         const { forSeconds, ...rule } = timedRuleSchema.parse(await bodyOf(c));
         const { account, region } = rule.match;
         if (account !== undefined) named(account, region);
-        const id = faults.add(rule);
-        if (forSeconds !== undefined) {
-          const until = world.now() + forSeconds * 1000;
-          ends.set(id, until);
-          agenda.later(until, () => faults.remove(id));
-        }
-        return json({ id }, 201);
+        const until = forSeconds === undefined ? null : world.now() + forSeconds * 1000;
+        return json({ id: agenda.putRule(rule, until) }, 201);
       },
     },
     {
@@ -299,7 +292,7 @@ export function createAdminApp(
   }
 
   function endOf(ruleId: string): string | null {
-    const until = ends.get(ruleId) ?? agenda.endOfRule(ruleId);
+    const until = agenda.endOfRule(ruleId);
     return until === null ? null : new Date(until).toISOString();
   }
 
