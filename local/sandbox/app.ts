@@ -1,4 +1,4 @@
-// One region of the ordering service over HTTP: its token endpoint, and of its API what a tracker of jobs reads.
+// One region of the ordering service over HTTP: its token endpoint, and who may ask its API for what in which form.
 
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
@@ -28,23 +28,10 @@ import type { Credentials, SandboxAccount, World } from './world/world.ts';
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - A pageSize over 100 or below 1, a page below 1, and any parameter of the wrong type are refused with 400 and `errors`.
- *   A page beyond the last is an empty one with 200. Without results there are 0 pages. Unknown parameters are ignored.
- * - searchText ignores case. Each of its words is compared with the beginning of the words of a field, which are what
- *   blanks separate and also what punctuation separates: `PO-4411` is found by `po-4` and by `4411`.
- * - orderGroup compares exactly. sortColumn takes the scalar field names of the list (any case), sortDirection
- *   Ascending/Descending/ASC/DESC (any case); descending when omitted, except by orderGroupSequence. Null sorts lowest;
- *   what is equal comes newest first.
- * - A dispatched job stays in the active list until it is closed, unless the world was told otherwise; then it counts as closed.
- * - GET /Jobs/{jobNumber} with something that is no integer is 400, not 404.
- * - A body of more than 1 MiB is 413, at the token endpoint too. Who has no valid token gets 401 whatever the body is.
+ * - A body of more than 1 MiB is 413, at the token endpoint and the panel too. Who has no valid token gets 401 whatever it is.
  * - What is offered in several media types comes in the one that Accept weighs most, and as JSON when it wants none of them.
- * - Paths are case-sensitive. What is not built, and a method that is not served, answer 404, after the token was checked.
- * - customerId is in the job's detail. Credentials act as the account's first user, unless it is said otherwise.
- * - Timestamps are local to the job's location and carry its offset. A due date without a time of day is that day's midnight.
- *   invoiceFile.uri and imageUrl carry an expiry and change with time. shippedDaysToProcess and processingDays have two
- *   decimals, and drift until dispatch.
- * - isCancelable follows from the stage of masterJobStatus: up to production, not from there on.
+ * - Paths are case-sensitive. What there is not, and a method that is not served, answer 404, after the token was checked.
+ * - Credentials act as the account's first user, unless it is said otherwise.
  * - The detail of a 401 says when it is only that the token has expired, as far as the last 10,000 tokens are concerned. Others
  *   are not told apart: revoked, of another region, made up, or none.
  * - At the token endpoint: wrong client or secret 401 invalid_client, another grant 400 unsupported_grant_type, anything else

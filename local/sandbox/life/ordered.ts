@@ -5,8 +5,7 @@
  *   is missing, job and line are awaiting artwork; it is asked for again after 5 minutes, 15 minutes, an hour, 4 hours and then
  *   every 12 hours of the job's life, for 14 days. After that the job waits until artwork is supplied (at the control panel).
  *   The panel's view of a job says what came of it. Where no address was given, nothing can be fetched, and the job waits
- *   in the same way. Lines of the same address have it
- *   fetched once for all of them; four addresses are asked at a time.
+ *   in the same way. Lines of the same address have it fetched once for all of them; four addresses are asked at a time.
  * - It is received, scheduled (sometimes on hold for some hours), in production, checked, packed and dispatched. It is made
  *   towards its due date as it was when the job was ordered: most leave a little before, one in sixteen late, none takes more
  *   than five days. A hurried sandbox makes jobs long before their calendar dates.

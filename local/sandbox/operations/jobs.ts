@@ -1,7 +1,7 @@
 // Jobs: the active list, one in detail, what may be done with one, and how and when jobs go out.
 
 /*
- * Where the contract is silent, the sandbox chose (how and when jobs go out: `delivery.ts`; lists and detail: `app.ts`):
+ * Where the contract is silent, the sandbox chose (how and when jobs go out: `delivery.ts`; lists: `joblist.ts`; detail: `views.ts`):
  *
  * - A patch is all or nothing. What is asked first: is there such a job, is it locked (the detail of the 403 is its
  *   lockedReason), is a privileged field in it, are the values right.
@@ -15,7 +15,6 @@
  * - A job that is sent to another location shows its times in that zone. A due day stays the day, an instant the instant.
  * - Cancelling takes no notice of a lock: editing and cancelling are independent. A job that is dispatched or closed answers
  *   409 like one in production. Cancelling twice changes nothing.
- * - customerId stays in the detail, since a sample has it.
  */
 
 import * as z from 'zod';
