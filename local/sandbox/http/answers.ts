@@ -104,6 +104,11 @@ export function pathOf(c: Context<SandboxEnv>): string {
   return query < 0 ? url.slice(from) : url.slice(from, query);
 }
 
+/** A JSON answer; where there is nothing to show, a 404 that says so. */
+export function jsonOr404(value: object | undefined, missing: string, instance: string): Answer {
+  return value ? json(value) : problem(404, missing, instance);
+}
+
 /**
  * Answers what nobody foresaw with 500, and tells of it on stderr: which route, which error and where, but nothing that a
  * request or an error says. A client that went away while it was sending is told nothing, and so is stderr.

@@ -26,7 +26,7 @@ import {
   JobPatch,
   ShipDate,
 } from '../../../shared/ordering/contract/jobs.ts';
-import { json, NO_CONTENT, problem } from '../http/answers.ts';
+import { json, jsonOr404, NO_CONTENT, problem } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { commaList, direction, flag, integer, oneOf, pageParameters } from '../http/parameters.ts';
 import { may } from '../http/roles.ts';
@@ -66,11 +66,9 @@ export const jobOperations = [
     params: jobNumber,
     needs: 'ordering',
     answers: { 200: { description: 'The job.', schema: Job }, 403: MAY_NOT, 404: NO_SUCH_JOB },
-    handle: ({ account, params, instance }) => {
-      const job = account.jobDetail(params.jobNumber);
-      // Another account's job answers exactly like one that does not exist.
-      return job ? json(job) : problem(404, 'There is no such job.', instance);
-    },
+    // Another account's job answers exactly like one that does not exist.
+    handle: ({ account, params, instance }) =>
+      jsonOr404(account.jobDetail(params.jobNumber), 'There is no such job.', instance),
   }),
   operation({
     name: 'patchJob',
@@ -207,9 +205,11 @@ export const jobOperations = [
     handle: ({ account, user, query, instance, now }) => {
       if (!user) return problem(404, 'There is no such user.', instance);
       const earliest = earliestShipDate(account, query.processCodes ?? [], now);
-      return earliest
-        ? json(shipDate(account, earliest, now))
-        : problem(404, 'There is no day on which this could be dispatched.', instance);
+      return jsonOr404(
+        earliest && shipDate(account, earliest, now),
+        'There is no day on which this could be dispatched.',
+        instance,
+      );
     },
   }),
 ];
