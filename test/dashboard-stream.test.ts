@@ -51,6 +51,7 @@ beforeEach(async () => {
 afterEach(async () => {
   stream?.stop();
   stream = undefined;
+  sight.is = false;
   vi.restoreAllMocks();
   server.closeAllConnections();
   server.close();
@@ -140,8 +141,23 @@ const shown = (): (number | string)[] =>
     ) ?? [];
 const rowsUpTo = (last: number) => Array.from({ length: last }, (_, at) => at + 1);
 const begin = (now?: () => number): EventStream => {
-  stream = createEventStream(api, now);
+  stream = createEventStream(api, sight, now);
   return stream;
+};
+
+/** Whether the page is hidden, and who wants to know. */
+const sight = {
+  is: false,
+  listeners: new Set<() => void>(),
+  hidden: () => sight.is,
+  onChange(listener: () => void) {
+    sight.listeners.add(listener);
+    return () => void sight.listeners.delete(listener);
+  },
+  turn(hidden: boolean): void {
+    sight.is = hidden;
+    for (const listener of sight.listeners) listener();
+  },
 };
 
 test('what was before comes first, then what comes live, from the very place behind it', async () => {
@@ -313,6 +329,45 @@ test('a connection that is silent for too long is broken off and opened anew', a
   const second = await connection(2);
   expect(second.after).toBe('c4');
   await until((of) => of.getState().connection.phase === 'live');
+});
+
+test('a page that nobody looks at for minutes closes its stream, and misses nothing when it is looked at again', async () => {
+  let due: (() => void) | undefined;
+  streamTimers((work, ms, real) => {
+    if (ms < 60_000) return real(work, ms);
+    due = work;
+    return real(() => {}, 0);
+  });
+  begin();
+  const first = await connection(1);
+  first.say(4);
+  await until((of) => shown().length === 4 && of.getState().connection.phase === 'live');
+  // A glance at another tab closes nothing.
+  sight.turn(true);
+  sight.turn(false);
+  first.say(5);
+  await until(() => shown().length === 5);
+  sight.turn(true);
+  const closed = once(first.response, 'close');
+  due?.();
+  await closed;
+  await until((of) => of.getState().connection.phase === 'connecting');
+  expect(opened).toHaveLength(1);
+  sight.turn(false);
+  const second = await connection(2);
+  expect(second.after).toBe('c5');
+  second.say(6);
+  await until((of) => shown().length === 6 && of.getState().connection.phase === 'live');
+});
+
+test('a page that is left while it rests ends, and listens to nothing more', async () => {
+  streamTimers((work, ms, real) => real(work, ms >= 60_000 ? 0 : ms));
+  sight.turn(true);
+  const running = begin();
+  await until((of) => of.getState().connection.phase === 'connecting' && of.getState().loaded);
+  running.stop();
+  sight.turn(false);
+  expect(sight.listeners.size).toBe(0);
 });
 
 test('the page of before is asked for until it comes, and nothing is read before', async () => {

@@ -2,8 +2,10 @@
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { crc32, inflateSync } from 'node:zlib';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { cutPage } from '../local/sandbox/http/paging.ts';
 import { createScenario } from '../local/sandbox/life/scenario.ts';
 import { reorderBands, resetCharge } from '../local/sandbox/operations/assets.ts';
@@ -720,6 +722,27 @@ describe('assets of what is ordered', () => {
 });
 
 describe('the jobs of an asset', () => {
+  test('a shelf keeps no jobs that were removed, and finds those whose lines were replaced by what is on them now', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const world = createWorld({ now: () => START });
+    const acme = world.addAccount({ region: 'us', name: 'acme' });
+    const made = (assetSku: string) => acme.createJob({ lines: [{ assetSku }, { assetSku: 'SHARED' }] });
+    const found = (tag: string) => acme.assets.jobsWith(tag).map(({ jobNumber }) => jobNumber);
+    const [gone, stays] = [made('OLD'), made('OTHER')];
+    const record = new WeakRef(acme.job(gone) as object);
+    expect([found('OLD'), found('SHARED')]).toEqual([[gone], [gone, stays]]);
+    acme.edit(gone, { lines: [{ assetSku: 'NEW' }, { assetSku: 'NEW' }] });
+    expect(['OLD', 'NEW', 'SHARED'].map(found)).toEqual([[], [gone], [stays]]);
+    acme.remove(gone);
+    await vi.waitFor(() => {
+      collect();
+      expect(record.deref() === undefined).toBe(true);
+    });
+    expect(['OLD', 'NEW', 'SHARED'].map(found)).toEqual([[], [], [stays]]);
+    expect(acme.assets.get('NEW')).toBeDefined();
+  });
+
   test('GET /Assets/{assetCode}/jobs 200: AssetJobs · assetCode, jobs and totalCount: active ones first, then by dispatch, the latest first', async () => {
     const { us, acme, world } = await withAssets({ used: {}, unused: {} });
     const make = (dateOut: number | null) =>

@@ -776,6 +776,8 @@ describe('GET /promocode/validate/{code}', () => {
     const [begins, ends] = ['2030-01-01T00:00:00Z', '2025-09-01T00:00:00Z'];
     expect(await isValidAt('DECADE30', begins, -1)).toBe(false);
     expect(await isValidAt('DECADE30', begins, 0)).toBe(true);
+    expect(await isValidAt('DECADE30', '2040-01-01T00:00:00Z', -1)).toBe(true);
+    expect(await isValidAt('DECADE30', '2040-01-01T00:00:00Z', 0)).toBe(false);
     const early = await startService();
     early.clock.now = Date.parse(ends) - 1;
     const client = await early.as('user');

@@ -74,7 +74,7 @@ describe('without a valid token of the region', () => {
       const kiwi = world.addAccount({ region: 'nz', name: 'kiwi' });
       const foreign = await tokenOf(sandbox, kiwi, kiwi.clientId, kiwi.clientSecret);
       const tokens = { none: '', wrong: 'x', foreign, own: us.token };
-      const statusOf = async (token: string) => {
+      const statusOf = async (token: string, detail = 'A valid bearer token of this region is required.') => {
         const { status, headers, json } = await us.ask(path, { method, token });
         if (status !== 401) return status;
         expect(headers.get('www-authenticate')).toBe('Bearer');
@@ -83,7 +83,7 @@ describe('without a valid token of the region', () => {
           type: 'https://transfers.example/problems/401',
           title: 'Unauthorized',
           status: 401,
-          detail: 'A valid bearer token of this region is required.',
+          detail,
           instance: `/us/api${path}`,
         });
         return status;
@@ -95,7 +95,8 @@ describe('without a valid token of the region', () => {
       clock.now += 599_999;
       expect(await statusOf(tokens.own)).not.toBe(401);
       clock.now += 1;
-      expect(await statusOf(tokens.own)).toBe(401);
+      const expired = 'The token has expired; request a new one at the token endpoint of this region.';
+      expect(await statusOf(tokens.own, expired)).toBe(401);
     },
   );
 });

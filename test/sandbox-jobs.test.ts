@@ -1342,6 +1342,21 @@ describe('the earliest ship date', () => {
     expect(await soonest(client)).toEqual([200, '2026-11-23T17:00:00']);
   });
 
+  test('in Auckland there is one Friday of Matariki each year to 2052, and none that nobody has set', () => {
+    const fridays = (year: number) =>
+      Array.from({ length: 31 }, (_, ahead) => addDays(`${year}-06-19`, ahead)).filter(
+        (day) => new Date(day).getUTCDay() === 5 && isDayOff(day, 'NZ-AUK'),
+      );
+    const all = Array.from({ length: 28 }, (_, index) => fridays(2025 + index));
+    expect(all.map((days) => days.length)).toEqual(all.map(() => 1));
+    expect([2033, 2041, 2052, 2053].map(fridays)).toEqual([
+      ['2033-06-24'],
+      ['2041-07-19'],
+      ['2052-06-21'],
+      [],
+    ]);
+  });
+
   test('at whatever time it is asked, it is a working day ahead, and asking later or for more makes it no sooner', () => {
     const world = createWorld();
     const accounts = (['us', 'nz', 'au', 'uk', 'eu'] as const).map((region) => world.addAccount({ region }));

@@ -8,6 +8,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { fetchArtwork } from '../local/sandbox/life/artwork.ts';
 import { SandboxClock } from '../local/sandbox/life/clock.ts';
 import { Dice } from '../local/sandbox/life/dice.ts';
+import type { Happening } from '../local/sandbox/life/happenings.ts';
 import { planOrder } from '../local/sandbox/life/life.ts';
 import { changeDueDate } from '../local/sandbox/life/moves.ts';
 import { createScenario, type Scenario, type ScenarioEvent } from '../local/sandbox/life/scenario.ts';
@@ -1087,7 +1088,7 @@ describe('the control panel', () => {
       if (method !== 'GET') continue;
       expect([path, (await ask(sandbox.adminUrl + path)).status]).toEqual([
         path,
-        path === '/jobs' ? 400 : 200,
+        path.startsWith('/jobs') ? 400 : 200,
       ]);
     }
     expect(Object.keys(json.jobActions)).toEqual(
@@ -1145,6 +1146,45 @@ describe('the control panel', () => {
     expect((await ask(at, { do: 'revokeTokens', region: 'us', account: 'acme' })).json.state).toBe('over');
     expect((await us.get('/account')).status).toBe(401);
     expect((await ask(at, { do: 'rotateSecret', region: 'us', account: 'nobody' })).status).toBe(400);
+  });
+
+  test('of happenings that are over the latest thousand are kept, whatever is to come or in force, and no id is given twice', async () => {
+    const { sandbox, clock } = await startService();
+    const { agenda } = sandbox;
+    const rule = { match: {}, fault: { kind: 'delay', delayMs: 1 } } as const;
+    const plan = (happening: Happening) => agenda.plan(happening, clock.now).id;
+    const kept = [
+      plan({ do: 'fault', afterSeconds: 0, rule }),
+      plan({ do: 'fault', afterSeconds: 1e6, rule }),
+    ];
+    const over: string[] = [];
+    for (let count = 0; count < 1500; count++) {
+      over.push(plan({ do: 'revokeTokens', afterSeconds: 0, region: 'nz' }));
+      agenda.advanceTo(clock.now);
+    }
+    const last = plan({ do: 'revokeTokens', afterSeconds: 1 });
+    expect(agenda.list().map(({ id }) => id)).toEqual([...kept, ...over.slice(-1000), last]);
+    expect(new Set([...kept, ...over, last]).size).toBe(1503);
+    expect([agenda.end(over[0] ?? ''), agenda.end(kept[0] ?? '')]).toEqual([false, true]);
+  });
+
+  test('nothing is kept of the end of a rule that has ended', async () => {
+    const { sandbox, clock, us } = await startService();
+    const fault = { kind: 'delay', delayMs: 1 };
+    await ask(`${sandbox.adminUrl}/faults`, { fault, forSeconds: 30 });
+    const { json } = await ask(`${sandbox.adminUrl}/happenings`, {
+      do: 'fault',
+      rule: { fault },
+      forSeconds: 60,
+    });
+    const ends = () => ['fault-1', 'fault-2'].map((id) => sandbox.agenda.endOfRule(id));
+    expect(ends()).toEqual([clock.now + 30_000, clock.now + 60_000]);
+    clock.now += 30_000;
+    expect((await us.get('/account')).status).toBe(200);
+    expect(ends()).toEqual([null, clock.now + 30_000]);
+    await ask(`${sandbox.adminUrl}/happenings/${json.id}`, undefined, 'DELETE');
+    expect(ends()).toEqual([null, null]);
+    expect(sandbox.faults.list()).toEqual([]);
   });
 
   test('it sets the clock forward where that is the sandbox’s own, and jobs live on meanwhile', async () => {
@@ -1250,12 +1290,30 @@ describe('the control panel', () => {
     expect(sandbox.faults.list()).toEqual([]);
   });
 
-  test('what goes wrong in the panel itself is a 500', async () => {
+  test('what goes wrong in the panel itself is a 500 that says no more, and is told on stderr', async () => {
     const { sandbox, acme } = await startService();
+    const complaint = vi.spyOn(console, 'error').mockImplementation(() => {});
+    onTestFinished(() => complaint.mockRestore());
     vi.spyOn(acme, 'activeJobNumbers').mockImplementation(() => {
       throw new TypeError('a mistake');
     });
-    expect((await ask(`${sandbox.adminUrl}/jobs?region=us&account=acme`)).status).toBe(500);
+    const { status, json } = await ask(`${sandbox.adminUrl}/jobs?region=us&account=acme`);
+    expect([status, json.detail]).toEqual([500, 'An unexpected error; retry once.']);
+    expect(complaint.mock.calls).toEqual([[expect.stringContaining('GET /jobs failed with TypeError at ')]]);
+  });
+
+  test('a body of more than a MiB is refused with 413, also one that comes bit by bit', async () => {
+    const { sandbox } = await startService();
+    const url = `${sandbox.adminUrl}/happenings`;
+    const large = ' '.repeat(1024 * 1024 + 1);
+    for (const body of [large, new Blob([large]).stream()]) {
+      const answer = await fetch(url, { method: 'POST', body, duplex: 'half' } as RequestInit);
+      expect([answer.status, await answer.json()]).toEqual([
+        413,
+        expect.objectContaining({ status: 413, detail: 'The body is larger than 1048576 bytes.' }),
+      ]);
+    }
+    expect((await ask(url, { do: 'revokeTokens', pad: large.slice(2000) })).status).toBe(400);
   });
 
   test('an account is known by name, client id or upstream id wherever one is named', async () => {
@@ -1277,6 +1335,49 @@ describe('the control panel', () => {
     const until = (seconds: number) => new Date(clock.now + seconds * 1000).toISOString();
     const ends = (await ask(`${sandbox.adminUrl}/faults`)).json.map((rule: { until: unknown }) => rule.until);
     expect(ends).toEqual([null, until(30), until(60)]);
+  });
+
+  test('a job shows by line how often its artwork was asked for and why it was not found, without secrets of the address', async () => {
+    const artwork = await artworkServer(lost);
+    const own = new SandboxClock({ startAt: START, standing: true });
+    const sandbox = await startScenario({ jobs: 0, opening: false }, { clock: own, port: 0, speed: 1 });
+    onTestFinished(() => sandbox.stop());
+    const account = sandbox.world.account('us', 'us-demo-1') as SandboxAccount;
+    const shown = async (job: number) => {
+      await sandbox.scenario.settled();
+      return (await ask(`${sandbox.adminUrl}/jobs/us/${job}`)).json.artwork;
+    };
+    const secret = artwork.url.replace('//', '//me:pass@');
+    const job = account.createJob({
+      lines: [{ artworkUrl: `${artwork.url}/a.png?sig=1#x` }, {}, { artworkUrl: `${secret}/b.png` }],
+    });
+    const url = `${artwork.url}/a.png?…`;
+    const bare = secret.replace('me:pass', '…');
+    expect(await shown(job)).toEqual([
+      { line: 0, url, tries: 0, reason: null },
+      { line: 2, url: `${bare}/b.png`, tries: 0, reason: null },
+    ]);
+    await ask(`${sandbox.adminUrl}/jobs/us/${job}/live`, {});
+    expect(await shown(job)).toEqual([
+      { line: 0, url, tries: 1, reason: 'It is answered with 404.' },
+      { line: 2, url: `${bare}/b.png`, tries: 1, reason: 'The address carries credentials.' },
+    ]);
+    artwork.answer = (_, response) => void response.writeHead(200).end();
+    await ask(`${sandbox.adminUrl}/clock/advance`, { seconds: 300 });
+    expect((await shown(job))[0]).toEqual({ line: 0, url, tries: 2, reason: 'It is empty.' });
+    artwork.answer = serves;
+    await ask(`${sandbox.adminUrl}/jobs/us/${job}/artwork`, { line: 2, url: `${artwork.url}/b.png` });
+    expect(await shown(job)).toEqual([
+      { line: 0, url, tries: 3, reason: null },
+      { line: 2, url: `${artwork.url}/b.png`, tries: 1, reason: null },
+    ]);
+    const unnamed = account.createJob({ lines: [{ needsArtwork: true }, { artworkUrl: 'somewhere' }] });
+    expect(await shown(unnamed)).toEqual([
+      { line: 0, url: null, tries: 0, reason: 'Nobody said where it is.' },
+      { line: 1, url: 'no address', tries: 0, reason: null },
+    ]);
+    expect((await ask(`${sandbox.adminUrl}/jobs/us/1`)).status).toBe(404);
+    expect((await ask(`${sandbox.adminUrl}/jobs/mars/${job}`)).status).toBe(400);
   });
 
   test('a job is made with a number from 1 to 1e9, so that others can follow', async () => {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { get } from 'node:http';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { TokenBook } from '../local/sandbox/app.ts';
 import type { FaultRule } from '../local/sandbox/http/faults.ts';
 import { addDemoAccounts, createScenario, type ScenarioEvent } from '../local/sandbox/life/scenario.ts';
 import { PortTakenError, type Sandbox, type SandboxOptions, startSandbox } from '../local/sandbox/server.ts';
@@ -204,6 +205,45 @@ describe('tokens', () => {
     expect((await client.get('/account')).status).toBe(200);
     clock.now += 1;
     expect((await client.get('/account')).status).toBe(401);
+  });
+
+  test('a token that has expired is told so, and to request a new one, also after others were issued', async () => {
+    const { clock, client, sandbox, acme } = await start();
+    const detail = async (token = client.token, region: RegionCode = 'us') => {
+      const headers = { authorization: `Bearer ${token}` };
+      const { status, problem } = await ask(`${sandbox.apiUrl(region)}/account`, { headers });
+      return [status, problem.detail];
+    };
+    const unknown = [401, 'A valid bearer token of this region is required.'];
+    clock.now += 10 * MINUTE;
+    const expired = [401, 'The token has expired; request a new one at the token endpoint of this region.'];
+    expect(await detail()).toEqual(expired);
+    const next = await tokenOf(sandbox, acme);
+    expect(await detail()).toEqual(expired);
+    expect((await client.get('/nothing')).problem.detail).toBe(expired[1]);
+    expect(await detail('us.made-up')).toEqual(unknown);
+    expect(await detail(client.token, 'nz')).toEqual(unknown);
+    expect(sandbox.revokeTokens()).toBe(1);
+    expect(await detail(next)).toEqual(unknown);
+  });
+
+  test('of tokens that have expired the latest 10,000 are remembered, and all that are in force are', () => {
+    const clock = { now: START };
+    const world = createWorld({ now: () => clock.now });
+    const acme = world.addAccount({ region: 'us', name: 'acme' });
+    const book = new TokenBook(world, 600);
+    const issue = () => book.issue(acme, acme.credentials[0]).token;
+    const first = issue();
+    const many = Array.from({ length: 10_000 }, issue);
+    expect(book.holder('us', first)).toBeDefined();
+    clock.now += 600_000;
+    expect(book.hasExpired('us', first)).toBe(true);
+    issue();
+    expect([first, many[0], many.at(-1)].map((token = '') => book.hasExpired('us', token))).toEqual([
+      false,
+      false,
+      true,
+    ]);
   });
 
   test('the lifetime of tokens can be set', async () => {

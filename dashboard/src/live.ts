@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { createContext, useContext, useEffect, useRef, useSyncExternalStore } from 'react';
 import { typeMatches } from '../../shared/events/types.ts';
-import type { EventStream, StreamState } from './stream.ts';
+import type { EventStream, Sight, StreamState } from './stream.ts';
 
 export const StreamContext = createContext<EventStream | null>(null);
 
@@ -56,6 +56,15 @@ export function useRefresh(
     };
   }, [stream, client, everyMs]);
 }
+
+/** Tabs that are behind others, windows that are minimized, and screens that are locked are hidden. */
+export const sightOfDocument: Sight = {
+  hidden: () => document.hidden,
+  onChange(listener) {
+    document.addEventListener('visibilitychange', listener);
+    return () => document.removeEventListener('visibilitychange', listener);
+  },
+};
 
 const TICK_MS = 1_000;
 const ticking = new Set<() => void>();

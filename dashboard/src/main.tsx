@@ -8,7 +8,7 @@ import { createRoot } from 'react-dom/client';
 import { Route, Switch } from 'wouter';
 import { ApiError, createApi, sentenceOf } from './api.ts';
 import './leaving.ts';
-import { StreamContext } from './live.ts';
+import { StreamContext, sightOfDocument } from './live.ts';
 import { readPart } from './places.ts';
 import { ApiContext } from './queries.ts';
 import { SignIn } from './SignIn.tsx';
@@ -116,7 +116,7 @@ function SignedIn(props: {
   const [queries] = useState(createQueries);
   const [stream, setStream] = useState<EventStream | null>(null);
   useEffect(() => {
-    const opened = createEventStream(api);
+    const opened = createEventStream(api, sightOfDocument);
     setStream(opened);
     return () => {
       opened.stop();

@@ -1,6 +1,7 @@
 /**
  * The live events: one stream for the whole page, read with fetch because a stream with a key needs a header. It resumes
  * where it was, so nothing is missed; where something had to be, it says so. Events come in the order of the feed, each once.
+ * While nobody has looked at the page for minutes it rests, for an open stream costs somebody something.
  */
 import { createParser } from 'eventsource-parser';
 import type { JobEvent } from '../../shared/events/event.ts';
@@ -61,7 +62,16 @@ const EARLIER = 200;
 const FLUSH_MS = 100;
 /** The service says something every 15 s; a connection that is silent for longer is broken. */
 const SILENCE_MS = 40_000;
+/** Hidden for so long, the page rests until it is looked at again. */
+const REST_MS = 5 * 60_000;
 const RETRY_MS = { first: 500, most: 15_000 };
+
+/** Whether the page is looked at. */
+export interface Sight {
+  hidden(): boolean;
+  /** Told when that changes, until what is returned is called. */
+  onChange(listener: () => void): () => void;
+}
 
 interface Page {
   readonly events: readonly JobEvent[];
@@ -69,7 +79,7 @@ interface Page {
 }
 
 /** Begins to read. Rows of before come first, then all that follows them. */
-export function createEventStream(api: Api, now: () => number = Date.now): EventStream {
+export function createEventStream(api: Api, sight: Sight, now: () => number = Date.now): EventStream {
   const ending = new AbortController();
   const listeners = new Set<() => void>();
   const hearers = new Set<(events: readonly JobEvent[]) => void>();
@@ -78,6 +88,29 @@ export function createEventStream(api: Api, now: () => number = Date.now): Event
   let waiting: (Seen | Hole)[] = [];
   let count = 0;
   let flushing: ReturnType<typeof setTimeout> | undefined;
+  let rest = new AbortController();
+  let untilRest: ReturnType<typeof setTimeout> | undefined;
+  let wake: (() => void) | undefined;
+
+  function look(): void {
+    clearTimeout(untilRest);
+    if (sight.hidden()) {
+      untilRest = setTimeout(() => rest.abort(), REST_MS);
+    } else if (rest.signal.aborted) {
+      rest = new AbortController();
+      wake?.();
+    }
+  }
+
+  /** Resolves when the page is looked at again, or is ended. */
+  async function rested(signal: AbortSignal): Promise<void> {
+    set({ connection: { phase: 'connecting' } });
+    await new Promise<void>((resolve) => {
+      wake = resolve;
+      signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+    wake = undefined;
+  }
 
   function set(change: Partial<StreamState>): void {
     state = { ...state, ...change };
@@ -118,6 +151,7 @@ export function createEventStream(api: Api, now: () => number = Date.now): Event
   /** Reads until the connection ends; resolves then, for the stream of a service ends by itself after some minutes. */
   async function follow(signal: AbortSignal): Promise<void> {
     const silence = new AbortController();
+    const resting = rest.signal;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const heard = (): void => {
       clearTimeout(timer);
@@ -125,8 +159,8 @@ export function createEventStream(api: Api, now: () => number = Date.now): Event
     };
     try {
       heard();
-      const both = AbortSignal.any([signal, silence.signal]);
-      const response = await api.open('/v1/events/stream', { query: { after: cursor }, signal: both });
+      const any = AbortSignal.any([signal, silence.signal, resting]);
+      const response = await api.open('/v1/events/stream', { query: { after: cursor }, signal: any });
       const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
       if (!reader) return;
       set({ connection: { phase: 'live' } });
@@ -143,6 +177,7 @@ export function createEventStream(api: Api, now: () => number = Date.now): Event
         parser.feed(value);
       }
     } catch (cause) {
+      if (resting.aborted) return;
       if (silence.signal.aborted) throw new Error('Nothing was heard for a while.', { cause });
       throw cause;
     } finally {
@@ -154,6 +189,10 @@ export function createEventStream(api: Api, now: () => number = Date.now): Event
     const { signal } = ending;
     let failures = 0;
     while (!signal.aborted) {
+      if (rest.signal.aborted) {
+        await rested(signal);
+        continue;
+      }
       try {
         if (!state.loaded) await loadEarlier(signal);
         const began = now();
@@ -181,6 +220,8 @@ export function createEventStream(api: Api, now: () => number = Date.now): Event
     }
   }
 
+  const off = sight.onChange(look);
+  look();
   void run();
   return {
     getState: () => state,
@@ -194,6 +235,8 @@ export function createEventStream(api: Api, now: () => number = Date.now): Event
     },
     stop() {
       ending.abort();
+      off();
+      clearTimeout(untilRest);
       clearTimeout(flushing);
     },
   };

@@ -5,7 +5,17 @@ import { setImmediate } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import * as z from 'zod';
 import type { Service } from './app.ts';
-import { type Answer, json, pathOf, problem, type SandboxEnv, send } from './http/answers.ts';
+import {
+  type Answer,
+  answerUnexpected,
+  json,
+  pathOf,
+  problem,
+  readBody,
+  type SandboxEnv,
+  send,
+  TOO_LARGE,
+} from './http/answers.ts';
 import { knownAccount, ruleSchema, strictly, UnknownAccountError } from './http/faults.ts';
 import { sentence } from './http/sentences.ts';
 import { OPERATIONS } from './http/traffic.ts';
@@ -37,8 +47,6 @@ export function createAdminApp(
   longestAdvanceSeconds = LONGEST_ADVANCE_SECONDS,
 ): Hono<SandboxEnv> {
   const { world, faults, requests, tokens, agenda } = service;
-  /** When rules end that were put in force for some time, epoch ms by their ids. */
-  const ends = new Map<string, number>();
   const routes: Route[] = [
     {
       method: 'GET',
@@ -125,13 +133,8 @@ export function createAdminApp(
         const { forSeconds, ...rule } = timedRuleSchema.parse(await bodyOf(c));
         const { account, region } = rule.match;
         if (account !== undefined) named(account, region);
-        const id = faults.add(rule);
-        if (forSeconds !== undefined) {
-          const until = world.now() + forSeconds * 1000;
-          ends.set(id, until);
-          agenda.later(until, () => faults.remove(id));
-        }
-        return json({ id }, 201);
+        const until = forSeconds === undefined ? null : world.now() + forSeconds * 1000;
+        return json({ id: agenda.putRule(rule, until) }, 201);
       },
     },
     {
@@ -222,13 +225,25 @@ export function createAdminApp(
       },
     },
     {
+      method: 'GET',
+      path: '/jobs/:region/:jobNumber',
+      does: 'A job as list and detail show it, and of its lines how often their artwork was asked for, and why it was not found.',
+      handle: (c) => {
+        const { region } = regionSchema.parse(c.req.param());
+        const found = world.jobOf(region, Number(c.req.param('jobNumber')));
+        return found
+          ? json(shownJob(found.account, found.job.jobNumber))
+          : problem(404, 'There is no such job.', pathOf(c));
+      },
+    },
+    {
       method: 'POST',
       path: '/jobs/:region/:jobNumber/:action',
       does: 'Moves a job; see jobActions.',
       handle: async (c) => {
-        const { region } = z.object({ region: z.enum(REGIONS) }).parse(c.req.param());
+        const { region } = regionSchema.parse(c.req.param());
         const jobNumber = Number(c.req.param('jobNumber'));
-        const account = world.accounts(region).find((candidate) => candidate.job(jobNumber));
+        const account = world.jobOf(region, jobNumber)?.account;
         if (!account) return problem(404, 'There is no such job.', pathOf(c));
         const act = ACTIONS[c.req.param('action') ?? ''];
         if (!act) {
@@ -236,7 +251,7 @@ export function createAdminApp(
         }
         const body = await bodyOf(c);
         refusable(() => act.act(account, jobNumber, body, service));
-        return json({ list: account.jobListEntry(jobNumber), detail: account.jobDetail(jobNumber) });
+        return json(shownJob(account, jobNumber));
       },
     },
   ];
@@ -277,7 +292,7 @@ export function createAdminApp(
   }
 
   function endOf(ruleId: string): string | null {
-    const until = ends.get(ruleId) ?? agenda.endOfRule(ruleId);
+    const until = agenda.endOfRule(ruleId);
     return until === null ? null : new Date(until).toISOString();
   }
 
@@ -305,7 +320,8 @@ export function createAdminApp(
     if (error instanceof Refusal || error instanceof UnknownAccountError) {
       return send(c, problem(400, error.message, pathOf(c)));
     }
-    return send(c, problem(500, error.message, pathOf(c)));
+    if (error instanceof TooLargeError) return send(c, problem(413, TOO_LARGE, pathOf(c)));
+    return answerUnexpected(error, c);
   });
   for (const { method, path, handle } of routes) {
     app.on(method, path, async (c) => send(c, await handle(c)));
@@ -325,6 +341,30 @@ function isOwnHost(c: Context<SandboxEnv>): boolean {
 
 /** So long, in real time, a clock that is set forward keeps others waiting. */
 const MOST_SLICE_MS = 20;
+
+/** A job, if it is still there, in both views, and how the artwork of its lines (from 0) stands. */
+function shownJob(account: SandboxAccount, jobNumber: number) {
+  const lines = (account.job(jobNumber)?.lines ?? []).map((line, index) => ({ ...line, index }));
+  return {
+    list: account.jobListEntry(jobNumber),
+    detail: account.jobDetail(jobNumber),
+    artwork: lines
+      .filter(({ artworkUrl, needsArtwork }) => artworkUrl !== null || needsArtwork)
+      .map(({ index, artworkUrl: url, artworkTries, artworkReason }) => ({
+        line: index,
+        url: url === null ? null : shownUrl(url),
+        tries: artworkTries,
+        reason: url === null ? 'Nobody said where it is.' : artworkReason,
+      })),
+  };
+}
+
+/** An address without what may be a secret: who asks, and what is asked with. */
+function shownUrl(text: string): string {
+  const url = URL.parse(text);
+  if (!url) return 'no address';
+  return `${url.protocol}//${url.username || url.password ? '…@' : ''}${url.host}${url.pathname}${url.search && '?…'}`;
+}
 
 function shownHappening({ happening, at, until, ...rest }: PlannedHappening) {
   return {
@@ -373,6 +413,7 @@ const jobSchema = strictly(jobShape);
 const newJobShape = { ...jobShape, jobNumber: z.int().min(1).max(1e9).optional() };
 const accountKey = z.union([z.string(), z.int()], { error: 'must be a name, a client id or an upstream id' });
 const accountSchema = strictly({ region: z.enum(REGIONS), account: accountKey });
+const regionSchema = z.object({ region: z.enum(REGIONS) });
 const revokeSchema = strictly({ region: z.enum(REGIONS).optional(), account: accountKey.optional() });
 const timedRuleSchema = strictly({
   ...ruleSchema.shape,
@@ -480,6 +521,9 @@ const ACTION_WORDS = Object.fromEntries(Object.entries(ACTIONS).map(([name, { ta
 /** Something that can't be done as it was asked for. */
 class Refusal extends Error {}
 
+/** A body is larger than the panel takes. */
+class TooLargeError extends Error {}
+
 /** Does what the world refuses with an Error of no special kind, such as a job number that is taken. */
 function refusable<T>(does: () => T): T {
   try {
@@ -498,9 +542,10 @@ function queryOf<T>(c: Context<SandboxEnv>, schema: z.ZodType<T>): T {
   throw new Refusal(`The query: ${sentence(parsed.error.issues[0], 'it')}`, { cause: parsed.error });
 }
 
-/** The JSON body as an object; `{}` when there is none. */
+/** The JSON body as an object; `{}` when there is none. Throws TooLargeError as soon as it is known to be that. */
 async function bodyOf(c: Context<SandboxEnv>): Promise<Record<string, unknown>> {
-  const body = await c.req.text();
+  const body = await readBody(c);
+  if (body === undefined) throw new TooLargeError();
   if (body.trim() === '') return {};
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(body));

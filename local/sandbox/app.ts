@@ -1,4 +1,4 @@
-// One region of the ordering service over HTTP: its token endpoint, and of its API what a tracker of jobs reads.
+// One region of the ordering service over HTTP: its token endpoint, and who may ask its API for what in which form.
 
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
@@ -9,41 +9,31 @@ import {
   type Answer,
   answerUnexpected,
   json,
-  MOST_BODY_BYTES,
   pathOf,
   problem,
   readBody,
   type SandboxEnv,
   send,
+  TOO_LARGE,
 } from './http/answers.ts';
 import { type FaultBook, type PageDrift, strike } from './http/faults.ts';
 import type { Operation } from './http/operation.ts';
+import { may } from './http/roles.ts';
 import type { OperationName, RequestHook, RequestInfo, RequestLog } from './http/traffic.ts';
 import type { Agenda } from './life/happenings.ts';
 import { operations } from './operations.ts';
 import type { RegionCode } from './world/regions.ts';
-import type { Credentials, Role, SandboxAccount, World } from './world/world.ts';
+import type { Credentials, SandboxAccount, World } from './world/world.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
  *
- * - A pageSize over 100 or below 1, a page below 1, and any parameter of the wrong type are refused with 400 and `errors`.
- *   A page beyond the last is an empty one with 200. Without results there are 0 pages. Unknown parameters are ignored.
- * - searchText ignores case. Each of its words is compared with the beginning of the words of a field, which are what
- *   blanks separate and also what punctuation separates: `PO-4411` is found by `po-4` and by `4411`.
- * - orderGroup compares exactly. sortColumn takes the scalar field names of the list (any case), sortDirection
- *   Ascending/Descending/ASC/DESC (any case); descending when omitted, except by orderGroupSequence. Null sorts lowest;
- *   what is equal comes newest first.
- * - A dispatched job stays in the active list until it is closed, unless the world was told otherwise; then it counts as closed.
- * - GET /Jobs/{jobNumber} with something that is no integer is 400, not 404.
- * - A body of more than 1 MiB is 413, at the token endpoint too. Who has no valid token gets 401 whatever the body is.
+ * - A body of more than 1 MiB is 413, at the token endpoint and the panel too. Who has no valid token gets 401 whatever it is.
  * - What is offered in several media types comes in the one that Accept weighs most, and as JSON when it wants none of them.
- * - Paths are case-sensitive. What is not built, and a method that is not served, answer 404, after the token was checked.
- * - customerId is in the job's detail. Credentials act as the account's first user, unless it is said otherwise.
- * - Timestamps are local to the job's location and carry its offset. A due date without a time of day is that day's midnight.
- *   invoiceFile.uri and imageUrl carry an expiry and change with time. shippedDaysToProcess and processingDays have two
- *   decimals, and drift until dispatch.
- * - isCancelable follows from the stage of masterJobStatus: up to production, not from there on.
+ * - Paths are case-sensitive. What there is not, and a method that is not served, answer 404, after the token was checked.
+ * - Credentials act as the account's first user, unless it is said otherwise.
+ * - The detail of a 401 says when it is only that the token has expired, as far as the last 10,000 tokens are concerned. Others
+ *   are not told apart: revoked, of another region, made up, or none.
  * - At the token endpoint: wrong client or secret 401 invalid_client, another grant 400 unsupported_grant_type, anything else
  *   amiss 400 invalid_request, an unknown realm 404. The realm is named like the region. Tokens are opaque; several may live.
  */
@@ -68,7 +58,7 @@ interface Holder {
   readonly credentials: Credentials;
 }
 
-/** Access tokens in force. A token is known in its own region only. */
+/** Access tokens in force, and lately expired ones. A token is known in its own region only. */
 export class TokenBook {
   readonly #world: World;
   readonly #lifetimeSeconds: number;
@@ -82,7 +72,11 @@ export class TokenBook {
   /** Issues a token; it lives by the sandbox clock. */
   issue(account: SandboxAccount, credentials: Credentials): { token: string; expiresInSeconds: number } {
     const now = this.#world.now();
-    for (const [token, { expiresAt }] of this.#tokens) if (expiresAt <= now) this.#tokens.delete(token);
+    // In the order of their issue, and so of their ends.
+    for (const [token, { expiresAt }] of this.#tokens) {
+      if (expiresAt > now || this.#tokens.size < REMEMBERED_TOKENS) break;
+      this.#tokens.delete(token);
+    }
     const token = `${account.region}.${randomBytes(24).toString('base64url')}`;
     this.#tokens.set(token, { account, credentials, expiresAt: now + this.#lifetimeSeconds * 1000 });
     return { token, expiresInSeconds: this.#lifetimeSeconds };
@@ -90,16 +84,22 @@ export class TokenBook {
 
   /** Whose token this is in a region, if it is valid there. */
   holder(region: RegionCode, token: string): Holder | undefined {
-    const entry = this.#tokens.get(token);
-    return entry && entry.account.region === region && entry.expiresAt > this.#world.now()
-      ? entry
-      : undefined;
+    const entry = this.#known(region, token);
+    return entry && entry.expiresAt > this.#world.now() ? entry : undefined;
   }
 
-  /** Forgets the tokens of a region, of an account (by name), or all; returns how many. */
+  /** Whether a token was valid in a region until its time was over, as far as that is remembered. */
+  hasExpired(region: RegionCode, token: string): boolean {
+    const entry = this.#known(region, token);
+    return entry !== undefined && entry.expiresAt <= this.#world.now();
+  }
+
+  /** Forgets the tokens of a region, of an account (by name), or all; returns how many were in force. */
   revoke(which: { region?: RegionCode; account?: string } = {}): number {
+    const now = this.#world.now();
     let count = 0;
-    for (const [token, { account }] of this.#tokens) {
+    for (const [token, { account, expiresAt }] of this.#tokens) {
+      if (expiresAt <= now) continue;
       if (which.region !== undefined && which.region !== account.region) continue;
       if (which.account !== undefined && which.account !== account.name) continue;
       this.#tokens.delete(token);
@@ -107,7 +107,15 @@ export class TokenBook {
     }
     return count;
   }
+
+  #known(region: RegionCode, token: string): (Holder & { expiresAt: number }) | undefined {
+    const entry = this.#tokens.get(token);
+    return entry?.account.region === region ? entry : undefined;
+  }
 }
+
+/** So many tokens are kept, expired ones too; more only while they are in force. */
+const REMEMBERED_TOKENS = 10_000;
 
 /** Makes the app of one region: API below `/api`, token endpoint below `/auth`. */
 export function createRegionApp(service: Service, region: RegionCode): Hono<SandboxEnv> {
@@ -170,7 +178,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
       const body = spec.body && account ? await readBody(c) : '';
       return serve(c, spec.name, account, () => {
         const holder = tokens.holder(region, token);
-        return holder ? callOf(spec, holder, c, body) : unauthorized(c);
+        return holder ? callOf(spec, holder, c, body) : unauthorized(c, token);
       });
     });
   }
@@ -182,7 +190,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
       return serve(c, 'unknown', tokens.holder(region, token)?.account, () =>
         tokens.holder(region, token)
           ? problem(404, 'There is no such resource.', pathOf(c))
-          : unauthorized(c),
+          : unauthorized(c, token),
       );
     });
   }
@@ -204,8 +212,14 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
   });
   app.all('/auth/*', (c) => serve(c, 'unknown', undefined, () => json({ error: 'Not found' }, 404)));
 
-  const unauthorized = (c: Context<SandboxEnv>): Answer =>
-    problem(401, 'A valid bearer token of this region is required.', pathOf(c));
+  const unauthorized = (c: Context<SandboxEnv>, token: string): Answer =>
+    problem(
+      401,
+      tokens.hasExpired(region, token)
+        ? 'The token has expired; request a new one at the token endpoint of this region.'
+        : 'A valid bearer token of this region is required.',
+      pathOf(c),
+    );
 
   /** What an operation answers to somebody who has a token. */
   function callOf(
@@ -216,7 +230,7 @@ export function createRegionApp(service: Service, region: RegionCode): Hono<Sand
   ): Answer {
     const instance = pathOf(c);
     const { role } = credentials;
-    if (spec.needs !== undefined && !ALLOWED[spec.needs].includes(role)) {
+    if (spec.needs !== undefined && !may(role, spec.needs)) {
       return problem(403, `Credentials of the role ${role} may not use this operation.`, instance);
     }
     const params = spec.params?.safeParse(c.req.param());
@@ -284,12 +298,6 @@ export async function describeIn(c: Context<SandboxEnv>, region?: RegionCode): P
   return send(c, json(openApiDocument({ origin: new URL(c.req.url).origin, ...(region && { region }) })));
 }
 
-/** Which roles may what. A viewer may see the account and the lookups, and nothing that has to do with orders. */
-const ALLOWED: Readonly<Record<'ordering' | 'administrator', readonly Role[]>> = {
-  ordering: ['user', 'administrator', 'staff'],
-  administrator: ['administrator', 'staff'],
-};
-
 const placeOf = ({ path }: Operation): number => path.split('{').length;
 
 /** Whether a media type is an allowed one, which may be like `application/*+json`. */
@@ -346,7 +354,6 @@ function invalid(detail: string, error: z.ZodError, instance: string): Answer {
   return problem(400, detail, instance, errors);
 }
 
-const TOO_LARGE = `The body is larger than ${MOST_BODY_BYTES} bytes.`;
 const NO_STORE = { 'cache-control': 'no-store' };
 
 /** The numbers of the jobs that a list answer shows; none if it is not one. */

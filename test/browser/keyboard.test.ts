@@ -91,6 +91,25 @@ test('a page that is come to is named in the tab and takes the focus at its head
   }
 });
 
+test('a page is busy for screen readers until all it shows is there', async () => {
+  const page = await signedIn(desk, '/setup');
+  const content = page.getByRole('main');
+  await expect.poll(() => content.getAttribute('aria-busy')).toBe('false');
+  const held = Promise.withResolvers<void>();
+  await page.route(/\/v1\/keys\?/, async (route) => {
+    await held.promise;
+    await route.continue();
+  });
+  await page.reload();
+  const keys = page.getByRole('region', { name: 'Keys' });
+  await keys.waitFor();
+  await page.getByRole('region', { name: 'Accounts' }).getByText('in the configuration file').waitFor();
+  expect(await content.getAttribute('aria-busy')).toBe('true');
+  held.resolve();
+  await expect.poll(() => content.getAttribute('aria-busy')).toBe('false');
+  expect(await keys.textContent()).toMatch(/^Keys\s*\d/);
+});
+
 test('the first stop leads past the navigation', async () => {
   const page = await signedIn(desk, '/health');
   await page.getByRole('heading', { name: 'Health', level: 1 }).waitFor();

@@ -460,9 +460,9 @@ describe('keys', () => {
     await field(page, 'Role').selectOption('operate');
     await group(page, 'Accounts').getByLabel('Only these').check();
     await button(page, 'Make the key').click();
-    expect(await problems(page).getByRole('listitem').allTextContents()).toEqual([
-      'Accounts: It must name at least one account.',
-    ]);
+    await expect
+      .poll(() => problems(page).getByRole('listitem').allTextContents())
+      .toEqual(['Accounts: It must name at least one account.']);
     await group(page, 'Accounts').getByLabel('acme').check();
     await group(page, 'Expires').getByLabel('At a time').check();
     await field(page, 'From then on it is refused').fill('2001-01-01T10:00');

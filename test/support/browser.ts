@@ -376,11 +376,15 @@ export async function loaded(page: Page): Promise<void> {
   }
 }
 
-/** Opens a page of the dashboard as one who signed in before, with the key that may do everything unless another is given. */
+/**
+ * Opens a page of the dashboard as one who signed in before, with the key that may do everything unless another is given, and
+ * waits until it has all it asks for.
+ */
 export async function signedIn(site: Site, path: string, look: Visit & { key?: string } = {}): Promise<Page> {
   const page = await visit(site, '/favicon.svg', look);
   await page.evaluate((key) => sessionStorage.setItem('jobwire.key', key), look.key ?? site.key);
   await page.goto(new URL(path, site.url).href);
+  await loaded(page);
   return page;
 }
 

@@ -1,6 +1,7 @@
 /** What is to be sent again: from when on, and of which accounts. Checked by the schema of the API. */
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
 import { NewReplay } from '../../../shared/sinks/endpoint-input.ts';
+import { instantOf, localTimeAt } from '../days.ts';
 import { useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import { Failure } from '../ui.tsx';
@@ -31,7 +32,7 @@ export default function ReplayForm(props: {
     schema: NewReplay,
     initial: {
       kind: 'at',
-      at: localText(Date.now() - HOUR_MS),
+      at: localTimeAt(Date.now() - HOUR_MS),
       account: endpoint.accounts[0] ?? '',
       cursor: '',
       accounts: '',
@@ -107,21 +108,12 @@ function toBody({ kind, at, account, cursor, accounts }: Values): unknown {
   const filter = kind !== 'cursor' && named.length > 0 ? { filter: { accounts: named } } : {};
   switch (kind) {
     case 'at':
-      return { from: { at: instantOf(at) }, ...filter };
+      // What is no time stays as it is, for the schema to say so.
+      return { from: { at: instantOf(at) ?? at }, ...filter };
     case 'cursor':
       // Those that are not named begin now, and have nothing to be sent.
       return { from: { cursors: account.trim() === '' ? {} : { [account.trim()]: cursor.trim() } } };
     case 'beginning':
       return { from: 'beginning', ...filter };
   }
-}
-
-/** What is no time stays as it is, for the schema to say so. */
-function instantOf(local: string): string {
-  const ms = Date.parse(local);
-  return Number.isNaN(ms) ? local : new Date(ms).toISOString();
-}
-
-function localText(ms: number): string {
-  return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }

@@ -1,6 +1,7 @@
 /** The fields of an endpoint, new or to be changed. */
 import { Button, Checkbox, NativeSelect, PasswordInput, Radio, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
+import { instantOf, localTimeAt } from '../days.ts';
 import type { ApiForm } from '../forms.ts';
 import { useAccounts } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -10,7 +11,6 @@ import {
   addsAccounts,
   type Endpoint,
   type EndpointValues,
-  instantOf,
   jobFieldNames,
   typeGroups,
 } from './endpoint-values.ts';
@@ -334,7 +334,7 @@ function Beginning({ of: { form }, adds }: Part & { readonly adds: boolean }) {
   const { begin, at } = form.values;
   const instant = begin === 'at' ? instantOf(at) : undefined;
   // What can be chosen ends with the moment at which the form was opened.
-  const [latest] = useState(() => localNow());
+  const [latest] = useState(() => localTimeAt(Date.now()));
   return (
     <Panel title={adds ? 'Where the accounts that are added begin' : 'Where it begins'}>
       <Group name="In the logs of its accounts" path="begin" error={form.errors.begin}>
@@ -366,10 +366,4 @@ function Beginning({ of: { form }, adds }: Part & { readonly adds: boolean }) {
       </Group>
     </Panel>
   );
-}
-
-/** Now by the viewer's clock, as `datetime-local` has it. */
-function localNow(): string {
-  const now = new Date();
-  return new Date(now.getTime() - now.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }

@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import type { Endpoint as EndpointShape } from '../../../shared/api/endpoint-views.ts';
 import { catalogue, eventTypes } from '../../../shared/events/catalogue.ts';
 import { jobFieldValues } from '../../../shared/sinks/endpoint-input.ts';
+import { instantOf } from '../days.ts';
 import type { Faults } from '../form-faults.ts';
 
 /** An endpoint as the API shows it. */
@@ -247,12 +248,6 @@ function startOf({ begin, at }: Pick<EndpointValues, 'begin' | 'at'>): unknown {
   if (begin !== 'at') return begin;
   const instant = instantOf(at);
   return instant === undefined ? undefined : { at: instant };
-}
-
-/** The instant of a time by the viewer's clock, as `datetime-local` has it. */
-export function instantOf(local: string): string | undefined {
-  const ms = local === '' ? Number.NaN : new Date(local).getTime();
-  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
 }
 
 /** Names, one to a line. */

@@ -50,7 +50,10 @@ export function problem(
 }
 
 /** What a body may have at most. */
-export const MOST_BODY_BYTES = 1024 * 1024;
+const MOST_BODY_BYTES = 1024 * 1024;
+
+/** Why a body that `readBody` gave up is refused. */
+export const TOO_LARGE = `The body is larger than ${MOST_BODY_BYTES} bytes.`;
 
 /** The client went away while it was sending its body. */
 class BodyLostError extends Error {
@@ -60,7 +63,7 @@ class BodyLostError extends Error {
   }
 }
 
-/** The body as text; undefined when it is larger than MOST_BODY_BYTES, of which no more is kept then. */
+/** The body as text; undefined when it is TOO_LARGE, of which no more is kept then. */
 export async function readBody(c: Context<SandboxEnv>): Promise<string | undefined> {
   try {
     const length = c.req.header('content-length');
@@ -99,6 +102,11 @@ export function pathOf(c: Context<SandboxEnv>): string {
   const from = url.indexOf('/', url.indexOf('//') + 2);
   const query = url.indexOf('?', from);
   return query < 0 ? url.slice(from) : url.slice(from, query);
+}
+
+/** A JSON answer; where there is nothing to show, a 404 that says so. */
+export function jsonOr404(value: object | undefined, missing: string, instance: string): Answer {
+  return value ? json(value) : problem(404, missing, instance);
 }
 
 /**

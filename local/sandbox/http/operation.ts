@@ -7,6 +7,7 @@ import { Problem } from '../../../shared/ordering/contract/common.ts';
 import type { Service } from '../app.ts';
 import type { Role, SandboxAccount, SandboxUser } from '../world/world.ts';
 import type { Answer } from './answers.ts';
+import type { Right } from './roles.ts';
 import type { OperationName } from './traffic.ts';
 
 /** A request that may use its operation, with parameters and body as their schemas read them. */
@@ -60,7 +61,7 @@ export interface OperationSpec<P extends z.ZodObject, Q extends z.ZodObject, B e
   /** Media types that answers are offered in; `application/json` by default. */
   readonly produces?: readonly string[];
   /** What the credentials must be allowed, else 403: to order at all, or to administer the account. */
-  readonly needs?: 'ordering' | 'administrator';
+  readonly needs?: Exclude<Right, 'privileged'>;
   /** Whatever its parameters hold, they are never refused: there is no 400. */
   readonly takesAnything?: true;
   /** By status. 401 goes without saying, and so does 400 where there are parameters or a body. */

@@ -1,7 +1,14 @@
-// How parameters of path and query are read. What is amiss is said in a sentence; unknown ones are ignored. The metadata
-// `parameter` says how one is written, for the interface description.
+// How parameters of path and query are read. What is amiss is said in a sentence. The metadata `parameter` says how one is
+// written, for the interface description.
 
 import * as z from 'zod';
+
+/*
+ * Where the contract is silent, the sandbox chose:
+ *
+ * - A parameter of the wrong type, a page or pageSize below 1, and a pageSize over the most of its list are refused with 400
+ *   and `errors`. A number of a job or a user that is no integer is 400 too, not 404. Unknown parameters are ignored.
+ */
 
 /** An integer. */
 export const integer = z
@@ -16,7 +23,7 @@ export const atLeastOne = integer
   .meta({ parameter: { type: 'integer', minimum: 1 } });
 
 /** The parameters of a list that is answered in pages. */
-export const pageOf = (defaultSize: number, mostPerPage: number) => ({
+export const pageParameters = (defaultSize: number, mostPerPage: number) => ({
   page: atLeastOne.default(1),
   pageSize: atLeastOne
     .refine((value) => value <= mostPerPage, `The value must be at most ${mostPerPage}.`)

@@ -4,6 +4,7 @@ import * as z from 'zod';
 import type { TokenBook } from '../app.ts';
 import {
   type FaultBook,
+  type FaultRule,
   knownAccount,
   type PageDrift,
   ruleSchema,
@@ -87,13 +88,16 @@ export interface AgendaOptions {
   scenario: { advanceTo(instantMs: number): void } | undefined;
 }
 
+const KEPT_WHEN_OVER = 1000;
+
 /** What is to happen to a service, in its order. */
 export class Agenda {
   readonly #options: AgendaOptions;
   readonly #timeline = new Timeline();
-  readonly #planned: (PlannedHappening & { undo: (() => void) | undefined })[] = [];
-
-  readonly #ruleEnds = new Map<string, number | null>();
+  #planned: (PlannedHappening & { undo: (() => void) | undefined })[] = [];
+  #plannedCount = 0;
+  /** When rules end that are in force for some time, epoch ms by their ids. */
+  readonly #ruleEnds = new Map<string, number>();
 
   constructor(options: AgendaOptions) {
     this.#options = options;
@@ -104,8 +108,9 @@ export class Agenda {
     this.#accountsOf(happening);
     const at = now + happening.afterSeconds * 1000;
     const seconds = 'forSeconds' in happening ? happening.forSeconds : undefined;
+    this.#plannedCount += 1;
     const entry = {
-      id: `happening-${this.#planned.length + 1}`,
+      id: `happening-${this.#plannedCount}`,
       happening,
       at,
       until: seconds === undefined ? null : at + seconds * 1000,
@@ -113,6 +118,7 @@ export class Agenda {
       undo: undefined as (() => void) | undefined,
     };
     this.#planned.push(entry);
+    this.#forgetOld();
     this.later(at, () => {
       if (entry.state !== 'to come') return;
       entry.undo = this.#act(happening, entry.until);
@@ -131,12 +137,22 @@ export class Agenda {
     return true;
   }
 
-  /** When a rule ends that a happening has put in force (epoch ms); null when it does not. */
+  /** Puts a rule in force until an instant (epoch ms) or, with null, until it is ended; returns its id. */
+  putRule(rule: FaultRule, until: number | null): string {
+    const { faults } = this.#options;
+    const id = faults.add(rule);
+    if (until === null) return id;
+    this.#ruleEnds.set(id, until);
+    this.later(until, () => this.#endRule(id));
+    return id;
+  }
+
+  /** When a rule ends that is in force for some time (epoch ms); null for others. */
   endOfRule(ruleId: string): number | null {
     return this.#ruleEnds.get(ruleId) ?? null;
   }
 
-  /** All that was planned, in the order of the planning. */
+  /** What was planned, in the order of the planning: of what is over, the latest thousand. */
   list(): readonly PlannedHappening[] {
     return this.#planned.map(({ undo: _, ...entry }) => entry);
   }
@@ -167,13 +183,12 @@ export class Agenda {
 
   /** Lets a happening happen; returns what ends it, if something does. */
   #act(happening: Happening, until: number | null): (() => void) | undefined {
-    const { world, tokens, faults } = this.#options;
+    const { world, tokens } = this.#options;
     const [one, other] = this.#accountsOf(happening);
     switch (happening.do) {
       case 'fault': {
-        const id = faults.add(happening.rule);
-        this.#ruleEnds.set(id, until);
-        return () => faults.remove(id);
+        const id = this.putRule(happening.rule, until);
+        return () => this.#endRule(id);
       }
       case 'swapCredentials': {
         if (!one || !other) return undefined;
@@ -196,6 +211,21 @@ export class Agenda {
         }
         return undefined;
     }
+  }
+
+  #endRule(id: string): void {
+    this.#options.faults.remove(id);
+    this.#ruleEnds.delete(id);
+  }
+
+  #forgetOld(): void {
+    let surplus = this.#planned.filter(({ state }) => state === 'over').length - KEPT_WHEN_OVER;
+    if (surplus <= 0) return;
+    this.#planned = this.#planned.filter(({ state }) => {
+      if (state !== 'over' || surplus === 0) return true;
+      surplus -= 1;
+      return false;
+    });
   }
 
   /** The accounts that a happening names. Throws when one is not there. */

@@ -4,8 +4,8 @@
  * - Artwork is fetched when the job is ordered and again when it is about to go into production. As long as that of any line
  *   is missing, job and line are awaiting artwork; it is asked for again after 5 minutes, 15 minutes, an hour, 4 hours and then
  *   every 12 hours of the job's life, for 14 days. After that the job waits until artwork is supplied (at the control panel).
- *   Where no address was given, nothing can be fetched, and the job waits in the same way. Lines of the same address have it
- *   fetched once for all of them; four addresses are asked at a time.
+ *   The panel's view of a job says what came of it. Where no address was given, nothing can be fetched, and the job waits
+ *   in the same way. Lines of the same address have it fetched once for all of them; four addresses are asked at a time.
  * - It is received, scheduled (sometimes on hold for some hours), in production, checked, packed and dispatched. It is made
  *   towards its due date as it was when the job was ordered: most leave a little before, one in sixteen late, none takes more
  *   than five days. A hurried sandbox makes jobs long before their calendar dates.
@@ -183,6 +183,9 @@ export class OrderedJobs {
       if (this.#ending.signal.aborted || turn !== ordered.turn) return;
       const lost = wanted.filter(({ artworkUrl }) => !answers.get(artworkUrl ?? '')?.found);
       if (!this.#undispatched(ordered, at)) return;
+      for (const [url, answer] of answers) {
+        ordered.account.noteArtwork(ordered.jobNumber, url, answer.found ? null : answer.reason);
+      }
       if (lost.length > 0) this.#wait(ordered, at, lost);
       else found();
       // What follows may be due already.

@@ -10,10 +10,10 @@ import {
   UsersPage,
 } from '../../../shared/ordering/contract/account.ts';
 import { Problem } from '../../../shared/ordering/contract/common.ts';
-import { json, problem } from '../http/answers.ts';
+import { json, jsonOr404 } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { cutPage, inOrder } from '../http/paging.ts';
-import { flag, integer, oneOf, pageOf } from '../http/parameters.ts';
+import { flag, integer, oneOf, pageParameters } from '../http/parameters.ts';
 import { type CertificateRecord, carriersOf, guidOf, phoneOf, shipmentTypesOf } from '../world/books.ts';
 import { CURRENCIES, LOCATIONS, type RegionCode } from '../world/regions.ts';
 import type { SandboxAccount, SandboxUser } from '../world/world.ts';
@@ -53,10 +53,8 @@ export const accountOperations = [
     tag: 'Account',
     summary: 'The account of the credentials.',
     answers: { 200: { description: 'The account.', schema: AccountProfile }, 404: NO_SUCH_ACCOUNT },
-    handle: ({ account, instance, now }) => {
-      const profile = accountProfile(account, now);
-      return profile ? json(profile) : problem(404, 'There is no such account.', instance);
-    },
+    handle: ({ account, instance, now }) =>
+      jsonOr404(accountProfile(account, now), 'There is no such account.', instance),
   }),
   operation({
     name: 'accountUser',
@@ -69,7 +67,7 @@ export const accountOperations = [
       404: { description: 'There is no such user.', schema: Problem },
     },
     handle: ({ account, user, instance }) =>
-      user ? json(userProfile(account, user)) : problem(404, 'There is no such user.', instance),
+      jsonOr404(user && userProfile(account, user), 'There is no such user.', instance),
   }),
   operation({
     name: 'accountUsers',
@@ -79,7 +77,7 @@ export const accountOperations = [
     summary: "The account's users.",
     query: z.object({
       includeInactive: flag.default(false),
-      ...pageOf(50, 200),
+      ...pageParameters(50, 200),
       sortBy: oneOf(['LastName', 'FirstName', 'UserName', 'Email', 'LastLoginUtc', 'LoginCount']).optional(),
       sortDirection: oneOf(['ASC', 'DESC']).optional(),
       textFilter: z.string().optional(),
@@ -133,9 +131,7 @@ export const accountOperations = [
     handle: ({ account, params, instance }) => {
       const user = account.users.find(({ id }) => id === params.userId);
       // Another account's user answers exactly like one that does not exist.
-      return user
-        ? json(userSummary(userProfile(account, user)))
-        : problem(404, 'There is no such user.', instance);
+      return jsonOr404(user && userSummary(userProfile(account, user)), 'There is no such user.', instance);
     },
   }),
   operation({
@@ -145,7 +141,7 @@ export const accountOperations = [
     tag: 'Account',
     summary: "The account's payments.",
     query: z.object({
-      ...pageOf(20, 200),
+      ...pageParameters(20, 200),
       sortBy: oneOf(['Id', 'CreatedAt', 'CompletedAt', 'AmountSettlement']).optional(),
       sortDirection: oneOf(['DESC', 'ASC']).optional(),
       completedOnly: flag.default(false),
@@ -196,10 +192,8 @@ export const accountOperations = [
       200: { description: 'The settings.', schema: ShipmentSettings },
       404: { description: 'The account has none.', schema: Problem },
     },
-    handle: ({ account, instance }) => {
-      const settings = shipmentSettings(account);
-      return settings ? json(settings) : problem(404, 'There are no shipment settings.', instance);
-    },
+    handle: ({ account, instance }) =>
+      jsonOr404(shipmentSettings(account), 'There are no shipment settings.', instance),
   }),
 ];
 

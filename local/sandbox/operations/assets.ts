@@ -15,7 +15,8 @@ import type { PriceCode } from '../../../shared/ordering/contract/price-codes.ts
 import { json, problem } from '../http/answers.ts';
 import { type Call, operation, UNEXPECTED } from '../http/operation.ts';
 import { cutPage, inOrder } from '../http/paging.ts';
-import { commaList, direction, flag, oneOf, pageOf } from '../http/parameters.ts';
+import { commaList, direction, flag, oneOf, pageParameters } from '../http/parameters.ts';
+import { may } from '../http/roles.ts';
 import { INPUT_ATTRIBUTES, priceCodeOf, processesOf } from '../world/catalogue.ts';
 import { type Asset, globalAssets, type ShelfFile } from '../world/shelf.ts';
 import type { Role, SandboxAccount } from '../world/world.ts';
@@ -59,7 +60,7 @@ const SORT_COLUMNS = {
 type SortColumn = keyof typeof SORT_COLUMNS;
 
 const listParameters = z.object({
-  ...pageOf(25, 200),
+  ...pageParameters(25, 200),
   sortColumn: oneOf(Object.keys(SORT_COLUMNS) as SortColumn[]).default('AssetTag'),
   sortDirection: direction.default('ascending'),
   includeProcesses: commaList.optional(),
@@ -261,7 +262,7 @@ function listEntry(account: SandboxAccount, role: Role, asset: Asset): AssetList
     isArchived: asset.isArchived,
     priceBands: bands && [...bands],
     // Absent keys say that the caller may not see them.
-    ...(role === 'staff' && {
+    ...(may(role, 'privileged') && {
       customerId: asset.isGlobal ? null : account.id,
       attributes: asset.attributes,
     }),

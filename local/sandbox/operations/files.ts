@@ -5,7 +5,7 @@ import { crc32, deflateSync } from 'node:zlib';
 import { type Context, Hono } from 'hono';
 import { pathOf, problem, type SandboxEnv, send } from '../http/answers.ts';
 import type { CertificateRecord } from '../world/books.ts';
-import { CURRENCIES, REGIONS, type RegionCode } from '../world/regions.ts';
+import { CURRENCIES, type RegionCode, regionOf } from '../world/regions.ts';
 import { type Asset, globalAssets, type ShelfFile } from '../world/shelf.ts';
 import type { JobRecord, SandboxAccount, World } from '../world/world.ts';
 
@@ -109,18 +109,18 @@ export function createFilesApp(world: World): Hono<SandboxEnv> {
   app.get('/:region/invoices/:jobNumber/:name', (c) => {
     const refused = refusal(c, world);
     if (refused) return refused;
-    const region = REGIONS.find((code) => code === c.req.param('region'));
-    const jobNumber = Number(c.req.param('jobNumber'));
-    const account = region && world.accounts(region).find((one) => one.job(jobNumber));
-    const job = account?.job(jobNumber);
-    if (!job?.invoiceStored || `${job.invoiceNumber}.pdf` !== c.req.param('name')) return missing(c);
-    return file(c, 'application/pdf', pdf(invoiceText(account?.region ?? 'us', job)), 'private');
+    const region = regionOf(c.req.param('region'));
+    const job = region && world.jobOf(region, Number(c.req.param('jobNumber')))?.job;
+    if (!region || !job?.invoiceStored || `${job.invoiceNumber}.pdf` !== c.req.param('name')) {
+      return missing(c);
+    }
+    return file(c, 'application/pdf', pdf(invoiceText(region, job)), 'private');
   });
 
   app.get('/:region/certificates/:name', (c) => {
     const refused = refusal(c, world);
     if (refused) return refused;
-    const region = REGIONS.find((code) => code === c.req.param('region'));
+    const region = regionOf(c.req.param('region'));
     const certificate = (region ? world.accounts(region) : [])
       .flatMap(({ books }) => books.certificates)
       .find(({ entityFileId, hasFile }) => hasFile && `${entityFileId}.pdf` === c.req.param('name'));
@@ -132,7 +132,7 @@ export function createFilesApp(world: World): Hono<SandboxEnv> {
 
   app.get('/:region/stock/:slug/:name', (c) => {
     const { region: code, slug, name } = c.req.param();
-    const region = REGIONS.find((one) => one === code);
+    const region = regionOf(code);
     const record = region && world.warehouse(region).records.find((one) => one.slug === slug && !one.hidden);
     const pictures = record
       ? [...record.views, ...record.stockVariants.map(({ variantCode }) => variantCode)]
@@ -142,7 +142,7 @@ export function createFilesApp(world: World): Hono<SandboxEnv> {
 
   app.get('/:region/assets/:owner/:tag/:fileId/:name', (c) => {
     const { region: code, owner, tag, fileId, name } = c.req.param();
-    const region = REGIONS.find((one) => one === code);
+    const region = regionOf(code);
     if (!region) return missing(c);
     const shelf =
       owner === 'catalogue' ? globalAssets(world, region) : world.account(region, Number(owner))?.assets;
@@ -159,9 +159,8 @@ export function createFilesApp(world: World): Hono<SandboxEnv> {
       .replace(/\.pdf$/, '')
       .split('-')
       .map(Number);
-    const region = REGIONS.find((one) => one === code);
-    const account = region && world.accounts(region).find((one) => one.job(jobNumber));
-    const job = account?.job(jobNumber);
+    const region = regionOf(code);
+    const job = region && world.jobOf(region, jobNumber)?.job;
     const labelled = job?.lines[line - 1];
     if (!job || !labelled || id !== labelIdOf(code, jobNumber, line)) return missing(c);
     const text = [

@@ -1,7 +1,7 @@
 // Jobs: the active list, one in detail, what may be done with one, and how and when jobs go out.
 
 /*
- * Where the contract is silent, the sandbox chose (how and when jobs go out: `delivery.ts`; lists and detail: `app.ts`):
+ * Where the contract is silent, the sandbox chose (how and when jobs go out: `delivery.ts`; lists: `joblist.ts`; detail: `views.ts`):
  *
  * - A patch is all or nothing. What is asked first: is there such a job, is it locked (the detail of the 403 is its
  *   lockedReason), is a privileged field in it, are the values right.
@@ -15,7 +15,6 @@
  * - A job that is sent to another location shows its times in that zone. A due day stays the day, an instant the instant.
  * - Cancelling takes no notice of a lock: editing and cancelling are independent. A job that is dispatched or closed answers
  *   409 like one in production. Cancelling twice changes nothing.
- * - customerId stays in the detail, since a sample has it.
  */
 
 import * as z from 'zod';
@@ -27,9 +26,10 @@ import {
   JobPatch,
   ShipDate,
 } from '../../../shared/ordering/contract/jobs.ts';
-import { json, NO_CONTENT, problem } from '../http/answers.ts';
+import { json, jsonOr404, NO_CONTENT, problem } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
-import { commaList, direction, flag, integer, oneOf, pageOf } from '../http/parameters.ts';
+import { commaList, direction, flag, integer, oneOf, pageParameters } from '../http/parameters.ts';
+import { may } from '../http/roles.ts';
 import { isWritable } from '../world/dates.ts';
 import {
   deliveryOptionsOf,
@@ -66,11 +66,9 @@ export const jobOperations = [
     params: jobNumber,
     needs: 'ordering',
     answers: { 200: { description: 'The job.', schema: Job }, 403: MAY_NOT, 404: NO_SUCH_JOB },
-    handle: ({ account, params, instance }) => {
-      const job = account.jobDetail(params.jobNumber);
-      // Another account's job answers exactly like one that does not exist.
-      return job ? json(job) : problem(404, 'There is no such job.', instance);
-    },
+    // Another account's job answers exactly like one that does not exist.
+    handle: ({ account, params, instance }) =>
+      jsonOr404(account.jobDetail(params.jobNumber), 'There is no such job.', instance),
   }),
   operation({
     name: 'patchJob',
@@ -98,7 +96,7 @@ export const jobOperations = [
       const { canEdit, lockedReason } = permissionsOf(job);
       if (!canEdit) return problem(403, lockedReason ?? 'The job is locked.', instance);
       const { locationCode, dateDue, ...fields } = withoutNulls(body);
-      if (locationCode !== undefined && role !== 'staff') {
+      if (locationCode !== undefined && !may(role, 'privileged')) {
         return problem(403, 'locationCode is for privileged staff only.', instance);
       }
       const failures: ValidationFailure['validationMessages'] = [];
@@ -155,7 +153,7 @@ export const jobOperations = [
     tag: 'Jobs',
     summary: 'The open jobs, page by page.',
     query: z.object({
-      ...pageOf(20, 100),
+      ...pageParameters(20, 100),
       excludeJobNumber: integer.optional(),
       searchText: z.string().optional(),
       includeClosedJobs: flag.optional(),
@@ -207,9 +205,11 @@ export const jobOperations = [
     handle: ({ account, user, query, instance, now }) => {
       if (!user) return problem(404, 'There is no such user.', instance);
       const earliest = earliestShipDate(account, query.processCodes ?? [], now);
-      return earliest
-        ? json(shipDate(account, earliest, now))
-        : problem(404, 'There is no day on which this could be dispatched.', instance);
+      return jsonOr404(
+        earliest && shipDate(account, earliest, now),
+        'There is no day on which this could be dispatched.',
+        instance,
+      );
     },
   }),
 ];

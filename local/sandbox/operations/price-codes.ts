@@ -5,7 +5,7 @@ import { Problem } from '../../../shared/ordering/contract/common.ts';
 import { PriceCode, PriceCodes, PricingProcesses } from '../../../shared/ordering/contract/price-codes.ts';
 import { json, problem } from '../http/answers.ts';
 import { operation, UNEXPECTED } from '../http/operation.ts';
-import { decimal, integer, pageOf } from '../http/parameters.ts';
+import { decimal, integer, pageParameters } from '../http/parameters.ts';
 import { inputProblems, priceCodeOf, priceCodesOf, processesOf } from '../world/catalogue.ts';
 
 /*
@@ -32,7 +32,7 @@ export const priceCodeOperations = [
     path: '/PriceCodes/price-codes',
     tag: 'Price codes',
     summary: 'The price codes that the account may order, without those whose price depends on metadata.',
-    query: z.object({ ...pageOf(100, 200), filter: z.string().optional() }),
+    query: z.object({ ...pageParameters(100, 200), filter: z.string().optional() }),
     needs: 'ordering',
     answers: { 200: { description: 'A page of the list.', schema: PriceCodes } },
     handle: ({ account, query: { page, pageSize, filter = '' } }) => {

@@ -41,6 +41,7 @@ interface Promo {
   readonly usesPerAccount?: number;
 }
 
+/** At least one for each reason why a code counts or does not: with DECADE30 it is that its time is still to come. */
 const PROMOS: readonly Promo[] = [
   { code: 'WELCOME10', description: '10% off your first order', discount: 10, usesPerAccount: 1 },
   { code: 'TEAM15', description: '15% off for teams', discount: 15 },
@@ -48,7 +49,13 @@ const PROMOS: readonly Promo[] = [
   { code: 'FILM20', description: '20% off film transfers', discount: 20, processes: ['DTF', 'GSH'] },
   { code: 'VINYL5', description: '5.00 off cut vinyl', discount: 500, fixed: true, processes: ['VIN'] },
   { code: 'SUMMER25', description: '25% off, summer 2025', discount: 25, ends: '2025-09-01T00:00:00Z' },
-  { code: 'DECADE30', description: '30% off in the thirties', discount: 30, begins: '2030-01-01T00:00:00Z' },
+  {
+    code: 'DECADE30',
+    description: '30% off in the thirties',
+    discount: 30,
+    begins: '2030-01-01T00:00:00Z',
+    ends: '2040-01-01T00:00:00Z',
+  },
   { code: 'LAUNCH50', description: '50% off for the first hundred', discount: 50, uses: 0 },
   { code: 'FIRST3', description: '12% off for the first three', discount: 12, uses: 3 },
   { code: 'KIWI10', description: '10% off in New Zealand', discount: 10, region: 'nz' },

@@ -11,7 +11,7 @@ import {
 import { json, problem } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { inOrder } from '../http/paging.ts';
-import { atLeastOne, commaList, direction, flag, oneOf, pageOf } from '../http/parameters.ts';
+import { atLeastOne, commaList, direction, flag, oneOf, pageParameters } from '../http/parameters.ts';
 import { bandsAt, type StockRecord } from '../world/warehouse.ts';
 import type { SandboxAccount } from '../world/world.ts';
 import { stockLink } from './files.ts';
@@ -59,7 +59,7 @@ export const stockOperations = [
     tag: 'Stock',
     summary: 'Stocked goods.',
     query: z.object({
-      ...pageOf(50, 200),
+      ...pageParameters(50, 200),
       filter: z.string().optional(),
       includePricing: flag.optional(),
       stockSortColumn: oneOf([

@@ -66,7 +66,7 @@ const mondayNearest =
     return [addDays(date, past <= 3 ? -past : 7 - past)];
   };
 
-/** Set by law for each year, since it follows the moon. */
+/** Set by law for each year to 2052, since it follows the moon; after that nobody knows yet, and people work. */
 const MATARIKI: readonly Day[] = [
   '2025-06-20',
   '2026-07-10',
@@ -76,6 +76,26 @@ const MATARIKI: readonly Day[] = [
   '2030-06-21',
   '2031-07-11',
   '2032-07-02',
+  '2033-06-24',
+  '2034-07-07',
+  '2035-06-29',
+  '2036-07-18',
+  '2037-07-10',
+  '2038-06-25',
+  '2039-07-15',
+  '2040-07-06',
+  '2041-07-19',
+  '2042-07-11',
+  '2043-07-03',
+  '2044-06-24',
+  '2045-07-07',
+  '2046-06-29',
+  '2047-07-19',
+  '2048-07-03',
+  '2049-06-25',
+  '2050-07-15',
+  '2051-06-30',
+  '2052-06-21',
 ];
 
 /** What print works in the United States keep of the federal holidays, with the day after Thanksgiving. */

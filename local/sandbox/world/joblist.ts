@@ -5,6 +5,18 @@ import type { RegionCode } from './regions.ts';
 import { activeJobDto, daysFromDue } from './views.ts';
 import type { JobRecord } from './world.ts';
 
+/*
+ * Where the contract is silent, the sandbox chose:
+ *
+ * - A page beyond the last is an empty one with 200. Without results there are 0 pages. A pageSize is at most 100.
+ * - searchText ignores case. Each of its words is compared with the beginning of the words of a field, which are what
+ *   blanks separate and also what punctuation separates: `PO-4411` is found by `po-4` and by `4411`.
+ * - orderGroup compares exactly. sortColumn takes the scalar field names of the list (any case), sortDirection
+ *   Ascending/Descending/ASC/DESC (any case); descending when omitted, except by orderGroupSequence. Null sorts lowest;
+ *   what is equal comes newest first.
+ * - A dispatched job stays in the active list until it is closed, unless the world was told otherwise; then it counts as closed.
+ */
+
 /** Columns by which the active list can be sorted. */
 export const SORT_COLUMNS = [
   'jobNumber',

@@ -6,6 +6,11 @@ export const REGIONS = ['us', 'nz', 'au', 'uk', 'eu'] as const;
 /** A region's code; also the name of its realm at the token endpoint. */
 export type RegionCode = (typeof REGIONS)[number];
 
+/** The region of a code, if it is one. */
+export function regionOf(code: string): RegionCode | undefined {
+  return REGIONS.find((region) => region === code);
+}
+
 /** In what each region asks for its money. */
 export const CURRENCIES: Record<RegionCode, string> = {
   us: 'USD',

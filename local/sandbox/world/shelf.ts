@@ -50,8 +50,9 @@ export type AssetInput = Partial<Omit<Asset, 'assetId' | 'isGlobal'>>;
 export class AssetShelf {
   readonly #account: SandboxAccount;
   readonly #assets = new Map<string, Asset>();
-  /** Jobs that had an asset on a line when they were looked at; they may have changed, and come twice. */
-  readonly #users = new Map<string, Readonly<JobRecord>[]>();
+  /** The jobs with an asset on a line, by its tag; and the tags on the lines of each of these jobs. */
+  readonly #users = new Map<string, Set<Readonly<JobRecord>>>();
+  readonly #tagsOf = new Map<Readonly<JobRecord>, ReadonlySet<string>>();
   readonly #firstId: number;
   #sorted: readonly Asset[] = [];
 
@@ -86,10 +87,17 @@ export class AssetShelf {
   /** The account's jobs that have the asset on a line, in whatever phase. */
   jobsWith(assetTag: string): readonly Readonly<JobRecord>[] {
     this.#fileLines();
-    return [...new Set(this.#users.get(assetTag))].filter(
-      (job) =>
-        this.#account.job(job.jobNumber) === job && job.lines.some(({ assetSku }) => assetSku === assetTag),
-    );
+    return [...(this.#users.get(assetTag) ?? [])];
+  }
+
+  /** Forgets a job that is no more. What it had made stays. */
+  forget(job: Readonly<JobRecord>): void {
+    for (const tag of this.#tagsOf.get(job) ?? []) {
+      const users = this.#users.get(tag);
+      users?.delete(job);
+      if (users?.size === 0) this.#users.delete(tag);
+    }
+    this.#tagsOf.delete(job);
   }
 
   /** Files a new asset; its tag is the region's next unless one is given, which then must be free. */
@@ -141,12 +149,16 @@ export class AssetShelf {
     const { region, world } = this.#account;
     const shared = globalAssets(world, region);
     for (const job of this.#account.takeRelined()) {
+      this.forget(job);
+      const tags = new Set<string>();
+      this.#tagsOf.set(job, tags);
       for (const line of job.lines) {
         const { assetSku, processCode, description, garment, image } = line;
         if (assetSku === null) continue;
+        tags.add(assetSku);
         const users = this.#users.get(assetSku);
-        if (users) users.push(job);
-        else this.#users.set(assetSku, [job]);
+        if (users) users.add(job);
+        else this.#users.set(assetSku, new Set([job]));
         if (this.#assets.has(assetSku) || shared.has(assetSku)) continue;
         const createdAt = Number.isNaN(job.inMs) ? world.now() : job.inMs;
         this.#file({

@@ -6,6 +6,16 @@ import { DAY_MS, startOfDay } from './dates.ts';
 import type { Stage } from './regions.ts';
 import type { JobRecord, SandboxAccount } from './world.ts';
 
+/*
+ * Where the contract is silent, the sandbox chose:
+ *
+ * - Timestamps are local to the job's location and carry its offset. A due date without a time of day is that day's midnight.
+ *   invoiceFile.uri and imageUrl carry an expiry and change with time. shippedDaysToProcess and processingDays have two
+ *   decimals, and drift until dispatch.
+ * - isCancelable follows from the stage of masterJobStatus: up to production, not from there on.
+ * - customerId is in the job's detail, since a sample has it.
+ */
+
 /** Past these a job can be neither cancelled nor taken out of the queue; a name the lookup lacks counts as past. */
 const CANCELABLE_STAGES: readonly (Stage | undefined)[] = ['artwork', 'intake', 'scheduled', 'hold'];
 

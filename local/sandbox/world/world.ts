@@ -46,6 +46,10 @@ export interface JobLine {
   artworkUrl: string | null;
   /** Its artwork is still to come, and nobody said from where. */
   needsArtwork: boolean;
+  /** How often its artwork was asked for at `artworkUrl`. */
+  artworkTries: number;
+  /** In words, why the last of these did not find it; null when it did, and before the first. */
+  artworkReason: string | null;
 }
 
 /** What a job costs in the account's currency: `total` is lines, setups and resets less the discount, with tax. */
@@ -326,6 +330,18 @@ export class World {
     );
   }
 
+  /** The job of a region with this number, and whose it is. */
+  jobOf(
+    region: RegionCode,
+    jobNumber: number,
+  ): { account: SandboxAccount; job: Readonly<JobRecord> } | undefined {
+    for (const account of this.#regions[region].accounts) {
+      const job = account.job(jobNumber);
+      if (job) return { account, job };
+    }
+    return undefined;
+  }
+
   /** A region's job status lookup, in the order of the ids. */
   statuses(region: RegionCode): readonly JobStatus[] {
     return this.#regions[region].statuses;
@@ -380,7 +396,7 @@ export class World {
   takeJobNumber(region: RegionCode, wanted?: number): number {
     const state = this.#regions[region];
     const jobNumber = wanted ?? state.nextJobNumber;
-    if (state.accounts.some((account) => account.job(jobNumber))) {
+    if (this.jobOf(region, jobNumber)) {
       throw new Error(`Job ${jobNumber} exists in ${region} already`);
     }
     state.nextJobNumber = Math.max(state.nextJobNumber, jobNumber + 1);
@@ -746,6 +762,17 @@ export class SandboxAccount {
     if (!line) throw new Error(`Job ${jobNumber} has no line ${lineIndex}`);
     line.artworkUrl = url;
     line.needsArtwork = false;
+    line.artworkTries = 0;
+    line.artworkReason = null;
+  }
+
+  /** Notes that artwork was asked for, for all lines that have it at an address; `reason` is null when it was found. */
+  noteArtwork(jobNumber: number, url: string, reason: string | null): void {
+    for (const line of this.#get(jobNumber).lines) {
+      if (line.artworkUrl !== url) continue;
+      line.artworkTries += 1;
+      line.artworkReason = reason;
+    }
   }
 
   /** Makes a job vanish from every list while its detail still answers as before: what page drift looks like. */
@@ -767,6 +794,7 @@ export class SandboxAccount {
     const job = this.#get(jobNumber);
     this.#jobs.delete(jobNumber);
     this.#relined.delete(jobNumber);
+    this.#assets?.forget(job);
     this.#place(job);
   }
 
@@ -932,6 +960,8 @@ export class SandboxAccount {
       code: null,
       artworkUrl: null,
       needsArtwork: false,
+      artworkTries: 0,
+      artworkReason: null,
       ...line,
     };
   }
