@@ -167,6 +167,15 @@ export function scenario(
       });
     }
 
+    /**
+     * Waits for the end of a stream, which comes by itself: nobody tells a function that its client has gone, and it would be
+     * held to be hung in the minutes of later tests.
+     */
+    async function outlive(stream: AsyncIterator<unknown>, openedAt: number): Promise<void> {
+      await cell.passTime((openedAt - Date.now()) / 1000 + STREAM_SECONDS + 5);
+      expect(await stream.next()).toEqual({ done: true, value: undefined });
+    }
+
     /** Who was told what of an account, once that is everything that stands in its log. */
     async function toldAll(
       account: string,
@@ -285,9 +294,7 @@ export function scenario(
         upstream.createJob({ orderNumber: 'DEPLOY-1' });
         const fresh = await grown('acme', before.length, ['job.created']);
         expect((await first).value).toEqual(fresh[0]);
-        // It ends by itself, for nobody tells a function that its client has gone.
-        await cell.passTime((openedAt - Date.now()) / 1000 + STREAM_SECONDS + 5);
-        expect(await stream.next()).toEqual({ done: true, value: undefined });
+        await outlive(stream, openedAt);
       },
       PATIENCE_MS,
     );
@@ -756,11 +763,12 @@ export function scenario(
         const newest = await all.get('/v1/accounts/acme/events?limit=1');
         const { head } = (await newest.json()) as { head: string };
         const stream = all.stream(`/v1/accounts/acme/events/stream?after=${head}`);
+        const openedAt = Date.now();
         const first = stream.next();
         present(accounts.get('acme')).createJob();
         const fresh = await grown('acme', before.length, ['job.created']);
         expect((await first).value).toEqual(fresh[0]);
-        await stream.return(undefined);
+        await outlive(stream, openedAt);
       },
       PATIENCE_MS,
     );
