@@ -48,6 +48,8 @@ const nameOf = ({ name, address }) => name || address;
 /** A sender whose number says nothing. */
 const isNumber = ({ address }) => address.startsWith('+');
 const clock = (at) => new Date(at).toLocaleTimeString('en-GB');
+/** Who wants no motion is shown what came at once. */
+const likesItStill = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
 const isWide = () => matchMedia('(min-width: 761px)').matches;
 
 function avatar({ channel, from }) {
@@ -124,7 +126,7 @@ function arrive() {
   for (const message of waiting) add(message, true);
   waiting = [];
   showState();
-  if (room === 0 || document.hidden) return;
+  if (room === 0 || document.hidden || likesItStill()) return;
   gliding = true;
   const from = { transform: `translateY(${-room}px)` };
   const glide = list.animate([from, { transform: 'none' }], { duration: 250, easing: 'ease-out' });
