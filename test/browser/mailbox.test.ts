@@ -38,6 +38,27 @@ async function axeAtRest(page: Page): Promise<void> {
   await page.emulateMedia({ reducedMotion: 'no-preference' });
 }
 
+test.each([
+  [true, 'stands still for who wants no motion'],
+  [false, 'glides down for others'],
+])(
+  'with reduced motion %s, the list %s when something comes',
+  async (reducedMotion, _) => {
+    const page = await visit(site, '/favicon.svg', { reducedMotion });
+    await page.addInitScript(() => {
+      const { animate } = Element.prototype;
+      Element.prototype.animate = function (...how) {
+        document.body.dataset.moved = 'yes';
+        return animate.apply(this, how);
+      };
+    });
+    await page.goto(`${site.url}/mailbox`);
+    await page.locator('#list a.arrived').nth(1).waitFor({ timeout: 60_000 });
+    expect(await page.locator('body').getAttribute('data-moved')).toBe(reducedMotion ? null : 'yes');
+  },
+  120_000,
+);
+
 test('the page of the routes asks nobody else for anything', async () => {
   const page = await visit(site, '/docs');
   await page.locator('[data-path="/v1/accounts/{id}/jobs"]').first().waitFor();
