@@ -15,7 +15,7 @@ import { WorkQueue } from './work-queue.ts';
 /**
  * How the two queues of polls are worked off. Ten thousand accounts every two minutes are 83 polls a second of one to two
  * seconds each, for they wait for the service and do little else. So ten go side by side in an invocation, which lasts as
- * long as the slowest of them: `test/load.test.ts` plays it through with these settings, and prints what comes of it.
+ * long as the slowest of them: `test/unit/load.test.ts` plays it through with these settings, and prints what comes of it.
  */
 export const POLLS = {
   /** A crawl of 50,000 jobs, or one at a service that answers each page after ten seconds, and a margin. */

@@ -97,6 +97,11 @@ export async function startDynamo(options: DynamoOptions = {}): Promise<Embedded
   }
 }
 
+/** Creates a client of an embedded DynamoDB. */
+export function createDynamoClient(endpoint: string): DynamoDBClient {
+  return new DynamoDBClient({ ...LOCAL_CLIENT, endpoint });
+}
+
 /**
  * The dynoxide binary: of the package for this platform, else on the PATH, else `undefined`. The packages are optional
  * dependencies and npm installs only the one that fits.
@@ -366,7 +371,7 @@ async function launch(binary: string, port: number, options: DynamoOptions): Pro
     endpoint,
     pid: serverId() ?? 0,
     client() {
-      const client = new DynamoDBClient({ ...LOCAL_CLIENT, endpoint });
+      const client = createDynamoClient(endpoint);
       clients.push(client);
       return client;
     },

@@ -1,7 +1,7 @@
 /**
  * The port to one DynamoDB-shaped table: items under a partition and a sort key, conditional writes, transactions.
  *
- * Two implementations run one conformance suite (`test/table.test.ts`): `dynamo-table.ts` and `memory-table.ts`.
+ * Two implementations run one conformance suite (`test/tables/table.test.ts`): `dynamo-table.ts` and `memory-table.ts`.
  * Everything above speaks this port, so that rules about ordering, fencing and chunks are written once.
  */
 

@@ -24,7 +24,7 @@ import { createAccount } from '../../shared/tracking/managed-accounts.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { apiParts } from './api.ts';
 import { moved, startReceiver } from './delivery.ts';
-import { createSilentRig } from './rig.ts';
+import { createRig } from './rig.ts';
 import { type Notifying, notifying } from './told.ts';
 import { wireTo } from './wire.ts';
 
@@ -83,7 +83,7 @@ export interface WorldOptions {
 export async function createApiWorld({ table: inner, history, api = {} }: WorldOptions): Promise<ApiWorld> {
   const undoable = createUndoable(inner);
   const { table } = undoable;
-  const rig = await createSilentRig({ table, region: 'us' satisfies RegionCode, registered: false });
+  const rig = await createRig({ table, region: 'us' satisfies RegionCode, registered: false });
   // It stands while the world is made, and goes with the real one from then on.
   let ahead = 0;
   let begunAt: number | undefined;

@@ -28,8 +28,19 @@ export interface Resource {
 
 const dashboard = makeDashboardFolder();
 
-/** The cell of us of a stage, with other settings. */
-export function synthesize(
+type Synthesized = ReturnType<typeof synthesizeAnew>;
+const synthesized = new Map<string, Synthesized>();
+
+/** The cell of us of a stage, with other settings; the same settings are synthesized once. Not to be changed. */
+export function synthesize(...settings: Parameters<typeof synthesizeAnew>): Synthesized {
+  // A setting that is left out and one that is undefined are two cells.
+  const key = JSON.stringify(settings, (_, value) => (value === undefined ? 'undefined' : value));
+  const cell = synthesized.get(key) ?? synthesizeAnew(...settings);
+  synthesized.set(key, cell);
+  return cell;
+}
+
+function synthesizeAnew(
   stageName: 'prod' | 'dev',
   other: { readonly stage?: Partial<StageSettings>; readonly cell?: Partial<CellSettings> } = {},
 ) {

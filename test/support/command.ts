@@ -1,10 +1,8 @@
-/** The `jobwire` command as a process: built once for a test file, run with what it says told apart. */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+/** Programs as processes, and an API that answers as a test says. */
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { resolve } from 'node:path';
-import { promisify } from 'node:util';
 
 /** The environment without npm's settings and without what the command itself reads. */
 export const cleanEnv: Record<string, string | undefined> = Object.fromEntries(
@@ -12,11 +10,6 @@ export const cleanEnv: Record<string, string | undefined> = Object.fromEntries(
     ([name]) => !/^(npm_|JOBWIRE_|NO_COLOR|FORCE_COLOR|NODE_OPTIONS)/i.test(name),
   ),
 );
-
-/** Builds the package into a folder. */
-export async function buildInto(folder: string): Promise<void> {
-  await promisify(execFile)(resolve('node_modules/.bin/node'), ['build.ts', folder], { timeout: 60_000 });
-}
 
 /** A command that runs. */
 export interface Running {

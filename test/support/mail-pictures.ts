@@ -1,6 +1,6 @@
 /**
  * Pictures of mails as Chromium shows them, for the documentation: `PICTURES=write npx vitest run
- * test/notification-words.test.ts`.
+ * test/integration/notification-words.test.ts`.
  */
 import type { Locale, MessageKind } from '../../shared/notifications/model.ts';
 import { renderEmail } from '../../shared/notifications/render.ts';

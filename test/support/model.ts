@@ -10,7 +10,7 @@ import type { Table } from '../../shared/table/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { type Change, changes, createHistory, creation, faults } from './history.ts';
 import { createLedger } from './oracle.ts';
-import { createSilentRig, START, type TableCall, watchedTable } from './rig.ts';
+import { createRig, START, type TableCall, watchedTable } from './rig.ts';
 import { rollupProblems } from './rollup-oracle.ts';
 import { wireTo } from './wire.ts';
 
@@ -137,7 +137,7 @@ function repeated(seconds: number, jobs: number, looksPerPoll: number): number[]
  * empty.
  */
 export async function play(model: ModelHistory, table: Table): Promise<readonly string[]> {
-  const rig = await createSilentRig({
+  const rig = await createRig({
     table,
     leavesListOnDispatch: model.leavesListOnDispatch,
     settings: { looksPerPoll: model.looksPerPoll },

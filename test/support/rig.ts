@@ -1,6 +1,6 @@
 /** A tracker on a sandbox of the ordering service, with a clock that tests move. */
 import { randomUUID } from 'node:crypto';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import type { FaultRule } from '../../local/sandbox/http/faults.ts';
 import {
   createSandbox,
@@ -29,7 +29,7 @@ import { wireTo } from './wire.ts';
 export const START = Date.parse('2026-03-02T08:00:00Z');
 
 /** The sandbox, the tracker, and what a test does with them. */
-export interface Rig<S extends SandboxApp = Sandbox> {
+export interface Rig<S extends SandboxApp = SandboxApp> {
   readonly world: World;
   readonly sandbox: S;
   readonly table: Table;
@@ -77,27 +77,22 @@ interface RigOptions {
   readonly scenario?: (world: World) => SandboxOptions['scenario'];
 }
 
-const running: Sandbox[] = [];
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((sandbox) => sandbox.stop()));
-});
-
-/** Starts one over HTTP; it ends with the test. */
-export async function createRig(options: RigOptions = {}): Promise<Rig> {
-  return assemble(options, async (world, region) => {
-    const scenario = options.scenario?.(world);
-    const sandbox = await startSandbox({ world, ...(scenario && { scenario }) });
-    running.push(sandbox);
-    return { sandbox, baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region) };
-  });
-}
-
-/** Makes one without sockets: the tracker calls the sandbox as a function. */
-export function createSilentRig(options: RigOptions = {}): Promise<Rig<SandboxApp>> {
+/** Creates a rig without sockets: the tracker calls the sandbox as a function. */
+export function createRig(options: RigOptions = {}): Promise<Rig> {
   return assemble(options, async (world, region) => {
     const sandbox = createSandbox({ world });
     const address = `http://sandbox.example/${region}`;
     return { sandbox, baseUrl: `${address}/api`, authUrl: `${address}/auth`, fetch: wireTo(sandbox) };
+  });
+}
+
+/** Creates a rig whose sandbox is reached over HTTP; it stops when the test ends. */
+export function createHttpRig(options: RigOptions = {}): Promise<Rig<Sandbox>> {
+  return assemble(options, async (world, region) => {
+    const scenario = options.scenario?.(world);
+    const sandbox = await startSandbox({ world, ...(scenario && { scenario }) });
+    onTestFinished(() => sandbox.stop());
+    return { sandbox, baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region) };
   });
 }
 

@@ -5,7 +5,7 @@
  *     const { us } = await startService();
  *     const { status, json } = await us.get('/Jobs/active?pageSize=5');
  */
-import { afterEach, expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { answersOf, type Operation } from '../../local/sandbox/http/operation.ts';
 import { operations } from '../../local/sandbox/operations.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../local/sandbox/server.ts';
@@ -50,18 +50,13 @@ export interface Service {
   as(role: Role, account?: SandboxAccount): Promise<Client>;
 }
 
-const running: Sandbox[] = [];
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((sandbox) => sandbox.stop()));
-});
-
 /** Starts a service; it ends with the test. */
 export async function startService(options: Partial<SandboxOptions> = {}): Promise<Service> {
   const clock = { now: START };
   const world = options.world ?? createWorld({ now: () => clock.now });
   const acme = world.addAccount({ region: 'us', name: 'acme', users: [{}, {}] });
   const sandbox = await startSandbox({ tokenLifetimeSeconds: 1e9, ...options, world });
-  running.push(sandbox);
+  onTestFinished(() => sandbox.stop());
   const as = (role: Role, account = acme) => clientOf(sandbox, account, role);
   return { sandbox, world, clock, acme, us: await as('user'), as };
 }

@@ -1,17 +1,28 @@
-/** Tables for tests: every suite about tables runs in memory and on a real server, one server process per test file. */
+/** Tables for tests: every suite about tables runs in memory and on a real server. */
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe } from 'vitest';
-import { createTable, type EmbeddedDynamo, startDynamo } from '../../local/embedded.ts';
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { describe, inject } from 'vitest';
+import { createDynamoClient, createTable } from '../../local/embedded.ts';
 import { createDynamoTable } from '../../shared/table/dynamo-table.ts';
 import { createMemoryTable } from '../../shared/table/memory-table.ts';
-import { historySchema, stateSchema } from '../../shared/table/schema.ts';
+import { historySchema, stateSchema, type TableSchema } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
 
-/** The DynamoDB of a test file. */
-export interface TestDynamo extends EmbeddedDynamo {
-  /** Makes a state table with a name of its own and gives the name. */
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** The implementations of the table that suites run against in this project. */
+    readonly tables: readonly TableKind[];
+  }
+}
+
+/** The DynamoDB that all test files share, and the tables that a test makes in it for itself. */
+export interface TestDynamo {
+  readonly endpoint: string;
+  /** One client per worker; tests that break connections make a client of their own. */
+  readonly client: DynamoDBClient;
+  /** Creates a state table with a name of its own and returns the name. */
   freshTable(): Promise<string>;
   /** The port over a state table of its own. */
   makeTable(): Promise<Table>;
@@ -19,57 +30,62 @@ export interface TestDynamo extends EmbeddedDynamo {
   makeHistoryTable(): Promise<Table>;
 }
 
-let started: Promise<TestDynamo> | undefined;
-afterAll(async () => (await started)?.stop());
+let shared: TestDynamo | undefined;
 
-/** The DynamoDB of this test file, in memory; started by the first call, ended with the file. */
-export function startTestDynamo(): Promise<TestDynamo> {
-  started ??= (async () => {
-    const dynamo = await startDynamo();
-    const client = dynamo.client();
-    const freshTable = async (): Promise<string> => {
-      const name = `state-${randomUUID()}`;
-      await createTable(client, name, stateSchema);
-      return name;
-    };
-    const makeTable = async () => createDynamoTable(client, { tableName: await freshTable() });
-    const makeHistoryTable = async () => {
-      const tableName = `history-${randomUUID()}`;
-      await createTable(client, tableName, historySchema);
-      return createDynamoTable(client, { tableName, schema: historySchema });
-    };
-    return { ...dynamo, freshTable, makeTable, makeHistoryTable };
-  })();
-  return started;
+/** The DynamoDB that `dynamo-setup.ts` started for the project. */
+export function testDynamo(): TestDynamo {
+  if (shared) return shared;
+  const endpoint = inject('dynamoEndpoint');
+  const client = createDynamoClient(endpoint);
+  const fresh = async (schema: TableSchema): Promise<string> => {
+    const name = `test-${randomUUID()}`;
+    await createTable(client, name, schema);
+    return name;
+  };
+  const freshTable = () => fresh(stateSchema);
+  shared = {
+    ...{ endpoint, client, freshTable },
+    makeTable: async () => createDynamoTable(client, { tableName: await freshTable() }),
+    makeHistoryTable: async () =>
+      createDynamoTable(client, { tableName: await fresh(historySchema), schema: historySchema }),
+  };
+  return shared;
 }
 
 /** The implementations of the port. */
 export type TableKind = 'in memory' | 'on DynamoDB';
 
+/** False in the unit tests, which run the same suites without sockets and processes. */
+export const mayUseNetwork = inject('tables').includes('on DynamoDB');
+
+type Suite = (
+  makeTable: () => Promise<Table>,
+  kind: TableKind,
+  makeHistoryTable: () => Promise<Table>,
+) => void;
+
 /**
- * Runs a suite against every implementation of the port. `makeTable` gives an empty state table, as often as it is called,
- * `makeHistoryTable` an empty history table.
+ * Runs a suite against each implementation of the port that the project names. `makeTable` gives an empty state table, as
+ * often as it is called, `makeHistoryTable` an empty history table.
  */
-export function eachTable(
-  name: string,
-  suite: (makeTable: () => Promise<Table>, kind: TableKind, makeHistoryTable: () => Promise<Table>) => void,
-): void {
-  describe(`${name}, in memory`, () =>
-    suite(
-      async () => createMemoryTable(),
-      'in memory',
-      async () => createMemoryTable(historySchema),
-    ));
-  describe(`${name}, on DynamoDB`, () => {
-    beforeAll(async () => {
-      await startTestDynamo();
+export function eachTable(name: string, suite: Suite): void {
+  for (const kind of inject('tables')) {
+    describe(`${name}, ${kind}`, () => {
+      if (kind === 'in memory') {
+        suite(
+          async () => createMemoryTable(),
+          kind,
+          async () => createMemoryTable(historySchema),
+        );
+      } else {
+        suite(
+          () => testDynamo().makeTable(),
+          kind,
+          () => testDynamo().makeHistoryTable(),
+        );
+      }
     });
-    suite(
-      async () => (await startTestDynamo()).makeTable(),
-      'on DynamoDB',
-      async () => (await startTestDynamo()).makeHistoryTable(),
-    );
-  });
+  }
 }
 
 /** A call as it came over the wire. */

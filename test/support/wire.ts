@@ -1,4 +1,5 @@
 /** The sandbox of the ordering service called as a function: what a tracker asks and is answered, without sockets. */
+import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { SandboxEnv } from '../../local/sandbox/http/answers.ts';
 import type { SandboxApp } from '../../local/sandbox/server.ts';
@@ -17,8 +18,8 @@ export interface WireOptions {
 }
 
 /**
- * A `fetch` that calls the sandbox. Connections that the sandbox resets reject, and bodies that it cuts fail half way, as
- * with the global one. Requests and answers are the bare minimum that the sandbox and the ordering client look at: the
+ * A `fetch` that calls the sandbox. Connections that the sandbox resets reject, bodies that it cuts fail half way, and what
+ * it never answers waits for the caller's signal, as with the global one. Requests and answers are the bare minimum that the sandbox and the ordering client look at: the
  * web's own Request, Response and streams would take most of the time.
  */
 export function wireTo(sandbox: SandboxApp, options: WireOptions = {}): typeof globalThis.fetch {
@@ -31,6 +32,9 @@ export function wireTo(sandbox: SandboxApp, options: WireOptions = {}): typeof g
     await options.before?.(request);
     const page = places === 1 ? undefined : pageIn(String(input), places);
     const outgoing = new Outgoing();
+    const { signal } = init;
+    const giveUp = (): void => outgoing.socket.destroy();
+    signal?.addEventListener('abort', giveUp);
     await sandbox.fetch(
       {
         method: init.method ?? 'GET',
@@ -40,7 +44,9 @@ export function wireTo(sandbox: SandboxApp, options: WireOptions = {}): typeof g
       } as Request,
       { outgoing: outgoing as unknown as ServerResponse } as SandboxEnv['Bindings'],
     );
+    signal?.removeEventListener('abort', giveUp);
     await options.after?.(request);
+    if (outgoing.status === 0 && signal?.aborted) throw signal.reason;
     if (outgoing.status === 0) throw new TypeError('fetch failed', { cause: RESET });
     const text = page && outgoing.status === 200 ? page.shown(outgoing.text) : outgoing.text;
     return {
@@ -109,7 +115,7 @@ async function* bodyOf(text: string, cut: boolean): AsyncGenerator<Uint8Array> {
 }
 
 /** What the sandbox needs of the answer as it goes out. */
-class Outgoing {
+class Outgoing extends EventEmitter {
   status = 0;
   headers: Record<string, string> = {};
   text = '';
@@ -137,5 +143,6 @@ class Outgoing {
   #destroy(): void {
     this.destroyed = true;
     this.cut = this.status !== 0;
+    this.emit('close');
   }
 }

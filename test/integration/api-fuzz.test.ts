@@ -1,0 +1,274 @@
+/**
+ * Every operation of the OpenAPI document, asked with what the document allows and with much that it doesn't. Whatever comes,
+ * the answer is one that the document describes, and nothing secret is in it or in the log.
+ */
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { PROBLEM_TYPE, type ProblemKind, problems } from '../../shared/api/problems.ts';
+import {
+  type Asked,
+  namedSchemas,
+  type Operation,
+  operations,
+  requestsOf,
+  type Schema,
+} from '../support/api-requests.ts';
+import { type ApiWorld, CANARY, createApiWorld, OWN, SIGNING_SECRET } from '../support/api-world.ts';
+import { runs } from '../support/runs.ts';
+import { eachTable } from '../support/tables.ts';
+
+const { seed: SEED } = runs(0, 0, 20_261_121);
+/** Before any route: the key, the path, the method, the size of the body. */
+const BEFORE_ROUTES = [401, 404, 405, 413, 429];
+
+const ajv = new Ajv2020({
+  ...{ strict: true, strictTypes: false, strictRequired: false, allErrors: false },
+  keywords: ['x-role', 'x-problems'],
+});
+(formats as unknown as { default: (to: Ajv2020) => void }).default(ajv);
+ajv.addSchema({ $id: 'api', $defs: mapValues(namedSchemas, strict) });
+
+/** Checks an answer's body by operation, status and content type. */
+const validators = new Map<string, ValidateFunction>(
+  operations.flatMap(({ method, path, responses }) =>
+    Object.entries(responses).flatMap(([status, { content = {} }]) =>
+      Object.entries(content).map(
+        ([type, { schema }]) =>
+          [`${method} ${path} ${status} ${type}`, ajv.compile(strict(schema) as object)] as const,
+      ),
+    ),
+  ),
+);
+const byRoute = new Map(operations.map((operation) => [`${operation.method} ${operation.path}`, operation]));
+
+eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
+  test('answers whatever it is asked as its document says, and shows no secret', {
+    timeout: 300_000,
+  }, async () => {
+    const world = await createApiWorld({ table: await makeTable(), history: await makeHistoryTable() });
+    const tally = new Map<string, number>();
+    const succeeded = new Set<string>();
+    const began = performance.now();
+    const wrong: string[] = [];
+    let answers = 0;
+    const { numRuns } = kind === 'in memory' ? runs(20, 120) : runs(4, 15);
+    for (const operation of operations) {
+      const after = await nextsOf(world, operation);
+      const { valid, strange } = requestsOf(operation, world, after);
+      // Each seed of its own, so that operations that are added change nothing for the others.
+      const seed = [...operation.operationId].reduce((sum, one) => (sum * 31 + one.charCodeAt(0)) | 0, SEED);
+      const property = fc.asyncProperty(fc.oneof(valid, strange), async (asked) => {
+        try {
+          const { status, route } = await check(world, asked);
+          if (status === 0) return;
+          answers += 1;
+          tally.set(`${status}`, (tally.get(`${status}`) ?? 0) + 1);
+          if (status < 300 && route === `${operation.method} ${operation.path}`) {
+            succeeded.add(operation.operationId);
+          }
+        } finally {
+          await world.undo();
+        }
+      });
+      const outcome = await fc.check(property, { seed, numRuns });
+      if (outcome.failed) {
+        const cause = outcome.errorInstance instanceof Error ? outcome.errorInstance.message : '';
+        wrong.push(`${operation.operationId}: ${fc.stringify(outcome.counterexample)}\n${cause}`);
+      }
+    }
+    // Few runs may have missed what takes several things that fit.
+    for (const operation of operations) {
+      const { valid } = requestsOf(operation, world, await nextsOf(world, operation));
+      for (const asked of succeeded.has(operation.operationId)
+        ? []
+        : fc.sample(valid, { seed: SEED, numRuns: 200 })) {
+        const { status } = await check(world, asked).finally(() => world.undo());
+        answers += 1;
+        if (status < 200 || status > 299) continue;
+        succeeded.add(operation.operationId);
+        break;
+      }
+    }
+    const never = operations
+      .filter(({ operationId }) => !succeeded.has(operationId))
+      .map(({ operationId }) => operationId);
+    console.log(
+      JSON.stringify({
+        kind,
+        seed: SEED,
+        operations: operations.length,
+        answers,
+        statuses: Object.fromEntries([...tally].sort()),
+        seconds: Math.round((performance.now() - began) / 100) / 10,
+      }),
+    );
+    expect(wrong.join('\n\n')).toBe('');
+    expect(never, 'operations that never did what was asked for').toEqual([]);
+  });
+
+  test('takes no name that is longer than a key of the table can be', async () => {
+    const world = await createApiWorld({ table: await makeTable(), history: await makeHistoryTable() });
+    for (const operation of operations.filter(({ path }) => path.includes('{'))) {
+      const [sample] = fc.sample(requestsOf(operation, world).valid, { seed: SEED, numRuns: 1 });
+      const names = operation.parameters
+        .filter((parameter) => parameter.in === 'path')
+        .map(({ name }) => name);
+      for (const long of names) {
+        for (const text of [
+          'x'.repeat(1500),
+          encodeURIComponent('é'.repeat(900)),
+          `${OWN}.${'e'.repeat(2100)}.1`,
+        ]) {
+          const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) =>
+            name === long
+              ? text
+              : name === 'id'
+                ? operation.path.includes('/endpoints/')
+                  ? 'own'
+                  : OWN
+                : '1',
+          );
+          if (sample)
+            expect([400, 404], path.slice(0, 60)).toContain((await check(world, { ...sample, path })).status);
+        }
+      }
+    }
+  });
+});
+
+/** Asks, and checks the answer. */
+async function check(world: ApiWorld, asked: Asked) {
+  world.logged.length = 0;
+  world.faults.length = 0;
+  const { method, path, headers, body } = asked;
+  let request: Request;
+  try {
+    request = new Request(`http://jobwire.test${path}`, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body }),
+    });
+  } catch {
+    // No client can send it.
+    return { status: 0, route: null };
+  }
+  const response = await world.app.fetch(request, {
+    clientAddress: `10.0.0.${answersSoFar++ % 250}.${answersSoFar}`,
+  });
+  const text = await response.text();
+  const { status } = response;
+  const what = `${method} ${path} → ${status} ${text.slice(0, 500)}`;
+  expect(world.faults, what).toEqual([]);
+  expect(status, what).toBeLessThan(500);
+
+  const logged = world.logged as {
+    request: { route: string | null; requestId: string };
+    answer: { status: number };
+  }[];
+  expect(logged, what).toHaveLength(1);
+  const route = logged[0]?.request.route ?? null;
+  const requestId = response.headers.get('x-request-id');
+  expect(requestId, what).toBe(logged[0]?.request.requestId);
+  expect(requestId, what).toMatch(/^[\w\-=]{1,255}$/);
+  expect(response.headers.get('x-content-type-options'), what).toBe('nosniff');
+  expect(response.headers.get('x-frame-options'), what).toBe('DENY');
+  expect(response.headers.get('content-security-policy'), what).toMatch(/default-src 'none'/);
+  expect(response.headers.get('cache-control'), what).not.toBeNull();
+
+  const said = `${text} ${JSON.stringify([...response.headers])} ${JSON.stringify(logged)}`;
+  for (const secret of [CANARY, SIGNING_SECRET, ...secretsOf(world)]) {
+    // What somebody makes up as a path or a parameter may be quoted.
+    if (path.includes(secret)) continue;
+    expect(said.includes(secret), `a secret in ${what}`).toBe(false);
+  }
+
+  const type = (response.headers.get('content-type') ?? '').replace(/;.*/, '');
+  if (type === 'application/problem+json' && method !== 'HEAD') {
+    const problem = JSON.parse(text) as { type: string; status: number; requestId: string; title: string };
+    const kind = problem.type.slice(PROBLEM_TYPE.length) as ProblemKind;
+    expect(problem, what).toMatchObject({
+      type: `${PROBLEM_TYPE}${kind}`,
+      status,
+      requestId,
+      title: problems[kind]?.title,
+    });
+    expect(problems[kind].status, what).toBe(status);
+  }
+  if (route === null) {
+    expect(BEFORE_ROUTES, what).toContain(status);
+    expect(type, what).toBe('application/problem+json');
+    return { status, route };
+  }
+  const operation = byRoute.get(route);
+  const documented = operation?.responses[status];
+  expect(documented, `undocumented: ${what}`).toBeDefined();
+  if (method === 'HEAD') return { status, route };
+  if (!documented?.content) {
+    expect(text, what).toBe('');
+    return { status, route };
+  }
+  const validate =
+    validators.get(`${route} ${status} ${type}`) ??
+    validators.get(`${route} ${status} ${type.replace(/\/.*/, '/*')}`);
+  if (!validate) expect.unreachable(`undocumented type ${type}: ${what}`);
+  const value = /json$/.test(type) ? JSON.parse(text) : text;
+  if (!validate(value)) expect.unreachable(`${describe(validate.errors)}: ${what}`);
+  if (type === 'application/problem+json') {
+    const kinds = (documented as { 'x-problems'?: string[] })['x-problems'] ?? [];
+    expect(kinds, `undocumented kind: ${what}`).toContain(
+      (value as { type: string }).type.slice(PROBLEM_TYPE.length),
+    );
+  }
+  return { status, route };
+}
+let answersSoFar = 0;
+
+const describe = (errors: readonly ErrorObject[] | null | undefined) =>
+  (errors ?? [])
+    .map(({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`)
+    .join('; ');
+
+function secretsOf(world: ApiWorld): string[] {
+  return [
+    ...Object.values(world.keys).map(({ secret }) => secret),
+    world.revoked,
+    world.expired,
+    world.credentials.clientSecret,
+  ];
+}
+
+/** The cursors that the pages of a list give. */
+async function nextsOf(world: ApiWorld, { method, path, parameters }: Operation): Promise<string[]> {
+  if (method !== 'GET' || !parameters.some(({ name }) => name === 'after')) return [];
+  const id = path.startsWith('/v1/endpoints') ? 'own' : path.startsWith('/v1/regions') ? 'us' : 'acme';
+  const list = path
+    .replace('/stream', '')
+    .replace('{id}', id)
+    .replace('{recipient}', 'ann')
+    .replace('{jobNumber}', String(world.ids.jobs[0]));
+  const response = await world.app.request(`${list}?limit=1`, {
+    headers: { authorization: `Bearer ${world.keys['admin all'].secret}` },
+  });
+  const { next } = (await response.json()) as { next?: string | null };
+  return next ? [next] : [];
+}
+
+/** The schema with references into ours; objects hold nothing but what is described, unless it says so. */
+function strict(schema: Schema): unknown {
+  if (Array.isArray(schema)) return schema.map(strict);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const { $ref, ...rest } = schema;
+  const mapped = mapValues(rest, (value) => strict(value as Schema));
+  const isClosed = schema.properties && !('additionalProperties' in schema) && !schema.allOf;
+  return {
+    ...mapped,
+    ...(isClosed ? { additionalProperties: false } : {}),
+    ...($ref === undefined ? {} : { $ref: $ref.replace('#/components/schemas/', 'api#/$defs/') }),
+  };
+}
+
+function mapValues<V, W>(record: Readonly<Record<string, V>>, map: (value: V) => W): Record<string, W> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]));
+}

@@ -1,0 +1,140 @@
+/** What is in the functions' bundles, by package. Committed: what comes in has to be meant, and what goes is taken off. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+import { afterAll, expect, test, vi } from 'vitest';
+import { type Bundle, bundle, functionEntries } from '../../bench/assets.ts';
+import { esbuildOptions } from '../../infra/bundling.ts';
+
+/** Jobwire's own code. */
+const OWN = '.';
+/** What every client of the SDK comes with. */
+const SDK = [
+  '@aws-sdk/core',
+  '@aws/lambda-invoke-store',
+  '@smithy/core',
+  '@smithy/node-http-handler',
+  '@smithy/signature-v4',
+  '@smithy/types',
+];
+/** The table: the client, and what it needs for endpoint discovery, which only DynamoDB has. */
+const DYNAMO = [
+  '@aws-sdk/client-dynamodb',
+  '@aws-sdk/dynamodb-codec',
+  '@aws-sdk/endpoint-cache',
+  '@aws-sdk/lib-dynamodb',
+  '@aws-sdk/middleware-endpoint-discovery',
+  '@aws-sdk/util-dynamodb',
+  'mnemonist',
+  'obliterator',
+];
+const SQS = ['@aws-sdk/client-sqs', '@aws-sdk/middleware-sdk-sqs'];
+const TELEMETRY = [
+  '@aws-lambda-powertools/commons',
+  '@aws-lambda-powertools/logger',
+  '@aws-lambda-powertools/metrics',
+];
+const BASE = [OWN, ...SDK, ...DYNAMO, ...TELEMETRY, '@middy/core', 'zod'];
+/** SNS speaks XML. */
+const SNS = ['@aws-sdk/client-sns', '@aws-sdk/xml-builder'];
+/** Mails are composed by nodemailer. The client of SES can sign for several AWS regions at once. */
+const SES = ['@aws-sdk/client-sesv2', '@aws-sdk/signature-v4-multi-region', 'nodemailer'];
+/** The bucket: S3 speaks XML too, checks what it is given, and can be signed for in several AWS regions at once. */
+const S3 = [
+  '@aws-sdk/checksums',
+  '@aws-sdk/client-s3',
+  '@aws-sdk/middleware-sdk-s3',
+  '@aws-sdk/signature-v4-multi-region',
+  '@aws-sdk/xml-builder',
+];
+const SECRETS = ['@aws-sdk/client-secrets-manager'];
+/** The app, what counts failed keys, and the days of jobs. */
+const HTTP = ['hono', 'rate-limiter-flexible', '@date-fns/tz'];
+const LIMIT = ['p-limit', 'yocto-queue'];
+/** What customers are told: their numbers, their words, and tables of them. */
+const NOTIFICATIONS = ['csv-parse', 'libphonenumber-js', 'liquidjs'];
+
+const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+  tick: [...BASE, ...SQS, ...LIMIT],
+  // Phone numbers: of the user who is told as he has asked the ordering service to.
+  'poll-account': [...BASE, ...SECRETS, ...LIMIT, '@date-fns/tz', 'libphonenumber-js'],
+  'wake-sinks': [...BASE, ...SQS, ...LIMIT],
+  // What customers are told is folded there, and the days of jobs are among it.
+  'drain-sink': [...BASE, ...SECRETS, ...SNS, ...LIMIT, '@date-fns/tz'],
+  notify: [...BASE, ...SNS, ...SES, ...LIMIT, '@date-fns/tz', 'liquidjs'],
+  'mail-feedback': BASE,
+  api: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  manage: [...BASE, ...SECRETS, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  live: [...BASE, ...LIMIT, ...HTTP, ...NOTIFICATIONS],
+  operate: [...BASE, ...SECRETS, ...LIMIT],
+  // No table.
+  'publish-dashboard': [OWN, ...SDK, ...S3, ...TELEMETRY, '@middy/core', 'zod'],
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'jobwire-bundles-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+  vi.unstubAllEnvs();
+});
+
+const bundles = new Map<string, Promise<Bundle>>();
+/** The bundle of an entry, built once. */
+function built(entry: string): Promise<Bundle> {
+  const known = bundles.get(entry) ?? bundle(entry);
+  bundles.set(entry, known);
+  return known;
+}
+
+test('every function has its list', () => {
+  expect(functionEntries().sort()).toEqual(Object.keys(ALLOWED).sort());
+});
+
+test.each(functionEntries())('the bundle of %s holds what its list says, each once', async (entry) => {
+  const { packages, copies } = await built(entry);
+  expect([...packages.keys()].sort()).toEqual([...(ALLOWED[entry] ?? [])].sort());
+  expect(copies).toEqual([]);
+});
+
+test.each(functionEntries())(
+  'the bundle of %s has the English messages of zod and no others',
+  async (entry) => {
+    const { files } = await built(entry);
+    expect(files.filter((file) => file.includes('/zod/') && file.includes('/locales/'))).toEqual([
+      expect.stringMatching(/\/locales\/en\.js$/),
+    ]);
+  },
+);
+
+test('in a bundle the SDK takes credentials from the environment, and says so when there are none', async () => {
+  const { client } = await importBundled(`
+    import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+    export const client = () => new SecretsManagerClient({ region: 'us-east-1' });
+  `);
+  const credentials = (): Promise<unknown> => client().config.credentials();
+  vi.stubEnv('AWS_ACCESS_KEY_ID', 'id');
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
+  vi.stubEnv('AWS_SESSION_TOKEN', 'session');
+  expect(await credentials()).toMatchObject({
+    ...{ accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: 'session' },
+  });
+  vi.stubEnv('AWS_SESSION_TOKEN', undefined);
+  expect(await credentials()).not.toHaveProperty('sessionToken');
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', undefined);
+  await expect(credentials()).rejects.toThrow(/^The environment holds no AWS credentials:/);
+});
+
+async function importBundled(contents: string) {
+  const { entryPoints: _, ...options } = esbuildOptions('');
+  const { outputFiles } = await build({
+    ...options,
+    sourcemap: false,
+    stdin: { contents, resolveDir: options.absWorkingDir },
+  });
+  const file = join(folder, 'index.mjs');
+  writeFileSync(file, outputFiles.find(({ path }) => path.endsWith('.mjs'))?.contents ?? '');
+  return (await import(pathToFileURL(file).href)) as {
+    client(): { config: { credentials(): Promise<unknown> } };
+  };
+}

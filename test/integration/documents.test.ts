@@ -1,0 +1,226 @@
+/** The documents of the API: as committed they are those of the code, good by public linters, and break nobody unannounced. */
+import { existsSync, readFileSync } from 'node:fs';
+import { Parser } from '@asyncapi/parser';
+import { Ajv } from 'ajv';
+import addFormats from 'ajv-formats';
+import { describe, expect, test } from 'vitest';
+import { BASELINE, documents, textOf } from '../../documents.ts';
+import { routes } from '../../shared/api/routes/all.ts';
+import { asyncApiDocument } from '../../shared/events/asyncapi.ts';
+import { eventTypes } from '../../shared/events/catalogue.ts';
+import { breakingInAsyncApi, breakingInOpenApi } from '../support/compatibility.ts';
+import { findingsIn } from '../support/redocly.ts';
+
+/** Any part of a document. */
+// biome-ignore lint/suspicious/noExplicitAny: documents are read and changed anywhere
+type Any = any;
+
+const read = (file: string): Any => JSON.parse(readFileSync(file, 'utf8'));
+
+describe.each(Object.keys(documents))('%s', (name) => {
+  test('as committed is that of the code (else: npm run build)', () => {
+    expect(readFileSync(`docs/${name}`, 'utf8') === textOf(documents[name]?.() ?? {})).toBe(true);
+  });
+
+  test('breaks nothing that was released, or says so in a note of a new version', () => {
+    expect(existsSync(`${BASELINE}/${name}`), 'released versions are kept: node documents.ts release').toBe(
+      true,
+    );
+    const [before, after] = [read(`${BASELINE}/${name}`), read(`docs/${name}`)];
+    const breaking = (name === 'asyncapi.json' ? breakingInAsyncApi : breakingInOpenApi)(before, after);
+    expect(unannounced(breaking, before.info.version, after.info.version, notes)).toEqual([]);
+  });
+});
+
+// Versions and their notes
+
+const notes = readFileSync('docs/api-changes.md', 'utf8');
+
+/** What breaks and is not named, in backticks, in the note of a later major version. */
+function unannounced(breaking: readonly string[], before: string, after: string, text: string): string[] {
+  const major = (version: string) => Number(version.split('.')[0]);
+  if (major(after) <= major(before)) return [...breaking];
+  const note = noteOf(after, text) ?? '';
+  return breaking.filter((one) => !note.includes(`\`${one}\``));
+}
+
+function noteOf(version: string, text: string): string | undefined {
+  return text.split(/^## /m).find((section) => section.split(/\s/, 1)[0] === version);
+}
+
+test('all documents are of one version, and it has a note', () => {
+  const versions = Object.keys(documents).map((name) => read(`docs/${name}`).info.version);
+  expect(new Set(versions).size).toBe(1);
+  expect(noteOf(versions[0], notes)).toBeDefined();
+});
+
+test('what breaks takes a new major version and its name in the note', () => {
+  const breaking = ['GET /v1/things is gone', 'server sns is gone'];
+  const note =
+    '# Changes\n\n## 2.0.0\n\n- `GET /v1/things is gone`: it moved.\n\n## 1.0.0\n\n`server sns is gone`\n';
+  expect(unannounced([], '1.0.0', '1.0.0', '')).toEqual([]);
+  expect(unannounced(breaking, '1.0.0', '1.0.0', note)).toEqual(breaking);
+  expect(unannounced(breaking, '1.0.0', '1.9.0', note)).toEqual(breaking);
+  expect(unannounced(breaking, '1.0.0', '2.0.0', note)).toEqual(['server sns is gone']);
+  expect(unannounced(breaking.slice(0, 1), '1.0.0', '2.0.0', note)).toEqual([]);
+});
+
+describe('the AsyncAPI document', () => {
+  const parser = new Parser();
+  /** A newer version of AsyncAPI is no fault. */
+  const lint = async (document: object) =>
+    (await parser.parse(JSON.stringify(document))).diagnostics
+      .filter(({ code }) => code !== 'asyncapi-latest-version')
+      .map(({ code, path }) => `${code} ${path.join('/')}`);
+
+  test('is good by the parser of AsyncAPI', async () => {
+    expect(await lint(read('docs/asyncapi.json'))).toEqual([]);
+  });
+
+  test.each<[fault: string, (d: Any) => void, code: string]>([
+    [
+      'a reference that leads nowhere',
+      (d) => (d.channels.topic.messages.x = { $ref: '#/no' }),
+      'invalid-ref',
+    ],
+    [
+      'an action that there is not',
+      (d) => (d.operations.publishEvent.action = 'shout'),
+      'asyncapi-document-resolved',
+    ],
+    [
+      'a type that there is not',
+      (d) => (d.components.schemas.Job.type = 'thing'),
+      'asyncapi-document-resolved',
+    ],
+    [
+      'an operation with messages of another channel',
+      (d) => (d.operations.publishEvent.messages = [{ $ref: '#/components/messages/topic.job.closed' }]),
+      'asyncapi3-operation-messages-from-referred-channel',
+    ],
+  ])('is refused for %s', async (_, change, code) => {
+    const document = withOneType();
+    expect(await lint(document)).toEqual([]);
+    change(document);
+    expect(await lint(document)).toContainEqual(expect.stringContaining(code));
+  });
+
+  /** Ours without all types but one, which is quicker to read. */
+  function withOneType(): Any {
+    const document = read('docs/asyncapi.json');
+    const { components, channels } = document;
+    for (const part of [
+      components.messages,
+      ...Object.values<Any>(channels).map(({ messages }) => messages),
+    ]) {
+      for (const name of Object.keys(part)) if (!name.endsWith('job.closed')) delete part[name];
+    }
+    for (const name of Object.keys(components.schemas)) {
+      if (name.includes('.') && name !== 'job.closed') delete components.schemas[name];
+    }
+    delete channels.regionStream;
+    delete document.operations.followRegion;
+    return document;
+  }
+
+  test('has every event type on each of its ways', () => {
+    const { channels } = asyncApiDocument() as Any;
+    const typesOf = (channel: string) => Object.keys(channels[channel].messages).sort();
+    const logged = eventTypes.filter((type) => type !== 'jobwire.ping').sort();
+    expect(typesOf('webhook')).toEqual([...eventTypes].sort());
+    expect(typesOf('topic')).toEqual([...logged, 'reference'].sort());
+    expect(typesOf('stream')).toEqual(logged);
+    expect([...typesOf('accountStream'), ...typesOf('regionStream')].sort()).toEqual(logged);
+  });
+
+  test('has examples that are what their schemas describe', () => {
+    // The parser does not look at them in AsyncAPI 3.
+    const document = read('docs/asyncapi.json');
+    const ajv = new Ajv({ strict: false, allErrors: true });
+    addFormats.default(ajv);
+    const { components } = document;
+    ajv.addSchema({ components }, 'document');
+    let tried = 0;
+    for (const [name, message] of Object.entries<Any>(document.components.messages)) {
+      const trait = message.traits[0].$ref.split('/').at(-1);
+      for (const { headers, payload } of message.examples) {
+        const parts = [
+          [`document#/components/messageTraits/${trait}/headers`, headers],
+          ...(payload ? [[`document${message.payload.$ref}`, payload]] : []),
+        ];
+        for (const [$ref, value] of parts) {
+          const validate = ajv.compile({ $ref });
+          expect(validate(value), `${name}: ${ajv.errorsText(validate.errors)}`).toBe(true);
+          tried++;
+        }
+      }
+    }
+    // Headers on three ways but for the ping, payloads once; and the reference.
+    expect(tried).toBe((eventTypes.length - 1) * 3 + 1 + eventTypes.length + 2);
+  });
+});
+
+describe('the linter of the OpenAPI document', () => {
+  const document = (): Any => ({
+    openapi: '3.1.0',
+    info: { title: 'A small one', version: '1.0.0', description: 'Of one operation.' },
+    servers: [{ url: '/' }],
+    security: [{ key: [] }],
+    tags: [{ name: 'Things', description: 'All of them.' }],
+    paths: {
+      '/v1/things/{id}': {
+        get: {
+          ...{ operationId: 'getThing', summary: 'A thing', tags: ['Things'] },
+          parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }],
+          responses: {
+            200: { description: 'It.', content: { 'application/json': { schema: { type: 'object' } } } },
+            404: { description: 'It is not there.' },
+          },
+        },
+      },
+    },
+    components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
+  });
+  const get = (d: Any) => d.paths['/v1/things/{id}'].get;
+
+  test('finds nothing wrong with a good one', async () => {
+    expect(await rulesBroken(document())).toEqual([]);
+  });
+
+  test.each<[fault: string, (d: Any) => void, rule: string]>([
+    ['a field that there is not', (d) => (get(d).sumary = 'A thing'), 'struct'],
+    ['a reference that leads nowhere', (d) => (get(d).parameters = [{ $ref: '#/no' }]), 'no-unresolved-refs'],
+    [
+      'a parameter of the path that is not declared',
+      (d) => (get(d).parameters = []),
+      'path-parameters-defined',
+    ],
+    ['an operation without a key', (d) => delete d.security, 'security-defined'],
+    ['an operation without a name', (d) => delete get(d).operationId, 'operation-operationId'],
+    [
+      'an example of another type',
+      (d) => (get(d).responses[200].content['application/json'].example = 'x'),
+      'no-invalid-media-type-examples',
+    ],
+  ])('refuses %s', async (_, change, rule) => {
+    const broken = document();
+    change(broken);
+    expect(await rulesBroken(broken)).toContain(rule);
+  });
+
+  test('finds nothing wrong with ours', async () => {
+    expect(await rulesBroken(read('docs/openapi.json'))).toEqual([]);
+  });
+});
+
+test('what is shown as a body is taken as one', () => {
+  const shown = routes.filter(({ spec }) => spec.example !== undefined);
+  expect(shown.length).toBeGreaterThan(8);
+  for (const { spec } of shown)
+    expect(spec.body.safeParse(spec.example), spec.id).toMatchObject({ success: true });
+});
+
+/** The rules of Redocly that a document breaks. */
+async function rulesBroken(document: object): Promise<string[]> {
+  return (await findingsIn(document)).map(({ ruleId }) => ruleId);
+}

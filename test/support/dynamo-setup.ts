@@ -1,0 +1,16 @@
+/** One embedded DynamoDB for all test files of a project; each test makes tables of its own in it. */
+import type { TestProject } from 'vitest/node';
+import { startDynamo } from '../../local/embedded.ts';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** The endpoint of the DynamoDB that all files share. */
+    readonly dynamoEndpoint: string;
+  }
+}
+
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const dynamo = await startDynamo();
+  project.provide('dynamoEndpoint', dynamo.endpoint);
+  return () => dynamo.stop();
+}

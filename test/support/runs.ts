@@ -1,0 +1,33 @@
+/** How large a test is: sized for feedback in `npm test`, in full in `npm run test:full` (docs/testing.md). */
+import { inject } from 'vitest';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** Whether tests run at their full size. */
+    readonly full: boolean;
+  }
+}
+
+/** The smaller number in `npm test`, the larger one in `npm run test:full`. */
+export const sized = (feedback: number, full: number): number => (inject('full') ? full : feedback);
+
+/** The seed of every property in `npm test`: a failure is about the change at hand, and anybody can repeat it. */
+const FIXED_SEED = 20_261_121;
+
+/**
+ * The parameters of a property: how many runs, and the seed, which is a new one each time in `npm run test:full`. `RUNS`,
+ * `SEED` and `SEED_PATH` in the environment come first: they repeat a failure that fast-check reported.
+ */
+export function runs(
+  feedback: number,
+  full: number,
+  fixedSeed = FIXED_SEED,
+): { readonly numRuns: number; readonly seed: number; readonly path?: string } {
+  const { RUNS, SEED, SEED_PATH } = process.env;
+  const ownSeed = inject('full') ? Date.now() % 2 ** 31 : fixedSeed;
+  return {
+    numRuns: RUNS === undefined ? sized(feedback, full) : Number(RUNS),
+    seed: SEED === undefined ? ownSeed : Number(SEED),
+    ...(SEED_PATH === undefined ? {} : { path: SEED_PATH }),
+  };
+}

@@ -1,0 +1,21 @@
+/**
+ * Whatever happens at the ordering service, whatever goes wrong on the way and whenever a poll dies or is overtaken: the log
+ * says what was, once, and all of it. Random histories; a failing one is printed in its smallest form, with the seed and the
+ * path that repeat it (docs/testing.md). The seed is fixed, so that a failure is about the change at hand.
+ */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { histories, play } from '../support/model.ts';
+import { runs } from '../support/runs.ts';
+import { eachTable } from '../support/tables.ts';
+
+eachTable('the log is true, whole and said once', (makeTable, kind) => {
+  test('over random histories', { timeout: 1_800_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(histories, async (history) => {
+        expect(await play(history, await makeTable())).toEqual([]);
+      }),
+      kind === 'in memory' ? runs(200, 2_000, 1) : runs(6, 50, 1),
+    );
+  });
+});

@@ -1,0 +1,710 @@
+/** What breaks clients is found, what doesn't passes: of schemas of all shapes, and of everything around them. */
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { asyncApiDocument } from '../../shared/events/asyncapi.ts';
+import { breakingInAsyncApi, breakingInOpenApi } from '../support/compatibility.ts';
+import { runs, sized } from '../support/runs.ts';
+
+/** Any part of a document, to be changed. */
+// biome-ignore lint/suspicious/noExplicitAny: documents are changed anywhere
+type Any = any;
+
+/** A small document with one of everything. */
+function openApi(): Any {
+  const problem = { $ref: '#/components/responses/Problem' };
+  const answer = (schema: Any) => ({
+    200: { description: 'ok', headers: { ETag: { schema: { type: 'string' } } }, content: json(schema) },
+    404: problem,
+  });
+  return {
+    openapi: '3.1.0',
+    info: { title: 'A small one', version: '1.0.0' },
+    security: [{ key: [] }],
+    paths: {
+      '/v1/things': {
+        get: {
+          operationId: 'listThings',
+          'x-role': 'read',
+          parameters: [
+            {
+              name: 'limit',
+              in: 'query',
+              schema: { type: 'integer', minimum: 1, maximum: 500, default: 100 },
+            },
+            { name: 'state', in: 'query', schema: { type: 'string', enum: ['open', 'closed'] } },
+            { name: 'If-Match', in: 'header', schema: { type: 'string' } },
+          ],
+          responses: answer({
+            type: 'object',
+            required: ['things', 'next'],
+            properties: {
+              things: { type: 'array', items: { $ref: '#/components/schemas/Thing' } },
+              next: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+            },
+            additionalProperties: false,
+          }),
+        },
+        post: {
+          operationId: 'makeThing',
+          'x-role': 'operate',
+          requestBody: { required: false, content: json({ $ref: '#/components/schemas/NewThing' }) },
+          responses: answer({ $ref: '#/components/schemas/Thing' }),
+        },
+      },
+      '/healthz': {
+        get: { operationId: 'getHealth', security: [], responses: { 200: { description: 'ok' } } },
+      },
+    },
+    components: {
+      securitySchemes: { key: { type: 'http', scheme: 'bearer' } },
+      responses: {
+        Problem: {
+          description: 'not ok',
+          'x-problems': ['not-found', 'gone'],
+          content: {
+            'application/problem+json': {
+              schema: {
+                type: 'object',
+                required: ['type'],
+                properties: { type: { type: 'string', enum: ['urn:a', 'urn:b'] } },
+              },
+            },
+          },
+        },
+      },
+      schemas: {
+        Thing: {
+          type: 'object',
+          required: ['id', 'state', 'part'],
+          properties: {
+            id: { type: 'string', maxLength: 20 },
+            state: { type: 'string', enum: ['open', 'closed'] },
+            hint: { type: 'string', 'x-extensible-enum': ['a', 'b'] },
+            size: { type: 'number' },
+            part: {
+              oneOf: [
+                {
+                  type: 'object',
+                  required: ['kind', 'n'],
+                  properties: { kind: { const: 'n' }, n: { type: 'number' } },
+                },
+                {
+                  type: 'object',
+                  required: ['kind', 's'],
+                  properties: { kind: { const: 's' }, s: { type: 'string' } },
+                },
+              ],
+            },
+            labels: { type: 'object', additionalProperties: { type: 'string' } },
+            inner: { $ref: '#/components/schemas/Thing' },
+          },
+        },
+        NewThing: {
+          type: 'object',
+          required: ['name'],
+          properties: {
+            name: { type: 'string', minLength: 1, maxLength: 50 },
+            size: { type: ['number', 'null'] },
+            tags: { type: 'array', items: { type: 'string' }, maxItems: 5 },
+            mode: { type: 'string', enum: ['a', 'b'] },
+          },
+          additionalProperties: false,
+        },
+      },
+    },
+  };
+}
+
+function json(schema: Any) {
+  return { 'application/json': { schema } };
+}
+
+const list = (d: Any) => d.paths['/v1/things'].get;
+const make = (d: Any) => d.paths['/v1/things'].post;
+const thing = (d: Any) => d.components.schemas.Thing;
+const part = (d: Any) => thing(d).properties.part.oneOf;
+const fresh = (d: Any) => d.components.schemas.NewThing;
+const page = (d: Any) => list(d).responses[200].content['application/json'].schema;
+const problem = (d: Any) => d.components.responses.Problem;
+
+describe('in OpenAPI', () => {
+  test.each<[change: string, (d: Any) => void, said: string]>([
+    ['a path goes', (d) => delete d.paths['/healthz'], 'GET /healthz is gone'],
+    ['an operation goes', (d) => delete d.paths['/v1/things'].post, 'POST /v1/things is gone'],
+    ['an operation is renamed', (d) => (list(d).operationId = 'x'), 'GET /v1/things has another operationId'],
+    ['a role grows', (d) => (list(d)['x-role'] = 'admin'), 'GET /v1/things takes the role admin'],
+    [
+      'what was open takes a key',
+      (d) => delete d.paths['/healthz'].get.security,
+      'GET /healthz asks for more than nothing',
+    ],
+    [
+      'another key is asked for',
+      (d) => (list(d).security = [{ other: [] }]),
+      'GET /v1/things asks for more than key',
+    ],
+    [
+      'a scope is asked for',
+      (d) => (d.security = [{ key: ['big'] }]),
+      'GET /v1/things asks for more than key',
+    ],
+    [
+      'the key is shown elsewhere',
+      (d) => (d.components.securitySchemes.key = { type: 'apiKey', in: 'header', name: 'k' }),
+      'security scheme key is another',
+    ],
+    ['a parameter goes', (d) => list(d).parameters.shift(), 'GET /v1/things query limit is gone'],
+    [
+      'a parameter must be given',
+      (d) => (list(d).parameters[0].required = true),
+      'GET /v1/things query limit is required',
+    ],
+    [
+      'a new one must be given',
+      (d) => list(d).parameters.push({ name: 'n', in: 'query', required: true, schema: {} }),
+      'GET /v1/things query n is new and required',
+    ],
+    [
+      'a header must be given',
+      (d) => (list(d).parameters[2].required = true),
+      'GET /v1/things header if-match is required',
+    ],
+    [
+      'a parameter is written otherwise',
+      (d) => (list(d).parameters[1].explode = false),
+      'GET /v1/things query state has another explode',
+    ],
+    [
+      'a parameter takes less',
+      (d) => (list(d).parameters[0].schema.maximum = 100),
+      'GET /v1/things query limit has a stricter maximum',
+    ],
+    [
+      'a value is taken no more',
+      (d) => list(d).parameters[1].schema.enum.pop(),
+      'GET /v1/things query state no longer takes "closed"',
+    ],
+    [
+      'a default changes',
+      (d) => (list(d).parameters[0].schema.default = 50),
+      'GET /v1/things query limit has another default',
+    ],
+    ['a body must be sent', (d) => (make(d).requestBody.required = true), 'POST /v1/things body is required'],
+    [
+      'a new body must be sent',
+      (d) => (list(d).requestBody = { required: true, content: {} }),
+      'GET /v1/things body is required',
+    ],
+    [
+      'a kind of body goes',
+      (d) => (make(d).requestBody.content = { 'text/plain': {} }),
+      'POST /v1/things body as application/json is gone',
+    ],
+    ['a field must be sent', (d) => fresh(d).required.push('mode'), 'schema NewThing (in): mode is required'],
+    [
+      'a new field must be sent',
+      (d) => {
+        fresh(d).required.push('more');
+        fresh(d).properties.more = {};
+      },
+      'schema NewThing (in): more is required',
+    ],
+    [
+      'a field is taken no more',
+      (d) => delete fresh(d).properties.mode,
+      'schema NewThing (in): mode is gone',
+    ],
+    [
+      'a field takes less',
+      (d) => (fresh(d).properties.name.maxLength = 49),
+      'schema NewThing (in): name has a stricter maxLength',
+    ],
+    [
+      'a list takes less',
+      (d) => (fresh(d).properties.tags.maxItems = 4),
+      'schema NewThing (in): tags has a stricter maxItems',
+    ],
+    [
+      'what is in a list takes less',
+      (d) => (fresh(d).properties.tags.items.minLength = 1),
+      'schema NewThing (in): tags[] has a stricter minLength',
+    ],
+    [
+      'null is taken no more',
+      (d) => (fresh(d).properties.size.type = 'number'),
+      'schema NewThing (in): size no longer takes null',
+    ],
+    [
+      'a pattern is new',
+      (d) => (fresh(d).properties.name.pattern = '^a'),
+      'schema NewThing (in): name has another pattern',
+    ],
+    [
+      'a type becomes another',
+      (d) => (fresh(d).properties.name = { type: 'integer' }),
+      'schema NewThing (in): name no longer takes string',
+    ],
+    [
+      'fractions are taken no more',
+      (d) => (fresh(d).properties.size.type = ['integer', 'null']),
+      'schema NewThing (in): size no longer takes number',
+    ],
+    [
+      'any text becomes some',
+      (d) => (fresh(d).properties.name = { enum: ['a'] }),
+      'schema NewThing (in): name takes some values only',
+    ],
+    [
+      'a rule that is not understood comes',
+      (d) => (fresh(d).properties.name.not = { const: 'x' }),
+      'schema NewThing (in): name has another not',
+    ],
+    ['an answer goes', (d) => delete list(d).responses[404], 'GET /v1/things answer 404 is gone'],
+    [
+      'another kind of success comes',
+      (d) => (make(d).responses[202] = { description: 'later' }),
+      'POST /v1/things answer 202 is new',
+    ],
+    [
+      'a kind of content goes',
+      (d) => (list(d).responses[200].content = {}),
+      'GET /v1/things answer 200 as application/json is gone',
+    ],
+    [
+      'a header goes',
+      (d) => delete list(d).responses[200].headers.ETag,
+      'GET /v1/things answer 200 header etag is gone',
+    ],
+    ['a field of an answer goes', (d) => delete thing(d).properties.size, 'schema Thing (out): size is gone'],
+    [
+      'a field of a page goes',
+      (d) => delete page(d).properties.next,
+      'GET /v1/things answer 200: next is gone',
+    ],
+    [
+      'a field may be missing',
+      (d) => page(d).required.pop(),
+      'GET /v1/things answer 200: next may be missing',
+    ],
+    [
+      'null may come',
+      (d) => (thing(d).properties.id.type = ['string', 'null']),
+      'schema Thing (out): id may be null',
+    ],
+    [
+      'a type becomes another',
+      (d) => (thing(d).properties.id = { type: 'integer' }),
+      'schema Thing (out): id may be integer',
+    ],
+    [
+      'it may be longer',
+      (d) => (thing(d).properties.id.maxLength = 21),
+      'schema Thing (out): id has a looser maxLength',
+    ],
+    [
+      'a value is new',
+      (d) => thing(d).properties.state.enum.push('x'),
+      'schema Thing (out): state may be "x"',
+    ],
+    [
+      'a value never comes',
+      (d) => thing(d).properties.state.enum.pop(),
+      'schema Thing (out): state is never "closed" any more',
+    ],
+    [
+      'some values become any',
+      (d) => delete thing(d).properties.state.enum,
+      'schema Thing (out): state may be any value',
+    ],
+    [
+      'a known value goes',
+      (d) => thing(d).properties.hint['x-extensible-enum'].pop(),
+      'schema Thing (out): hint no longer knows "b"',
+    ],
+    ['one of several goes', (d) => part(d).pop(), 'schema Thing (out): part is never object any more'],
+    [
+      'one of several is new',
+      (d) => part(d).push({ type: 'object', required: ['kind'], properties: { kind: { const: 'z' } } }),
+      'schema Thing (out): part.kind may be "z"',
+    ],
+    [
+      'a field of one of several goes',
+      (d) => {
+        delete part(d)[1].properties.s;
+        part(d)[1].required = ['kind'];
+      },
+      'schema Thing (out): part.s is gone',
+    ],
+    [
+      'what labels hold changes',
+      (d) => (thing(d).properties.labels.additionalProperties.type = 'number'),
+      'schema Thing (out): labels.* may be number',
+    ],
+    [
+      'a problem is never answered',
+      (d) => problem(d)['x-problems'].pop(),
+      'GET /v1/things answer 404 problem gone is gone',
+    ],
+    [
+      'a type of problem goes',
+      (d) => problem(d).content['application/problem+json'].schema.properties.type.enum.pop(),
+      'GET /v1/things answer 404: type is never "urn:b" any more',
+    ],
+  ])('it breaks when %s', (_, change, said) => {
+    const after = openApi();
+    change(after);
+    expect(breakingInOpenApi(openApi(), after)).toContain(said);
+  });
+
+  test.each<[change: string, (d: Any) => void]>([
+    ['nothing changes', () => {}],
+    ['a path is new', (d) => (d.paths['/v1/more'] = { get: { responses: {} } })],
+    ['an operation is new', (d) => (d.paths['/v1/things'].put = { operationId: 'p', responses: {} })],
+    ['a role shrinks', (d) => (make(d)['x-role'] = 'read')],
+    ['no key is needed any more', (d) => (list(d).security = [])],
+    ['another key is good, too', (d) => (d.security = [{ key: [] }, { other: [] }])],
+    [
+      'a parameter is new',
+      (d) => list(d).parameters.push({ name: 'n', in: 'query', schema: { type: 'string' } }),
+    ],
+    ['a parameter takes more', (d) => (list(d).parameters[0].schema.maximum = 1000)],
+    ['a value more is taken', (d) => list(d).parameters[1].schema.enum.push('late')],
+    ['a body may be sent', (d) => (list(d).requestBody = { content: {} })],
+    ['a field may be sent', (d) => (fresh(d).properties.more = { type: 'string' })],
+    ['a field need not be sent', (d) => (fresh(d).required = [])],
+    ['null is taken, too', (d) => (fresh(d).properties.name.type = ['string', 'null'])],
+    [
+      'null is taken in other words',
+      (d) => (fresh(d).properties.size = { anyOf: [{ type: 'null' }, { type: 'number' }] }),
+    ],
+    ['a bound goes', (d) => delete fresh(d).properties.name.maxLength],
+    ['some values become any', (d) => delete fresh(d).properties.mode.enum],
+    ['unknown fields are taken', (d) => delete fresh(d).additionalProperties],
+    ['a field of an answer is new', (d) => (thing(d).properties.more = { type: 'string' })],
+    ['a field is always there', (d) => thing(d).required.push('size')],
+    ['null never comes', (d) => (page(d).properties.next = { type: 'string' })],
+    ['only whole numbers come', (d) => (thing(d).properties.size.type = 'integer')],
+    ['it is never so long', (d) => (thing(d).properties.id.maxLength = 19)],
+    ['a known value is new', (d) => thing(d).properties.hint['x-extensible-enum'].push('c')],
+    ['the order of several changes', (d) => part(d).reverse()],
+    [
+      'a schema is written where it is used',
+      (d) => (thing(d).properties.inner = { allOf: [{ $ref: '#/components/schemas/Thing' }] }),
+    ],
+    [
+      'a kind of problem is new',
+      (d) => problem(d).content['application/problem+json'].schema.properties.type.enum.push('urn:c'),
+    ],
+    ['a status of problems is new', (d) => (list(d).responses[429] = { description: 'slow' })],
+    [
+      'words change',
+      (d) => {
+        d.info.title = 'x';
+        thing(d).description = 'x';
+        list(d).summary = 'x';
+        thing(d).example = {};
+      },
+    ],
+    [
+      'a header of an answer is new',
+      (d) => (list(d).responses[200].headers.Age = { schema: { type: 'string' } }),
+    ],
+  ])('it does not break when %s', (_, change) => {
+    const after = openApi();
+    change(after);
+    expect(breakingInOpenApi(openApi(), after)).toEqual([]);
+  });
+});
+
+describe('in AsyncAPI', () => {
+  const document = (): Any => JSON.parse(JSON.stringify(asyncApiDocument()));
+  const closed = (d: Any) => d.components.schemas['job.closed'];
+
+  test.each<[change: string, (d: Any) => void, said: string]>([
+    ['a channel goes', (d) => delete d.channels.webhook, 'channel webhook is gone'],
+    [
+      'a channel is elsewhere',
+      (d) => (d.channels.stream.address = '/v2'),
+      'channel stream has another address',
+    ],
+    ['a server goes', (d) => delete d.servers.sns, 'server sns is gone'],
+    ['a server is elsewhere', (d) => (d.servers.sns.protocol = 'sqs'), 'server sns has another protocol'],
+    ['an operation goes', (d) => delete d.operations.followAll, 'operation followAll is gone'],
+    [
+      'an operation turns round',
+      (d) => (d.operations.followAll.action = 'receive'),
+      'operation followAll has another action',
+    ],
+    [
+      'a type goes',
+      (d) => delete d.channels.topic.messages['job.closed'],
+      'channel topic message job.closed is gone',
+    ],
+    [
+      'a type is renamed',
+      (d) => (closed(d).properties.type.const = 'job.shut'),
+      'schema job.closed (out): type may be "job.shut"',
+    ],
+    [
+      'a field goes',
+      (d) => delete d.components.schemas.Job.properties.mustDate,
+      'schema Job (out): mustDate is gone',
+    ],
+    [
+      'a field changes its type',
+      (d) => (d.components.schemas.Job.properties.jobNumber.type = 'string'),
+      'schema Job (out): jobNumber may be string',
+    ],
+    [
+      'a field may be missing',
+      (d) => d.components.schemas.Job.required.shift(),
+      'schema Job (out): jobNumber may be missing',
+    ],
+    [
+      'a value is new',
+      (d) => d.components.schemas.Observed.properties.view.enum.push('guess'),
+      'schema Observed (out): view may be "guess"',
+    ],
+    [
+      'the envelope loses a field',
+      (d) => delete closed(d).properties.sequence,
+      'schema job.closed (out): sequence is gone',
+    ],
+    [
+      'an event may have no subject',
+      (d) => (closed(d).required = closed(d).required.filter((name: string) => name !== 'subject')),
+      'schema job.closed (out): subject may be missing',
+    ],
+    [
+      'a header goes',
+      (d) => delete d.components.messageTraits.webhook.headers.properties['webhook-id'],
+      'channel webhook message job.created header: webhook-id is gone',
+    ],
+    [
+      'an attribute goes',
+      (d) => delete d.components.messageTraits.topic.headers.properties.region,
+      'channel topic message job.created header: region is gone',
+    ],
+    [
+      'the content is of another type',
+      (d) => (d.components.messageTraits.webhook.contentType = 'text/plain'),
+      'channel webhook message job.closed has another content type',
+    ],
+  ])('it breaks when %s', (_, change, said) => {
+    const after = document();
+    change(after);
+    expect(breakingInAsyncApi(document(), after)).toContain(said);
+  });
+
+  test.each<[change: string, (d: Any) => void]>([
+    ['nothing changes', () => {}],
+    ['a type is new', (d) => (d.channels.topic.messages['job.moved'] = { payload: { type: 'object' } })],
+    ['a field is new', (d) => (d.components.schemas.Job.properties.weight = { type: 'number' })],
+    [
+      'a new field is always there',
+      (d) => {
+        d.components.schemas.Job.properties.weight = { type: 'number' };
+        d.components.schemas.Job.required.push('weight');
+      },
+    ],
+    ['a channel is new', (d) => (d.channels.more = { messages: {} })],
+    [
+      'an attribute is new',
+      (d) => (d.components.messageTraits.topic.headers.properties.more = { type: 'string' }),
+    ],
+    [
+      'words and examples change',
+      (d) => {
+        closed(d).description = 'x';
+        d.components.messages['webhook.job.closed'].examples = [];
+      },
+    ],
+  ])('it does not break when %s', (_, change) => {
+    const after = document();
+    change(after);
+    expect(breakingInAsyncApi(document(), after)).toEqual([]);
+  });
+});
+
+// Any schemas. What a comparison lets pass is tried with values: one that the narrower side has must be good on the other.
+
+const leaf: fc.Arbitrary<Any> = fc.oneof(
+  fc.record({ type: fc.constant('string'), minLength: fc.nat(2), maxLength: fc.integer({ min: 2, max: 4 }) }),
+  fc.record({
+    type: fc.constantFrom('integer', 'number'),
+    minimum: fc.nat(3),
+    maximum: fc.integer({ min: 3, max: 6 }),
+  }),
+  fc.record({ type: fc.constantFrom('string', 'boolean', 'null', 'integer', 'number') }),
+  fc.record({ type: fc.uniqueArray(fc.constantFrom('string', 'null', 'integer'), { minLength: 1 }) }),
+  fc.record({ enum: fc.uniqueArray(fc.constantFrom('a', 'b', 'ccc', 1, null), { minLength: 1 }) }),
+);
+const { schema } = fc.letrec<{ schema: Any }>((tie) => ({
+  schema: fc.oneof(
+    { maxDepth: 3, depthSize: 'small' },
+    leaf,
+    fc.record({ type: fc.constant('array'), items: tie('schema'), maxItems: fc.nat(3) }),
+    fc.record({ anyOf: fc.array(tie('schema'), { minLength: 1, maxLength: 3 }) }),
+    fc
+      .record({
+        properties: fc.dictionary(fc.constantFrom('p', 'q', 'r'), tie('schema'), { noNullPrototype: true }),
+        closed: fc.boolean(),
+        needed: fc.uniqueArray(fc.constantFrom('p', 'q', 'r')),
+      })
+      .map(({ properties, closed, needed }) => ({
+        ...{ type: 'object', properties, required: needed.filter((name) => name in properties) },
+        ...(closed ? { additionalProperties: false } : {}),
+      })),
+  ),
+}));
+
+/** Values that a schema may take, on its bounds and off them. */
+function valuesFor(schema: Any): fc.Arbitrary<unknown> {
+  if (schema.enum) return fc.constantFrom(...schema.enum);
+  if (schema.anyOf) return fc.oneof(...schema.anyOf.map(valuesFor));
+  const types = [schema.type].flat();
+  return fc.oneof(
+    ...types.map((type: string): fc.Arbitrary<unknown> => {
+      switch (type) {
+        case 'string':
+          return fc.string({ minLength: schema.minLength ?? 0, maxLength: schema.maxLength ?? 6 });
+        case 'integer':
+          return fc.integer({ min: schema.minimum ?? -2, max: schema.maximum ?? 9 });
+        case 'number':
+          return fc.double({ min: schema.minimum ?? -2, max: schema.maximum ?? 9, noNaN: true });
+        case 'boolean':
+          return fc.boolean();
+        case 'array':
+          return fc.array(valuesFor(schema.items), { maxLength: schema.maxItems });
+        case 'object': {
+          const model = {
+            ...Object.fromEntries(
+              Object.entries(schema.properties).map(([name, one]) => [name, valuesFor(one)]),
+            ),
+            ...(schema.additionalProperties === false ? {} : others(schema)),
+          };
+          const requiredKeys = schema.required.filter((name: string) => name in model);
+          return fc.record(model, { requiredKeys, noNullPrototype: true });
+        }
+        default:
+          return fc.constant(null);
+      }
+    }),
+  );
+}
+
+/** Fields that no schema tells of, but that may have to be there. */
+function others({ properties, required }: Any): Record<string, fc.Arbitrary<unknown>> {
+  const names = ['z', ...required].filter((name) => !(name in properties));
+  return Object.fromEntries(names.map((name) => [name, fc.constant(1)]));
+}
+
+/** A schema, and one that is a little or wholly another. */
+const pair = fc.oneof(
+  fc.tuple(schema, schema),
+  fc
+    .tuple(schema, fc.array(fc.tuple(fc.nat(), fc.nat()), { minLength: 1, maxLength: 2 }))
+    .map(([one, changes]) => {
+      const other = structuredClone(one);
+      for (const [where, how] of changes) {
+        const nodes = nodesOf(other);
+        alter(nodes[where % nodes.length], how);
+      }
+      return [one, other];
+    }),
+);
+
+function nodesOf(schema: Any): Any[] {
+  const inner = [
+    ...(schema.anyOf ?? []),
+    ...Object.values(schema.properties ?? {}),
+    schema.items ?? [],
+  ].flat();
+  return [schema, ...inner.flatMap(nodesOf)];
+}
+
+function alter(node: Any, how: number): void {
+  const changes: (() => void)[] = [
+    () => node.enum?.length > 1 && node.enum.pop(),
+    () => node.enum?.includes('zz') || node.enum?.push('zz'),
+    () => move(node, 'maxLength', how),
+    () => move(node, 'minimum', how),
+    () => delete node.maxItems,
+    () => node.required?.pop(),
+    () => node.required?.includes('q') || node.required?.push('q'),
+    () => node.properties && Object.assign(node.properties, { s: { type: 'string' } }),
+    () => node.properties && delete node.properties.p,
+    () => delete node.additionalProperties,
+    () => node.properties && Object.assign(node, { additionalProperties: false }),
+    () => ['string', 'array'].includes(node.type) && Object.assign(node, { type: [node.type, 'null'] }),
+    () => node.anyOf?.length > 1 && node.anyOf.pop(),
+  ];
+  changes[how % changes.length]?.();
+}
+
+function move(node: Any, bound: string, how: number): void {
+  // Away from the other bound, or one step towards it; they never cross.
+  const room = bound === 'maxLength' ? node.maxLength - node.minLength : node.maximum - node.minimum;
+  if (room > 0) node[bound] += (how % 3) - 1;
+}
+
+const ajv = new Ajv2020({ strict: false, unicodeRegExp: false });
+
+function around(direction: 'in' | 'out', schema: Any): Any {
+  const content = json(schema);
+  const operation = direction === 'in' ? { requestBody: { content } } : { responses: { 200: { content } } };
+  return { openapi: '3.1.0', paths: { '/': { post: operation } } };
+}
+
+describe('of any schemas', () => {
+  test('what passes for a body takes every value that was taken', () => {
+    let passed = 0;
+    fc.assert(
+      fc.property(pair, ([before, after]) => {
+        if (breakingInOpenApi(around('in', before), around('in', after)).length > 0) return;
+        passed++;
+        const [was, is] = [ajv.compile(before), ajv.compile(after)];
+        for (const value of fc.sample(valuesFor(before), 20)) {
+          if (was(value)) expect(is(value), JSON.stringify({ before, after, value })).toBe(true);
+        }
+      }),
+      runs(200, 1_000),
+    );
+    // Pairs that pass are not so rare that nothing was tried.
+    expect(passed).toBeGreaterThan(sized(30, 100));
+  });
+
+  test('what passes for an answer gives no value that was not to be expected', () => {
+    let passed = 0;
+    fc.assert(
+      fc.property(pair, ([before, after]) => {
+        if (breakingInOpenApi(around('out', before), around('out', after)).length > 0) return;
+        passed++;
+        // Clients ignore fields that they don't know.
+        const [was, is] = [ajv.compile(open(before)), ajv.compile(after)];
+        for (const value of fc.sample(valuesFor(after), 20)) {
+          if (is(value)) expect(was(value), JSON.stringify({ before, after, value })).toBe(true);
+        }
+      }),
+      runs(200, 1_000),
+    );
+    expect(passed).toBeGreaterThan(sized(30, 100));
+  });
+
+  test.each(['in', 'out'] as const)('nothing breaks (%s) when nothing changes', (direction) => {
+    fc.assert(
+      fc.property(schema, (one) => {
+        expect(breakingInOpenApi(around(direction, one), around(direction, structuredClone(one)))).toEqual(
+          [],
+        );
+      }),
+    );
+  });
+});
+
+function open(schema: Any): Any {
+  const copy = structuredClone(schema);
+  for (const node of nodesOf(copy)) delete node.additionalProperties;
+  return copy;
+}

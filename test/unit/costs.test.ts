@@ -1,0 +1,210 @@
+/** The arithmetic of `npm run bench -- --cost`: what of it can be right or wrong without measuring anything. */
+import { expect, test } from 'vitest';
+import {
+  ASSUMED,
+  type CellTemplate,
+  fixedCosts,
+  type Line,
+  type MeasuredWork,
+  marginalCosts,
+  messageCosts,
+  pollsTogether,
+  readTemplate,
+  replaceBetween,
+  type TellingWork,
+  tellingCosts,
+  toMarkdown,
+  total,
+  type Work,
+} from '../../bench/costs.ts';
+import { PRICES } from '../../bench/prices.ts';
+
+const nothing: Work = { ms: 0, cpuMs: 0, logBytes: 0, readUnits: 0, writeUnits: 0, sends: 0, metrics: [] };
+const idle: MeasuredWork = {
+  idleTick: nothing,
+  claimingTick: nothing,
+  claims: 50,
+  quietPoll: nothing,
+  tenQuietPolls: nothing,
+  renewingPoll: nothing,
+  sweepingPoll: nothing,
+  changingPoll: nothing,
+  wake: nothing,
+  topicDrain: nothing,
+  webhookDrain: nothing,
+  startCpuMs: { wakeSinks: 0, drainSink: 0 },
+  eventBytes: 0,
+  snapshotBytes: 0,
+  requestsPerPoll: 0,
+};
+const cell: CellTemplate = {
+  memoryMb: { tick: 512, 'poll-account': 1024, 'wake-sinks': 256, 'drain-sink': 512, notify: 512 },
+  ...{ queuesPolled: 2, pollBatchSize: 10, pollBatchingSeconds: 1, alarmMetrics: 0, compositeAlarms: 0 },
+  ...{ dashboards: 0, secrets: 0, kmsKeys: 0, webAcls: 0, webAclRules: 0, archiveDays: 0, logDays: 0 },
+};
+/** So many polls at every two minutes are a month. */
+const POLLS = 21_900;
+
+test('a month of quiet polls costs their units, at the price of each', () => {
+  const quietPoll = { ...nothing, readUnits: 8, writeUnits: 3 };
+  // What comes besides is measured as whole polls, so what all have in common must not be counted twice.
+  const work = {
+    ...idle,
+    quietPoll,
+    changingPoll: quietPoll,
+    renewingPoll: quietPoll,
+    sweepingPoll: quietPoll,
+  };
+  expect(dollarsOf(marginalCosts(work, cell, 1), 'DynamoDB: quiet polls')).toBeCloseTo(
+    POLLS * (8 * PRICES.dynamoReadUnit + 3 * PRICES.dynamoWriteUnit),
+  );
+  expect(dollarsOf(marginalCosts(work, cell, 1), 'DynamoDB: changes')).toBe(0);
+});
+
+test('a function is billed for the CPU time that its share of a CPU takes, and for waiting as it is', () => {
+  const poll = { ...nothing, ms: 700, cpuMs: 100 };
+  const work = { ...idle, quietPoll: poll, changingPoll: poll, renewingPoll: poll, sweepingPoll: poll };
+  const seconds = (600 + (100 * ASSUMED.memoryOfOneCpuMb) / 1024) / 1000;
+  expect(dollarsOf(marginalCosts(work, cell, 1), 'Lambda: pollAccount')).toBeCloseTo(
+    POLLS * (seconds * PRICES.lambdaGbSecond + PRICES.lambdaRequest),
+    2,
+  );
+});
+
+test('polls share an invocation only as far as messages that are spread evenly meet within the batching window', () => {
+  expect(pollsTogether(cell, 1)).toBeCloseTo(1, 2);
+  expect(pollsTogether(cell, 1_000)).toBeCloseTo(1 + 1_000 / 120 / 5);
+  expect(pollsTogether(cell, 100_000)).toBe(10);
+  expect(pollsTogether({ ...cell, pollBatchingSeconds: 0 }, 10_000)).toBe(1);
+});
+
+test('a cell that does nothing pays for its alarms, metrics, dashboards and for waiting queues', () => {
+  const ticks = { ...nothing, metrics: ['a', 'b'] };
+  const drains = { ...nothing, metrics: ['b', 'c'] };
+  const watched = { ...cell, alarmMetrics: 12, dashboards: 1, secrets: 1 };
+  const lines = fixedCosts({ ...idle, idleTick: ticks, topicDrain: drains }, watched);
+  expect(dollarsOf(lines, 'Metrics, always')).toBeCloseTo(2 * 0.3);
+  expect(dollarsOf(lines, 'Metrics, while')).toBeCloseTo(0.3);
+  expect(dollarsOf(lines, 'Metrics watched')).toBeCloseTo(1.2);
+  expect(dollarsOf(lines, 'Dashboards')).toBe(3);
+  expect(dollarsOf(lines, 'Secrets')).toBe(0.4);
+  // Two queues, five receivers each, three times a minute.
+  expect(dollarsOf(lines, 'SQS')).toBeCloseTo(2 * 5 * 3 * 43_800 * PRICES.sqsRequest);
+});
+
+const telling: TellingWork = {
+  ...{ wake: nothing, plainWake: nothing, drain: nothing, asking: nothing, notify: nothing },
+  ...{ idleTick: nothing, plainIdleTick: nothing },
+  ...{ startCpuMs: { notify: 0, drainSink: 0 }, messageBytes: 0 },
+};
+
+test('a thousand e-mails cost SES’s price, and what they take besides is what the account’s wake-ups take no part in', () => {
+  const wake = { ...nothing, readUnits: 7, writeUnits: 12, sends: 1 };
+  const plainWake = { ...wake, writeUnits: 9 };
+  const drain = { ...nothing, readUnits: 9, writeUnits: 8 };
+  const notify = { ...nothing, ms: 300, writeUnits: 37 };
+  const lines = messageCosts({ ...telling, wake, plainWake, drain, notify }, cell);
+  expect(dollarsOf(lines, 'SES')).toBeCloseTo(0.1);
+  expect(dollarsOf(lines, 'DynamoDB: folding')).toBeCloseTo(
+    1000 * (9 * PRICES.dynamoReadUnit + (3 + 8) * PRICES.dynamoWriteUnit),
+  );
+  expect(dollarsOf(lines, 'DynamoDB: making')).toBeCloseTo(37_000 * PRICES.dynamoWriteUnit);
+  expect(dollarsOf(lines, 'Lambda: notify')).toBeCloseTo(300 * 0.5 * PRICES.lambdaGbSecond, 3);
+});
+
+test('that customers are told costs what the cell has more than one that tells nobody', () => {
+  const more = { ...cell, queuesPolled: 4, alarmMetrics: 12 };
+  const work = {
+    ...telling,
+    idleTick: { ...nothing, readUnits: 20, metrics: ['Ticks'] },
+    plainIdleTick: { ...nothing, readUnits: 16, metrics: ['Ticks'] },
+    asking: { ...nothing, metrics: ['Ticks', 'OldestUnsent'] },
+    notify: { ...nothing, metrics: ['MessagesSent'] },
+  };
+  const lines = tellingCosts(work, more, cell);
+  expect(dollarsOf(lines, 'SQS')).toBeCloseTo(2 * 5 * 3 * 43_800 * PRICES.sqsRequest);
+  expect(dollarsOf(lines, 'DynamoDB: ticks')).toBeCloseTo(4 * 43_800 * PRICES.dynamoReadUnit);
+  expect(dollarsOf(lines, 'Metrics, while')).toBeCloseTo(0.6);
+  expect(dollarsOf(lines, 'Metrics watched')).toBeCloseTo(1.2);
+  expect(total(tellingCosts(telling, cell, cell))).toBe(0);
+});
+
+test('what costs by being there is counted in the template', () => {
+  const queue = (batch: number, consumer: string) =>
+    resource('AWS::Lambda::EventSourceMapping', {
+      ...{ BatchSize: batch, MaximumBatchingWindowInSeconds: batch > 1 ? 2 : 0 },
+      EventSourceArn: { 'Fn::GetAtt': ['PollingPollsQueue1', 'Arn'] },
+      FunctionName: { Ref: consumer },
+    });
+  const template = {
+    lone: queue(1, 'PollingPollAccount1'),
+    polls: queue(10, 'PollingPollAccount1'),
+    drains: queue(5, 'DeliveryDrainSink1'),
+    stream: resource('AWS::Lambda::EventSourceMapping', {
+      EventSourceArn: { 'Fn::GetAtt': ['StateTable1', 'StreamArn'] },
+    }),
+    simple: resource('AWS::CloudWatch::Alarm', { MetricName: 'x' }),
+    ratio: resource('AWS::CloudWatch::Alarm', {
+      Metrics: [{ Expression: 'a/b' }, { MetricStat: {} }, { MetricStat: {} }],
+    }),
+    topic: resource('AWS::SNS::Topic', { FifoTopic: true, ArchivePolicy: { MessageRetentionPeriod: 30 } }),
+    acl: resource('AWS::WAFv2::WebACL', { Rules: [{}, {}] }),
+    log: resource('AWS::Logs::LogGroup', { RetentionInDays: 90 }),
+  };
+  expect(readTemplate(template, cell.memoryMb)).toMatchObject({
+    ...{ queuesPolled: 3, pollBatchSize: 10, pollBatchingSeconds: 2, alarmMetrics: 3, archiveDays: 30 },
+    ...{ webAcls: 1, webAclRules: 2, logDays: 90, dashboards: 0, kmsKeys: 0 },
+  });
+});
+
+test('a table has a column for each alternative, and a sum below it', () => {
+  const lines = (dollars: number): Line[] => [
+    { what: 'A', how: '2 × $1', dollars },
+    { what: 'B', how: '', dollars: 0.5 },
+  ];
+  const table = toMarkdown({ one: lines(2), many: lines(1) });
+  expect(table).toContain('| what | how much | one | many |');
+  expect(table).toContain('| A | 2 × $1 | $2.000 | $1.000 |');
+  expect(table).toContain('| **a month** | | **$2.500** | **$1.500** |');
+  expect(total(lines(2))).toBe(2.5);
+});
+
+const DOCUMENT = `# Costs
+
+<!-- costs:marginal -->
+old
+table
+<!-- /costs -->
+between
+<!-- costs:fixed -->
+<!-- /costs -->
+end
+`;
+
+test('a table takes the place of what is between its marks, and of nothing else; again, it changes nothing', () => {
+  const once = replaceBetween(DOCUMENT, 'marginal', '| new |');
+  expect(once).toBe(DOCUMENT.replace('old\ntable\n', '\n| new |\n\n'));
+  expect(replaceBetween(once, 'marginal', '| new |')).toBe(once);
+  expect(replaceBetween(DOCUMENT, 'fixed', '$& $1')).toContain(
+    'costs:fixed -->\n\n$& $1\n\n<!-- /costs -->\nend',
+  );
+});
+
+test.each([
+  ['is not there', '# Costs\n<!-- /costs -->\n'],
+  ['is there twice', DOCUMENT.replace('costs:fixed', 'costs:marginal')],
+  ['has no end', '<!-- costs:marginal -->\ntext\n'],
+  ['has no end before the next one begins', DOCUMENT.replace('<!-- /costs -->', '')],
+])('a document whose mark %s is left alone', (_, document) => {
+  expect(() => replaceBetween(document, 'marginal', 'new')).toThrow(/costs:marginal/);
+});
+
+function dollarsOf(lines: readonly Line[], what: string): number {
+  const found = lines.filter((line) => line.what.startsWith(what));
+  expect(found).toHaveLength(1);
+  return found[0]?.dollars ?? Number.NaN;
+}
+
+function resource(Type: string, Properties: Record<string, unknown>) {
+  return { Type, Properties };
+}

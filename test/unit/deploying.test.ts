@@ -1,0 +1,143 @@
+/** docs/deploying.md: the commands in it are about things that there are. */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { commands } from '../../functions/handlers/operate.ts';
+import { parseStages, stages } from '../../infra/settings.ts';
+import packageJson from '../../package.json' with { type: 'json' };
+import { refuseAccountSecret, secretNames } from '../../shared/secrets.ts';
+import { synthesize } from '../support/cells.ts';
+import { createOperator } from '../support/operator.ts';
+
+const guide = readFileSync('docs/deploying.md', 'utf8');
+const matches = (pattern: RegExp): string[] => [...guide.matchAll(pattern)].map(([, found = '']) => found);
+const notifications = { from: 'orders@print.example', identity: 'print.example', sms: {} };
+const cell = synthesize('dev', { cell: { customerKey: true, standardTopic: true, notifications } });
+
+test('stacks and the operator’s function have the names that the commands put together', () => {
+  const [stack] = cell.app.node.children.map(({ node }) => node.id);
+  expect(guide).toContain('export STACK=jobwire-$STAGE-$CELL');
+  expect(stack).toBe('jobwire-dev-us');
+  expect(guide).toContain('--function-name "$STACK-operate"');
+  const names = cell.functions().map(({ fn }) => fn.Properties.FunctionName);
+  expect(names.filter(Boolean)).toEqual([`${stack}-operate`]);
+  expect(cell.template.findOutputs('OperateFunction').OperateFunction).toMatchObject({
+    Value: `${stack}-operate`,
+  });
+  for (const name of matches(/\b(jobwire-(?:dev|prod)-\w+)\b/g)) expect(name).toMatch(/^jobwire-dev-us/);
+});
+
+test('every output and every log group that is asked for is there', () => {
+  const outputs = [...matches(/[(`]output (\w+)[)`]/g), ...matches(/outputs? `(\w+)`/g)];
+  expect(outputs.length).toBeGreaterThan(5);
+  for (const name of new Set(outputs))
+    expect(Object.keys(cell.template.findOutputs(name)), name).toEqual([name]);
+  const groups = matches(/\$\(logs (\w+)\)/g);
+  expect(groups).toHaveLength(1);
+  const ids = cell.resources('AWS::Logs::LogGroup').map(([id]) => id);
+  for (const group of groups)
+    expect(
+      ids.filter((id) => id.startsWith(group)),
+      group,
+    ).toHaveLength(1);
+});
+
+test('what is looked for among the resources of the stack is found, however many there are', () => {
+  // It answers no more than the first hundred.
+  expect(Object.keys(cell.template.toJSON().Resources).length).toBeGreaterThan(100);
+  expect(guide).not.toContain('describe-stack-resources');
+});
+
+test('the table of commands has every command of an operator, and no other', () => {
+  const [, section = ''] =
+    /^## An operator’s commands\n([\s\S]*?)^## /m.exec(guide.replaceAll("'", '’')) ?? [];
+  const listed = [...section.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, cells = '']) =>
+    [...cells.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
+  );
+  expect(listed.sort()).toEqual(commands().sort());
+});
+
+test('each command to the operator’s function is one that it does', async () => {
+  const payloads = matches(/operate '([^']+)'/g);
+  expect(payloads.length).toBeGreaterThan(4);
+  const { tell } = await createOperator({ stage: 'dev', restoredAt: Date.parse('2026-03-02T07:00:00Z') });
+  for (const payload of payloads)
+    expect(await tell(JSON.parse(payload)), payload).not.toHaveProperty('error');
+});
+
+test('secrets have the names under which functions look for them', () => {
+  const names = secretNames('dev', 'us');
+  expect(guide).toContain('--name "jobwire/$STAGE/$CELL/accounts/acme"');
+  expect(names.accounts).toBe('jobwire/dev/us/accounts/');
+  const refs = matches(/`(jobwire\/dev\/us\/accounts\/[^`]+)`/g);
+  expect(refs.length).toBeGreaterThan(1);
+  for (const ref of refs) expect(refuseAccountSecret('dev', 'us', ref), ref).toBeUndefined();
+});
+
+test('the settings that it shows are valid ones, and those that it names are there', () => {
+  const [, snippet = ''] = /```ts\n\s*stateTable: (\{[\s\S]*?\}),\n\s*```/.exec(guide) ?? [];
+  const json = snippet
+    .replace(/(\w+): '/g, '"$1": \'')
+    .replaceAll("'", '"')
+    .replace(/,\s*\}/, '}');
+  const [stage] = structuredClone(stages) as unknown as [{ cells: { us: Record<string, unknown> } }];
+  stage.cells.us.stateTable = JSON.parse(json);
+  stage.cells.us.customerKey = true;
+  const [, telling = ''] = /```ts\n\s*notifications: (\{[\s\S]*?\}),\n\s*```/.exec(guide) ?? [];
+  stage.cells.us.notifications = JSON.parse(
+    telling
+      .replace(/(\w+): (['{])/g, '"$1": $2')
+      .replaceAll("'", '"')
+      .replace(/,\s*\}/g, '}'),
+  );
+  const [, named = ''] = /```ts\n\s*dashboardDomain: (\{[\s\S]*?\}),\n\s*```/.exec(guide) ?? [];
+  stage.cells.us.dashboardDomain = JSON.parse(
+    named
+      .replace(/(\w+): '/g, '"$1": \'')
+      .replaceAll("'", '"')
+      .replace(/,\s*\}/, '}'),
+  );
+  stage.cells.us.dashboard = true;
+  const [parsed] = parseStages([stage]);
+  expect(parsed?.cells.us?.stateTable).toMatchObject({ restoredAt: expect.any(String) });
+  expect(parsed?.cells.us?.notifications).toMatchObject({ sms: { senderId: 'PrintShop' } });
+  const known = JSON.stringify([stages, stage]);
+  for (const name of [
+    'stateTable',
+    'restoredAt',
+    'customerKey',
+    'notifications',
+    'publicUrl',
+    'upstream',
+    'pollConcurrency',
+    'drainConcurrency',
+    'liveConcurrency',
+    'dashboard:',
+    'dashboardDomain',
+  ]) {
+    expect(guide, name).toContain(`\`${name}`);
+    expect(known, name).toContain(`"${name.replace(':', '')}"`);
+  }
+});
+
+test('the npm scripts that it runs are there, and the CDK is the one of the lockfile, exactly', () => {
+  const scripts = matches(/npm (?:run )?(test|check|bench|synth)\b/g);
+  expect(scripts.length).toBeGreaterThan(2);
+  for (const script of scripts) expect(Object.keys(packageJson.scripts)).toContain(script);
+  expect(packageJson.devDependencies['aws-cdk']).toMatch(/^\d+\.\d+\.\d+$/);
+  expect(guide).not.toMatch(/npx aws-cdk|npm (install|i) (-g )?aws-cdk/);
+});
+
+test('what it says of a restored table is what the stack makes of its own', () => {
+  const [, { Properties: table } = { Properties: {} }] =
+    cell.resources('AWS::DynamoDB::GlobalTable').find(([id]) => id.startsWith('State')) ?? [];
+  expect(guide).toContain(`StreamViewType=${table.StreamSpecification.StreamViewType}`);
+  expect(guide).toContain(`AttributeName=${table.TimeToLiveSpecification.AttributeName}`);
+  const [replica] = table.Replicas;
+  expect(replica.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled).toBe(true);
+  for (const { Key } of replica.Tags) expect(guide).toContain(`Key=${Key},`);
+});
+
+test('there is a place for the tables of costs', () => {
+  for (const name of ['marginal', 'messages', 'telling', 'fixed'])
+    expect(guide).toMatch(new RegExp(`<!-- costs:${name} -->[\\s\\S]*?<!-- /costs -->`));
+});

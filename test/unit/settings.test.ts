@@ -1,0 +1,191 @@
+/** The settings of stages and cells: what is wrong is one sentence that names the stage, the path and what would be right. */
+import { expect, test } from 'vitest';
+import { parseStages, SettingsError, stages } from '../../infra/settings.ts';
+
+const STREAM = 'arn:aws:dynamodb:us-east-1:111122223333:table/restored/stream/2026-03-02T09:00:00.000';
+
+const identityArn = (region: string, name: string) => `arn:aws:ses:${region}:111122223333:identity/${name}`;
+
+const certificateArn = (region: string) => `arn:aws:acm:${region}:111122223333:certificate/0e6e5f0a`;
+
+/** The dev stage with something else at a path. */
+function changed(path: string, value: unknown): unknown[] {
+  const [stage] = structuredClone(stages) as unknown as [Record<string, unknown>];
+  const parts = path.split('.');
+  const last = parts.pop() ?? '';
+  const parent = parts.reduce<Record<string, unknown>>(
+    (object, part) => object[part] as Record<string, unknown>,
+    stage,
+  );
+  if (value === undefined) delete parent[last];
+  else parent[last] = value;
+  return [stage];
+}
+
+test('the stages as they stand are valid, and a stage may have a single cell', () => {
+  expect(stages.map(({ stage }) => stage)).toEqual(['dev', 'prod']);
+  expect(Object.keys(stages[0]?.cells ?? {})).toEqual(['us']);
+  expect(Object.keys(stages[1]?.cells ?? {}).sort()).toEqual(['au', 'eu', 'nz', 'uk', 'us']);
+});
+
+test('what is left out has its default: no second topic, no key to pay for, a table of the stack’s own, and the dashboard', () => {
+  expect(parseStages(changed('stage', 'dev'))[0]?.cells.us).toMatchObject({
+    standardTopic: false,
+    dashboard: true,
+    customerKey: false,
+  });
+  expect(parseStages(changed('stage', 'dev'))[0]?.cells.us).not.toHaveProperty('stateTable');
+});
+
+test.each([
+  ['stage', 'Dev', 'stage must be 2–16 lower-case letters and digits, beginning with a letter (stage Dev).'],
+  ['stage', undefined, 'stage is missing; it must be the name of the stage (stage undefined).'],
+  ['protected', 'yes', 'protected must be true or false (stage dev).'],
+  ['eventRetentionDays', 3, 'eventRetentionDays must be a whole number from 7 to 365 (stage dev).'],
+  ['pollConcurrency', 1, 'pollConcurrency must be a whole number from 2 to 1000 (stage dev).'],
+  ['logRetention', 8, 'logRetention must be one of RetentionDays (stage dev).'],
+  ['retention', 8, 'retention is not a setting that Jobwire knows (stage dev).'],
+  [
+    'cells.us.awsRegion',
+    'virginia',
+    'cells.us.awsRegion must be an AWS region such as eu-central-1 (stage dev).',
+  ],
+  [
+    'cells.us.publicUrl',
+    'http://x.example',
+    'cells.us.publicUrl must be a URL that begins with https:// (stage dev).',
+  ],
+  [
+    'cells.us.upstream.realm',
+    undefined,
+    'cells.us.upstream.realm is missing; it must be the name of the realm (stage dev).',
+  ],
+  ['cells.us.dashboard', 'yes', 'cells.us.dashboard must be true or false (stage dev).'],
+  [
+    'cells.us.dashboardDomain',
+    { name: 'https://us.example', certificateArn: certificateArn('us-east-1') },
+    'cells.us.dashboardDomain.name must be a host name such as us.jobwire.example (stage dev).',
+  ],
+  [
+    'cells.us.dashboardDomain',
+    { name: 'us.jobwire.example', certificateArn: certificateArn('eu-west-2') },
+    'cells.us.dashboardDomain.certificateArn must be the ARN of a certificate in us-east-1, where CloudFront looks for them (stage dev).',
+  ],
+  ['cells.us.customerkey', true, 'cells.us.customerkey is not a setting that Jobwire knows (stage dev).'],
+  ['cells.us.customerKey', 1, 'cells.us.customerKey must be true or false (stage dev).'],
+  [
+    'cells.us.notifications',
+    { identity: 'print.example' },
+    'cells.us.notifications.from is missing; it must be an e-mail address, or a name and an address such as Print Shop <orders@print.example> (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'Print Shop orders@print.example', identity: 'print.example' },
+    'cells.us.notifications.from must be an e-mail address, or a name and an address such as Print Shop <orders@print.example> (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'orders@print.example', identity: 'https://print.example' },
+    'cells.us.notifications.identity must be a domain such as print.example, or the ARN of an SES identity that is there already (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'orders@reprint.example', identity: 'print.example' },
+    'cells.us.notifications.from must be an address that print.example stands for (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'sales@print.example', identity: identityArn('us-east-1', 'orders@print.example') },
+    'cells.us.notifications.from must be an address that orders@print.example stands for (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'orders@print.example', identity: identityArn('eu-west-2', 'print.example') },
+    'cells.us.notifications.identity must be one in us-east-1 (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'orders@print.example', identity: 'print.example', sms: { senderId: '12345' } },
+    'cells.us.notifications.sms.senderId must be 1–11 letters and digits, one of them a letter (stage dev).',
+  ],
+  [
+    'cells.us.notifications',
+    { from: 'orders@print.example', identity: 'print.example', sms: true },
+    'cells.us.notifications.sms must be what is set of SMS, {} for nothing (stage dev).',
+  ],
+  [
+    'api.corsOrigins',
+    ['https://tools.example.com/'],
+    'api.corsOrigins[0] must be an origin such as https://tools.example.com, without a path or a final slash (stage dev).',
+  ],
+  ['api.corsOrigins', '*', 'api.corsOrigins must be a list of origins (stage dev).'],
+  ['cells.mars', {}, 'cells.mars is not a setting that Jobwire knows (stage dev).'],
+  [
+    'cells.us.stateTable',
+    { name: 'other', streamArn: STREAM },
+    'cells.us.stateTable.streamArn must be that of the stream of other in us-east-1 (stage dev).',
+  ],
+  [
+    'cells.us.stateTable',
+    { name: 'restored', streamArn: STREAM.replace('us-east-1', 'eu-west-2') },
+    'cells.us.stateTable.streamArn must be that of the stream of restored in us-east-1 (stage dev).',
+  ],
+  [
+    'cells.us.stateTable',
+    { name: 'restored', streamArn: 'restored' },
+    'cells.us.stateTable.streamArn must be the ARN of the table’s stream (stage dev).',
+  ],
+  [
+    'cells.us.stateTable',
+    { name: 'restored', streamArn: STREAM, restoredAt: '2999-01-01T00:00:00Z' },
+    'cells.us.stateTable.restoredAt must not be in the future (stage dev).',
+  ],
+])('%s: %j', (path, value, sentence) => {
+  const parse = () => parseStages(changed(path, value));
+  expect(parse).toThrow(SettingsError);
+  expect(parse).toThrow(`infra/settings.ts: ${sentence.replace(' (stage undefined)', '')}`);
+});
+
+test.each([
+  ['orders@print.example', 'print.example'],
+  ['Print Shop <orders@mail.print.example>', 'print.example'],
+  ['Orders@Print.example', identityArn('us-east-1', 'print.example')],
+  ['orders@print.example', identityArn('us-east-1', 'orders@print.example')],
+])('customers can be told from %s by the identity %s', (from, identity) => {
+  const [stage] = parseStages(changed('cells.us.notifications', { from, identity }));
+  expect(stage?.cells.us?.notifications).toEqual({ from, identity });
+});
+
+test('an SES identity is made by one cell of an AWS region; the others name it', () => {
+  const notifications = (identity: string) => ({ from: 'orders@print.example', identity });
+  const [, prod] = structuredClone(stages) as unknown as [
+    unknown,
+    { cells: Record<string, { notifications?: object }> },
+  ];
+  const withCells = (au: string) => {
+    for (const [region, identity] of Object.entries({ us: 'print.example', nz: 'print.example', au })) {
+      Object.assign(prod.cells[region] ?? {}, { notifications: notifications(identity) });
+    }
+    return () => parseStages([prod]);
+  };
+  expect(withCells('print.example')).toThrow(
+    'infra/settings.ts: cells.au.notifications.identity must be the ARN of the identity that the cell nz makes in the same AWS region (stage prod).',
+  );
+  expect(withCells(identityArn('ap-southeast-2', 'print.example'))).not.toThrow();
+});
+
+test('two stages of one name would be the same stacks', () => {
+  const twice = [stages[0], stages[0]];
+  expect(() => parseStages(twice)).toThrow('infra/settings.ts: stage must be there once (stage dev).');
+});
+
+test('a name for the dashboard is refused where there is no dashboard', () => {
+  const [stage] = changed('cells.us.dashboard', false) as [{ cells: { us: Record<string, unknown> } }];
+  stage.cells.us.dashboardDomain = {
+    name: 'us.jobwire.example',
+    certificateArn: certificateArn('us-east-1'),
+  };
+  expect(() => parseStages([stage])).toThrow(
+    'cells.us.dashboardDomain must be left out where there is no dashboard',
+  );
+});
