@@ -53,7 +53,7 @@ import { confirmAccount, renewLogs } from '../../shared/tracking/operator.ts';
 import { type PollDeps, pollAccount } from '../../shared/tracking/poll.ts';
 import { moved } from '../support/delivery.ts';
 import { createRig as createTracker, type TableCall, watchedTable } from '../support/rig.ts';
-import { eachTable } from '../support/tables.ts';
+import { crashStep, eachTable } from '../support/tables.ts';
 
 const START = Date.parse('2026-03-02T08:00:00Z');
 const GIVEN = { clientId: 'client-7', clientSecret: 's3cret-of-acme' };
@@ -177,16 +177,17 @@ async function atEveryCrash(
   makeRig: () => Promise<Rig>,
   act: (deps: AccountDeps) => Promise<unknown>,
   then: (rig: Rig, where: string) => Promise<void>,
+  step: number,
 ): Promise<number> {
   let crashes = 0;
   for (const when of ['before', 'after'] as const) {
-    for (let atWrite = 0; ; atWrite += 1) {
+    for (let atWrite = 0; ; atWrite += step) {
       const rig = await makeRig();
       const mortal = dying(rig, atWrite, when);
       await act(mortal.deps).catch((cause: Error) => expect(cause.message).toBe('dead'));
       await mortal.settled();
       if (!mortal.state.dead) break;
-      crashes += 1;
+      crashes += step;
       await then(rig, `${when} write ${atWrite}`);
     }
   }
@@ -270,6 +271,7 @@ eachTable('accounts', (makeTable, kind) => {
           expect(again, where).toMatchObject({ kind: 'created' });
           expect(await rig.secrets.read('kept:us/acme'), where).toMatchObject(OTHERS);
         },
+        crashStep(kind),
       );
       expect(crashes).toBeGreaterThanOrEqual(8);
     });
@@ -452,6 +454,7 @@ eachTable('accounts', (makeTable, kind) => {
             rig.clock.now += LATER_MS;
             expect(await rig.create(), where).toMatchObject({ kind: 'created' });
           },
+          crashStep(kind),
         );
         expect(crashes).toBeGreaterThanOrEqual(16);
       }

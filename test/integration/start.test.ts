@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -66,63 +66,6 @@ function start(args: string[], env: Record<string, string> = {}): Started {
     },
   };
 }
-
-/** The ids of the processes below a process. */
-async function childrenOf(pid: number): Promise<number[]> {
-  const list = spawn('ps', ['-e', '-o', 'pid=,ppid='], { stdio: ['ignore', 'pipe', 'ignore'] });
-  let text = '';
-  list.stdout.on('data', (chunk: Buffer) => {
-    text += chunk;
-  });
-  await once(list, 'close');
-  const pairs = text
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/).map(Number));
-  const below = (parent: number): number[] =>
-    pairs.flatMap(([child, of]) => (of === parent && child !== undefined ? [child, ...below(child)] : []));
-  return below(pid);
-}
-
-/** Whether a process runs; one that has ended and waits to be collected does not. */
-function isAlive(pid: number): boolean {
-  try {
-    return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
-
-test('the demo shows events of every kind with a verified receiver, and Ctrl-C leaves no process behind', {
-  timeout: 60_000,
-}, async () => {
-  const demo = start(['--port', '0']);
-  const [, key, url] = /Bearer (\S+)" "(\S+?)\?/.exec(await demo.line(/events\?limit=5/)) ?? [];
-  await Promise.all([
-    demo.line(/account\.baselined/),
-    demo.line(/job\.status_changed/),
-    demo.line(/job\.dispatched/),
-    demo.line(/job\.tracking_added/),
-    demo.line(/job\.cancelled/),
-    demo.line(/webhook receiver: [1-9]\d* deliveries, every signature verified$/),
-  ]);
-  const feed = await fetch(`${url}?limit=5`, { headers: { authorization: `Bearer ${key}` } });
-  const { events } = (await feed.json()) as { events: { type: string }[] };
-  expect(events[0]).toMatchObject({ type: 'account.baselined' });
-  expect(events.length).toBeGreaterThan(1);
-  const page = await fetch(new URL('/', url));
-  expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
-  expect(await page.text()).toContain('<div id="root">');
-
-  const below = await childrenOf(demo.child.pid ?? 0);
-  expect(below.length, 'the embedded DynamoDB').toBeGreaterThan(0);
-  const asked = performance.now();
-  demo.child.kill('SIGINT');
-  expect(await demo.ended).toBe(0);
-  expect(performance.now() - asked, 'ms to end').toBeLessThan(5_000);
-  // The watcher of the embedded server ends by itself, right after the server.
-  await expect.poll(() => below.filter(isAlive), { timeout: 5_000 }).toEqual([]);
-});
 
 test.each([
   [['--config', 'no-such-file.json'], "The configuration file no-such-file.json can't be read."],

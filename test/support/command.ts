@@ -1,6 +1,7 @@
 /** Programs as processes, and an API that answers as a test says. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -67,6 +68,32 @@ export function launch(
         });
       }),
   };
+}
+
+/** The ids of the processes below a process. */
+export async function childrenOf(pid: number): Promise<number[]> {
+  const list = spawn('ps', ['-e', '-o', 'pid=,ppid='], { stdio: ['ignore', 'pipe', 'ignore'] });
+  let text = '';
+  list.stdout.on('data', (chunk: Buffer) => {
+    text += chunk;
+  });
+  await once(list, 'close');
+  const pairs = text
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number));
+  const below = (parent: number): number[] =>
+    pairs.flatMap(([child, of]) => (of === parent && child !== undefined ? [child, ...below(child)] : []));
+  return below(pid);
+}
+
+/** Whether a process runs; one that has ended and waits to be collected does not. */
+export function isAlive(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
 }
 
 /** What a fake API was asked. */

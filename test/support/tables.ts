@@ -9,6 +9,7 @@ import { createDynamoTable } from '../../shared/table/dynamo-table.ts';
 import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
+import { sized } from './runs.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -87,6 +88,9 @@ export function eachTable(name: string, suite: Suite): void {
     });
   }
 }
+
+/** Of the places where a process can die, every so many are tried: on DynamoDB a sample, in memory and at full size each. */
+export const crashStep = (kind: TableKind): number => (kind === 'on DynamoDB' ? sized(3, 1) : 1);
 
 /** A call as it came over the wire. */
 export interface WireCall {

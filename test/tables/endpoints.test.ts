@@ -57,7 +57,7 @@ import {
 import type { Table } from '../../shared/table/table.ts';
 import { registerAccount } from '../../shared/tracking/accounts.ts';
 import { moved, newSecret, REGION, startReceiver } from '../support/delivery.ts';
-import { eachTable, mayUseNetwork } from '../support/tables.ts';
+import { crashStep, eachTable, mayUseNetwork } from '../support/tables.ts';
 
 const START = Date.parse('2026-03-02T08:00:00Z');
 const DAY_MS = 86_400_000;
@@ -167,16 +167,17 @@ async function atEveryCrash(
   makeRig: () => Promise<Rig>,
   act: (deps: Rig['deps']) => Promise<unknown>,
   then: (rig: Rig, where: string) => Promise<void>,
+  step: number,
 ): Promise<number> {
   let crashes = 0;
   for (const when of ['before', 'after'] as const) {
-    for (let atWrite = 0; ; atWrite += 1) {
+    for (let atWrite = 0; ; atWrite += step) {
       const rig = await makeRig();
       const mortal = dying(rig, atWrite, when);
       await act(mortal.deps).catch((cause: Error) => expect(cause.message).toBe('dead'));
       await mortal.settled();
       if (!mortal.state.dead) break;
-      crashes += 1;
+      crashes += step;
       await then(rig, `${when} write ${atWrite}`);
     }
   }
@@ -185,7 +186,7 @@ async function atEveryCrash(
 
 const LATER_MS = 130_000;
 
-eachTable('endpoints', (makeTable) => {
+eachTable('endpoints', (makeTable, kind) => {
   describe('are made', () => {
     test('with what was asked for; the secret is shown once, header values never', async () => {
       const rig = await createRig(makeTable);
@@ -353,6 +354,7 @@ eachTable('endpoints', (makeTable) => {
           expect((await rig.cursor('acme'))?.position, where).toBe(whole ? 3 : 4);
           expect(await rig.cursor('other')).toBeDefined();
         },
+        crashStep(kind),
       );
       expect(crashes).toBeGreaterThanOrEqual(10);
     });
@@ -371,6 +373,7 @@ eachTable('endpoints', (makeTable) => {
           expect(await rig.everything(), where).toEqual(whole ? before : []);
           expect(await tidyEndpoints(rig.deps, REGION)).toBe(0);
         },
+        crashStep(kind),
       );
     });
 
@@ -506,6 +509,7 @@ eachTable('endpoints', (makeTable) => {
           expect(await rig.cursor('third')).toBeDefined();
           expect(await rig.cursor('other'), where).toBeUndefined();
         },
+        crashStep(kind),
       );
     });
 
@@ -662,6 +666,7 @@ eachTable('endpoints', (makeTable) => {
               expect(await rig.everything(), where).toEqual([]);
             }
           },
+          crashStep(kind),
         );
         expect(crashes).toBeGreaterThanOrEqual(14);
       }
@@ -722,6 +727,7 @@ eachTable('endpoints', (makeTable) => {
           expect((await rotateSecret(rig.deps, REGION, 'erp', { secret: next })).kind).toBe('rotated');
           expect((await rig.signing()).secrets).toEqual([next, old]);
         },
+        crashStep(kind),
       );
       expect(crashes).toBe(6);
     });

@@ -31,7 +31,7 @@ import {
 import type { Item, Table } from '../../shared/table/table.ts';
 import { registerAccount } from '../../shared/tracking/accounts.ts';
 import { moved, REGION } from '../support/delivery.ts';
-import { eachTable } from '../support/tables.ts';
+import { crashStep, eachTable } from '../support/tables.ts';
 
 const START = Date.parse('2026-03-02T08:00:00Z');
 const DAY_MS = 86_400_000;
@@ -137,7 +137,7 @@ async function started(rig: Rig, input: object) {
 
 const at = (hours: number) => ({ at: new Date(START + hours * HOUR_MS).toISOString() });
 
-eachTable('replays', (makeTable) => {
+eachTable('replays', (makeTable, kind) => {
   test('have cursors of their own, due at once, each in a place of its own; the live ones stay', async () => {
     const rig = await createRig(makeTable);
     const live = await rig.table.get(keys.cursor(REGION, 'erp', 'acme'));
@@ -294,7 +294,7 @@ eachTable('replays', (makeTable) => {
     let crashes = 0;
     for (const then of ['again', 'next', 'cancel'] as const) {
       for (const when of ['before', 'after'] as const) {
-        for (let atWrite = 0; ; atWrite += 1) {
+        for (let atWrite = 0; ; atWrite += crashStep(kind)) {
           const rig = await createRig(makeTable);
           let writes = 0;
           let dead = false;
@@ -312,7 +312,7 @@ eachTable('replays', (makeTable) => {
           const input = { id: 'r', from: 'beginning' };
           await rig.start(input, { ...rig.deps, table }).catch(() => undefined);
           if (!dead) break;
-          crashes += 1;
+          crashes += crashStep(kind);
           const where = `${then}, ${when} write ${atWrite}`;
           const there = (await rig.read('r')) !== undefined;
           if (then === 'cancel') {

@@ -1,4 +1,4 @@
-/** What customers get of a real `npm start`: mails as a mail program reads them, SMS, and links that work. */
+/** A real `npm start`: its events, and what customers get: mails as a mail program reads them, SMS, and links that work. */
 import { resolve } from 'node:path';
 import { type ParsedMail, simpleParser } from 'mailparser';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -10,7 +10,7 @@ import { parseConfig } from '../../shared/config.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
 import { measureSms } from '../../shared/notifications/sms-text.ts';
-import { launch, type Running } from '../support/command.ts';
+import { childrenOf, isAlive, launch, type Running } from '../support/command.ts';
 import { testDynamo } from '../support/tables.ts';
 
 /** The demo lives in real time: what is to be seen of its own comes in its first twenty seconds. */
@@ -173,6 +173,36 @@ describe('The demo', () => {
     for (const line of lines()) expect(line).toMatch(/ to (\S•••@\S•••\.example|\+\d\d •••• \d\d\d): \S/);
     expect(demo.out()).not.toMatch(/@(bluebird|kowhaiprint|nordlys)|\+1202555|\+4915|\+6149/);
     expect(demo.err()).toBe('');
+  });
+
+  // The last one: it ends the demo.
+  test('shows events of every kind with a verified receiver, and Ctrl-C leaves no process behind', {
+    timeout: PATIENCE_MS,
+  }, async () => {
+    const [, key, feedUrl] = /Bearer (\S+)" "(\S+?)\?/.exec(demo.out()) ?? [];
+    await Promise.all([
+      demo.said(/account\.baselined/),
+      demo.said(/job\.status_changed/),
+      demo.said(/job\.dispatched/),
+      demo.said(/job\.tracking_added/),
+      demo.said(/job\.cancelled/),
+      demo.said(/webhook receiver: [1-9]\d* deliveries, every signature verified$/m),
+    ]);
+    const feed = await fetch(`${feedUrl}?limit=5`, { headers: { authorization: `Bearer ${key}` } });
+    const { events } = (await feed.json()) as { events: { type: string }[] };
+    expect(events[0]).toMatchObject({ type: 'account.baselined' });
+    expect(events.length).toBeGreaterThan(1);
+    const page = await fetch(new URL('/', feedUrl));
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(await page.text()).toContain('<div id="root">');
+
+    const below = await childrenOf(demo.child.pid ?? 0);
+    expect(below.length, 'the embedded DynamoDB').toBeGreaterThan(0);
+    inbox.leave();
+    demo.child.kill('SIGINT');
+    expect((await demo.ended).code).toBe(0);
+    // The watcher of the embedded server ends by itself, right after the server.
+    await expect.poll(() => below.filter(isAlive), { timeout: 15_000 }).toEqual([]);
   });
 });
 
