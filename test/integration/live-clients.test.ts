@@ -13,11 +13,12 @@ import { createKey, OPERATOR } from '../../shared/api/keys.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDynamoTable } from '../../shared/table/dynamo-table.ts';
 import { moved } from '../support/delivery.ts';
+import { sized } from '../support/runs.ts';
 import { testDynamo } from '../support/tables.ts';
 
 const KEY = 'a-key-for-the-tests-only';
 const ACCOUNTS = ['a', 'b', 'c', 'd'] as const;
-const CLIENTS = 100;
+const CLIENTS = sized(40, 100);
 const STREAM_MS = 1_500;
 
 const open: (() => unknown)[] = [];

@@ -68,7 +68,7 @@ interface Poll {
 }
 
 test('accounts registered at one time, ten thousand of them at full size, are each polled within 1.1 intervals, whatever some of them do', async () => {
-  const accounts = sized(1_000, 10_000);
+  const accounts = sized(900, 10_000);
   const nature = (n: number): Nature =>
     n === 777
       ? 'deadly'

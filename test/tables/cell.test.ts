@@ -1,9 +1,9 @@
 /** A cell: the accounts of one region together, when the ordering service fails for all of them (rule 12). */
 import { randomUUID } from 'node:crypto';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createTickHandler } from '../../functions/handlers/tick.ts';
 import type { FaultRule } from '../../local/sandbox/http/faults.ts';
-import { type Sandbox, startSandbox } from '../../local/sandbox/server.ts';
+import { createSandbox } from '../../local/sandbox/server.ts';
 import { createWorld } from '../../local/sandbox/world/world.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { ConfigError, parseConfig } from '../../shared/config.ts';
@@ -32,12 +32,9 @@ import { type PollDeps, type PollReport, pollAccount } from '../../shared/tracki
 import { DEFAULT_TRACKING } from '../../shared/tracking/work.ts';
 import { apiParts } from '../support/api.ts';
 import { START, type TableCall, watchedTable } from '../support/rig.ts';
+import { sized } from '../support/runs.ts';
 import { eachTable } from '../support/tables.ts';
-
-const running: Sandbox[] = [];
-afterEach(async () => {
-  await Promise.all(running.splice(0).map((sandbox) => sandbox.stop()));
-});
+import { wireTo } from '../support/wire.ts';
 
 interface CellOptions {
   readonly accounts?: number;
@@ -53,8 +50,8 @@ async function createCell(options: CellOptions = {}) {
   let clock = START;
   const now = (): number => clock;
   const world = createWorld({ now });
-  const sandbox = await startSandbox({ world });
-  running.push(sandbox);
+  const sandbox = createSandbox({ world });
+  const address = 'http://sandbox.example/us';
   const table = options.table ?? createMemoryTable();
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
   const pollIntervalSeconds = options.pollIntervalSeconds ?? 60;
@@ -68,12 +65,13 @@ async function createCell(options: CellOptions = {}) {
     newId: randomUUID,
     settings: DEFAULT_TRACKING,
     connect: createConnector({
-      regions: { us: { baseUrl: sandbox.apiUrl('us'), authUrl: sandbox.authUrl('us'), realm: 'us' } },
+      regions: { us: { baseUrl: `${address}/api`, authUrl: `${address}/auth`, realm: 'us' } },
       readSecret: async (name) => {
         const { clientId = '', clientSecret = '' } = world.account('us', name) ?? {};
         return { clientId, clientSecret, version: clientSecret };
       },
       now,
+      fetch: wireTo(sandbox),
       timing: {
         sleep: async () => {},
         random: () => 0,
@@ -589,7 +587,7 @@ describe('a poll that dies', () => {
       killed: 0,
     });
     expect(whole.written).toBeGreaterThan(20);
-    for (let at = 1; at <= whole.written; at += 1) {
+    for (let at = 1; at <= whole.written; at += sized(2, 1)) {
       for (const when of ['before', 'after'] as const) {
         const { region, accounts, killed } = await story({ at, when });
         expect({ region, accounts, killed }, `${when} write ${at}`).toEqual({
