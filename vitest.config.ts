@@ -6,7 +6,7 @@ import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/node');
 
 /** Tests wait as much as they compute: the integration tests for processes and sockets. */
-const WORKERS = availableParallelism() + 1;
+const WORKERS = 2 * availableParallelism();
 
 /** The tiers (docs/testing.md). `--mode full` runs every test at its full size. */
 export default defineConfig(({ mode }) => {

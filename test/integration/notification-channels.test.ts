@@ -1,13 +1,13 @@
 /** E-mails and SMS on their way out: over real sockets to an SMTP server, and to servers that speak as SES and SNS do. */
 import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import fc from 'fast-check';
 import { simpleParser } from 'mailparser';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startFauxqs } from '../../local/embedded.ts';
 import type { OutgoingEmail, SendOutcome } from '../../shared/notifications/model.ts';
 import { createSesTransport, type SesConfig } from '../../shared/notifications/ses.ts';
@@ -387,13 +387,27 @@ describe('a connection that breaks', () => {
     const server = await startScripted({ at: '.', with: '250-not yet\r\n', slow: true });
     const transport = connect(server, { connections: 1, timeoutMs: 2_000 });
     expect((await transport.send(aMail())).kind).toBe('unknown');
+
+    // From here on the test says when a time-out is over.
+    const timeOuts: AbortController[] = [];
+    const timeout = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => {
+      const timeOut = new AbortController();
+      timeOuts.push(timeOut);
+      return timeOut.signal;
+    });
+    onTestFinished(() => timeout.mockRestore());
+    const handedOver = once(server.stopped, 'stop');
     const stuck = transport.send(aMail());
+    await handedOver;
     // It waits for the connection of the other.
     const waiting = transport.send(aMail());
+    await vi.waitUntil(() => timeOuts.length === 2);
+    for (const timeOut of timeOuts.toReversed()) timeOut.abort(new Error('The time is over.'));
     expect([(await stuck).kind, await waiting]).toMatchObject([
       'unknown',
       { kind: 'later', everything: true },
     ]);
+    expect(timeout).toHaveBeenCalledWith(2_000);
   });
 });
 
@@ -887,11 +901,13 @@ async function startScripted(script: {
   readonly slow?: boolean;
 }) {
   const sockets = new Set<Socket>();
+  const stopped = new EventEmitter();
   const server = createServer((socket) => {
     sockets.add(socket.on('error', () => {}));
     let inMail = false;
     const stops = (at: string): boolean => {
       if (at !== script.at) return false;
+      stopped.emit('stop');
       if (script.slow) {
         const timer = setInterval(() => socket.write(script.with ?? ''), 20);
         socket.once('close', () => clearInterval(timer));
@@ -924,7 +940,7 @@ async function startScripted(script: {
   };
   if (script.at === 'never') await close();
   else open.push(close);
-  return { port };
+  return { port, stopped };
 }
 
 function connect({ port }: { readonly port: number }, config: Partial<SmtpConfig> = {}) {
