@@ -1,9 +1,7 @@
 /** Accounts that people make: made, changed, paused, given credentials, tried out, and deleted with everything that is kept of them. */
 import { randomUUID } from 'node:crypto';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
-import { afterEach, describe, expect, test } from 'vitest';
-import { type Sandbox, startSandbox } from '../../local/sandbox/server.ts';
-import { createWorld } from '../../local/sandbox/world/world.ts';
+import { describe, expect, test } from 'vitest';
 import { createEventLog, epochFloor, type Head } from '../../shared/log/log.ts';
 import { NOTIFICATIONS_SINK } from '../../shared/notifications/model.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
@@ -52,6 +50,7 @@ import {
 import { confirmAccount, renewLogs } from '../../shared/tracking/operator.ts';
 import { type PollDeps, pollAccount } from '../../shared/tracking/poll.ts';
 import { moved } from '../support/delivery.ts';
+import { startSandbox } from '../support/jobwire.ts';
 import { createRig as createTracker, type TableCall, watchedTable } from '../support/rig.ts';
 import { crashStep, eachTable } from '../support/tables.ts';
 
@@ -703,17 +702,9 @@ test.each(REFUSED)(
 );
 
 describe('on the ordering service', () => {
-  const open: Sandbox[] = [];
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map((sandbox) => sandbox.stop()));
-  });
-
   async function serve() {
-    const world = createWorld({ now: Date.now });
+    const { sandbox, world } = await startSandbox();
     const upstream = world.addAccount({ region: 'us', name: 'acme' });
-    const sandbox = (await startSandbox({ world })) as unknown as Sandbox &
-      Awaited<ReturnType<typeof startSandbox>>;
-    open.push(sandbox);
     const rig = await createRig();
     const { clientId, clientSecret } = upstream;
     const credentials = { clientId, clientSecret };

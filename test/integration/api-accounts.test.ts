@@ -2,12 +2,11 @@
 import { createAdaptorServer } from '@hono/node-server';
 import { afterEach, expect, test } from 'vitest';
 import { startHost } from '../../local/host.ts';
-import { startSandbox } from '../../local/sandbox/server.ts';
-import { createWorld } from '../../local/sandbox/world/world.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { createIdempotency } from '../../shared/api/idempotency.ts';
 import { createKeyring } from '../../shared/api/keys.ts';
 import { parseConfig } from '../../shared/config.ts';
+import { startSandbox } from '../support/jobwire.ts';
 import { testDynamo } from '../support/tables.ts';
 
 const KEY = 'correct-horse-battery-staple';
@@ -20,9 +19,7 @@ afterEach(async () => {
 type Body = any;
 
 async function start() {
-  const world = createWorld({ now: Date.now });
-  const sandbox = await startSandbox({ world });
-  open.push(() => sandbox.stop());
+  const { sandbox, world } = await startSandbox();
   const dynamo = testDynamo();
   const [table, history] = [await dynamo.makeTable(), await dynamo.makeHistoryTable()];
   const faults: unknown[] = [];
@@ -150,9 +147,11 @@ test('an account is tried out, made, followed, paused, changed, given new creden
   await awaited('job.status_changed', moved.next);
 
   // Gone with all that was kept; the id is free again.
-  let deleted = await ask('DELETE', account);
+  const first = await ask('DELETE', account);
+  let deleted = first;
   while (deleted.status === 202) deleted = await ask('DELETE', account);
-  expect(deleted.status).toBe(204);
+  // The tick of the host may complete what the first request began.
+  expect(first.status === 202 ? [204, 404] : [204]).toContain(deleted.status);
   for (const rest of ['', '/status', '/jobs', '/events', '/open-jobs']) {
     expect([rest, (await ask('GET', account + rest)).status]).toEqual([rest, 404]);
   }

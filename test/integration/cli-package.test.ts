@@ -16,9 +16,8 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
-import { startSandbox } from '../../local/sandbox/server.ts';
-import { createWorld } from '../../local/sandbox/world/world.ts';
-import { cleanEnv, launch, type Running } from '../support/command.ts';
+import { cleanEnv, type Running } from '../support/command.ts';
+import { configFor, launchJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
 
 const KEY = 'a-key-for-the-tests-only';
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-cli-package-'));
@@ -60,15 +59,8 @@ beforeAll(async () => {
 
 /** Runs the installed command, as a shell finds it, on a Node. */
 function jobwire(node: string, args: string[], more: Record<string, string> = {}): Running {
-  const running = launch([node, join(modules, '.bin', 'jobwire'), ...args], {
-    cwd: consumer,
-    env: { ...env, ...more },
-  });
-  open.push(async () => {
-    running.child.kill('SIGKILL');
-    await running.ended;
-  });
-  return running;
+  const command = [node, join(modules, '.bin', 'jobwire')];
+  return launchJobwire(args, { command, cwd: consumer, env: { ...env, ...more } });
 }
 
 const versionOf = (node: string) => execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
@@ -88,25 +80,15 @@ function nodes(): { node: string; version: string }[] {
 
 /** A started Jobwire that tracks one account of a sandbox, which has another one. */
 async function started(node: string) {
-  const world = createWorld({ now: Date.now });
+  const { sandbox, world } = await startSandbox();
   const account = world.addAccount({ region: 'us', name: 'acme' });
   const other = world.addAccount({ region: 'us', name: 'bakery' });
   const job = account.createJob({ status: 'Scheduled' });
-  const sandbox = await startSandbox({ world });
-  open.push(() => sandbox.stop());
-  const file = join(folder, 'jobwire.json');
-  const { clientId, clientSecret } = account;
-  writeFileSync(
-    file,
-    JSON.stringify({
-      port: 0,
-      dataDir: join(mkdtempSync(join(folder, 'run-')), 'data'),
-      apiKey: 'env:JOBWIRE_TEST_KEY',
-      webhooks: { allowPrivateNetworks: true },
-      regions: { us: { baseUrl: sandbox.apiUrl('us'), authUrl: sandbox.authUrl('us'), realm: 'us' } },
-      accounts: [{ id: 'acme', region: 'us', clientId, clientSecret, pollIntervalSeconds: 1 }],
-    }),
-  );
+  const file = writeConfig({
+    ...configFor(sandbox, [account]),
+    apiKey: 'env:JOBWIRE_TEST_KEY',
+    webhooks: { allowPrivateNetworks: true },
+  });
   const running = jobwire(node, ['start', '--config', file], { JOBWIRE_TEST_KEY: KEY });
   await running.said(/account\.baselined/);
   const url = await running.said(/HTTP API +(\S+)/);

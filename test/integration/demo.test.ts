@@ -1,22 +1,21 @@
 /** A real `npm start`: its events, and what customers get: mails as a mail program reads them, SMS, and links that work. */
-import { resolve } from 'node:path';
 import { type ParsedMail, simpleParser } from 'mailparser';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startHost } from '../../local/host.ts';
 import { type Caught, startMailbox } from '../../local/mailbox.ts';
-import { startSandbox } from '../../local/sandbox/server.ts';
-import { createWorld } from '../../local/sandbox/world/world.ts';
 import { parseConfig } from '../../shared/config.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
 import { measureSms } from '../../shared/notifications/sms-text.ts';
-import { childrenOf, isAlive, launch, type Running } from '../support/command.ts';
+import { childrenOf, isAlive, type Running } from '../support/command.ts';
+import { configFor, launchJobwire, startSandbox } from '../support/jobwire.ts';
 import { testDynamo } from '../support/tables.ts';
 
 /** The demo lives in real time: what is to be seen of its own comes in its first twenty seconds. */
 const PATIENCE_MS = 120_000;
 
 describe('The demo', () => {
+  const stops: (() => unknown)[] = [];
   let demo: Running;
   let url: string;
   let panel: string;
@@ -24,7 +23,7 @@ describe('The demo', () => {
   let inbox: Awaited<ReturnType<typeof follow>>;
 
   beforeAll(async () => {
-    demo = launch([resolve('node_modules/.bin/node'), 'local/main.ts', '--port', '0']);
+    demo = launchJobwire(['--port', '0'], { end: (stop) => stops.push(stop) });
     url = (await demo.said(/Mailbox +(http\S+)\/mailbox /)).trim();
     key = await demo.said(/Bearer (\S+)"/);
     panel = await demo.said(/Its control panel +(http\S+)/);
@@ -42,8 +41,7 @@ describe('The demo', () => {
   }, PATIENCE_MS);
   afterAll(async () => {
     inbox?.leave();
-    demo?.child.kill('SIGINT');
-    await demo?.ended;
+    for (const stop of stops) await stop();
   });
 
   const api = async <T>(path: string): Promise<T> => {
@@ -226,17 +224,13 @@ describe('A Jobwire of one’s own', () => {
         });
       }
     };
-    const world = createWorld({ now: Date.now });
+    const { sandbox, world } = await startSandbox();
     const account = world.addAccount({ region: 'us', name: 'acme' });
-    const sandbox = await startSandbox({ world });
-    open.push(() => sandbox.stop());
-    const { clientId, clientSecret } = account;
     const config = parseConfig(
       {
+        ...configFor(sandbox, [account]),
         publicUrl: 'https://jobwire.example/wire/',
         notifications: { from: 'orders@acme.example', smtp: mailbox.smtp },
-        regions: { us: { baseUrl: sandbox.apiUrl('us'), authUrl: sandbox.authUrl('us'), realm: 'us' } },
-        accounts: [{ id: 'acme', region: 'us', clientId, clientSecret, pollIntervalSeconds: 1 }],
       },
       {},
     );

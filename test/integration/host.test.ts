@@ -7,8 +7,6 @@ import { EventEmitter } from 'node:stream';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, expect, test } from 'vitest';
 import { type Host, startHost } from '../../local/host.ts';
-import { startSandbox } from '../../local/sandbox/server.ts';
-import { createWorld } from '../../local/sandbox/world/world.ts';
 import { type Config, ConfigError, parseConfig } from '../../shared/config.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';
@@ -30,6 +28,7 @@ import {
   pauseAccount,
   readAccount,
 } from '../../shared/tracking/managed-accounts.ts';
+import { configFor, startSandbox } from '../support/jobwire.ts';
 import { testDynamo } from '../support/tables.ts';
 
 const open: (() => unknown)[] = [];
@@ -76,25 +75,16 @@ async function startReceivers() {
 }
 
 async function setUp(endpoints: (url: string) => object[]) {
-  const world = createWorld({ now: Date.now });
+  const { sandbox, world } = await startSandbox();
   const account = world.addAccount({ region: 'us', name: 'acme' });
-  const sandbox = await startSandbox({ world });
-  open.push(() => sandbox.stop());
   const receivers = await startReceivers();
   const dynamo = testDynamo();
   const [table, history] = [await dynamo.makeTable(), await dynamo.makeHistoryTable()];
+  const polled = configFor(sandbox, [account]);
   const config = parseConfig(
     {
-      regions: { us: { baseUrl: sandbox.apiUrl('us'), authUrl: sandbox.authUrl('us'), realm: 'us' } },
-      accounts: [
-        {
-          id: 'acme',
-          region: 'us',
-          clientId: account.clientId,
-          clientSecret: account.clientSecret,
-          pollIntervalSeconds: 86_400,
-        },
-      ],
+      ...polled,
+      accounts: polled.accounts.map((one) => ({ ...one, pollIntervalSeconds: 86_400 })),
       endpoints: endpoints(receivers.url),
       webhooks: { allowPrivateNetworks: true, retrySeconds: [0.2] },
     },

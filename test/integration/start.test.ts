@@ -1,70 +1,19 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+/** `npm start` as a process: what it refuses, what it survives, and that it never repeats or loses an event. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { Webhook } from 'standardwebhooks';
-import { afterEach, expect, test } from 'vitest';
-import { startSandbox } from '../../local/sandbox/server.ts';
-import { createWorld } from '../../local/sandbox/world/world.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Running } from '../support/command.ts';
+import { configFor, launchJobwire, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
 
 const KEY = 'a-key-for-the-tests-only';
 const SECRET = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
-const open: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0).reverse()) await close();
-});
 
-/** A started program: its lines, and how it ended. */
-interface Started {
-  readonly child: ChildProcess;
-  readonly lines: string[];
-  readonly ended: Promise<number | null>;
-  /** The first line, past or future, that fits. */
-  line(pattern: RegExp): Promise<string>;
-}
-
-function start(args: string[], env: Record<string, string> = {}): Started {
-  const child = spawn(process.execPath, ['local/main.ts', ...args], {
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const lines: string[] = [];
-  const waiting = new Set<(line: string) => void>();
-  for (const stream of [child.stdout, child.stderr]) {
-    createInterface({ input: stream }).on('line', (line) => {
-      lines.push(line);
-      for (const look of waiting) look(line);
-    });
-  }
-  const ended = once(child, 'close').then(([code]) => code as number | null);
-  open.push(async () => {
-    child.kill('SIGKILL');
-    await ended;
-  });
-  return {
-    child,
-    lines,
-    ended,
-    line(pattern) {
-      const past = lines.find((line) => pattern.test(line));
-      if (past !== undefined) return Promise.resolve(past);
-      return new Promise((resolve, reject) => {
-        const look = (line: string): void => {
-          if (!pattern.test(line)) return;
-          waiting.delete(look);
-          resolve(line);
-        };
-        waiting.add(look);
-        void ended.then(() =>
-          reject(new Error(`The program ended without ${pattern}:\n${lines.join('\n')}`)),
-        );
-      });
-    },
-  };
+/** The lines of a program that ended, on either stream, and its exit code. */
+async function endOf(running: Running): Promise<{ code: number | null; lines: string[] }> {
+  const { code, out, err } = await running.ended;
+  return { code, lines: `${out}${err}`.split('\n').filter((line) => line !== '') };
 }
 
 test.each([
@@ -72,30 +21,26 @@ test.each([
   [['--prot', '1'], /^Unknown option '--prot'\. Usage: npm start/],
   [['--port', 'x'], '--port must be a whole number from 0 to 65535.'],
 ])('%s: one clear sentence and exit code 1', async (args, sentence) => {
-  const started = start(args);
-  expect(await started.ended).toBe(1);
-  expect(started.lines).toHaveLength(1);
-  expect(started.lines[0]).toMatch(sentence);
+  const { code, lines } = await endOf(launchJobwire(args));
+  expect(code).toBe(1);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatch(sentence);
 });
 
 test('a taken port: one clear sentence and exit code 1', async () => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  open.push(() => server.close());
+  onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  const started = start(['--port', String(port)]);
-  expect(await started.ended).toBe(1);
-  expect(started.lines).toEqual([`Port ${port} is in use; stop what listens there, or choose another one.`]);
+  const { code, lines } = await endOf(launchJobwire(['--port', String(port)]));
+  expect(code).toBe(1);
+  expect(lines).toEqual([`Port ${port} is in use; stop what listens there, or choose another one.`]);
 });
 
 /** A sandbox with one account, a receiver, and a configuration for both. */
 async function configured() {
-  const folder = mkdtempSync(join(tmpdir(), 'jobwire-test-'));
-  open.push(() => rmSync(folder, { recursive: true, force: true }));
-  const world = createWorld({ now: Date.now });
+  const { sandbox, world } = await startSandbox();
   const account = world.addAccount({ region: 'us', name: 'acme' });
-  const sandbox = await startSandbox({ world });
-  open.push(() => sandbox.stop());
   const received: { id: string; type: string; job: string }[] = [];
   const heard = new Set<() => void>();
   const server = createServer((request, response) => {
@@ -111,25 +56,13 @@ async function configured() {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  open.push(() => {
+  onTestFinished(() => {
     server.closeAllConnections();
-    return new Promise((resolve) => server.close(resolve));
+    server.close();
   });
-  const file = join(folder, 'jobwire.json');
-  const config = {
-    port: 0,
-    dataDir: join(folder, 'data'),
+  const file = writeConfig({
+    ...configFor(sandbox, [account]),
     apiKey: 'env:JOBWIRE_TEST_KEY',
-    regions: { us: { baseUrl: sandbox.apiUrl('us'), authUrl: sandbox.authUrl('us'), realm: 'us' } },
-    accounts: [
-      {
-        id: 'acme',
-        region: 'us',
-        clientId: account.clientId,
-        clientSecret: account.clientSecret,
-        pollIntervalSeconds: 1,
-      },
-    ],
     endpoints: [
       {
         id: 'erp',
@@ -142,16 +75,17 @@ async function configured() {
     webhooks: { allowPrivateNetworks: true, retrySeconds: [1] },
     departures: { confirmAfterSeconds: 2 },
     settling: { scheduleSeconds: [1], days: 1 },
-  };
-  writeFileSync(file, JSON.stringify(config));
+  });
+  const config = JSON.parse(readFileSync(file, 'utf8')) as object;
+  const env = { JOBWIRE_TEST_KEY: KEY };
   return {
-    folder,
     file,
-    config,
     account,
     received,
-    write: (changed: object) => writeFileSync(file, JSON.stringify(changed)),
-    start: () => start(['--config', file], { JOBWIRE_TEST_KEY: KEY }),
+    /** Changes the configuration. */
+    write: (changed: object) => writeFileSync(file, JSON.stringify({ ...config, ...changed })),
+    start: () => startJobwire(['--config', file], { env }),
+    launch: () => launchJobwire(['--config', file], { env }),
     /** Waits until a webhook for this was received. */
     async got(type: string, job: number) {
       const found = () => received.some((event) => event.type === type && event.job === String(job));
@@ -177,8 +111,8 @@ test('after kill -9 and a restart nothing is announced twice, and what happened 
     setup.account.createJob({ status: 'Scheduled' }),
     setup.account.createJob({ status: 'Scheduled' }),
   ] as const;
-  const first = setup.start();
-  await first.line(/account\.baselined/);
+  const first = await setup.start();
+  await first.said(/account\.baselined/);
   setup.account.setStatus(moving, 'In production');
   await setup.got('job.status_changed', moving);
   first.child.kill('SIGKILL');
@@ -190,7 +124,7 @@ test('after kill -9 and a restart nothing is announced twice, and what happened 
   setup.account.cancel(cancelled);
   const created = setup.account.createJob({ status: 'Scheduled' });
 
-  const second = setup.start();
+  const second = await setup.start();
   await Promise.all([
     setup.got('job.dispatched', leaving),
     setup.got('job.closed', leaving),
@@ -203,36 +137,37 @@ test('after kill -9 and a restart nothing is announced twice, and what happened 
   expect(dispatches).toHaveLength(1);
   expect(new Set(said.values()).size, 'no event under two ids').toBe(said.size);
 
-  const [, url] = /HTTP API +(\S+)/.exec(await second.line(/HTTP API/)) ?? [];
   const feed = (await (
-    await fetch(`${url}/v1/accounts/acme/events?limit=500`, { headers: { authorization: `Bearer ${KEY}` } })
+    await fetch(`${second.url}/v1/accounts/acme/events?limit=500`, {
+      headers: { authorization: `Bearer ${KEY}` },
+    })
   ).json()) as { events: { sequence: string; type: string }[] };
   expect(feed.events.map(({ sequence }) => Number(sequence))).toEqual(feed.events.map((_, at) => at + 1));
   expect(feed.events.filter(({ type }) => type === 'account.baselined')).toHaveLength(1);
   second.child.kill('SIGTERM');
-  expect(await second.ended).toBe(0);
+  expect((await second.ended).code).toBe(0);
 });
 
 test('a data folder in use: one clear sentence and exit code 1; secrets are never shown', {
   timeout: 60_000,
 }, async () => {
   const setup = await configured();
-  const first = setup.start();
-  await first.line(/Live events/);
-  const second = setup.start();
-  expect(await second.ended).toBe(1);
-  expect(second.lines).toHaveLength(1);
-  expect(second.lines[0]).toMatch(/^The data folder \S+ is in use by another Jobwire; /);
-  const shown = first.lines.join('\n');
+  const first = await setup.start();
+  await first.said(/Live events/);
+  const { code, lines } = await endOf(setup.launch());
+  expect(code).toBe(1);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatch(/^The data folder \S+ is in use by another Jobwire; /);
+  const shown = first.out() + first.err();
   for (const secret of [KEY, SECRET, setup.account.clientSecret]) expect(shown).not.toContain(secret);
 });
 
 test('a setting that is wrong is named, before anything is started', async () => {
   const setup = await configured();
-  setup.write({ ...setup.config, settling: { days: 'seven' } });
-  const wrong = setup.start();
-  expect(await wrong.ended).toBe(1);
-  expect(wrong.lines).toEqual([`${setup.file}: settling.days must be a number of days.`]);
+  setup.write({ settling: { days: 'seven' } });
+  const { code, lines } = await endOf(setup.launch());
+  expect(code).toBe(1);
+  expect(lines).toEqual([`${setup.file}: settling.days must be a number of days.`]);
 });
 
 test('an account that vanishes from the configuration is paused and keeps its log', {
@@ -240,16 +175,17 @@ test('an account that vanishes from the configuration is paused and keeps its lo
 }, async () => {
   const setup = await configured();
   setup.account.createJob({});
-  const first = setup.start();
-  await first.line(/account\.baselined/);
+  const first = await setup.start();
+  await first.said(/account\.baselined/);
   first.child.kill('SIGTERM');
   await first.ended;
-  setup.write({ ...setup.config, accounts: [], endpoints: [] });
-  const second = setup.start();
-  const [, url] = /HTTP API +(\S+)/.exec(await second.line(/HTTP API/)) ?? [];
-  await second.line(/Live events/);
+  setup.write({ accounts: [], endpoints: [] });
+  const second = await setup.start();
+  await second.said(/Live events/);
   const read = async (path: string) =>
-    (await fetch(`${url}/v1/accounts/acme/${path}`, { headers: { authorization: `Bearer ${KEY}` } })).json();
+    (
+      await fetch(`${second.url}/v1/accounts/acme/${path}`, { headers: { authorization: `Bearer ${KEY}` } })
+    ).json();
   expect(await read('status')).toMatchObject({ state: 'paused' });
   expect(await read('events')).toMatchObject({ events: [{ type: 'account.baselined' }] });
 });

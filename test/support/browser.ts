@@ -25,11 +25,12 @@ import axeCore from 'axe-core';
 import type { Browser, Frame, Page, Request } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { type Mailbox, startMailbox } from '../../local/mailbox.ts';
-import { type Sandbox, startSandbox } from '../../local/sandbox/server.ts';
+import type { Sandbox } from '../../local/sandbox/server.ts';
 import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world/world.ts';
 import type { Role } from '../../shared/api/key-input.ts';
 import { launchChromium } from './chromium.ts';
-import { launch, type Running } from './command.ts';
+import type { Running } from './command.ts';
+import { configFor, launchJobwire, startSandbox } from './jobwire.ts';
 
 /** A running `npm start`. */
 export interface Site {
@@ -132,8 +133,7 @@ export function scriptedSite(options: ScriptedOptions = {}): Scripted {
   const scripted = Object.assign(site, { world, account });
 
   beforeAll(async () => {
-    const sandbox = await startSandbox({ world });
-    cleanups.push(() => sandbox.stop());
+    const { sandbox } = await startSandbox({ world }, (stop) => cleanups.push(stop));
     const receiver = await startReceiver();
     cleanups.push(() => receiver.stop());
     const port = await freePort();
@@ -141,23 +141,13 @@ export function scriptedSite(options: ScriptedOptions = {}): Scripted {
     const mailbox = await startMailbox({ publicUrl: url });
     cleanups.push(() => mailbox.stop());
     Object.assign(scripted, { sandbox, receiver, mailbox });
-    const regions = [...new Set(declared.map(({ region }) => region))];
     const config = {
+      ...configFor(sandbox, declared),
       port,
       publicUrl: url,
       dataDir: join(file, '..', 'data'),
       apiKey: site.key,
       notifications: { from: 'orders@acme.example', smtp: mailbox.smtp },
-      regions: Object.fromEntries(
-        regions.map((region) => [
-          region,
-          { baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region), realm: region },
-        ]),
-      ),
-      accounts: declared.map(({ name, region, clientId, clientSecret }) => ({
-        ...{ id: name, region, clientId, clientSecret },
-        pollIntervalSeconds: 1,
-      })),
       webhooks: { allowPrivateNetworks: true, retrySeconds: [1, 1, 600] },
       departures: { confirmAfterSeconds: 2 },
       settling: { scheduleSeconds: [1], days: 1 },
@@ -200,7 +190,7 @@ function createSite(argumentsFor: (port: number) => readonly string[]): Site {
     },
     async start() {
       const port = site.url === '' ? await freePort() : Number(new URL(site.url).port);
-      running = launch([resolve('node_modules/.bin/node'), 'local/main.ts', ...argumentsFor(port)]);
+      running = launchJobwire(argumentsFor(port), { end: () => {} });
       site.url = (await running.said(/HTTP API +(http\S+)/)).trim();
       // Only a key that the program has made itself is shown.
       const shown = await running.said(/Bearer (\S+?)"/);

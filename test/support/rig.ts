@@ -1,13 +1,11 @@
 /** A tracker on a sandbox of the ordering service, with a clock that tests move. */
 import { randomUUID } from 'node:crypto';
-import { onTestFinished } from 'vitest';
 import type { FaultRule } from '../../local/sandbox/http/faults.ts';
 import {
   createSandbox,
   type Sandbox,
   type SandboxApp,
   type SandboxOptions,
-  startSandbox,
 } from '../../local/sandbox/server.ts';
 import type { RegionCode } from '../../local/sandbox/world/regions.ts';
 import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world/world.ts';
@@ -23,6 +21,7 @@ import { JobIndex } from '../../shared/tracking/job-index.ts';
 import { type PollDeps, type PollReport, pollAccount } from '../../shared/tracking/poll.ts';
 import { type Snapshot, toSnapshot } from '../../shared/tracking/snapshot.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../../shared/tracking/work.ts';
+import { startSandbox } from './jobwire.ts';
 import { wireTo } from './wire.ts';
 
 /** When every rig begins. */
@@ -90,8 +89,7 @@ export function createRig(options: RigOptions = {}): Promise<Rig> {
 export function createHttpRig(options: RigOptions = {}): Promise<Rig<Sandbox>> {
   return assemble(options, async (world, region) => {
     const scenario = options.scenario?.(world);
-    const sandbox = await startSandbox({ world, ...(scenario && { scenario }) });
-    onTestFinished(() => sandbox.stop());
+    const { sandbox } = await startSandbox({ world, ...(scenario && { scenario }) });
     return { sandbox, baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region) };
   });
 }

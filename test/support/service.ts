@@ -5,11 +5,12 @@
  *     const { us } = await startService();
  *     const { status, json } = await us.get('/Jobs/active?pageSize=5');
  */
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import { answersOf, type Operation } from '../../local/sandbox/http/operation.ts';
 import { operations } from '../../local/sandbox/operations.ts';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../local/sandbox/server.ts';
+import type { Sandbox, SandboxOptions } from '../../local/sandbox/server.ts';
 import { createWorld, type Role, type SandboxAccount, type World } from '../../local/sandbox/world/world.ts';
+import { startSandbox } from './jobwire.ts';
 
 /** When the clock of a service stands at first: a Friday, 9.14 in Denver. */
 export const START = Date.parse('2026-11-20T16:14:00Z');
@@ -55,8 +56,7 @@ export async function startService(options: Partial<SandboxOptions> = {}): Promi
   const clock = { now: START };
   const world = options.world ?? createWorld({ now: () => clock.now });
   const acme = world.addAccount({ region: 'us', name: 'acme', users: [{}, {}] });
-  const sandbox = await startSandbox({ tokenLifetimeSeconds: 1e9, ...options, world });
-  onTestFinished(() => sandbox.stop());
+  const { sandbox } = await startSandbox({ tokenLifetimeSeconds: 1e9, ...options, world });
   const as = (role: Role, account = acme) => clientOf(sandbox, account, role);
   return { sandbox, world, clock, acme, us: await as('user'), as };
 }

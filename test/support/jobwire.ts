@@ -1,0 +1,86 @@
+/**
+ * The parts that integration tests start: a simulated ordering API and a Jobwire that polls it. Whatever is started here stops
+ * with the test, or, where `end` is given, when that says so.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { type Sandbox, type SandboxOptions, startSandbox as start } from '../../local/sandbox/server.ts';
+import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world/world.ts';
+import { launch, type Running } from './command.ts';
+
+/** Registers what stops a part. */
+export type End = (stop: () => void | Promise<void>) => unknown;
+
+/** Starts a sandbox on free ports; without a world it gets an empty one on the real clock. */
+export async function startSandbox(
+  options: Partial<SandboxOptions> = {},
+  end: End = onTestFinished,
+): Promise<{ readonly sandbox: Sandbox; readonly world: World }> {
+  const world = options.world ?? createWorld({ now: Date.now });
+  const sandbox = await start({ ...options, world });
+  end(() => sandbox.stop());
+  return { sandbox, world };
+}
+
+/** A configuration that polls accounts of a sandbox every second, under their names. */
+export function configFor(sandbox: Sandbox, accounts: readonly SandboxAccount[]) {
+  const regions = [...new Set(accounts.map(({ region }) => region))];
+  return {
+    port: 0,
+    regions: Object.fromEntries(
+      regions.map((region) => [
+        region,
+        { baseUrl: sandbox.apiUrl(region), authUrl: sandbox.authUrl(region), realm: region },
+      ]),
+    ),
+    accounts: accounts.map(({ name, region, clientId, clientSecret }) => ({
+      ...{ id: name, region, clientId, clientSecret },
+      pollIntervalSeconds: 1,
+    })),
+  };
+}
+
+/** How a Jobwire is started. */
+export interface StartOptions {
+  /** The program: `local/main.ts`, unless the test has another one. */
+  readonly command?: readonly string[];
+  readonly cwd?: string;
+  readonly env?: Record<string, string | undefined>;
+  readonly end?: End;
+}
+
+/** A Jobwire that serves. */
+export interface Jobwire extends Running {
+  /** Of its HTTP API and dashboard. */
+  readonly url: string;
+}
+
+const PROGRAM = [resolve('node_modules/.bin/node'), 'local/main.ts'];
+
+/** Starts the program and waits for nothing: it may end by itself. */
+export function launchJobwire(args: readonly string[], options: StartOptions = {}): Running {
+  const { command = PROGRAM, end = onTestFinished, ...rest } = options;
+  const running = launch([...command, ...args], rest);
+  end(async () => {
+    running.child.kill('SIGKILL');
+    await running.ended;
+  });
+  return running;
+}
+
+/** Starts the program and waits until it serves. */
+export async function startJobwire(args: readonly string[], options: StartOptions = {}): Promise<Jobwire> {
+  const running = launchJobwire(args, options);
+  return { ...running, url: (await running.said(/HTTP API +(http\S+)/)).trim() };
+}
+
+/** Writes a configuration into a folder of its own; its state is kept in that folder, too. */
+export function writeConfig(config: object, end: End = onTestFinished): string {
+  const folder = mkdtempSync(join(tmpdir(), 'jobwire-test-'));
+  end(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'jobwire.json');
+  writeFileSync(file, JSON.stringify({ dataDir: join(folder, 'data'), ...config }));
+  return file;
+}
