@@ -53,7 +53,7 @@ eachTable('every operation', (makeTable, kind, makeHistoryTable) => {
     const began = performance.now();
     const wrong: string[] = [];
     let answers = 0;
-    const { numRuns } = kind === 'in memory' ? runs(20, 120) : runs(4, 15);
+    const { numRuns } = kind === 'in memory' ? runs(15, 120) : runs(3, 15);
     for (const operation of operations) {
       const after = await nextsOf(world, operation);
       const { valid, strange } = requestsOf(operation, world, after);

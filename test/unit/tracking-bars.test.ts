@@ -8,7 +8,7 @@ import { createRig, type Rig } from '../support/rig.ts';
 import { sized } from '../support/runs.ts';
 
 describe('page drift: 2,000 jobs, of which a tenth enters or leaves the list while it is read', () => {
-  const POLLS = sized(30, 200);
+  const POLLS = sized(20, 200);
   const QUIET_POLLS = 10;
 
   test('polls say all that happened, each thing once and in its window, and nothing else', async () => {
