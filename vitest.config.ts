@@ -63,6 +63,8 @@ export default defineConfig(({ mode }) => {
   const browser: TestProjectConfiguration = {
     test: {
       ...{ name: 'browser', testTimeout: 60_000, hookTimeout: 90_000 },
+      // A file has a Jobwire and a Chromium of its own, which compute all the time. Another number takes another group.
+      ...{ maxWorkers: availableParallelism(), sequence: { groupOrder: 1 } },
       include: ['test/browser/*.test.ts'],
       globalSetup: 'test/support/browser-setup.ts',
       expect: { poll: { timeout: 15_000, interval: 50 } },
