@@ -31,7 +31,7 @@ if (folder === undefined) {
 rmSync(out, { recursive: true, force: true });
 execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json', '--outDir', out], { stdio: 'inherit' });
 
-const { name, version, description, type, engines, exports, bin, devDependencies, optionalDependencies } =
+const { name, version, description, type, engines, exports, bin, devDependencies } =
   JSON.parse(readFileSync('package.json', 'utf8'));
 const cli = join(out, 'cli');
 const bundled = {
@@ -57,7 +57,7 @@ const [command, fauxqs] = await Promise.all([
   // What only `start` and `doctor` need stands in files of its own, which the other commands don't load.
   build({
     ...bundled,
-    entryPoints: { jobwire: 'cli/main.ts' },
+    entryPoints: { jobwire: 'cli/main.ts', 'sqlite-writer': 'shared/table/sqlite-writer.ts' },
     outdir: cli,
     external: ['#fauxqs'],
     define: { JOBWIRE_VERSION: JSON.stringify(version) },
@@ -80,12 +80,8 @@ cpSync(await buildDashboard(), join(cli, PACKED_DASHBOARD), { recursive: true })
 cpSync('local/mailbox', join(cli, 'mailbox'), { recursive: true });
 writeFileSync(join(cli, 'licenses.txt'), licensesOf([command.metafile, fauxqs.metafile]));
 
-const dynoxide = Object.keys(optionalDependencies).filter((one) => one.startsWith('@dynoxide/'));
-// Whoever only receives gets none of it; whoever starts Jobwire adds what `jobwire start` and `doctor` name.
-const beside = {
-  ...Object.fromEntries(dynoxide.map((one) => [one, optionalDependencies[one]])),
-  node: `>=${Number.parseInt(devDependencies.node, 10)}`,
-};
+// For `jobwire start` on an older Node; not installed unless it is asked for.
+const beside = { node: `>=${Number.parseInt(devDependencies.node, 10)}` };
 const manifest = {
   name,
   version,
@@ -94,7 +90,7 @@ const manifest = {
   engines,
   sideEffects: false,
   exports,
-  imports: { '#fauxqs': './dist/cli/fauxqs/app.js' },
+  imports: { '#fauxqs': './dist/cli/fauxqs/app.js', '#sqlite-writer': './dist/cli/sqlite-writer.js' },
   bin,
   peerDependencies: beside,
   peerDependenciesMeta: Object.fromEntries(Object.keys(beside).map((one) => [one, { optional: true }])),

@@ -6,11 +6,12 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createTables, startDynamo } from '../local/embedded.ts';
+import { createTables } from '../local/tables.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { keys } from '../shared/table/schema.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
+import { startDynamo } from '../test/support/dynoxide.ts';
 import { synthesize } from './assets.ts';
 import { startChild } from './child.ts';
 import { lambdaEnvironment, median, sqsEvent, startEnvironment, startSecrets } from './lambda.ts';

@@ -10,7 +10,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CLAIM_SECONDS } from '../functions/handlers/messages.ts';
-import { createTables, historyTableName, startDynamo, startFauxqs } from '../local/embedded.ts';
+import { startFauxqs } from '../local/queues.ts';
+import { createTables, historyTableName } from '../local/tables.ts';
 import type { EventDraft } from '../shared/events/event.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { NOTIFICATIONS_SINK } from '../shared/notifications/model.ts';
@@ -21,6 +22,7 @@ import { registerSink } from '../shared/sinks/sink.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { historySchema, keys, pollDue, sentPk } from '../shared/table/schema.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
+import { startDynamo } from '../test/support/dynoxide.ts';
 import { bundle, type DeployedFunction, synthesize } from './assets.ts';
 import { startChild } from './child.ts';
 import {
@@ -82,7 +84,7 @@ using secrets = await startSecrets((name) =>
     ? JSON.stringify({ clientId, clientSecret })
     : JSON.stringify({ secrets: [`whsec_${Buffer.alloc(32, 7).toString('base64')}`] }),
 );
-const [dynamo, fauxqs] = await Promise.all([startDynamo(), startFauxqs()]);
+const [dynamo, fauxqs] = await Promise.all([startDynamo(), startFauxqs({ unsigned: true })]);
 const client = dynamo.client();
 await createTables(client, 'bench');
 const topicArn = await fauxqs.ensureTopic('bench-events.fifo');

@@ -5,11 +5,12 @@
 import { once } from 'node:events';
 import { Webhook } from 'standardwebhooks';
 import { request } from 'undici';
-import { createTables, historyTableName, startDynamo } from '../local/embedded.ts';
 import { startHost } from '../local/host.ts';
+import { createTables, historyTableName } from '../local/tables.ts';
 import { parseConfig } from '../shared/config.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { historySchema } from '../shared/table/schema.ts';
+import { startDynamo } from '../test/support/dynoxide.ts';
 import { startChild } from './child.ts';
 import type { Received, ReceiverFacts } from './receiver.ts';
 import type { UpstreamFacts } from './upstream.ts';

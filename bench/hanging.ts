@@ -4,11 +4,12 @@
  */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createTables, historyTableName, startDynamo } from '../local/embedded.ts';
 import { startHost } from '../local/host.ts';
+import { createTables, historyTableName } from '../local/tables.ts';
 import { parseConfig } from '../shared/config.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { historySchema } from '../shared/table/schema.ts';
+import { startDynamo } from '../test/support/dynoxide.ts';
 import { startChild } from './child.ts';
 import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
 import type { UpstreamFacts } from './upstream.ts';

@@ -2,7 +2,7 @@
  * `npm run bench`: measures what polling, delivering, telling customers and reading cost, prints a table and JSON lines, and says of each bar whether
  * it is met. Exit code 1 when one is not. Ratios are taken within one run, for machines differ and are busy.
  * `npm run bench -- --only dashboard` does the same with the dashboard in a browser alone, `--only sandbox` with the sandbox of the
- * ordering service; `npm run bench -- --cost` with what a cell on AWS costs; `--write` puts its tables into docs/deploying.md.
+ * ordering service, `--only tables` with the tables of a self-hosted Jobwire; `npm run bench -- --cost` with what a cell on AWS costs; `--write` puts its tables into docs/deploying.md.
  */
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -23,6 +23,7 @@ import type { PollingFigures } from './polling.ts';
 import type { RateFigures } from './rates.ts';
 import type { ReadingFigures } from './reading.ts';
 import type { SandboxFigures } from './sandbox.ts';
+import type { TableFigures } from './tables.ts';
 
 type Bar = { readonly what: string; readonly measured: number } & (
   | { readonly atMost: number; readonly atLeast?: undefined }
@@ -43,16 +44,16 @@ const OF_THE_API = ['api', 'manage', 'live'];
 const { values: options } = parseArgs({
   options: { cost: { type: 'boolean' }, write: { type: 'boolean' }, only: { type: 'string' } },
 });
-if (options.only !== undefined && !['dashboard', 'sandbox'].includes(options.only)) {
-  throw new Error(
-    'Only the dashboard or the sandbox can be measured alone: --only dashboard, --only sandbox.',
-  );
+const PARTS = ['dashboard', 'sandbox', 'tables'];
+if (options.only !== undefined && !PARTS.includes(options.only)) {
+  throw new Error(`Only one of these can be measured alone: ${PARTS.join(', ')}.`);
 }
 const isWanted = (part: string) => options.only === undefined || options.only === part;
 const bars = options.cost
   ? await measureCosts()
   : [
       ...(options.only ? [] : await measureAll()),
+      ...(isWanted('tables') ? await measureTables() : []),
       ...(isWanted('sandbox') ? await measureSandbox() : []),
       ...(isWanted('dashboard') ? await measureDashboard() : []),
     ];
@@ -95,6 +96,20 @@ async function measureCosts(): Promise<Bar[]> {
     { what: 'A cell without accounts: $ a month', measured: total(fixed), atMost: 12 },
     { what: '1,000 e-mails to customers, of 1,000 dispatches: $', measured: total(messages), atMost: 0.5 },
     { what: 'A cell that tells customers: $ a month besides', measured: total(besides), atMost: 3 },
+  ];
+}
+
+/** The tables of a self-hosted Jobwire beside a DynamoDB server on the same machine. */
+async function measureTables(): Promise<Bar[]> {
+  console.log('Committing to tables …');
+  const tables = await measure<TableFigures>('tables.ts', ['5']);
+  console.table(
+    Object.fromEntries(Object.entries(tables).map(([what, value]) => [what, round(value as number)])),
+  );
+  console.log(JSON.stringify({ bench: 'tables', ...tables }));
+  return [
+    { what: 'Commits of 32 writers: SQLite / dynoxide', measured: tables.commitRatio, atLeast: 2 },
+    { what: 'CPU per commit: SQLite / dynoxide', measured: tables.cpuRatio, atMost: 0.5 },
   ];
 }
 

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { createTransport } from 'nodemailer';
-import { historyTableName } from '../local/embedded.ts';
+import { historyTableName } from '../local/tables.ts';
 import type { EventDraft } from '../shared/events/event.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { NOTIFICATIONS_SINK, type OutgoingEmail } from '../shared/notifications/model.ts';

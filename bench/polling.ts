@@ -3,15 +3,16 @@
  * to do: fetch the same pages with the same client and concurrency, JSON.parse, and one SHA-256 per job.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { createTables, startDynamo } from '../local/embedded.ts';
+import { createTables } from '../local/tables.ts';
 import { createEventLog } from '../shared/log/log.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { createMemoryTable } from '../shared/table/memory-table.ts';
+import { createMemoryTable } from '../shared/table/sqlite-table.ts';
 import type { Table } from '../shared/table/table.ts';
 import { registerAccount } from '../shared/tracking/accounts.ts';
 import { createConnector } from '../shared/tracking/connect.ts';
 import { type PollDeps, type PollReport, pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
+import { startDynamo } from '../test/support/dynoxide.ts';
 import { startChild } from './child.ts';
 import type { QuietFacts } from './quiet.ts';
 import type { UpstreamFacts } from './upstream.ts';

@@ -1,7 +1,7 @@
 /** What the benchmarks of delivering share: a log with a backlog, sinks over it, drains, and the bare loop to compare with. */
 import { createHmac, createSecretKey, randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
-import { createTables, historyTableName, startDynamo } from '../local/embedded.ts';
+import { createTables, historyTableName } from '../local/tables.ts';
 import { type EventDraft, toEvent } from '../shared/events/event.ts';
 import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
 import { createDeliveryLog, type DeliveryEntry, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
@@ -12,6 +12,7 @@ import { createWebhookSink } from '../shared/sinks/webhook.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { cellLog, drainDue, historySchema, keys } from '../shared/table/schema.ts';
 import type { Item, Table } from '../shared/table/table.ts';
+import { startDynamo } from '../test/support/dynoxide.ts';
 
 /** The account whose log is delivered. */
 export const ACCOUNT = { region: 'us', account: 'bench' };

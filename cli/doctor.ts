@@ -1,5 +1,4 @@
 /** `jobwire doctor`: everything that can be in the way, looked at at once, each in five seconds at most. */
-import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, resolve, sep } from 'node:path';
@@ -72,35 +71,11 @@ function checkNode(): Check {
 }
 
 async function checkDynamo(config: Config | undefined): Promise<Check[]> {
-  const check = 'Embedded DynamoDB';
-  if (config?.dynamodbEndpoint !== undefined) {
-    const probe = await reach(config.dynamodbEndpoint);
-    if (probe.answered) return [{ check: 'DynamoDB', state: 'ok', words: 'dynamodbEndpoint answers.' }];
-    const words = `dynamodbEndpoint can’t be reached: ${probe.why}.`;
-    return [{ check: 'DynamoDB', state: 'fail', words, todo: 'Start it, or correct dynamodbEndpoint.' }];
-  }
-  const { findDynoxide, MissingBinaryError } = await import('../local/embedded.ts');
-  const binary = findDynoxide();
-  if (binary === undefined) {
-    // The demo keeps its state in memory then; what is to last needs it.
-    const state = config ? 'fail' : 'warn';
-    const [words = ''] = new MissingBinaryError().message.split(': ');
-    const todo = `For jobwire start: npm install @dynoxide/${process.platform}-${process.arch} beside jobwire, put a dynoxide binary on the PATH, or point dynamodbEndpoint in the configuration at a server.`;
-    return [{ check, state, words: `${words}.`, todo }];
-  }
-  const version = await new Promise<string | Error>((done) => {
-    execFile(binary, ['--version'], { timeout: PROBE_MS }, (fault, stdout) => done(fault ?? stdout.trim()));
-  });
-  return version instanceof Error
-    ? [
-        {
-          check,
-          state: 'fail',
-          words: `${binary} is there and does not run.`,
-          todo: 'Install it anew: npm install with optional dependencies.',
-        },
-      ]
-    : [{ check, state: 'ok', words: version.split('\n')[0] ?? '' }];
+  if (config?.dynamodbEndpoint === undefined) return [];
+  const probe = await reach(config.dynamodbEndpoint);
+  if (probe.answered) return [{ check: 'DynamoDB', state: 'ok', words: 'dynamodbEndpoint answers.' }];
+  const words = `dynamodbEndpoint can’t be reached: ${probe.why}.`;
+  return [{ check: 'DynamoDB', state: 'fail', words, todo: 'Start it, or correct dynamodbEndpoint.' }];
 }
 
 /** A configuration as far as it can be read. */

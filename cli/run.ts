@@ -27,7 +27,7 @@ const INTERRUPTED = 130;
 export const commands: Commands = {
   start: command({
     about: 'Starts Jobwire on this machine: a demo, or with --config your own accounts.',
-    more: 'It needs Node 24 and for the data on disk the embedded DynamoDB of the platform: npm install node@24 @dynoxide/linux-x64 puts both beside jobwire.',
+    more: 'It needs Node 24; npm install node@24 puts one beside jobwire.',
     args: [],
     flags: {
       config: { value: 'FILE', about: 'Configuration file; without one it is a demo' },

@@ -1,8 +1,21 @@
 /** The folder that a self-hosted Jobwire keeps its data in: locked against a second start, closed to other users. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { type AwsCredentials, newAwsCredentials } from './signature.ts';
 
 /** The folder can't be used; the message says why in one sentence. */
 export class DataDirError extends Error {
@@ -12,33 +25,43 @@ export class DataDirError extends Error {
 /** A folder that is ours until `release`, or until the process ends, however it ends. */
 export interface DataDir {
   readonly path: string;
-  /** The database file of the embedded DynamoDB. */
-  readonly dynamoPath: string;
   /** The folder of the embedded SNS/SQS. */
   readonly queuesPath: string;
+  /** The file of an API key that was generated. */
+  readonly apiKeyPath: string;
+  /** The file of the credentials of the embedded SNS/SQS, as AWS tools read it. */
+  readonly awsCredentialsPath: string;
   /** The API key kept here; made at the first call. */
   apiKey(): string;
+  /** The credentials of the embedded SNS/SQS kept here; made at the first call. */
+  awsCredentials(): AwsCredentials;
   /**
    * The key (32 bytes) that the secrets of endpoints are encrypted with: the one given, in base64, or the one kept here, made
    * at the first call. Throws {@link DataDirError} when it is not such a key.
    */
   secretKey(given?: string): Uint8Array;
+  /** Unlocks it; a temporary folder is deleted. */
   release(): void;
 }
 
 /**
  * Opens the folder, making it if need be, and locks it. The lock is the operating system's, on an SQLite file: it is
- * gone with the process, also after kill -9, so a restart never has to wait. Throws {@link DataDirError}.
+ * gone with the process, also after kill -9, so a restart never has to wait. Without a folder a temporary one is made.
+ * It holds keys and personal data, so other users are locked out of it (0700), also of one that was open to them.
+ * Throws {@link DataDirError}.
  */
-export function openDataDir(folder: string): DataDir {
-  const path = resolve(folder);
+export function openDataDir(folder?: string): DataDir {
+  let path: string;
   let lock: DatabaseSync;
   try {
+    path = folder === undefined ? mkdtempSync(join(tmpdir(), 'jobwire-demo-')) : resolve(folder);
     mkdirSync(path, { recursive: true, mode: 0o700 });
+    closeToOthers(path);
     lock = new DatabaseSync(join(path, 'lock.db'), { timeout: 0 });
   } catch (cause) {
+    if (cause instanceof DataDirError) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new DataDirError(`The data folder ${path} can't be used: ${why}.`, { cause });
+    throw new DataDirError(`The data folder ${folder} can't be used: ${why}.`, { cause });
   }
   try {
     lock.exec('BEGIN EXCLUSIVE');
@@ -49,28 +72,44 @@ export function openDataDir(folder: string): DataDir {
       { cause },
     );
   }
+  const apiKeyPath = join(path, 'api-key');
+  const awsCredentialsPath = join(path, 'aws-credentials');
   return {
-    path,
-    dynamoPath: join(path, 'state.db'),
+    ...{ path, apiKeyPath, awsCredentialsPath },
     queuesPath: join(path, 'queues'),
-    apiKey: () => keptKey(join(path, 'api-key')),
+    apiKey: () => kept(apiKeyPath, () => randomBytes(24).toString('base64url')),
+    awsCredentials: () => toAwsCredentials(kept(awsCredentialsPath, newAwsCredentialsFile)),
     secretKey: (given) =>
       given === undefined ? keptSecretKey(join(path, 'secret.key')) : toSecretKey(given, 'given'),
-    release: () => lock.close(),
+    release() {
+      lock.close();
+      if (folder === undefined) rmSync(path, { recursive: true, force: true });
+    },
   };
+}
+
+/** Takes the folder, and what is in it, from other users. */
+function closeToOthers(path: string): void {
+  if (process.platform === 'win32' || (statSync(path).mode & 0o077) === 0) return;
+  try {
+    chmodSync(path, 0o700);
+    for (const entry of readdirSync(path, { recursive: true, withFileTypes: true })) {
+      if (entry.isSymbolicLink()) continue;
+      chmodSync(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o700 : 0o600);
+    }
+  } catch (cause) {
+    throw new DataDirError(
+      `The data folder ${path} is open to other users of this machine, and can't be closed to them: run chmod -R go= on it as its owner, or set another dataDir.`,
+      { cause },
+    );
+  }
 }
 
 const SECRET_KEY_BYTES = 32;
 
 function keptSecretKey(file: string): Uint8Array {
-  if (!existsSync(file)) {
-    // Under its name only when it is whole: half a key would lock everybody out of what is encrypted with it.
-    const unfinished = `${file}.new`;
-    const key = `${randomBytes(SECRET_KEY_BYTES).toString('base64')}\n`;
-    writeFileSync(unfinished, key, { mode: 0o600, flush: true });
-    renameSync(unfinished, file);
-  }
-  return toSecretKey(readFileSync(file, 'utf8').trim(), `in ${file}`);
+  const text = kept(file, () => randomBytes(SECRET_KEY_BYTES).toString('base64'));
+  return toSecretKey(text, `in ${file}`);
 }
 
 function toSecretKey(text: string, where: string): Uint8Array {
@@ -81,12 +120,25 @@ function toSecretKey(text: string, where: string): Uint8Array {
   return key;
 }
 
-function keptKey(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch {
-    const key = randomBytes(24).toString('base64url');
-    writeFileSync(file, `${key}\n`, { mode: 0o600 });
-    return key;
+/** The text of a file that only this user can read; made at the first call. */
+function kept(file: string, make: () => string): string {
+  if (!existsSync(file)) {
+    // Under its name only when it is whole: half a key would lock everybody out of what is encrypted with it.
+    const unfinished = `${file}.new`;
+    rmSync(unfinished, { force: true });
+    writeFileSync(unfinished, `${make()}\n`, { mode: 0o600, flush: true });
+    renameSync(unfinished, file);
   }
+  return readFileSync(file, 'utf8').trim();
+}
+
+function newAwsCredentialsFile(): string {
+  const { accessKeyId, secretAccessKey } = newAwsCredentials();
+  return `[default]\naws_access_key_id = ${accessKeyId}\naws_secret_access_key = ${secretAccessKey}`;
+}
+
+function toAwsCredentials(text: string): AwsCredentials {
+  const [, accessKeyId = ''] = /^aws_access_key_id *= *(\S+)$/m.exec(text) ?? [];
+  const [, secretAccessKey = ''] = /^aws_secret_access_key *= *(\S+)$/m.exec(text) ?? [];
+  return { accessKeyId, secretAccessKey };
 }

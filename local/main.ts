@@ -1,9 +1,8 @@
 /** `npm start`: Jobwire on one machine. Without a configuration it is a demo; with `--config FILE` it tracks real accounts. */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { parseArgs } from 'node:util';
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { createApi } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
@@ -14,29 +13,21 @@ import type { JobEvent } from '../shared/events/event.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { channels } from '../shared/notifications/model.ts';
 import { SecretError } from '../shared/secrets.ts';
-import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { createMemoryTable } from '../shared/table/memory-table.ts';
-import { type AccountRef, cellLog, historySchema } from '../shared/table/schema.ts';
+import { type AccountRef, cellLog } from '../shared/table/schema.ts';
+import { StoreFormatError } from '../shared/table/sqlite-store.ts';
+import { createMemoryTable } from '../shared/table/sqlite-table.ts';
 import type { Table } from '../shared/table/table.ts';
 import { listAccounts } from '../shared/tracking/accounts.ts';
 import { readApiFile } from './api-files.ts';
 import { createDashboard } from './dashboard.ts';
-import { DataDirError, openDataDir } from './data-dir.ts';
+import { type DataDir, DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
 import { addDemoPeople } from './demo-people.ts';
-import {
-  createTables,
-  type EmbeddedFauxqs,
-  EmbeddedPartError,
-  historyTableName,
-  MissingBinaryError,
-  startDynamo,
-  startFauxqs,
-} from './embedded.ts';
 import { startHost } from './host.ts';
+import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
+import { openTables } from './tables.ts';
 import { createTerminal } from './terminal.ts';
 
-const TABLE_NAME = 'jobwire-state';
 /** Accounts of a region whose logs are printed from where they stand. */
 const MAX_ACCOUNTS = 10_000;
 /** What is under way when the program is told to stop has this long to end. Cut off, it is made good after a restart. */
@@ -67,8 +58,8 @@ async function main(): Promise<void> {
   const file = args.config === undefined ? undefined : readConfig(args.config);
   const port = args.port ?? file?.port ?? 4000;
   const host = file?.host ?? '127.0.0.1';
-  const dataDir = file && openDataDir(file.dataDir);
-  if (dataDir) cleanups.push(() => dataDir.release());
+  const dataDir = openDataDir(file?.dataDir);
+  cleanups.push(() => dataDir.release());
 
   // The port first: nothing is started for a program that nobody could talk to.
   let answer: ((request: Request, env: HttpBindings) => Response | Promise<Response>) | undefined;
@@ -78,10 +69,20 @@ async function main(): Promise<void> {
   }) as Server;
   const url = await listen(server, port, host);
 
-  const [{ table, history, where }, queues] = await Promise.all([
-    openTables(file?.dynamodbEndpoint, dataDir?.dynamoPath),
-    openQueues(dataDir?.queuesPath),
+  const [tables, queues] = await Promise.all([
+    openTables({
+      folder: dataDir.path,
+      endpoint: file?.dynamodbEndpoint,
+      onFailure: (cause) => {
+        if (ending) return;
+        console.error('The tables can’t be written any more; start again, nothing is lost.', cause);
+        void end(1);
+      },
+    }),
+    openQueues(dataDir, file !== undefined),
   ]);
+  const { table, history, where } = tables;
+  cleanups.push(() => tables.close());
   // Late, for its jobs move from then on, whether somebody looks or not.
   const demo = file
     ? undefined
@@ -89,7 +90,7 @@ async function main(): Promise<void> {
   if (demo) cleanups.push(() => demo.stop());
   const config = file ?? demo?.config;
   if (!config) return;
-  const apiKey = config.apiKey ?? dataDir?.apiKey() ?? randomBytes(18).toString('base64url');
+  const apiKey = config.apiKey ?? dataDir.apiKey();
   const topicArns: Record<string, string> = {};
   for (const region of Object.keys(config.regions)) {
     topicArns[region] = await queues.ensureTopic(`jobwire-${region}-events.fifo`);
@@ -100,7 +101,7 @@ async function main(): Promise<void> {
     config,
     table,
     history,
-    secretKey: dataDir?.secretKey(process.env.JOBWIRE_SECRET_KEY) ?? randomBytes(32),
+    secretKey: dataDir.secretKey(process.env.JOBWIRE_SECRET_KEY),
     sns: { client: queues.sns(), topicArns },
     publicUrl: config.publicUrl ?? url,
     exclusive: config.dynamodbEndpoint === undefined,
@@ -170,9 +171,7 @@ async function main(): Promise<void> {
     url,
     where,
     queues: queues.endpoint,
-    dataDir: dataDir?.path,
-    apiKey,
-    keyIsKept: file?.apiKey === undefined,
+    dataDir,
   });
   const accounts = config.accounts.map(({ region, id }) => ({ region, account: id }));
   await Promise.all([
@@ -263,53 +262,13 @@ async function listen(server: Server, port: number, host: string): Promise<strin
   return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`;
 }
 
-/** Both tables: external ones, embedded ones, or for a demo on a platform without them, in this process's memory. */
-async function openTables(
-  endpoint: string | undefined,
-  dbPath: string | undefined,
-): Promise<{ table: Table; history: Table; where: string }> {
-  if (endpoint !== undefined) {
-    const client = new DynamoDBClient({
-      endpoint,
-      region: process.env.AWS_REGION ?? 'us-east-1',
-    });
-    cleanups.push(() => client.destroy());
-    return { ...(await tablesOn(client)), where: endpoint };
-  }
-  try {
-    const dynamo = await startDynamo({
-      ...(dbPath === undefined ? {} : { dbPath }),
-      onExit: () => {
-        if (ending) return;
-        console.error('The embedded DynamoDB has ended unexpectedly; start again, nothing is lost.');
-        void end(1);
-      },
-    });
-    cleanups.push(() => dynamo.stop());
-    return { ...(await tablesOn(dynamo.client())), where: dynamo.endpoint };
-  } catch (cause) {
-    if (!(cause instanceof MissingBinaryError) || dbPath !== undefined) throw cause;
-    terminal.line('There is no embedded DynamoDB for this platform: the demo keeps its state in memory.');
-    return {
-      table: createMemoryTable(),
-      history: createMemoryTable(historySchema),
-      where: 'this process (in memory)',
-    };
-  }
-}
-
-async function openQueues(path: string | undefined): Promise<EmbeddedFauxqs> {
-  const queues = await startFauxqs(path === undefined ? {} : { dataDir: path });
+async function openQueues(dataDir: DataDir, lasting: boolean): Promise<EmbeddedFauxqs> {
+  const queues = await startFauxqs({
+    credentials: dataDir.awsCredentials(),
+    ...(lasting ? { dataDir: dataDir.queuesPath } : {}),
+  });
   cleanups.push(() => queues.stop());
   return queues;
-}
-
-async function tablesOn(client: DynamoDBClient): Promise<{ table: Table; history: Table }> {
-  await createTables(client, TABLE_NAME);
-  return {
-    table: createDynamoTable(client, { tableName: TABLE_NAME }),
-    history: createDynamoTable(client, { tableName: historyTableName(TABLE_NAME), schema: historySchema }),
-  };
 }
 
 function introduce(facts: {
@@ -318,11 +277,9 @@ function introduce(facts: {
   url: string;
   where: string;
   queues: string;
-  dataDir: string | undefined;
-  apiKey: string;
-  keyIsKept: boolean;
+  dataDir: DataDir;
 }): void {
-  const { config, demo, url } = facts;
+  const { config, demo, url, dataDir } = facts;
   const row = (what: string, where: string): void => terminal.line(`  ${what.padEnd(20)} ${where}`);
   const account = config.accounts[0]?.id ?? 'ACCOUNT';
   terminal.line();
@@ -337,10 +294,13 @@ function introduce(facts: {
     row('Ordering service', `${demo.sandboxUrl} (sandbox; its jobs move by themselves)`);
     row('Its control panel', `${demo.sandboxAdminUrl} (moves jobs, makes faults)`);
   }
-  row('Dashboard', `${url}/${demo ? ` (sign in with ${facts.apiKey})` : ''}`);
+  row('Dashboard', `${url}/`);
   row('HTTP API', url);
-  row('DynamoDB', facts.where);
+  // One from the configuration is known to its owner. None is printed: output is kept in logs.
+  if (config.apiKey === undefined) row('API key', `in ${dataDir.apiKeyPath} (sign in with it)`);
+  row('Tables', facts.where);
   row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
+  row('Their credentials', `in ${dataDir.awsCredentialsPath} (AWS_SHARED_CREDENTIALS_FILE)`);
   if (demo) {
     row('Webhook receiver', `${demo.receiver.url} (verifies every signature)`);
     row('Mailbox', `${url}/mailbox (the e-mails and SMS that customers get)`);
@@ -348,16 +308,16 @@ function introduce(facts: {
     row('Webhook endpoints', String(config.endpoints.length));
     row('Mail server', config.notifications?.smtp.host ?? 'none (customers are told nothing)');
   }
-  if (facts.dataDir) row('Data', facts.dataDir);
+  if (!demo) row('Data', dataDir.path);
   terminal.line();
   terminal.line(terminal.heading('Try'));
-  // A key from the configuration is a secret its owner knows; only one that was made here has to be shown.
-  const key = facts.keyIsKept ? facts.apiKey : '$JOBWIRE_API_KEY';
-  terminal.line(`  curl -H "Authorization: Bearer ${key}" "${url}/v1/accounts/${account}/events?limit=5"`);
-  terminal.line(`  curl -N -H "Authorization: Bearer ${key}" ${url}/v1/events/stream`);
+  const key = config.apiKey === undefined ? `"$(cat ${dataDir.apiKeyPath})"` : '…';
+  terminal.line(`  export JOBWIRE_URL=${url} JOBWIRE_API_KEY=${key}`);
+  terminal.line(
+    `  curl -H "Authorization: Bearer $JOBWIRE_API_KEY" "${url}/v1/accounts/${account}/events?limit=5"`,
+  );
+  terminal.line(`  curl -N -H "Authorization: Bearer $JOBWIRE_API_KEY" ${url}/v1/events/stream`);
   terminal.line(`  ${url}/docs shows every route`);
-  if (facts.keyIsKept)
-    terminal.line(`  export JOBWIRE_URL=${url} JOBWIRE_API_KEY=${key}   # for the command jobwire`);
   terminal.line();
   terminal.line(`${terminal.heading('Live events')}${terminal.dim('   Ctrl-C stops everything')}`);
 }
@@ -437,8 +397,8 @@ function isExpected(cause: Error): boolean {
     cause instanceof ConfigError ||
     cause instanceof DataDirError ||
     cause instanceof SecretError ||
-    cause instanceof MissingBinaryError ||
-    cause instanceof EmbeddedPartError
+    cause instanceof StoreFormatError ||
+    cause instanceof QueuesError
   );
 }
 

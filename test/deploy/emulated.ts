@@ -15,8 +15,9 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { CreateTableCommand, type CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
 import { CreateTopicCommand, SubscribeCommand } from '@aws-sdk/client-sns';
 import { CreateQueueCommand } from '@aws-sdk/client-sqs';
-import { startDynamo, startFauxqs } from '../../local/embedded.ts';
+import { startFauxqs } from '../../local/queues.ts';
 import { type Certificate, makeCertificate } from '../support/certificates.ts';
+import { startDynamo } from '../support/dynoxide.ts';
 import { Aws, type Caller, CUSTOM_RESOURCES, type TableKeys } from './aws.ts';
 import { clockAhead, setClockAhead } from './clock.ts';
 import type { AwsCall, CallFate, Deployment, FunctionName, Surroundings } from './deployment.ts';
@@ -90,7 +91,7 @@ export async function deployEmulated(
   async function start(): Promise<Emulated> {
     const dynamo = await startDynamo();
     closing.push(() => dynamo.stop());
-    const fauxqs = await startFauxqs();
+    const fauxqs = await startFauxqs({ unsigned: true });
     closing.push(() => fauxqs.stop());
     closing.push(() => setClockAhead(0));
     const folder = await mkdtemp(join(tmpdir(), 'jobwire-deploy-'));

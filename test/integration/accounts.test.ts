@@ -11,7 +11,6 @@ import { SecretError } from '../../shared/secrets.ts';
 import { changeEndpoint, createEndpoint, readEndpoint } from '../../shared/sinks/endpoints.ts';
 import { openLocalSigningSecrets } from '../../shared/sinks/signing-secrets.ts';
 import { registerSink, toSink, wakeSinks } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import {
   type AccountRef,
   accountPk,
@@ -26,6 +25,7 @@ import {
   parkedPk,
   snapshotPk,
 } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Item, Table } from '../../shared/table/table.ts';
 import { testAccount, testCredentials } from '../../shared/tracking/account-test.ts';
 import { duePolls, registerAccount, toStatus } from '../../shared/tracking/accounts.ts';

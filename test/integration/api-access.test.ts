@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest';
 import type { Role } from '../../shared/api/key-input.ts';
 import type { Route } from '../../shared/api/route.ts';
 import { routes } from '../../shared/api/routes/all.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { historySchema } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { type Asked, operations, requestsOf } from '../support/api-requests.ts';
 import {
   type ApiWorld,

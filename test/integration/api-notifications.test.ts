@@ -2,8 +2,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { locales } from '../../shared/notifications/model.ts';
 import { suppressionOf } from '../../shared/notifications/suppressions.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { historySchema } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { type ApiWorld, createApiWorld, FOREIGN, OWN } from '../support/api-world.ts';
 import { ADDRESSES } from '../support/told.ts';
 

@@ -30,8 +30,8 @@ import { createEventLog, type EventLog, type LoggedEvent } from '../../shared/lo
 import type { SendReport } from '../../shared/notifications/sender.ts';
 import { createSecretReader, SecretError } from '../../shared/secrets.ts';
 import { type DeliveryOutcome, listSinks, registerSink, type SinkRecord } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { feedLog, keys, notifyDue } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Table, Write } from '../../shared/table/table.ts';
 import { duePolls, findAccount, registerAccount, schedule } from '../../shared/tracking/accounts.ts';
 import type { PollReport } from '../../shared/tracking/poll.ts';

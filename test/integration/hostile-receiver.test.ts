@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
-import { createTables, historyTableName, startDynamo } from '../../local/embedded.ts';
+import { createTables, historyTableName } from '../../local/tables.ts';
 import { createEventLog, type LoggedEvent } from '../../shared/log/log.ts';
 import { createDeliveryLog, type DeliveryEntry } from '../../shared/sinks/delivery-log.ts';
 import type { DrainReport } from '../../shared/sinks/drain.ts';
@@ -23,6 +23,7 @@ import { registerAccount } from '../../shared/tracking/accounts.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import type { Said, Setup } from '../support/delivering.ts';
 import { moved, newSecret, REGION } from '../support/delivery.ts';
+import { startDynamo } from '../support/dynoxide.ts';
 import {
   type Arrival,
   type HostileReceiver,

@@ -47,7 +47,6 @@ import { createDeliveryLog, healthOf } from '../../shared/sinks/delivery-log.ts'
 import type { DrainReport } from '../../shared/sinks/drain.ts';
 import { enabled, healthAttributes } from '../../shared/sinks/health.ts';
 import { type DeliveryOutcome, wakeSinks as wakeSinksOf } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import {
   API_KEY_PK,
   API_KEY_USE_PK,
@@ -60,6 +59,7 @@ import {
   stateSchema,
   type TableSchema,
 } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Item, Table, Value, Write } from '../../shared/table/table.ts';
 import { registerAccount } from '../../shared/tracking/accounts.ts';
 import { readUpstream } from '../../shared/tracking/breaker.ts';

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { createParser } from 'eventsource-parser';
 import { afterEach, expect, test } from 'vitest';
 import type { Commit, LiveServerFacts, LiveServerOptions } from '../../bench/live-server.ts';
-import { createTables } from '../../local/embedded.ts';
+import { createTables } from '../../local/tables.ts';
 import { createKey, OPERATOR } from '../../shared/api/keys.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDynamoTable } from '../../shared/table/dynamo-table.ts';

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { simpleParser } from 'mailparser';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { startFauxqs } from '../../local/embedded.ts';
+import { startFauxqs } from '../../local/queues.ts';
 import type { OutgoingEmail, SendOutcome } from '../../shared/notifications/model.ts';
 import { createSesTransport, type SesConfig } from '../../shared/notifications/ses.ts';
 import { parseSesEvent } from '../../shared/notifications/ses-feedback.ts';
@@ -640,7 +640,7 @@ describe('SNS', () => {
   });
 
   test('as fauxqs has it takes no SMS', async () => {
-    const fauxqs = await startFauxqs({});
+    const fauxqs = await startFauxqs({ unsigned: true });
     open.push(() => fauxqs.stop());
     const outcome = await sms({ endpoint: fauxqs.endpoint }).send({ to: NUMBER, text, senderId: null });
     expect(spelled(outcome)).toMatchObject({ kind: 'refused', address: undefined });

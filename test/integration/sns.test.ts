@@ -20,7 +20,7 @@ import {
 } from '@aws-sdk/client-sqs';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type EmbeddedFauxqs, startFauxqs } from '../../local/embedded.ts';
+import { type EmbeddedFauxqs, startFauxqs } from '../../local/queues.ts';
 import { createApi } from '../../shared/api/app.ts';
 import type { EventDraft } from '../../shared/events/event.ts';
 import type { LoggedEvent } from '../../shared/log/log.ts';
@@ -645,7 +645,7 @@ describe('answers', () => {
 // SNS and SQS
 
 async function startSns(): Promise<{ queues: EmbeddedFauxqs; topic: string }> {
-  const queues = await startFauxqs({});
+  const queues = await startFauxqs({ unsigned: true });
   open.push(() => queues.stop());
   return { queues, topic: await queues.ensureTopic('jobwire-test.fifo') };
 }

@@ -12,8 +12,8 @@ import {
   type SigningSecrets,
 } from '../../shared/sinks/signing-secrets.ts';
 import { createWebhookSink } from '../../shared/sinks/webhook.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { historySchema } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Table } from '../../shared/table/table.ts';
 import { type AccountSecrets, openLocalAccountSecrets } from '../../shared/tracking/credentials.ts';
 

@@ -30,7 +30,7 @@ import { createWorld, type SandboxAccount, type World } from '../../local/sandbo
 import type { Role } from '../../shared/api/key-input.ts';
 import { launchChromium } from './chromium.ts';
 import type { Running } from './command.ts';
-import { configFor, launchJobwire, startSandbox } from './jobwire.ts';
+import { configFor, generatedKey, launchJobwire, startSandbox } from './jobwire.ts';
 
 /** A running `npm start`. */
 export interface Site {
@@ -192,10 +192,8 @@ function createSite(argumentsFor: (port: number) => readonly string[]): Site {
       const port = site.url === '' ? await freePort() : Number(new URL(site.url).port);
       running = launchJobwire(argumentsFor(port), { end: () => {} });
       site.url = (await running.said(/HTTP API +(http\S+)/)).trim();
-      // Only a key that the program has made itself is shown.
-      const shown = await running.said(/Bearer (\S+?)"/);
-      if (!shown.startsWith('$')) site.key = shown;
       await running.said(/(Live events)/);
+      if (running.out().includes('API key')) site.key = await generatedKey(running);
     },
     async stop() {
       running?.child.kill('SIGTERM');

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setDefaultCACertificates } from 'node:tls';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { historyTableName } from '../../local/embedded.ts';
+import { historyTableName } from '../../local/tables.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../../shared/sinks/drain.ts';

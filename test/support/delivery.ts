@@ -17,8 +17,8 @@ import {
   toSink,
   wakeSinks,
 } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { type AccountRef, cellLog, drainDue, keys } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Table } from '../../shared/table/table.ts';
 
 /** The region of these tests. */

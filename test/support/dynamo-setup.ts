@@ -1,6 +1,6 @@
 /** One embedded DynamoDB for all test files of a project; each test makes tables of its own in it. */
 import type { TestProject } from 'vitest/node';
-import { startDynamo } from '../../local/embedded.ts';
+import { startDynamo } from './dynoxide.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {

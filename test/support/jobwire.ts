@@ -2,7 +2,7 @@
  * The parts that integration tests start: a simulated ordering API and a Jobwire that polls it. Whatever is started here stops
  * with the test, or, where `end` is given, when that says so.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -74,6 +74,11 @@ export function launchJobwire(args: readonly string[], options: StartOptions = {
 export async function startJobwire(args: readonly string[], options: StartOptions = {}): Promise<Jobwire> {
   const running = launchJobwire(args, options);
   return { ...running, url: (await running.said(/HTTP API +(http\S+)/)).trim() };
+}
+
+/** The API key that a started program has generated: it prints in which file. */
+export async function generatedKey(running: Pick<Running, 'said'>): Promise<string> {
+  return readFileSync((await running.said(/API key +in (\S+)/)).trim(), 'utf8').trim();
 }
 
 /** Writes a configuration into a folder of its own; its state is kept in that folder, too. */

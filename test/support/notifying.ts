@@ -15,8 +15,8 @@ import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { type SendDeps, type SendLine, sendDue } from '../../shared/notifications/sender.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
 import { createNotificationsSink } from '../../shared/notifications/threads.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { type AccountRef, historySchema, keys, messagePk } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Table } from '../../shared/table/table.ts';
 import { registerAccount } from '../../shared/tracking/accounts.ts';
 

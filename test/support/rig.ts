@@ -12,8 +12,8 @@ import { createWorld, type SandboxAccount, type World } from '../../local/sandbo
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { type AccountRef, indexPk, keys, snapshotPk } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Item, Table, Write } from '../../shared/table/table.ts';
 import { type Account, registerAccount, type Status, toStatus } from '../../shared/tracking/accounts.ts';
 import { createConnector } from '../../shared/tracking/connect.ts';

@@ -1,14 +1,18 @@
 /** Tables for tests: every suite about tables runs in memory and on a real server. */
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { describe, inject } from 'vitest';
-import { createDynamoClient, createTable } from '../../local/embedded.ts';
+import { describe, inject, onTestFinished } from 'vitest';
+import { createTable } from '../../local/tables.ts';
 import { createDynamoTable } from '../../shared/table/dynamo-table.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../../shared/table/schema.ts';
+import { createMemoryTable, openSqliteTables, type SqliteTables } from '../../shared/table/sqlite-table.ts';
 import type { Table } from '../../shared/table/table.ts';
+import { createDynamoClient } from './dynoxide.ts';
 import { sized } from './runs.ts';
 
 declare module 'vitest' {
@@ -53,8 +57,8 @@ export function testDynamo(): TestDynamo {
   return shared;
 }
 
-/** The implementations of the port. */
-export type TableKind = 'in memory' | 'on DynamoDB';
+/** The implementations of the port: SQLite in memory and in a file, and DynamoDB. */
+export type TableKind = 'in memory' | 'in a file' | 'on DynamoDB';
 
 /** False in the unit tests, which run the same suites without sockets and processes. */
 export const mayUseNetwork = inject('tables').includes('on DynamoDB');
@@ -67,12 +71,21 @@ type Suite = (
 
 /**
  * Runs a suite against each implementation of the port that the project names. `makeTable` gives an empty state table, as
- * often as it is called, `makeHistoryTable` an empty history table.
+ * often as it is called, `makeHistoryTable` an empty history table. `inFile`: also in a file, where the project has SQLite.
  */
-export function eachTable(name: string, suite: Suite): void {
-  for (const kind of inject('tables')) {
+export function eachTable(name: string, suite: Suite, { inFile = false } = {}): void {
+  const kinds = inject('tables').flatMap((kind) =>
+    kind === 'in memory' && inFile ? ([kind, 'in a file'] as const) : [kind],
+  );
+  for (const kind of kinds) {
     describe(`${name}, ${kind}`, () => {
-      if (kind === 'in memory') {
+      if (kind === 'in a file') {
+        suite(
+          async () => (await fileTables()).table,
+          kind,
+          async () => (await fileTables()).history,
+        );
+      } else if (kind === 'in memory') {
         suite(
           async () => createMemoryTable(),
           kind,
@@ -87,6 +100,17 @@ export function eachTable(name: string, suite: Suite): void {
       }
     });
   }
+}
+
+/** Both tables in a file of their own, until the test has ended. */
+export async function fileTables(): Promise<SqliteTables> {
+  const folder = mkdtempSync(join(tmpdir(), 'jobwire-tables-'));
+  const tables = await openSqliteTables(join(folder, 'tables.db'));
+  onTestFinished(async () => {
+    await tables.close();
+    rmSync(folder, { recursive: true });
+  });
+  return tables;
 }
 
 /** Of the places where a process can die, every so many are tried: on DynamoDB a sample, in memory and at full size each. */

@@ -21,7 +21,6 @@ import {
 } from '../../shared/log/cell-feed.ts';
 import { createEventLog, epochFloor, newEpoch } from '../../shared/log/log.ts';
 import { leftoverWakes, wakeSinks } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import {
   type AccountRef,
   cellLog,
@@ -31,6 +30,7 @@ import {
   keys,
   logPk,
 } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { type Item, keyOf, type Table, type Write } from '../../shared/table/table.ts';
 import { registerAccount } from '../../shared/tracking/accounts.ts';
 import { renewLogs } from '../../shared/tracking/operator.ts';

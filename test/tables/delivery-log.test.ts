@@ -9,8 +9,8 @@ import {
   type DeliveryQuery,
   healthOf,
 } from '../../shared/sinks/delivery-log.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { historySchema } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { type Item, type Table, TableError } from '../../shared/table/table.ts';
 import { watchedTable } from '../support/rig.ts';
 import { runs } from '../support/runs.ts';

@@ -43,7 +43,6 @@ import {
 } from '../../shared/sinks/signing-secrets.ts';
 import { registerSink, type SinkPort, wakeSinks } from '../../shared/sinks/sink.ts';
 import { createWebhookSink } from '../../shared/sinks/webhook.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import {
   CELL_LOG,
   cursorPk,
@@ -54,6 +53,7 @@ import {
   parkedPk,
   replayPk,
 } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Table } from '../../shared/table/table.ts';
 import { registerAccount } from '../../shared/tracking/accounts.ts';
 import { moved, newSecret, REGION, startReceiver } from '../support/delivery.ts';

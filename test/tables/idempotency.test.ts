@@ -10,8 +10,8 @@ import {
   type StoredAnswer,
 } from '../../shared/api/idempotency.ts';
 import { createKey, createKeyring, OPERATOR } from '../../shared/api/keys.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { API_KEY_PK } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { type Item, type Table, TableError } from '../../shared/table/table.ts';
 import { runs } from '../support/runs.ts';
 import { eachTable } from '../support/tables.ts';

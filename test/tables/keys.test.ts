@@ -14,8 +14,8 @@ import {
   revokeKey,
 } from '../../shared/api/keys.ts';
 import { BOOTSTRAP_KEY } from '../../shared/api/slots.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { API_KEY_PK, API_KEY_USE_PK, keys } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { type Table, TableError } from '../../shared/table/table.ts';
 import { runs } from '../support/runs.ts';
 import { eachTable } from '../support/tables.ts';

@@ -36,8 +36,8 @@ import {
 import { readUnsubscribeToken, unsubscribeUrlOf } from '../../shared/notifications/unsubscribe.ts';
 import type { AccountUser } from '../../shared/ordering/schemas.ts';
 import { toSink } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { type AccountRef, keys, recipientPk, recipientPlacePk } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Item, Table } from '../../shared/table/table.ts';
 import { registerAccount } from '../../shared/tracking/accounts.ts';
 import { moved } from '../support/delivery.ts';

@@ -17,8 +17,8 @@ import {
 import { oldestUnsent } from '../../shared/notifications/waiting.ts';
 import { drainSink } from '../../shared/sinks/drain.ts';
 import { registerSink, wakeSinks } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { historySchema, keys } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { type Item, type Table, TableError, type Write } from '../../shared/table/table.ts';
 import { runs } from '../support/runs.ts';
 import { eachTable } from '../support/tables.ts';

@@ -18,7 +18,6 @@ import {
   registerSink,
   type SinkRecord,
 } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import {
   CELL_LOG,
   cursorPk,
@@ -28,6 +27,7 @@ import {
   keys,
   replayPk,
 } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Item, Table } from '../../shared/table/table.ts';
 import { registerAccount } from '../../shared/tracking/accounts.ts';
 import { moved, REGION } from '../support/delivery.ts';

@@ -16,8 +16,8 @@ import {
 } from '../../shared/log/log.ts';
 import { findPlace } from '../../shared/sinks/positions.ts';
 import { registerSink, wakeSinks } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { cellLog, feedLog, keys } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Table } from '../../shared/table/table.ts';
 import { registerAccount } from '../../shared/tracking/accounts.ts';
 import { renewLogs } from '../../shared/tracking/operator.ts';

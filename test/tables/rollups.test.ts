@@ -12,8 +12,8 @@ import {
   readRegionRollups,
   readRollups,
 } from '../../shared/api/figures.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { type AccountRef, keys } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { MAX_TRANSACTION_ACTIONS, sizeOf, type Table, type Write } from '../../shared/table/table.ts';
 import { figureKeys } from '../../shared/tracking/deletion.ts';
 import { dayNamed, isAfterDue } from '../../shared/tracking/instants.ts';

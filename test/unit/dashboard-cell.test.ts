@@ -27,7 +27,7 @@ import {
   policyOf,
 } from '../../shared/dashboard.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { type Resource, synthesize } from '../support/cells.ts';
 import { DASHBOARD } from '../support/dashboard-files.ts';
 import { behaviourOf, type DistributionConfig, type EdgeRequest, runAtEdge } from '../support/edge.ts';

@@ -15,8 +15,8 @@ import {
   toSink,
   wakeSinks,
 } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { cellLog, cursorPk, deadPk, drainDue, keys } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Query, Table, Write } from '../../shared/table/table.ts';
 import { createDeliveryRig, delivered, inOrderPerJob, moved, REGION } from '../support/delivery.ts';
 import { runs } from '../support/runs.ts';

@@ -14,8 +14,8 @@ import {
   type SinkRecord,
   wakeSinks,
 } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { keys } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { keyOf, type Table } from '../../shared/table/table.ts';
 import { createDeliveryRig, delivered, inOrderPerJob, moved, REGION } from '../support/delivery.ts';
 

@@ -16,8 +16,8 @@ import type { ActiveJobsQuery, Answer, OrderingClient } from '../../shared/order
 import { OrderingError } from '../../shared/ordering/errors.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
 import { wakeSinks } from '../../shared/sinks/sink.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import type { AccountRef } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Table } from '../../shared/table/table.ts';
 import { registerAccount } from '../../shared/tracking/accounts.ts';
 import type { PollReport } from '../../shared/tracking/poll.ts';

@@ -1,6 +1,6 @@
 /** Rule 18: one event when the last job of an order group that is not cancelled is dispatched. */
 import { describe, expect, test } from 'vitest';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { createRig, type Rig, watchedTable } from '../support/rig.ts';
 
 /** With polls a minute apart: until a suspicion of the first one is confirmed. */

@@ -1,7 +1,7 @@
 /** Newer code compares more fields than what older code stored (rule 6): it takes over in silence, and no change is lost. */
 import { describe, expect, test } from 'vitest';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
 import { keys, snapshotPk } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Table } from '../../shared/table/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import type { TrackingSettings } from '../../shared/tracking/work.ts';

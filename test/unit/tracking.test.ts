@@ -6,7 +6,7 @@ import type { RequestInfo } from '../../local/sandbox/http/traffic.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import type { ActiveJobsQuery, OrderingClient } from '../../shared/ordering/client.ts';
 import { OrderingError } from '../../shared/ordering/errors.ts';
-import { createMemoryTable } from '../../shared/table/memory-table.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { crawl } from '../../shared/tracking/crawl.ts';
 import { createRig, type Rig, START } from '../support/rig.ts';
 

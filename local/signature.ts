@@ -1,0 +1,98 @@
+/** Whether a request was signed with one pair of AWS credentials (Signature Version 4, in the Authorization header). */
+import { createHash, createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { SignatureV4 } from '@smithy/signature-v4';
+
+/** A pair of AWS credentials. */
+export interface AwsCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
+/** Credentials that nobody can guess. */
+export function newAwsCredentials(): AwsCredentials {
+  return {
+    accessKeyId: `AKIA${randomBytes(8).toString('hex').toUpperCase()}`,
+    secretAccessKey: randomBytes(30).toString('base64'),
+  };
+}
+
+/** A request as it came. */
+export interface SignedRequest {
+  readonly method: string;
+  /** Path and query, as they were sent. */
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Uint8Array;
+}
+
+/** How far the clock of who signs may differ, as at AWS. */
+const MAX_SKEW_MS = 15 * 60_000;
+const AUTHORIZATION =
+  /^AWS4-HMAC-SHA256 Credential=([^/\s]+)\/(\d{8})\/([a-z0-9-]+)\/([a-z0-9]+)\/aws4_request, ?SignedHeaders=([a-z0-9;_-]+), ?Signature=([0-9a-f]{64})$/;
+
+/** Whether the request carries a signature of these credentials that covers its host, date and body. `now`: epoch ms. */
+export async function isSigned(
+  request: SignedRequest,
+  credentials: AwsCredentials,
+  now: number,
+): Promise<boolean> {
+  const found = AUTHORIZATION.exec(request.headers.authorization ?? '');
+  const date = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(String(request.headers['x-amz-date']));
+  if (!found || !date) return false;
+  const [, accessKeyId, day, region = '', service = '', names = '', signature = ''] = found;
+  const [year, month, ...rest] = date.slice(1).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const signingDate = new Date(Date.UTC(year, month - 1, ...rest));
+  const headers = Object.fromEntries(names.split(';').map((name) => [name, String(request.headers[name])]));
+  // The signer believes this header; it must be the hash of the body that came.
+  if ('x-amz-content-sha256' in headers) headers['x-amz-content-sha256'] = hash('sha256', request.body);
+  if (accessKeyId !== credentials.accessKeyId || !('host' in headers)) return false;
+  if (!date[0].startsWith(`${day}T`) || !(Math.abs(now - signingDate.getTime()) <= MAX_SKEW_MS)) return false;
+  const url = new URL(request.url, 'http://unused');
+  const signer = new SignatureV4({ credentials, region, service, sha256: Sha256, applyChecksum: false });
+  const signed = await signer.sign(
+    {
+      ...{ method: request.method, headers, body: request.body, path: url.pathname },
+      ...{ protocol: 'http:', hostname: 'unused', query: Object.fromEntries(url.searchParams) },
+    },
+    { signingDate, signableHeaders: new Set(Object.keys(headers)) },
+  );
+  const expected = AUTHORIZATION.exec(String(signed.headers.authorization));
+  return (
+    expected?.[5] === names &&
+    timingSafeEqual(Buffer.from(expected[6] ?? '', 'hex'), Buffer.from(signature, 'hex'))
+  );
+}
+
+/** SHA-256 in the form the signer wants it, keyed or not. */
+class Sha256 {
+  readonly #hash: { update(data: string | Uint8Array): unknown; digest(): Buffer };
+
+  constructor(secret?: unknown) {
+    this.#hash =
+      secret === undefined ? createHash('sha256') : createHmac('sha256', secret as string | Uint8Array);
+  }
+
+  update(data: string | ArrayBuffer | ArrayBufferView): void {
+    this.#hash.update(typeof data === 'string' ? data : bytesOf(data));
+  }
+
+  async digest(): Promise<Uint8Array> {
+    return new Uint8Array(this.#hash.digest());
+  }
+
+  reset(): void {}
+}
+
+function bytesOf(data: ArrayBuffer | ArrayBufferView): Uint8Array {
+  return ArrayBuffer.isView(data)
+    ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+    : new Uint8Array(data);
+}

@@ -1,0 +1,196 @@
+/**
+ * Where a Jobwire on one machine keeps its tables: in an SQLite database in its data folder, or on a server that speaks DynamoDB's protocol.
+ */
+import { existsSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import {
+  CreateTableCommand,
+  DescribeTableCommand,
+  DescribeTimeToLiveCommand,
+  DynamoDBClient,
+  type KeySchemaElement,
+  ResourceInUseException,
+  UpdateTableCommand,
+  UpdateTimeToLiveCommand,
+  waitUntilTableExists,
+} from '@aws-sdk/client-dynamodb';
+import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { historySchema, stateSchema, type TableSchema } from '../shared/table/schema.ts';
+import { SqliteStore } from '../shared/table/sqlite-store.ts';
+import { FILE_SCHEMAS, openSqliteTables } from '../shared/table/sqlite-table.ts';
+import type { Item, Table, Value } from '../shared/table/table.ts';
+
+/** The name of the state table on a DynamoDB server. */
+const TABLE_NAME = 'jobwire-state';
+/** Items taken over from an older data folder in one go. */
+const TAKEN_OVER_AT_ONCE = 500;
+
+/** Where to keep the tables. */
+export interface TablesOptions {
+  /** The data folder, which the caller holds. */
+  readonly folder: string;
+  /** A server that speaks DynamoDB's protocol; it comes before the folder. */
+  readonly endpoint?: string | undefined;
+  /** Told when the tables can't be used any more; what they acknowledged is kept. */
+  readonly onFailure?: (cause: unknown) => void;
+}
+
+/** Both tables of a Jobwire. */
+export interface OpenTables {
+  readonly table: Table;
+  readonly history: Table;
+  /** For the person at the terminal. */
+  readonly where: string;
+  /** May be called twice. */
+  close(): Promise<void>;
+}
+
+/** Opens the tables, and makes them if need be. */
+export async function openTables({ folder, endpoint, onFailure }: TablesOptions): Promise<OpenTables> {
+  if (endpoint !== undefined) {
+    const client = new DynamoDBClient({ endpoint, region: process.env.AWS_REGION ?? 'us-east-1' });
+    await createTables(client, TABLE_NAME);
+    return {
+      table: createDynamoTable(client, { tableName: TABLE_NAME }),
+      history: createDynamoTable(client, {
+        tableName: historyTableName(TABLE_NAME),
+        schema: historySchema,
+      }),
+      where: endpoint,
+      close: async () => client.destroy(),
+    };
+  }
+  const path = join(folder, 'tables.db');
+  takeOver(join(folder, 'state.db'), path);
+  return { ...(await openSqliteTables(path, onFailure)), where: path };
+}
+
+/**
+ * Takes over what a data folder holds that was written when the tables were kept by an embedded DynamoDB server (dynoxide):
+ * its own SQLite database, items in DynamoDB's JSON. All of it or nothing; the old file is kept beside.
+ */
+function takeOver(old: string, path: string): void {
+  if (existsSync(path) || !existsSync(old)) return;
+  const unfinished = `${path}.unfinished`;
+  for (const end of ['', '-wal', '-shm']) rmSync(`${unfinished}${end}`, { force: true });
+  const source = new DatabaseSync(old);
+  const store = new SqliteStore(unfinished, FILE_SCHEMAS);
+  try {
+    for (const [table, name] of [
+      ['state', TABLE_NAME],
+      ['history', historyTableName(TABLE_NAME)],
+    ] as const) {
+      if (!source.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(name)) continue;
+      let puts: { readonly put: Item }[] = [];
+      const flush = () => {
+        const [result] = store.commit([{ table, kind: 'put many', writes: puts }]);
+        if (result && 'error' in result) throw new Error(`${old} could not be taken over: ${result.error}`);
+        puts = [];
+      };
+      for (const { item_json } of source.prepare(`SELECT item_json FROM "${name}"`).iterate()) {
+        puts.push({ put: fromDynamoJson(String(item_json)) });
+        if (puts.length === TAKEN_OVER_AT_ONCE) flush();
+      }
+      flush();
+    }
+  } finally {
+    source.close();
+    store.close();
+  }
+  renameSync(unfinished, path);
+  renameSync(old, `${old}.old`);
+  for (const end of ['-wal', '-shm']) rmSync(`${old}${end}`, { force: true });
+}
+
+interface DynamoValue {
+  readonly S?: string;
+  readonly N?: string;
+  readonly BOOL?: boolean;
+  readonly B?: string;
+  readonly L?: readonly DynamoValue[];
+}
+
+function fromDynamoJson(json: string): Item {
+  const item = JSON.parse(json) as Record<string, DynamoValue>;
+  const values = Object.entries(item).map(([name, value]) => [name, fromDynamo(value)]);
+  return Object.fromEntries(values) as Item;
+}
+
+function fromDynamo({ S, N, BOOL, B, L }: DynamoValue): Value {
+  if (N !== undefined) return Number(N);
+  if (B !== undefined) return new Uint8Array(Buffer.from(B, 'base64'));
+  return S ?? BOOL ?? (L ? L.map((one) => String(one.S)) : null);
+}
+
+/** Makes both tables, as {@link createTable} does: the state table of this name, and its history table. */
+export async function createTables(client: DynamoDBClient, tableName: string): Promise<void> {
+  await createTable(client, tableName, stateSchema);
+  await createTable(client, historyTableName(tableName), historySchema);
+}
+
+/** The name of the history table beside a state table. */
+export function historyTableName(tableName: string): string {
+  return `${tableName}-history`;
+}
+
+/**
+ * Makes the table of a key schema, if it is not there: on demand, TTL, no stream (with one the embedded server slows to a
+ * crawl). An index that an older table lacks is added. May be called at any time, also by two at once. The name needs 3
+ * characters at least.
+ */
+export async function createTable(
+  client: DynamoDBClient,
+  tableName: string,
+  schema: TableSchema,
+): Promise<void> {
+  const TableName = tableName;
+  const indexes = Object.entries(schema.indexes).map(([IndexName, index]) => ({
+    IndexName,
+    KeySchema: keySchema(index),
+    Projection: { ProjectionType: index.holds === 'keys' ? ('KEYS_ONLY' as const) : ('ALL' as const) },
+  }));
+  try {
+    await client.send(
+      new CreateTableCommand({
+        TableName,
+        BillingMode: 'PAY_PER_REQUEST',
+        KeySchema: keySchema(schema),
+        AttributeDefinitions: textAttributes([schema, ...Object.values(schema.indexes)]),
+        GlobalSecondaryIndexes: indexes,
+      }),
+    );
+  } catch (cause) {
+    if (!(cause instanceof ResourceInUseException)) throw cause;
+  }
+  await waitUntilTableExists({ client, maxWaitTime: 60, minDelay: 1, maxDelay: 2 }, { TableName });
+
+  const { Table } = await client.send(new DescribeTableCommand({ TableName }));
+  const known = new Set(Table?.GlobalSecondaryIndexes?.map((index) => index.IndexName));
+  for (const index of indexes.filter(({ IndexName }) => !known.has(IndexName))) {
+    await client.send(
+      new UpdateTableCommand({
+        TableName,
+        AttributeDefinitions: textAttributes([schema, ...Object.values(schema.indexes)]),
+        GlobalSecondaryIndexUpdates: [{ Create: index }],
+      }),
+    );
+    await waitUntilTableExists({ client, maxWaitTime: 600, minDelay: 1, maxDelay: 5 }, { TableName });
+  }
+
+  const { TimeToLiveDescription: ttl } = await client.send(new DescribeTimeToLiveCommand({ TableName }));
+  if (ttl?.TimeToLiveStatus === 'ENABLED' || ttl?.TimeToLiveStatus === 'ENABLING') return;
+  const TimeToLiveSpecification = { AttributeName: schema.ttlAttribute, Enabled: true };
+  await client.send(new UpdateTimeToLiveCommand({ TableName, TimeToLiveSpecification }));
+}
+function keySchema(keys: { readonly partitionKey: string; readonly sortKey: string }): KeySchemaElement[] {
+  return [
+    { AttributeName: keys.partitionKey, KeyType: 'HASH' },
+    { AttributeName: keys.sortKey, KeyType: 'RANGE' },
+  ];
+}
+
+function textAttributes(keys: readonly { readonly partitionKey: string; readonly sortKey: string }[]) {
+  const names = new Set(keys.flatMap(({ partitionKey, sortKey }) => [partitionKey, sortKey]));
+  return [...names].map((AttributeName) => ({ AttributeName, AttributeType: 'S' as const }));
+}

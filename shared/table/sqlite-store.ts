@@ -1,0 +1,477 @@
+/**
+ * Tables in one SQLite database, synchronously; `sqlite-table.ts` makes the port of it. An item is a row: its attributes
+ * as JSON, its binary values one after the other in a column of their own, and the keys of the indexes in columns beside.
+ * SQLite compares texts by their UTF-8 bytes, as DynamoDB does.
+ */
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import { isDeepStrictEqual } from 'node:util';
+import type { IndexSchema, TableSchema } from './schema.ts';
+import {
+  type Clause,
+  compareText,
+  type Item,
+  type Key,
+  keyOf,
+  MAX_ITEM_BYTES,
+  type Query,
+  sizeOf,
+  type Write,
+} from './table.ts';
+
+/** The tables of a database, by name. */
+export type Schemas = Readonly<Record<string, TableSchema>>;
+
+/** The attributes of an item as they are stored. A binary value stands in the JSON as `{ "bytes": [start, end] }`. */
+export interface Stored {
+  readonly json: string;
+  readonly bytes: Uint8Array | null;
+}
+
+/** Writes to one table. Of a transaction all are done or none; `put many` holds puts without conditions. */
+export interface Order {
+  readonly table: string;
+  readonly kind: 'write' | 'transact' | 'put many';
+  readonly writes: readonly Write[];
+  /** Of a transaction: repeated with the same token, it is done once. */
+  readonly token?: string;
+}
+
+/** What came of an order. Plain data, for it may have to cross threads: so errors are messages, and items are not read yet. */
+export type Result =
+  | { readonly done: true; readonly item?: Stored | undefined }
+  | { readonly done: false; readonly item?: Stored | undefined; readonly failed: readonly number[] }
+  | { readonly error: string };
+
+/** The file can't be used: not a database of ours, or one of a later version. */
+export class StoreFormatError extends Error {
+  override readonly name = 'StoreFormatError';
+}
+
+/** What is asked for is nothing a table accepts; the message says why. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+}
+
+/** The layout of the file, in SQLite's `user_version`. */
+const LAYOUT = 1;
+/** "Jobw" in ASCII, in SQLite's `application_id`. */
+const APPLICATION_ID = 0x4a6f6277;
+/** How long a connection waits for another one's lock; only at the start and the end there is any. */
+const BUSY_MS = 5_000;
+const MAX_WAL_BYTES = 64 * 1024 * 1024;
+/** How many transaction tokens are remembered. */
+const TOKENS = 1_000;
+/** Expired items deleted in one go. */
+const SWEEP_ITEMS = 500;
+/** What one read gives at most. */
+const PAGE_ITEMS = 500;
+const PAGE_CHARACTERS = 2_000_000;
+
+/** The connection that writes: one for each database, in one thread. */
+export class SqliteStore {
+  readonly database: DatabaseSync;
+  readonly #tables: ReadonlyMap<string, StoredTable>;
+  readonly #tokens = new Map<string, readonly Write[]>();
+
+  /** Opens the database file (`:memory:`: one of its own), and makes what is missing in it. Throws {@link StoreFormatError}. */
+  constructor(path: string, schemas: Schemas) {
+    this.database = new DatabaseSync(path, { timeout: BUSY_MS });
+    try {
+      prepare(this.database, schemas);
+      this.#tables = openTables(this.database, schemas);
+    } catch (cause) {
+      this.database.close();
+      throw cause;
+    }
+  }
+
+  /**
+   * Carries out the orders one after the other, and makes them durable together. An order that is refused changes nothing.
+   * When the database fails (a full disk), all of them have failed.
+   */
+  commit(orders: readonly Order[]): Result[] {
+    const tokens: string[] = [];
+    try {
+      this.database.exec('BEGIN IMMEDIATE');
+      const results = orders.map((order): Result => {
+        try {
+          const result = this.#carryOut(order);
+          if (order.token !== undefined && 'done' in result && result.done) {
+            this.#tokens.set(order.token, order.writes);
+            tokens.push(order.token);
+          }
+          return result;
+        } catch (cause) {
+          if (cause instanceof Refused) return { error: cause.message };
+          throw cause;
+        }
+      });
+      this.database.exec('COMMIT');
+      for (const token of this.#tokens.keys()) {
+        if (this.#tokens.size <= TOKENS) break;
+        this.#tokens.delete(token);
+      }
+      return results;
+    } catch (cause) {
+      for (const token of tokens) this.#tokens.delete(token);
+      if (this.database.isTransaction) this.database.exec('ROLLBACK');
+      return orders.map(() => ({ error: cause instanceof Error ? cause.message : String(cause) }));
+    }
+  }
+
+  /** Deletes some of the items whose time to live ended before `now` (epoch seconds); true when there may be more. */
+  sweep(now: number): boolean {
+    let swept = 0;
+    for (const table of this.#tables.values()) swept += table.sweep(now);
+    return swept >= SWEEP_ITEMS;
+  }
+
+  close(): void {
+    this.database.close();
+  }
+
+  #carryOut({ table: name, kind, writes, token }: Order): Result {
+    const table = present(this.#tables, name);
+    if (kind === 'put many') {
+      const left = writes.map((write) => table.outcomeOf(write));
+      writes.forEach((write, at) => {
+        table.store(keyOf(write), left[at]);
+      });
+      return { done: true };
+    }
+    const known = token === undefined ? undefined : this.#tokens.get(token);
+    if (known) {
+      if (isDeepStrictEqual(known, writes)) return { done: true };
+      throw new Refused('a token was used for two transactions');
+    }
+    const failed = writes.flatMap((write, at) => (table.holds(write) ? [] : [at]));
+    if (failed.length > 0) {
+      return {
+        done: false,
+        failed,
+        ...(kind === 'write' && { item: table.read(keyOf(writes[0] as Write)) }),
+      };
+    }
+    const left = writes.map((write) => table.outcomeOf(write));
+    writes.forEach((write, at) => {
+      if (!('check' in write)) table.store(keyOf(write), left[at]);
+    });
+    return { done: true, ...(kind === 'write' && { item: left[0] }) };
+  }
+}
+
+/** A connection that reads; in the thread of who asks, for a read takes less time than a message to another thread. */
+export class SqliteReader {
+  readonly #database: DatabaseSync | undefined;
+  readonly #tables: ReadonlyMap<string, StoredTable>;
+
+  /** Opens a database file, or reads through the connection of a store. */
+  constructor(source: string | SqliteStore, schemas: Schemas) {
+    if (typeof source === 'string') {
+      this.#database = new DatabaseSync(source, { readOnly: true, timeout: BUSY_MS });
+    }
+    const database = typeof source === 'string' ? this.#database : source.database;
+    this.#tables = openTables(database as DatabaseSync, schemas);
+  }
+
+  get(table: string, key: Key): Item | undefined {
+    const stored = present(this.#tables, table).read(key);
+    return stored && toItem(stored);
+  }
+
+  /** The next items of a range, and where to go on; without `next` it is read to its end, or to its limit. */
+  page(table: string, query: Query, from?: Place): Page {
+    return present(this.#tables, table).page(query, from);
+  }
+
+  close(): void {
+    this.#database?.close();
+  }
+}
+
+/** Some items of a range. */
+export interface Page {
+  readonly items: Item[];
+  readonly next?: Place;
+}
+
+/** The last item that was read of a range: its sort key there, and its own key. */
+export type Place = readonly [sort: string, pk: string, sk: string];
+
+/** An item in the form it is stored in. */
+export function toStored(item: Item): Stored {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  const plain: Record<string, unknown> = Object.create(null);
+  for (const [name, value] of Object.entries(item)) {
+    if (value instanceof Uint8Array) {
+      plain[name] = { bytes: [length, length + value.byteLength] };
+      parts.push(value);
+      length += value.byteLength;
+    } else if (typeof value === 'number' && !Number.isFinite(value)) {
+      throw new Refused(`${name} is ${value}, which can't be stored`);
+    } else {
+      plain[name] = value;
+    }
+  }
+  return { json: JSON.stringify(plain), bytes: parts.length === 0 ? null : Buffer.concat(parts, length) };
+}
+
+/** The item that was stored. */
+export function toItem({ json, bytes }: Stored): Item {
+  const item = JSON.parse(json);
+  if (bytes) {
+    for (const [name, value] of Object.entries(item)) {
+      if (value !== null && typeof value === 'object' && 'bytes' in value) {
+        const [start, end] = value.bytes as [number, number];
+        item[name] = bytes.slice(start, end);
+      }
+    }
+  }
+  return item as Item;
+}
+
+/** One table through one connection. */
+class StoredTable {
+  readonly #schema: TableSchema;
+  /** Attributes that are keys of indexes, and so columns. */
+  readonly #columns: readonly string[];
+  readonly #statements = new Map<string, StatementSync>();
+  readonly #database: DatabaseSync;
+  readonly #name: string;
+
+  constructor(database: DatabaseSync, name: string, schema: TableSchema) {
+    this.#database = database;
+    this.#name = quoted(name);
+    this.#schema = schema;
+    this.#columns = columnsOf(schema);
+  }
+
+  read({ pk, sk }: Key): Stored | undefined {
+    const row = this.#statement(`SELECT item, bytes FROM ${this.#name} WHERE pk = ? AND sk = ?`).get(pk, sk);
+    const [json, bytes] = (row ?? []) as unknown as [string?, (Uint8Array | null)?];
+    return json === undefined ? undefined : { json, bytes: bytes ?? null };
+  }
+
+  page(query: Query, from: Place | undefined): Page {
+    const index = query.index === undefined ? undefined : this.#index(query.index);
+    const [partition, sort] = index ? [index.partitionKey, index.sortKey].map(quoted) : ['pk', 'sk'];
+    const [then, order] = query.descending ? ['<', 'DESC'] : ['>', 'ASC'];
+    const where = [`${partition} = ?`];
+    const values: SQLInputValue[] = [query.pk];
+    const and = (clause: string, ...more: string[]) => {
+      where.push(clause);
+      values.push(...more);
+    };
+    if (index) and(`${sort} IS NOT NULL`);
+    if (query.after !== undefined) and(`${sort} > ?`, query.after);
+    else if (query.from !== undefined) and(`${sort} >= ?`, query.from);
+    if (query.to !== undefined) and(`${sort} <= ?`, query.to);
+    if (from) and(`(${sort}, pk, sk) ${then} (?, ?, ?)`, ...from);
+    const keysOnly = index?.holds === 'keys';
+    const statement = this.#statement(
+      `SELECT ${sort}, pk, sk${keysOnly ? '' : ', item, bytes'} FROM ${this.#name} WHERE ${where.join(' AND ')} ` +
+        `ORDER BY ${sort} ${order}, pk ${order}, sk ${order} LIMIT ?`,
+    );
+    const limit = Math.min(query.limit ?? PAGE_ITEMS, PAGE_ITEMS);
+    const items: Item[] = [];
+    let last: Place | undefined;
+    let characters = 0;
+    for (const row of statement.iterate(...values, limit)) {
+      const [place, pk, sk, json, bytes] = row as unknown as [
+        string,
+        string,
+        string,
+        string,
+        Uint8Array | null,
+      ];
+      items.push(
+        keysOnly
+          ? ({ pk, sk, [index.partitionKey]: query.pk, [index.sortKey]: place } as Item)
+          : toItem({ json, bytes }),
+      );
+      last = [place, pk, sk];
+      characters += keysOnly ? 0 : json.length + (bytes?.byteLength ?? 0);
+      if (characters >= PAGE_CHARACTERS) break;
+    }
+    const ended = items.length < limit && characters < PAGE_CHARACTERS;
+    return { items, ...(last && !ended && { next: last }) };
+  }
+
+  /** What the write leaves of its item. Throws {@link Refused}, before anything is stored, for what DynamoDB would refuse. */
+  outcomeOf(write: Write): Stored | undefined {
+    if ('delete' in write) return undefined;
+    const key = keyOf(write);
+    if ('check' in write) return this.read(key);
+    if ('put' in write) return this.#accepted(write.put);
+    const before = this.read(key);
+    const changes = Object.entries(write.set);
+    if (!before && changes.length > 0 && changes.every(([, value]) => value === undefined)) return undefined;
+    return this.#accepted({ ...(before && toItem(before)), ...key, ...write.set });
+  }
+
+  holds(write: Write): boolean {
+    if (!write.when?.length) return true;
+    const stored = this.read(keyOf(write));
+    const item = stored && toItem(stored);
+    return write.when.every((clause) => clauseHolds(item, clause));
+  }
+
+  store({ pk, sk }: Key, stored: Stored | undefined): void {
+    if (!stored) {
+      this.#statement(`DELETE FROM ${this.#name} WHERE pk = ? AND sk = ?`).run(pk, sk);
+      return;
+    }
+    const columns = [
+      'pk',
+      'sk',
+      'item',
+      'bytes',
+      quoted(this.#schema.ttlAttribute),
+      ...this.#columns.map(quoted),
+    ];
+    const item = JSON.parse(stored.json);
+    const ttl = item[this.#schema.ttlAttribute];
+    this.#statement(
+      `INSERT INTO ${this.#name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')}) ` +
+        `ON CONFLICT (pk, sk) DO UPDATE SET ${columns
+          .slice(2)
+          .map((one) => `${one} = excluded.${one}`)
+          .join(', ')}`,
+    ).run(
+      ...[pk, sk, stored.json, stored.bytes, typeof ttl === 'number' ? ttl : null],
+      ...this.#columns.map((name) => item[name] ?? null),
+    );
+  }
+
+  sweep(now: number): number {
+    const ttl = quoted(this.#schema.ttlAttribute);
+    const { changes } = this.#statement(
+      `DELETE FROM ${this.#name} WHERE rowid IN (SELECT rowid FROM ${this.#name} WHERE ${ttl} < ? LIMIT ${SWEEP_ITEMS})`,
+    ).run(now);
+    return Number(changes);
+  }
+
+  #accepted(item: Item): Stored {
+    if (sizeOf(item) > MAX_ITEM_BYTES) {
+      throw new Refused(`item ${item.pk} ${item.sk} is over ${MAX_ITEM_BYTES} bytes`);
+    }
+    for (const name of ['pk', 'sk', ...this.#columns]) {
+      const value = item[name];
+      if (value !== undefined && (typeof value !== 'string' || value === '' || !value.isWellFormed())) {
+        throw new Refused(`${name} is a key, and must be a text that is not empty`);
+      }
+    }
+    return toStored(item);
+  }
+
+  #index(name: string): IndexSchema {
+    const index = this.#schema.indexes[name];
+    if (!index) throw new Refused(`there is no index ${name}`);
+    return index;
+  }
+
+  #statement(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      statement = this.#database.prepare(sql);
+      statement.setReturnArrays(true);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+/** Whether one clause holds on an item (`undefined`: there is none). */
+function clauseHolds(item: Item | undefined, clause: Clause): boolean {
+  const actual = item?.[clause[0]];
+  const test = clause[1];
+  if (test === 'present') return actual !== undefined;
+  if (test === 'absent') return actual === undefined;
+  const value = clause[2];
+  if (value === undefined) return false;
+  if (actual === undefined) return test.startsWith('absent or ');
+  if (typeof actual !== typeof value) return false;
+  const order =
+    typeof actual === 'string' ? compareText(actual, String(value)) : Number(actual) - Number(value);
+  switch (test) {
+    case '=':
+    case 'absent or =':
+      return order === 0;
+    case '<':
+    case 'absent or <':
+      return order < 0;
+    case '<=':
+    case 'absent or <=':
+      return order <= 0;
+    case '>':
+      return order > 0;
+  }
+}
+
+/** Makes the tables, the columns and the indexes that the schemas have and the file lacks. */
+function prepare(database: DatabaseSync, schemas: Schemas): void {
+  const pragma = (name: string): number =>
+    Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
+  const [application, layout] = [pragma('application_id'), pragma('user_version')];
+  const isNew = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
+  if (!isNew && application !== APPLICATION_ID)
+    throw new StoreFormatError("is not one of Jobwire's databases");
+  if (layout > LAYOUT)
+    throw new StoreFormatError(`was written by a later version of Jobwire (layout ${layout})`);
+  // FULL: what was acknowledged outlives a power failure.
+  database.exec(`
+    PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${MAX_WAL_BYTES};
+    BEGIN IMMEDIATE; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${LAYOUT};`);
+  for (const [name, schema] of Object.entries(schemas)) {
+    const table = quoted(name);
+    const ttl = quoted(schema.ttlAttribute);
+    database.exec(
+      `CREATE TABLE IF NOT EXISTS ${table} (pk TEXT NOT NULL, sk TEXT NOT NULL, item TEXT NOT NULL, bytes BLOB, ` +
+        `${ttl} REAL, PRIMARY KEY (pk, sk)); ` +
+        `CREATE INDEX IF NOT EXISTS ${quoted(`${name} ttl`)} ON ${table} (${ttl}) WHERE ${ttl} IS NOT NULL`,
+    );
+    const known = new Set(
+      database
+        .prepare(`SELECT name FROM pragma_table_info('${name}')`)
+        .all()
+        .map((row) => row.name),
+    );
+    for (const column of columnsOf(schema).filter((one) => !known.has(one))) {
+      database.exec(
+        `ALTER TABLE ${table} ADD COLUMN ${quoted(column)} TEXT; ` +
+          `UPDATE ${table} SET ${quoted(column)} = item ->> '${column}'`,
+      );
+    }
+    for (const [index, { partitionKey, sortKey }] of Object.entries(schema.indexes)) {
+      const [partition, sort] = [quoted(partitionKey), quoted(sortKey)];
+      database.exec(
+        `CREATE INDEX IF NOT EXISTS ${quoted(`${name} ${index}`)} ON ${table} (${partition}, ${sort}, pk, sk) ` +
+          `WHERE ${partition} IS NOT NULL AND ${sort} IS NOT NULL`,
+      );
+    }
+  }
+  database.exec('COMMIT');
+}
+
+function openTables(database: DatabaseSync, schemas: Schemas): ReadonlyMap<string, StoredTable> {
+  return new Map(
+    Object.entries(schemas).map(([name, schema]) => [name, new StoredTable(database, name, schema)]),
+  );
+}
+
+/** The attributes that are keys of indexes and not of the table itself. */
+function columnsOf(schema: TableSchema): string[] {
+  const keys = Object.values(schema.indexes).flatMap(({ partitionKey, sortKey }) => [partitionKey, sortKey]);
+  return [...new Set(keys)].filter((name) => name !== schema.partitionKey && name !== schema.sortKey);
+}
+
+function present(tables: ReadonlyMap<string, StoredTable>, name: string): StoredTable {
+  const table = tables.get(name);
+  if (!table) throw new TypeError(`There is no table ${name}.`);
+  return table;
+}
+
+function quoted(name: string): string {
+  return `"${name}"`;
+}

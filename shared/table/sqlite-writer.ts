@@ -1,0 +1,45 @@
+/** The worker that writes: see `sqlite-table.ts`. Its data is the path of the file. */
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { SqliteStore } from './sqlite-store.ts';
+import { type Answered, type Asked, FILE_SCHEMAS } from './sqlite-table.ts';
+
+/** How many orders one commit takes: those that come first should not wait for too many others. */
+const MAX_ORDERS = 256;
+const SWEEP_EVERY_MS = 60_000;
+const SWEEP_AGAIN_MS = 1_000;
+
+const port = parentPort;
+if (!port) throw new Error('This is a worker.');
+const store = new SqliteStore(String(workerData), FILE_SCHEMAS);
+
+port.on('message', (first: Asked) => {
+  const asked: Asked[] = [first];
+  while (asked.length < MAX_ORDERS && asked.at(-1)) {
+    const next = receiveMessageOnPort(port) as { message: Asked } | undefined;
+    if (!next) break;
+    asked.push(next.message);
+  }
+  const orders = asked.filter((one) => one !== null);
+  if (orders.length > 0) {
+    const results = store.commit(orders.map(({ order }) => order));
+    port.postMessage(orders.map(({ id }, at) => [id, results[at]]) as unknown as Answered);
+  }
+  if (asked.at(-1) === null) {
+    clearTimeout(sweeping);
+    store.close();
+    port.close();
+  }
+});
+
+let sweeping = setTimeout(sweep, SWEEP_EVERY_MS);
+function sweep(): void {
+  let more = false;
+  try {
+    more = store.sweep(Date.now() / 1000);
+  } catch {
+    // Nothing waits for it, and it is tried again.
+  }
+  sweeping = setTimeout(sweep, more ? SWEEP_AGAIN_MS : SWEEP_EVERY_MS);
+}
+
+port.postMessage([] satisfies Answered);
