@@ -498,7 +498,11 @@ async function openSink(
       return createSnsSink(sns.client, record.target, { publicUrl });
     case 'webhook': {
       const { region, id, target, concurrency = DEFAULT_CONCURRENCY } = record;
-      const declared = config.endpoints.find((endpoint) => endpoint.id === id);
+      // One that was made through the API has its own, also where another region declares the same id.
+      const declared =
+        record.createdAt === undefined && declaredSinks(options, region).some((sink) => sink.id === id)
+          ? config.endpoints.find((endpoint) => endpoint.id === id)
+          : undefined;
       const { secrets, headers } = declared
         ? { secrets: [declared.secret].flat(), headers: declared.headers ?? {} }
         : await readSigning(region, id);

@@ -40,6 +40,7 @@ export async function attemptNow(
   const attempt: Omit<DeliveryEntry, 'at' | 'excerpt'> = {
     region: record.region,
     sink: record.id,
+    sinkCreatedAt: record.createdAt,
     eventId: event.id,
     type: event.type,
     account: event.account,

@@ -14,12 +14,14 @@ import {
   keys,
 } from '../table/schema.ts';
 import type { Item, Query, Table } from '../table/table.ts';
-import { EXCERPT_BYTES } from './sink.ts';
+import { EXCERPT_BYTES, type SinkRecord } from './sink.ts';
 
 /** One attempt to deliver one event. */
 export interface DeliveryEntry {
   readonly region: string;
   readonly sink: string;
+  /** When the sink was made (epoch ms): its id may have been that of another one before. */
+  readonly sinkCreatedAt?: number | undefined;
   readonly eventId: string;
   readonly type: string;
   readonly account: string;
@@ -51,6 +53,8 @@ export interface Attempt extends Omit<DeliveryEntry, 'at' | 'excerpt'> {
 export interface DeliveryQuery {
   /** Only what is older than this: the `next` of the page before. */
   readonly before?: string | undefined;
+  /** Only attempts for the sink that was made then (epoch ms), and none for earlier ones of the same id. */
+  readonly sinkCreatedAt?: number | undefined;
   /** Only attempts that began then or later (epoch ms). */
   readonly since?: number | undefined;
   /** 50 unless told. */
@@ -98,6 +102,7 @@ export function createDeliveryLog(
             ttl: Math.floor(entry.at / 1000) + keptSeconds,
             eventPk: eventDeliveriesPk(region, eventId),
             failedPk: outcome === 'delivered' ? undefined : failuresPk(region, sink, outcome),
+            sinkCreatedAt: entry.sinkCreatedAt,
             entry: JSON.stringify({
               ...entry,
               reason: beginningOf(entry.reason),
@@ -108,12 +113,16 @@ export function createDeliveryLog(
       );
     },
 
-    async bySink(region, sink, { before, since, limit = 50, outcome } = {}) {
+    async bySink(region, sink, { before, since, limit = 50, outcome, sinkCreatedAt } = {}) {
+      const from = Math.max(since ?? 0, sinkCreatedAt ?? 0);
       const found = await newestOf(history, rangesOf(region, sink, outcome), {
         ...(before === undefined ? {} : { before }),
-        ...(since === undefined ? {} : { from: instantText(since) }),
-        // Sparse indexes hold those that failed; those that did not are nearly all, and are picked out.
-        ...(outcome === 'delivered' ? { keep: (item: Item) => item.failedPk === undefined } : {}),
+        ...(from === 0 ? {} : { from: instantText(from) }),
+        keep: (item) =>
+          // Sparse indexes hold those that failed; those that did not are nearly all, and are picked out.
+          (outcome !== 'delivered' || item.failedPk === undefined) &&
+          // What an earlier sink had under way can come late.
+          (item.sinkCreatedAt === undefined || item.sinkCreatedAt === sinkCreatedAt),
         limit: limit + 1,
       });
       const page = found.slice(0, limit);
@@ -151,11 +160,14 @@ export interface DeliveryHealth {
 /** How a sink fared in the 24 hours before `now` (epoch ms). One bounded read. */
 export async function healthOf(
   log: DeliveryLog,
-  region: string,
-  sink: string,
+  { region, id, createdAt }: Pick<SinkRecord, 'region' | 'id' | 'createdAt'>,
   now: number,
 ): Promise<DeliveryHealth> {
-  const { entries } = await log.bySink(region, sink, { since: now - HEALTH_MS, limit: HEALTH_ATTEMPTS });
+  const { entries } = await log.bySink(region, id, {
+    sinkCreatedAt: createdAt,
+    since: now - HEALTH_MS,
+    limit: HEALTH_ATTEMPTS,
+  });
   const counted = entries.filter(({ cause }) => cause !== 'ping' && cause !== 'resend');
   const latencies = counted
     .filter(({ outcome }) => outcome === 'delivered')

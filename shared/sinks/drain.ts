@@ -615,6 +615,7 @@ class Drain {
     const entry: DeliveryEntry = {
       region: event.region,
       sink: this.#sink.id,
+      sinkCreatedAt: this.#sink.createdAt,
       eventId: event.id,
       type: event.type,
       account: event.account,

@@ -62,13 +62,13 @@ export async function endpointHealth(
   const { table, log, deliveries, now } = deps;
   const item = await table.get(keys.sink(region, id));
   if (!item) return undefined;
+  const sink = toSink(item);
   const [cursors, parked, dead, lately] = await Promise.all([
     table.query({ pk: cursorPk(region, id), limit: MAX_CURSORS }),
     table.query({ pk: parkedPk(region, id), limit: MAX_PARKED_READ }),
     table.query({ pk: deadPk(region, id), limit: MAX_DEAD }),
-    healthOf(deliveries, region, id, now()),
+    healthOf(deliveries, sink, now()),
   ]);
-  const sink = toSink(item);
   // Those that are due first: the others are at the head, unless a wake-up is on its way. Replays are not the backlog.
   const live = cursors.filter(({ sk }) => !sk.includes('#') && follows(sink, sk)).sort(byDue);
   const looked = live.slice(0, MAX_HEADS);

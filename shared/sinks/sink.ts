@@ -88,6 +88,8 @@ export interface SinkRecord extends EventFilter {
   readonly ratePerSecond?: number;
   /** A paused sink keeps its cursors and gets nothing. */
   readonly paused: boolean;
+  /** When it was made through the API (epoch ms): an id can be used again. Absent: built in, or declared by the configuration. */
+  readonly createdAt?: number;
 }
 
 /** A sink and how it is doing. */
@@ -111,6 +113,7 @@ export function toSink(item: Item): Sink {
     ...optional('concurrency', item.concurrency as number | undefined),
     ...optional('ratePerSecond', item.ratePerSecond as number | undefined),
     paused: item.paused === true,
+    ...optional('createdAt', item.createdAt as number | undefined),
     health: toHealth(item),
   };
 }

@@ -145,6 +145,27 @@ test('a declared endpoint gets what it asked for, with its own headers, signed b
   expect(faults).toEqual([]);
 });
 
+test('an endpoint that is made under the id of one that is declared for another region has neither its headers nor its secret', async () => {
+  const declared = newSigningSecret();
+  const { receivers, config, start } = await setUp((url) => [
+    { id: 'erp', url: `${url}/erp`, secret: declared, accounts: ['acme'], headers: { 'x-tenant': 'acme' } },
+  ]);
+  const { us } = config.regions;
+  if (!us) throw new Error('There is no region.');
+  const host = await start({ ...config, regions: { us, nz: us } });
+  const made = await createEndpoint(host.endpoints, 'nz', { id: 'erp', url: `${receivers.url}/thief` });
+  if (made.kind !== 'created') throw new Error(made.reason);
+  expect(await pingEndpoint(host.endpoints, 'nz', 'erp')).toMatchObject({ outcome: 'delivered' });
+  const [post] = receivers.of('/thief');
+  if (!post) throw new Error('Nothing was received.');
+  expect(post.headers['x-tenant']).toBeUndefined();
+  expect(() => verify(declared, post)).toThrow();
+  expect(verify(made.secret, post)).toMatchObject({ type: 'jobwire.ping' });
+  expect(await pingEndpoint(host.endpoints, 'us', 'erp')).toMatchObject({ outcome: 'delivered' });
+  const [own] = receivers.of('/erp');
+  expect(own && verify(declared, own)).toMatchObject({ type: 'jobwire.ping' });
+});
+
 test('an account whose poll died with the process before is polled at once, and not when its claim has run out', async () => {
   const { table, receivers, start } = await setUp((url) => [
     { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['account.*'] },

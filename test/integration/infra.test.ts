@@ -1375,7 +1375,7 @@ describe('permissions', () => {
     }
     expect(await log.bySink('us', 'erp', { outcome: 'delivered' })).toEqual({ entries: [] });
     expect(await log.byEvent('us', 'e1')).toEqual([entry]);
-    expect(await healthOf(log, 'us', 'erp', 1)).toMatchObject({ attempts: 1 });
+    expect(await healthOf(log, { region: 'us', id: 'erp' }, 1)).toMatchObject({ attempts: 1 });
   });
 
   test('credentials of accounts are for polling and for operators, signing secrets for delivering and for operators', () => {

@@ -263,7 +263,7 @@ describe('Health', () => {
       entry({ at: NOW - 1_000, latencyMs: 9_999, cause: 'resend' }),
       entry({ at: NOW - 1_000, outcome: 'rejected', sink: 'other' }),
     ]);
-    expect(await healthOf(log, 'us', 'erp', NOW)).toEqual({
+    expect(await healthOf(log, { region: 'us', id: 'erp' }, NOW)).toEqual({
       attempts: 102,
       delivered: 100,
       successRate: 100 / 102,
@@ -287,7 +287,7 @@ describe('Health', () => {
       entry({ at: NOW - 2_000, outcome: 'retry', reason: 'Before those.' }),
       ...Array.from({ length: 500 }, (_, at) => entry({ at: NOW - at, latencyMs: 7 })),
     ]);
-    expect(await healthOf(counting, 'us', 'erp', NOW)).toEqual({
+    expect(await healthOf(counting, { region: 'us', id: 'erp' }, NOW)).toEqual({
       attempts: 500,
       delivered: 500,
       successRate: 1,
@@ -297,11 +297,35 @@ describe('Health', () => {
     expect(asked).toBe(1);
   });
 
+  test('of a sink whose id was that of another one before is its own', async () => {
+    const log = logInMemory();
+    const [formerly, now] = [NOW - 5_000, NOW - 2_000];
+    await log.record([
+      entry({ at: NOW - 4_000, sinkCreatedAt: formerly }),
+      entry({ at: NOW - 3_000, sinkCreatedAt: formerly, outcome: 'retry' }),
+      // Was still under way.
+      entry({ at: NOW - 1_000, sinkCreatedAt: formerly, outcome: 'retry' }),
+      entry({ at: NOW - 500, sinkCreatedAt: now, latencyMs: 3 }),
+      // From before it was noted.
+      entry({ at: NOW - 400, latencyMs: 4 }),
+      entry({ at: NOW - 6_000 }),
+    ]);
+    expect(await healthOf(log, { region: 'us', id: 'erp', createdAt: now }, NOW)).toEqual({
+      attempts: 2,
+      delivered: 2,
+      successRate: 1,
+      p50Ms: 3,
+      p95Ms: 4,
+    });
+    const failed = await log.bySink('us', 'erp', { sinkCreatedAt: now, outcome: 'failed' });
+    expect(failed).toEqual({ entries: [] });
+  });
+
   test('of nothing is nothing, and of failures alone has no latencies', async () => {
     const log = logInMemory();
-    expect(await healthOf(log, 'us', 'erp', NOW)).toEqual({ attempts: 0, delivered: 0 });
+    expect(await healthOf(log, { region: 'us', id: 'erp' }, NOW)).toEqual({ attempts: 0, delivered: 0 });
     await log.record([entry({ at: NOW - 1, outcome: 'retry', status: 503 })]);
-    expect(await healthOf(log, 'us', 'erp', NOW)).toEqual({
+    expect(await healthOf(log, { region: 'us', id: 'erp' }, NOW)).toEqual({
       attempts: 1,
       delivered: 0,
       successRate: 0,

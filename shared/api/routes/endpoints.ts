@@ -454,8 +454,15 @@ export const endpointRoutes: readonly Route[] = [
         schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
       },
     },
-    async ({ caller, subject: { region, id }, query: { after, limit: most, outcome } }, { deliveries }) => {
-      const page = await deliveries.bySink(region, id, { before: after, limit: most, outcome });
+    async ({ caller, subject, query: { after, limit: most, outcome } }, { deliveries }) => {
+      const { region, id, createdAt } = subject;
+      const sinkCreatedAt = createdAt ?? undefined;
+      const page = await deliveries.bySink(region, id, {
+        before: after,
+        limit: most,
+        outcome,
+        sinkCreatedAt,
+      });
       // It may have followed others before. A ping is of no account.
       const theirs = page.entries.filter(({ account, cause }) => cause === 'ping' || isFor(caller, account));
       return { body: { deliveries: theirs.map(showDelivery), next: page.next ?? null } };
