@@ -31,8 +31,9 @@ if (folder === undefined) {
 rmSync(out, { recursive: true, force: true });
 execFileSync('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json', '--outDir', out], { stdio: 'inherit' });
 
-const { name, version, description, type, engines, exports, bin, devDependencies } =
-  JSON.parse(readFileSync('package.json', 'utf8'));
+const { name, version, description, type, engines, exports, bin, devDependencies } = JSON.parse(
+  readFileSync('package.json', 'utf8'),
+);
 const cli = join(out, 'cli');
 const bundled = {
   bundle: true,
