@@ -58,7 +58,11 @@ const [command, fauxqs] = await Promise.all([
   // What only `start` and `doctor` need stands in files of its own, which the other commands don't load.
   build({
     ...bundled,
-    entryPoints: { jobwire: 'cli/main.ts', 'sqlite-writer': 'shared/table/sqlite-writer.ts' },
+    entryPoints: {
+      jobwire: 'cli/main.ts',
+      'sqlite-writer': 'shared/table/sqlite-writer.ts',
+      'render-worker': 'shared/notifications/render-worker.ts',
+    },
     outdir: cli,
     external: ['#fauxqs'],
     define: { JOBWIRE_VERSION: JSON.stringify(version) },
@@ -91,7 +95,7 @@ const manifest = {
   engines,
   sideEffects: false,
   exports,
-  imports: { '#fauxqs': './dist/cli/fauxqs/app.js', '#sqlite-writer': './dist/cli/sqlite-writer.js' },
+  imports: { '#fauxqs': './dist/cli/fauxqs/app.js' },
   bin,
   peerDependencies: beside,
   peerDependenciesMeta: Object.fromEntries(Object.keys(beside).map((one) => [one, { optional: true }])),

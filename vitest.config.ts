@@ -29,7 +29,7 @@ export default defineConfig(({ mode }) => {
   const integration: TestProjectConfiguration = {
     test: {
       ...{ name: 'integration', env, ...patience },
-      include: ['test/integration/*.test.ts'],
+      include: ['test/integration/*.test.ts', 'test/security/*.test.ts'],
       globalSetup: ['test/support/dynamo-setup.ts', 'test/support/package-setup.ts'],
       isolate: false,
       provide: { full, tables: ['in memory', 'on DynamoDB'] },

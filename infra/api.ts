@@ -22,7 +22,7 @@ import { PASS_HEADER, VIEWER_HEADER } from '../functions/handlers/rest-proxy.ts'
 import { PROBLEM_TYPE, type ProblemKind, problems } from '../shared/api/problems.ts';
 import { routes } from '../shared/api/routes/all.ts';
 import { SLOT_GRACE_MS } from '../shared/api/slots.ts';
-import { withApiFiles } from './bundling.ts';
+import { withApiFiles, withRenderWorker } from './bundling.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellKey } from './cell-key.ts';
 import type { CellSecrets } from './cell-secrets.ts';
@@ -99,6 +99,7 @@ export class Api extends Construct {
       // API Gateway waits no longer. A request that is repeated is done again only after longer than that.
       timeout: Duration.seconds(29),
       memoryMb: 512,
+      bundling: withRenderWorker,
     });
     table.grantManaging(managing);
     table.grantManagingAccounts(managing);

@@ -41,6 +41,15 @@ export const withApiFiles = withFiles((outputDir) => [
 export const withDashboard = (folder: string): BundlingOptions =>
   withFiles((outputDir) => [`cp -R "${folder}" "${outputDir}/${DASHBOARD_FILES}"`]);
 
+/** For functions that render accounts' own templates: the worker that does it stands beside the bundle. */
+export const withRenderWorker = withFiles((outputDir) => [
+  [
+    `"${path('node_modules/.bin/esbuild')}" "${path('shared/notifications/render-worker.ts')}"`,
+    '--bundle --platform=node --target=node24 --format=esm --minify --log-level=warning',
+    `--outfile="${outputDir}/render-worker.mjs"`,
+  ].join(' '),
+]);
+
 function withFiles(commands: (outputDir: string) => string[]): BundlingOptions {
   return {
     ...bundling,

@@ -12,6 +12,7 @@ import { SqsSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
 import { MailFeedbackEnv, NotifyEnv } from '../functions/env.ts';
 import type { Channel } from '../shared/notifications/model.ts';
+import { withRenderWorker } from './bundling.ts';
 import { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 import type { HistoryTable } from './history-table.ts';
@@ -63,6 +64,7 @@ export class Notifications extends Construct {
       description: 'Tells customers what is due: e-mails by SES, SMS by SNS',
       timeout: NOTIFY_TIMEOUT,
       memoryMb: 512,
+      bundling: withRenderWorker,
     });
     table.grantNotifying(notify);
     history.grantNotifying(notify);

@@ -630,6 +630,8 @@ function liquidOf(mode: Mode, locale: Locale): Liquid {
   for (const tag of ['include', 'render', 'layout', 'block']) delete liquid.tags[tag];
   // Whatever is put out is escaped once, and no template can say otherwise.
   liquid.unregisterFilter('raw');
+  // Filters that evaluate expressions for each element do so beside the limits of time and memory.
+  for (const name of Object.keys(liquid.filters)) if (name.endsWith('_exp')) liquid.unregisterFilter(name);
   if (mode === 'html') {
     liquid.registerFilter('escape', (value: unknown) => value);
     liquid.registerFilter('escape_once', (value: unknown) => value);
@@ -686,20 +688,21 @@ function spaced(text: string): string {
   return text.replace(/[^\S\u00a0]+/g, ' ').replace(/ (?=[.,])/g, '');
 }
 
-/** Paragraphs of lines. */
+/** Paragraphs of lines: an empty line begins a new one. */
 function paragraphsOf(text: string): string[][] {
-  return text
-    .split(/\n\s*\n/)
-    .map((paragraph) => paragraph.split('\n').map((line) => spaced(line).trim()))
-    .map((lines) => lines.filter((line) => line !== ''))
-    .filter((lines) => lines.length > 0);
+  const paragraphs: string[][] = [[]];
+  for (const line of text.split('\n').map((one) => spaced(one).trim())) {
+    if (line !== '') paragraphs.at(-1)?.push(line);
+    else if (paragraphs.at(-1)?.length) paragraphs.push([]);
+  }
+  return paragraphs.filter((lines) => lines.length > 0);
 }
 
-/** Without the empty lines that tags leave behind. */
+/** Without the empty lines that tags leave behind: one at most in a row. Line by line, for templates decide how long it is. */
 function tidy(text: string): string {
-  return `${text
-    .replace(/\r\n?/g, '\n')
-    .replace(/[^\S\n]+$/gm, '')
-    .replace(/\n{3,}/g, '\n\n')
+  const lines = text.split(/\r\n?|\n/).map((line) => line.trimEnd());
+  return `${lines
+    .filter((line, at) => line !== '' || lines[at - 1] !== '')
+    .join('\n')
     .trim()}\n`;
 }

@@ -52,7 +52,8 @@ import {
   type SmsTransport,
 } from './model.ts';
 import { itemsOf, recipientsFor, toRecipient } from './recipients.ts';
-import { type Rendered, renderEmail, renderSms } from './render.ts';
+import type { Rendered } from './render.ts';
+import { sending } from './rendering.ts';
 import { readSettingsOf } from './settings.ts';
 import { changeSmsUse, monthOf, quietUntil, readSmsUse } from './sms-limits.ts';
 import { type Suppression, suppress, suppressionsOf } from './suppressions.ts';
@@ -751,7 +752,7 @@ class Run {
     };
     const dryRun = { state: 'dry_run', reason: null, detail: null, dueAt: null } as const;
     if (channel === 'email') {
-      const rendered = tried(() => renderEmail(input));
+      const rendered = await tried(() => sending.email(input));
       if (rendered.kind === 'failed') return failed(rendered.reason);
       const { subject, html, text } = rendered.value;
       const worded = { ...message, jobs, subject, text: shortened(text) };
@@ -770,7 +771,7 @@ class Run {
         send: async ({ email }) => (email ? email.send(mail(email.domain)) : NOTHING_SET_UP),
       };
     }
-    const rendered = tried(() => renderSms(input));
+    const rendered = await tried(() => sending.sms(input));
     if (rendered.kind === 'failed') return failed(rendered.reason);
     const { text, segments } = rendered.value;
     const worded = { ...message, jobs, text, segments };
@@ -1197,9 +1198,9 @@ const giveUpAtOf = ({ content }: Work, { maxAgeHours }: NotificationSettings): n
   content.observedAt + maxAgeHours * HOUR_MS;
 
 /** Templates are others' text: whatever befalls one is its own fault. */
-function tried<T>(render: () => Rendered<T>): Rendered<T> {
+async function tried<T>(render: () => Promise<Rendered<T>>): Promise<Rendered<T>> {
   try {
-    return render();
+    return await render();
   } catch (cause) {
     return { kind: 'failed', reason: `It failed (${cause instanceof Error ? cause.name : typeof cause}).` };
   }

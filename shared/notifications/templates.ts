@@ -3,7 +3,8 @@ import * as z from 'zod';
 import { type AccountRef, keys, templatePk } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 import { type Channel, channels, type Locale, locales, type MessageKind, messageKinds } from './model.ts';
-import { checkTemplate, type TemplateProblem } from './render.ts';
+import type { TemplateProblem } from './render.ts';
+import { previewing } from './rendering.ts';
 import { texts } from './texts/texts.ts';
 
 const line = (max: number) => z.string('must be text').trim().max(max, `must be at most ${max} characters`);
@@ -112,7 +113,7 @@ export async function saveTemplate(
   const problems =
     Buffer.byteLength(text) > MAX_TEMPLATE_BYTES
       ? [{ field: largest, reason: 'it takes too much room' }]
-      : checkTemplate(place, template);
+      : await previewing.check(place, template);
   if (problems.length > 0) return { kind: 'invalid', problems };
   const item: Item = {
     ...keys.template(ref, place.kind, place.channel, place.locale),

@@ -53,8 +53,11 @@ export interface Attempt extends Omit<DeliveryEntry, 'at' | 'excerpt'> {
 export interface DeliveryQuery {
   /** Only what is older than this: the `next` of the page before. */
   readonly before?: string | undefined;
-  /** Only attempts for the sink that was made then (epoch ms), and none for earlier ones of the same id. */
-  readonly sinkCreatedAt?: number | undefined;
+  /**
+   * Only attempts for the sink that was made then (epoch ms), and none for earlier ones of the same id; null: for one that
+   * was not made through the API. Absent: all of that id.
+   */
+  readonly sinkCreatedAt?: number | null | undefined;
   /** Only attempts that began then or later (epoch ms). */
   readonly since?: number | undefined;
   /** 50 unless told. */
@@ -122,7 +125,7 @@ export function createDeliveryLog(
           // Sparse indexes hold those that failed; those that did not are nearly all, and are picked out.
           (outcome !== 'delivered' || item.failedPk === undefined) &&
           // What an earlier sink had under way can come late.
-          (item.sinkCreatedAt === undefined || item.sinkCreatedAt === sinkCreatedAt),
+          (sinkCreatedAt === undefined || (item.sinkCreatedAt ?? sinkCreatedAt) === sinkCreatedAt),
         limit: limit + 1,
       });
       const page = found.slice(0, limit);
@@ -164,7 +167,7 @@ export async function healthOf(
   now: number,
 ): Promise<DeliveryHealth> {
   const { entries } = await log.bySink(region, id, {
-    sinkCreatedAt: createdAt,
+    sinkCreatedAt: createdAt ?? null,
     since: now - HEALTH_MS,
     limit: HEALTH_ATTEMPTS,
   });

@@ -4,6 +4,7 @@
  * is being made durable is committed together by the next.
  */
 import { Worker } from 'node:worker_threads';
+import { workerFile } from '../worker-file.ts';
 import { historySchema, stateSchema, type TableSchema } from './schema.ts';
 import { type Order, type Result, SqliteReader, SqliteStore, toItem } from './sqlite-store.ts';
 import {
@@ -35,7 +36,12 @@ const TURN_MS = 10;
 export function createMemoryTable(schema: TableSchema = stateSchema): Table {
   const store = new SqliteStore(':memory:', { table: schema });
   const reader = new SqliteReader(store, { table: schema });
-  return createTable('table', reader, async (order) => store.commit([order])[0] as Result);
+  return createTable(
+    'table',
+    reader,
+    async (order) => store.commit([order])[0] as Result,
+    async () => {},
+  );
 }
 
 /**
@@ -50,8 +56,8 @@ export async function openSqliteTables(
   const reader = new SqliteReader(path, FILE_SCHEMAS);
   let closed: Promise<void> | undefined;
   return {
-    table: createTable('state', reader, worker.commit),
-    history: createTable('history', reader, worker.commit),
+    table: createTable('state', reader, worker.commit, turn),
+    history: createTable('history', reader, worker.commit, turn),
     close() {
       // The writer last: who closes a database last tidies it up.
       if (!closed) reader.close();
@@ -63,8 +69,8 @@ export async function openSqliteTables(
 
 type Commit = (order: Order) => Promise<Result>;
 
-function createTable(table: string, reader: SqliteReader, commit: Commit): Table {
-  /** Runs a read, unless this turn has had its share: then in the next one. */
+/** The port over a table; before each read it waits for `turn`. */
+function createTable(table: string, reader: SqliteReader, commit: Commit, turn: () => Promise<void>): Table {
   async function read<T>(operation: string, action: () => T): Promise<T> {
     await turn();
     try {
@@ -157,7 +163,7 @@ async function startWriter(
   path: string,
   onFailure: (cause: unknown) => void,
 ): Promise<{ commit: Commit; close(): Promise<void> }> {
-  const worker = new Worker(new URL(import.meta.resolve('#sqlite-writer')), {
+  const worker = new Worker(workerFile('sqlite-writer', import.meta.url), {
     workerData: path,
     execArgv: [],
   });

@@ -455,8 +455,7 @@ export const endpointRoutes: readonly Route[] = [
       },
     },
     async ({ caller, subject, query: { after, limit: most, outcome } }, { deliveries }) => {
-      const { region, id, createdAt } = subject;
-      const sinkCreatedAt = createdAt ?? undefined;
+      const { region, id, createdAt: sinkCreatedAt } = subject;
       const page = await deliveries.bySink(region, id, {
         before: after,
         limit: most,

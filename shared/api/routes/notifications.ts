@@ -16,7 +16,7 @@ import {
 } from '../../notifications/model.ts';
 import { SettingsInput, TemplateInput, zone as zoneName } from '../../notifications/notification-input.ts';
 import { readRecipient } from '../../notifications/recipients.ts';
-import { renderEmail, renderSms } from '../../notifications/render.ts';
+import { previewing } from '../../notifications/rendering.ts';
 import { sampleNotice } from '../../notifications/samples.ts';
 import { readSettings, saveSettings } from '../../notifications/settings.ts';
 import {
@@ -230,11 +230,11 @@ export const notificationRoutes: readonly Route[] = [
         own: stored !== undefined && checked === undefined,
       };
       if (channel === 'email') {
-        const mail = renderEmail(input);
+        const mail = await previewing.email(input);
         if (mail.kind === 'failed') return notDone(c, failed(mail.reason, checked !== undefined));
         return { body: { ...common, ...mail.value, segments: null, encoding: null } };
       }
-      const sms = renderSms(input);
+      const sms = await previewing.sms(input);
       if (sms.kind === 'failed') return notDone(c, failed(sms.reason, checked !== undefined));
       return { body: { ...common, subject: null, html: null, ...sms.value } };
     },

@@ -1,0 +1,20 @@
+/** The worker that renders accounts' own templates: see `rendering.ts`. */
+import { parentPort } from 'node:worker_threads';
+import { checkTemplate, renderEmail, renderSms } from './render.ts';
+import type { RenderTask } from './rendering.ts';
+
+const port = parentPort;
+if (!port) throw new Error('This is a worker.');
+
+port.on('message', (task: RenderTask) => port.postMessage(carryOut(task)));
+
+function carryOut(task: RenderTask) {
+  switch (task.what) {
+    case 'email':
+      return renderEmail(task.input);
+    case 'sms':
+      return renderSms(task.input);
+    case 'check':
+      return checkTemplate(task.place, task.template);
+  }
+}

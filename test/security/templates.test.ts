@@ -1,0 +1,105 @@
+/**
+ * Templates are text that a tenant writes and that Jobwire runs. Found in a penetration test: a template of 150 bytes kept the
+ * process busy for 223 s, for everybody.
+ */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { type RenderInput, renderEmail } from '../../shared/notifications/render.ts';
+import { createRenderer } from '../../shared/notifications/rendering.ts';
+import { sampleBranding, sampleNotice } from '../../shared/notifications/samples.ts';
+import type { EmailTemplate, Template } from '../../shared/notifications/templates.ts';
+
+const PLACE = { kind: 'dispatched', channel: 'email', locale: 'en-GB' } as const;
+const LINK = '{{ unsubscribe_url }}';
+/** Runs until it is stopped: after two seconds by itself, if it is not killed before. */
+const BUSY = '{% assign a = (1..20000) %}{% for i in a %}{% if a contains "x" %}{% endif %}{% endfor %}x';
+const SOON = { killAfterMs: 1_000 };
+
+function input(template: Template): RenderInput {
+  return {
+    content: sampleNotice('dispatched'),
+    recipient: { name: 'Robin', locale: 'en-GB', zone: 'Europe/London' },
+    branding: sampleBranding,
+    unsubscribeUrl: 'https://notify.example.com/v1/unsubscribe/token',
+    template,
+  };
+}
+
+test.each([
+  'where_exp: "x", "x.label == 1"',
+  'group_by_exp: "x", "x.label"',
+  'has_exp: "x", "x.label == 1"',
+  'find_exp: "x", "x.label == 1"',
+  'find_index_exp: "x", "x.label == 1"',
+  'reject_exp: "x", "x.label == 1"',
+])('there is no filter that evaluates an expression: %s', async (filter) => {
+  const problems = await createRenderer().check(PLACE, { subject: `{{ jobs | ${filter} }}` });
+  expect(problems).toEqual([
+    { field: 'subject', reason: expect.stringMatching(/^there is no filter \w+_exp/) },
+  ]);
+});
+
+test('a template that hangs is killed, others are served meanwhile, and the next one is rendered', async () => {
+  const health = createServer((_, response) => response.end('ok'));
+  await new Promise<void>((done) => health.listen(0, '127.0.0.1', done));
+  onTestFinished(() => void health.close());
+  const url = `http://127.0.0.1:${(health.address() as AddressInfo).port}`;
+  const renderer = createRenderer(SOON);
+
+  let over = false;
+  const hanging = renderer.email(input({ subject: BUSY })).finally(() => {
+    over = true;
+  });
+  let answers = 0;
+  while (!over) {
+    expect((await fetch(url)).status).toBe(200);
+    answers += 1;
+  }
+  expect(await hanging).toEqual({ kind: 'failed', reason: 'template: it takes too long' });
+  // A thread that is held up answers once.
+  expect(answers).toBeGreaterThan(10);
+  expect(await renderer.email(input({ subject: 'Sent' }))).toMatchObject({ kind: 'rendered' });
+});
+
+test('a template that was killed is not tried again for the next message', async () => {
+  const renderer = createRenderer(SOON);
+  const template = { subject: BUSY };
+  const first = await renderer.email(input(template));
+  let turns = 0;
+  const counting = setInterval(() => {
+    turns += 1;
+  }, 1);
+  onTestFinished(() => clearInterval(counting));
+  expect(await renderer.email(input(template))).toEqual(first);
+  expect(turns).toBe(0);
+});
+
+test('a template that hangs is refused when it is to be kept', async () => {
+  expect(await createRenderer(SOON).check(PLACE, { subject: BUSY })).toEqual([
+    { field: 'subject', reason: 'it takes too long' },
+  ]);
+});
+
+test('a template that takes too much memory ends its worker and nothing else', async () => {
+  const renderer = createRenderer({ memory: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 4 } });
+  const grows = `{% for i in (1..200000) %}{{ i | split: "" | join: "-" }}{% endfor %}`;
+  const outcome = await renderer.email(input({ subject: 'x', html: `${LINK}${grows}`, text: LINK }));
+  expect(outcome).toEqual({ kind: 'failed', reason: 'template: it takes too much memory' });
+  expect(await renderer.email(input({ subject: 'Sent' }))).toMatchObject({ kind: 'rendered' });
+});
+
+test.each<[string, EmailTemplate]>([
+  ['spaces', { subject: 'x', text: `${LINK}{% for i in (1..9000) %}${' '.repeat(50)}{% endfor %}x` }],
+  ['empty lines', { subject: 'x', text: `${LINK}{% for i in (1..9000) %}${'\\n'.repeat(50)}{% endfor %}x` }],
+  [
+    'empty lines in a paragraph',
+    { subject: 'x', intro: `{% for i in (1..9000) %}${' \\n'.repeat(25)}{% endfor %}x` },
+  ],
+])('text is cleaned up in time that grows with its length alone: %s', (_, template) => {
+  const source = Object.fromEntries(
+    Object.entries(template).map(([field, text]) => [field, text.replaceAll('\\n', '\n')]),
+  );
+  // Of half a million characters; in quadratic time it would take minutes.
+  expect(renderEmail(input(source))).toMatchObject({ kind: 'rendered' });
+});
