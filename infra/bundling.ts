@@ -45,7 +45,7 @@ export const withDashboard = (folder: string): BundlingOptions =>
 export const withRenderWorker = withFiles((outputDir) => [
   [
     `"${path('node_modules/.bin/esbuild')}" "${path('shared/notifications/render-worker.ts')}"`,
-    '--bundle --platform=node --target=node24 --format=esm --minify --log-level=warning',
+    '--bundle --platform=node --target=node24 --format=esm --main-fields=module,main --minify --log-level=warning',
     `--outfile="${outputDir}/render-worker.mjs"`,
   ].join(' '),
 ]);

@@ -149,6 +149,7 @@ export function isHtml(headers: Headers, bodyText: string): boolean {
   );
 }
 
+const MAX_PROBLEM_CHARACTERS = 65_536;
 const word = z.string().nullish().catch(null);
 const ErrorBody = z.object({
   title: word,
@@ -166,6 +167,7 @@ const ErrorBody = z.object({
 function detailOf(headers: Headers, bodyText: string, hide: readonly string[]): string {
   if (bodyText.trim() === '') return 'the answer had no body';
   if (isHtml(headers, bodyText)) return 'the answer was an HTML page';
+  if (bodyText.length > MAX_PROBLEM_CHARACTERS) return 'the answer was too long for a problem document';
   const body = ErrorBody.safeParse(parseJson(bodyText)).data;
   if (!body) return 'the answer was not a problem document';
   const parts = [

@@ -23,8 +23,13 @@ export interface Exchanged {
   answeredAt: number;
 }
 
-/** A full page of 100 jobs is about 60 KB; this only keeps a runaway answer from filling the memory. */
-const LARGEST_BODY_BYTES = 32 * 1024 * 1024;
+/**
+ * What an answer may be, once it is decompressed. A full page of 100 jobs is about 60 kB, has some 5,000 values and is five
+ * levels deep; what goes far beyond that is refused before it is parsed, for parsing holds up every other account.
+ */
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
+const MAX_VALUES = 100_000;
+const MAX_DEPTH = 32;
 
 /**
  * Sends one request and reads the answer to its end. Throws OrderingError `timeout`, `network` (no answer began) or
@@ -81,12 +86,12 @@ async function readText(operation: string, response: Response): Promise<string> 
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > LARGEST_BODY_BYTES) {
+    if (bytes > MAX_BODY_BYTES) {
       throw new OrderingError({
         kind: 'malformed',
         operation,
         status: response.status,
-        detail: `the body is larger than ${LARGEST_BODY_BYTES} bytes`,
+        detail: `the body is larger than ${MAX_BODY_BYTES} bytes`,
       });
     }
     chunks.push(chunk);
@@ -111,6 +116,8 @@ export function readJson<T>(operation: string, answer: Exchanged, schema: z.ZodT
   const malformed = (detail: string, more: { cutShort?: boolean; cause?: unknown } = {}) =>
     new OrderingError({ kind: 'malformed', operation, status: answer.status, detail, ...more });
   if (isHtml(answer.headers, answer.text)) throw malformed('the answer was an HTML page');
+  const excess = excessOf(answer.text);
+  if (excess !== undefined) throw malformed(excess);
   let body: unknown;
   try {
     body = JSON.parse(answer.text);
@@ -126,6 +133,44 @@ export function readJson<T>(operation: string, answer: Exchanged, schema: z.ZodT
     .map((issue) => `${issue.path.map(String).join('.') || 'body'}: ${issue.message}`)
     .join('; ');
   throw malformed(places, { cause: parsed.error });
+}
+
+/** What JSON has more of than an answer may have; undefined when all is well, or when it is no JSON. One pass over the text. */
+function excessOf(text: string): string | undefined {
+  let depth = 0;
+  let values = 1;
+  for (let at = 0; at < text.length; at += 1) {
+    switch (text.charCodeAt(at)) {
+      case 0x22: {
+        // A string: to its closing quote, which no odd number of backslashes stands before.
+        do {
+          at = text.indexOf('"', at + 1);
+          if (at < 0) return undefined;
+        } while (isEscaped(text, at));
+        break;
+      }
+      case 0x5b:
+      case 0x7b:
+        depth += 1;
+        values += 1;
+        if (depth > MAX_DEPTH) return `the body is nested more than ${MAX_DEPTH} levels deep`;
+        break;
+      case 0x5d:
+      case 0x7d:
+        depth -= 1;
+        break;
+      case 0x2c:
+        values += 1;
+        if (values > MAX_VALUES) return `the body holds more than ${MAX_VALUES} values`;
+    }
+  }
+  return undefined;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let backslashes = 0;
+  while (text.charCodeAt(at - 1 - backslashes) === 0x5c) backslashes += 1;
+  return backslashes % 2 === 1;
 }
 
 /**

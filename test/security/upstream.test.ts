@@ -1,0 +1,94 @@
+/**
+ * A hostile or broken ordering service. Found in a penetration test: 10 MB of nested brackets stalled the polls of all regions, and
+ * kept the process, and its port, after SIGTERM.
+ */
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { expect, onTestFinished, test } from 'vitest';
+import * as z from 'zod';
+import { type Exchanged, readJson } from '../../shared/ordering/exchange.ts';
+import { configFor, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
+
+const MEGABYTE = 1024 * 1024;
+const BRACKETS = '['.repeat(5 * MEGABYTE) + ']'.repeat(5 * MEGABYTE);
+const ENTRIES = `{"items":[${'{},'.repeat(3 * MEGABYTE)}{}]}`;
+
+const read = (text: string) => {
+  const answer: Exchanged = { status: 200, headers: new Headers(), text, askedAt: 0, answeredAt: 0 };
+  return readJson('GET /x', answer, z.unknown());
+};
+
+test.each([
+  ['brackets', '['.repeat(33) + ']'.repeat(33), /more than 32 levels deep/],
+  ['objects', '{"a":'.repeat(33), /more than 32 levels deep/],
+  ['brackets behind a string with quotes', `["\\\\\\"[",${'['.repeat(33)}`, /more than 32 levels deep/],
+  ['many values', `[${'0,'.repeat(100_000)}0]`, /more than 100000 values/],
+])('an answer of %s is refused before it is parsed', (_, text, reason) => {
+  expect(() => read(text)).toThrow(reason);
+});
+
+test('brackets and commas in texts are text', () => {
+  const body = { text: '[{'.repeat(100_000), quoted: `\\"${','.repeat(200_000)}`, deep: [[[['x']]]] };
+  expect(read(JSON.stringify(body))).toEqual(body);
+});
+
+const attacks: readonly [string, (response: ServerResponse) => void][] = [
+  ['nested brackets', (response) => void json(response).end(BRACKETS)],
+  ['a page of millions of entries', (response) => void json(response).end(ENTRIES)],
+  [
+    'a small answer that is large when it is decompressed',
+    (response) =>
+      void json(response, { 'content-encoding': 'gzip' }).end(gzipSync(' '.repeat(50 * MEGABYTE))),
+  ],
+  [
+    'an answer that never ends',
+    (response) => {
+      json(response).write('{"items":[');
+      const more = setInterval(() => response.write('{},'), 10);
+      response.once('close', () => clearInterval(more));
+    },
+  ],
+  ['a refusal with nested brackets', (response) => void json(response, {}, 500).end(BRACKETS)],
+];
+
+function json(response: ServerResponse, headers: Record<string, string> = {}, status = 200): ServerResponse {
+  return response.writeHead(status, { 'content-type': 'application/json', ...headers });
+}
+
+test.each(attacks)(
+  'a region whose service answers with %s holds up no other one, and no end',
+  async (_, attack) => {
+    const { sandbox, world } = await startSandbox();
+    const good = world.addAccount({ region: 'us', name: 'good' });
+    const bad = world.addAccount({ region: 'nz', name: 'bad' });
+    let attacked = 0;
+    const hostile = createServer((_request, response) => {
+      attacked += 1;
+      attack(response);
+    });
+    hostile.listen(0, '127.0.0.1');
+    await once(hostile, 'listening');
+    onTestFinished(() => {
+      hostile.closeAllConnections();
+      hostile.close();
+    });
+    const config = configFor(sandbox, [good, bad]);
+    const { us, nz } = config.regions;
+    const baseUrl = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`;
+    const jobwire = await startJobwire([
+      '--config',
+      writeConfig({ ...config, regions: { us, nz: { ...nz, baseUrl } } }),
+    ]);
+    await jobwire.said(/us\/good +account\.baselined/);
+    await expect.poll(() => attacked).toBeGreaterThan(0);
+    // Polled again, with the other one attacking all the while.
+    good.createJob({});
+    await jobwire.said(/us\/good +\d+ +job\.created/);
+    const health = await fetch(`${jobwire.url}/healthz`);
+    expect(health.status).toBe(200);
+    jobwire.child.kill('SIGTERM');
+    expect((await jobwire.ended).code).toBe(0);
+  },
+);
