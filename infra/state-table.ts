@@ -323,8 +323,10 @@ export class StateTable extends Construct {
 
   /** Keeps what is heard of mails, and addresses that they came back from, or that complained. */
   grantHearing(fn: CellFunction): void {
-    const { accounts, messages, suppressions } = this.#partitions();
+    const { accounts, messages, suppressions, linkKey } = this.#partitions();
     this.#allow(fn, ['GetItem', 'UpdateItem', 'PutItem', 'DeleteItem'], [messages]);
+    // Addresses are kept by a keyed hash; the key was made with the link in the mail.
+    this.#allow(fn, ['GetItem'], [linkKey]);
     this.#allow(fn, ['UpdateItem'], [suppressions]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#name(fn);
@@ -335,6 +337,7 @@ export class StateTable extends Construct {
     const { notifySettings, recipients, templates, suppressions, threads, linkKey } = this.#partitions();
     this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, threads, linkKey]);
     this.#allow(fn, ['Query'], [recipients, templates, suppressions]);
+    this.#allow(fn, ['BatchGetItem'], [suppressions]);
     this.#name(fn);
   }
 
@@ -344,7 +347,7 @@ export class StateTable extends Construct {
     const { accounts, linkKey, snapshots } = this.#partitions();
     this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, linkKey, snapshots]);
     this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
-    this.#allow(fn, ['Query'], [templates]);
+    this.#allow(fn, ['Query'], [templates, suppressions]);
     this.#allow(fn, ['PutItem'], [notifySettings, recipients, recipientPlaces, templates, linkKey]);
     this.#allow(fn, ['UpdateItem'], [suppressions]);
     this.#allow(fn, ['DeleteItem'], [recipients, recipientPlaces, templates, suppressions]);

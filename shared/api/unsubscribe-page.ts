@@ -12,6 +12,8 @@ export type UnsubscribeView =
   | 'asks'
   /** It gets none; or none any more, from this moment. */
   | 'stopped'
+  /** It gets none because people of the account have entered that: only they can take it back. */
+  | 'stopped by them'
   /** It gets them again. */
   | 'goes on'
   /** The link leads nowhere. */
@@ -21,6 +23,7 @@ export type UnsubscribeView =
 interface Words {
   readonly asks: readonly [head: string, text: string, button: string];
   readonly stopped: readonly [head: string, text: string, button: string];
+  readonly 'stopped by them': readonly [head: string, text: string];
   readonly 'goes on': readonly [head: string, text: string, button: string];
   readonly unknown: readonly [head: string, text: string];
 }
@@ -38,6 +41,10 @@ const en = (channel: Channel): Words => {
       'You are unsubscribed',
       `{name} sends no more ${messages} to this ${address}. One that is on its way may still arrive.`,
       'Subscribe again',
+    ],
+    'stopped by them': [
+      'You are unsubscribed',
+      `{name} has noted that this ${address} is to get no more ${messages}. To get them again, ask {name}.`,
     ],
     'goes on': [
       'You are subscribed again',
@@ -64,6 +71,10 @@ const de = (channel: Channel): Words => {
       'Sie sind abgemeldet',
       `{name} schickt keine ${messages} mehr an ${address}. Was schon unterwegs ist, kann noch ankommen.`,
       'Wieder anmelden',
+    ],
+    'stopped by them': [
+      'Sie sind abgemeldet',
+      `{name} hat vermerkt, dass keine ${messages} mehr an ${address} gehen sollen. Wenn Sie wieder welche möchten, wenden Sie sich bitte an {name}.`,
     ],
     'goes on': [
       'Sie sind wieder angemeldet',
@@ -93,6 +104,10 @@ const fr = (channel: Channel): Words => {
       'Désabonnement confirmé',
       `{name} n’envoie plus ${none} à ${address}. Un message déjà parti peut encore arriver.`,
       'Se réabonner',
+    ],
+    'stopped by them': [
+      'Désabonnement confirmé',
+      `{name} a noté que ${address} ne doit plus recevoir ${none}. Pour en recevoir de nouveau, adressez-vous à {name}.`,
     ],
     'goes on': [
       'Abonnement rétabli',
@@ -127,7 +142,7 @@ export function unsubscribePage(
   const words = languages[locale.slice(0, 2) as keyof typeof languages](channel);
   const [head, text, button] = words[view];
   const name = String(html`<bdi>${branding?.name ?? ''}</bdi>`);
-  const named = (sentence: string) => raw(sentence.replace('{name}', () => name));
+  const named = (sentence: string) => raw(sentence.replaceAll('{name}', () => name));
   const plainly = head.replace('{name}', () => branding?.name ?? '');
   const style = styleOf(branding?.color ?? '#3b4754');
   const choice = view === 'stopped' ? 'subscribe' : 'unsubscribe';

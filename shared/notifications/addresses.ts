@@ -61,8 +61,11 @@ export function normalized(channel: Channel, address: string): string {
   return channel === 'email' ? address.trim().toLowerCase() : address;
 }
 
-/** What an address is known by where it must not stand itself. */
-export function addressHash(region: string, channel: Channel, address: string): string {
+/**
+ * A plain hash of an address. Whoever sees it can find the address by trying out all there are: it is only what
+ * `sealedAddressOf` seals, and what versions before that stored and put into links.
+ */
+export function plainAddressHash(region: string, channel: Channel, address: string): string {
   const digest = hash('sha256', `${region}#${channel}#${normalized(channel, address)}`, 'buffer');
   return digest.subarray(0, 24).toString('base64url');
 }

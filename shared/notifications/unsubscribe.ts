@@ -1,47 +1,75 @@
 /**
- * Links to unsubscribe with: a signed text that says whose messages, and, by a hash, to which address. Nobody can make
- * one, nor read an address from it; but whoever has it can try whether it is of an address that they know or
- * guess. A link holds for good, for mails are read late.
+ * Links to unsubscribe with: a signed text that says whose messages, by a keyed hash to which address, and since when. Nobody
+ * without the key can make one, read an address from it, or try out addresses on it. A link holds for {@link LINK_DAYS} days.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { type AccountRef, keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
-import { addressHash } from './addresses.ts';
+import { plainAddressHash } from './addresses.ts';
 import type { Channel } from './model.ts';
 
 /** What a link says. */
 export interface Unsubscription {
   readonly ref: AccountRef;
   readonly channel: Channel;
-  readonly hash: string;
+  /** The address, sealed: see {@link sealedAddressOf}. */
+  readonly sealed: string;
 }
 
-const TOKEN = /^([a-z0-9-]{1,63})\.([a-z0-9-]{1,63})\.(email|sms)\.([A-Za-z0-9_-]{32})\.([A-Za-z0-9_-]{43})$/;
+/** How long a link holds: mails are read late, and are kept for good. */
+export const LINK_DAYS = 400;
+const DAY_MS = 86_400_000;
+const TOKEN =
+  /^(([a-z0-9-]{1,63})\.([a-z0-9-]{1,63})\.(email|sms)\.(?:([A-Za-z0-9_-]{43})\.(\d{5,6})|([A-Za-z0-9_-]{32})))\.([A-Za-z0-9_-]{43})$/;
 
 /** Where somebody unsubscribes an address from an account. The key of the region is made with the first link. */
 export async function unsubscribeUrlOf(
-  { table, publicUrl }: { readonly table: Table; readonly publicUrl: string },
+  {
+    table,
+    publicUrl,
+    now,
+  }: { readonly table: Table; readonly publicUrl: string; readonly now: () => number },
   ref: AccountRef,
   channel: Channel,
   address: string,
 ): Promise<string> {
-  const said = `${ref.region}.${ref.account}.${channel}.${addressHash(ref.region, channel, address)}`;
+  const sealed = (await sealedAddressOf(table, ref.region))({ channel, address });
+  const text = `${ref.region}.${ref.account}.${channel}.${sealed}.${Math.floor(now() / DAY_MS)}`;
   const key = await keyOf(table, ref.region, true);
-  return `${publicUrl.replace(/\/+$/, '')}/v1/unsubscribe/${said}.${signature(key, said)}`;
+  return `${publicUrl.replace(/\/+$/, '')}/v1/unsubscribe/${text}.${signature(key, text)}`;
 }
 
-/** What a link's text says; `undefined` for one that was not made here. `regions`: those that are served. */
+/**
+ * What a link's text says; `undefined` for one that was not made here or is too old. Links of the first form, with a plain hash
+ * and without a day, hold for good. `regions`: those that are served.
+ */
 export async function readUnsubscribeToken(
-  { table, regions }: { readonly table: Table; readonly regions: readonly string[] },
+  {
+    table,
+    regions,
+    now,
+  }: { readonly table: Table; readonly regions: readonly string[]; readonly now: () => number },
   token: string,
 ): Promise<Unsubscription | undefined> {
-  const [, region, account, channel, hash, signed] = TOKEN.exec(token) ?? [];
-  if (!region || !account || !channel || !hash || !signed || !regions.includes(region)) return undefined;
+  const [, text, region, account, channel, sealed, day, plain, signed] = TOKEN.exec(token) ?? [];
+  if (!text || !region || !account || !channel || !signed || !regions.includes(region)) return undefined;
   const key = await keyOf(table, region, false);
-  if (!key) return undefined;
-  const expected = signature(key, `${region}.${account}.${channel}.${hash}`);
-  if (!timingSafeEqual(Buffer.from(expected), Buffer.from(signed))) return undefined;
-  return { ref: { region, account }, channel: channel as Channel, hash };
+  if (!key || !timingSafeEqual(Buffer.from(signature(key, text)), Buffer.from(signed))) return undefined;
+  if (day !== undefined && now() >= (Number(day) + LINK_DAYS) * DAY_MS) return undefined;
+  const ref = { region, account };
+  if (sealed !== undefined) return { ref, channel: channel as Channel, sealed };
+  return plain === undefined
+    ? undefined
+    : { ref, channel: channel as Channel, sealed: (await addressSealOf(table, region))(plain) };
+}
+
+/** An address, or the plain hash of one that was stored before addresses were sealed. */
+type Sealable = { readonly channel: Channel; readonly address: string } | { readonly plain: string };
+
+/** Gives what an address of a region is known by where it must not stand itself: 43 characters, by {@link addressSealOf}. */
+export async function sealedAddressOf(table: Table, region: string): Promise<(of: Sealable) => string> {
+  const seal = await addressSealOf(table, region);
+  return (of) => seal('plain' in of ? of.plain : plainAddressHash(region, of.channel, of.address));
 }
 
 /**

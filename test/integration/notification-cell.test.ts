@@ -375,7 +375,12 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
 
   // Whoever is first makes the key that links are signed with. Here it was the import; elsewhere it is the first mail.
   const fresh = guarded('notify', granted.notify.state, createMemoryTable());
-  await unsubscribeUrlOf({ table: fresh, publicUrl: 'https://us.example' }, ref, 'email', 'ann@example.org');
+  await unsubscribeUrlOf(
+    { table: fresh, publicUrl: 'https://us.example', now: Date.now },
+    ref,
+    'email',
+    'ann@example.org',
+  );
   const left = names.flatMap((name) =>
     [...tables[name].unused(), ...histories[name].unused()]
       .filter(

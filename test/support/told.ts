@@ -60,7 +60,7 @@ export async function notifying(
     messages.push(await toldBy(deps, ref, { job, at, recipient, channel, address }));
   }
   const url = await unsubscribeUrlOf(
-    { table: deps.table, publicUrl: 'http://jobwire.test' },
+    { table: deps.table, publicUrl: 'http://jobwire.test', now: deps.now },
     ref,
     'email',
     ADDRESSES.email.ann,

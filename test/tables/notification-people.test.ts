@@ -1,8 +1,8 @@
 /** Whom an account tells: its settings, its recipients, spreadsheets of them, addresses that get nothing more, links to unsubscribe. */
-import { randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { createEventLog } from '../../shared/log/log.ts';
-import { addressHash, checkMobile } from '../../shared/notifications/addresses.ts';
+import { checkMobile, plainAddressHash } from '../../shared/notifications/addresses.ts';
 import { checkEmail } from '../../shared/notifications/email-address.ts';
 import { maskAddress } from '../../shared/notifications/masks.ts';
 import { NOTIFICATIONS_SINK, OWN_USER } from '../../shared/notifications/model.ts';
@@ -32,8 +32,14 @@ import {
   suppress,
   suppressionOf,
   suppressionsOf,
+  unsubscriptionOf,
 } from '../../shared/notifications/suppressions.ts';
-import { readUnsubscribeToken, unsubscribeUrlOf } from '../../shared/notifications/unsubscribe.ts';
+import {
+  LINK_DAYS,
+  readUnsubscribeToken,
+  sealedAddressOf,
+  unsubscribeUrlOf,
+} from '../../shared/notifications/unsubscribe.ts';
 import type { AccountUser } from '../../shared/ordering/schemas.ts';
 import { toSink } from '../../shared/sinks/sink.ts';
 import { type AccountRef, keys, recipientPk, recipientPlacePk } from '../../shared/table/schema.ts';
@@ -142,9 +148,11 @@ describe('addresses', () => {
   });
 
   test('two ways to write an address are one, and a mask is recognized by who knows it', () => {
-    const hashes = ['Ann@example.com', 'ann@EXAMPLE.com'].map((text) => addressHash('nz', 'email', text));
+    const hashes = ['Ann@example.com', 'ann@EXAMPLE.com'].map((text) =>
+      plainAddressHash('nz', 'email', text),
+    );
     expect(new Set(hashes).size).toBe(1);
-    expect(addressHash('us', 'email', 'ann@example.com')).not.toBe(hashes[0]);
+    expect(plainAddressHash('us', 'email', 'ann@example.com')).not.toBe(hashes[0]);
     expect(maskAddress('ann.lee@example.com')).toBe('a•••@e•••.com');
     expect(maskAddress('+64211234567')).toBe('+64 •••• 567');
   });
@@ -894,15 +902,16 @@ eachTable('addresses that get nothing more', (makeTable) => {
 eachTable('links to unsubscribe', (makeTable) => {
   const address = 'Ann.Lee@example.com';
   const regions = ['nz', 'us'];
+  const now = () => START;
   const tokenOf = (url: string) => url.split('/').at(-1) ?? '';
 
   test('a link says whose messages and to which address, and no address can be read from it', async () => {
     const { deps, table } = await createRig(makeTable);
     const publicUrl = 'https://jobwire.example/';
-    const url = await unsubscribeUrlOf({ table, publicUrl }, ACME, 'email', address);
+    const url = await unsubscribeUrlOf({ table, publicUrl, now }, ACME, 'email', address);
     expect(url).toMatch(/^https:\/\/jobwire\.example\/v1\/unsubscribe\/[\w.-]+$/);
     expect(url).not.toMatch(/ann|lee|example\.com/i);
-    const said = await readUnsubscribeToken({ table, regions }, tokenOf(url));
+    const said = await readUnsubscribeToken({ table, regions, now }, tokenOf(url));
     expect(said).toMatchObject({ ref: ACME, channel: 'email' });
     if (!said) throw new Error('It can’t be read.');
     await suppress(deps, said.ref, said, 'unsubscribed');
@@ -914,16 +923,83 @@ eachTable('links to unsubscribe', (makeTable) => {
     expect(await suppressionOf(table, ACME, 'email', address)).toBeUndefined();
   });
 
+  test('a link holds for more than a year, and not for good', async () => {
+    const { table } = await createRig(makeTable);
+    const url = await unsubscribeUrlOf(
+      { table, publicUrl: 'https://x.example', now },
+      ACME,
+      'email',
+      address,
+    );
+    const after = (days: number) =>
+      readUnsubscribeToken({ table, regions, now: () => START + days * 86_400_000 }, tokenOf(url));
+    expect(await after(LINK_DAYS - 1)).toBeDefined();
+    expect(await after(LINK_DAYS)).toBeUndefined();
+  });
+
+  test('what was stored and linked by plain hashes counts as before, and is shown by keyed ones', async () => {
+    const { deps, table } = await createRig(makeTable);
+    const plain = plainAddressHash('nz', 'email', address);
+    await table.write({
+      put: { ...keys.suppression(ACME, 'email', plain), unsubscribed: START, masked: 'a•••' },
+    });
+    expect(await suppressionOf(table, ACME, 'email', address)).toMatchObject({ reason: 'unsubscribed' });
+    const { suppressions } = await listSuppressions(table, ACME);
+    const sealed = (await sealedAddressOf(table, 'nz'))({ channel: 'email', address });
+    expect(suppressions.map(({ id }) => id)).toEqual([`email-${sealed}`]);
+    expect(JSON.stringify(suppressions)).not.toContain(plain);
+    const link = { ref: ACME, channel: 'email', sealed } as const;
+    expect(await unsubscriptionOf(table, ACME, link)).toEqual({ entered: false });
+    expect(await liftSuppression(deps, ACME, `email-${sealed}`)).toEqual({ kind: 'lifted' });
+    expect(await suppressionOf(table, ACME, 'email', address)).toBeUndefined();
+
+    // A link as it was made then.
+    const key = (await table.get(keys.linkKey('nz')))?.key;
+    const said = `nz.acme.email.${plain}`;
+    const signed = createHmac('sha256', Buffer.from(String(key), 'base64url')).update(`unsubscribe ${said}`);
+    const old = await readUnsubscribeToken({ table, regions, now }, `${said}.${signed.digest('base64url')}`);
+    expect(old).toEqual(link);
+  });
+
+  test('a link does not take back what people of the account have entered', async () => {
+    const { deps, table } = await createRig(makeTable);
+    await createSuppression(deps, ACME, { channel: 'email', address });
+    const sealed = (await sealedAddressOf(table, 'nz'))({ channel: 'email', address });
+    expect(await unsubscriptionOf(table, ACME, { channel: 'email', sealed })).toEqual({ entered: true });
+    expect(await resubscribe(deps, ACME, { channel: 'email', sealed })).toBe(false);
+    expect(await suppressionOf(table, ACME, 'email', address)).toMatchObject({ reason: 'unsubscribed' });
+    expect(await liftSuppression(deps, ACME, `email-${sealed}`)).toEqual({ kind: 'lifted' });
+    // Who then unsubscribes in person can take that back.
+    await suppress(deps, ACME, { channel: 'email', sealed }, 'unsubscribed');
+    expect(await resubscribe(deps, ACME, { channel: 'email', sealed })).toBe(true);
+    expect(await suppressionOf(table, ACME, 'email', address)).toBeUndefined();
+  });
+
+  test('an address can’t be found by trying out all there are', async () => {
+    const { table } = await createRig(makeTable);
+    const url = await unsubscribeUrlOf(
+      { table, publicUrl: 'https://x.example', now },
+      ACME,
+      'sms',
+      '+64211234567',
+    );
+    expect(url).not.toContain(plainAddressHash('nz', 'sms', '+64211234567'));
+    const other = await createRig(makeTable);
+    const seal = async (one: Table) =>
+      (await sealedAddressOf(one, 'nz'))({ channel: 'sms', address: '+64211234567' });
+    expect(await seal(table)).not.toBe(await seal(other.table));
+  });
+
   test('nobody else can make one, and none can be made another', async () => {
     const { table } = await createRig(makeTable);
     const publicUrl = 'https://jobwire.example';
     const [mine, others, text] = await Promise.all([
-      unsubscribeUrlOf({ table, publicUrl }, ACME, 'email', address),
-      unsubscribeUrlOf({ table, publicUrl }, OTHER, 'email', address),
-      unsubscribeUrlOf({ table, publicUrl }, ACME, 'sms', '+64211234567'),
+      unsubscribeUrlOf({ table, publicUrl, now }, ACME, 'email', address),
+      unsubscribeUrlOf({ table, publicUrl, now }, OTHER, 'email', address),
+      unsubscribeUrlOf({ table, publicUrl, now }, ACME, 'sms', '+64211234567'),
     ]);
     const token = tokenOf(mine);
-    const read = (text: string) => readUnsubscribeToken({ table, regions }, text);
+    const read = (text: string) => readUnsubscribeToken({ table, regions, now }, text);
     expect(await read(token)).toBeDefined();
     const forged = [
       token.replace('acme', 'other'),
@@ -937,7 +1013,7 @@ eachTable('links to unsubscribe', (makeTable) => {
       '.'.repeat(10_000),
     ];
     for (const text of forged) expect(await read(text)).toBeUndefined();
-    expect(await readUnsubscribeToken({ table, regions: ['us'] }, token)).toBeUndefined();
+    expect(await readUnsubscribeToken({ table, regions: ['us'], now }, token)).toBeUndefined();
   });
 
   test('processes that make the first link at the same time sign with the same key', async () => {
@@ -946,7 +1022,7 @@ eachTable('links to unsubscribe', (makeTable) => {
     // Each has what it knows of keys for itself.
     const urls = await Promise.all(
       Array.from({ length: 5 }, () =>
-        unsubscribeUrlOf({ table: watchedTable(table), publicUrl }, ACME, 'email', address),
+        unsubscribeUrlOf({ table: watchedTable(table), publicUrl, now }, ACME, 'email', address),
       ),
     );
     expect(new Set(urls).size).toBe(1);

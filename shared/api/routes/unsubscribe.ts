@@ -3,7 +3,7 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import type { Locale, NotificationSettings } from '../../notifications/model.ts';
 import { readSettings } from '../../notifications/settings.ts';
-import { isUnsubscribed, resubscribe, suppress } from '../../notifications/suppressions.ts';
+import { resubscribe, suppress, unsubscriptionOf } from '../../notifications/suppressions.ts';
 import { readUnsubscribeToken, type Unsubscription } from '../../notifications/unsubscribe.ts';
 import { one } from '../parameters.ts';
 import { type Answer, type ApiEnv, type Route, route, type Subject } from '../route.ts';
@@ -51,9 +51,8 @@ export const unsubscribeRoutes: readonly Route[] = [
       also,
     },
     async ({ c, subject }, { feed }) => {
-      const { ref, channel, hash } = subject;
-      const isOut = await isUnsubscribed(feed.table, ref, { channel, hash });
-      return page(c, isOut ? 'stopped' : 'asks', subject);
+      const out = await unsubscriptionOf(feed.table, subject.ref, subject);
+      return page(c, out ? (out.entered ? 'stopped by them' : 'stopped') : 'asks', subject);
     },
   ),
   route(
@@ -77,14 +76,12 @@ export const unsubscribeRoutes: readonly Route[] = [
       also,
     },
     async ({ c, subject, body }, { manage }) => {
-      const { ref, channel, hash } = subject;
-      const addressed = { channel, hash };
       if (body[CHOICE] === 'subscribe') {
-        await resubscribe(manage.endpoints, ref, addressed);
-        return page(c, 'goes on', subject);
+        const done = await resubscribe(manage.endpoints, subject.ref, subject);
+        return page(c, done ? 'goes on' : 'stopped by them', subject);
       }
       // Of an account that went in this moment nothing comes either.
-      await suppress(manage.endpoints, ref, addressed, 'unsubscribed');
+      await suppress(manage.endpoints, subject.ref, subject, 'unsubscribed');
       return page(c, 'stopped', subject);
     },
   ),
