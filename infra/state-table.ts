@@ -335,7 +335,7 @@ export class StateTable extends Construct {
   /** The HTTP API: shows whom accounts tell what, and in which words; and where links of messages lead. */
   grantReadingNotifications(fn: CellFunction): void {
     const { notifySettings, recipients, templates, suppressions, threads, linkKey } = this.#partitions();
-    this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, threads, linkKey]);
+    this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, threads, linkKey]);
     this.#allow(fn, ['Query'], [recipients, templates, suppressions]);
     this.#allow(fn, ['BatchGetItem'], [suppressions]);
     this.#name(fn);
