@@ -160,7 +160,8 @@ export class Api extends Construct {
             requestId: AccessLogField.contextRequestId(),
             time: AccessLogField.contextRequestTime(),
             method: AccessLogField.contextHttpMethod(),
-            path: AccessLogField.contextPath(),
+            // Not the path: it may hold the token of a link to unsubscribe. Functions log the route, under the same id.
+            resource: AccessLogField.contextResourcePath(),
             status: AccessLogField.contextStatus(),
             responseBytes: AccessLogField.contextResponseLength(),
             latencyMs: AccessLogField.contextResponseLatency(),
