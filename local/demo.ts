@@ -9,9 +9,15 @@ import { Webhook } from 'standardwebhooks';
 import type { Config } from '../shared/config.ts';
 import type { HostOptions } from './host.ts';
 import { type Caught, type Mailbox, startMailbox } from './mailbox.ts';
-import { addDemoAccounts, createScenario } from './sandbox/life/scenario.ts';
+import { CANCELLED_SHARE } from './sandbox/life/life.ts';
+import {
+  addDemoAccounts,
+  createScenario,
+  type Scenario,
+  type ScenarioOptions,
+} from './sandbox/life/scenario.ts';
 import { startSandbox } from './sandbox/server.ts';
-import { createWorld } from './sandbox/world/world.ts';
+import { createWorld, type World } from './sandbox/world/world.ts';
 
 /** What runs besides Jobwire itself. */
 export interface Demo {
@@ -37,6 +43,17 @@ export interface Receiver {
 /** How much faster jobs live than they would: about three days in half an hour, two events a second in all. */
 const SPEED = 120;
 
+/**
+ * What becomes of the demo's jobs. They live fast, and as many a day are cancelled as without that: Jobwire lives on the real
+ * clock, where more than ten cancellations a day look like a fault of the service and quarantine the account.
+ */
+export function createDemoScenario(
+  world: World,
+  options: Pick<ScenarioOptions, 'seed' | 'startAt' | 'onEvent'>,
+): Scenario {
+  return createScenario({ ...options, world, speed: SPEED, cancelledShare: CANCELLED_SHARE / SPEED });
+}
+
 /** Starts sandbox, receiver and mailbox, and makes the configuration that tracks every account of the sandbox. */
 export async function startDemo(base: {
   readonly port: number;
@@ -50,7 +67,7 @@ export async function startDemo(base: {
   // The demo's clock runs at normal speed for the tracker; only the jobs live faster.
   const world = createWorld({ now: Date.now });
   const accounts = addDemoAccounts(world, 1);
-  const scenario = createScenario({ world, seed: base.seed, startAt: startedAt, speed: SPEED });
+  const scenario = createDemoScenario(world, { seed: base.seed, startAt: startedAt });
   const sandbox = await startSandbox({ world, scenario });
   const secret = `whsec_${randomBytes(32).toString('base64')}`;
   const [receiver, mailbox] = await Promise.all([

@@ -3,8 +3,11 @@ import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type ParsedMail, simpleParser } from 'mailparser';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createDemoScenario } from '../../local/demo.ts';
 import { startHost } from '../../local/host.ts';
 import { type Caught, startMailbox } from '../../local/mailbox.ts';
+import { addDemoAccounts } from '../../local/sandbox/life/scenario.ts';
+import { createWorld } from '../../local/sandbox/world/world.ts';
 import { parseConfig } from '../../shared/config.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
@@ -204,6 +207,35 @@ describe('The demo', () => {
     expect((await demo.ended).code).toBe(0);
     expect(below.filter(isAlive)).toEqual([]);
     expect(existsSync(dirname(keyFile)), 'the temporary folder').toBe(false);
+  });
+});
+
+describe('The demo’s jobs', () => {
+  test('are not cancelled so often in a day that an account is quarantined', () => {
+    let now = Date.UTC(2026, 0, 5);
+    const world = createWorld({ now: () => now });
+    const accounts = addDemoAccounts(world, 1);
+    const cancelled = new Map<string, number[]>();
+    const scenario = createDemoScenario(world, {
+      startAt: now,
+      seed: 1,
+      onEvent: ({ at, account, kind }) => {
+        if (kind === 'cancelled') cancelled.set(account, [...(cancelled.get(account) ?? []), at]);
+      },
+    });
+    for (let minute = 0; minute < 36 * 60; minute += 1) {
+      now += 60_000;
+      scenario.advanceTo(now);
+    }
+    expect(accounts).toHaveLength(5);
+    expect(cancelled.size).toBeGreaterThan(0);
+    for (const times of cancelled.values()) {
+      for (const at of times) {
+        // Verdicts count by the hour, and for one hour more (rule 10).
+        const within = times.filter((one) => one <= at && one > at - 25 * 3_600_000);
+        expect(within.length).toBeLessThanOrEqual(10);
+      }
+    }
   });
 });
 

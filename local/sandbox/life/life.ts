@@ -48,6 +48,9 @@ export interface Order {
   skippedNumbers: number;
 }
 
+/** How many of the jobs that customers order they cancel. */
+export const CANCELLED_SHARE = 0.07;
+
 /** Who orders for an account: the first of its users; the others look on. */
 export function buyersOf({ users }: SandboxAccount): readonly SandboxUser[] {
   return users.slice(0, 2);
@@ -61,7 +64,11 @@ export function planOrder(
   dice: Dice,
   account: SandboxAccount,
   speed: number,
-  { mostJobs = 4, buyers = buyersOf(account) }: { mostJobs?: number; buyers?: readonly SandboxUser[] } = {},
+  {
+    mostJobs = 4,
+    buyers = buyersOf(account),
+    cancelledShare = CANCELLED_SHARE,
+  }: { mostJobs?: number; buyers?: readonly SandboxUser[]; cancelledShare?: number | undefined } = {},
 ): Order {
   const wanted = dice.chance(0.15) ? dice.int(2, 4) : 1;
   const jobCount = Math.min(wanted, mostJobs);
@@ -71,7 +78,7 @@ export function planOrder(
     : null;
   const jobs: PlannedJob[] = [];
   for (let index = 0; index < jobCount; index++) {
-    const { steps, firstStage, lineCount, collected } = planLife(dice, account.region, speed);
+    const { steps, firstStage, lineCount, collected } = planLife(dice, account.region, speed, cancelledShare);
     const leaving = steps.find(({ move }) => move.kind === 'closed' || move.kind === 'cancelled');
     jobs.push({
       input: planInput(dice, account, speed, {
@@ -176,6 +183,7 @@ function planLife(
   dice: Dice,
   region: RegionCode,
   speed: number,
+  cancelledShare: number,
 ): { steps: Step[]; firstStage: Stage; lineCount: number; collected: boolean } {
   const steps: Step[] = [];
   let clockMs = 0;
@@ -224,7 +232,7 @@ function planLife(
     status('scheduled');
   }
   if (dice.chance(0.12)) add(changeDueDate(dice.pick([-12, 24, 24, 48]), speed), dice.hours(0, 2));
-  if (dice.chance(0.07)) {
+  if (dice.chance(cancelledShare)) {
     wait(0.5, 3);
     add(CANCEL);
     return done();

@@ -43,6 +43,8 @@ export interface ScenarioOptions {
   accounts?: readonly SandboxAccount[];
   /** Open jobs at the start, and about as many later; 40 by default. */
   jobsPerAccount?: number | ((account: SandboxAccount) => number);
+  /** How many of the jobs are cancelled, from 0 to 1; by default that of `life.ts`. */
+  cancelledShare?: number;
   /** A dozen jobs made to show something of everything in the first half minute, whatever the speed; true by default. */
   opening?: boolean;
   /** So many of an account's closed and cancelled jobs are kept; by default 5,000, or twice the open ones if that is more. */
@@ -117,6 +119,7 @@ export function createScenario(options: ScenarioOptions): Scenario {
   const { world, startAt, onEvent } = options;
   const speed = options.speed ?? 1;
   const accounts = options.accounts ?? world.accounts();
+  const { cancelledShare } = options;
   const jobsOf = (account: SandboxAccount): number =>
     typeof options.jobsPerAccount === 'function'
       ? options.jobsPerAccount(account)
@@ -259,12 +262,12 @@ export function createScenario(options: ScenarioOptions): Scenario {
     for (const planned of opening) {
       orderBefore(account, startAt - OPENING_AGE_MS, planned, () => planned);
     }
-    const plan = () => planOrder(new Dice(dice.int(0, 2 ** 31)), account, speed);
+    const plan = () => planOrder(new Dice(dice.int(0, 2 ** 31)), account, speed, { cancelledShare });
     const buyers = buyersOf(account);
     /** How old an order is, is drawn when it is known how long its jobs live (in ms). */
     const planBefore = (mostJobs: number, ageOf: (livesMs: number[]) => number): Order => {
       const seed = dice.int(0, 2 ** 31);
-      const draw = () => planOrder(new Dice(seed), account, speed, { mostJobs, buyers });
+      const draw = () => planOrder(new Dice(seed), account, speed, { mostJobs, buyers, cancelledShare });
       const planned = draw();
       const ageMs = ageOf(planned.jobs.map((job) => job.leavesAfterMs));
       orderBefore(account, Math.round(startAt - ageMs), planned, draw);
