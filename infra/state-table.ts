@@ -347,7 +347,7 @@ export class StateTable extends Construct {
     const { accounts, linkKey, snapshots } = this.#partitions();
     this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, suppressions, linkKey, snapshots]);
     this.#allow(fn, ['BatchGetItem'], [recipients, suppressions]);
-    this.#allow(fn, ['Query'], [templates, suppressions]);
+    this.#allow(fn, ['Query'], [recipients, templates, suppressions]);
     this.#allow(fn, ['PutItem'], [notifySettings, recipients, recipientPlaces, templates, linkKey]);
     this.#allow(fn, ['UpdateItem'], [suppressions]);
     this.#allow(fn, ['DeleteItem'], [recipients, recipientPlaces, templates, suppressions]);

@@ -23,6 +23,7 @@ import { createDashboard } from './dashboard.ts';
 import { type DataDir, DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
 import { addDemoPeople } from './demo-people.ts';
+import { refuseForeign } from './guard.ts';
 import { startHost } from './host.ts';
 import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
 import { openTables } from './tables.ts';
@@ -160,10 +161,12 @@ async function main(): Promise<void> {
     }),
   });
   const dashboard = createDashboard();
+  const reach = { host, publicUrl: config.publicUrl };
   answer = (request, { incoming }) =>
-    demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)
+    refuseForeign(request, reach) ??
+    (demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)
       ? demo.mailbox.fetch(request)
-      : dashboard(request, () => api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '' }));
+      : dashboard(request, () => api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '' })));
 
   introduce({
     config,

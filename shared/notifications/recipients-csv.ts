@@ -16,6 +16,7 @@ import { locales, type Recipient, type Scope } from './model.ts';
 import { NewRecipient } from './notification-input.ts';
 import {
   completed,
+  full,
   type Given,
   itemsAt,
   itemsOf,
@@ -23,6 +24,7 @@ import {
   placeOf,
   putNew,
   replace,
+  roomFor,
   toRecipient,
 } from './recipients.ts';
 import { type Column, columns, NOT_UTF8 } from './recipients-file.ts';
@@ -76,6 +78,7 @@ export async function importRecipients(
   });
   const known = await findKnown(deps, ref, rows);
   const counts = { imported: 0, changed: 0, unchanged: 0 };
+  let room = rows.every((row) => known(row)) ? 0 : await roomFor(deps.table, ref);
   const lines = new Map<string, number>();
   const unique = rows.flatMap((row) => {
     const target = known(row)?.sk ?? row.id ?? row.known?.identity ?? '';
@@ -93,6 +96,12 @@ export async function importRecipients(
   });
   const limit = pLimit(AT_ONCE);
   const takeRows = limit.map(unique, async (row) => {
+    const isNew = !known(row);
+    if (isNew && room < 1) {
+      bad.push({ line: row.line, field: null, reason: full(ref).reason });
+      return;
+    }
+    if (isNew) room -= 1;
     const outcome = await takeRow(deps, ref, row, known(row), dryRun);
     if (typeof outcome === 'string') counts[outcome] += 1;
     else bad.push({ line: row.line, ...outcome });

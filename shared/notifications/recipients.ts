@@ -63,8 +63,25 @@ export async function createRecipient(
   const { id = newRecipientId(makings.newId), ...given } = checked.value;
   const said = completed(ref.region, given);
   if (said.kind === 'refused') return said;
+  if (!(await deps.table.get(keys.recipient(ref, id))) && (await roomFor(deps.table, ref)) < 1)
+    return full(ref);
   return putNew(deps, ref, id, said.value, creation);
 }
+
+/** How many more recipients an account can have. Reads all there are; people seldom make one. */
+export async function roomFor(table: Table, ref: AccountRef): Promise<number> {
+  const there = await table.query({ pk: recipientPk(ref), limit: MAX_RECIPIENTS });
+  return MAX_RECIPIENTS - there.length;
+}
+
+/** An account has as many recipients as it can have. */
+export const full = ({ account }: AccountRef): Refusal => ({
+  kind: 'conflict',
+  reason: `The account "${account}" has ${MAX_RECIPIENTS} recipients, and can have no more; delete some first.`,
+});
+
+/** Recipients of one account; several that are made at the same moment can pass by a few. */
+export const MAX_RECIPIENTS = 10_000;
 
 /** Stores a recipient that is not there yet. */
 export async function putNew(

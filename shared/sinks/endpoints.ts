@@ -105,6 +105,9 @@ export interface Endpoint extends EventFilter {
 
 /** Accounts of one region that an endpoint that follows all of them is prepared for; others begin with their first event. */
 const MAX_ACCOUNTS = 10_000;
+/** Endpoints of a region, and those that name one account; several that are made at the same moment can pass by a few. */
+export const MAX_ENDPOINTS = 1_000;
+export const MAX_OF_ACCOUNT = 100;
 const WRITES_AT_ONCE = 16;
 /** How often a change is decided anew because somebody else came in between. */
 const ATTEMPTS = 5;
@@ -152,6 +155,8 @@ export async function createEndpoint(
     return { kind: 'created', endpoint: toEndpoint(there), secret, late };
   }
   if (place.kind !== 'placed') return place;
+  const tooMany = refuseMore(await listEndpoints(deps, region), record.accounts, 1);
+  if (tooMany) return tooMany;
 
   return withLock(deps, region, id, async (lock) => {
     if (await deps.table.get(keys.sink(region, id))) return taken(id);
@@ -214,6 +219,8 @@ export async function changeEndpoint(
     }
     const place = await startingAt(deps, region, added, start ?? 'now');
     if (place.kind !== 'placed') return place;
+    const tooMany = named.length > 0 && refuseMore(await listEndpoints(deps, region), named, 0);
+    if (tooMany) return tooMany;
 
     const outcome = await withLock(deps, region, id, async () => {
       const still = await deps.table.get(keys.sink(region, id));
@@ -524,6 +531,24 @@ async function refuseRecord(
   const url = refuseEndpointUrl(record.target, deps.allowPrivateNetworks);
   if (url) return { kind: 'refused', reason: url };
   return refuseAccounts(deps.table, record.region, named, 'accounts');
+}
+
+/** Why there can't be more endpoints in a region, or for some of the accounts that one names; each that is made writes to all. */
+function refuseMore(
+  there: readonly Endpoint[],
+  accounts: readonly string[],
+  more: number,
+): Refusal | undefined {
+  if (there.length + more > MAX_ENDPOINTS) {
+    const reason = `The region has ${MAX_ENDPOINTS} endpoints, and can have no more; delete one first.`;
+    return { kind: 'conflict', reason };
+  }
+  const full = accounts.find(
+    (account) => there.filter((endpoint) => endpoint.accounts.includes(account)).length >= MAX_OF_ACCOUNT,
+  );
+  if (full === undefined) return undefined;
+  const reason = `${MAX_OF_ACCOUNT} endpoints name the account "${full}", and no more can; delete one first.`;
+  return { kind: 'conflict', reason };
 }
 
 /** Why the accounts can't be followed: the first that is not known, by its name. */

@@ -1,0 +1,152 @@
+/**
+ * What other users of the machine, and web pages in a browser on it, can do to a self-hosted Jobwire: nothing. Found in a
+ * penetration test: an embedded database on loopback took a forged request that wrote an admin key, and a data folder stayed open.
+ */
+
+import { once } from 'node:events';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { openDataDir } from '../../local/data-dir.ts';
+import { refuseForeign } from '../../local/guard.ts';
+import { childrenOf } from '../support/command.ts';
+import { configFor, generatedKey, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
+
+const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
+
+test('a data folder that was open to other users is closed, with what is in it', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'data');
+  mkdirSync(join(path, 'queues'), { recursive: true });
+  for (const file of ['tables.db', 'secret.key', 'queues/kept.db']) writeFileSync(join(path, file), '');
+  for (const one of ['', 'queues']) chmodSync(join(path, one), 0o755);
+  for (const file of ['tables.db', 'secret.key', 'queues/kept.db']) chmodSync(join(path, file), 0o644);
+  openDataDir(path).release();
+  expect([mode(path), mode(join(path, 'queues'))]).toEqual(['700', '700']);
+  expect(['tables.db', 'secret.key', 'queues/kept.db'].map((file) => mode(join(path, file)))).toEqual([
+    '600',
+    '600',
+    '600',
+  ]);
+});
+
+test('a new data folder, and the keys in it, are for its user alone', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const dataDir = openDataDir(join(folder, 'data'));
+  dataDir.apiKey();
+  dataDir.awsCredentials();
+  dataDir.secretKey();
+  dataDir.release();
+  expect(mode(dataDir.path)).toBe('700');
+  expect(['api-key', 'aws-credentials', 'secret.key'].map((file) => mode(join(dataDir.path, file)))).toEqual([
+    '600',
+    '600',
+    '600',
+  ]);
+});
+
+test.runIf(process.platform === 'linux')(
+  'no port of a running Jobwire answers a request without credentials, and its output holds no key',
+  async () => {
+    const { sandbox, world } = await startSandbox();
+    const account = world.addAccount({ region: 'us', name: 'acme' });
+    const jobwire = await startJobwire(['--config', writeConfig(configFor(sandbox, [account]))]);
+    await jobwire.said(/(Live events)/);
+    const pid = jobwire.child.pid ?? 0;
+    const ports = [pid, ...(await childrenOf(pid))].flatMap(portsOf);
+    // The HTTP API, and SNS with SQS.
+    expect(ports).toHaveLength(2);
+    const requests: [string, RequestInit][] = [
+      ['/v1/accounts', {}],
+      ['/', { method: 'POST', headers: { 'x-amz-target': 'DynamoDB_20120810.ListTables' }, body: '{}' }],
+      ['/', { method: 'POST', headers: { 'x-amz-target': 'AmazonSQS.ListQueues' }, body: '{}' }],
+      ['/', { method: 'POST', body: new URLSearchParams({ Action: 'ListTopics' }) }],
+      ['/v1/keys', { method: 'POST', headers: { origin: 'http://evil.example' }, body: '{}' }],
+    ];
+    for (const port of ports) {
+      for (const [path, init] of requests) {
+        const answer = await fetch(`http://127.0.0.1:${port}${path}`, init);
+        expect([401, 403, 404, 405], `${port} ${path}`).toContain(answer.status);
+        expect(await answer.text()).not.toMatch(/acme|TableNames|QueueUrls|TopicArn/);
+        expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+      }
+    }
+    const key = await generatedKey(jobwire);
+    expect(`${jobwire.out()}${jobwire.err()}`).not.toContain(key);
+    expect(key.length).toBeGreaterThan(20);
+
+    const rebound = await statusOf(jobwire.url, { host: 'evil.example' });
+    expect(rebound).toBe(403);
+    expect(await statusOf(jobwire.url, { host: 'localhost' })).toBe(200);
+  },
+);
+
+test.each([
+  ['http://evil.example/v1/accounts', {}, 403],
+  ['http://127.0.0.1.evil.example/', {}, 403],
+  ['http://localhost:4000/v1/accounts', {}, undefined],
+  [
+    'http://127.0.0.1:4000/mailbox/messages',
+    { method: 'DELETE', headers: { origin: 'http://evil.example' } },
+    403,
+  ],
+  ['http://127.0.0.1:4000/mailbox/sns', { method: 'POST', headers: { origin: 'null' } }, 403],
+  [
+    'http://127.0.0.1:4000/mailbox/messages',
+    { method: 'DELETE', headers: { origin: 'http://127.0.0.1:4000' } },
+    undefined,
+  ],
+  ['http://127.0.0.1:4000/mailbox/sns', { method: 'POST' }, undefined],
+  ['https://jobwire.example.com/v1/accounts', {}, undefined],
+] as const)('%s with %j is answered with %s', (url, init, status) => {
+  const reach = { host: '127.0.0.1', publicUrl: 'https://jobwire.example.com' };
+  expect(refuseForeign(new Request(url, init), reach)?.status).toBe(status);
+});
+
+test('whatever it is called, a Jobwire that listens for others answers', () => {
+  expect(refuseForeign(new Request('http://desk.lan/'), { host: '0.0.0.0' })).toBeUndefined();
+});
+
+/** The TCP ports that a process listens on, from what Linux says of its sockets. */
+function portsOf(pid: number): number[] {
+  const sockets = new Set(
+    readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+      try {
+        return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? [];
+      } catch {
+        return [];
+      }
+    }),
+  );
+  const LISTENING = '0A';
+  return ['tcp', 'tcp6'].flatMap((table) =>
+    readFileSync(`/proc/net/${table}`, 'utf8')
+      .split('\n')
+      .slice(1)
+      .map((line) => line.trim().split(/\s+/))
+      .filter((fields) => fields[3] === LISTENING && sockets.has(fields[9] ?? ''))
+      .map((fields) => Number.parseInt(fields[1]?.split(':')[1] ?? '', 16)),
+  );
+}
+
+async function statusOf(url: string, headers: Record<string, string>): Promise<number | undefined> {
+  const call = request(url, { headers });
+  call.end();
+  const [answer] = (await once(call, 'response')) as [IncomingMessage];
+  answer.resume();
+  return answer.statusCode;
+}
