@@ -255,6 +255,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
           newId: randomUUID,
           random: Math.random,
           publicUrl,
+          regionMonthlySegments: config.notifications?.sms?.monthlySegments,
           ...transports,
           ...graceOf(options),
         };

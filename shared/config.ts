@@ -67,6 +67,8 @@ const notifications = z.strictObject({
         .string('must be 1 to 11 letters and digits')
         .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, 'must be 1 to 11 letters and digits, one letter at least')
         .optional(),
+      /** Of all accounts of a region together, in a calendar month (UTC). */
+      monthlySegments: z.int('must be a whole number').min(0, 'must be 0 or more').optional(),
     })
     .optional(),
 });

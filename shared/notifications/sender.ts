@@ -10,7 +10,7 @@
  * What is NOT guaranteed: that two mails to one address in different threads go in the order in which things happened.
  */
 import pLimit from 'p-limit';
-import { type AccountRef, dueUntil, keys, NOTIFY_SHARDS, notifyDuePk } from '../table/schema.ts';
+import { type AccountRef, cellLog, dueUntil, keys, NOTIFY_SHARDS, notifyDuePk } from '../table/schema.ts';
 import { gatherTableReads } from '../table/shared-reads.ts';
 import { type Item, type Key, type Table, TableError, type Write } from '../table/table.ts';
 import { normalized } from './addresses.ts';
@@ -55,7 +55,7 @@ import { itemsOf, recipientsFor, toRecipient } from './recipients.ts';
 import type { Rendered } from './render.ts';
 import { sending } from './rendering.ts';
 import { readSettingsOf } from './settings.ts';
-import { changeSmsUse, monthOf, quietUntil, readSmsUse } from './sms-limits.ts';
+import { changeSmsUse, monthOf, quietUntil, REGION_MONTHLY_SEGMENTS, readSmsUse } from './sms-limits.ts';
 import { type Suppression, suppress, suppressionsOf } from './suppressions.ts';
 import { resolveTemplate, type Template } from './templates.ts';
 import { type ClosedNotice, finishNotice, standingJobs, takeDueNotices } from './threads.ts';
@@ -76,6 +76,8 @@ export interface SendDeps extends JournalDeps {
   readonly sendTimeoutMs?: number | undefined;
   /** How long after a window's end it is waited for what was observed in it. */
   readonly graceMs?: number;
+  /** SMS segments of all accounts of a region in a month; absent: {@link REGION_MONTHLY_SEGMENTS}. */
+  readonly regionMonthlySegments?: number | undefined;
   /** Told of everything that becomes of a message, and of everything that went wrong. */
   readonly report?: ((line: SendLine) => void) | undefined;
 }
@@ -502,7 +504,7 @@ class Run {
   readonly #table: Table;
   readonly #notes: Notes;
   readonly #templates = new Map<string, Promise<Template | undefined>>();
-  readonly #smsTurns = new Map<string, Promise<unknown>>();
+  #smsTurn: Promise<unknown> = Promise.resolve();
   readonly #held = new Set<Channel>();
   /** Addresses that were found to take nothing. */
   readonly #shut = new Set<string>();
@@ -840,18 +842,22 @@ class Run {
 
   /** Claims an SMS together with what it takes of the account's month; `undefined` when it does not go. */
   async #claimedSms(ready: Ready): Promise<Ready | undefined> {
-    const { table, now } = this.#deps;
+    const { table, now, regionMonthlySegments = REGION_MONTHLY_SEGMENTS } = this.#deps;
     const { ref, message } = ready.work;
+    const region = cellLog(ref.region);
     const segments = ready.message.segments ?? 1;
     for (let tries = 0; tries < ATTEMPTS; tries += 1) {
-      const use = await readSmsUse(table, ref, monthOf(now()));
-      if (use.segments + segments > ready.settings.sms.monthlySegments) {
+      const month = monthOf(now());
+      const [use, all] = await Promise.all([readSmsUse(table, ref, month), readSmsUse(table, region, month)]);
+      const isOver = use.segments + segments > ready.settings.sms.monthlySegments;
+      if (isOver || all.segments + segments > regionMonthlySegments) {
         const over = { state: 'suppressed', reason: 'quota', detail: null, dueAt: null } as const;
         this.#notes.add({ work: ready.work, change: plain(ready.work, { ...message, ...over }) });
         return undefined;
       }
       const { claim, ready: claimed } = this.#claim(ready, { month: use.month, segments });
-      const along = [changeSmsUse(ref, use, segments)];
+      // What is not sent in the end is given back to the account; for the region it stays counted.
+      const along = [changeSmsUse(ref, use, segments), changeSmsUse(region, all, segments)];
       const [done] = await claimMessages(this.#deps, [{ ...claim, along }]);
       if (done) return claimed;
       const item = await table.get(workKey(ready.work));
@@ -861,20 +867,16 @@ class Run {
     throw new TableError('write', 'the SMS of a month were counted by others each time');
   }
 
-  /** One thing after the other of those that change the count of an account's SMS. */
-  async #inTurn<T>({ account }: AccountRef, action: () => Promise<T>): Promise<T> {
-    const turn = (this.#smsTurns.get(account) ?? Promise.resolve()).then(action);
-    this.#smsTurns.set(
-      account,
-      turn.catch(() => undefined),
-    );
+  /** One thing after the other of those that change the counts of SMS. */
+  #inTurn<T>(action: () => Promise<T>): Promise<T> {
+    const turn = this.#smsTurn.then(action);
+    this.#smsTurn = turn.catch(() => undefined);
     return turn;
   }
 
   /** Hands a message over and notes what became of it. */
   async #attempt(lane: Lane, ready: Ready): Promise<void> {
-    const one =
-      lane.channel === 'sms' ? await this.#inTurn(ready.work.ref, () => this.#claimedSms(ready)) : ready;
+    const one = lane.channel === 'sms' ? await this.#inTurn(() => this.#claimedSms(ready)) : ready;
     if (!one) return;
     const began = performance.now();
     const outcome = await this.#handOver(one);
@@ -889,7 +891,7 @@ class Run {
       });
     }
     const lost = (): Promise<void> => this.#lost(one, outcome, latencyMs);
-    if (lane.channel === 'sms') await this.#inTurn(ref, lost);
+    if (lane.channel === 'sms') await this.#inTurn(lost);
     else this.#notes.add({ ...(await this.#outcome(one, one.work, outcome, latencyMs)), lost });
   }
 

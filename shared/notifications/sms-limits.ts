@@ -62,6 +62,9 @@ export interface SmsUse {
   readonly segments: number;
 }
 
+/** SMS segments that all accounts of a region may use in a month, unless the operator says otherwise: each account sets its own limit. */
+export const REGION_MONTHLY_SEGMENTS = 100_000;
+
 /** The month that an instant (epoch ms) is in. */
 export const monthOf = (at: number): string => new Date(at).toISOString().slice(0, 7);
 

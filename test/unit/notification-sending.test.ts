@@ -334,6 +334,17 @@ describe('an SMS', () => {
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1 });
   });
 
+  test('is not sent above what all accounts of the region may use in a month', async () => {
+    const world = await withSms({ monthlySegments: 1_000 });
+    await world.fold(...[1, 2, 3].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
+    const limited = { concurrency: 1, regionMonthlySegments: 2 };
+    expect(await world.send(CLOSED_AFTER, limited)).toMatchObject({ sent: 2, suppressed: 1 });
+    expect((await world.messages()).filter(({ reason }) => reason === 'quota')).toHaveLength(1);
+    const region = { region: ACME.region, account: '_cell' };
+    expect((await readSmsUse(world.table, region, '2026-03')).segments).toBe(2);
+    expect((await readSmsUse(world.table, ACME, '2026-03')).segments).toBe(2);
+  });
+
   test('waits until quiet hours are over where the recipient is', async () => {
     const world = await withSms({ quietHours: { from: '21:00', to: '08:00' } });
     // 23:30 in New York.
