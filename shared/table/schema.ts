@@ -397,7 +397,7 @@ export function jobPlaces(
     statusSk: job.status === null || job.status === '' ? undefined : tail,
     ...openPlace(ref, job, tail),
     orderPk: job.orderNumber ? path(ref) : undefined,
-    orderSk: job.orderNumber ? `${job.orderNumber.slice(0, 200)}#${pad(job.jobNumber, 12)}` : undefined,
+    orderSk: job.orderNumber ? `${orderKey(job.orderNumber)}#${pad(job.jobNumber, 12)}` : undefined,
     relatedPk: job.orderGroup ? groupJobsPk(ref, job.orderGroup) : undefined,
     relatedSk: job.orderGroup ? pad(job.jobNumber, 12) : undefined,
   };
@@ -477,7 +477,7 @@ export function jobsInGroup(ref: AccountRef, orderGroup: string): JobRange {
  * order number may itself contain the separator. Compare what comes back.
  */
 export function jobsWithOrderNumber(ref: AccountRef, orderNumber: string): JobRange {
-  const beginning = `${orderNumber.slice(0, 200)}#`;
+  const beginning = `${orderKey(orderNumber)}#`;
   return {
     index: 'jobsByOrder',
     pk: path(ref),
@@ -495,6 +495,9 @@ export function instantText(ms: number): string {
 export function pad(value: number, width: number): string {
   return String(value).padStart(width, '0');
 }
+
+/** The beginning of an order number; where that ends within a character, U+FFFD is in its place, for keys are well-formed. */
+const orderKey = (orderNumber: string): string => orderNumber.slice(0, 200).toWellFormed();
 
 /** A name that others chose as part of a sort key, which may be 1,024 bytes long. */
 function nameKey(name: string): string {
