@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { parseArgs } from 'node:util';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
-import { createApi } from '../shared/api/app.ts';
+import { createApi, malformedPart } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
 import { createKeyring } from '../shared/api/keys.ts';
 import { createSlots } from '../shared/api/slots.ts';
@@ -162,11 +162,18 @@ async function main(): Promise<void> {
   });
   const dashboard = createDashboard();
   const reach = { host, publicUrl: config.publicUrl };
-  answer = (request, { incoming }) =>
-    refuseForeign(request, reach) ??
-    (demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)
+  answer = (request, { incoming }) => {
+    const hostHeaders = incoming.headersDistinct.host?.length ?? 0;
+    const askApi = () =>
+      api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '', hostHeaders });
+    // The API says what is wrong with it, whatever it is for.
+    if (hostHeaders > 1 || malformedPart(request.url)) return askApi();
+    const refused = refuseForeign(request, reach);
+    if (refused) return refused;
+    return demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)
       ? demo.mailbox.fetch(request)
-      : dashboard(request, () => api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '' })));
+      : dashboard(request, askApi);
+  };
 
   introduce({
     config,

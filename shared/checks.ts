@@ -4,13 +4,15 @@ import { eventTypes } from './events/catalogue.ts';
 import { typeMatches } from './events/types.ts';
 import { BUILT_IN_SINKS } from './sinks/built-in.ts';
 
+const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
 /** The id that somebody gives to an account, a region or an endpoint. */
 export const id = z
   .string()
-  .regex(
-    /^[a-z0-9][a-z0-9-]{0,62}$/,
-    'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit',
-  );
+  .regex(ID, 'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit');
+
+/** Whether a text can be the id of an account, an endpoint, a recipient or a replay. No other text is looked up. */
+export const isId = (text: string): boolean => ID.test(text);
 
 /** The id of an endpoint: endpoints and built-in sinks stand side by side. */
 export const endpointId = id.refine(

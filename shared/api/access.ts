@@ -1,5 +1,6 @@
 /** Who may call what: the key of each request, roles, and what is shown to a key that is for some accounts only. */
 import type { MiddlewareHandler } from 'hono';
+import { isId } from '../checks.ts';
 import { type Endpoint, toEndpoint } from '../sinks/endpoints.ts';
 import { type AccountRef, cellLog, keys } from '../table/schema.ts';
 import type { AccountRecord } from '../tracking/account-input.ts';
@@ -42,9 +43,6 @@ export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
   };
 }
 
-/** No id is longer, and no key of the table may be much longer. */
-export const MAX_ID = 200;
-
 const accountId = one.describe('The id of the account.');
 
 /** An account, by its id alone: it is looked up in each region that is served. */
@@ -52,7 +50,7 @@ export const ofAccount: Subject<Account> = {
   params: { id: accountId },
   async find({ c, caller, params }, { feed }) {
     const { id = '' } = params;
-    const mayBe = id.length <= MAX_ID && isFor(caller, id);
+    const mayBe = isId(id) && isFor(caller, id);
     const found = mayBe ? await findAccount(feed.table, feed.regions, id) : undefined;
     return found ?? problem(c, 'not-found', { detail: 'There is no such account.' });
   },
@@ -74,7 +72,7 @@ export const ofAccountRecord: Subject<AccountRecord> = {
   revisionOf: ({ revision }) => revision,
   async find({ c, caller, params }, { feed, isDeclared }) {
     const { id: account = '' } = params;
-    const mayBe = account.length <= MAX_ID && isFor(caller, account);
+    const mayBe = isId(account) && isFor(caller, account);
     for (const region of mayBe ? feed.regions : []) {
       const record = await readAccount({ table: feed.table, isDeclared }, { region, account });
       if (record) return record;
@@ -100,8 +98,7 @@ export const ofEndpoint: Subject<Endpoint> = {
   async find({ c, caller, params, query }, { feed }) {
     const { id = '' } = params;
     const regions = feed.regions.filter((region) => query.region === undefined || region === query.region);
-    const items =
-      id.length <= MAX_ID ? await feed.table.getMany(regions.map((region) => keys.sink(region, id))) : [];
+    const items = isId(id) ? await feed.table.getMany(regions.map((region) => keys.sink(region, id))) : [];
     const found = items
       .filter(({ kind }) => kind !== undefined)
       .map(toEndpoint)

@@ -189,6 +189,16 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     }),
   );
 
+  // Before the key: whatever it says is not a request (RFC 9112, 3.2; RFC 3986, 2.1).
+  app.use(async (c, next) => {
+    if ((c.env?.hostHeaders ?? 1) > 1) {
+      return problem(c, 'bad-parameter', { field: 'Host', detail: 'Host must be sent once.' });
+    }
+    const bad = malformedPart(c.req.url);
+    if (!bad) return next();
+    return problem(c, 'bad-parameter', { detail: `The ${bad} must be UTF-8 with percent-encoding (%20).` });
+  });
+
   const served = routes.filter(({ spec, surface }) => {
     if (spec.document) return documents;
     if (spec.tag === 'Notifications' && !deps.notifications) return false;
@@ -214,6 +224,22 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
 
   function mount(route: Route): void {
     app.on(route.spec.method.toUpperCase(), patternOf(route), route.handler(parts));
+  }
+}
+
+/** The part of a URL whose percent-encoding is not that of UTF-8; `undefined` when both are in order. */
+export function malformedPart(url: string): 'path' | 'query' | undefined {
+  const { pathname, search } = new URL(url);
+  if (!isPercentEncoded(pathname)) return 'path';
+  return isPercentEncoded(search) ? undefined : 'query';
+}
+
+function isPercentEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 

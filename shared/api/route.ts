@@ -31,6 +31,8 @@ export interface ApiEnv {
   Bindings: {
     /** Where the request came from, for the limit on failed keys. Never logged. */
     clientAddress?: string;
+    /** How many `Host` headers came, where the server knows. More than one is refused. */
+    hostHeaders?: number;
   };
   Variables: {
     requestId: string;
@@ -441,8 +443,52 @@ async function readBody<B extends z.ZodType>(c: Context<ApiEnv>, schema: B): Pro
   } catch {
     return problem(c, 'bad-body', { detail: 'The body must be JSON.' });
   }
+  const odd = findUnsafeText(value);
+  if (odd) return problem(c, 'bad-body', odd);
   const parsed = schema.safeParse(value, { reportInput: true });
   return parsed.success ? parsed.data : refused(c, 'bad-body', parsed.error, schema);
+}
+
+/** A member of a JSON value, and what leads to it. */
+interface Member {
+  readonly value: unknown;
+  readonly name?: PropertyKey;
+  readonly parent?: Member;
+}
+
+/**
+ * What no field may hold, whatever its schema says: a string with a lone surrogate, which no store takes, and a field called
+ * `__proto__`. Without recursion, for a body can be nested as deeply as it is long.
+ */
+function findUnsafeText(body: unknown): { readonly field: string; readonly detail: string } | undefined {
+  const left: Member[] = [{ value: body }];
+  for (let member = left.pop(); member; member = left.pop()) {
+    const { name, value } = member;
+    if (name === '__proto__') {
+      const field = fieldOf(member);
+      return { field, detail: `${field} is not accepted: no field is called __proto__.` };
+    }
+    if ([name, value].some((text) => typeof text === 'string' && !text.isWellFormed())) {
+      const field = fieldOf(member).toWellFormed();
+      return { field, detail: `${field} must be well-formed Unicode: it has a lone surrogate.` };
+    }
+    if (typeof value !== 'object' || value === null) continue;
+    const isList = Array.isArray(value);
+    const members = Object.entries(value).map(([key, inner]) => ({
+      value: inner,
+      name: isList ? Number(key) : key,
+      parent: member,
+    }));
+    left.push(...members.reverse());
+  }
+  return undefined;
+}
+
+/** The path of a field; of one that is nested deeply, or has long names, the beginning. */
+function fieldOf(member: Member): string {
+  const path: PropertyKey[] = [];
+  for (let at: Member | undefined = member; at?.name !== undefined; at = at.parent) path.unshift(at.name);
+  return pathText(path.slice(0, 10), 'The body').slice(0, 100);
 }
 
 /** The first thing that is wrong, by its path, in one sentence. Values are not quoted: they may be secrets. */

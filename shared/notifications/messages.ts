@@ -102,6 +102,9 @@ export function messageId(workId: string, observedAt: number): string {
   return `m${Math.max(0, Math.floor(observedAt)).toString(36).padStart(9, '0')}-${workId}`;
 }
 
+/** Whether a text can be the id of a message. No other text is looked up. */
+export const isMessageId = (text: string): boolean => /^m[0-9a-z]{9,11}-[a-z][0-9a-f]{32}$/.test(text);
+
 /** The key of the work on a message. */
 export const workIdOf = (messageId: string): string => messageId.slice(messageId.indexOf('-') + 1);
 

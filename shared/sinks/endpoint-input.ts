@@ -106,7 +106,7 @@ const headers = z
 /** Which events: everything that a replay, too, can be restricted by. */
 const filterFields = {
   accounts: z
-    .array(z.string('must be the id of an account'), 'must be a list of accounts')
+    .array(id, 'must be a list of accounts')
     .min(1, 'must name at least one account')
     .max(1000, 'must name at most 1000 accounts')
     .describe('Ids of the accounts whose events are wanted.'),

@@ -48,7 +48,10 @@ export async function findPlace(
   const refusals: string[] = [];
   await pLimit(LOGS_AT_ONCE).map(accounts, async (account) => {
     const ref = { region, account };
-    const text = typeof place === 'object' && 'cursors' in place ? place.cursors[account] : undefined;
+    const text =
+      typeof place === 'object' && 'cursors' in place && Object.hasOwn(place.cursors, account)
+        ? place.cursors[account]
+        : undefined;
     if (typeof place === 'object' && 'cursors' in place && text === undefined) return;
     const head = await log.head(ref);
     if (!head) {

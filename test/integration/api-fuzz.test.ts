@@ -20,8 +20,8 @@ import { runs } from '../support/runs.ts';
 import { eachTable } from '../support/tables.ts';
 
 const { seed: SEED } = runs(0, 0, 20_261_121);
-/** Before any route: the key, the path, the method, the size of the body. */
-const BEFORE_ROUTES = [401, 404, 405, 413, 429];
+/** Before any route: the encoding of the path, the key, the path, the method, the size of the body. */
+const BEFORE_ROUTES = [400, 401, 404, 405, 413, 429];
 
 const ajv = new Ajv2020({
   ...{ strict: true, strictTypes: false, strictRequired: false, allErrors: false },

@@ -2,6 +2,7 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
+import { isId } from '../../checks.ts';
 import { type Expectation, type Refusal, revisionOf } from '../../managed.ts';
 import type { AccountRef } from '../../table/schema.ts';
 import {
@@ -27,7 +28,7 @@ import {
   rotateCredentials,
 } from '../../tracking/managed-accounts.ts';
 import { confirmAccount, reportAccount, reportPolls } from '../../tracking/operator.ts';
-import { isFor, MAX_ID, ofAccount, ofAccountRecord } from '../access.ts';
+import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
 import { afterId, limit, nextOf, one } from '../parameters.ts';
 import { badParameter, notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, route, type Subject } from '../route.ts';
@@ -60,7 +61,7 @@ const ofDeletable: Subject<{
     if (!(found instanceof Response))
       return { region: found.region, account: found.id, revision: found.revision };
     const { id: account = '' } = asked.params;
-    if (account.length <= MAX_ID && isFor(asked.caller, account)) {
+    if (isId(account) && isFor(asked.caller, account)) {
       for (const region of parts.feed.regions) {
         const note = await readDeletion(parts.feed.table, { region, account });
         if (note) return { region, account, revision: revisionOf(note) };

@@ -1,6 +1,7 @@
 /** Endpoints: webhooks, what was delivered to them, what is set aside, and what is sent once more. */
 import type { Context } from 'hono';
 import * as z from 'zod';
+import { isId } from '../../checks.ts';
 import type { Expectation, Refusal } from '../../managed.ts';
 import { endpointHealth } from '../../sinks/endpoint-health.ts';
 import { EndpointChange, NewEndpoint, NewReplay, Rotation } from '../../sinks/endpoint-input.ts';
@@ -82,7 +83,6 @@ const MAX_JOB_EVENTS = 20;
 /** A page of replays may read the cursors of a thousand accounts for each. */
 const MAX_REPLAYS = 100;
 const DEFAULT_REPLAYS = 20;
-const MAX_REPLAY_ID = 200;
 
 function decodeEndpointPlace(text: string) {
   const [, id, region] = /^([^/]+)\/([^/]+)$/.exec(decodePlace(text) ?? '') ?? [];
@@ -790,7 +790,7 @@ async function findReplay(
   replay: string,
   { feed }: RouteParts,
 ) {
-  const found = replay.length <= MAX_REPLAY_ID ? await readReplay(feed, region, id, replay) : undefined;
+  const found = isId(replay) ? await readReplay(feed, region, id, replay) : undefined;
   if (found && isForAll(caller, found.accounts)) return found;
   return problem(c, 'not-found', { detail: 'There is no such replay to this endpoint.' });
 }

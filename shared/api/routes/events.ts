@@ -1,8 +1,9 @@
 /** The logs: feeds with a cursor, long polls, live streams. */
 import type { Context } from 'hono';
 import * as z from 'zod';
+import { isId } from '../../checks.ts';
 import { parseCursor } from '../../log/log.ts';
-import { type AccountRef, isCell } from '../../table/schema.ts';
+import { type AccountRef, CELL_LOG, isCell } from '../../table/schema.ts';
 import { shared } from '../../table/shared-reads.ts';
 import { isFor, ofAccount, ofRegion } from '../access.ts';
 import {
@@ -229,10 +230,11 @@ function pagesOf(feed: FeedDeps) {
   return read;
 }
 
-/** The parts of an event's id. */
+/** The parts of an event's id; `undefined` for what can be none. No other text is looked up. */
 export function partsOfId(id: string) {
-  const [, account, epoch, sequence] = /^([^.]{1,200})\.([^.]{1,100})\.(\d{1,15})$/.exec(id) ?? [];
-  return account && epoch ? { account, epoch, sequence: Number(sequence) } : undefined;
+  const [, account = '', epoch, sequence] = /^([^.]+)\.([0-9a-z]{1,32})\.(\d{1,15})$/.exec(id) ?? [];
+  if (epoch === undefined || !(isId(account) || account === CELL_LOG)) return undefined;
+  return { account, epoch, sequence: Number(sequence) };
 }
 
 /** An event by its id: of an account of the key, or of a region's own log for a key that is for all accounts. */

@@ -1,8 +1,8 @@
 /** How an account tells its customers, in which words, and what became of it. */
 import * as z from 'zod';
-import { type Checked, checkInput } from '../../checks.ts';
+import { type Checked, checkInput, id } from '../../checks.ts';
 import { defaultsOf } from '../../notifications/addresses.ts';
-import { listMessages, readMessage } from '../../notifications/messages.ts';
+import { isMessageId, listMessages, readMessage } from '../../notifications/messages.ts';
 import {
   type Channel,
   channels,
@@ -35,7 +35,7 @@ import {
 import { upcomingOf } from '../../notifications/threads.ts';
 import type { AccountRef } from '../../table/schema.ts';
 import type { Table } from '../../table/table.ts';
-import { MAX_ID, ofAccount } from '../access.ts';
+import { ofAccount } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import type { Caller } from '../keys.ts';
 import {
@@ -86,8 +86,9 @@ const ofMessage: Subject<MessageRecord> = {
     const ref = await ofAccount.find(asked, parts);
     if (ref instanceof Response) return ref;
     const { message = '' } = asked.params;
-    const found =
-      message.length <= MAX_ID ? await readMessage(parts.notifications.history, ref, message) : undefined;
+    const found = isMessageId(message)
+      ? await readMessage(parts.notifications.history, ref, message)
+      : undefined;
     return found ?? problem(asked.c, 'not-found', { detail: 'There is no such message of this account.' });
   },
 };
@@ -178,12 +179,7 @@ export const notificationRoutes: readonly Route[] = [
             .max(999_999_999_999, 'must be the number of a job')
             .optional()
             .describe('A job of the account, as it stands; made-up ones unless told.'),
-          recipient: z
-            .string('must be the id of a recipient')
-            .min(1, 'must be the id of a recipient')
-            .max(MAX_ID, 'must be the id of a recipient')
-            .optional()
-            .describe('Whose name, locale and zone.'),
+          recipient: id.optional().describe('Whose name, locale and zone.'),
           template: TemplateInput.optional().describe('With this instead of the template that would count.'),
         })
         .meta({ id: 'PreviewRequest' }),

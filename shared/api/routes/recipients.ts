@@ -1,6 +1,7 @@
 /** Recipients: who is told about the jobs of an account; and addresses that get nothing more. */
 import type { Context } from 'hono';
 import * as z from 'zod';
+import { isId } from '../../checks.ts';
 import type { Expectation, Refusal } from '../../managed.ts';
 import type { Recipient as RecipientRecord } from '../../notifications/model.ts';
 import { NewRecipient, NewSuppression, RecipientChange } from '../../notifications/notification-input.ts';
@@ -13,7 +14,7 @@ import {
 } from '../../notifications/recipients.ts';
 import { importRecipients } from '../../notifications/recipients-csv.ts';
 import { createSuppression, liftSuppression, listSuppressions } from '../../notifications/suppressions.ts';
-import { MAX_ID, ofAccount } from '../access.ts';
+import { ofAccount } from '../access.ts';
 import type { Caller } from '../keys.ts';
 import {
   ImportReport,
@@ -36,8 +37,7 @@ export const ofRecipient: Subject<RecipientRecord> = {
     const ref = await ofAccount.find(asked, parts);
     if (ref instanceof Response) return ref;
     const { recipient = '' } = asked.params;
-    const found =
-      recipient.length <= MAX_ID ? await readRecipient(parts.feed.table, ref, recipient) : undefined;
+    const found = isId(recipient) ? await readRecipient(parts.feed.table, ref, recipient) : undefined;
     return found ?? problem(asked.c, 'not-found', { detail: 'There is no such recipient of this account.' });
   },
 };
