@@ -21,7 +21,12 @@ import { type EndpointDeps, tidyEndpoints } from '../shared/sinks/endpoints.ts';
 import { isReady } from '../shared/sinks/health.ts';
 import { breakLease } from '../shared/sinks/lease.ts';
 import { type ConnectionPool, createConnectionPool } from '../shared/sinks/outbound.ts';
-import { createSigningReader, openLocalSigningSecrets } from '../shared/sinks/signing-secrets.ts';
+import {
+  createSigningReader,
+  openLocalSigningSecrets,
+  type SigningReader,
+  withForgetting,
+} from '../shared/sinks/signing-secrets.ts';
 import {
   DEFAULT_CONCURRENCY,
   dueSinks,
@@ -215,8 +220,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const deliveries = createDeliveryLog(history, { newId: randomUUID });
   // All sinks of an account are told of a commit at once, and read the same.
   const sharedLog = shareReads(log);
-  const secrets = await openLocalSigningSecrets(table, options.secretKey);
-  const readSigning = createSigningReader(secrets, now);
+  const stored = await openLocalSigningSecrets(table, options.secretKey);
+  const readSigning = createSigningReader(stored, now);
+  // What is changed in this process applies to the next attempt, also of a drain under way.
+  const secrets = withForgetting(stored, readSigning);
   const open = (record: SinkRecord) => openSink(options, record, connections, readSigning);
   const drains = createDrainers(async (region, sink, linger) => {
     const report = await drainSink(
@@ -490,7 +497,7 @@ async function openSink(
   options: HostOptions,
   record: SinkRecord,
   connections: ConnectionPool,
-  readSigning: ReturnType<typeof createSigningReader>,
+  readSigning: SigningReader,
 ): Promise<SinkPort> {
   const { config, sns, publicUrl, table, history } = options;
   switch (record.kind) {
@@ -504,16 +511,19 @@ async function openSink(
         record.createdAt === undefined && declaredSinks(options, region).some((sink) => sink.id === id)
           ? config.endpoints.find((endpoint) => endpoint.id === id)
           : undefined;
-      const { secrets, headers } = declared
-        ? { secrets: [declared.secret].flat(), headers: declared.headers ?? {} }
-        : await readSigning(region, id);
-      return createWebhookSink({
+      const transport = {
         url: target,
-        secrets,
-        headers,
         now: Date.now,
         connections: connections.of(`${region}/${id}`, concurrency),
-      });
+      };
+      if (declared) {
+        const { secret, headers = {} } = declared;
+        return createWebhookSink({ ...transport, secrets: [secret].flat(), headers });
+      }
+      const signing = () => readSigning(region, id, record);
+      // An endpoint without secrets is not opened.
+      await signing();
+      return createWebhookSink({ ...transport, signing });
     }
     case 'notifications':
       return createNotificationsSink({ table, history, now: Date.now, ...graceOf(options) });

@@ -42,6 +42,13 @@ export const EndpointSecrets = z.object({
   retiring: z.array(z.object({ secret: signingSecret, until: z.number() })).optional(),
   /** Headers that each request carries besides our own: their values may be credentials. */
   headers: z.record(z.string(), z.string()).optional(),
+  /**
+   * Headers of requests to the former URL, if a change replaced URL and headers together: a drain that still sends to the
+   * former URL must not send the new credentials there.
+   */
+  former: z.object({ url: z.string(), headers: z.record(z.string(), z.string()) }).optional(),
+  /** The endpoint they belong to, as in its record: an id can be used again. Absent in those saved by earlier versions. */
+  creation: z.string().optional(),
 });
 export type EndpointSecrets = z.infer<typeof EndpointSecrets>;
 
@@ -136,7 +143,9 @@ export function remembering<T>(
   const held = new Map<string, { readonly readAt: number; readonly value: Promise<T> }>();
   const reading = (name: string): Promise<T> => {
     const known = held.get(name);
-    if (known && now() < known.readAt + maxAgeMs) return known.value;
+    const ageMs = known ? now() - known.readAt : 0;
+    // A clock that was set back does not keep a value for longer.
+    if (known && ageMs >= 0 && ageMs < maxAgeMs) return known.value;
     const entry = { readAt: now(), value: read(name) };
     held.set(name, entry);
     entry.value.catch(() => {

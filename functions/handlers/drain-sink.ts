@@ -3,7 +3,7 @@ import type { SNSClient } from '@aws-sdk/client-sns';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { type DrainDeps, type DrainReport, drainSink } from '../../shared/sinks/drain.ts';
 import { createConnectionPool } from '../../shared/sinks/outbound.ts';
-import type { createSigningReader } from '../../shared/sinks/signing-secrets.ts';
+import type { SigningReader } from '../../shared/sinks/signing-secrets.ts';
 import { DEFAULT_CONCURRENCY, type SinkPort, type SinkRecord } from '../../shared/sinks/sink.ts';
 import { createSnsSink } from '../../shared/sinks/sns.ts';
 import { createWebhookSink } from '../../shared/sinks/webhook.ts';
@@ -55,7 +55,7 @@ export function createSinkOpener(deps: {
   /** Where the HTTP API is reached. */
   readonly publicUrl: string;
   /** What signs the requests of an endpoint, and the headers of its own that it wants. */
-  readonly signing: ReturnType<typeof createSigningReader>;
+  readonly signing: ReadSigning;
   readonly now: () => number;
   /** Folds what customers are told; absent in a cell that tells them nothing. */
   readonly notifications?: SinkPort | undefined;
@@ -80,19 +80,27 @@ const NOTHING_TOLD: SinkPort = {
   deliver: async (deliveries) => deliveries.map(() => ({ kind: 'delivered' })),
 };
 
-/** The endpoints of a cell as they are on AWS; connections are kept from one time to the next. */
+/** The part of {@link SigningReader} that opening endpoints takes. */
+type ReadSigning = (...args: Parameters<SigningReader>) => ReturnType<SigningReader>;
+
+/**
+ * The endpoints of a cell as they are on AWS; connections are kept from one time to the next. Secrets and headers are read for
+ * each attempt.
+ */
 export function createWebhookOpener(deps: {
-  readonly signing: ReturnType<typeof createSigningReader>;
+  readonly signing: ReadSigning;
   readonly now: () => number;
 }): (record: SinkRecord) => Promise<SinkPort> {
-  const { signing, now } = deps;
+  const { now } = deps;
   const connections = createConnectionPool({ allowPrivateNetworks: false });
-  return async ({ region, id, target, concurrency = DEFAULT_CONCURRENCY }) => {
-    const { secrets, headers } = await signing(region, id);
+  return async (record) => {
+    const { region, id, target, concurrency = DEFAULT_CONCURRENCY } = record;
+    const signing = () => deps.signing(region, id, record);
+    // An endpoint without secrets is not opened.
+    await signing();
     return createWebhookSink({
       url: target,
-      secrets,
-      headers,
+      signing,
       now,
       connections: connections.of(`${region}/${id}`, concurrency),
     });

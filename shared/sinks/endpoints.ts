@@ -9,8 +9,10 @@
  * Without its item there is no endpoint, whatever else is there. The lock keeps two of these apart; it ends by itself. A
  * drain of an earlier endpoint of the same id that is still running is fenced off: its cursors carry a higher token.
  *
+ * Secrets and headers apply to the next attempt: a drain that runs reads them for each attempt (`signing-secrets.ts`).
+ *
  * What is NOT guaranteed: that a receiver hears nothing after its endpoint was deleted, paused or changed; what is under
- * way arrives, and a drain that runs goes by the record it has read until its lease ends.
+ * way arrives, and a drain that runs goes by the record it has read (URL, filters) until its lease ends.
  */
 import { randomBytes } from 'node:crypto';
 import pLimit from 'p-limit';
@@ -26,6 +28,7 @@ import {
   revisionStill,
   whileLocked,
 } from '../managed.ts';
+import type { EndpointSecrets } from '../secrets.ts';
 import {
   CELL_LOG,
   cellLog,
@@ -47,6 +50,7 @@ import { enabled, healthAttributes, toHealth } from './health.ts';
 import { refuseUrl } from './outbound.ts';
 import { findPlace, type Place, type Placed } from './positions.ts';
 import {
+  headersFor,
   KEEP_OLD_SECONDS,
   MAX_RETIRING,
   newSigningSecret,
@@ -164,7 +168,7 @@ export async function createEndpoint(
     const remains = await removeRemains(deps, region, id);
     const fence = Math.max(now, lock.fence + 1, remains.fence + 1);
     const { headers } = fields;
-    await deps.secrets.save(region, id, { secrets: [secret], ...(headers ? { headers } : {}) });
+    await deps.secrets.save(region, id, { secrets: [secret], ...(headers ? { headers } : {}), creation });
     await putCursors(deps, record, place.positions, fence);
     const item: Item = {
       ...keys.sink(region, id),
@@ -225,14 +229,11 @@ export async function changeEndpoint(
     const outcome = await withLock(deps, region, id, async () => {
       const still = await deps.table.get(keys.sink(region, id));
       if (!still || revisionOf(still) !== revisionOf(item)) return undefined;
-      if (change.headers !== undefined) {
+      if (change.headers !== undefined || record.target !== before.target) {
         const kept = await deps.secrets.load(region, id);
         if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
-        const { headers: _, ...others } = kept;
-        await deps.secrets.save(region, id, {
-          ...others,
-          ...(change.headers ? { headers: change.headers } : {}),
-        });
+        const next = withHeaders(kept, change.headers, before.target, record.target);
+        if (next) await deps.secrets.save(region, id, next);
       }
       // A drain under way does not follow them yet; whoever comes after it has a higher token.
       await putCursors(deps, record, place.positions, Number(still.leaseToken ?? 0) + 1);
@@ -441,6 +442,27 @@ function pingOf(region: string, endpoint: string, deps: EndpointDeps): LoggedEve
     data: { region, endpoint },
   });
   return { id, account: CELL_LOG, region, sequence: 0, type, time, json };
+}
+
+/**
+ * The secrets with the headers after a change; `undefined` if nothing of them changes. `headers` absent: unchanged. If URL and
+ * headers change together, requests to the former URL keep the former headers.
+ */
+function withHeaders(
+  kept: EndpointSecrets,
+  headers: Readonly<Record<string, string>> | null | undefined,
+  formerUrl: string,
+  url: string,
+): EndpointSecrets | undefined {
+  if (headers === undefined && !kept.former) return undefined;
+  const { headers: _, former: __, ...others } = kept;
+  const current = headersFor(kept, formerUrl);
+  const next = headers === undefined ? current : headers;
+  return {
+    ...others,
+    ...(next && Object.keys(next).length > 0 ? { headers: next } : {}),
+    ...(headers !== undefined && url !== formerUrl ? { former: { url: formerUrl, headers: current } } : {}),
+  };
 }
 
 type Fields = Omit<z.infer<typeof NewEndpoint>, 'id' | 'secret' | 'start'>;

@@ -19,6 +19,7 @@ import {
 } from '../secrets.ts';
 import { keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
+import type { SinkRecord } from './sink.ts';
 
 /** Where secrets of endpoints are kept. Every method throws {@link SecretError}. */
 export interface SigningSecrets {
@@ -60,15 +61,39 @@ export function rotated(
   return { ...kept, secrets: [secret], retiring };
 }
 
-/** Reads what signs and what is sent along now; what was read is used for a minute at most. Throws {@link SecretError}. */
+/** What one request of an endpoint is signed with and carries. */
+export interface Signing {
+  /** `whsec_…`, the current one first: the request carries a signature of each. */
+  readonly secrets: readonly string[];
+  /** Headers besides our own. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Reads the signing secrets and headers of endpoints. */
+export interface SigningReader {
+  /**
+   * Secrets and headers for a request that is made now. `record` is the endpoint's record as the caller has read it; without
+   * it they are those of whichever endpoint has the id. Throws {@link SecretError}, also if the id belongs to another endpoint
+   * by now.
+   */
+  (region: string, endpoint: string, record?: Pick<SinkRecord, 'target' | 'creation'>): Promise<Signing>;
+  /** Drops what is cached of an endpoint: the next call reads it from the store. */
+  forget(region: string, endpoint: string): void;
+}
+
+/** Maximum age of cached secrets: a rotation in another process applies to requests that are made later than that. */
+export const SIGNING_MAX_AGE_MS = 5_000;
+
+/**
+ * Creates a reader that caches secrets for `maxAgeMs`, by endpoint and creation: a re-created endpoint never gets the cached
+ * secrets of its predecessor. Changes in the same process apply at once if they are made through {@link withForgetting}.
+ */
 export function createSigningReader(
   store: Pick<SigningSecrets, 'load'>,
   now: () => number,
-  maxAgeMs = 60_000,
-): (
-  region: string,
-  endpoint: string,
-) => Promise<{ readonly secrets: readonly string[]; readonly headers: Readonly<Record<string, string>> }> {
+  maxAgeMs = SIGNING_MAX_AGE_MS,
+): SigningReader {
+  const names = new Map<string, Set<string>>();
   const load = remembering(
     async (name) => {
       const [region = '', endpoint = ''] = name.split('/');
@@ -79,9 +104,47 @@ export function createSigningReader(
     now,
     maxAgeMs,
   );
-  return async (region, endpoint) => {
-    const kept = await load(`${region}/${endpoint}`);
-    return { secrets: signingAt(kept, now()), headers: kept.headers ?? {} };
+  async function read(
+    region: string,
+    endpoint: string,
+    record: Partial<Pick<SinkRecord, 'target' | 'creation'>> = {},
+  ): Promise<Signing> {
+    const place = `${region}/${endpoint}`;
+    const name = `${place}/${record.creation ?? ''}`;
+    names.set(place, (names.get(place) ?? new Set()).add(name));
+    const kept = await load(name);
+    const { creation = kept.creation } = record;
+    if (kept.creation !== undefined && kept.creation !== creation) {
+      throw new SecretError(endpoint, 'belongs to another endpoint of the same id.');
+    }
+    return { secrets: signingAt(kept, now()), headers: headersFor(kept, record.target) };
+  }
+  return Object.assign(read, {
+    forget(region: string, endpoint: string) {
+      const place = `${region}/${endpoint}`;
+      for (const name of names.get(place) ?? []) load.forget(name);
+      names.delete(place);
+    },
+  });
+}
+
+/** The headers of requests to a URL. */
+export function headersFor(kept: EndpointSecrets, url: string | undefined): Readonly<Record<string, string>> {
+  return (kept.former && kept.former.url === url ? kept.former.headers : kept.headers) ?? NO_HEADERS;
+}
+
+/** One object, for what requests have in common is made anew only if it changed. */
+const NO_HEADERS: Signing['headers'] = {};
+
+/** The same store; once something is saved or removed, the reader reads it from the store. */
+export function withForgetting(store: SigningSecrets, reader: Pick<SigningReader, 'forget'>): SigningSecrets {
+  return {
+    load: (region, endpoint) => store.load(region, endpoint),
+    // Also after an error: it may have been saved all the same.
+    save: (region, endpoint, kept) =>
+      store.save(region, endpoint, kept).finally(() => reader.forget(region, endpoint)),
+    remove: (region, endpoint) =>
+      store.remove(region, endpoint).finally(() => reader.forget(region, endpoint)),
   };
 }
 

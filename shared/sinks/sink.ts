@@ -90,6 +90,8 @@ export interface SinkRecord extends EventFilter {
   readonly paused: boolean;
   /** When it was made through the API (epoch ms): an id can be used again. Absent: built in, or declared by the configuration. */
   readonly createdAt?: number;
+  /** Identifies it among endpoints of the same id, one after another. Absent like {@link createdAt}. */
+  readonly creation?: string;
 }
 
 /** A sink and how it is doing. */
@@ -114,6 +116,7 @@ export function toSink(item: Item): Sink {
     ...optional('ratePerSecond', item.ratePerSecond as number | undefined),
     paused: item.paused === true,
     ...optional('createdAt', item.createdAt as number | undefined),
+    ...optional('creation', item.creation as string | undefined),
     health: toHealth(item),
   };
 }

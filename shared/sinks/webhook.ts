@@ -4,14 +4,14 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { isReservedHeader } from './endpoint-input.ts';
 import { MAX_RETRY_AFTER_MS } from './health.ts';
 import { type Connections, createConnectionPool } from './outbound.ts';
+import type { Signing } from './signing-secrets.ts';
 import { DEFAULT_CONCURRENCY, type Delivery, type DeliveryOutcome, type SinkPort } from './sink.ts';
 
-interface Options {
+type Options = Transport &
+  ((Partial<Signing> & Pick<Signing, 'secrets'>) | { readonly signing: () => Promise<Signing> });
+
+interface Transport {
   readonly url: string;
-  /** `whsec_…`; two while one is being rotated out: then each request carries both signatures. */
-  readonly secrets: readonly string[];
-  /** Headers of each request besides our own. */
-  readonly headers?: Readonly<Record<string, string>>;
   /** Epoch ms. */
   readonly now: () => number;
   /** Kept by whoever keeps the sink, so that they are used again from one drain to the next; absent: the sink's own. */
@@ -24,27 +24,28 @@ const USER_AGENT = 'Jobwire/0.1';
 
 /**
  * A sink that POSTs each event to a URL: the CloudEvents envelope as the body, `webhook-id` the event's id,
- * `webhook-timestamp` the time of this attempt, `webhook-signature` over both and the body; `webhook-replay: true` when
- * the event is sent again because somebody asked for it. {@link judge} says what an answer means.
+ * `webhook-timestamp` the time of this attempt, `webhook-signature` over both and the body, one for each secret;
+ * `webhook-replay: true` when the event is sent again because a replay or resend was requested. Secrets and headers are fixed,
+ * or read for each attempt (`signing`); without them no request is made. {@link judge} says what an answer means.
  */
 export function createWebhookSink(options: Options): SinkPort {
-  const { url, now, headers = {}, allowPrivateNetworks = false } = options;
-  const keys = options.secrets.map(toKey);
+  const { url, now, allowPrivateNetworks = false } = options;
   const connections =
     options.connections ?? createConnectionPool({ allowPrivateNetworks }).of(url, DEFAULT_CONCURRENCY);
-  const constant = {
-    ...Object.fromEntries(
-      Object.entries(headers)
-        .map(([name, value]) => [name.toLowerCase(), value] as const)
-        .filter(([name]) => !isReservedHeader(name)),
-    ),
-    'content-type': 'application/cloudevents+json; charset=utf-8',
-    // Nothing that would have to be unpacked.
-    'accept-encoding': 'identity',
-    'user-agent': USER_AGENT,
-  };
+  let prepared: Prepared | undefined;
+  if ('secrets' in options) prepared = prepare(options.secrets, options.headers ?? {});
+
+  /** What requests have in common as of now; made anew only if it changed. */
+  async function current(): Promise<Prepared> {
+    if ('signing' in options) {
+      const { secrets, headers } = await options.signing();
+      if (!prepared || !isPreparedFor(prepared, secrets, headers)) prepared = prepare(secrets, headers);
+    }
+    return prepared as Prepared;
+  }
 
   async function attempt({ event, replay }: Delivery): Promise<DeliveryOutcome> {
+    const { keys, constant } = await current();
     const timestamp = String(Math.floor(now() / 1000));
     const signed = `${event.id}.${timestamp}.${event.json}`;
     const exchange = await connections.post(
@@ -70,6 +71,39 @@ export function createWebhookSink(options: Options): SinkPort {
     maxBatch: 1,
     deliver: (deliveries) => Promise.all(deliveries.map(attempt)),
   };
+}
+
+/** The part of requests that depends on secrets and headers alone. */
+interface Prepared extends Signing {
+  readonly keys: readonly KeyObject[];
+  readonly constant: Readonly<Record<string, string>>;
+}
+
+function prepare(secrets: Signing['secrets'], headers: Signing['headers']): Prepared {
+  const own = Object.entries(headers)
+    .map(([name, value]) => [name.toLowerCase(), value] as const)
+    .filter(([name]) => !isReservedHeader(name));
+  return {
+    secrets,
+    headers,
+    keys: secrets.map(toKey),
+    constant: {
+      ...Object.fromEntries(own),
+      'content-type': 'application/cloudevents+json; charset=utf-8',
+      // Nothing that would have to be unpacked.
+      'accept-encoding': 'identity',
+      'user-agent': USER_AGENT,
+    },
+  };
+}
+
+function isPreparedFor(
+  prepared: Prepared,
+  secrets: Signing['secrets'],
+  headers: Signing['headers'],
+): boolean {
+  const isSame = secrets.every((secret, at) => secret === prepared.secrets[at]);
+  return isSame && secrets.length === prepared.secrets.length && headers === prepared.headers;
 }
 
 /** The key of a `whsec_…` secret. As a key object it signs several times as fast as from its bytes. */

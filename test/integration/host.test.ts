@@ -11,6 +11,7 @@ import { type Config, ConfigError, parseConfig } from '../../shared/config.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';
 import {
+  changeEndpoint,
   createEndpoint,
   enableEndpoint,
   pingEndpoint,
@@ -233,6 +234,30 @@ test('an endpoint made while the host runs gets what comes, is pinged, rotated, 
     { id: 'shop', url: `${receivers.url}/x`, secret: newSigningSecret() },
   ];
   await expect(start({ ...config, endpoints })).rejects.toThrow(ConfigError);
+});
+
+test('a secret or header that is changed while a drain waits for more events applies to the next request', async () => {
+  const { receivers, start, say } = await setUp(() => []);
+  const host = await start();
+  const made = await createEndpoint(host.endpoints, 'us', {
+    ...{ id: 'shop', url: `${receivers.url}/shop`, types: ['status.*'] },
+    headers: { 'X-Token': 'old' },
+  });
+  if (made.kind !== 'created') throw new Error(made.reason);
+  const next = async (status: number): Promise<Post> => {
+    const before = receivers.of('/shop').length;
+    await say(host, status);
+    await receivers.until(() => receivers.of('/shop').length > before);
+    return receivers.of('/shop')[before] as Post;
+  };
+  expect(verify(made.secret, await next(1))).toMatchObject({ data: { status: '1' } });
+  const rotated = await rotateSecret(host.endpoints, 'us', 'shop', { keepOldSeconds: 0 });
+  if (rotated.kind !== 'rotated') throw new Error(rotated.reason);
+  await changeEndpoint(host.endpoints, 'us', 'shop', { headers: { 'X-Token': 'new' } });
+  const post = await next(2);
+  expect(verify(rotated.secret, post)).toMatchObject({ data: { status: '2' } });
+  expect(() => verify(made.secret, post)).toThrow('No matching signature');
+  expect(post.headers['x-token']).toBe('new');
 });
 
 test('an account made while the host runs is polled at once, stays after a restart, and keeps its id from the file', async () => {

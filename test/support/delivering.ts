@@ -98,10 +98,12 @@ async function drain(sink: string): Promise<void> {
       retrySeconds: setup.retrySeconds,
       linger: () => new Promise((resolve) => lingering.set(sink, resolve)),
       async open(record) {
-        const { secrets, headers } = await signing(region, record.id);
         return createWebhookSink({
-          ...{ url: record.target, secrets, now: Date.now },
-          headers: { ...headers, 'x-life': String(setup.life) },
+          ...{ url: record.target, now: Date.now },
+          async signing() {
+            const { secrets, headers } = await signing(region, record.id, record);
+            return { secrets, headers: { ...headers, 'x-life': String(setup.life) } };
+          },
           connections: connections.of(record.id, record.concurrency ?? DEFAULT_CONCURRENCY),
         });
       },
