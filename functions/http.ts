@@ -22,6 +22,7 @@ export function apiParts(
   return {
     table,
     log: createCellLog(env, table),
+    schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
     regions: [env.JOBWIRE_REGION],
     keyring: createKeyring({ table, now: Date.now }),
     corsOrigins: env.JOBWIRE_CORS_ORIGINS ?? [],

@@ -142,6 +142,8 @@ export class Api extends Construct {
       restApiName: `jobwire-${stage.stage}-${region}`,
       description: 'Jobwire: events and state of accounts',
       endpointTypes: [EndpointType.REGIONAL],
+      // Functions return compressed documents in base64. Without this API Gateway would pass on the base64.
+      binaryMediaTypes: ['*/*'],
       // API Gateway writes access logs by a role that is set once per AWS account and region. Cells in the same region set
       // it in turn, to roles that may do the same; so none of them may be taken away with its cell.
       cloudWatchRole: true,

@@ -126,6 +126,7 @@ async function main(): Promise<void> {
     regions: Object.keys(config.regions),
     corsOrigins: config.corsOrigins,
     readFile: readApiFile,
+    schemaBaseUrl: config.publicUrl ?? url,
     keyring: createKeyring({ table, now: Date.now, bootstrap: apiKey }),
     deliveries: running.deliveries,
     notifications: {

@@ -25,14 +25,16 @@ interface Options {
   readonly pass?: string | undefined;
 }
 
-/** A handler of API Gateway's proxy events over an app. Answers are handed over whole. */
+/** A handler of API Gateway's proxy events over an app. Answers are handed over whole; compressed ones in base64. */
 export function createRestProxyHandler(fetch: Fetch, options: Options = {}) {
   return async (event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> => {
     const request = toRequest(event);
     const from = takeAddress(event, request.headers, options);
-    // What is handed over is text.
-    request.headers.delete('accept-encoding');
     const response = await fetch(request, from);
+    if (response.headers.has('content-encoding')) {
+      const body = Buffer.from(await response.arrayBuffer()).toString('base64');
+      return { ...headOf(response), body, isBase64Encoded: true };
+    }
     return { ...headOf(response), body: await response.text() };
   };
 }

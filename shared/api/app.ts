@@ -8,6 +8,7 @@ import { cors } from 'hono/cors';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { requestId } from 'hono/request-id';
 import { secureHeaders } from 'hono/secure-headers';
+import { dataSchemaOf } from '../events/catalogue.ts';
 import { createCellFeed } from '../log/cell-feed.ts';
 import { type EventLog, shareReads } from '../log/log.ts';
 import type { DeliveryLog } from '../sinks/delivery-log.ts';
@@ -23,6 +24,7 @@ import { createReference } from './reference.ts';
 import type { ApiEnv, Documents, Manage, Notifications, Route, RouteParts } from './route.ts';
 import { routes } from './routes/all.ts';
 import type { Slots } from './slots.ts';
+import { type StaticBody, toStaticBody } from './static-body.ts';
 
 /** What the API is made of. */
 export interface ApiDeps {
@@ -56,6 +58,8 @@ export interface ApiDeps {
    * not served.
    */
   readonly readFile?: (name: string) => Promise<Uint8Array<ArrayBuffer>>;
+  /** Base URL of the event schemas' `$id`, without a final slash. Default: none, so that `$id` is a path. */
+  readonly schemaBaseUrl?: string;
   /** Whether the configuration file declares an account. Absent: it declares none. */
   readonly isDeclared?: (ref: AccountRef) => boolean;
   /** What it takes to change something; absent, no route that does is served. */
@@ -96,6 +100,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   // Many follow the same.
   const [table, log] = [shareTableReads(deps.table), shareReads(deps.log)];
   const documents = deps.readFile && documentsFrom(deps.readFile);
+  const schemas = createSchemas(deps.schemaBaseUrl ?? '');
   const parts: RouteParts = {
     feed: {
       ...{ table, log, regions, growth, now },
@@ -110,6 +115,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
       },
     },
     slots: deps.slots,
+    schemas,
     get documents() {
       return present(documents);
     },
@@ -158,6 +164,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
           'Content-Type',
           'Idempotency-Key',
           'If-Match',
+          'If-None-Match',
           'Last-Event-ID',
           'X-Request-Id',
         ],
@@ -254,15 +261,29 @@ function patternOf({ spec }: Route): string {
   return spec.path.replace(/\{(\w+)\}/g, ':$1');
 }
 
-/** Documents are kept once they were read: they change with a release only. */
+/** The event schemas, each built when it is first asked for. */
+function createSchemas(baseUrl: string): RouteParts['schemas'] {
+  const bodies = new Map<string, StaticBody>();
+  return (type) => {
+    const known = bodies.get(type);
+    if (known) return known;
+    const schema = dataSchemaOf(type, baseUrl);
+    if (!schema) return undefined;
+    const body = toStaticBody(JSON.stringify(schema));
+    bodies.set(type, body);
+    return body;
+  };
+}
+
+/** Documents change only with a release: each is read once. */
 function documentsFrom(read: NonNullable<ApiDeps['readFile']>): Documents {
-  const texts = new Map<string, string>();
+  const bodies = new Map<string, StaticBody>();
   return {
     reference: createReference(({ name }) => read(name)),
     async read(name) {
-      const text = texts.get(name) ?? new TextDecoder().decode(await read(name));
-      texts.set(name, text);
-      return text;
+      const body = bodies.get(name) ?? toStaticBody(await read(name));
+      bodies.set(name, body);
+      return body;
     },
   };
 }

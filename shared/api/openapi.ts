@@ -24,12 +24,23 @@ const Problem = z
 const IDEMPOTENCY_KEY = IdempotencyKey.optional().describe(
   'A text of your own, new for each request: sent again with it, the request is answered as the first time.',
 );
+const IF_NONE_MATCH = z
+  .string()
+  .optional()
+  .describe('The `ETag` of the copy that the client has. If it is current, the status is 304.');
 const IF_MATCH = z.string().optional().describe('The `ETag` that it must still have.');
 
 /** What forms are sent as. */
 const FORMS = ['application/x-www-form-urlencoded', 'multipart/form-data'];
 
 const Version = (text: string) => ({ schema: { type: 'string' as const }, description: text });
+
+const DOCUMENT_TAG = 'What `If-None-Match` takes.';
+const NOT_MODIFIED: Answer = {
+  status: 304,
+  description: '`If-None-Match` names the current `ETag`. No body.',
+  headers: { ETag: DOCUMENT_TAG },
+};
 
 /** Makes the document. */
 export function openApiDocument(): object {
@@ -56,10 +67,17 @@ export function openApiDocument(): object {
 function toPath(route: Route) {
   const { spec } = route;
   const { method, path, id, tag, summary, description, role, of, params, query, body, form, example } = spec;
-  const answers = [spec.answer, ...(spec.also ?? [])];
+  const answers = [
+    spec.validated
+      ? { ...spec.answer, headers: { ...spec.answer.headers, ETag: DOCUMENT_TAG } }
+      : spec.answer,
+    ...(spec.also ?? []),
+    ...(spec.validated ? [NOT_MODIFIED] : []),
+  ];
   const headers = {
     ...(takesIdempotencyKey(spec) ? { 'Idempotency-Key': IDEMPOTENCY_KEY } : {}),
     ...(spec.conditional ? { 'If-Match': IF_MATCH } : {}),
+    ...(spec.validated ? { 'If-None-Match': IF_NONE_MATCH } : {}),
     ...Object.fromEntries(
       Object.entries(spec.headers ?? {}).map(([name, text]) => [
         name,

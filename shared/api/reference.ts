@@ -3,7 +3,7 @@
  * to anybody else, and the page's policy lets none. Keys that are typed in stay in the page and go with it.
  */
 import { createHash } from 'node:crypto';
-import { gzipSync } from 'node:zlib';
+import { type StaticBody, toStaticBody } from './static-body.ts';
 
 /** A file of `swagger-ui-dist` that the page needs. */
 export interface ReferenceFile {
@@ -24,7 +24,7 @@ export const SWAGGER_UI_VERSION = '5.35.0';
 
 /** A body with its headers. */
 export interface ReferenceAnswer {
-  readonly body: string | Uint8Array<ArrayBuffer>;
+  readonly body: StaticBody;
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -33,10 +33,9 @@ export interface Reference {
   /** What `/docs` answers. */
   page(): ReferenceAnswer;
   /**
-   * What `/docs/assets/{version}/{name}` answers; `undefined` for anything else. Rejects when a file can't be read. A body is
-   * packed where the client takes it (`Accept-Encoding`).
+   * What `/docs/assets/{version}/{name}` answers; `undefined` for anything else. Rejects when a file can't be read.
    */
-  asset(version: string, name: string, acceptEncoding?: string): Promise<ReferenceAnswer | undefined>;
+  asset(version: string, name: string): Promise<ReferenceAnswer | undefined>;
 }
 
 const START = `const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -139,32 +138,29 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Bodies that are smaller are not worth packing. */
-const PACKED_FROM_BYTES = 10_000;
-
-/** `read` gives one of {@link referenceFiles}; each is asked for once. */
+/** `read` returns one of {@link referenceFiles}; each is read once. */
 export function createReference(read: (file: ReferenceFile) => Promise<Uint8Array<ArrayBuffer>>): Reference {
-  const bodies = new Map<
-    string,
-    Promise<{ plain: Uint8Array<ArrayBuffer>; packed?: Uint8Array<ArrayBuffer> }>
-  >();
+  const bodies = new Map<string, Promise<StaticBody>>();
+  let page: StaticBody | undefined;
 
-  async function load(name: string, file: ReferenceFile | undefined) {
-    const plain = file ? await read(file) : new TextEncoder().encode(own[name]);
-    return plain.length < PACKED_FROM_BYTES ? { plain } : { plain, packed: gzipSync(plain) };
+  async function load(name: string, file: ReferenceFile | undefined): Promise<StaticBody> {
+    return toStaticBody(file ? await read(file) : (own[name] ?? ''));
   }
 
   return {
-    page: () => ({
-      body: PAGE,
-      headers: {
-        'content-type': 'text/html; charset=utf-8',
-        'content-security-policy': POLICY,
-        'referrer-policy': 'no-referrer',
-        'cache-control': 'no-cache',
-      },
-    }),
-    async asset(version, name, acceptEncoding = '') {
+    page() {
+      page ??= toStaticBody(PAGE);
+      return {
+        body: page,
+        headers: {
+          'content-type': 'text/html; charset=utf-8',
+          'content-security-policy': POLICY,
+          'referrer-policy': 'no-referrer',
+          'cache-control': 'no-cache',
+        },
+      };
+    },
+    async asset(version, name) {
       const file = referenceFiles.find((one) => one.name === name);
       if (version !== VERSION || (!file && !Object.hasOwn(own, name))) return undefined;
       let loading = bodies.get(name);
@@ -174,25 +170,13 @@ export function createReference(read: (file: ReferenceFile) => Promise<Uint8Arra
         // What could not be read is tried again.
         loading.catch(() => bodies.delete(name));
       }
-      const { plain, packed } = await loading;
-      const gzip = packed !== undefined && takesGzip(acceptEncoding);
       return {
-        body: gzip ? packed : plain,
+        body: await loading,
         headers: {
           'content-type': types[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
           'cache-control': 'public, max-age=31536000, immutable',
-          vary: 'accept-encoding',
-          ...(gzip ? { 'content-encoding': 'gzip' } : {}),
         },
       };
     },
   };
-}
-
-function takesGzip(acceptEncoding: string): boolean {
-  return acceptEncoding.split(',').some((one) => {
-    const [coding, ...rest] = one.split(';').map((part) => part.trim().toLowerCase());
-    const weight = rest.find((part) => part.startsWith('q='))?.slice(2);
-    return coding === 'gzip' && (weight === undefined || Number(weight) > 0);
-  });
 }

@@ -25,6 +25,7 @@ import type { CellFeedDeps } from './merged-feed.ts';
 import { type ProblemKind, problem } from './problems.ts';
 import type { Reference } from './reference.ts';
 import type { Slots } from './slots.ts';
+import { type StaticBody, staticAnswer } from './static-body.ts';
 
 /** What handlers find in their context. */
 export interface ApiEnv {
@@ -62,8 +63,8 @@ export const tags = {
 /** What is served as it was built. */
 export interface Documents {
   readonly reference: Reference;
-  /** The text of a document. */
-  read(name: 'openapi.json' | 'asyncapi.json'): Promise<string>;
+  /** Returns a document. */
+  read(name: 'openapi.json' | 'asyncapi.json'): Promise<StaticBody>;
 }
 
 /** What routes that change something need. */
@@ -95,6 +96,8 @@ export interface RouteParts {
   readonly notifications: Notifications;
   /** Whether the configuration file declares an account, so that it can't be changed here. */
   readonly isDeclared: (ref: AccountRef) => boolean;
+  /** Returns the JSON Schema of an event type's `data`; `undefined` for an unknown type. */
+  readonly schemas: (type: string) => StaticBody | undefined;
   /** The documents and the page that shows them. */
   readonly documents: Documents;
   /** What it takes to change something; only where that is served. */
@@ -105,7 +108,7 @@ export interface RouteParts {
 
 /** What is answered when all is well. */
 export interface Answer<A extends z.ZodType = z.ZodType> {
-  readonly status: 200 | 201 | 202 | 204 | 404;
+  readonly status: 200 | 201 | 202 | 204 | 304 | 404;
   readonly description: string;
   /** Absent: no body. */
   readonly schema?: A;
@@ -181,6 +184,8 @@ export interface RouteSpec<
   readonly waits?: boolean;
   /** Answers with what was built: a document, a file. */
   readonly document?: boolean;
+  /** Answers with an `ETag`, and with 304 to an `If-None-Match` that names it. */
+  readonly validated?: boolean;
   /** A POST that may be sent twice without harm: takes no Idempotency-Key. */
   readonly repeatable?: boolean;
   /** A change that honours `If-Match`. */
@@ -268,6 +273,22 @@ export function route<
       return once(c, parts, respond);
     },
   };
+}
+
+/** Returns a static body as the client's `Accept-Encoding` and `If-None-Match` allow. */
+export function sendStatic(
+  c: Context<ApiEnv>,
+  body: StaticBody,
+  headers: Readonly<Record<string, string>>,
+): Response {
+  const answer = staticAnswer(c.req.raw.headers, body);
+  const { 'content-type': contentType = '', ...others } = headers;
+  // `Vary: Origin` of the CORS middleware stays.
+  c.header('vary', 'accept-encoding', { append: true });
+  const all = { ...others, ...answer.headers };
+  return answer.body === null
+    ? bodyless(c, answer.status, all)
+    : c.body(answer.body, 200, { ...all, 'content-type': contentType });
 }
 
 /** Nothing that is made has to be the same another time. */

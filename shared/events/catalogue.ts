@@ -302,8 +302,18 @@ export type TrackingEntry = z.infer<typeof trackingEntry>;
 /** The evidence of an event (rule 13). */
 export type Observed = z.infer<typeof observed>;
 
-/** The JSON Schema of one type's data, or `undefined` for a type that is not in the catalogue. */
-export function dataSchemaOf(type: string): object | undefined {
+/** Path of the JSON Schema of a type's data. `v1` is the version of the schemas: it changes with a breaking change only. */
+export function schemaPathOf(type: string): string {
+  return `/schemas/v1/${type}.json`;
+}
+
+/**
+ * Returns the JSON Schema of one type's data, or `undefined` for a type that is not in the catalogue. `baseUrl`: what `$id`
+ * starts with, so that it equals `dataschema` of the events.
+ */
+export function dataSchemaOf(type: string, baseUrl = ''): object | undefined {
   const entry = Object.hasOwn(catalogue, type) ? catalogue[type as EventType] : undefined;
-  return entry && { ...z.toJSONSchema(entry.data, { io: 'input' }), title: type, description: entry.when };
+  if (!entry) return undefined;
+  const { $schema, ...schema } = z.toJSONSchema(entry.data, { io: 'input' });
+  return { $schema, $id: `${baseUrl}${schemaPathOf(type)}`, title: type, description: entry.when, ...schema };
 }

@@ -31,6 +31,7 @@ export function createRestApi(template: StackTemplate, functionOf: (arn: string)
   const apiId = template.ref(api.id);
   const routes = readRoutes(template, functionOf);
   const refuse = readOwnAnswers(template);
+  const binary = (api.properties.BinaryMediaTypes as readonly string[] | undefined)?.includes('*/*') ?? false;
   const permissions = template.ofType('AWS::Lambda::Permission').map(({ properties }) => ({
     fn: String(template.resolve(properties.FunctionName)),
     principal: properties.Principal,
@@ -70,13 +71,14 @@ export function createRestApi(template: StackTemplate, functionOf: (arn: string)
       apiId,
       matched,
       region: template.region,
+      binary,
     });
     const { fn, streams, patienceMs } = matched.route;
     if (streams) return stream(fn, event, response, refuse);
     const late = new Promise<'late'>((done) => setTimeout(done, patienceMs, 'late').unref());
     const result = await Promise.race([fn.invoke(event), late]).catch(() => undefined);
     if (result === 'late') refuse(response, 'INTEGRATION_TIMEOUT');
-    else writeBuffered(response, result, refuse);
+    else writeBuffered(response, result, refuse, binary);
   }
 
   return createServer((request, response) => {
@@ -165,9 +167,11 @@ async function toProxyEvent(
     readonly apiId: string;
     readonly region: string;
     readonly matched: Matched;
+    /** Whether all media types are binary: bodies go to functions in base64, and come from them so. */
+    readonly binary: boolean;
   },
 ) {
-  const { url, path, stageName, apiId, region, matched } = about;
+  const { url, path, stageName, apiId, region, matched, binary } = about;
   const domainName = `${apiId}.execute-api.${region}.amazonaws.com`;
   const multiValueHeaders: Record<string, string[]> = {};
   for (let at = 0; at < request.rawHeaders.length; at += 2) {
@@ -216,8 +220,8 @@ async function toProxyEvent(
       resourcePath: matched.route.path,
       stage: stageName,
     },
-    body: body.length === 0 ? null : body.toString('utf8'),
-    isBase64Encoded: false,
+    body: body.length === 0 ? null : body.toString(binary ? 'base64' : 'utf8'),
+    isBase64Encoded: binary && body.length > 0,
   };
 }
 
@@ -229,14 +233,14 @@ interface ProxyAnswer {
   readonly isBase64Encoded?: boolean;
 }
 
-function writeBuffered(response: ServerResponse, result: unknown, refuse: Refuse): void {
+function writeBuffered(response: ServerResponse, result: unknown, refuse: Refuse, binary: boolean): void {
   const answer = result as ProxyAnswer | undefined;
   if (typeof answer?.statusCode !== 'number') {
     refuse(response, 'INTEGRATION_FAILURE');
     return;
   }
   writeHead(response, answer);
-  response.end(Buffer.from(answer.body ?? '', answer.isBase64Encoded ? 'base64' : 'utf8'));
+  response.end(Buffer.from(answer.body ?? '', answer.isBase64Encoded && binary ? 'base64' : 'utf8'));
 }
 
 /** The head of a streamed answer is JSON, ended by eight zero bytes. A client that goes does not end the invocation. */

@@ -1,5 +1,6 @@
 /** The Lambda handlers through their factories, on the in-memory table and the very use-cases that they run on AWS. */
 import { randomUUID } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import type { SNSClient } from '@aws-sdk/client-sns';
 import type { SQSClient } from '@aws-sdk/client-sqs';
@@ -834,8 +835,23 @@ test('the app is told where a request came from by API Gateway, never by a heade
   await handler({ ...event, multiValueHeaders: { 'x-request-id': ['own-1'] } });
   expect(seen.map(({ from }) => from)).toEqual(Array(2).fill({ clientAddress: '203.0.113.7' }));
   expect(seen.map(({ request }) => request.headers.get('x-request-id'))).toEqual(['gateway-1', 'own-1']);
-  // Packed, a body would be bytes, and what is handed over is text.
-  expect(seen[0]?.request.headers.has('accept-encoding')).toBe(false);
+});
+
+test('hands a compressed answer to API Gateway in base64, and any other as text', async () => {
+  const packed = gzipSync('a document');
+  const handler = createRestProxyHandler((request) =>
+    request.headers.get('accept-encoding') === 'gzip'
+      ? new Response(packed, { headers: { 'content-encoding': 'gzip' } })
+      : new Response('a document'),
+  );
+  const answer = await handler(proxyEvent('/openapi.json', { 'accept-encoding': ['gzip'] }));
+  expect(answer).toMatchObject({
+    ...{ isBase64Encoded: true, multiValueHeaders: { 'content-encoding': ['gzip'] } },
+    body: packed.toString('base64'),
+  });
+  const plain = await handler(proxyEvent('/openapi.json'));
+  expect(plain.body).toBe('a document');
+  expect(plain.isBase64Encoded).not.toBe(true);
 });
 
 test('a browser may ask before it calls, without a key, where pages of its origin may; elsewhere it may not', async () => {

@@ -29,9 +29,9 @@ export const operations = operationsOf(document);
 
 /** What the page at `/docs` refers to. */
 const assets = [
-  ...String(createReference(async () => new Uint8Array()).page().body).matchAll(
-    /assets\/([^/]+)\/([\w.-]+)/g,
-  ),
+  ...new TextDecoder()
+    .decode(createReference(async () => new Uint8Array()).page().body.plain)
+    .matchAll(/assets\/([^/]+)\/([\w.-]+)/g),
 ].map(([, version = '', name = '']) => ({ version, name }));
 
 /** Requests of an operation over a world; `after` are the `next` that its pages give. */
@@ -110,6 +110,8 @@ export function requestsOf(operation: Operation, world: ApiWorld, after: readonl
     version: texts(assets[0]?.version ?? ''),
     name: texts('a name'),
     'Idempotency-Key': fc.string({ unit: fc.constantFrom(...'abc123'), minLength: 1, maxLength: 12 }),
+    'If-None-Match': texts('*', '"1"', 'W/"1", "2"'),
+    file: texts('job.dispatched.json', 'job.eaten.json', 'job.closed'),
     'If-Match': texts('*', '"1"', '"1", "2"', 'W/"1"', '"7"'),
     'Last-Event-ID': cursor,
     ...worldOf(operation.path),

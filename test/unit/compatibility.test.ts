@@ -396,6 +396,13 @@ describe('in OpenAPI', () => {
       'a kind of problem is new',
       (d) => problem(d).content['application/problem+json'].schema.properties.type.enum.push('urn:c'),
     ],
+    [
+      'a condition may be sent that is answered with 304',
+      (d) => {
+        list(d).parameters.push({ name: 'If-None-Match', in: 'header', schema: { type: 'string' } });
+        list(d).responses[304] = { description: 'not modified' };
+      },
+    ],
     ['a status of problems is new', (d) => (list(d).responses[429] = { description: 'slow' })],
     [
       'words change',

@@ -1,12 +1,12 @@
 /** What needs no key: whether the service runs, and the catalogue of events. */
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { catalogue, dataSchemaOf, eventTypes } from '../../events/catalogue.ts';
+import { catalogue, eventTypes, schemaPathOf } from '../../events/catalogue.ts';
 import { exampleOf } from '../../events/examples.ts';
 import { keys } from '../../table/schema.ts';
 import { one } from '../parameters.ts';
 import { problem } from '../problems.ts';
-import { type ApiEnv, type Route, route } from '../route.ts';
+import { type ApiEnv, type Route, type RouteParts, route, sendStatic } from '../route.ts';
 import { Event } from './events.ts';
 
 /** Catalogue and schemas change with a release only. */
@@ -25,6 +25,13 @@ const typeParam = z.object({ type: one.describe('The name of the type: `job.disp
 
 const OK = { body: { status: 'ok' } } as const;
 const State = z.object({ status: z.literal('ok') });
+
+const SCHEMA_ANSWER = {
+  status: 200,
+  description: 'A JSON Schema.',
+  schema: z.looseObject({}),
+  contentType: 'application/schema+json',
+} as const;
 
 /** Everything that needs no key. */
 export const serviceRoutes: readonly Route[] = [
@@ -74,20 +81,30 @@ export const serviceRoutes: readonly Route[] = [
       id: 'getEventTypeSchema',
       tag: 'Catalogue',
       summary: 'The JSON Schema of the data of an event type',
+      description: 'The same document as `/schemas/v1/{type}.json`.',
       role: null,
+      validated: true,
       params: typeParam,
-      answer: {
-        status: 200,
-        description: 'A JSON Schema.',
-        schema: z.looseObject({}),
-        contentType: 'application/schema+json',
-      },
+      answer: SCHEMA_ANSWER,
     },
-    ({ c, params: { type } }) => {
-      const found = dataSchemaOf(type);
-      if (!found) return unknownType(c);
-      return { body: { ...found }, headers: CACHED };
+    ({ c, params: { type } }, parts) => sendSchema(c, type, parts),
+  ),
+  route(
+    {
+      method: 'get',
+      path: '/schemas/v1/{file}',
+      id: 'getSchema',
+      tag: 'Catalogue',
+      summary: 'The JSON Schema of the data of an event type, at its versioned address',
+      description:
+        'The address that `dataschema` of events names. Changes within `v1` only add optional fields.',
+      role: null,
+      validated: true,
+      params: z.object({ file: one.describe('Event type and `.json`. Example: `job.dispatched.json`.') }),
+      answer: SCHEMA_ANSWER,
     },
+    ({ c, params: { file } }, parts) =>
+      sendSchema(c, file.endsWith('.json') ? file.slice(0, -'.json'.length) : '', parts),
   ),
   route(
     {
@@ -136,10 +153,11 @@ export const serviceRoutes: readonly Route[] = [
         summary: name === 'openapi' ? 'This document' : 'The AsyncAPI document of the events',
         role: null,
         document: true,
+        validated: true,
         answer: { status: 200, description: 'The document.', schema: z.looseObject({}) },
       },
       async ({ c }, { documents }) =>
-        c.body(await documents.read(`${name}.json`), 200, {
+        sendStatic(c, await documents.read(`${name}.json`), {
           'content-type': 'application/json',
           'cache-control': 'public, max-age=300',
         }),
@@ -154,11 +172,12 @@ export const serviceRoutes: readonly Route[] = [
       summary: 'A page that shows this document',
       role: null,
       document: true,
+      validated: true,
       answer: { status: 200, description: 'A web page.', schema: z.string(), contentType: 'text/html' },
     },
     ({ c }, { documents }) => {
       const { body, headers } = documents.reference.page();
-      return c.body(body, 200, headers);
+      return sendStatic(c, body, headers);
     },
   ),
   route(
@@ -170,6 +189,7 @@ export const serviceRoutes: readonly Route[] = [
       summary: 'What belongs to the page',
       role: null,
       document: true,
+      validated: true,
       params: z.object({
         version: one.describe('Which build of it: the page names it.'),
         name: one.describe('The name of the file.'),
@@ -182,13 +202,18 @@ export const serviceRoutes: readonly Route[] = [
       },
     },
     async ({ c, params: { version, name } }, { documents }) => {
-      const accepted = c.req.header('accept-encoding');
-      const found = await documents.reference.asset(version, name, accepted);
+      const found = await documents.reference.asset(version, name);
       if (!found) return problem(c, 'not-found', { detail: 'There is no such file.' });
-      return c.body(found.body, 200, found.headers);
+      return sendStatic(c, found.body, found.headers);
     },
   ),
 ];
+
+function sendSchema(c: Context<ApiEnv>, type: string, { schemas }: RouteParts): Response {
+  const found = schemas(type);
+  if (!found) return unknownType(c);
+  return sendStatic(c, found, { 'content-type': 'application/schema+json', ...CACHED });
+}
 
 function unknownType(c: Context<ApiEnv>): Response {
   return problem(c, 'not-found', { detail: 'There is no such event type.' });
@@ -198,7 +223,7 @@ function shown(type: (typeof eventTypes)[number]) {
   return {
     type,
     when: catalogue[type].when,
-    schema: `/v1/event-types/${type}/schema`,
+    schema: schemaPathOf(type),
     example: `/v1/event-types/${type}/example`,
   };
 }

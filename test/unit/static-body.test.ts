@@ -1,0 +1,59 @@
+/** Static bodies: compressed where the client accepts gzip, not sent again where it has them. */
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { staticAnswer, toStaticBody } from '../../shared/api/static-body.ts';
+
+const large = toStaticBody('a document '.repeat(1_000));
+const small = toStaticBody('{}');
+const ask = (headers: Record<string, string>, body = large) => staticAnswer(new Headers(headers), body);
+
+describe('staticAnswer', () => {
+  test.each(['gzip', 'br, gzip;q=0.5', 'deflate,GZIP ; q=1.0', '*', 'br;q=1, *;q=0.1'])(
+    'sends gzip to a client that accepts %s',
+    (accepted) => {
+      const { status, body, headers } = ask({ 'accept-encoding': accepted });
+      expect(status).toBe(200);
+      expect(headers).toMatchObject({ 'content-encoding': 'gzip', etag: large.etag });
+      expect(gunzipSync(body ?? '').equals(Buffer.from(large.plain))).toBe(true);
+    },
+  );
+
+  test.each(['', 'br', 'gzip;q=0', 'gzip;q=0.0', 'x-gzip', '*, gzip;q=0', 'identity'])(
+    'sends no gzip to a client that accepts "%s"',
+    (accepted) => {
+      const { body, headers } = ask({ 'accept-encoding': accepted });
+      expect(headers).not.toHaveProperty('content-encoding');
+      expect(body).toBe(large.plain);
+    },
+  );
+
+  test('sends a small body uncompressed', () => {
+    expect(ask({ 'accept-encoding': 'gzip' }, small)).toEqual({
+      ...{ status: 200, body: small.plain },
+      headers: { etag: small.etag },
+    });
+    expect(gzipSync(small.plain).length).toBeGreaterThan(small.plain.length);
+  });
+
+  test.each([large.etag, `"other", ${large.etag}`, large.etag.replace('W/', ''), '*'])(
+    'sends 304 without a body to a client that has %s',
+    (etag) => {
+      expect(ask({ 'if-none-match': etag, 'accept-encoding': 'gzip' })).toEqual({
+        ...{ status: 304, body: null },
+        headers: { etag: large.etag },
+      });
+    },
+  );
+
+  test.each(['"other"', 'W/"other"', '', large.etag.slice(0, -2)])(
+    'sends the body to a client that has "%s"',
+    (etag) => {
+      expect(ask({ 'if-none-match': etag })).toMatchObject({ status: 200, body: large.plain });
+    },
+  );
+
+  test('gives different contents different tags, and the same content the same', () => {
+    expect(toStaticBody('{}').etag).toBe(small.etag);
+    expect(toStaticBody('[]').etag).not.toBe(small.etag);
+  });
+});
