@@ -245,7 +245,7 @@ function toItem(sequence: number, time: number): Item {
       changes: { status: { from: 'Prepress', to: 'In production' } },
     },
   };
-  const event = toEvent(draft, ACCOUNT, { epoch: EPOCH, sequence }, SCHEMA_BASE_URL);
+  const event = toEvent(draft, ACCOUNT, { epoch: EPOCH, sequence }, { schemaBaseUrl: SCHEMA_BASE_URL });
   return {
     ...keys.event(ACCOUNT, sequence),
     ...{ id: event.id, type: event.type, jobNumber, time, event: JSON.stringify(event) },

@@ -1,6 +1,7 @@
 /** What several functions build the same way from their environment. */
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { EventUrls } from '../shared/events/event.ts';
 import { createEventLog, type EventLog, epochFloor } from '../shared/log/log.ts';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { historySchema } from '../shared/table/schema.ts';
@@ -32,6 +33,12 @@ export function createHistoryTable(env: { readonly JOBWIRE_HISTORY_TABLE: string
   return createDynamoTable(client, { tableName: env.JOBWIRE_HISTORY_TABLE, schema: historySchema });
 }
 
+/** What URLs in events start with. */
+export function eventUrlsOf(env: { readonly JOBWIRE_PUBLIC_URL: string }): EventUrls {
+  const publicUrl = env.JOBWIRE_PUBLIC_URL.replace(/\/$/, '');
+  return { schemaBaseUrl: publicUrl, sourceBaseUrl: publicUrl };
+}
+
 /** The cell's event log. */
 export function createCellLog(
   env: {
@@ -43,7 +50,7 @@ export function createCellLog(
 ): EventLog {
   return createEventLog(table, {
     retentionDays: env.JOBWIRE_RETENTION_DAYS,
-    schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
+    ...eventUrlsOf(env),
     leastEpoch: leastEpochOf(env),
     now: Date.now,
     newId: randomUUID,

@@ -10,7 +10,7 @@ import { CELL_MIN_INTERVAL_SECONDS } from '../shared/tracking/account-input.ts';
 import type { TestDeps } from '../shared/tracking/account-test.ts';
 import { createAwsAccountSecrets } from '../shared/tracking/credentials.ts';
 import type { AccountDeps } from '../shared/tracking/managed-accounts.ts';
-import { createHistoryTable, REQUEST_TIMEOUTS, serviceOf } from './clients.ts';
+import { createHistoryTable, eventUrlsOf, REQUEST_TIMEOUTS, serviceOf } from './clients.ts';
 import { createWebhookOpener } from './handlers/drain-sink.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -55,7 +55,7 @@ export function managing(
       attempted: (attempt) => telemetry.attempt(attempt),
       // Nothing is kept from one request to the next: a secret that was just changed is the one to sign with.
       open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
-      schemaBaseUrl: env.JOBWIRE_PUBLIC_URL.replace(/\/$/, ''),
+      ...eventUrlsOf(env),
       allowPrivateNetworks: false,
     },
   };

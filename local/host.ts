@@ -136,10 +136,12 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const { allowPrivateNetworks } = config.webhooks;
   const connections = createConnectionPool({ allowPrivateNetworks });
 
+  // Without a configured URL `source` is a path: an address of this machine names no Jobwire.
+  const urls = { schemaBaseUrl: options.publicUrl, sourceBaseUrl: config.publicUrl };
   const log = createEventLog(table, {
     now,
     newId: randomUUID,
-    schemaBaseUrl: options.publicUrl,
+    ...urls,
     onCommitted: (ref, sequence) => {
       growth.grew(ref);
       options.onGrowth?.(ref);
@@ -280,7 +282,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     ...{ table, log, secrets, deliveries, open, now },
     newId: randomUUID,
     allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
-    schemaBaseUrl: options.publicUrl,
+    ...urls,
   };
 
   /** What a scheduled Lambda does each minute: polls that are due, wake marks left over, sinks due for a retry, what customers are told. */

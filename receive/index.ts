@@ -15,7 +15,10 @@ interface Envelope<Type extends string, Data> {
   readonly specversion: '1.0';
   /** `<account>.<epoch>.<sequence>`: the same however often the event is sent. */
   readonly id: string;
-  /** `/regions/<region>/accounts/<account>`, or `/regions/<region>` for events about a region. */
+  /**
+   * `/regions/<region>/accounts/<account>`, or `/regions/<region>` for events about a region. Begins with the public URL of
+   * the Jobwire that recorded the event, if one was configured.
+   */
   readonly source: string;
   readonly type: Type;
   /** `jobs/<jobNumber>` or `order-groups/<name, percent-encoded>`; absent for events about the account or region. */

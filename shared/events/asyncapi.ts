@@ -426,8 +426,9 @@ function envelopeOf(type: EventType): Json {
       id: text(
         type === 'jobwire.ping' ? 'Never given twice.' : '`<account>.<epoch>.<sequence>`; never given twice.',
       ),
-      source: text('In whose log it stands.', {
-        pattern: isAboutRegion(type) ? '^/regions/[^/]+$' : '^/regions/[^/]+/accounts/[^/]+$',
+      source: text('The log that holds the event: begins with the public URL if one is configured.', {
+        format: 'uri-reference',
+        pattern: `^(https?://.+)?${isAboutRegion(type) ? '/regions/[^/]+' : '/regions/[^/]+/accounts/[^/]+'}$`,
       }),
       type: { const: type },
       ...(subject && { subject }),

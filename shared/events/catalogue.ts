@@ -3,6 +3,7 @@
  * that receivers import all come from here. Within a type, changes are additive only; a breaking change is a new type.
  */
 import * as z from 'zod';
+import { schemaPathOf } from './types.ts';
 
 const instant = z.iso.datetime().describe('An instant, ISO 8601 in UTC.');
 const asSaid = z.string().describe('A date or timestamp in the words of the ordering service.');
@@ -301,11 +302,6 @@ export type JobSummary = z.infer<typeof job>;
 export type TrackingEntry = z.infer<typeof trackingEntry>;
 /** The evidence of an event (rule 13). */
 export type Observed = z.infer<typeof observed>;
-
-/** Path of the JSON Schema of a type's data. `v1` is the version of the schemas: it changes with a breaking change only. */
-export function schemaPathOf(type: string): string {
-  return `/schemas/v1/${type}.json`;
-}
 
 /**
  * Returns the JSON Schema of one type's data, or `undefined` for a type that is not in the catalogue. `baseUrl`: what `$id`

@@ -1,6 +1,7 @@
 /** The envelope: a numbered event of an account's log as a CloudEvents 1.0 structured JSON document. */
 import { type AccountRef, isCell, pad } from '../table/schema.ts';
 import type { EventData, EventType } from './catalogue.ts';
+import { schemaPathOf } from './types.ts';
 
 /** An event that has been decided but not yet numbered. `time` is epoch ms: when the answer came that shows it. */
 export type EventDraft = {
@@ -19,7 +20,10 @@ export interface JobEvent {
   readonly specversion: '1.0';
   /** `<account>.<epoch>.<sequence>`; never reused. */
   readonly id: string;
-  /** `/regions/<region>/accounts/<account>`; `/regions/<region>` in a cell's own log. */
+  /**
+   * `/regions/<region>/accounts/<account>`; `/regions/<region>` in a cell's own log. Begins with the public URL if one was
+   * configured when the event was recorded.
+   */
   readonly source: string;
   readonly type: EventType;
   /** `jobs/<jobNumber>` or `order-groups/<name, percent-encoded>`; absent for events about the account. */
@@ -32,27 +36,44 @@ export interface JobEvent {
   readonly data: { readonly account?: string; readonly region: string } & Record<string, unknown>;
 }
 
+/** Base URLs of an envelope's fields, without a final slash. */
+export interface EventUrls {
+  /** What `dataschema` starts with. */
+  readonly schemaBaseUrl: string;
+  /** What `source` starts with: the configured public URL. Default: none, so that `source` is a path. */
+  readonly sourceBaseUrl?: string | undefined;
+}
+
+/** Returns `source` of the events in the log of `ref`. */
+export function sourceOf({ region, account }: AccountRef, { sourceBaseUrl = '' }: EventUrls): string {
+  const path = isCell({ region, account }) ? `/regions/${region}` : `/regions/${region}/accounts/${account}`;
+  return `${sourceBaseUrl}${path}`;
+}
+
+/** Returns `dataschema` of the events of a type. */
+export function dataschemaOf(type: EventType, { schemaBaseUrl }: EventUrls): string {
+  return `${schemaBaseUrl}${schemaPathOf(type)}`;
+}
+
 /** Numbers a draft: the envelope of the event at `sequence` of the log of `ref` in `epoch`. */
 export function toEvent(
   draft: EventDraft,
   ref: AccountRef,
   place: { epoch: string; sequence: number },
-  schemaBaseUrl: string,
+  urls: EventUrls,
 ): JobEvent {
   const { region, account } = ref;
-  const [source, about] = isCell(ref)
-    ? [`/regions/${region}`, { region }]
-    : [`/regions/${region}/accounts/${account}`, { account, region }];
+  const about = isCell(ref) ? { region } : { account, region };
   const subject = subjectOf(draft);
   return {
     specversion: '1.0',
     id: `${account}.${place.epoch}.${place.sequence}`,
-    source,
+    source: sourceOf(ref, urls),
     type: draft.type,
     ...(subject === undefined ? {} : { subject }),
     time: new Date(draft.time).toISOString(),
     sequence: pad(place.sequence, 20),
-    dataschema: `${schemaBaseUrl}/v1/event-types/${draft.type}/schema`,
+    dataschema: dataschemaOf(draft.type, urls),
     datacontenttype: 'application/json',
     data: { ...about, ...draft.data },
   };

@@ -10,6 +10,9 @@ import { type EventDraft, type JobEvent, toEvent } from './event.ts';
 /** A host that stands for whoever runs Jobwire. */
 export const EXAMPLE_URL = 'https://us.jobwire.example';
 
+/** As with `publicUrl`. */
+const URLS = { schemaBaseUrl: EXAMPLE_URL, sourceBaseUrl: EXAMPLE_URL };
+
 const REGION = 'us';
 const ACCOUNT = 'acme';
 const EPOCH = 't3k9x1a2b3c4';
@@ -228,7 +231,7 @@ export function exampleOf(type: string): JobEvent | undefined {
   const draft = { ...rest, type, time: Date.parse(at) } as EventDraft;
   const ref = ofCell ? cellLog(REGION) : { region: REGION, account: ACCOUNT };
   const epoch = type === 'account.restored' ? LATER_EPOCH : EPOCH;
-  const event = toEvent(draft, ref, { epoch, sequence: FIRST + place }, EXAMPLE_URL);
+  const event = toEvent(draft, ref, { epoch, sequence: FIRST + place }, URLS);
   // A ping stands in no log.
   if (type !== 'jobwire.ping') return event;
   return { ...event, id: 'ping.01hqz6v3f8', sequence: '0'.repeat(20) };

@@ -12,7 +12,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
-import { type EventDraft, toEvent } from '../events/event.ts';
+import { type EventDraft, type EventUrls, toEvent } from '../events/event.ts';
 import { type AccountRef, eventPlace, isCell, keys, logPk } from '../table/schema.ts';
 import { shared } from '../table/shared-reads.ts';
 import type { Clause, Item, Table, Value, Write } from '../table/table.ts';
@@ -152,7 +152,7 @@ export interface EventLog {
   seek(ref: AccountRef, time: number): Promise<number>;
 }
 
-interface Options {
+interface Options extends EventUrls {
   /** How long events stay readable. */
   readonly retentionDays?: number;
   /**
@@ -162,8 +162,6 @@ interface Options {
   readonly leastEpoch?: string | undefined;
   readonly now: () => number;
   readonly newId: () => string;
-  /** What `dataschema` starts with. */
-  readonly schemaBaseUrl: string;
   /** Called after each transaction that added events: a hint to wake the sinks; the wake mark is the truth. */
   readonly onCommitted?: (ref: AccountRef, sequence: number) => void;
   /** Waits before events are renumbered; injected by tests. */
@@ -180,7 +178,7 @@ const TORN_EVENTS = 500;
 
 /** Makes the log over a table. */
 export function createEventLog(table: Table, options: Options): EventLog {
-  const { now, newId, schemaBaseUrl, onCommitted, leastEpoch = '' } = options;
+  const { now, newId, onCommitted, leastEpoch = '' } = options;
   const { sleep = sleepMs, random = Math.random } = options;
   const retentionMs = (options.retentionDays ?? 90) * DAY_MS;
 
@@ -234,7 +232,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     place: Pick<Head, 'epoch' | 'sequence'>,
     expiresAt: number,
   ): { put: Item; when: readonly Clause[] } {
-    const event = toEvent(draft, ref, place, schemaBaseUrl);
+    const event = toEvent(draft, ref, place, options);
     return {
       put: {
         ...keys.event(ref, place.sequence),

@@ -19,6 +19,7 @@ import pLimit from 'p-limit';
 import type * as z from 'zod';
 import { checkInput } from '../checks.ts';
 import type { EventType } from '../events/catalogue.ts';
+import { dataschemaOf, type EventUrls, sourceOf } from '../events/event.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import {
   beingWorkedOn,
@@ -60,14 +61,12 @@ import {
 import { type EventFilter, follows, type Sink, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
 
 /** What the use-cases of endpoints need. */
-export interface EndpointDeps extends AttemptDeps {
+export interface EndpointDeps extends AttemptDeps, EventUrls {
   readonly table: Table;
   readonly log: EventLog;
   readonly secrets: SigningSecrets;
   readonly newId: () => string;
   readonly allowPrivateNetworks: boolean;
-  /** What `dataschema` of a ping starts with. */
-  readonly schemaBaseUrl: string;
 }
 
 /**
@@ -432,12 +431,12 @@ function pingOf(region: string, endpoint: string, deps: EndpointDeps): LoggedEve
   const json = JSON.stringify({
     specversion: '1.0',
     id,
-    source: `/regions/${region}`,
+    source: sourceOf(cellLog(region), deps),
     type,
     time: new Date(time).toISOString(),
     // It has no place in a log, and stands before everything that has.
     sequence: pad(0, 20),
-    dataschema: `${deps.schemaBaseUrl}/v1/event-types/${type}/schema`,
+    dataschema: dataschemaOf(type, deps),
     datacontenttype: 'application/json',
     data: { region, endpoint },
   });

@@ -27,7 +27,7 @@ export interface Told {
 
 /** What is compared of an event. */
 export function told(event: Pick<EventReference, 'id' | 'type' | 'source' | 'subject' | 'sequence'>): Told {
-  const account = event.source.split('/')[4] ?? '_cell';
+  const account = /\/accounts\/([^/]+)$/.exec(event.source)?.[1] ?? '_cell';
   const { id, type, subject = 'account', sequence } = event;
   return { id, type, account, subject, sequence: Number(sequence) };
 }

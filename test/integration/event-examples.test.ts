@@ -30,7 +30,7 @@ describe.each(eventTypes)('the example of %s', (type) => {
     expect(JSON.parse(JSON.stringify(event))).toEqual(raw);
     expect(raw).toMatchObject({
       ...{ specversion: '1.0', type, datacontenttype: 'application/json' },
-      dataschema: `${EXAMPLE_URL}/v1/event-types/${type}/schema`,
+      dataschema: `${EXAMPLE_URL}/schemas/v1/${type}.json`,
       time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       sequence: expect.stringMatching(/^\d{20}$/),
       id: expect.stringMatching(/^(acme|_cell)\.[a-z0-9]{12}\.\d+$|^ping\./),
@@ -41,7 +41,9 @@ describe.each(eventTypes)('the example of %s', (type) => {
 
   test('stands in the log that such events are written to', () => {
     const [, region, account] =
-      /^\/regions\/([a-z]+)(?:\/accounts\/([a-z]+))?$/.exec(example?.source ?? '') ?? [];
+      /^https:\/\/us\.jobwire\.example\/regions\/([a-z]+)(?:\/accounts\/([a-z]+))?$/.exec(
+        example?.source ?? '',
+      ) ?? [];
     expect(example?.data).toMatchObject({ region, ...(account === undefined ? {} : { account }) });
     const [owner = ''] = (example?.id ?? '').split('.');
     if (type !== 'jobwire.ping') expect(isCell({ region: 'us', account: owner })).toBe(account === undefined);

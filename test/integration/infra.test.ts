@@ -1212,7 +1212,10 @@ describe('permissions', () => {
       expect([200, 201, 202, 204], `${method} ${path}: ${text} ${faults}`).toContain(answer.status);
       return /json/.test(answer.headers.get('content-type') ?? '') ? JSON.parse(text) : text;
     }
-    for (const path of ['/healthz', '/readyz', '/openapi.json', '/asyncapi.json', '/docs'])
+    for (const path of [
+      ...['/healthz', '/readyz', '/openapi.json', '/asyncapi.json', '/docs'],
+      '/schemas/v1/job.closed.json',
+    ])
       await ask('get', path);
     const page = await ask('get', '/docs');
     for (const [, asset = ''] of String(page).matchAll(/"(\/docs\/assets[^"]+)"/g)) await ask('get', asset);

@@ -46,7 +46,7 @@ describe('webhook sink', () => {
       subject: 'jobs/1',
       time: '2026-03-02T08:00:00.000Z',
       sequence: '00000000000000000001',
-      dataschema: 'https://jobwire.example/v1/event-types/job.status_changed/schema',
+      dataschema: 'https://jobwire.example/schemas/v1/job.status_changed.json',
       datacontenttype: 'application/json',
     });
     expect(new CloudEvent(raw).validate()).toBe(true);

@@ -180,7 +180,7 @@ describe('a region whose service fails for all', () => {
       id: '_cell.e1.1',
       source: '/regions/us',
       type: 'upstream.outage',
-      dataschema: 'https://jobwire.example/v1/event-types/upstream.outage/schema',
+      dataschema: 'https://jobwire.example/schemas/v1/upstream.outage.json',
     });
     expect(outage).not.toHaveProperty('subject');
     expect(outage?.data).toEqual({

@@ -1001,7 +1001,7 @@ describe.runIf(mayUseNetwork)('a ping', () => {
       id: expect.stringMatching(/^ping\.[0-9a-f-]{36}$/),
       source: '/regions/us',
       type: 'jobwire.ping',
-      dataschema: 'https://jobwire.example/v1/event-types/jobwire.ping/schema',
+      dataschema: 'https://jobwire.example/schemas/v1/jobwire.ping.json',
       data: { region: REGION, endpoint: 'erp' },
     });
     expect(headers['webhook-id']).toBe(envelope.id);

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { EventDraft } from '../../shared/events/event.ts';
+import { sourceOf } from '../../shared/events/event.ts';
 import {
   COMMIT_OVERHEAD_ACTIONS,
   type CommitRequest,
@@ -12,7 +13,7 @@ import {
   type LoggedEvent,
   shareReads,
 } from '../../shared/log/log.ts';
-import { type AccountRef, indexPk, keys, logPk, snapshotPk } from '../../shared/table/schema.ts';
+import { type AccountRef, cellLog, indexPk, keys, logPk, snapshotPk } from '../../shared/table/schema.ts';
 import {
   type Item,
   MAX_TRANSACTION_ACTIONS,
@@ -441,6 +442,17 @@ eachTable('The event log', (makeTable, kind) => {
         sequence: '00000000000000000001',
         time: new Date(START).toISOString(),
       });
+    });
+
+    test('the source of events is absolute with a public URL; those recorded before keep theirs', async () => {
+      await commit(['1']);
+      const publicUrl = 'https://us.jobwire.example';
+      const urls = { schemaBaseUrl: publicUrl, sourceBaseUrl: publicUrl };
+      const configured = createEventLog(table, { now: () => clock, newId: randomUUID, ...urls });
+      await configured.append(ref, [draft('2')]);
+      const sources = async () => (await all(configured, ref)).map(({ json }) => JSON.parse(json).source);
+      expect(await sources()).toEqual(['/regions/us/accounts/acme', `${publicUrl}/regions/us/accounts/acme`]);
+      expect(sourceOf(cellLog('us'), urls)).toBe(`${publicUrl}/regions/us`);
     });
 
     test('a logged event says what its envelope says', async () => {

@@ -48,7 +48,7 @@ export const Event = z
   .object({
     specversion: z.literal('1.0'),
     id: z.string().describe('`<account>.<epoch>.<sequence>`; never used twice.'),
-    source: z.string(),
+    source: z.string().describe('The log that holds the event; a URL if a public URL is configured.'),
     type: z.string().describe('One of `/v1/event-types`.'),
     subject: z.string().optional().describe('`jobs/<jobNumber>` or `order-groups/<name>`.'),
     time: instant,

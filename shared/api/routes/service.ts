@@ -1,8 +1,9 @@
 /** What needs no key: whether the service runs, and the catalogue of events. */
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { catalogue, eventTypes, schemaPathOf } from '../../events/catalogue.ts';
+import { catalogue, eventTypes } from '../../events/catalogue.ts';
 import { exampleOf } from '../../events/examples.ts';
+import { schemaPathOf } from '../../events/types.ts';
 import { keys } from '../../table/schema.ts';
 import { one } from '../parameters.ts';
 import { problem } from '../problems.ts';
