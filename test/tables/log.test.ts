@@ -451,7 +451,10 @@ eachTable('The event log', (makeTable, kind) => {
       const configured = createEventLog(table, { now: () => clock, newId: randomUUID, ...urls });
       await configured.append(ref, [draft('2')]);
       const sources = async () => (await all(configured, ref)).map(({ json }) => JSON.parse(json).source);
-      expect(await sources()).toEqual(['/regions/us/accounts/acme', `${publicUrl}/regions/us/accounts/acme`]);
+      expect((await sources()).slice(-2)).toEqual([
+        '/regions/us/accounts/acme',
+        `${publicUrl}/regions/us/accounts/acme`,
+      ]);
       expect(sourceOf(cellLog('us'), urls)).toBe(`${publicUrl}/regions/us`);
     });
 
