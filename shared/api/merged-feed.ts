@@ -29,7 +29,12 @@ export interface CellFeedDeps extends Pick<FeedDeps, 'growth' | 'pace' | 'now'> 
   readonly feed: CellFeed;
   /** The regions this process serves; at most a handful, for a cursor has a place in each. */
   readonly regions: readonly string[];
+  /** These are not all regions that the process serves: then a cursor names each of them, also when there is one or none. */
+  readonly isPart?: boolean;
 }
+
+/** Cursor of a feed of no region. */
+const NOWHERE = 'none.0';
 
 /** A place in the feed of each region; of one whose feed was not started the epoch is empty. */
 export type Places = ReadonlyMap<string, Place>;
@@ -209,7 +214,7 @@ type Beginning = 'earliest' | 'head' | number;
  * says; the others go on where they were.
  */
 export async function locateFeed(
-  deps: Pick<CellFeedDeps, 'feed' | 'regions'>,
+  deps: Pick<CellFeedDeps, 'feed' | 'regions' | 'isPart'>,
   cursor: GivenPlaces | undefined,
   otherwise: Beginning,
 ): Promise<{ readonly kind: 'places'; readonly places: Places } | Gone> {
@@ -330,14 +335,17 @@ export function followFeed(
 }
 
 /** Places as a cursor. */
-export function formatPlaces({ regions }: Pick<CellFeedDeps, 'regions'>, places: Places): string {
+export function formatPlaces(
+  { regions, isPart = false }: Pick<CellFeedDeps, 'regions' | 'isPart'>,
+  places: Places,
+): string {
   const cursors = [...places]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([region, { epoch, sequence }]) => {
       const cursor = epoch === '' ? String(sequence) : formatCursor(epoch, sequence);
-      return regions.length === 1 ? cursor : `${region}.${cursor}`;
+      return regions.length === 1 && !isPart ? cursor : `${region}.${cursor}`;
     });
-  return cursors.join('~');
+  return cursors.join('~') || NOWHERE;
 }
 
 /**
@@ -345,11 +353,11 @@ export function formatPlaces({ regions }: Pick<CellFeedDeps, 'regions'>, places:
  * current epoch. Places in regions that are no longer served here are passed over, unless there are no others.
  */
 export function parsePlaces(
-  { regions }: Pick<CellFeedDeps, 'regions'>,
+  { regions, isPart = false }: Pick<CellFeedDeps, 'regions' | 'isPart'>,
   text: string,
 ): GivenPlaces | undefined {
   const [only = ''] = regions;
-  const plain = regions.length === 1 ? parseCursor(text) : undefined;
+  const plain = regions.length === 1 && !isPart ? parseCursor(text) : undefined;
   if (plain) return new Map([[only, plain]]);
   const places = new Map<string, GivenCursor>();
   for (const part of text.split('~')) {
@@ -358,5 +366,5 @@ export function parsePlaces(
     if (!cursor) return undefined;
     if (regions.includes(region)) places.set(region, cursor);
   }
-  return places.size > 0 ? places : undefined;
+  return places.size > 0 || isPart ? places : undefined;
 }

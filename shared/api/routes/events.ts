@@ -3,8 +3,9 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { isId } from '../../checks.ts';
 import { parseCursor } from '../../log/log.ts';
-import { type AccountRef, CELL_LOG, isCell } from '../../table/schema.ts';
+import { type AccountRef, CELL_LOG, isCell, keys } from '../../table/schema.ts';
 import { shared } from '../../table/shared-reads.ts';
+import type { Item, Key } from '../../table/table.ts';
 import { isFor, ofAccount, ofRegion } from '../access.ts';
 import {
   type Crowded,
@@ -18,7 +19,15 @@ import {
   toBody,
 } from '../feed.ts';
 import { readEvent } from '../job-events.ts';
-import { followFeed, type GivenPlaces, locateFeed, parsePlaces, readFeedPage } from '../merged-feed.ts';
+import type { Caller } from '../keys.ts';
+import {
+  type CellFeedDeps,
+  followFeed,
+  type GivenPlaces,
+  locateFeed,
+  parsePlaces,
+  readFeedPage,
+} from '../merged-feed.ts';
 import {
   cursorBy,
   eventLimit,
@@ -275,12 +284,13 @@ export const eventRoutes: readonly Route[] = [
       waits: true,
     },
     async ({ c, caller, query: { wait, after, ...asked } }, parts) => {
-      const given = placesIn(c, parts, 'after', after);
+      const feed = await feedFor(parts.feed, caller);
+      const given = placesIn(c, feed, 'after', after);
       if (given instanceof Response) return given;
       const waitMs = Math.min(wait * 1000, parts.feed.pace.waitMs);
       await using hold = holdOf(c, parts, waitMs);
       const page = await readFeedPage(
-        parts.feed,
+        feed,
         { ...asked, after: given, accounts: caller.accounts, waitMs, mayWait: hold.take },
         c.req.raw.signal,
       );
@@ -309,13 +319,14 @@ export const eventRoutes: readonly Route[] = [
       waits: true,
     },
     async ({ c, caller, query: { after, types } }, parts) => {
+      const feed = await feedFor(parts.feed, caller);
       const last = c.req.header('last-event-id') || undefined;
-      const given = placesIn(c, parts, last === undefined ? 'after' : 'Last-Event-ID', last ?? after);
+      const given = placesIn(c, feed, last === undefined ? 'after' : 'Last-Event-ID', last ?? after);
       if (given instanceof Response) return given;
-      const start = await locateFeed(parts.feed, given, 'head');
+      const start = await locateFeed(feed, given, 'head');
       if (start.kind === 'gone') return cursorGone(c, start);
       const filter = { accounts: caller.accounts, types };
-      return eventStream(c, parts, (abort) => followFeed(parts.feed, start.places, filter, abort));
+      return eventStream(c, parts, (abort) => followFeed(feed, start.places, filter, abort));
     },
   ),
   route(
@@ -360,10 +371,29 @@ function noLog(c: Context<ApiEnv>): Response {
   return problem(c, 'not-found', { detail: 'There is no such log: it has not begun yet.' });
 }
 
+/**
+ * The feed of everything as a key may see it. Of one for some accounts these are the regions that the accounts are in: a cursor
+ * tells how much happens in each region it names.
+ */
+async function feedFor(
+  feed: RouteParts['feed'],
+  { accounts }: Caller,
+): Promise<RouteParts['feed'] & CellFeedDeps> {
+  if (accounts === null || feed.regions.length === 1) return feed;
+  const places = feed.regions.flatMap((region) => accounts.map((account) => ({ region, account })));
+  const found = await feed.table.getMany(places.map(keys.account));
+  const regions = feed.regions.filter((region) =>
+    places.some((ref) => ref.region === region && found.some((item) => isItem(item, keys.account(ref)))),
+  );
+  return { ...feed, regions, isPart: true };
+}
+
+const isItem = (item: Item, { pk, sk }: Key): boolean => item.pk === pk && item.sk === sk;
+
 /** The places that a cursor of the feed of everything names. */
 function placesIn(
   c: Context<ApiEnv>,
-  { feed }: RouteParts,
+  feed: CellFeedDeps,
   field: string,
   text: string | undefined,
 ): GivenPlaces | undefined | Response {
