@@ -204,8 +204,12 @@ function encodeJobsCursor(cursor: JobsCursor): string {
 const JobsCursorText = z.strictObject({
   asOf: z.string().refine((text) => parseCursor(text)?.epoch !== undefined),
   filter: JobFilter,
-  // DynamoDB takes no empty key, and none over 1,024 bytes.
-  behind: z.string().min(1).max(300),
+  // DynamoDB takes no empty key, none over 1,024 bytes, and no lone surrogates.
+  behind: z
+    .string()
+    .min(1)
+    .max(300)
+    .refine((text) => text.isWellFormed()),
 });
 
 /** Snapshots in the order of their list, each with its sort key there; one that is gone since is left out of its place. */

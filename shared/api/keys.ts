@@ -64,6 +64,8 @@ const SECRET_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 const SECRET_CHARACTERS = 43;
 const SHOWN = new RegExp(`^jw_([${ID_ALPHABET}]{${ID_CHARACTERS}})_[0-9A-Za-z]{${SECRET_CHARACTERS}}$`);
 const ID = new RegExp(`^[${ID_ALPHABET}]{${ID_CHARACTERS}}$`);
+/** Whether a text can be the id of a key. No other text is looked up. */
+export const isKeyId = (text: string): boolean => ID.test(text);
 
 /** The id of a key: no text that holds a whole one. */
 export const keyId = z
@@ -353,8 +355,7 @@ function coversAccounts(all: Caller['accounts'], some: Caller['accounts']): bool
 }
 
 async function find(table: Table, id: string, by: Powers): Promise<Item | undefined> {
-  // No other text is an id, and one of any length is no key of the table.
-  if (!ID.test(id)) return undefined;
+  if (!isKeyId(id)) return undefined;
   const item = await table.get(keys.apiKey(id));
   return item && maySee(by, item) ? item : undefined;
 }

@@ -81,8 +81,66 @@ export const nextOf = z
   .nullable()
   .describe('What `after` takes for the next page; null: this is the last.');
 
-/** Where a list of things that are sorted by their id goes on. */
-export const afterId = textUpTo(200).optional().describe('The `next` of the page before.');
+/** `after` of a list whose cursors `decode` reads; it returns `undefined` for anything else, which is a 400. */
+export function afterBy<T>(things: string, decode: (text: string) => T | undefined) {
+  return cursorBy(decode, `must be the \`next\` of a page of ${things}`)
+    .optional()
+    .describe('The `next` of the page before.');
+}
+
+/** `after` of a list whose cursors are the ids of its things. */
+export const afterId = (things: string, isOne: (text: string) => boolean) =>
+  afterBy(things, (text) => (isOne(text) ? text : undefined));
+
+/** A cursor that says nothing: base64url, so that no id can be taken for one. */
+export function encodePlace(text: string): string;
+export function encodePlace(text: string | null): string | null;
+export function encodePlace(text: string | null): string | null {
+  return text === null ? null : Buffer.from(text).toString('base64url');
+}
+
+/** In base64; no sort key is longer than 1,024 bytes. */
+const MAX_PLACE = 1360;
+
+/** What {@link encodePlace} was given; `undefined` for any other text. */
+export function decodePlace(text: string): string | undefined {
+  const decoded = Buffer.from(text, 'base64url').toString();
+  const isOne = text.length <= MAX_PLACE && decoded !== '' && encodePlace(decoded) === text;
+  return isOne ? decoded : undefined;
+}
+
+/** A place in a list that is in order of time: behind the first `count` things of that time (epoch ms). */
+interface PlaceInTime {
+  readonly at: number;
+  readonly count: number;
+}
+
+/** `after` of a list that {@link pageInTime} cuts. */
+export const afterInTime = (things: string) =>
+  afterBy(things, (text): PlaceInTime | undefined => {
+    const [, at, count] = /^(\d{1,15})\/(\d{1,6})$/.exec(decodePlace(text) ?? '') ?? [];
+    return at === undefined ? undefined : { at: Number(at), count: Number(count) };
+  });
+
+/**
+ * A page of a list that was read whole, in order of time: the newest first, or the oldest. What is added to the list, or leaves
+ * it, between two pages moves nothing to another page, unless it is of the same millisecond as the last thing of the page.
+ */
+export function pageInTime<T>(
+  all: readonly T[],
+  timeOf: (one: T) => number,
+  order: 'newest' | 'oldest',
+  { limit, after }: { readonly limit: number; readonly after?: PlaceInTime | undefined },
+): { readonly page: readonly T[]; readonly next: string | null } {
+  const isBefore = (one: T, at: number) => (order === 'newest' ? timeOf(one) > at : timeOf(one) < at);
+  const begin = after ? all.filter((one) => isBefore(one, after.at)).length + after.count : 0;
+  const page = all.slice(begin, begin + limit);
+  const last = page.at(-1);
+  if (last === undefined || all.length <= begin + limit) return { page, next: null };
+  const at = timeOf(last);
+  const count = all.slice(0, begin + limit).filter((one) => timeOf(one) === at).length;
+  return { page, next: encodePlace(`${at}/${count}`) };
+}
 
 /** The instant (epoch ms) as people and programs read it. */
 export function instantText(ms: number): string;

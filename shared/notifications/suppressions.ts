@@ -265,6 +265,9 @@ function placeOf(id: string): { readonly channel: Channel; readonly sealed: stri
   return channel && sealed ? { channel: channel as Channel, sealed } : undefined;
 }
 
+/** Whether a text can be the id of a suppression. */
+export const isSuppressionId = (text: string): boolean => placeOf(text) !== undefined;
+
 /** Whether an address was stored by a plain hash: that is shorter. */
 const isPlain = (name: string): boolean => name.length < 43;
 

@@ -8,7 +8,7 @@ import { routes } from '../../shared/api/routes/all.ts';
 import { historySchema } from '../../shared/table/schema.ts';
 import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { TableError } from '../../shared/table/table.ts';
-import { type Asked, operations, requestsOf } from '../support/api-requests.ts';
+import { type Asked, namedSchemas, operations, requestsOf, type Schema } from '../support/api-requests.ts';
 import { type ApiWorld, createApiWorld, OWN } from '../support/api-world.ts';
 
 const closers: (() => unknown)[] = [];
@@ -176,6 +176,69 @@ describe('a POST that takes an Idempotency-Key', () => {
   });
 });
 
+/** The path of a list that has something in it. */
+function listOf(world: ApiWorld, path: string): string {
+  const id = path.startsWith('/v1/endpoints') ? 'own' : path.startsWith('/v1/regions') ? 'us' : OWN;
+  return path
+    .replace('{id}', id)
+    .replace('{jobNumber}', '1')
+    .replace('{recipient}', 'ann')
+    .replace('{event}', deliveredEvent(world));
+}
+
+/** The first event about the job whose deliveries were rejected: they are several. */
+const deliveredEvent = ({ ids }: ApiWorld): string => ids.events.at(-1) ?? '';
+
+/** Operations whose answer says where the list resumes. */
+const withNext = operations.filter(({ responses }) =>
+  Object.values(responses['200']?.content ?? {}).some(({ schema }) => hasNext(schema)),
+);
+
+function hasNext({ $ref, properties, allOf = [] }: Schema): boolean {
+  const named = $ref && namedSchemas[$ref.replace('#/components/schemas/', '')];
+  return (properties && 'next' in properties) || [...(named ? [named] : []), ...allOf].some(hasNext);
+}
+
+describe('every list whose answer has `next`', () => {
+  test('takes `after` and `limit`', () => {
+    expect(withNext.length).toBeGreaterThan(15);
+    const without = withNext.filter(
+      ({ parameters }) =>
+        !['after', 'limit'].every((name) =>
+          parameters.some((one) => one.name === name && one.in === 'query'),
+        ),
+    );
+    expect(without.map(({ operationId }) => operationId)).toEqual([]);
+  });
+
+  test.each(withNext.map(({ path }) => path))(
+    '%s: rejects a bad `after` with a 400, and never answers an empty page',
+    async (path) => {
+      const world = await worldWith();
+      const bad = [
+        'nonsense',
+        '',
+        '-',
+        '../..',
+        'us/',
+        '/',
+        '\u0000',
+        '\u00e9',
+        'bm9uc2Vuc2U',
+        'x'.repeat(3000),
+      ];
+      for (const after of bad) {
+        const url = `${listOf(world, path)}?after=${encodeURIComponent(after)}`;
+        const { status, headers, body } = await ask(world, 'GET', url);
+        expect([url, status], JSON.stringify(body)).toEqual([url, 400]);
+        expect(headers.get('content-type')).toBe('application/problem+json');
+        expect(body).toMatchObject({ type: 'urn:jobwire:problem:bad-parameter', field: 'after' });
+        expect(body.detail).toMatch(/^after must be /);
+      }
+    },
+  );
+});
+
 describe('every list', () => {
   const lists = operations.filter(
     ({ method, parameters, path }) =>
@@ -188,8 +251,7 @@ describe('every list', () => {
     '%s: shows the same one by one as at once, each once',
     async (path, parameters) => {
       const world = await worldWith();
-      const id = path.startsWith('/v1/endpoints') ? 'own' : path.startsWith('/v1/regions') ? 'us' : OWN;
-      const url = path.replace('{id}', id).replace('{jobNumber}', '1').replace('{recipient}', 'ann');
+      const url = listOf(world, path);
       const most = parameters.find(({ name }) => name === 'limit')?.schema.maximum;
       const whole = await ask(world, 'GET', `${url}?limit=${most}`);
       expect(whole.status, whole.text).toBe(200);

@@ -29,7 +29,7 @@ import {
 } from '../../tracking/managed-accounts.ts';
 import { confirmAccount, reportAccount, reportPolls } from '../../tracking/operator.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
-import { afterId, limit, nextOf, one } from '../parameters.ts';
+import { afterId, afterInTime, limit, nextOf, one, pageInTime } from '../parameters.ts';
 import { badParameter, notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, route, type Subject } from '../route.ts';
 
@@ -47,6 +47,12 @@ const record = {
   schema: AccountRecord,
   headers: { ETag: 'Its revision, for `If-Match`.' },
 } as const;
+
+/** Whether a text can be a cursor of the list of accounts: `<region>/<account>`. */
+function isAccountPlace(text: string): boolean {
+  const parts = text.split('/');
+  return parts.length === 2 && parts.every(isId);
+}
 
 /** An account that is there, or one that is being deleted. */
 const ofDeletable: Subject<{
@@ -88,7 +94,7 @@ export const accountRoutes: readonly Route[] = [
           .optional()
           .describe('`status`: how each of them stands, too.'),
         limit,
-        after: afterId,
+        after: afterId('accounts', isAccountPlace),
       }),
       answer: {
         status: 200,
@@ -318,16 +324,18 @@ export const accountRoutes: readonly Route[] = [
       description: 'The last 20 at most; fewer where their problems are long.',
       role: 'read',
       of: ofAccount,
+      query: z.strictObject({ limit, after: afterInTime('polls') }),
       answer: {
         status: 200,
-        description: 'All that are kept.',
+        description: 'A page of those that are kept.',
         schema: z.object({ polls: z.array(PollRecord), next: nextOf }),
       },
     },
-    async ({ c, subject }, { feed }) => {
-      const polls = await reportPolls(feed, subject);
-      if (!polls) return problem(c, 'not-found', { detail: 'There is no such account.' });
-      return { body: { polls, next: null } };
+    async ({ c, subject, query }, { feed }) => {
+      const all = await reportPolls(feed, subject);
+      if (!all) return problem(c, 'not-found', { detail: 'There is no such account.' });
+      const { page, next } = pageInTime(all, ({ startedAt }) => Date.parse(startedAt), 'newest', query);
+      return { body: { polls: [...page], next } };
     },
   ),
   route(

@@ -26,7 +26,7 @@ import {
   retryAllParked,
 } from '../../sinks/parking.ts';
 import { cancelReplay, listReplays, readReplay, resendEvent, startReplay } from '../../sinks/replays.ts';
-import { keys } from '../../table/schema.ts';
+import { CELL_LOG, keys } from '../../table/schema.ts';
 import { regionRule } from '../../tracking/managed-accounts.ts';
 import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofWebhook } from '../access.ts';
 import {
@@ -47,7 +47,21 @@ import {
 } from '../endpoint-views.ts';
 import { readJobEvents } from '../job-events.ts';
 import type { Caller } from '../keys.ts';
-import { cursorBy, flag, instant, instantText, limit, nextOf, one, wholeNumber } from '../parameters.ts';
+import {
+  afterBy,
+  afterId,
+  afterInTime,
+  decodePlace,
+  encodePlace,
+  flag,
+  instant,
+  instantText,
+  limit,
+  nextOf,
+  one,
+  pageInTime,
+  wholeNumber,
+} from '../parameters.ts';
 import { badParameter, notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, type RouteParts, route } from '../route.ts';
 import { ofEvent, partsOfId } from './events.ts';
@@ -56,21 +70,6 @@ import { afterJobEvent, jobParams } from './jobs.ts';
 const ETAG = 'What `If-Match` takes.';
 const PAGE_NOTE =
   'A page can be shorter than asked for, with a `next` all the same: what is of accounts that are not the key’s is left out.';
-
-/** A place that a list gave out, as text that says nothing. */
-const place = (what: string) =>
-  cursorBy((text) => decodePlace(text), `must be the \`next\` of a page of ${what}`)
-    .optional()
-    .describe('The `next` of the page before.');
-const encodePlace = (text: string | null): string | null =>
-  text === null ? null : Buffer.from(text).toString('base64url');
-/** In base64; no sort key is longer than 1,024 bytes. */
-const MAX_PLACE = 1360;
-function decodePlace(text: string): string | undefined {
-  const decoded = Buffer.from(text, 'base64url').toString();
-  const isOne = text.length <= MAX_PLACE && decoded !== '' && encodePlace(decoded) === text;
-  return isOne ? decoded : undefined;
-}
 
 const OUTCOMES = ['delivered', 'rejected', 'retry', 'failed'] as const;
 const DELIVERIES_CURSOR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#[\w-]{1,100}$/;
@@ -92,6 +91,17 @@ function decodeEndpointPlace(text: string) {
 function decodeReplayPlace(text: string) {
   const [, startedAt, id] = /^(\d{1,15})\/(.+)$/.exec(decodePlace(text) ?? '') ?? [];
   return id === undefined ? undefined : { startedAt: Number(startedAt), id };
+}
+
+/** The sort key behind which a list of parked events resumes: `<account>#<lane>#<sequence>`. */
+const decodeParkedPlace = (text: string) => decodeOwnPlace(text, /^([^#]+)#.*#\d{16}$/s);
+/** The same of dead events: `<account>#<sequence>`. */
+const decodeDeadPlace = (text: string) => decodeOwnPlace(text, /^([^#]+)#\d{16}$/);
+
+function decodeOwnPlace(text: string, shape: RegExp): string | undefined {
+  const place = decodePlace(text);
+  const [, account] = shape.exec(place ?? '') ?? [];
+  return account !== undefined && (isId(account) || account === CELL_LOG) ? place : undefined;
 }
 
 const Which = z
@@ -137,9 +147,7 @@ export const endpointRoutes: readonly Route[] = [
       role: 'read',
       query: z.strictObject({
         limit,
-        after: cursorBy(decodeEndpointPlace, 'must be the `next` of a page of endpoints')
-          .optional()
-          .describe('The `next` of the page before.'),
+        after: afterBy('endpoints', decodeEndpointPlace),
         region: one.optional().describe('Only those of this region.'),
         builtIn: flag.optional().describe('Topics that are built in as well, for keys for all accounts.'),
       }),
@@ -432,12 +440,7 @@ export const endpointRoutes: readonly Route[] = [
       of: ofEndpoint,
       query: z.strictObject({
         limit,
-        after: cursorBy(
-          (text) => (DELIVERIES_CURSOR.test(text) ? text : undefined),
-          'must be the `next` of a page of deliveries',
-        )
-          .optional()
-          .describe('The `next` of the page before.'),
+        after: afterId('deliveries', (text) => DELIVERIES_CURSOR.test(text)),
         outcome: one
           .refine(
             (text) => OUTCOMES.some((known) => known === text),
@@ -477,15 +480,18 @@ export const endpointRoutes: readonly Route[] = [
       description: `The last ${EVENT_DELIVERIES} attempts, to endpoints that the key may see. Those of the last moment can be missing.`,
       role: 'read',
       of: ofEvent,
+      query: z.strictObject({ limit, after: afterInTime('deliveries of an event') }),
       answer: {
         status: 200,
-        description: 'Its deliveries.',
+        description: 'A page of its deliveries.',
         schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
       },
     },
-    async ({ caller, subject }, parts) => {
+    async ({ caller, subject, query }, parts) => {
       const ids = [String((JSON.parse(subject.json) as { id: unknown }).id)];
-      return { body: { deliveries: await deliveriesOf(caller, subject.ref, ids, parts), next: null } };
+      const all = await deliveriesOf(caller, subject.ref, ids, parts);
+      const { page, next } = pageInTime(all, ({ at }) => Date.parse(at), 'oldest', query);
+      return { body: { deliveries: [...page], next } };
     },
   ),
   route(
@@ -529,7 +535,7 @@ export const endpointRoutes: readonly Route[] = [
       description: PAGE_NOTE,
       role: 'read',
       of: ofEndpoint,
-      query: z.strictObject({ limit, after: place('parked events') }),
+      query: z.strictObject({ limit, after: afterBy('parked events', decodeParkedPlace) }),
       answer: {
         status: 200,
         description: 'A page of parked events.',
@@ -600,7 +606,7 @@ export const endpointRoutes: readonly Route[] = [
       description: PAGE_NOTE,
       role: 'read',
       of: ofEndpoint,
-      query: z.strictObject({ limit, after: place('dead events') }),
+      query: z.strictObject({ limit, after: afterBy('dead events', decodeDeadPlace) }),
       answer: {
         status: 200,
         description: 'A page of dead events.',
@@ -626,9 +632,7 @@ export const endpointRoutes: readonly Route[] = [
         limit: wholeNumber(1, MAX_REPLAYS)
           .default(DEFAULT_REPLAYS)
           .describe(`How many at most: 1 to ${MAX_REPLAYS}, ${DEFAULT_REPLAYS} unless told.`),
-        after: cursorBy(decodeReplayPlace, 'must be the `next` of a page of replays')
-          .optional()
-          .describe('The `next` of the page before.'),
+        after: afterBy('replays', decodeReplayPlace),
       }),
       answer: {
         status: 200,

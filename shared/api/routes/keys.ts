@@ -1,7 +1,7 @@
 /** API keys: who may do what through the API. */
 import * as z from 'zod';
 import { KeyRecord, NewKey, ROLES } from '../key-input.ts';
-import { type Caller, createKey, listKeys, readKey, revokeKey } from '../keys.ts';
+import { type Caller, createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
 import { afterId, instant, instantText, limit, nextOf, one } from '../parameters.ts';
 import { notDone } from '../problems.ts';
 import { type Route, route } from '../route.ts';
@@ -44,7 +44,7 @@ export const keyRoutes: readonly Route[] = [
       tag: 'Keys',
       summary: 'All keys that may no more than the one that asks',
       role: 'admin',
-      query: z.strictObject({ limit, after: afterId }),
+      query: z.strictObject({ limit, after: afterId('keys', isKeyId) }),
       answer: {
         status: 200,
         description: 'A page of keys, by id.',

@@ -53,7 +53,16 @@ import {
   Template,
   Upcoming,
 } from '../notification-views.ts';
-import { afterId, instantText, limit, nextOf, one } from '../parameters.ts';
+import {
+  afterBy,
+  afterId,
+  decodePlace,
+  encodePlace,
+  instantText,
+  limit,
+  nextOf,
+  one,
+} from '../parameters.ts';
 import { notDone, problem } from '../problems.ts';
 import { etagOf, type Route, route, type Subject } from '../route.ts';
 import { jobParams } from './jobs.ts';
@@ -111,7 +120,7 @@ const messagesAnswer = {
   description: 'A page of messages.',
   schema: z.object({ messages: z.array(Message), next: nextOf }),
 } as const;
-const pageOnly = z.strictObject({ limit, after: afterId });
+const pageOnly = z.strictObject({ limit, after: afterId('messages', isMessageId) });
 
 /** Everything about what customers are told, but who they are. */
 export const notificationRoutes: readonly Route[] = [
@@ -244,19 +253,23 @@ export const notificationRoutes: readonly Route[] = [
       summary: 'For what there are templates, and which are the account’s own',
       role: 'read',
       of: ofAccount,
+      query: z.strictObject({ limit, after: afterBy('templates', decodeTemplatePlace) }),
       answer: {
         status: 200,
-        description: 'All of them.',
+        description: 'A page of them.',
         schema: z.object({ templates: z.array(ListedTemplate), next: nextOf }),
       },
     },
-    async ({ subject }, { feed }) => {
+    async ({ subject, query: { limit: most, after = 0 } }, { feed }) => {
       const own = await listTemplates(feed.table, subject);
-      const templates = places.map((place) => {
+      const page = places.slice(after, after + most);
+      const templates = page.map((place) => {
         const found = own.find((one) => isAt(one, place));
         return { ...place, own: found !== undefined, changedAt: instantText(found?.changedAt ?? null) };
       });
-      return { body: { templates, next: null } };
+      const last = page.at(-1);
+      const next = last && places.length > after + most ? encodePlace(nameOf(last)) : null;
+      return { body: { templates, next } };
     },
   ),
   route(
@@ -409,6 +422,15 @@ const places: readonly TemplatePlace[] = (Object.keys(messageKinds) as MessageKi
 );
 const isAt = (one: TemplatePlace, { kind, channel, locale }: TemplatePlace): boolean =>
   one.kind === kind && one.channel === channel && one.locale === locale;
+
+const nameOf = ({ kind, channel, locale }: TemplatePlace): string => `${kind}/${channel}/${locale}`;
+
+/** How many templates come before those of the next page. */
+function decodeTemplatePlace(text: string): number | undefined {
+  const name = decodePlace(text);
+  const at = places.findIndex((place) => nameOf(place) === name);
+  return at === -1 ? undefined : at + 1;
+}
 
 function checkedTemplate(channel: Channel, raw: object): Checked<EmailTemplate | SmsTemplate> {
   if (channel === 'email') return checkInput<EmailTemplate>(emailTemplateSchema, raw);

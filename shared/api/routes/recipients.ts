@@ -13,7 +13,12 @@ import {
   readRecipient,
 } from '../../notifications/recipients.ts';
 import { importRecipients } from '../../notifications/recipients-csv.ts';
-import { createSuppression, liftSuppression, listSuppressions } from '../../notifications/suppressions.ts';
+import {
+  createSuppression,
+  isSuppressionId,
+  liftSuppression,
+  listSuppressions,
+} from '../../notifications/suppressions.ts';
 import { ofAccount } from '../access.ts';
 import type { Caller } from '../keys.ts';
 import {
@@ -23,11 +28,20 @@ import {
   showRecipient,
   showSuppression,
 } from '../notification-views.ts';
-import { afterId, limit, nextOf, one } from '../parameters.ts';
+import { afterBy, afterId, decodePlace, encodePlace, limit, nextOf, one } from '../parameters.ts';
 import { notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, route, type Subject } from '../route.ts';
 
 const MASKED = 'Keys of role `read` are shown addresses without their middle.';
+
+/** What is in a cursor of the list of recipients before the id: a bare id could be any word. */
+const PLACE = 'recipient/';
+
+function decodeRecipientPlace(text: string): string | undefined {
+  const place = decodePlace(text);
+  const id = place?.startsWith(PLACE) ? place.slice(PLACE.length) : '';
+  return isId(id) ? id : undefined;
+}
 
 /** A recipient of an account. */
 export const ofRecipient: Subject<RecipientRecord> = {
@@ -61,7 +75,7 @@ export const recipientRoutes: readonly Route[] = [
       description: MASKED,
       role: 'read',
       of: ofAccount,
-      query: z.strictObject({ limit, after: afterId }),
+      query: z.strictObject({ limit, after: afterBy('recipients', decodeRecipientPlace) }),
       answer: {
         status: 200,
         description: 'A page of recipients.',
@@ -70,7 +84,12 @@ export const recipientRoutes: readonly Route[] = [
     },
     async ({ caller, subject, query }, { feed }) => {
       const { recipients, next } = await listRecipients(feed.table, subject, query);
-      return { body: { recipients: recipients.map((each) => showRecipient(each, caller)), next } };
+      return {
+        body: {
+          recipients: recipients.map((each) => showRecipient(each, caller)),
+          next: next && encodePlace(`${PLACE}${next}`),
+        },
+      };
     },
   ),
   route(
@@ -205,7 +224,7 @@ export const recipientRoutes: readonly Route[] = [
       summary: 'Addresses that get nothing more from an account, and why',
       role: 'operate',
       of: ofAccount,
-      query: z.strictObject({ limit, after: afterId }),
+      query: z.strictObject({ limit, after: afterId('suppressions', isSuppressionId) }),
       answer: {
         status: 200,
         description: 'A page of suppressions.',

@@ -2,7 +2,8 @@
 import * as z from 'zod';
 import { readUpstream } from '../../tracking/breaker.ts';
 import { ofRegion } from '../access.ts';
-import { instant, instantText, nextOf } from '../parameters.ts';
+import { instant, instantText, limit, nextOf, one } from '../parameters.ts';
+import { badParameter } from '../problems.ts';
 import { type Route, type RouteParts, route } from '../route.ts';
 
 const Region = z
@@ -26,15 +27,25 @@ export const regionRoutes: readonly Route[] = [
       tag: 'Regions',
       summary: 'The regions that are served; none for a key that is for some accounts only',
       role: 'read',
+      query: z.strictObject({
+        limit,
+        after: one.optional().describe('The `next` of the page before.'),
+      }),
       answer: {
         status: 200,
-        description: 'All of them.',
+        description: 'A page of them.',
         schema: z.object({ regions: z.array(Region), next: nextOf }),
       },
     },
-    async ({ caller }, parts) => {
-      const ids = caller.accounts === null ? parts.feed.regions : [];
-      return { body: { regions: await Promise.all(ids.map((id) => read(parts, id))), next: null } };
+    async ({ c, caller, query: { limit: most, after } }, parts) => {
+      const { regions } = parts.feed;
+      const begin = after === undefined ? 0 : regions.indexOf(after) + 1;
+      if (after !== undefined && begin === 0) {
+        return badParameter(c, 'after must be the `next` of a page of regions.');
+      }
+      const ids = caller.accounts === null ? regions.slice(begin, begin + most) : [];
+      const next = ids.length > 0 && regions.length > begin + most ? (ids.at(-1) ?? null) : null;
+      return { body: { regions: await Promise.all(ids.map((id) => read(parts, id))), next } };
     },
   ),
   route(
