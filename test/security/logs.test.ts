@@ -1,0 +1,10 @@
+/** Logs are read by many: they hold no tokens of links, no keys and no queries. */
+import { expect, test } from 'vitest';
+import { synthesize } from '../support/cells.ts';
+
+test('the access log of a cell holds neither paths, queries nor addresses: links to unsubscribe are among the paths', () => {
+  const [[, stage] = []] = synthesize('prod').resources('AWS::ApiGateway::Stage');
+  const format = String(stage?.Properties.AccessLogSetting.Format);
+  expect(format).toContain('$context.requestId');
+  expect(format).not.toMatch(/\$context\.(path|identity|authorizer|error\.message)|querystring|\$input/i);
+});
