@@ -5,14 +5,19 @@ import { typeMatches } from './events/types.ts';
 import { BUILT_IN_SINKS } from './sinks/built-in.ts';
 
 const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
+const ID_RULE = 'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit';
 
 /** The id that somebody gives to an account, a region or an endpoint. */
-export const id = z
-  .string()
-  .regex(ID, 'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit');
+export const id = z.string().regex(ID, ID_RULE);
 
 /** Whether a text can be the id of an account, an endpoint, a recipient or a replay. No other text is looked up. */
 export const isId = (text: string): boolean => ID.test(text);
+
+/**
+ * The same where an id only names what exists. Without a pattern in the documents: released ones have none there, and a new one
+ * would count as a change that breaks clients.
+ */
+export const existingId = z.string().refine(isId, ID_RULE);
 
 /** The id of an endpoint: endpoints and built-in sinks stand side by side. */
 export const endpointId = id.refine(

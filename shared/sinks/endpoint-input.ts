@@ -3,7 +3,7 @@
  * names the field and says what would be right. Whether a URL leads to the public Internet, only the service itself says.
  */
 import * as z from 'zod';
-import { endpointId, id, instant, typePatterns, webhookSecret } from '../checks.ts';
+import { endpointId, existingId, id, instant, typePatterns, webhookSecret } from '../checks.ts';
 import { catalogue } from '../events/catalogue.ts';
 
 /** Headers of its own that an endpoint may have, and their size in all. */
@@ -106,7 +106,7 @@ const headers = z
 /** Which events: everything that a replay, too, can be restricted by. */
 const filterFields = {
   accounts: z
-    .array(id, 'must be a list of accounts')
+    .array(existingId, 'must be a list of accounts')
     .min(1, 'must name at least one account')
     .max(1000, 'must name at most 1000 accounts')
     .describe('Ids of the accounts whose events are wanted.'),

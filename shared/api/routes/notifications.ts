@@ -1,6 +1,6 @@
 /** How an account tells its customers, in which words, and what became of it. */
 import * as z from 'zod';
-import { type Checked, checkInput, id } from '../../checks.ts';
+import { type Checked, checkInput, existingId } from '../../checks.ts';
 import { defaultsOf } from '../../notifications/addresses.ts';
 import { isMessageId, listMessages, readMessage } from '../../notifications/messages.ts';
 import {
@@ -188,7 +188,7 @@ export const notificationRoutes: readonly Route[] = [
             .max(999_999_999_999, 'must be the number of a job')
             .optional()
             .describe('A job of the account, as it stands; made-up ones unless told.'),
-          recipient: id.optional().describe('Whose name, locale and zone.'),
+          recipient: existingId.optional().describe('Whose name, locale and zone.'),
           template: TemplateInput.optional().describe('With this instead of the template that would count.'),
         })
         .meta({ id: 'PreviewRequest' }),
