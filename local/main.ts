@@ -167,13 +167,15 @@ async function main(): Promise<void> {
     const hostHeaders = incoming.headersDistinct.host?.length ?? 0;
     const askApi = () =>
       api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '', hostHeaders });
-    // The API says what is wrong with it, whatever it is for.
-    if (hostHeaders > 1 || malformedPart(request.url)) return askApi();
+    // The API rejects it, whatever it is for.
+    if (hostHeaders > 1) return askApi();
     const refused = refuseForeign(request, reach);
     if (refused) return refused;
-    return demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)
-      ? demo.mailbox.fetch(request)
-      : dashboard(request, askApi);
+    if (demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)) {
+      return malformedPart(request.url) ? askApi() : demo.mailbox.fetch(request);
+    }
+    // Below a page's path the page itself says that there is nothing.
+    return dashboard(request, askApi);
   };
 
   introduce({
