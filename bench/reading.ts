@@ -180,7 +180,7 @@ async function open(path: string) {
   });
   response.on('data', (text: string) => {
     began?.();
-    if (text.includes('\ndata: ')) hear?.(performance.timeOrigin + performance.now());
+    if (text.includes('\nevent: job.')) hear?.(performance.timeOrigin + performance.now());
   });
   await hasBegun;
   return {

@@ -290,8 +290,10 @@ async function* messages(
       said.push({ kind: 'moved', id });
     },
     onRetry: (ms) => said.push({ kind: 'retry', ms }),
-    onEvent: ({ data }) => {
-      // Its id was told just before; the place counts as taken with the event, not before it.
+    onEvent: ({ event, data }) => {
+      // A cursor and no event: its id was reported just before.
+      if (event === 'cursor') return;
+      // The cursor moves with the event, not before it.
       const last = said.at(-1);
       if (last?.kind === 'moved') said.pop();
       said.push({ kind: 'event', id, text: data });

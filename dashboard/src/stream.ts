@@ -165,8 +165,10 @@ export function createEventStream(api: Api, sight: Sight, now: () => number = Da
       if (!reader) return;
       set({ connection: { phase: 'live' } });
       const parser = createParser({
-        onEvent({ id, data }) {
+        onEvent({ id, event, data }) {
           cursor = id ?? cursor;
+          // Moves the cursor, and holds no event.
+          if (event === 'cursor') return;
           add({ kind: 'event', event: JSON.parse(data) as JobEvent, receivedAt: now() });
         },
       });

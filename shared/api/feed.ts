@@ -308,9 +308,19 @@ export interface StreamSource extends Disposable {
 }
 
 /**
- * The text of a stream of server-sent events. It begins with its cursor as a bare `id`, so that a client resumes without a
- * gap even if it is cut off before the first event; heartbeats carry the cursor past events that were filtered out. The
- * source is opened with the first read of the text, and closed however the stream ends.
+ * The `event:` name of frames that hold a cursor and no event. Not a type: those have a dot.
+ */
+export const CURSOR_EVENT = 'cursor';
+
+/** A frame that moves the client's cursor. With data, for clients skip a frame without, and its id with it. */
+function cursorFrame(cursor: string): string {
+  return `id: ${cursor}\nevent: ${CURSOR_EVENT}\ndata: ${JSON.stringify({ cursor })}\n\n`;
+}
+
+/**
+ * The text of a stream of server-sent events. It begins with a cursor frame, so that a client resumes without a gap even if it
+ * is cut off before the first event. Further ones take the cursor past events that were filtered out; otherwise the heartbeat
+ * is a comment. The source is opened with the first read of the text, and closed however the stream ends.
  */
 export async function* serverSentEvents(
   deps: Pick<FeedDeps, 'pace' | 'now'>,
@@ -322,7 +332,7 @@ export async function* serverSentEvents(
   const endsAt = now() + pace.streamMs;
   let said = source.cursor();
   let saidAt = now();
-  yield `retry: ${pace.retryMs}\nid: ${said}\n\n`;
+  yield `retry: ${pace.retryMs}\n${cursorFrame(said)}`;
   while (!abort.aborted && now() < endsAt) {
     const batch = await source.read();
     if (batch === 'over') return;
@@ -336,20 +346,20 @@ export async function* serverSentEvents(
         .join('');
     } else if (now() >= saidAt + pace.heartbeatMs) {
       saidAt = now();
-      yield `:\n${moved()}\n`;
+      yield moved() || ':\n\n';
     }
     if (batch.more) continue;
     const ms = Math.min(saidAt + pace.heartbeatMs, endsAt) - now();
     if (ms > 0) await source.wait(ms);
   }
   const rest = moved();
-  if (rest !== '' && !abort.aborted) yield `${rest}\n`;
+  if (rest !== '' && !abort.aborted) yield rest;
 
   function moved(): string {
     const cursor = source.cursor();
     if (cursor === said) return '';
     said = cursor;
-    return `id: ${cursor}\n`;
+    return cursorFrame(cursor);
   }
 }
 

@@ -105,7 +105,7 @@ const WAYS: readonly Way[] = [
         id: text(
           'The cursor right behind the event: sent as `Last-Event-ID`, or as `after`, the stream goes on from there.',
         ),
-        event: text('The type of the event.'),
+        event: text('The type of the event; `cursor` in messages that hold a cursor and no event.'),
       },
       required: ['id', 'event'],
     },
@@ -128,7 +128,7 @@ export function asyncApiDocument(): object {
     description,
     servers: [server('api')],
     ...(parameters && { parameters }),
-    messages: messagesOf('stream', types),
+    messages: { ...messagesOf('stream', types), cursor: { $ref: '#/components/messages/stream.cursor' } },
   });
   const sends = (channel: string, title: string, summary: string, rest: Json = {}) => ({
     ...{ action: 'send', channel: { $ref: `#/channels/${channel}` }, title, summary },
@@ -137,7 +137,7 @@ export function asyncApiDocument(): object {
   const follows = (channel: string, title: string, summary: string) =>
     sends(channel, title, summary, {
       description:
-        'A stream ends by itself after some minutes: come back with the last `id`. While there is nothing to tell, a comment comes every 15 seconds. It begins with a bare `id` of its own.',
+        'A stream ends by itself after some minutes: come back with the last `id`. While there is nothing to tell, a comment comes every 15 seconds. It begins with the message `cursor`.',
       bindings: { http: { method: 'GET', query: STREAM_QUERY, bindingVersion: '0.3.0' } },
     });
   return {
@@ -258,6 +258,7 @@ export function asyncApiDocument(): object {
           ]),
         ),
         ['topic.reference', referenceMessage()],
+        ['stream.cursor', cursorMessage()],
       ]),
       messageTraits: Object.fromEntries(
         WAYS.map(({ name, contentType, headers }) => [name, { contentType, headers }]),
@@ -266,6 +267,7 @@ export function asyncApiDocument(): object {
         ...Object.fromEntries(SHARED.map(({ name, schema }) => [name, schema])),
         ...Object.fromEntries(eventTypes.map((type) => [type, envelopeOf(type)])),
         reference: REFERENCE,
+        cursor: CURSOR,
       },
     },
   };
@@ -334,6 +336,29 @@ const REFERENCE = {
   },
   required: ['jobwire', 'id', 'type', 'source', 'time', 'sequence', 'feed'],
 };
+
+const CURSOR = {
+  type: 'object',
+  title: 'cursor',
+  description: 'Where a stream is.',
+  properties: {
+    cursor: text('The cursor, as in `id`: everything up to it was sent, or filtered out by `types`.'),
+  },
+  required: ['cursor'],
+};
+
+function cursorMessage(): Json {
+  const cursor = 'mf2k8t9x3a.1044';
+  return {
+    name: 'cursor',
+    title: 'Cursor',
+    summary:
+      'Moves the cursor without an event: the first message of each stream, and later ones if events were filtered out.',
+    traits: [{ $ref: '#/components/messageTraits/stream' }],
+    payload: { $ref: '#/components/schemas/cursor' },
+    examples: [{ name: 'stream', headers: { id: cursor, event: 'cursor' }, payload: { cursor } }],
+  };
+}
 
 function referenceMessage(): Json {
   const { id, type, source, subject, time, sequence } = exampleOf('job.updated') ?? {};

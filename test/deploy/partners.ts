@@ -178,7 +178,8 @@ export function createApiClient(cell: Deployment, key: string) {
           text = blocks.pop() ?? '';
           for (const block of blocks) {
             const data = block.split('\n').filter((line) => line.startsWith('data:'));
-            if (data.length > 0) yield told(JSON.parse(data.map((line) => line.slice(5)).join('\n')));
+            if (data.length > 0 && !block.includes('\nevent: cursor\n'))
+              yield told(JSON.parse(data.map((line) => line.slice(5)).join('\n')));
           }
         }
       } finally {

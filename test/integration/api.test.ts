@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type ApiDeps, createApi } from '../../shared/api/app.ts';
@@ -17,6 +21,7 @@ import { registerAccount, toStatus } from '../../shared/tracking/accounts.ts';
 import { putSnapshot, type Snapshot } from '../../shared/tracking/snapshot.ts';
 import type { DetailView, ListView } from '../../shared/tracking/views.ts';
 import { apiParts } from '../support/api.ts';
+import { launch } from '../support/command.ts';
 import { eachTable } from '../support/tables.ts';
 
 const KEY = 'correct-horse-battery-staple';
@@ -294,7 +299,7 @@ async function openStream(response: Promise<Response>, abort: AbortController) {
       for (;;) {
         const block = await next();
         if (!block) throw new Error('the stream ended');
-        if (block.data !== undefined && block.id !== undefined)
+        if (block.data !== undefined && block.id !== undefined && block.event !== 'cursor')
           return { ...block, data: block.data, id: block.id };
       }
     },
@@ -311,6 +316,13 @@ function parseBlock(text: string): Block {
   }
   return block;
 }
+
+/** A block that moves the cursor and holds no event. */
+const cursorBlock = (cursor: string): Block => ({
+  id: cursor,
+  event: 'cursor',
+  data: JSON.stringify({ cursor }),
+});
 
 type Api = Awaited<ReturnType<typeof start>>;
 
@@ -779,7 +791,7 @@ describe('the stream of an account', () => {
     const live = await stream(api, path);
     expect(live.response.headers.get('content-type')).toBe('text/event-stream');
     expect(live.response.headers.get('cache-control')).toBe('no-store');
-    expect(await live.next()).toEqual({ retry: '1000', id: 'e1.3' });
+    expect(await live.next()).toEqual({ retry: '1000', ...cursorBlock('e1.3') });
     await api.append(ACME, [jobEvent(4)]);
     const event = await live.event();
     expect([event.id, event.event]).toEqual(['e1.4', 'job.closed']);
@@ -848,7 +860,7 @@ describe('the stream of an account', () => {
       expect(beat).toEqual({ comment: true });
       beat = await live.next();
     }
-    expect(beat).toEqual({ comment: true, id: 'e1.3' });
+    expect(beat).toEqual(cursorBlock('e1.3'));
     await api.append(ACME, [jobEvent(4), accountEvent()]);
     expect((await live.event()).id).toBe('e1.5');
   });
@@ -858,7 +870,7 @@ describe('the stream of an account', () => {
     const live = await stream(api, `${path}?types=account.*`);
     await live.next();
     await api.append(ACME, [jobEvent()]);
-    expect(await live.next()).toEqual({ id: 'e1.1' });
+    expect(await live.next()).toEqual(cursorBlock('e1.1'));
     expect(await live.next()).toBeUndefined();
     expect(api.growth.watches).toBe(0);
   });
@@ -950,6 +962,79 @@ describe('the stream of an account', () => {
 
 describe('the stream of all accounts', () => {
   const path = '/v1/events/stream';
+
+  test('is followed by the EventSource of the guide without a gap: ended before its first event, refused, and resumed', async () => {
+    const api = await start({ pace: { retryMs: 10 } });
+    const asked: { after: string | null; last: string | undefined }[] = [];
+    // The server that adds the key: it ends the first stream behind its first frame, then refuses once.
+    const between = createServer(async (request, response) => {
+      const { pathname, search, searchParams } = new URL(request.url ?? '', 'http://x');
+      const last = request.headers['last-event-id']?.toString();
+      const turn = asked.push({ after: searchParams.get('after'), last });
+      if (turn === 2) {
+        await api.append(ACME, [jobEvent(1)]);
+        response.writeHead(503).end();
+        return;
+      }
+      const gone = new AbortController();
+      response.on('close', () => gone.abort());
+      const headers = last === undefined ? {} : { 'last-event-id': last };
+      const answer = await api.get(`${pathname.replace('/jobwire', '')}${search}`, {
+        headers,
+        signal: gone.signal,
+      });
+      response.writeHead(answer.status, { 'content-type': 'text/event-stream' });
+      try {
+        for await (const chunk of answer.body ?? []) {
+          response.write(chunk);
+          if (turn === 1) break;
+        }
+        response.end();
+      } catch {
+        // The client has gone.
+      }
+    });
+    await new Promise<void>((resolve) => between.listen(0, '127.0.0.1', resolve));
+    closers.push(() => {
+      between.closeAllConnections();
+      between.close();
+    });
+
+    const guide = readFileSync('docs/receiving-events.md', 'utf8');
+    const [, example = ''] = /^### With EventSource\n[\s\S]*?^```js\n([\s\S]*?)^```$/m.exec(guide) ?? [];
+    expect(example).toContain('5_000');
+    const folder = mkdtempSync(join(tmpdir(), 'jobwire-event-source-'));
+    closers.push(() => rmSync(folder, { recursive: true }));
+    symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+    const browser = `
+      import * as undici from 'undici';
+      globalThis.EventSource = class extends undici.EventSource {
+        constructor(path) { super(new URL(path, process.env.ORIGIN)); }
+      };
+      // Its timers keep no process.
+      setInterval(() => {}, 60_000);
+      await import('./follow.mjs');`;
+    writeFileSync(join(folder, 'browser.mjs'), browser);
+    writeFileSync(join(folder, 'follow.mjs'), example.replace('5_000', '50'));
+    writeFileSync(join(folder, 'queue.mjs'), 'export const handle = ({ id }) => console.log(id);');
+    const { port } = between.address() as AddressInfo;
+    const { child, said, ended } = launch([process.execPath, '--no-warnings', join(folder, 'browser.mjs')], {
+      env: { ORIGIN: `http://127.0.0.1:${port}` },
+    });
+    closers.push(() => {
+      child.kill('SIGKILL');
+      return ended;
+    });
+    await said(/acme\.e1\.1\n/);
+    await api.append(KIWI, [jobEvent(1)]);
+    await said(/kiwi\.e2\.1\n/);
+    const begun = 'nz.e2.0~us.e1.0';
+    expect(asked).toEqual([
+      { after: null, last: undefined },
+      { after: null, last: begun },
+      { after: begun, last: undefined },
+    ]);
+  });
 
   test('tells the events of every region and goes on from its cursor', async () => {
     const api = await start();

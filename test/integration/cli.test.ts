@@ -67,6 +67,9 @@ function event(sequence: number, more: object = {}) {
     ...more,
   };
 }
+/** What a stream begins with, and moves its cursor with. */
+const cursorFrame = (sequence: number): string =>
+  `id: e1.${sequence}\nevent: cursor\ndata: {"cursor":"e1.${sequence}"}\n\n`;
 const frame = (sequence: number, more: object = {}): string =>
   `id: e1.${sequence}\nevent: job.status_changed\ndata: ${JSON.stringify(event(sequence, more))}\n\n`;
 
@@ -624,6 +627,18 @@ describe('events tail', () => {
   });
 
   test('a cut before the first event goes back to where the stream began, and heartbeats move the place on', async () => {
+    const answers = [
+      stream([`retry: 1\n${cursorFrame(4)}`], 'cut'),
+      stream([cursorFrame(4), ':\n\n', cursorFrame(9)], 'cut'),
+      stream([cursorFrame(9), frame(10)], 'open'),
+    ];
+    const api = await serve({ [PATH]: () => answers.shift() ?? problem(500, 'internal', 'Too many.') });
+    const ended = await api.run([...tail, '--once', '1']);
+    expect(sequences(ended.out)).toEqual([10]);
+    expect(api.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'e1.4', 'e1.9']);
+  });
+
+  test('an id without data, as earlier versions of the API begin a stream, moves the place on as well', async () => {
     const answers = [
       stream(['retry: 1\nid: e1.4\n\n'], 'cut'),
       stream(['id: e1.4\n\n', ':\nid: e1.9\n\n'], 'cut'),

@@ -173,6 +173,18 @@ test('what was before comes first, then what comes live, from the very place beh
   expect(heard).toEqual([4, 5]);
 });
 
+test('a frame that holds a cursor and no event moves the place, and is no row', async () => {
+  begin();
+  const first = await connection(1);
+  first.write('id: c9\nevent: cursor\ndata: {"cursor":"c9"}\n\n');
+  first.end();
+  const second = await connection(2);
+  expect(second.after).toBe('c9');
+  second.say(10);
+  await until(() => shown().length === 4);
+  expect(shown()).toEqual([1, 2, 3, 10]);
+});
+
 test('what was before stands by time, and what is of one log in the order of that log', async () => {
   const of = (source: string, sequence: number, time: number): JobEvent => ({
     ...event(time),

@@ -133,8 +133,10 @@ describe('the AsyncAPI document', () => {
     const logged = eventTypes.filter((type) => type !== 'jobwire.ping').sort();
     expect(typesOf('webhook')).toEqual([...eventTypes].sort());
     expect(typesOf('topic')).toEqual([...logged, 'reference'].sort());
-    expect(typesOf('stream')).toEqual(logged);
-    expect([...typesOf('accountStream'), ...typesOf('regionStream')].sort()).toEqual(logged);
+    expect(typesOf('stream')).toEqual([...logged, 'cursor'].sort());
+    expect([...typesOf('accountStream'), ...typesOf('regionStream')].sort()).toEqual(
+      [...logged, 'cursor', 'cursor'].sort(),
+    );
   });
 
   test('has examples that are what their schemas describe', () => {
@@ -159,8 +161,8 @@ describe('the AsyncAPI document', () => {
         }
       }
     }
-    // Headers on three ways but for the ping, payloads once; and the reference.
-    expect(tried).toBe((eventTypes.length - 1) * 3 + 1 + eventTypes.length + 2);
+    // Headers on three ways but for the ping, payloads once; the reference, the cursor.
+    expect(tried).toBe((eventTypes.length - 1) * 3 + 1 + eventTypes.length + 4);
   });
 });
 

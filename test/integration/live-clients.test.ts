@@ -230,24 +230,14 @@ function follow(
             stopped = true;
           }
           const parser = createParser({
-            onEvent: ({ id, data }) => {
-              client.got.push((JSON.parse(data) as { id: string }).id);
+            onEvent: ({ id, event, data }) => {
+              if (event !== 'cursor') client.got.push((JSON.parse(data) as { id: string }).id);
               if (id !== undefined) client.at = id;
               news.emit('got');
             },
           });
           response.setEncoding('utf8');
-          let head = '';
-          response.on('data', (text: string) => {
-            // The parser says nothing of an id that comes without an event.
-            if (client.at === '') {
-              head += text;
-              const first = /^id: (.+)\n\n/m.exec(head)?.[1];
-              if (first !== undefined) client.at = first;
-              news.emit('got');
-            }
-            parser.feed(text);
-          });
+          response.on('data', (text: string) => parser.feed(text));
           response.on('end', () => {
             client.ends.ended += 1;
             news.emit('got');

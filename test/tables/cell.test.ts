@@ -742,7 +742,7 @@ describe('the cell’s own log', () => {
     await forwardLogs(cell.table, [cellLog('us')]);
     for (const path of ['/v1/regions/us/events/stream?after=0', `/v1/events/stream?after=${places}`]) {
       const text = await read(path);
-      expect(text.match(/^event: .*$/gm), path).toEqual(['event: upstream.outage']);
+      expect(text.match(/^event: .*$/gm), path).toEqual(['event: cursor', 'event: upstream.outage']);
       expect(text, path).toContain('"id":"_cell.e1.1"');
     }
   });

@@ -144,7 +144,7 @@ eachTable('the function that waits', (makeTable) => {
     const cell = await createCell(await makeTable());
     const live = cell.instance();
     const first = live.invoke(STREAM);
-    await first.connection.holds('retry: 1000\nid: e1.0\n\n');
+    await first.connection.holds('retry: 1000\nid: e1.0\nevent: cursor\ndata: {"cursor":"e1.0"}\n\n');
     expect(first.connection.metadata()).toMatchObject({
       statusCode: 200,
       multiValueHeaders: { 'content-type': ['text/event-stream'], 'cache-control': ['no-store'] },
@@ -421,7 +421,8 @@ test('the function for all the rest is never kept waiting, whatever gets there',
   const ask = async (path: string, query: Record<string, string[]> = {}): Promise<APIGatewayProxyResult> =>
     handler(proxyEvent(path, { headers: { authorization: [`Bearer ${KEY}`] }, query }));
   expect(await ask(FEED, { wait: ['25'] })).toMatchObject({ statusCode: 200 });
-  expect(await ask(STREAM)).toMatchObject({ statusCode: 200, body: 'retry: 1000\nid: e1.0\n\n' });
+  const body = 'retry: 1000\nid: e1.0\nevent: cursor\ndata: {"cursor":"e1.0"}\n\n';
+  expect(await ask(STREAM)).toMatchObject({ statusCode: 200, body });
 });
 
 // Support
@@ -633,7 +634,7 @@ async function createCell(
 }
 
 function sequences(text: string): number[] {
-  return [...text.matchAll(/^data: (.*)$/gm)].map(([, json = '']) =>
+  return [...text.matchAll(/^event: (?!cursor).*\ndata: (.*)$/gm)].map(([, json = '']) =>
     Number((JSON.parse(json) as JobEvent).sequence),
   );
 }

@@ -136,7 +136,7 @@ const LAST_EVENT_ID = {
 const STREAM = {
   status: 200,
   description:
-    'Server-sent events: `id:` is the cursor, `event:` the type, `data:` the envelope. A stream ends by itself after some minutes; resume with the last id.',
+    'Server-sent events: `id:` is the cursor, `event:` the type, `data:` the envelope. The first frame, and others between events, have `event: cursor` and the cursor as `data:`. A stream ends by itself after some minutes; resume with the last id.',
   schema: z.string(),
   contentType: 'text/event-stream',
 } as const;
