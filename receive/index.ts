@@ -48,9 +48,15 @@ export type JobwireEvent = KnownEvent | UnknownEvent;
 
 /** An event as it came by webhook. */
 export type ReceivedEvent = JobwireEvent & {
-  /** It is sent again because somebody asked for it, not because it is new. */
+  /**
+   * Whether the request has the header `webhook-replay: true`: a replay or resend was requested. The signature does not cover
+   * it, so anyone on the way can add or remove it. Use it in logs and displays, not for decisions: deduplicate by `id`.
+   */
   readonly replay: boolean;
 };
+
+/** The raw body of a request: its text, or its bytes in an `ArrayBuffer` or any view of one (`Uint8Array`, `Buffer`, `DataView`, …). */
+export type RawBody = string | ArrayBuffer | ArrayBufferView;
 
 /** What stands for an event that is too large for SNS; the event itself is to be read from the feed. */
 export interface EventReference {
@@ -88,9 +94,9 @@ export interface Receiver {
    * Verifies a webhook and gives its event. `body` is the request's raw body, before anything parsed it. Throws
    * {@link WebhookVerificationError}, or {@link EventParseError} for a signed body that is no event.
    */
-  receive(body: string | Uint8Array, headers: RequestHeaders): Promise<ReceivedEvent>;
+  receive(body: RawBody, headers: RequestHeaders): Promise<ReceivedEvent>;
   /** Verifies a webhook and leaves its body alone. Throws {@link WebhookVerificationError}. */
-  verify(body: string | Uint8Array, headers: RequestHeaders): Promise<void>;
+  verify(body: RawBody, headers: RequestHeaders): Promise<void>;
 }
 
 /** Why a webhook is not believed. */
@@ -132,8 +138,9 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   const signers = secrets.filter((secret) => secret !== '').map(toSigner);
   if (signers.length === 0) throw new WebhookVerificationError('bad-secret', 'There is no secret.');
 
-  async function verify(body: string | Uint8Array, headers: RequestHeaders): Promise<void> {
-    if (typeof body !== 'string' && !ArrayBuffer.isView(body)) {
+  /** Gives a copy of the bytes that were verified. */
+  async function verified(body: RawBody, headers: RequestHeaders): Promise<Uint8Array> {
+    if (typeof body !== 'string' && !isBytes(body)) {
       throw new WebhookVerificationError(
         'bad-body',
         'The body must be the raw text or bytes of the request, before anything parsed it.',
@@ -143,7 +150,8 @@ export function createReceiver(options: ReceiverOptions): Receiver {
     const timestamp = required(headers, 'webhook-timestamp');
     const signatures = required(headers, 'webhook-signature');
     verifyTime(timestamp, now() / 1000, toleranceSeconds);
-    const signed = concatenate(`${id}.${timestamp}.`, body);
+    const head = new TextEncoder().encode(`${id}.${timestamp}.`);
+    const signed = concatenate(head, toBytes(body));
     const macs = await Promise.all(signers.map((sign) => sign(signed)));
     // All are compared, whichever fits, so that the time it takes says nothing.
     let fits = false;
@@ -152,7 +160,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
       if (!signature.startsWith('v1,')) continue;
       for (const mac of macs) fits = equalInConstantTime(signature.slice(3), mac) || fits;
     }
-    if (fits) return;
+    if (fits) return signed.subarray(head.length);
     throw new WebhookVerificationError(
       'bad-signature',
       'No signature fits: another secret was used, or the body is not the one that was signed.',
@@ -160,10 +168,13 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   }
 
   return {
-    verify,
+    async verify(body, headers) {
+      await verified(body, headers);
+    },
     async receive(body, headers) {
-      await verify(body, headers);
-      return { ...parseEvent(body), replay: headerOf(headers, 'webhook-replay') === 'true' };
+      // The caller can change a body of bytes meanwhile.
+      const bytes = await verified(body, headers);
+      return { ...parseEvent(bytes), replay: headerOf(headers, 'webhook-replay') === 'true' };
     },
   };
 }
@@ -172,7 +183,7 @@ export function createReceiver(options: ReceiverOptions): Receiver {
  * An event from its JSON: a webhook's body that was verified, or one of `events` in a page of the feed. Throws
  * {@link EventParseError}. Of the data nothing is checked: within a type it only ever grows.
  */
-export function parseEvent(json: string | Uint8Array | object): JobwireEvent {
+export function parseEvent(json: RawBody | object): JobwireEvent {
   return toEvent(toObject(json));
 }
 
@@ -180,7 +191,7 @@ export function parseEvent(json: string | Uint8Array | object): JobwireEvent {
  * What the body of an SQS message, or an SNS notification, holds: an event, or the reference to one (`'feed' in message`) that
  * was too large. With or without raw message delivery. Throws {@link EventParseError}.
  */
-export function parseMessage(body: string | Uint8Array | object): JobwireEvent | EventReference {
+export function parseMessage(body: RawBody | object): JobwireEvent | EventReference {
   const outer = toObject(body);
   const wrapped = typeof outer.TopicArn === 'string' && typeof outer.Type === 'string';
   if (wrapped && outer.Type !== 'Notification') {
@@ -213,14 +224,14 @@ function requireTexts(fields: Fields, names: readonly string[]): void {
 }
 
 function toObject(json: unknown): Fields {
-  const value = typeof json === 'string' || ArrayBuffer.isView(json) ? fromJson(json) : json;
+  const value = typeof json === 'string' || isBytes(json) ? fromJson(json) : json;
   if (!isObject(value)) throw new EventParseError('This is no JSON object.');
   return value;
 }
 
-function fromJson(json: string | ArrayBufferView): unknown {
+function fromJson(json: RawBody): unknown {
   try {
-    return JSON.parse(typeof json === 'string' ? json : new TextDecoder().decode(json as Uint8Array));
+    return JSON.parse(typeof json === 'string' ? json : new TextDecoder().decode(toBytes(json)));
   } catch {
     // The parser's message would quote the text.
     throw new EventParseError('This is no JSON.');
@@ -290,15 +301,22 @@ function secretBytes(secret: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
 
-function concatenate(head: string, body: string | Uint8Array): Uint8Array<ArrayBuffer> {
-  const encoder = new TextEncoder();
-  const parts = [encoder.encode(head), typeof body === 'string' ? encoder.encode(body) : body];
-  const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
+/** Also of another realm, as edge runtimes and test runners have them: there `instanceof` is false. */
+function isBytes(value: unknown): value is ArrayBuffer | ArrayBufferView {
+  return ArrayBuffer.isView(value) || Object.prototype.toString.call(value) === '[object ArrayBuffer]';
+}
+
+/** The bytes of a body. Of a view, those that it shows, whatever its elements are. */
+function toBytes(body: RawBody): Uint8Array {
+  if (typeof body === 'string') return new TextEncoder().encode(body);
+  if (!ArrayBuffer.isView(body)) return new Uint8Array(body);
+  return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
+}
+
+function concatenate(head: Uint8Array, body: Uint8Array): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(head.length + body.length);
+  all.set(head);
+  all.set(body, head.length);
   return all;
 }
 

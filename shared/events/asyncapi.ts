@@ -37,9 +37,10 @@ const WAYS: readonly Way[] = [
           '`v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64; several, separated by spaces, while a secret is rotated.',
           { pattern: '^v1,\\S+( v1,\\S+)*$' },
         ),
-        'webhook-replay': text('The event is sent again because somebody asked for it. Absent otherwise.', {
-          const: 'true',
-        }),
+        'webhook-replay': text(
+          'The event is sent again because a replay or resend was requested. Absent otherwise. Not covered by the signature: use it in logs and displays, and deduplicate by `webhook-id`.',
+          { const: 'true' },
+        ),
       },
       required: ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
     },

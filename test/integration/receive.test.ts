@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { runInNewContext } from 'node:vm';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import {
@@ -7,6 +8,7 @@ import {
   type KnownEvent,
   parseEvent,
   parseMessage,
+  type RawBody,
   type VerificationErrorCode,
   WebhookVerificationError,
 } from '../../receive/index.ts';
@@ -36,11 +38,93 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+/** The same bytes in each form that a body can have; views begin within their buffers, and end before them. */
+function bodiesOf(bytes: Uint8Array<ArrayBuffer>, text: string): RawBody[] {
+  const room = new Uint8Array(bytes.length + 16).fill(120);
+  room.set(bytes, 8);
+  const view = [room.buffer, 8, bytes.length] as const;
+  const wide =
+    bytes.length % 8 === 0
+      ? [
+          new Float64Array(room.buffer, 8, bytes.length / 8),
+          new Uint16Array(room.buffer, 8, bytes.length / 2),
+        ]
+      : [];
+  return [
+    ...[text, bytes, bytes.buffer, Buffer.from(bytes)],
+    ...[new Uint8Array(...view), new DataView(...view), new Int8Array(...view), ...wide],
+    // Of another realm.
+    runInNewContext('new Uint8Array(bytes).buffer', { bytes: [...bytes] }) as ArrayBuffer,
+  ];
+}
+
+test('a body of bytes in any form is verified and parsed as its text is', async () => {
+  const secret = newSecret();
+  const [delivery] = await someDeliveries(1);
+  // 8 bytes an element go into it.
+  const json = JSON.stringify({ ...JSON.parse(delivery?.event.json ?? ''), pad: '' });
+  const text = json.replace('"pad":""', `"pad":"${'x'.repeat((8 - (Buffer.byteLength(json) % 8)) % 8)}"`);
+  const bytes = new TextEncoder().encode(text);
+  const bodies = bodiesOf(bytes, text);
+  expect(bodies).toHaveLength(10);
+  const at = new Date();
+  const headers = {
+    'webhook-id': 'acme.e1.1',
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign('acme.e1.1', at, text),
+  };
+  const receiver = createReceiver({ secret });
+  for (const body of bodies) {
+    expect(await receiver.receive(body, headers)).toEqual({ ...JSON.parse(text), replay: false });
+    expect(parseEvent(body)).toEqual(JSON.parse(text));
+    expect(parseMessage(body)).toEqual(JSON.parse(text));
+  }
+  const other = new TextEncoder().encode(text.replace('acme', 'amce'));
+  for (const body of bodiesOf(other, text.replace('acme', 'amce'))) {
+    await expect(receiver.receive(body, headers)).rejects.toMatchObject({ code: 'bad-signature' });
+  }
+});
+
+test('a body of bytes that is changed while it is verified is parsed as it was verified', async () => {
+  const secret = newSecret();
+  const [delivery] = await someDeliveries(1);
+  const text = delivery?.event.json ?? '';
+  const at = new Date();
+  const headers = {
+    'webhook-id': 'acme.e1.1',
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign('acme.e1.1', at, text),
+  };
+  const body = new TextEncoder().encode(text);
+  const receiving = createReceiver({ secret }).receive(body.buffer, headers);
+  body.set(new TextEncoder().encode(text.replaceAll('acme', 'amce')));
+  expect(await receiving).toMatchObject({ id: 'acme.e1.1' });
+});
+
+test('webhook-replay is not signed: who adds it on the way changes `replay`, and neither the verdict nor the event', async () => {
+  const secret = newSecret();
+  const { url, requests } = await startReceiver(() => ({ status: 204 }));
+  const sink = createWebhookSink({ url, secrets: [secret], allowPrivateNetworks: true, now: Date.now });
+  await sink.deliver(await someDeliveries(1));
+  const [request] = requests;
+  if (!request) throw new Error('Nothing was received.');
+  const receiver = createReceiver({ secret });
+  const event = await receiver.receive(request.body, request.headers);
+  const marked = await receiver.receive(request.body, { ...request.headers, 'webhook-replay': 'true' });
+  expect([event.replay, marked.replay]).toEqual([false, true]);
+  expect({ ...marked, replay: false }).toEqual(event);
+  // So the documents must not have anybody rely on it.
+  expect(readFileSync('docs/asyncapi.json', 'utf8')).toContain('Not covered by the signature');
+  const guide = readFileSync('docs/receiving-events.md', 'utf8');
+  expect(guide).toMatch(/`webhook-replay` \|.*Not signed/);
+  expect(guide).not.toMatch(/event\.replay` is true/);
+});
+
 describe('the signature vectors', () => {
   test.each(cases)('$verdict: $name', async (vector) => {
     const headers = headersOf(vector);
     const bytes = new TextEncoder().encode(vector.body);
-    for (const body of [vector.body, bytes, Buffer.from(bytes)]) {
+    for (const body of bodiesOf(bytes, vector.body)) {
       const verified = async () => receiverOf(vector).verify(body, headers);
       if (vector.verdict === 'ok') await verified();
       else expect(await faultOf(verified)).toMatchObject({ code: vector.verdict });

@@ -352,7 +352,7 @@ export const endpointRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Send one event of the log again at once',
       description:
-        'With the id it had, and marked as a replay; whatever types the endpoint gets, also when it is paused or disabled.',
+        'With the id it had, and the header `webhook-replay: true`, which the signature does not cover; whatever types the endpoint gets, also when it is paused or disabled.',
       role: 'operate',
       of: ofWebhook,
       body: z.strictObject({
@@ -657,7 +657,7 @@ export const endpointRoutes: readonly Route[] = [
       tag: 'Endpoints',
       summary: 'Send a stretch of the logs to an endpoint once more',
       description:
-        'Beside what is live, with the ids that the events had, and marked as a replay. What it refuses is counted, not set aside.',
+        'Beside what is live, with the ids that the events had, and the header `webhook-replay: true`, which the signature does not cover. What it refuses is counted, not set aside.',
       role: 'operate',
       of: ofEndpoint,
       body: NewReplay,
