@@ -20,7 +20,18 @@ interface Schema {
 
 /** What only narrows values, or names and explains: types can't say it, comments do. */
 const WITHOUT_A_TYPE = new Set(
-  ['$schema', 'title', 'description', 'format', 'pattern', 'minLength', 'maxLength', 'minItems', 'maxItems']
+  [
+    '$schema',
+    '$id',
+    'title',
+    'description',
+    'format',
+    'pattern',
+    'minLength',
+    'maxLength',
+    'minItems',
+    'maxItems',
+  ]
     .concat(['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'propertyNames', 'default'])
     .concat(['contentEncoding', 'multipleOf']),
 );
