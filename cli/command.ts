@@ -78,7 +78,9 @@ export type Commands = Readonly<Record<string, Command>>;
 
 /** Options of every command. */
 export const COMMON_FLAGS = {
-  json: { about: 'JSON instead of text: one document, or one object a line for lists and streams' },
+  json: {
+    about: 'JSON instead of text, errors included: one document, or one object a line for lists and streams',
+  },
   verbose: { about: 'Say more: ids of events, the request id of a refusal' },
   help: { about: 'Show help' },
 } as const satisfies Flags;
@@ -95,6 +97,11 @@ export const API_FLAGS = {
 /** What was typed can't be meant: one sentence that names the flag or argument. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+}
+
+/** Ctrl-C was pressed at a prompt. */
+export class InterruptedError extends Error {
+  override readonly name = 'InterruptedError';
 }
 
 /** What was typed. */

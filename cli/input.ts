@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
-import { type Context, UsageError } from './command.ts';
+import { type Context, InterruptedError, UsageError } from './command.ts';
 
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
 const MAX_SECRET_BYTES = 64_000;
@@ -119,16 +119,19 @@ function checkedSecret(where: string, text: string): string {
   return secret;
 }
 
-/** Asks on stderr, and shows nothing of what is typed. */
+/** Asks on stderr, and shows nothing of what is typed. Throws {@link InterruptedError} on Ctrl-C. */
 function askSilently(stdin: NodeJS.ReadStream, question: string): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  process.stderr.write(question);
   const lines = createInterface({ input: stdin, output: silent, terminal: true });
-  return new Promise((resolve) => {
+  // From here on the terminal shows nothing of what is typed.
+  process.stderr.write(question);
+  return new Promise((resolve, reject) => {
+    // The terminal is in raw mode, so Ctrl-C is a character and no signal.
     lines.on('SIGINT', () => {
-      lines.close();
       process.stderr.write('\n');
-      process.kill(process.pid, 'SIGINT');
+      // Before the prompt is closed: that is an empty line otherwise.
+      reject(new InterruptedError());
+      lines.close();
     });
     lines.on('close', () => resolve(''));
     lines.on('line', (line) => {

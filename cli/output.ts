@@ -21,6 +21,20 @@ export interface Column<T> {
 /** Entries of a list as they come, and whether there are others. */
 export type Listing<T> = (more: () => void) => AsyncIterable<T>;
 
+/** An error as JSON: the fields of a problem document (RFC 9457), those that the API adds, and ours. */
+export interface CommandError {
+  readonly [member: string]: unknown;
+  readonly type: string;
+  readonly title: string;
+  /** Of the answer. Absent if there was none. */
+  readonly status?: number;
+  /** The error message, as it is shown as text. */
+  readonly detail: string;
+  readonly exitCode: number;
+  /** Absent if there was no answer, or none of Jobwire. */
+  readonly requestId?: string;
+}
+
 /** Where a command's words go. */
 export interface Output {
   /** Whether JSON was asked for. */
@@ -41,8 +55,10 @@ export interface Output {
   facts(rows: readonly (readonly [name: string, value: string | null | undefined])[]): void;
   /** Text behind a head, on a terminal wrapped below itself. */
   hang(head: string, text: string): void;
-  /** A word to the user that is not the result, on stderr. */
+  /** A word to the user that is not the result, on stderr; as JSON `{"note": …}`. */
   note(text: string): void;
+  /** Why the command failed, on stderr: as JSON one line with `error`, as text `lines`. */
+  error(error: CommandError, lines: readonly string[]): void;
   /** A line on stderr that the next one replaces; only on a terminal. Without text it is taken away. */
   progress(text?: string): void;
   paint(style: Style, text: string): string;
@@ -147,7 +163,11 @@ export function createOutput(options: {
     },
     note(text) {
       output.progress();
-      stderr.write(`${text}\n`);
+      stderr.write(`${json ? toJson({ note: text }) : text}\n`);
+    },
+    error(error, lines) {
+      output.progress();
+      stderr.write(`${json ? toJson(error) : lines.join('\n')}\n`);
     },
     progress(text) {
       if (stderr.isTTY !== true || (text === undefined && !shown)) return;

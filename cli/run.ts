@@ -6,6 +6,7 @@ import {
   type Context,
   command,
   helpText,
+  InterruptedError,
   inWordsOf,
   parse,
   type Ran,
@@ -17,7 +18,7 @@ import { secretInFile } from './input.ts';
 import { jobs } from './jobs.ts';
 import { keys } from './keys.ts';
 import { notifications } from './notifications.ts';
-import { clean, createOutput } from './output.ts';
+import { type CommandError, clean, createOutput } from './output.ts';
 import { recipients } from './recipients.ts';
 
 const DEFAULT_URL = 'http://127.0.0.1:4000';
@@ -74,7 +75,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   let running: Ran | undefined;
   const interrupted = (): void => {
     out.progress();
-    if (farewell !== undefined) stderr.write(`${farewell}\n`);
+    if (farewell !== undefined) out.note(farewell);
     process.exit(INTERRUPTED);
   };
   process.on('SIGINT', interrupted);
@@ -121,47 +122,71 @@ export async function run(argv: readonly string[]): Promise<number> {
     if (parsed.name === 'start') process.off('SIGINT', interrupted);
     return (await parsed.command.run(context, parsed.args, flags)) ?? 0;
   } catch (cause) {
-    return explain(cause, running, (text) => out.note(text), flagged('verbose'));
+    if (cause instanceof InterruptedError) return INTERRUPTED;
+    const { error, lines } = explain(cause, running, flagged('verbose'));
+    out.error(error, lines);
+    return error.exitCode;
   }
 }
 
-/** Says what went wrong, and which exit code that is. */
+/** An error with its exit code as JSON has it, and the lines of text that say the same. */
 function explain(
   cause: unknown,
   running: Ran | undefined,
-  say: (text: string) => void,
   verbose: boolean,
-): number {
-  if (cause instanceof UsageError) {
-    say(clean(cause.message));
-    return 2;
+): { readonly error: CommandError; readonly lines: readonly string[] } {
+  if (cause instanceof ApiError) return explainAnswer(cause, running, verbose);
+  const known = OWN_ERRORS.find(({ of }) => cause instanceof of);
+  if (known && cause instanceof Error) {
+    const detail = clean(cause.message);
+    const { kind, title, exitCode } = known;
+    return { error: { type: `${OWN_TYPE}${kind}`, title, detail, exitCode }, lines: [detail] };
   }
-  if (cause instanceof KeyError) {
-    say(clean(cause.message));
-    return 5;
+  const text = cause instanceof Error ? (verbose ? cause.stack : cause.message) : cause;
+  const detail = `This is a fault of jobwire: ${clean(text)}`;
+  return {
+    error: { type: `${OWN_TYPE}fault`, title: 'Fault of jobwire', detail, exitCode: 1 },
+    lines: [detail],
+  };
+}
+
+/** What `type` of errors that are not the API's begins with. */
+const OWN_TYPE = 'urn:jobwire:cli:';
+const OWN_ERRORS = [
+  { of: UsageError, kind: 'usage', title: 'Invalid command line', exitCode: 2 },
+  { of: KeyError, kind: 'key', title: 'No usable API key', exitCode: 5 },
+  { of: UnreachableError, kind: 'unreachable', title: 'API unreachable', exitCode: 4 },
+] as const;
+
+function explainAnswer(
+  cause: ApiError,
+  running: Ran | undefined,
+  verbose: boolean,
+): { readonly error: CommandError; readonly lines: readonly string[] } {
+  const { status, requestId, kind, problem } = cause;
+  const message = running ? inWordsOf(running, cause.message, problem.field) : cause.message;
+  // Its own sentence there is for who writes headers.
+  const detail =
+    status === 401 ? 'The API refuses the key; check JOBWIRE_API_KEY or --key-file.' : clean(message);
+  const lines = [detail];
+  // Nobody but its log can say more of its faults.
+  if (verbose || kind === 'internal') {
+    lines.push(`HTTP ${status}${kind && `, ${clean(kind)}`}, request ${clean(requestId)}`);
   }
-  if (cause instanceof UnreachableError) {
-    say(clean(cause.message));
-    return 4;
+  if (kind === 'cursor-gone') {
+    const { restored, earliest } = problem;
+    lines.push(`Go on with --after ${clean(restored ?? earliest)}`);
   }
-  if (cause instanceof ApiError) {
-    const { status, requestId, kind, problem } = cause;
-    const message = running ? inWordsOf(running, cause.message, problem.field) : cause.message;
-    // Its own sentence there is for who writes headers.
-    say(status === 401 ? 'The API refuses the key; check JOBWIRE_API_KEY or --key-file.' : clean(message));
-    // Nobody but its log can say more of its faults.
-    if (verbose || kind === 'internal')
-      say(`HTTP ${status}${kind && `, ${clean(kind)}`}, request ${clean(requestId)}`);
-    if (kind === 'cursor-gone') {
-      const { restored, earliest } = problem;
-      say(`Go on with --after ${clean(restored ?? earliest)}`);
-    }
-    return status === 401 || status === 403 ? 5 : status < 500 ? 3 : 4;
-  }
-  say(
-    `This is a fault of jobwire: ${clean(cause instanceof Error ? (verbose ? cause.stack : cause.message) : cause)}`,
-  );
-  return 1;
+  const { type, title } = problem;
+  const error = {
+    ...problem,
+    // As of a document without them.
+    type: typeof type === 'string' ? type : 'about:blank',
+    title: typeof title === 'string' ? title : `HTTP ${status}`,
+    ...{ status, detail, exitCode: status === 401 || status === 403 ? 5 : status < 500 ? 3 : 4 },
+    ...(requestId === null ? {} : { requestId }),
+  };
+  return { error, lines };
 }
 
 function isHttp(url: string): boolean {

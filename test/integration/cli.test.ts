@@ -1,5 +1,5 @@
 /** The `jobwire` command, built, against an API that answers as the contract says: what it asks, shows and exits with. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SMTPServer } from 'smtp-server';
 import { afterAll, afterEach, describe, expect, inject, test } from 'vitest';
-import { type Answer, type Asked, fakeApi, launch, problem, stream } from '../support/command.ts';
+import { type Answer, type Asked, cleanEnv, fakeApi, launch, problem, stream } from '../support/command.ts';
 
 const KEY = 'jw_k1_0123456789abcdef';
 const folder = mkdtempSync(join(tmpdir(), 'jobwire-cli-'));
@@ -124,7 +124,7 @@ describe('exit codes', () => {
     ],
     [2, ['events', 'tail', '--once', '0'], {}, /^--once must be a whole number from 1 /],
     [2, ['start', '--port', '70000'], {}, /^--port must be a whole number from 0 to 65535\.$/],
-    [2, ['start', '--json'], {}, /^There is no option --json; /],
+    [2, ['start', '--json'], {}, /"detail":"There is no option --json; /],
     [3, ['accounts', 'show', 'gone'], {}, /^There is no such account\.$/],
     [
       3,
@@ -252,6 +252,193 @@ describe('lists', () => {
     expect(plain).toMatch(/why \w*…$/m);
     expect(plain).toMatch(/ \d+ \w+ ago /);
     expect(await shown({})).toContain('\u001b[32mtracking');
+  });
+});
+
+describe.skipIf(!hasScript())('a prompt on a terminal', () => {
+  const asked = /The client secret: /;
+  /** `accounts add` on a pseudo-terminal of its own; `type` goes to it once the prompt is shown. */
+  async function atPrompt(type: string, more: readonly string[] = []) {
+    const api = await serve({
+      'POST /v1/accounts': { status: 201, json: ACCOUNT },
+      'POST /v1/credentials/test': { json: PASSED },
+    });
+    const add = ['accounts', 'add', 'acme', '--client-id', 'api', ...more];
+    const words = `${process.execPath} ${binary} ${add.join(' ')}`;
+    const child = spawn('script', ['-qec', words, '/dev/null'], {
+      env: { ...cleanEnv, JOBWIRE_URL: api.url, JOBWIRE_API_KEY: KEY, TERM: 'xterm' },
+    });
+    open.push(() => child.kill('SIGKILL'));
+    let shown = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      const before = asked.test(shown);
+      shown += text;
+      if (!before && asked.test(shown)) child.stdin.write(type);
+    });
+    const [code] = await once(child, 'close');
+    return { code: code as number, shown, requests: api.asked };
+  }
+
+  test.each([[[]], [['--json']]])(
+    'Ctrl-C exits with 130, without an error and without a request: %j',
+    async (more) => {
+      const { code, shown, requests } = await atPrompt('\u0003', more);
+      expect(code).toBe(130);
+      expect(shown.split(asked)[1]?.replaceAll(/[\r\n]/g, '')).toBe('');
+      expect(requests).toEqual([]);
+    },
+  );
+
+  test('Ctrl-C behind a secret that was half typed exits with 130, and shows none of it', async () => {
+    const { code, shown, requests } = await atPrompt('half-a-s3cret\u0003');
+    expect(code).toBe(130);
+    expect(shown).not.toContain('s3cret');
+    expect(requests).toEqual([]);
+  });
+
+  test('what is typed is the secret, and is not shown', async () => {
+    const { code, shown, requests } = await atPrompt('a-whole-s3cret\r');
+    expect(code).toBe(0);
+    expect(shown).not.toContain('s3cret');
+    expect(requests[0]?.body).toMatchObject({ credentials: { clientSecret: 'a-whole-s3cret' } });
+  });
+});
+
+describe('errors with --json', () => {
+  const gone = { earliest: 'e1.5', head: 'e1.9', restored: 'e2.4' };
+  const routes = {
+    'GET /v1/accounts/acme': { json: ACCOUNT },
+    'GET /v1/accounts/gone': problem(404, 'not-found', 'There is no such account.'),
+    'GET /v1/accounts/in': problem(401, 'unauthorized', 'Send the API key.'),
+    'GET /v1/accounts/busy': problem(503, 'unavailable', 'The store did not\u001b[2J answer.'),
+    'GET /v1/accounts/proxy': { status: 502, json: 'Bad gateway' },
+    'POST /v1/accounts/acme/pause': problem(403, 'forbidden', 'The key must be of role operate.'),
+    'GET /v1/accounts/acme/events/stream': problem(410, 'cursor-gone', 'It is gone.', gone),
+    'GET /v1/endpoints/x/deliveries': problem(400, 'invalid-request', 'limit must be less.', {
+      field: 'limit',
+    }),
+  };
+  const of = (kind: string, status: number) => ({ type: `urn:jobwire:problem:${kind}`, status });
+  const requestId = 'request-77';
+  test.each<[object, readonly string[], object?]>([
+    [
+      {
+        ...of('not-found', 404),
+        title: 'not-found',
+        detail: 'There is no such account.',
+        exitCode: 3,
+        requestId,
+      },
+      ['accounts', 'show', 'gone'],
+    ],
+    [
+      {
+        ...of('not-found', 404),
+        title: 'not-found',
+        detail: 'There is no such account.',
+        exitCode: 3,
+        requestId,
+      },
+      ['accounts', 'show', 'gone', '--verbose'],
+    ],
+    [
+      {
+        ...of('unauthorized', 401),
+        ...{ title: 'unauthorized', exitCode: 5, requestId },
+        detail: 'The API refuses the key; check JOBWIRE_API_KEY or --key-file.',
+      },
+      ['accounts', 'show', 'in'],
+    ],
+    [
+      {
+        ...of('forbidden', 403),
+        ...{ title: 'forbidden', detail: 'The key must be of role operate.', exitCode: 5, requestId },
+      },
+      ['accounts', 'pause', 'acme'],
+    ],
+    [
+      {
+        ...of('cursor-gone', 410),
+        title: 'cursor-gone',
+        detail: 'It is gone.',
+        exitCode: 3,
+        requestId,
+        ...gone,
+      },
+      ['events', 'tail', '--account', 'acme', '--after', 'e1.1'],
+    ],
+    [
+      {
+        ...of('invalid-request', 400),
+        ...{
+          title: 'invalid-request',
+          detail: '--limit must be less.',
+          exitCode: 3,
+          requestId,
+          field: 'limit',
+        },
+      },
+      ['endpoints', 'deliveries', 'x'],
+    ],
+    [
+      {
+        type: 'about:blank',
+        title: 'HTTP 502',
+        status: 502,
+        exitCode: 4,
+        requestId,
+        detail: expect.any(String),
+      },
+      ['accounts', 'show', 'proxy'],
+    ],
+    [
+      {
+        ...{ type: 'urn:jobwire:cli:usage', title: 'Invalid command line', exitCode: 2 },
+        detail: expect.stringMatching(/^There is no command "acounts"; /),
+      },
+      ['acounts'],
+    ],
+    [
+      {
+        ...{ type: 'urn:jobwire:cli:key', title: 'No usable API key', exitCode: 5 },
+        detail: expect.stringMatching(/^The API key is missing: /),
+      },
+      ['accounts', 'show', 'acme'],
+      { JOBWIRE_API_KEY: '' },
+    ],
+    [
+      {
+        ...{ type: 'urn:jobwire:cli:unreachable', title: 'API unreachable', exitCode: 4 },
+        detail: expect.stringMatching(/^http:\/\/127\.0\.0\.1:1 can’t be reached: /),
+      },
+      ['accounts', 'show', 'acme', '--url', 'http://127.0.0.1:1'],
+    ],
+  ])('are one object on stderr: %j', async (error, args, env = {}) => {
+    const api = await serve(routes);
+    const ended = await api.run([...args, '--json'], { env: { ...env } });
+    expect(ended.out).toBe('');
+    expect(line(ended.err)).toHaveLength(1);
+    expect(JSON.parse(ended.err)).toEqual(error);
+    expect(ended.code).toBe((error as { exitCode: number }).exitCode);
+    expect(ended.err).not.toContain(KEY);
+  });
+
+  test('hold nothing that a terminal obeys', async () => {
+    const api = await serve(routes);
+    const { err } = await api.run(['accounts', 'show', 'busy', '--json']);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    expect(err.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f]/);
+    expect(JSON.parse(err)).toMatchObject({ status: 503, exitCode: 4 });
+  });
+
+  test('a result that says what failed is on stdout, and a note on stderr is an object as well', async () => {
+    const api = await serve({ 'POST /v1/credentials/test': { json: FAILED } });
+    const ended = await api.run(['accounts', 'add', 'acme', '--client-id', 'api', '--json'], { input: 'x' });
+    expect(ended.code).toBe(1);
+    expect(JSON.parse(ended.out)).toMatchObject({ ok: false });
+    expect(line(ended.err).map((one) => JSON.parse(one))).toEqual([
+      { note: 'The account was not added; --no-test adds it all the same.' },
+    ]);
   });
 });
 
@@ -622,7 +809,7 @@ describe('events tail', () => {
       [{ types: 'job.*' }, 'e1.6'],
     ]);
     expect(ended.err).toMatch(
-      /^Connection lost: .* Trying again until you press Ctrl-C\.\nConnected again; it goes on where it stood\.\n$/,
+      /^{"note":"Connection lost: .* Trying again until you press Ctrl-C\."}\n{"note":"Connected again; it goes on where it stood\."}\n$/,
     );
   });
 
