@@ -117,7 +117,7 @@ test('an endpoint is made with a secret that is answered once, then changed, pau
     secret: expect.stringMatching(/^whsec_/),
     late: [],
   });
-  expect(await secrets.load('us', 'erp')).toMatchObject({ secrets: [made.secret] });
+  expect(await secrets.load('us', 'erp')).toEqual({ secrets: [made.secret], creation: expect.any(String) });
   expect(await operator.table.query({ pk: cursorPk('us', 'erp') })).toHaveLength(1);
 
   const change = { do: 'endpoints.change', endpoint: 'erp', change: { accounts: null, types: ['job.*'] } };
