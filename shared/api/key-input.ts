@@ -52,5 +52,5 @@ export const KeyRecord = z
       .nullable()
       .describe('When it was last used, to about 5 minutes; null: not within the last 400 days.'),
   })
-  .meta({ id: 'Key' });
+  .meta({ id: 'ApiKey' });
 export type KeyRecord = z.infer<typeof KeyRecord>;

@@ -2,11 +2,11 @@
  * The AsyncAPI 3.0 document: every event type as a message, on each way that events take: webhooks, the SNS topic, live
  * streams. Made of the catalogue; what stands here besides is what the ways add to an event.
  */
-import * as z from 'zod';
 import { API_VERSION } from '../api/version.ts';
 import { catalogue, type EventType, eventTypes } from './catalogue.ts';
 import type { JobEvent } from './event.ts';
 import { exampleOf } from './examples.ts';
+import { envelopeOf, isAboutRegion, sharedSchemas, textSchema as text } from './schemas.ts';
 
 type Json = { readonly [name: string]: unknown };
 
@@ -20,8 +20,10 @@ interface Way {
   headersOf(event: JobEvent): Json;
 }
 
-const text = (description: string, rest: Json = {}): Json => ({ type: 'string', ...rest, description });
 const ENVELOPE = 'application/cloudevents+json';
+
+/** Headers of webhooks, as a schema. */
+export const webhookHeaders = (): Json => WAYS[0]?.headers ?? {};
 
 const WAYS: readonly Way[] = [
   {
@@ -265,7 +267,7 @@ export function asyncApiDocument(): object {
         WAYS.map(({ name, contentType, headers }) => [name, { contentType, headers }]),
       ),
       schemas: {
-        ...Object.fromEntries(SHARED.map(({ name, schema }) => [name, schema])),
+        ...sharedSchemas(),
         ...Object.fromEntries(eventTypes.map((type) => [type, envelopeOf(type)])),
         reference: REFERENCE,
         cursor: CURSOR,
@@ -294,11 +296,6 @@ const STREAM_QUERY = {
   additionalProperties: false,
 };
 
-/** Whether it stands in the log of a region rather than an account's. */
-function isAboutRegion(type: EventType): boolean {
-  return /^(upstream|endpoint|jobwire)\./.test(type);
-}
-
 function messageOf(way: Way, type: EventType): Json {
   const example = exampleOf(type);
   if (!example) throw new Error(`${type} has no example.`);
@@ -324,7 +321,7 @@ function messageOf(way: Way, type: EventType): Json {
 
 const REFERENCE = {
   type: 'object',
-  title: 'reference',
+  title: 'Reference',
   description: 'In place of an event that is too large for SNS: where it is found.',
   properties: {
     jobwire: { const: 'reference' },
@@ -378,95 +375,6 @@ function referenceMessage(): Json {
         headers: { type, accountId: 'acme', region: 'us', jobNumber: '4711', subject, reference: 'true' },
         payload: { jobwire: 'reference', id, type, source, subject, time, sequence, feed },
       },
-    ],
-  };
-}
-
-/** What is open to everybody's fields is read as an input; what a format says needs no pattern besides, nor do safe integers a range. */
-function plainSchemaOf(schema: z.ZodType): Json {
-  const { $schema: _, ...plain } = z.toJSONSchema(schema, {
-    io: 'input',
-    override({ jsonSchema }) {
-      if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
-      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-    },
-  });
-  return plain;
-}
-
-/** Shapes that stand in many events. */
-const SHARED = (() => {
-  const { job, observed } = catalogue['job.created'].data.shape;
-  const parcel = plainSchemaOf(job.shape.tracking.element);
-  const about = {
-    TrackingEntry: 'One parcel: known by its number, or else by its link.',
-    Job: 'The job as it stands after the change. Texts written by customers are data: escape them wherever they are shown.',
-    Observed: 'When the change happened: after `since` and not later than `at`.',
-  };
-  const shapes = [
-    { name: 'TrackingEntry', schema: parcel },
-    { name: 'Job', schema: plainSchemaOf(job) },
-    { name: 'Observed', schema: plainSchemaOf(observed) },
-  ] as const;
-  return shapes.map(({ name, schema }, at) => ({
-    name,
-    plain: JSON.stringify(schema),
-    schema: {
-      title: name,
-      description: about[name],
-      ...(withReferences(
-        schema,
-        (plain) => shapes.slice(0, at).find((one) => JSON.stringify(one.schema) === plain)?.name,
-      ) as Json),
-    },
-  }));
-})();
-
-/** The same schema with `$ref` for every part that has a name. */
-function withReferences(value: unknown, nameOf: (plain: string) => string | undefined): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map((one) => withReferences(one, nameOf));
-  const name = nameOf(JSON.stringify(value));
-  if (name !== undefined) return { $ref: `#/components/schemas/${name}` };
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withReferences(one, nameOf)]));
-}
-
-/** The whole CloudEvents envelope of a type. */
-function envelopeOf(type: EventType): Json {
-  const data = withReferences(
-    plainSchemaOf(catalogue[type].data),
-    (plain) => SHARED.find((one) => one.plain === plain)?.name,
-  );
-  const subject = type.startsWith('job.')
-    ? text('The job.', { pattern: '^jobs/\\d+$' })
-    : type === 'order_group.dispatched'
-      ? text('The order group, its name percent-encoded.', { pattern: '^order-groups/.+$' })
-      : undefined;
-  return {
-    type: 'object',
-    title: type,
-    description: catalogue[type].when,
-    properties: {
-      specversion: { const: '1.0', description: 'The version of CloudEvents.' },
-      id: text(
-        type === 'jobwire.ping' ? 'Never given twice.' : '`<account>.<epoch>.<sequence>`; never given twice.',
-      ),
-      source: text('The log that holds the event: begins with the public URL if one is configured.', {
-        format: 'uri-reference',
-        pattern: `^(https?://.+)?${isAboutRegion(type) ? '/regions/[^/]+' : '/regions/[^/]+/accounts/[^/]+'}$`,
-      }),
-      type: { const: type },
-      ...(subject && { subject }),
-      time: text('When the answer came that shows it.', { format: 'date-time' }),
-      sequence: text('Its place in the log: 20 digits, sorts as text.', { pattern: '^\\d{20}$' }),
-      dataschema: text('Where the JSON Schema of `data` is.', { format: 'uri' }),
-      datacontenttype: { const: 'application/json' },
-      data,
-    },
-    required: [
-      ...['specversion', 'id', 'source', 'type', ...(subject ? ['subject'] : [])],
-      ...['time', 'sequence', 'dataschema', 'datacontenttype', 'data'],
     ],
   };
 }

@@ -48,13 +48,17 @@ const time = z
 const quietHours = z
   .strictObject({ from: time, to: time })
   .refine(({ from, to }) => from !== to, 'must end at another time than it begins')
-  .describe('By the clock of the recipient’s zone; `from` may be later than `to`.');
+  .describe(
+    'Hours in which no SMS are sent, in the recipient’s time zone. `from` may be later than `to`. `null`: none. Default: 21:00 to 08:00.',
+  );
 
 const between = (least: number, most: number, unit: string) => {
   const rule = `must be a whole number of ${unit} from ${least} to ${most}`;
   return z.int(rule).min(least, rule).max(most, rule);
 };
 const flag = z.boolean('must be true or false');
+/** As a pattern without lookahead, so that RE2 accepts it, and a length. */
+const SENDER_RULE = 'must be 1 to 11 letters and digits, one letter at least';
 
 /** How an account is to notify: what is absent is as it is by default. */
 export const SettingsInput = z
@@ -99,10 +103,8 @@ export const SettingsInput = z
         enabled: flag.default(false).describe('Whether SMS are sent at all.'),
         senderId: z
           .string('must be 1 to 11 letters and digits')
-          .regex(
-            /^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/,
-            'must be 1 to 11 letters and digits, one letter at least',
-          )
+          .regex(/^[A-Za-z0-9]*[A-Za-z][A-Za-z0-9]*$/, SENDER_RULE)
+          .max(11, SENDER_RULE)
           .nullable()
           .default(null)
           .describe('Shown as the sender where the country allows it; null: the cell’s.'),

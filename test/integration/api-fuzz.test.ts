@@ -25,7 +25,7 @@ const BEFORE_ROUTES = [400, 401, 404, 405, 413, 429];
 
 const ajv = new Ajv2020({
   ...{ strict: true, strictTypes: false, strictRequired: false, allErrors: false },
-  keywords: ['x-role', 'x-problems'],
+  keywords: ['x-role', 'x-problems', 'x-extensible', 'discriminator'],
 });
 (formats as unknown as { default: (to: Ajv2020) => void }).default(ajv);
 ajv.addSchema({ $id: 'api', $defs: mapValues(namedSchemas, strict) });

@@ -2,12 +2,15 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { Parser } from '@asyncapi/parser';
 import { Ajv } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
+import { RE2JS } from 're2js';
 import { describe, expect, test } from 'vitest';
 import { BASELINE, documents, textOf } from '../../documents.ts';
 import { routes } from '../../shared/api/routes/all.ts';
 import { asyncApiDocument } from '../../shared/events/asyncapi.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
+import { exampleOf } from '../../shared/events/examples.ts';
 import { breakingInAsyncApi, breakingInOpenApi } from '../support/compatibility.ts';
 import { findingsIn } from '../support/redocly.ts';
 
@@ -164,6 +167,93 @@ describe('the AsyncAPI document', () => {
     // Headers on three ways but for the ping, payloads once; the reference, the cursor.
     expect(tried).toBe((eventTypes.length - 1) * 3 + 1 + eventTypes.length + 4);
   });
+});
+
+test('all patterns of both documents are valid in RE2, which has no lookahead and no backreferences', () => {
+  const patterns = Object.keys(documents).flatMap((name) => patternsIn(read(`docs/${name}`)));
+  expect(patterns.length).toBeGreaterThan(50);
+  for (const pattern of new Set(patterns)) expect(() => RE2JS.compile(pattern), pattern).not.toThrow();
+  for (const not of ['^(?=.*a)b$', '(?!a)', '(a)\\1', '(?<=a)b'])
+    expect(() => RE2JS.compile(not), not).toThrow();
+});
+
+function patternsIn(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const { pattern } = value as { pattern?: unknown };
+  const within = Object.values(value).flatMap(patternsIn);
+  return typeof pattern === 'string' ? [pattern, ...within] : within;
+}
+
+describe('the OpenAPI document', () => {
+  const document = read('docs/openapi.json');
+  const schemas: Any = document.components.schemas;
+  const operations: Any[] = Object.values<Any>(document.paths).flatMap((item) => Object.values<Any>(item));
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats.default(ajv);
+  ajv.addSchema(document, 'document');
+
+  test('names the schema of every JSON body and of every form', () => {
+    const unnamed = operations.flatMap(({ operationId, requestBody, responses }) =>
+      [requestBody, ...Object.values<Any>(responses)]
+        .flatMap((one) => Object.values<Any>(one?.content ?? {}))
+        .filter(({ schema }) => schema.$ref === undefined && Object.keys(schema.properties ?? {}).length > 0)
+        .map(() => operationId),
+    );
+    expect(unnamed).toEqual([]);
+    expect(schemas).toHaveProperty('EndpointPage');
+  });
+
+  test.each(eventTypes)('describes %s with its data as an alternative of Event, and as a webhook', (type) => {
+    const example = exampleOf(type);
+    const name = schemas.Event.discriminator.mapping[type];
+    expect(schemas.Event.oneOf).toContainEqual({ $ref: name });
+    const { requestBody, parameters } = document.webhooks[type].post;
+    expect(requestBody.content['application/cloudevents+json'].schema).toEqual({ $ref: name });
+    expect(parameters.map((one: Any) => one.name)).toContain('webhook-signature');
+    for (const $ref of [`document${name}`, 'document#/components/schemas/Event']) {
+      const validate = ajv.compile({ $ref });
+      expect(validate(example), `${$ref}: ${ajv.errorsText(validate.errors)}`).toBe(true);
+      // `data` is that of the type: without a field that it requires it is refused.
+      const { region: _, ...data } = example?.data ?? {};
+      expect(validate({ ...example, data })).toBe(false);
+    }
+  });
+
+  test('has a webhook for event types only', () => {
+    expect(Object.keys(document.webhooks)).toEqual(eventTypes);
+    expect(Object.keys(schemas.Event.discriminator.mapping)).toEqual(eventTypes);
+  });
+
+  test('documents the headers that responses have, and no limits that the API does not send', () => {
+    for (const { operationId, parameters = [], responses } of operations) {
+      const replayed = parameters.some((one: Any) => one.name === 'Idempotency-Key');
+      for (const [status, response] of Object.entries<Any>(responses)) {
+        const names = Object.keys(response.headers);
+        const at = `${operationId} ${status}`;
+        expect(names, at).toContain('X-Request-Id');
+        if (['429', '503'].includes(status)) expect(names, at).toContain('Retry-After');
+        if (/^2/.test(status)) expect(names.includes('Idempotency-Replayed'), at).toBe(replayed);
+        if (status === '304') expect(names, at).toContain('ETag');
+        expect(names.filter((name) => /ratelimit/i.test(name))).toEqual([]);
+      }
+    }
+  });
+});
+
+test('every object in a schema of AsyncAPI has a title, by which generators name types; no two have the same', () => {
+  const { schemas } = (asyncApiDocument() as Any).components;
+  const titles: string[] = [];
+  const visit = (value: Any, at: string): void => {
+    if (typeof value !== 'object' || value === null) return;
+    if (value.type === 'object' && !Array.isArray(value)) {
+      expect(value.title, at).toBeTypeOf('string');
+      titles.push(value.title);
+    }
+    for (const [key, one] of Object.entries(value)) visit(one, `${at}/${key}`);
+  };
+  visit(schemas, '');
+  expect(new Set(titles).size).toBe(titles.length);
+  expect(titles).toContain('JobStatusChangedData');
 });
 
 describe('the linter of the OpenAPI document', () => {

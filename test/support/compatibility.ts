@@ -28,6 +28,19 @@ export function breakingInOpenApi(before: Json, after: Json): readonly Breaking[
       else compareOperations(found, place, [found.old(item), old as Json], [now, now[method] as Json]);
     }
   }
+  for (const [name, item] of Object.entries(record(before.webhooks))) {
+    for (const method of METHODS) {
+      const old = found.old(item)[method];
+      if (old === undefined) continue;
+      const place = `webhook ${name}`;
+      const now = found.later(record(after.webhooks)[name])[method];
+      if (now === undefined) found.say(place, 'is gone');
+      else {
+        const bodies = [found.old(record(old).requestBody), found.later(record(now).requestBody)] as const;
+        compareContents(found, place, ...bodies, 'out');
+      }
+    }
+  }
   const schemes = (document: Json) => record(record(document.components).securitySchemes);
   for (const [name, scheme] of Object.entries(schemes(before))) {
     const now = schemes(after)[name];
@@ -335,7 +348,9 @@ function compareAlternatives(
   const now = variantsOf(found, 'later', after as Schema | undefined);
   const [narrow, wide] = direction === 'in' ? [old, now] : [now, old];
   const met = new Set<Variant>();
+  const isNew = direction === 'out' ? newAlternativeOf(found, before, after, old) : () => false;
   for (const one of narrow) {
+    if (isNew(one)) continue;
     const outcomes = wide
       .filter((other) => mayHold(other, one))
       .map((other) => {
@@ -380,6 +395,25 @@ function compareAlternatives(
   const [was, is] = [found.old(before), found.later(after)];
   if (direction === 'in' && 'default' in was && !same(was.default, is.default))
     found.say(place, 'has another default');
+}
+
+/**
+ * Tells the alternatives that clients have to expect: those of a union that both documents mark with `x-extensible`, by a value
+ * of the discriminator that is new.
+ */
+function newAlternativeOf(
+  found: Found,
+  before: unknown,
+  after: unknown,
+  old: readonly Variant[],
+): (one: Variant) => boolean {
+  const [was, is] = [found.old(before), found.later(after)];
+  const name = record(was.discriminator).propertyName;
+  if (was['x-extensible'] !== true || is['x-extensible'] !== true || typeof name !== 'string')
+    return () => false;
+  const tagOf = ({ schema }: Variant) => record(record(schema.properties)[name]).const;
+  const known = new Set(old.map(tagOf));
+  return (one) => tagOf(one) !== undefined && !known.has(tagOf(one));
 }
 
 /** Whether a schema says nothing: then nothing was promised, or all is taken. */

@@ -56,6 +56,9 @@ function openApi(): Any {
         get: { operationId: 'getHealth', security: [], responses: { 200: { description: 'ok' } } },
       },
     },
+    webhooks: {
+      'thing.made': { post: { requestBody: { content: json({ $ref: '#/components/schemas/Made' }) } } },
+    },
     components: {
       securitySchemes: { key: { type: 'http', scheme: 'bearer' } },
       responses: {
@@ -100,6 +103,14 @@ function openApi(): Any {
             inner: { $ref: '#/components/schemas/Thing' },
           },
         },
+        Made: {
+          oneOf: ['made', 'kept'].map((type) => ({
+            ...{ type: 'object', required: ['type', 'at'] },
+            properties: { type: { const: type }, at: { type: 'string' } },
+          })),
+          discriminator: { propertyName: 'type' },
+          'x-extensible': true,
+        },
         NewThing: {
           type: 'object',
           required: ['name'],
@@ -127,6 +138,8 @@ const part = (d: Any) => thing(d).properties.part.oneOf;
 const fresh = (d: Any) => d.components.schemas.NewThing;
 const page = (d: Any) => list(d).responses[200].content['application/json'].schema;
 const problem = (d: Any) => d.components.responses.Problem;
+const made = (d: Any) => d.components.schemas.Made;
+const lost = () => ({ ...made(openApi()).oneOf[0], properties: { type: { const: 'lost' } } });
 
 describe('in OpenAPI', () => {
   test.each<[change: string, (d: Any) => void, said: string]>([
@@ -351,6 +364,30 @@ describe('in OpenAPI', () => {
       (d) => problem(d).content['application/problem+json'].schema.properties.type.enum.pop(),
       'GET /v1/things answer 404: type is never "urn:b" any more',
     ],
+    ['a webhook goes', (d) => delete d.webhooks['thing.made'], 'webhook thing.made is gone'],
+    [
+      'a webhook comes as another type of content',
+      (d) => (d.webhooks['thing.made'].post.requestBody.content = { 'text/plain': {} }),
+      'webhook thing.made as application/json is gone',
+    ],
+    [
+      'a field of an alternative goes',
+      (d) => delete made(d).oneOf[1].properties.at,
+      'schema Made (out): at is gone',
+    ],
+    [
+      'an alternative of an extensible union goes',
+      (d) => made(d).oneOf.pop(),
+      'schema Made (out) is never object any more',
+    ],
+    [
+      'an alternative is new in a union that is not extensible',
+      (d) => {
+        made(d).oneOf.push(lost());
+        delete made(d)['x-extensible'];
+      },
+      'schema Made (out): at is gone',
+    ],
   ])('it breaks when %s', (_, change, said) => {
     const after = openApi();
     change(after);
@@ -386,6 +423,8 @@ describe('in OpenAPI', () => {
     ['null never comes', (d) => (page(d).properties.next = { type: 'string' })],
     ['only whole numbers come', (d) => (thing(d).properties.size.type = 'integer')],
     ['it is never so long', (d) => (thing(d).properties.id.maxLength = 19)],
+    ['an alternative is new in an extensible union', (d) => made(d).oneOf.push(lost())],
+    ['a webhook is new', (d) => (d.webhooks['thing.lost'] = { post: {} })],
     ['a known value is new', (d) => thing(d).properties.hint['x-extensible-enum'].push('c')],
     ['the order of several changes', (d) => part(d).reverse()],
     [

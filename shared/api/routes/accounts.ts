@@ -349,21 +349,25 @@ export const accountRoutes: readonly Route[] = [
         'Ends a quarantine (the missing jobs are truly gone) or an identity mismatch (the credentials are in order again; with `upstreamId`: the account is that one from now on).',
       role: 'operate',
       of: ofAccount,
-      body: z.strictObject({
-        upstreamId: z
-          .int(UPSTREAM_RULE)
-          .positive(UPSTREAM_RULE)
-          .optional()
-          .describe('The id that the ordering service has for the account from now on.'),
-      }),
+      body: z
+        .strictObject({
+          upstreamId: z
+            .int(UPSTREAM_RULE)
+            .positive(UPSTREAM_RULE)
+            .optional()
+            .describe('The id that the ordering service has for the account from now on.'),
+        })
+        .meta({ id: 'AccountConfirmation' }),
       answer: {
         status: 200,
         description: 'What is over.',
-        schema: z.object({
-          confirmed: z
-            .enum(['quarantined', 'identity_mismatch'])
-            .describe('The state that it was in, and that is over.'),
-        }),
+        schema: z
+          .object({
+            confirmed: z
+              .enum(['quarantined', 'identity_mismatch'])
+              .describe('The state that it was in, and that is over.'),
+          })
+          .meta({ id: 'ConfirmedAccount' }),
       },
       problems: ['nothing-to-confirm'],
     },

@@ -355,16 +355,18 @@ export const endpointRoutes: readonly Route[] = [
         'With the id it had, and the header `webhook-replay: true`, which the signature does not cover; whatever types the endpoint gets, also when it is paused or disabled.',
       role: 'operate',
       of: ofWebhook,
-      body: z.strictObject({
-        event: z
-          .string(EVENT_RULE)
-          .transform((text, context) => {
-            const parts = partsOfId(text);
-            if (!parts) context.addIssue(EVENT_RULE);
-            return parts ?? z.NEVER;
-          })
-          .describe('The id of the event.'),
-      }),
+      body: z
+        .strictObject({
+          event: z
+            .string(EVENT_RULE)
+            .transform((text, context) => {
+              const parts = partsOfId(text);
+              if (!parts) context.addIssue(EVENT_RULE);
+              return parts ?? z.NEVER;
+            })
+            .describe('The id of the event.'),
+        })
+        .meta({ id: 'ResendRequest' }),
       answer: { status: 200, description: 'What came of it.', schema: AttemptReport },
       problems: ['refused'],
     },
@@ -564,7 +566,9 @@ export const endpointRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'How many are to be tried.',
-        schema: z.object({ retried: z.int().describe('How many events.'), missing }),
+        schema: z
+          .object({ retried: z.int().describe('How many events.'), missing })
+          .meta({ id: 'RetriedEvents' }),
       },
     },
     async ({ caller, subject: { region, id }, body }, { feed }) => {
@@ -587,7 +591,9 @@ export const endpointRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'How many were discarded.',
-        schema: z.object({ discarded: z.int().describe('How many events.'), missing }),
+        schema: z
+          .object({ discarded: z.int().describe('How many events.'), missing })
+          .meta({ id: 'DiscardedEvents' }),
       },
     },
     async ({ caller, subject: { region, id }, body }, { feed }) => {

@@ -381,9 +381,11 @@ export const notificationRoutes: readonly Route[] = [
       query: pageOnly,
       answer: {
         ...messagesAnswer,
-        schema: messagesAnswer.schema.extend({
-          upcoming: z.array(Upcoming).describe('Windows that are open at this moment; on every page.'),
-        }),
+        schema: messagesAnswer.schema
+          .extend({
+            upcoming: z.array(Upcoming).describe('Windows that are open at this moment; on every page.'),
+          })
+          .meta({ id: 'JobMessagesPage' }),
       },
     },
     async ({ caller, subject, params, query }, { feed, notifications }) => {

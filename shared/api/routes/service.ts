@@ -20,12 +20,14 @@ const EventType = z
     schema: z.string().describe('The path of the JSON Schema of its `data`.'),
     example: z.string().describe('The path of an example.'),
   })
-  .meta({ id: 'EventType' });
+  .meta({ id: 'CatalogueEntry' });
+
+const EventTypeList = z.object({ types: z.array(EventType) }).meta({ id: 'EventTypeList' });
 
 const typeParam = z.object({ type: one.describe('The name of the type: `job.dispatched`, say.') });
 
 const OK = { body: { status: 'ok' } } as const;
-const State = z.object({ status: z.literal('ok') });
+const State = z.object({ status: z.literal('ok') }).meta({ id: 'ServiceState' });
 
 const SCHEMA_ANSWER = {
   status: 200,
@@ -71,7 +73,7 @@ export const serviceRoutes: readonly Route[] = [
       tag: 'Catalogue',
       summary: 'All event types',
       role: null,
-      answer: { status: 200, description: 'The catalogue.', schema: z.object({ types: z.array(EventType) }) },
+      answer: { status: 200, description: 'The catalogue.', schema: EventTypeList },
     },
     () => ({ body: { types: eventTypes.map(shown) }, headers: CACHED }),
   ),

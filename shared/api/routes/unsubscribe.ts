@@ -66,12 +66,14 @@ export const unsubscribeRoutes: readonly Route[] = [
         'Whatever is sent stops them, as mail programs do with one click (RFC 8058), unless the field `choice` says `subscribe`.',
       role: null,
       of: ofLink,
-      form: z.object({
-        [CHOICE]: z
-          .enum(choices, `must be ${choices.join(' or ')}`)
-          .default('unsubscribe')
-          .describe('`subscribe` lets messages come again.'),
-      }),
+      form: z
+        .object({
+          [CHOICE]: z
+            .enum(choices, `must be ${choices.join(' or ')}`)
+            .default('unsubscribe')
+            .describe('`subscribe` lets messages come again.'),
+        })
+        .meta({ id: 'UnsubscribeForm' }),
       answer,
       also,
     },

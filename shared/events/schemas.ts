@@ -1,0 +1,190 @@
+/**
+ * The schemas of events for the OpenAPI and AsyncAPI documents: one envelope per type, and the objects that many events share
+ * as components of their own. Made of the catalogue.
+ */
+import * as z from 'zod';
+import { catalogue, type EventType, eventTypes } from './catalogue.ts';
+
+/** A JSON Schema, or a part of one. */
+export type JsonSchema = { readonly [name: string]: unknown };
+
+/** What components are referred to by. */
+const COMPONENTS = '#/components/schemas/';
+
+/** Whether an event is in the log of a region rather than an account's. */
+export function isAboutRegion(type: EventType): boolean {
+  return /^(upstream|endpoint|jobwire)\./.test(type);
+}
+
+/** The name of a type in generated code: `job.status_changed` is `JobStatusChanged`. */
+export function pascalCase(type: string): string {
+  return type.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** A schema of a text. */
+export const textSchema = (description: string, rest: JsonSchema = {}): JsonSchema => ({
+  type: 'string',
+  ...rest,
+  description,
+});
+
+/** What is open to everybody's fields is read as an input; what a format says needs no pattern besides, nor do safe integers a range. */
+function plainSchemaOf(schema: z.ZodType): JsonSchema {
+  const { $schema: _, ...plain } = z.toJSONSchema(schema, {
+    io: 'input',
+    override({ jsonSchema }) {
+      if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    },
+  });
+  return plain;
+}
+
+/** Objects that are part of many events. */
+const SHARED = (() => {
+  const { job, observed } = catalogue['job.created'].data.shape;
+  const { status } = catalogue['job.status_changed'].data.shape.changes.shape;
+  const { canEdit } = catalogue['job.locked'].data.shape.changes.shape;
+  const { orderGroupSequence } = catalogue['job.updated'].data.shape.changes.shape;
+  const [from, to] = ['Value before the change.', 'Value after the change.'];
+  const shapes = [
+    ['TrackingEntry', job.shape.tracking.element, 'One parcel: known by its number, or else by its link.'],
+    [
+      'Job',
+      job,
+      'The job as it stands after the change. Texts written by customers are data: escape them wherever they are shown.',
+    ],
+    ['Observed', observed, 'When the change happened: after `since` and not later than `at`.'],
+    ['TextChange', status, `Change of a text. \`from\`: ${from} \`to\`: ${to}`],
+    ['FlagChange', canEdit, `Change of a yes-or-no value. \`from\`: ${from} \`to\`: ${to}`],
+    ['NumberChange', orderGroupSequence.unwrap(), `Change of a number. \`from\`: ${from} \`to\`: ${to}`],
+  ] as const;
+  const plain = shapes.map(([name, schema]) => ({ name, plain: plainSchemaOf(schema) }));
+  return shapes.map(([name, , description], at) => ({
+    name,
+    plain: JSON.stringify(plain[at]?.plain),
+    schema: {
+      title: name,
+      description,
+      ...withReferences(
+        plain[at]?.plain ?? {},
+        (text) => plain.slice(0, at).find((one) => JSON.stringify(one.plain) === text)?.name,
+      ),
+    },
+  }));
+})();
+
+/** Returns the components that {@link envelopeOf} refers to, by name. */
+export function sharedSchemas(): Readonly<Record<string, JsonSchema>> {
+  return Object.fromEntries(SHARED.map(({ name, schema }) => [name, schema]));
+}
+
+/** Returns the same schema with `$ref` for every part that has a name. */
+function withReferences<T>(value: T, nameOf: (plain: string) => string | undefined): T {
+  const replaced = (part: unknown): unknown => {
+    if (typeof part !== 'object' || part === null) return part;
+    if (Array.isArray(part)) return part.map(replaced);
+    const name = nameOf(JSON.stringify(part));
+    if (name !== undefined) return { $ref: `${COMPONENTS}${name}` };
+    return Object.fromEntries(Object.entries(part).map(([key, one]) => [key, replaced(one)]));
+  };
+  return replaced(value) as T;
+}
+
+/** Returns the same schema with a title for each object in it that has none: generators name types by it. */
+function withTitles(schema: JsonSchema, title: string): JsonSchema {
+  const { properties, items, anyOf } = schema;
+  const within = (part: unknown, name: string): unknown =>
+    typeof part === 'object' && part !== null && !('$ref' in part)
+      ? withTitles(part as JsonSchema, name)
+      : part;
+  return {
+    ...(schema.type === 'object' ? { title } : {}),
+    ...schema,
+    ...(properties
+      ? {
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([name, one]) => [
+              name,
+              within(one, `${title}${pascalCase(name)}`),
+            ]),
+          ),
+        }
+      : {}),
+    ...(items ? { items: within(items, `${title}Item`) } : {}),
+    ...(Array.isArray(anyOf) ? { anyOf: anyOf.map((one) => within(one, title)) } : {}),
+  };
+}
+
+/** Returns the schema of a type's `data`, with references to the shared schemas and a title for each other object. */
+export function dataOf(type: EventType): JsonSchema {
+  const data = withReferences(
+    plainSchemaOf(catalogue[type].data),
+    (plain) => SHARED.find((one) => one.plain === plain)?.name,
+  );
+  return withTitles(data, `${pascalCase(type)}Data`);
+}
+
+/** Returns the CloudEvents envelope of a type around `data`. Default: the schema of its data. */
+export function envelopeOf(type: EventType, data: JsonSchema = dataOf(type)): JsonSchema {
+  const subject = type.startsWith('job.')
+    ? textSchema('The job.', { pattern: '^jobs/\\d+$' })
+    : type === 'order_group.dispatched'
+      ? textSchema('The order group, its name percent-encoded.', { pattern: '^order-groups/.+$' })
+      : undefined;
+  const log = isAboutRegion(type) ? '/regions/[^/]+' : '/regions/[^/]+/accounts/[^/]+';
+  return {
+    type: 'object',
+    title: type,
+    description: catalogue[type].when,
+    properties: {
+      specversion: { type: 'string', const: '1.0', description: 'The version of CloudEvents.' },
+      id: textSchema(
+        type === 'jobwire.ping' ? 'Never given twice.' : '`<account>.<epoch>.<sequence>`; never given twice.',
+      ),
+      source: textSchema('The log that holds the event: begins with the public URL if one is configured.', {
+        ...{ format: 'uri-reference', pattern: `^(https?://.+)?${log}$` },
+      }),
+      type: { type: 'string', const: type },
+      ...(subject && { subject }),
+      time: textSchema('When the answer came that shows it.', { format: 'date-time' }),
+      sequence: textSchema('Its place in the log: 20 digits, sorts as text.', { pattern: '^\\d{20}$' }),
+      dataschema: textSchema('Where the JSON Schema of `data` is.', { format: 'uri' }),
+      datacontenttype: { type: 'string', const: 'application/json' },
+      data,
+    },
+    required: [
+      ...['specversion', 'id', 'source', 'type', ...(subject ? ['subject'] : [])],
+      ...['time', 'sequence', 'dataschema', 'datacontenttype', 'data'],
+    ],
+  };
+}
+
+/** Returns the components of OpenAPI documents that describe events: shared objects, data and envelope of each type, and `Event`. */
+export function eventComponents(): Readonly<Record<string, JsonSchema>> {
+  const nameOf = (type: EventType) => `${pascalCase(type)}Event`;
+  const ref = (name: string) => ({ $ref: `${COMPONENTS}${name}` });
+  return {
+    ...sharedSchemas(),
+    ...Object.fromEntries(
+      eventTypes.flatMap((type) => {
+        const data = `${pascalCase(type)}Data`;
+        return [
+          [data, dataOf(type)],
+          [nameOf(type), { ...envelopeOf(type, ref(data)), title: nameOf(type) }],
+        ];
+      }),
+    ),
+    Event: {
+      description:
+        'A CloudEvents 1.0 envelope in structured JSON. `type` says which fields `data` has. New types may come at any time: ignore those that the client does not know.',
+      oneOf: eventTypes.map((type) => ref(nameOf(type))),
+      discriminator: {
+        propertyName: 'type',
+        mapping: Object.fromEntries(eventTypes.map((type) => [type, `${COMPONENTS}${nameOf(type)}`])),
+      },
+      'x-extensible': true,
+    },
+  };
+}
