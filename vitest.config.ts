@@ -70,12 +70,18 @@ export default defineConfig(({ mode }) => {
       expect: { poll: { timeout: 15_000, interval: 50 } },
     },
   };
+  const generators: TestProjectConfiguration = {
+    test: {
+      ...{ name: 'generators', testTimeout: 1_200_000, hookTimeout: 60_000 },
+      include: ['test/generators/*.test.ts'],
+    },
+  };
   // Stryker runs whatever the configuration names, once for each mutant.
   const mutating = process.env.STRYKER_MUTATOR_WORKER !== undefined;
   return {
     test: {
       maxWorkers: WORKERS,
-      projects: mutating ? [decisions] : [unit, sandbox, dynamodb, integration, deploy, browser],
+      projects: mutating ? [decisions] : [unit, sandbox, dynamodb, integration, deploy, browser, generators],
     },
   };
 });
