@@ -386,7 +386,7 @@ describe('a request that is none, over a socket', () => {
     for (const method of ['GET', 'POST']) {
       const answer = await answerTo(
         `${method} ${path} HTTP/1.1`,
-        'Host: a.example',
+        'Host: localhost',
         `Authorization: Bearer ${key}`,
       );
       expect(statusOf(answer), answer).toBe(400);
