@@ -2,14 +2,16 @@
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
+  constants,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -88,21 +90,34 @@ export function openDataDir(folder?: string): DataDir {
   };
 }
 
-/** Takes the folder, and what is in it, from other users. */
+/** What Jobwire keeps in the folder, whatever else is there. */
+const OWN_FILES = /^(lock\.db|tables\.db|state\.db|api-key|aws-credentials|secret\.key|queues)(\b|$)/;
+
+/**
+ * Takes the folder, and what Jobwire keeps in it, from other users. What they may have put there while it was open, links and
+ * files of their own, is not trusted.
+ */
 function closeToOthers(path: string): void {
-  if (process.platform === 'win32' || (statSync(path).mode & 0o077) === 0) return;
-  try {
-    chmodSync(path, 0o700);
-    for (const entry of readdirSync(path, { recursive: true, withFileTypes: true })) {
-      if (entry.isSymbolicLink()) continue;
-      chmodSync(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o700 : 0o600);
+  if (process.platform === 'win32') return;
+  const me = process.geteuid?.();
+  const root = realpathSync(path);
+  const close = (entry: string): void => {
+    const { mode, uid } = lstatSync(entry);
+    const isLink = (mode & constants.S_IFMT) === constants.S_IFLNK;
+    if (isLink || uid !== me) {
+      throw new DataDirError(
+        `${entry} ${isLink ? 'is a symbolic link' : 'belongs to another user'}, and may not be what Jobwire has put there: remove it, or set another dataDir.`,
+      );
     }
-  } catch (cause) {
-    throw new DataDirError(
-      `The data folder ${path} is open to other users of this machine, and can't be closed to them: run chmod -R go= on it as its owner, or set another dataDir.`,
-      { cause },
-    );
-  }
+    const isFolder = (mode & constants.S_IFMT) === constants.S_IFDIR;
+    if ((mode & 0o077) !== 0) chmodSync(entry, isFolder ? 0o700 : 0o600);
+    if (!isFolder) return;
+    const names = readdirSync(entry);
+    for (const name of entry === root ? names.filter((one) => OWN_FILES.test(one)) : names) {
+      close(join(entry, name));
+    }
+  };
+  close(root);
 }
 
 const SECRET_KEY_BYTES = 32;

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { CreateTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
 import { CreateQueueCommand, GetQueueAttributesCommand, SQSClient } from '@aws-sdk/client-sqs';
 import type { buildApp } from 'fauxqs';
-import { type AwsCredentials, isSigned, newAwsCredentials } from './signature.ts';
+import { type AwsCredentials, isSigned, namesCredentials, newAwsCredentials } from './signature.ts';
 
 const HOST = '127.0.0.1';
 
@@ -131,17 +131,39 @@ const LOCAL_CLIENT = {
   requestHandler: { connectionTimeout: 2_000, requestTimeout: 30_000, throwOnRequestTimeout: true },
 };
 
-/** Refuses requests that are not signed, and those that a web page made, before anything of them is read as a command. */
+/** What SNS and SQS take at most is 1 MiB; a request of ours is smaller. */
+const MAX_BODY_BYTES = 2 * 1024 * 1024;
+/** How long a request may take to come in, and how many connections there may be. */
+const REQUEST_MS = 30_000;
+const MAX_CONNECTIONS = 256;
+
+/**
+ * Refuses requests that are not signed, and those that a web page made. What can be seen in the headers is judged before the
+ * body is read: anybody on the machine can send one of any size.
+ */
 function demandSignatures(app: Awaited<FauxqsApp>, credentials: AwsCredentials): void {
-  app.addHook('preParsing', async ({ raw, url }, reply, payload) => {
+  app.server.requestTimeout = REQUEST_MS;
+  app.server.maxConnections = MAX_CONNECTIONS;
+  app.addHook('preParsing', async ({ raw }, reply, payload) => {
+    const { headers } = raw;
+    const refuse = async () => {
+      // Nothing more of it is read.
+      await reply
+        .code(403)
+        .header('connection', 'close')
+        .send(refusal(headers['content-type'] ?? ''));
+    };
+    if (headers.origin !== undefined || !namesCredentials(headers, credentials)) return refuse();
     const chunks: Buffer[] = [];
-    for await (const chunk of payload) chunks.push(chunk as Buffer);
-    const body = Buffer.concat(chunks);
-    const request = { method: raw.method ?? '', url: raw.url ?? url, headers: raw.headers, body };
-    if (raw.headers.origin !== undefined || !(await isSigned(request, credentials, Date.now()))) {
-      await reply.code(403).send(refusal(raw.headers['content-type'] ?? ''));
-      return;
+    let bytes = 0;
+    for await (const chunk of payload) {
+      bytes += (chunk as Buffer).length;
+      if (bytes > MAX_BODY_BYTES) return refuse();
+      chunks.push(chunk as Buffer);
     }
+    const body = Buffer.concat(chunks);
+    const request = { method: raw.method ?? '', url: raw.url ?? '/', headers, body };
+    if (!(await isSigned(request, credentials, Date.now()))) return refuse();
     return Object.assign(Readable.from([body], { objectMode: false }), {
       receivedEncodedLength: body.length,
     });

@@ -31,6 +31,11 @@ const MAX_SKEW_MS = 15 * 60_000;
 const AUTHORIZATION =
   /^AWS4-HMAC-SHA256 Credential=([^/\s]+)\/(\d{8})\/([a-z0-9-]+)\/([a-z0-9]+)\/aws4_request, ?SignedHeaders=([a-z0-9;_-]+), ?Signature=([0-9a-f]{64})$/;
 
+/** Whether the headers claim to be signed with these credentials: all that can be said before the body has come. */
+export function namesCredentials(headers: IncomingHttpHeaders, { accessKeyId }: AwsCredentials): boolean {
+  return AUTHORIZATION.exec(headers.authorization ?? '')?.[1] === accessKeyId;
+}
+
 /** Whether the request carries a signature of these credentials that covers its host, date and body. `now`: epoch ms. */
 export async function isSigned(
   request: SignedRequest,

@@ -17,7 +17,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { createDynamoTable } from '../shared/table/dynamo-table.ts';
 import { historySchema, stateSchema, type TableSchema } from '../shared/table/schema.ts';
-import { SqliteStore } from '../shared/table/sqlite-store.ts';
+import { SqliteStore, StoreFormatError } from '../shared/table/sqlite-store.ts';
 import { FILE_SCHEMAS, openSqliteTables } from '../shared/table/sqlite-table.ts';
 import type { Item, Table, Value } from '../shared/table/table.ts';
 
@@ -89,7 +89,12 @@ function takeOver(old: string, path: string): void {
         puts = [];
       };
       for (const { item_json } of source.prepare(`SELECT item_json FROM "${name}"`).iterate()) {
-        puts.push({ put: fromDynamoJson(String(item_json)) });
+        const item = fromDynamoJson(String(item_json));
+        if (!item)
+          throw new StoreFormatError(
+            `${old} holds an item that can't be read; remove the file to start without it`,
+          );
+        puts.push({ put: item });
         if (puts.length === TAKEN_OVER_AT_ONCE) flush();
       }
       flush();
@@ -111,8 +116,14 @@ interface DynamoValue {
   readonly L?: readonly DynamoValue[];
 }
 
-function fromDynamoJson(json: string): Item {
-  const item = JSON.parse(json) as Record<string, DynamoValue>;
+/** `undefined`: it is none. What it holds is not quoted. */
+function fromDynamoJson(json: string): Item | undefined {
+  let item: Record<string, DynamoValue>;
+  try {
+    item = JSON.parse(json);
+  } catch {
+    return undefined;
+  }
   const values = Object.entries(item).map(([name, value]) => [name, fromDynamo(value)]);
   return Object.fromEntries(values) as Item;
 }

@@ -212,6 +212,14 @@ export async function changeEndpoint(
     const before = toSink(item);
     const fields = mergedFields(item, change);
     const record = { ...toRecord(region, id, fields), paused: before.paused };
+    const keepsHeaders = change.headers === undefined && item.headerNames !== undefined;
+    if (keepsHeaders && new URL(record.target).origin !== new URL(before.target).origin) {
+      return {
+        kind: 'refused',
+        reason:
+          'headers must be given together with a url on another host: the present ones were given for the present host, and are not shown to who moves the endpoint.',
+      };
+    }
     // Of those it follows already, some may have been deleted since.
     const named = record.accounts.filter((account) => !before.accounts.includes(account));
     const refusal = await refuseRecord(deps, record, named);

@@ -820,6 +820,21 @@ test('the deliveries of an event, and of a job, are those to endpoints that the 
   expect((await rig.get('/v1/accounts/other/jobs/1/deliveries', key)).status).toBe(404);
 });
 
+test('the deliveries of an event to a former endpoint are not shown to who has made another one with its id', async () => {
+  const rig = await start();
+  const receiver = await startReceiver(() => ({ status: 410, body: 'words of the former receiver' }));
+  await rig.make({ id: 'opx', url: receiver.url });
+  await rig.say('acme', [1, 2]);
+  await rig.drain('opx');
+  expect((await rig.get('/v1/events/acme.e1.1/deliveries')).body.deliveries.length).toBeGreaterThan(0);
+  expect((await rig.ask('DELETE', '/v1/endpoints/opx')).status).toBe(204);
+  rig.clock.now += 1_000;
+  await rig.make({ id: 'opx', url: receiver.url, accounts: ['acme'] });
+  const key = await rig.key('read', ['acme']);
+  expect((await rig.get('/v1/events/acme.e1.1/deliveries', key)).body.deliveries).toEqual([]);
+  expect((await rig.get('/v1/accounts/acme/jobs/1/deliveries', key)).body.deliveries).toEqual([]);
+});
+
 describe('what is set aside', () => {
   /** Job 1 is refused three times over, job 2 once; the rest arrives. */
   async function refused() {

@@ -66,6 +66,19 @@ describe('The embedded SNS and SQS', () => {
       expect(await answer.text()).not.toContain('Queue');
     });
 
+    test('and reads nothing of a body that is not signed for', async () => {
+      const fauxqs = await fauxqsForTest();
+      const headers = { 'content-length': '400000000', 'content-type': 'application/x-amz-json-1.0' };
+      const call = request(fauxqs.endpoint, { method: 'POST', headers });
+      onTestFinished(() => void call.destroy());
+      call.on('error', () => {});
+      // Not a byte of it is sent.
+      call.flushHeaders();
+      const [answer] = (await once(call, 'response')) as [IncomingMessage];
+      expect(answer.statusCode).toBe(403);
+      expect(answer.headers.connection).toBe('close');
+    });
+
     test('a client with other credentials', async () => {
       const fauxqs = await fauxqsForTest();
       const { accessKeyId } = fauxqs.credentials;

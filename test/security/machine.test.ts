@@ -13,6 +13,7 @@ import {
   readlinkSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
@@ -41,6 +42,22 @@ test('a data folder that was open to other users is closed, with what is in it',
     '600',
     '600',
   ]);
+});
+
+test('a link that somebody put into an open data folder is not followed, and other files are left alone', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'data');
+  mkdirSync(path, { mode: 0o755 });
+  writeFileSync(join(path, 'tool.sh'), '', { mode: 0o755 });
+  writeFileSync(join(folder, 'planted'), 'a-key-that-an-attacker-knows');
+  for (const name of ['api-key', 'secret.key', 'tables.db', 'queues']) {
+    symlinkSync(join(folder, 'planted'), join(path, name));
+    expect(() => openDataDir(path), name).toThrow(`${name} is a symbolic link`);
+    rmSync(join(path, name));
+  }
+  openDataDir(path).release();
+  expect(mode(join(path, 'tool.sh'))).toBe('755');
 });
 
 test('a new data folder, and the keys in it, are for its user alone', () => {

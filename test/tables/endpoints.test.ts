@@ -457,6 +457,13 @@ eachTable('endpoints', (makeTable, kind) => {
       await changeEndpoint(rig.deps, REGION, 'erp', { headers: { 'X-C': 'd' }, url: 'https://b.example/' });
       expect(await rig.read()).toMatchObject({ headers: ['X-C'], url: 'https://b.example/', revision: 3 });
       expect((await rig.signing()).headers).toEqual({ 'X-C': 'd' });
+      // Whoever moves it to another host would be sent what was meant for this one.
+      expect(await changeEndpoint(rig.deps, REGION, 'erp', { url: 'https://c.example/' })).toMatchObject({
+        kind: 'refused',
+        reason: expect.stringContaining('headers must be given together with a url on another host'),
+      });
+      await changeEndpoint(rig.deps, REGION, 'erp', { url: 'https://b.example/other' });
+      expect((await rig.signing()).headers).toEqual({ 'X-C': 'd' });
       await changeEndpoint(rig.deps, REGION, 'erp', { headers: null });
       expect(await rig.read()).toMatchObject({ headers: [] });
       expect((await rig.signing()).headers).toEqual({});

@@ -3,6 +3,7 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { isId } from '../../checks.ts';
 import type { Expectation, Refusal } from '../../managed.ts';
+import type { DeliveryEntry } from '../../sinks/delivery-log.ts';
 import { endpointHealth } from '../../sinks/endpoint-health.ts';
 import { EndpointChange, NewEndpoint, NewReplay, Rotation } from '../../sinks/endpoint-input.ts';
 import {
@@ -817,6 +818,16 @@ async function deliveriesOf(
   if (caller.accounts === null) return entries.map(showDelivery);
   const sinks = [...new Set(entries.map(({ sink }) => sink))];
   const items = await feed.table.getMany(sinks.map((sink) => keys.sink(region, sink)));
-  const seen = new Set(items.map(toEndpoint).flatMap((one) => (isForEndpoint(caller, one) ? [one.id] : [])));
-  return entries.filter(({ sink }) => seen.has(sink)).map(showDelivery);
+  const seen = new Map(
+    items
+      .map(toEndpoint)
+      .filter((one) => isForEndpoint(caller, one))
+      .map(({ id, createdAt }) => [id, createdAt ?? undefined]),
+  );
+  // An id may have been another endpoint's before; entries of older versions don't say of which.
+  const isOwn = ({ sink, sinkCreatedAt, at }: DeliveryEntry): boolean => {
+    const createdAt = seen.get(sink);
+    return sinkCreatedAt === undefined ? at >= (createdAt ?? 0) : sinkCreatedAt === createdAt;
+  };
+  return entries.filter((entry) => seen.has(entry.sink) && isOwn(entry)).map(showDelivery);
 }
