@@ -171,8 +171,16 @@ describe('the live events', () => {
     await scroller.focus();
     await page.keyboard.press('PageDown');
     await page.getByText('Stands still while you read').waitFor();
-    await expect.poll(() => scroller.evaluate((one) => one.scrollTop)).toBeGreaterThan(100);
-    const [top, before] = [await scroller.evaluate((one) => one.scrollTop), await idsOn(page)];
+    // A page down takes its time.
+    let last = 0;
+    await expect
+      .poll(async () => {
+        const former = last;
+        last = await scroller.evaluate((one) => one.scrollTop);
+        return last > 100 && last === former;
+      })
+      .toBe(true);
+    const [top, before] = [last, await idsOn(page)];
     const job = site.account.createJob();
     await page.getByRole('button', { name: /new events?: show$/ }).waitFor();
     expect([await scroller.evaluate((one) => one.scrollTop), await idsOn(page)]).toEqual([top, before]);
