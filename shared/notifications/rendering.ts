@@ -23,16 +23,19 @@ export type RenderTask =
 
 /** Renders messages, and tries out templates. */
 export interface Renderer {
-  email(input: RenderInput): Promise<Rendered<RenderedEmail>>;
-  sms(input: RenderInput): Promise<Rendered<RenderedSms>>;
+  /** `owner`: whose template it is; owners take turns. */
+  email(input: RenderInput, owner: string): Promise<Rendered<RenderedEmail>>;
+  sms(input: RenderInput, owner: string): Promise<Rendered<RenderedSms>>;
   /** As `checkTemplate` of `render.ts`. */
-  check(place: TemplatePlace, template: Template): Promise<TemplateProblem[]>;
+  check(place: TemplatePlace, template: Template, owner: string): Promise<TemplateProblem[]>;
 }
 
 /** What a template may take; injected by tests. */
 interface Limits {
   readonly memory?: ResourceLimits;
   readonly killAfterMs?: number;
+  /** So many templates of one owner may wait or be rendered; more are refused. Absent: any number. */
+  readonly perOwner?: number;
 }
 
 /** Rendering stops by itself after 2 s, and says why; a template that gets around that is killed. */
@@ -42,13 +45,18 @@ const START_MS = 30_000;
 const NOT_AGAIN_MS = 600_000;
 const MAX_KILLED = 100;
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
+const TOO_MANY = 'two of this account are being rendered; wait until one is done';
+
 /** A template was killed: why, as a sentence about it continues. */
 class KilledError extends Error {}
 
 /** Makes a renderer with a worker of its own, which starts with the first own template and does not keep the process alive. */
-export function createRenderer({ memory = MEMORY, killAfterMs = KILL_AFTER_MS }: Limits = {}): Renderer {
+export function createRenderer({
+  memory = MEMORY,
+  killAfterMs = KILL_AFTER_MS,
+  perOwner = Number.POSITIVE_INFINITY,
+}: Limits = {}): Renderer {
   let running: { readonly worker: Worker; readonly ready: Promise<unknown> } | undefined;
-  let last: Promise<unknown> = Promise.resolve();
 
   function start() {
     const worker = new Worker(workerFile('render-worker', import.meta.url), {
@@ -86,26 +94,49 @@ export function createRenderer({ memory = MEMORY, killAfterMs = KILL_AFTER_MS }:
     }
   }
 
-  /** In turn: the time of a template begins when nothing else is rendered. */
-  function inTurn(task: RenderTask): Promise<unknown> {
-    const result = last.then(() => carryOut(task));
-    last = result.catch(() => undefined);
-    return result;
+  /** One at a time, for the time of a template begins when nothing else is rendered; owners in turn. */
+  async function inTurn(task: RenderTask, owner: string): Promise<unknown> {
+    const own = queues.get(owner) ?? [];
+    if (own.length >= perOwner) throw new KilledError(TOO_MANY);
+    queues.set(owner, own);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    own.push(resolve);
+    if (!busy) next();
+    await promise;
+    try {
+      return await carryOut(task);
+    } finally {
+      own.shift();
+      queues.delete(owner);
+      // To the end of the line.
+      if (own.length > 0) queues.set(owner, own);
+      next();
+    }
   }
+
+  function next(): void {
+    const [first] = queues.values();
+    busy = first !== undefined;
+    first?.[0]?.();
+  }
+  /** What waits, and first what is rendered, of each owner; the next owner first. */
+  const queues = new Map<string, (() => void)[]>();
+  let busy = false;
 
   /** Templates that were killed, and until when (epoch ms) they are not tried again: others wait for their turn. */
   const killed = new Map<string, { readonly until: number; readonly reason: string }>();
 
-  async function render<T>(what: 'email' | 'sms', input: RenderInput): Promise<Rendered<T>> {
+  async function render<T>(what: 'email' | 'sms', input: RenderInput, owner: string): Promise<Rendered<T>> {
     const name = JSON.stringify(input.template);
     const before = killed.get(name);
     if (before && before.until > Date.now()) return { kind: 'failed', reason: before.reason };
     killed.delete(name);
     try {
-      return (await inTurn({ what, input })) as Rendered<T>;
+      return (await inTurn({ what, input }, owner)) as Rendered<T>;
     } catch (cause) {
       if (!(cause instanceof KilledError)) throw cause;
       const reason = `template: ${cause.message}`;
+      if (cause.message === TOO_MANY) return { kind: 'failed', reason };
       if (killed.size >= MAX_KILLED) killed.clear();
       killed.set(name, { until: Date.now() + NOT_AGAIN_MS, reason });
       return { kind: 'failed', reason };
@@ -113,11 +144,11 @@ export function createRenderer({ memory = MEMORY, killAfterMs = KILL_AFTER_MS }:
   }
 
   return {
-    email: async (input) => (input.template ? render('email', input) : renderEmail(input)),
-    sms: async (input) => (input.template ? render('sms', input) : renderSms(input)),
-    async check(place, template) {
+    email: async (input, owner) => (input.template ? render('email', input, owner) : renderEmail(input)),
+    sms: async (input, owner) => (input.template ? render('sms', input, owner) : renderSms(input)),
+    async check(place, template, owner) {
       try {
-        return (await inTurn({ what: 'check', place, template })) as TemplateProblem[];
+        return (await inTurn({ what: 'check', place, template }, owner)) as TemplateProblem[];
       } catch (cause) {
         if (!(cause instanceof KilledError)) throw cause;
         const [field = 'text'] = Object.keys(template);
@@ -129,4 +160,4 @@ export function createRenderer({ memory = MEMORY, killAfterMs = KILL_AFTER_MS }:
 
 /** For what is sent, and for what is tried out through the API: neither waits for the other. */
 export const sending = createRenderer();
-export const previewing = createRenderer();
+export const previewing = createRenderer({ perOwner: 2 });

@@ -754,7 +754,7 @@ class Run {
     };
     const dryRun = { state: 'dry_run', reason: null, detail: null, dueAt: null } as const;
     if (channel === 'email') {
-      const rendered = await tried(() => sending.email(input));
+      const rendered = await tried(() => sending.email(input, ref.account));
       if (rendered.kind === 'failed') return failed(rendered.reason);
       const { subject, html, text } = rendered.value;
       const worded = { ...message, jobs, subject, text: shortened(text) };
@@ -773,7 +773,7 @@ class Run {
         send: async ({ email }) => (email ? email.send(mail(email.domain)) : NOTHING_SET_UP),
       };
     }
-    const rendered = await tried(() => sending.sms(input));
+    const rendered = await tried(() => sending.sms(input, ref.account));
     if (rendered.kind === 'failed') return failed(rendered.reason);
     const { text, segments } = rendered.value;
     const worded = { ...message, jobs, text, segments };

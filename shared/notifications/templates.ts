@@ -113,7 +113,7 @@ export async function saveTemplate(
   const problems =
     Buffer.byteLength(text) > MAX_TEMPLATE_BYTES
       ? [{ field: largest, reason: 'it takes too much room' }]
-      : await previewing.check(place, template);
+      : await previewing.check(place, template, ref.account);
   if (problems.length > 0) return { kind: 'invalid', problems };
   const item: Item = {
     ...keys.template(ref, place.kind, place.channel, place.locale),

@@ -34,7 +34,7 @@ test.each([
   'find_index_exp: "x", "x.label == 1"',
   'reject_exp: "x", "x.label == 1"',
 ])('there is no filter that evaluates an expression: %s', async (filter) => {
-  const problems = await createRenderer().check(PLACE, { subject: `{{ jobs | ${filter} }}` });
+  const problems = await createRenderer().check(PLACE, { subject: `{{ jobs | ${filter} }}` }, 'acme');
   expect(problems).toEqual([
     { field: 'subject', reason: expect.stringMatching(/^there is no filter \w+_exp/) },
   ]);
@@ -48,7 +48,7 @@ test('a template that hangs is killed, others are served meanwhile, and the next
   const renderer = createRenderer(SOON);
 
   let over = false;
-  const hanging = renderer.email(input({ subject: BUSY })).finally(() => {
+  const hanging = renderer.email(input({ subject: BUSY }), 'acme').finally(() => {
     over = true;
   });
   let answers = 0;
@@ -59,24 +59,24 @@ test('a template that hangs is killed, others are served meanwhile, and the next
   expect(await hanging).toEqual({ kind: 'failed', reason: 'template: it takes too long' });
   // A thread that is held up answers once.
   expect(answers).toBeGreaterThan(10);
-  expect(await renderer.email(input({ subject: 'Sent' }))).toMatchObject({ kind: 'rendered' });
+  expect(await renderer.email(input({ subject: 'Sent' }), 'acme')).toMatchObject({ kind: 'rendered' });
 });
 
 test('a template that was killed is not tried again for the next message', async () => {
   const renderer = createRenderer(SOON);
   const template = { subject: BUSY };
-  const first = await renderer.email(input(template));
+  const first = await renderer.email(input(template), 'acme');
   let turns = 0;
   const counting = setInterval(() => {
     turns += 1;
   }, 1);
   onTestFinished(() => clearInterval(counting));
-  expect(await renderer.email(input(template))).toEqual(first);
+  expect(await renderer.email(input(template), 'acme')).toEqual(first);
   expect(turns).toBe(0);
 });
 
 test('a template that hangs is refused when it is to be kept', async () => {
-  expect(await createRenderer(SOON).check(PLACE, { subject: BUSY })).toEqual([
+  expect(await createRenderer(SOON).check(PLACE, { subject: BUSY }, 'acme')).toEqual([
     { field: 'subject', reason: 'it takes too long' },
   ]);
 });
@@ -85,9 +85,9 @@ test('a template that takes too much memory ends its worker and nothing else', a
   const renderer = createRenderer({ memory: { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 4 } });
   // Allowed as a value, and made at once.
   const grows = '{% assign a = (1..4500000) %}{{ a.size }}';
-  const outcome = await renderer.email(input({ subject: 'x', html: `${LINK}${grows}`, text: LINK }));
+  const outcome = await renderer.email(input({ subject: 'x', html: `${LINK}${grows}`, text: LINK }), 'acme');
   expect(outcome).toEqual({ kind: 'failed', reason: 'template: it takes too much memory' });
-  expect(await renderer.email(input({ subject: 'Sent' }))).toMatchObject({ kind: 'rendered' });
+  expect(await renderer.email(input({ subject: 'Sent' }), 'acme')).toMatchObject({ kind: 'rendered' });
 });
 
 test.each<[string, EmailTemplate]>([
@@ -103,4 +103,18 @@ test.each<[string, EmailTemplate]>([
   );
   // Of half a million characters; in quadratic time it would take minutes.
   expect(renderEmail(input(source))).toMatchObject({ kind: 'rendered' });
+});
+
+test('one account’s templates hold up another one’s by one at most, and more than two at a time are refused', async () => {
+  const renderer = createRenderer({ ...SOON, perOwner: 2 });
+  const order: string[] = [];
+  const note = (name: string) => (outcome: { kind: string }) => {
+    order.push(`${name} ${outcome.kind}`);
+  };
+  const busy = [1, 2, 3].map((at) =>
+    renderer.email(input({ subject: `${BUSY}${at}` }), 'greedy').then(note(`greedy ${at}`)),
+  );
+  const other = renderer.email(input({ subject: 'Sent' }), 'other').then(note('other'));
+  await Promise.all([...busy, other]);
+  expect(order).toEqual(['greedy 3 failed', 'greedy 1 failed', 'other rendered', 'greedy 2 failed']);
 });

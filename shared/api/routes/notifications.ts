@@ -235,11 +235,11 @@ export const notificationRoutes: readonly Route[] = [
         own: stored !== undefined && checked === undefined,
       };
       if (channel === 'email') {
-        const mail = await previewing.email(input);
+        const mail = await previewing.email(input, ref.account);
         if (mail.kind === 'failed') return notDone(c, failed(mail.reason, checked !== undefined));
         return { body: { ...common, ...mail.value, segments: null, encoding: null } };
       }
-      const sms = await previewing.sms(input);
+      const sms = await previewing.sms(input, ref.account);
       if (sms.kind === 'failed') return notDone(c, failed(sms.reason, checked !== undefined));
       return { body: { ...common, subject: null, html: null, ...sms.value } };
     },
