@@ -41,7 +41,7 @@ export const withApiFiles = withFiles((outputDir) => [
 export const withDashboard = (folder: string): BundlingOptions =>
   withFiles((outputDir) => [`cp -R "${folder}" "${outputDir}/${DASHBOARD_FILES}"`]);
 
-/** For functions that render accounts' own templates: the worker that does it stands beside the bundle. */
+/** For functions that render accounts' own templates: adds the code of the worker beside the bundle. */
 export const withRenderWorker = withFiles((outputDir) => [
   [
     `"${path('node_modules/.bin/esbuild')}" "${path('shared/notifications/render-worker.ts')}"`,

@@ -9,7 +9,7 @@ export interface AwsCredentials {
   readonly secretAccessKey: string;
 }
 
-/** Credentials that nobody can guess. */
+/** New random credentials. */
 export function newAwsCredentials(): AwsCredentials {
   return {
     accessKeyId: `AKIA${randomBytes(8).toString('hex').toUpperCase()}`,
@@ -31,7 +31,7 @@ const MAX_SKEW_MS = 15 * 60_000;
 const AUTHORIZATION =
   /^AWS4-HMAC-SHA256 Credential=([^/\s]+)\/(\d{8})\/([a-z0-9-]+)\/([a-z0-9]+)\/aws4_request, ?SignedHeaders=([a-z0-9;_-]+), ?Signature=([0-9a-f]{64})$/;
 
-/** Whether the headers claim to be signed with these credentials: all that can be said before the body has come. */
+/** Whether the headers claim to be signed with these credentials: the only check possible before the body is read. */
 export function namesCredentials(headers: IncomingHttpHeaders, { accessKeyId }: AwsCredentials): boolean {
   return AUTHORIZATION.exec(headers.authorization ?? '')?.[1] === accessKeyId;
 }

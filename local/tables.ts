@@ -32,7 +32,7 @@ export interface TablesOptions {
   readonly folder: string;
   /** A server that speaks DynamoDB's protocol; it comes before the folder. */
   readonly endpoint?: string | undefined;
-  /** Told when the tables can't be used any more; what they acknowledged is kept. */
+  /** Called when the tables can't be used any more; what they acknowledged is kept. */
   readonly onFailure?: (cause: unknown) => void;
 }
 
@@ -146,8 +146,7 @@ export function historyTableName(tableName: string): string {
 }
 
 /**
- * Makes the table of a key schema, if it is not there: on demand, TTL, no stream (with one the embedded server slows to a
- * crawl). An index that an older table lacks is added. May be called at any time, also by two at once. The name needs 3
+ * Makes the table of a key schema, if it is not there: on demand, TTL, no stream. An index that an older table lacks is added. May be called at any time, also by two at once. The name needs 3
  * characters at least.
  */
 export async function createTable(

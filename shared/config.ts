@@ -101,7 +101,7 @@ const schema = z
     streamsPerKey: z.int(STREAMS_RULE).min(1, STREAMS_RULE).max(MAX_SLOTS_PER_KEY, STREAMS_RULE).default(100),
     /** Web pages of these origins may call the HTTP API from a browser; none unless told. */
     corsOrigins,
-    /** An external DynamoDB (or a server that speaks its protocol) instead of the embedded one. */
+    /** An external DynamoDB (or a server that speaks its protocol) instead of the SQLite file in `dataDir`. */
     dynamodbEndpoint: httpUrl.optional(),
     regions: z
       .record(

@@ -217,7 +217,7 @@ export async function changeEndpoint(
       return {
         kind: 'refused',
         reason:
-          'headers must be given together with a url on another host: the present ones were given for the present host, and are not shown to who moves the endpoint.',
+          'headers must be given together with a url on another host: the present headers are meant for the present host only.',
       };
     }
     // Of those it follows already, some may have been deleted since.

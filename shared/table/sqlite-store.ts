@@ -416,9 +416,9 @@ function prepare(database: DatabaseSync, schemas: Schemas): void {
   const [application, layout] = [pragma('application_id'), pragma('user_version')];
   const isNew = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
   if (!isNew && application !== APPLICATION_ID)
-    throw new StoreFormatError("is not one of Jobwire's databases");
+    throw new StoreFormatError("it is not one of Jobwire's databases");
   if (layout > LAYOUT)
-    throw new StoreFormatError(`was written by a later version of Jobwire (layout ${layout})`);
+    throw new StoreFormatError(`it was written by a later version of Jobwire (layout ${layout})`);
   // FULL: what was acknowledged outlives a power failure.
   database.exec(`
     PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${MAX_WAL_BYTES};

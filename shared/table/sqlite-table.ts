@@ -6,7 +6,14 @@
 import { Worker } from 'node:worker_threads';
 import { workerFile } from '../worker-file.ts';
 import { historySchema, stateSchema, type TableSchema } from './schema.ts';
-import { type Order, type Result, SqliteReader, SqliteStore, toItem } from './sqlite-store.ts';
+import {
+  type Order,
+  type Result,
+  SqliteReader,
+  SqliteStore,
+  StoreFormatError,
+  toItem,
+} from './sqlite-store.ts';
 import {
   type Item,
   keyOf,
@@ -169,6 +176,7 @@ async function startWriter(
   });
   const waiting = new Map<number, (result: Result) => void>();
   let failure: unknown;
+  let isOpen = false;
   let closing = false;
   let last = 0;
 
@@ -181,14 +189,19 @@ async function startWriter(
       const error = failure instanceof Error ? failure.message : String(failure);
       for (const answer of waiting.values()) answer({ error });
       waiting.clear();
-      if (!closing) onFailure(failure);
+      if (isOpen && !closing) onFailure(failure);
       done();
     });
   });
   await new Promise<void>((opened, failed) => {
     worker.once('message', opened);
-    ended.then(() => failed(failure));
+    // What a worker throws loses its class on the way.
+    ended.then(() => {
+      const why = failure instanceof Error ? failure.message : String(failure);
+      failed(new StoreFormatError(`The database ${path} can't be opened: ${why}.`, { cause: failure }));
+    });
   });
+  isOpen = true;
   worker.on('message', (answers: Answered) => {
     for (const [id, result] of answers) {
       waiting.get(id)?.(result);

@@ -1,4 +1,4 @@
-/** The local host as a whole: declared endpoints and those that people make, on an embedded DynamoDB and real sockets. */
+/** The local host as a whole: declared endpoints and those that people make, on DynamoDB and real sockets. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
