@@ -61,7 +61,7 @@ export function SignIn(props: {
         </Button>
         <p className={css.help}>
           Keys are made in Setup, with <code>jobwire keys create</code> or with the API.{' '}
-          <code>npm start</code> shows one in its examples.
+          <code>npm start</code> prints which file holds the first one.
         </p>
       </form>
     </main>
