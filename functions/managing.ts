@@ -1,6 +1,7 @@
 /** What it takes to change accounts and endpoints: the same for an operator's commands and for the HTTP API. */
 import { randomUUID } from 'node:crypto';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import { createReferenceRemover } from '../shared/api/references.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
 import type { EndpointDeps } from '../shared/sinks/endpoints.ts';
@@ -39,24 +40,26 @@ export function managing(
   const keeping = { stage: env.JOBWIRE_STAGE, keyArn: env.JOBWIRE_KEY_ARN, now: Date.now };
   const secrets = createAwsSigningSecrets(client, keeping);
   const shared = { table, log, now: Date.now, newId: randomUUID };
+  const endpoints: EndpointDeps = {
+    ...shared,
+    secrets,
+    deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
+    attempted: (attempt) => telemetry.attempt(attempt),
+    // Nothing is kept from one request to the next: a secret that was just changed is the one to sign with.
+    open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
+    ...eventUrlsOf(env),
+    allowPrivateNetworks: false,
+  };
   return {
     accounts: {
       ...shared,
+      removeReferences: createReferenceRemover(endpoints),
       secrets: createAwsAccountSecrets(client, keeping),
       regions: [env.JOBWIRE_REGION],
       services: { [env.JOBWIRE_REGION]: serviceOf(env) },
       minIntervalSeconds: CELL_MIN_INTERVAL_SECONDS,
       ...(stepMs === undefined ? {} : { stepMs }),
     },
-    endpoints: {
-      ...shared,
-      secrets,
-      deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
-      attempted: (attempt) => telemetry.attempt(attempt),
-      // Nothing is kept from one request to the next: a secret that was just changed is the one to sign with.
-      open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
-      ...eventUrlsOf(env),
-      allowPrivateNetworks: false,
-    },
+    endpoints,
   };
 }

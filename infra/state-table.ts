@@ -229,10 +229,10 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** Makes, lists and revokes keys. */
+  /** Makes, lists and revokes keys, and removes deleted accounts from them. */
   grantManagingKeys(fn: CellFunction): void {
     const { apiKeys, keyUse } = this.#partitions();
-    this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'DeleteItem'], [apiKeys]);
+    this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'UpdateItem', 'DeleteItem'], [apiKeys]);
     this.#allow(fn, ['DeleteItem'], [keyUse]);
     this.#name(fn);
   }

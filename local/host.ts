@@ -6,6 +6,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { SNSClient, SNSClientConfig } from '@aws-sdk/client-sns';
 import pLimit from 'p-limit';
 import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
+import { createReferenceRemover } from '../shared/api/references.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
 import { createForwarder, startFeed } from '../shared/log/cell-feed.ts';
 import { createEventLog, type EventLog, newEpoch, shareReads } from '../shared/log/log.ts';
@@ -149,6 +150,18 @@ export async function startHost(options: HostOptions): Promise<Host> {
     },
   });
   const forwarder = createForwarder(table, { now, onForwarded: (feed) => growth.grew(feed) });
+  const deliveries = createDeliveryLog(history, { newId: randomUUID });
+  const stored = await openLocalSigningSecrets(table, options.secretKey);
+  const readSigning = createSigningReader(stored, now);
+  // What is changed in this process applies to the next attempt, also of a drain under way.
+  const secrets = withForgetting(stored, readSigning);
+  const open = (record: SinkRecord) => openSink(options, record, connections, readSigning);
+  const endpoints: EndpointDeps = {
+    ...{ table, log, secrets, deliveries, open, now },
+    newId: randomUUID,
+    allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
+    ...urls,
+  };
   const accounts: AccountDeps & TestDeps = {
     ...{ table, log, now, newId: randomUUID },
     secrets: withDeclared(await openLocalAccountSecrets(table, options.secretKey), config),
@@ -158,6 +171,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     isDeclared: ({ region, account }) =>
       config.accounts.some((declared) => declared.id === account && declared.region === region),
     lateWritesMs: LATE_WRITES_MS,
+    removeReferences: createReferenceRemover(endpoints),
   };
   await reconcile(options, accounts);
 
@@ -219,14 +233,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
     sinks.set(region, await listSinks(table, region));
   }
 
-  const deliveries = createDeliveryLog(history, { newId: randomUUID });
   // All sinks of an account are told of a commit at once, and read the same.
   const sharedLog = shareReads(log);
-  const stored = await openLocalSigningSecrets(table, options.secretKey);
-  const readSigning = createSigningReader(stored, now);
-  // What is changed in this process applies to the next attempt, also of a drain under way.
-  const secrets = withForgetting(stored, readSigning);
-  const open = (record: SinkRecord) => openSink(options, record, connections, readSigning);
   const drains = createDrainers(async (region, sink, linger) => {
     const report = await drainSink(
       {
@@ -278,12 +286,6 @@ export async function startHost(options: HostOptions): Promise<Host> {
     });
   }
   const telling = new Set<string>();
-  const endpoints: EndpointDeps = {
-    ...{ table, log, secrets, deliveries, open, now },
-    newId: randomUUID,
-    allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
-    ...urls,
-  };
 
   /** What a scheduled Lambda does each minute: polls that are due, wake marks left over, sinks due for a retry, what customers are told. */
   async function tick(): Promise<void> {

@@ -119,6 +119,7 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
     get documents() {
       return present(documents);
     },
+    isCurrent: (caller) => deps.keyring.isCurrent(caller),
     isDeclared: deps.isDeclared ?? (() => false),
     get deliveries() {
       return present(deliveries);

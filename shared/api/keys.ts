@@ -13,9 +13,9 @@
 import { hash, randomBytes as nodeRandomBytes, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod';
 import { checkInput } from '../checks.ts';
-import type { Refusal } from '../managed.ts';
+import { type Refusal, revisionOf } from '../managed.ts';
 import { API_KEY_PK, keys } from '../table/schema.ts';
-import type { Item, Table } from '../table/table.ts';
+import type { Clause, Item, Table, WriteOutcome } from '../table/table.ts';
 import { type KeyRecord, NewKey, ROLES, type Role, roleAllows } from './key-input.ts';
 import { BOOTSTRAP_KEY } from './slots.ts';
 
@@ -84,6 +84,11 @@ export interface Keyring {
    * others at its address do. No word on whether it still is.
    */
   isKnown(shown: string): boolean;
+  /**
+   * Whether the caller's key still is what it was when it was verified: not revoked, not expired, and for the same accounts.
+   * Remembered for 30 seconds, like `verify`. Throws `TableError` when the table does not answer.
+   */
+  isCurrent(caller: Caller): Promise<boolean>;
   /** Resolves when all uses so far are written, or have failed to be. Never rejects. */
   settled(): Promise<void>;
 }
@@ -192,6 +197,18 @@ export function createKeyring(deps: {
       if (configured && timingSafeEqual(digest, configured)) return true;
       const known = remembered.get(SHOWN.exec(shown)?.[1] ?? '');
       return known !== undefined && timingSafeEqual(digest, known.digest);
+    },
+
+    async isCurrent(caller) {
+      const { keyId, accounts, expiresAt } = caller;
+      if (keyId === BOOTSTRAP_KEY || keyId === OPERATOR.keyId) return true;
+      if (isOver(expiresAt, now())) return false;
+      const known = remembered.get(keyId);
+      if (known && now() < known.readAt + REMEMBER_MS) return isSame(known.caller.accounts, accounts);
+      const { digest, ...found } = await read(keyId);
+      if (!digest) remembered.delete(keyId);
+      else remember(keyId, { digest, ...found });
+      return digest !== undefined && isSame(found.caller.accounts, accounts);
     },
 
     async settled() {
@@ -324,6 +341,34 @@ export async function revokeKey(
   await table.write({ delete: keys.apiKeyUse(id) });
   return { kind: 'revoked' };
 }
+
+/**
+ * Removes a deleted account from all keys, for its id can be used again. A key that names no other account is revoked: without
+ * accounts it would be for all. False when a key was changed meanwhile; call it again.
+ */
+export async function removeAccountFromKeys(table: Table, account: string): Promise<boolean> {
+  const items = await table.query({ pk: API_KEY_PK });
+  const changes = items.flatMap((item): Promise<WriteOutcome>[] => {
+    const accounts = (item.accounts as readonly string[] | undefined) ?? [];
+    if (!accounts.includes(account)) return [];
+    const others = accounts.filter((each) => each !== account);
+    const { pk, sk } = item;
+    // Of two deletions at the same time, neither undoes what the other did.
+    const when: Clause[] = [
+      ['pk', 'present'],
+      ['revision', 'absent or =', revisionOf(item)],
+    ];
+    if (others.length === 0) return [table.write({ delete: { pk, sk }, when })];
+    return [
+      table.write({ update: { pk, sk }, set: { accounts: others, revision: revisionOf(item) + 1 }, when }),
+    ];
+  });
+  return (await Promise.all(changes)).every(({ done }) => done);
+}
+
+/** Whether two keys are for the same accounts; both are sorted. */
+const isSame = (one: Caller['accounts'], other: Caller['accounts']): boolean =>
+  String(one) === String(other) && (one === null) === (other === null);
 
 /** What a key may. */
 type Powers = Pick<Caller, 'role' | 'accounts'>;

@@ -20,7 +20,7 @@ import type { AccountDeps } from '../tracking/managed-accounts.ts';
 import type { FeedDeps } from './feed.ts';
 import { fingerprintOf, type Idempotency, IdempotencyKey, type Making } from './idempotency.ts';
 import { type Role, roleAllows } from './key-input.ts';
-import type { Caller } from './keys.ts';
+import type { Caller, Keyring } from './keys.ts';
 import type { CellFeedDeps } from './merged-feed.ts';
 import { type ProblemKind, problem } from './problems.ts';
 import type { Reference } from './reference.ts';
@@ -94,6 +94,8 @@ export interface RouteParts {
   /** What streams and waiting long polls hold while they last. Absent: as many as come may wait. */
   readonly slots: Slots | undefined;
   readonly notifications: Notifications;
+  /** Whether the key of a request that takes long still permits it. */
+  readonly isCurrent: Keyring['isCurrent'];
   /** Whether the configuration file declares an account, so that it can't be changed here. */
   readonly isDeclared: (ref: AccountRef) => boolean;
   /** Returns the JSON Schema of an event type's `data`; `undefined` for an unknown type. */

@@ -31,6 +31,7 @@ import {
 } from '../managed.ts';
 import type { EndpointSecrets } from '../secrets.ts';
 import {
+  type AccountRef,
   CELL_LOG,
   cellLog,
   cursorPk,
@@ -287,6 +288,28 @@ export async function deleteEndpoint(
     const left = await removeRest(deps, region, id);
     return item || left ? { kind: 'deleted' } : unknownEndpoint(id);
   });
+}
+
+/**
+ * Removes a deleted account from the endpoints of its region, for its id can be used again. An endpoint that names no other
+ * account is deleted: without accounts it would follow all. Endpoints that the configuration declares stay. False when an
+ * endpoint was changed meanwhile; call it again.
+ */
+export async function removeAccountFromEndpoints(
+  deps: EndpointDeps,
+  { region, account }: AccountRef,
+): Promise<boolean> {
+  let done = true;
+  for (const { id, accounts, managed, revision } of await listEndpoints(deps, region)) {
+    if (!managed || !accounts.includes(account)) continue;
+    const others = accounts.filter((each) => each !== account);
+    const outcome =
+      others.length === 0
+        ? await deleteEndpoint(deps, region, id, { revision })
+        : await edit(deps, region, id, { revision }, () => ({ accounts: others }));
+    done &&= outcome.kind === 'deleted' || outcome.kind === 'changed';
+  }
+  return done;
 }
 
 /**

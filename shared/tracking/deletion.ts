@@ -2,7 +2,7 @@
  * The end of an account: everything that is kept of it goes.
  *
  *   begin     Account, Status and Head gone, deletion noted ── in one transaction
- *   work off  token ── wake mark ── figures ── who is told what ── index ── snapshots ── groups ── log ── cursors, set aside
+ *   work off  keys and endpoints that name it ── token ── wake mark ── figures ── who is told what ── index ── snapshots ── groups ── log ── cursors, set aside
  *             and dead ── credentials
  *   free      when nothing can write any more that began before it was empty: once more, then the note goes
  *
@@ -45,6 +45,11 @@ import { ROLLUP_DAYS } from './snapshot.ts';
 export interface DeletionDeps {
   readonly table: Table;
   readonly secrets: Pick<AccountSecrets, 'remove'>;
+  /**
+   * Removes the account from the API keys and endpoints that name it: its id can be used again, and they are not the next
+   * account's. False when some could not be changed now; the deletion calls it again.
+   */
+  readonly removeReferences: (ref: AccountRef) => Promise<boolean>;
   /** Epoch ms. */
   readonly now: () => number;
   readonly newId: () => string;
@@ -221,12 +226,13 @@ export const peoplePks = (ref: AccountRef): string[] =>
 
 /** Takes away everything that is there. False when the deadline came before. */
 async function removeAll(
-  { table, secrets, now }: DeletionDeps,
+  { table, secrets, now, removeReferences }: DeletionDeps,
   ref: AccountRef,
   note: Item,
   deadline: number,
 ): Promise<boolean> {
   const { region, account } = ref;
+  if (!(await removeReferences(ref))) return false;
   const limit = pLimit(WRITES_AT_ONCE);
   const remove = (gone: readonly Key[]) =>
     limit.map(gone, ({ pk, sk }) => table.write({ delete: { pk, sk } }));

@@ -251,9 +251,9 @@ export async function rotateCredentials(
 
 /**
  * Deletes an account with everything that is kept of it: its log, its jobs, its place at every sink, and its credentials if
- * they were given here. Endpoints that name it stay as they are. There is no such account from then on; `complete`
- * is false when there was no time for all that was kept, and whoever asks again goes on with it. Also goes on with what
- * was left of others.
+ * they were given here. API keys and endpoints no longer name it; those that named no other account are deleted. The account
+ * does not exist from then on. `complete` is false when there was not enough time to delete everything: repeating the call
+ * continues. Also continues the deletions of other accounts.
  */
 export async function deleteAccount(
   deps: AccountDeps,

@@ -71,6 +71,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
   const secrets = await openLocalAccountSecrets(table, new Uint8Array(32).fill(7));
   const deps: AccountDeps = {
     ...{ table, log, now, newId: randomUUID, secrets },
+    removeReferences: async () => true,
     regions: ['us', 'uk'],
     minIntervalSeconds: 60,
   };
@@ -585,6 +586,7 @@ eachTable('accounts', (makeTable, kind) => {
       const deps: AccountDeps = {
         ...{ table: tracker.table, log: tracker.log, now: tracker.now, newId: randomUUID },
         secrets: await openLocalAccountSecrets(tracker.table, new Uint8Array(32).fill(7)),
+        removeReferences: async () => true,
         regions: ['us'],
         minIntervalSeconds: 1,
       };

@@ -3,8 +3,10 @@ import { readApiFile } from '../../local/api-files.ts';
 import type { ApiDeps } from '../../shared/api/app.ts';
 import { createIdempotency } from '../../shared/api/idempotency.ts';
 import { createKeyring } from '../../shared/api/keys.ts';
+import { createReferenceRemover } from '../../shared/api/references.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';
+import type { EndpointDeps } from '../../shared/sinks/endpoints.ts';
 import { createConnectionPool } from '../../shared/sinks/outbound.ts';
 import {
   createSigningReader,
@@ -42,6 +44,18 @@ export function apiParts(
   const secrets = lazySecrets(table);
   const signing = createSigningReader(secrets, now, 0);
   const connections = createConnectionPool({ allowPrivateNetworks: true });
+  const endpoints: EndpointDeps = {
+    ...{ table, log, secrets, deliveries, now, schemaBaseUrl },
+    newId: randomUUID,
+    allowPrivateNetworks: true,
+    open: async ({ region, id, target }) =>
+      createWebhookSink({
+        url: target,
+        ...(await signing(region, id)),
+        now,
+        connections: connections.of(`${region}/${id}`, 4),
+      }),
+  };
   return {
     keyring: createKeyring({ table, now, bootstrap }),
     deliveries,
@@ -52,20 +66,10 @@ export function apiParts(
       accounts: {
         ...{ table, log, now, newId: randomUUID, regions, services: {} },
         secrets: accountSecrets(),
+        removeReferences: createReferenceRemover(endpoints),
         minIntervalSeconds: 60,
       },
-      endpoints: {
-        ...{ table, log, secrets, deliveries, now, schemaBaseUrl },
-        newId: randomUUID,
-        allowPrivateNetworks: true,
-        open: async ({ region, id, target }) =>
-          createWebhookSink({
-            url: target,
-            ...(await signing(region, id)),
-            now,
-            connections: connections.of(`${region}/${id}`, 4),
-          }),
-      },
+      endpoints,
     },
   };
 }

@@ -2,9 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { createOperateHandler } from '../../functions/handlers/operate.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
+import { createReferenceRemover } from '../../shared/api/references.ts';
 import { createEventLog, epochFloor } from '../../shared/log/log.ts';
 import { refuseAccountSecret } from '../../shared/secrets.ts';
 import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';
+import type { EndpointDeps } from '../../shared/sinks/endpoints.ts';
 import { openLocalSigningSecrets } from '../../shared/sinks/signing-secrets.ts';
 import type { SinkPort } from '../../shared/sinks/sink.ts';
 import { historySchema } from '../../shared/table/schema.ts';
@@ -48,8 +50,18 @@ export async function createOperator(options: Options = {}) {
   const secrets = await openLocalSigningSecrets(createMemoryTable(), new Uint8Array(32).fill(7));
   const { port = { maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] } } = options;
   const { stage = 'test' } = options;
+  const endpoints: EndpointDeps = {
+    ...{ table, log, secrets, now, newId: randomUUID },
+    deliveries: createDeliveryLog(options.history ?? createMemoryTable(historySchema), {
+      newId: randomUUID,
+    }),
+    open: async () => port,
+    schemaBaseUrl: 'https://us.jobwire.example',
+    allowPrivateNetworks: false,
+  };
   const accounts: AccountDeps & TestDeps = {
     ...{ table, log, now, newId: randomUUID },
+    removeReferences: createReferenceRemover(endpoints),
     secrets: options.accountSecrets ?? {
       // Those that a reference names are not these tests' business.
       ...(await openLocalAccountSecrets(createMemoryTable(), new Uint8Array(32).fill(8))),
@@ -63,17 +75,7 @@ export async function createOperator(options: Options = {}) {
     region: 'us',
     accounts,
     isRestored: restoredAt !== undefined,
-    table,
-    log,
-    secrets,
-    deliveries: createDeliveryLog(options.history ?? createMemoryTable(historySchema), {
-      newId: randomUUID,
-    }),
-    open: async () => port,
-    schemaBaseUrl: 'https://us.jobwire.example',
-    allowPrivateNetworks: false,
-    now,
-    newId: randomUUID,
+    ...endpoints,
     telemetry: { operate: (report) => void reports.push(report) },
   });
   return { clock, table, log, secrets, accounts, reports, tell };

@@ -277,7 +277,8 @@ function DeletePanel(props: {
       <ul className={css.plain}>
         <li>its log of events, which feeds, streams and replays read,</li>
         <li>its jobs, with what happened to them day by day,</li>
-        <li>its place at every endpoint; endpoints that name it stay as they are,</li>
+        <li>its place at every endpoint; endpoints that are for this account only are deleted,</li>
+        <li>its place in API keys; keys that are for this account only are revoked,</li>
         <li>its recipients, templates, messages, suppressions and how customers are told,</li>
         <li>its credentials, if they were given here.</li>
       </ul>

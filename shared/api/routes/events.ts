@@ -433,12 +433,24 @@ async function eventStream(
   const { streamMs } = parts.feed.pace;
   const hold = holdOf(c, parts, streamMs);
   if (!(await hold.take())) return tooManyWaiting(c, parts);
-  const body = toBody(make, {
+  const body = toBody((abort) => whileCurrent(c, parts, make(abort)), {
     onFault: hold.report,
     onEnd: () => hold[Symbol.asyncDispose](),
     cutMs: streamMs + CUT_AFTER_MS,
   });
   return c.body(body, 200, headers);
+}
+
+/** Ends a stream when the key that opened it is revoked, expires or is for other accounts. */
+async function* whileCurrent(
+  c: Context<ApiEnv>,
+  { isCurrent }: RouteParts,
+  text: AsyncGenerator<string>,
+): AsyncGenerator<string> {
+  for await (const piece of text) {
+    if (!(await isCurrent(c.get('caller')))) return;
+    yield piece;
+  }
 }
 
 /** The slot of a request, once it takes one: true when it has one, or needs none. Giving it back never rejects. */
