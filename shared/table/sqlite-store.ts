@@ -72,6 +72,8 @@ export class SqliteStore {
   readonly database: DatabaseSync;
   readonly #tables: ReadonlyMap<string, StoredTable>;
   readonly #tokens = new Map<string, readonly Write[]>();
+  readonly #begin: StatementSync;
+  readonly #end: StatementSync;
 
   /** Opens the database file (`:memory:`: one of its own), and makes what is missing in it. Throws {@link StoreFormatError}. */
   constructor(path: string, schemas: Schemas) {
@@ -79,6 +81,8 @@ export class SqliteStore {
     try {
       prepare(this.database, schemas);
       this.#tables = openTables(this.database, schemas);
+      this.#begin = this.database.prepare('BEGIN IMMEDIATE');
+      this.#end = this.database.prepare('COMMIT');
     } catch (cause) {
       this.database.close();
       throw cause;
@@ -92,7 +96,7 @@ export class SqliteStore {
   commit(orders: readonly Order[]): Result[] {
     const tokens: string[] = [];
     try {
-      this.database.exec('BEGIN IMMEDIATE');
+      this.#begin.run();
       const results = orders.map((order): Result => {
         try {
           const result = this.#carryOut(order);
@@ -106,7 +110,7 @@ export class SqliteStore {
           throw cause;
         }
       });
-      this.database.exec('COMMIT');
+      this.#end.run();
       for (const token of this.#tokens.keys()) {
         if (this.#tokens.size <= TOKENS) break;
         this.#tokens.delete(token);
@@ -133,10 +137,8 @@ export class SqliteStore {
   #carryOut({ table: name, kind, writes, token }: Order): Result {
     const table = present(this.#tables, name);
     if (kind === 'put many') {
-      const left = writes.map((write) => table.outcomeOf(write));
-      writes.forEach((write, at) => {
-        table.store(keyOf(write), left[at]);
-      });
+      const left = writes.map((write) => table.outcomeOf(write, undefined));
+      for (const one of left) table.store(one);
       return { done: true };
     }
     const known = token === undefined ? undefined : this.#tokens.get(token);
@@ -144,19 +146,16 @@ export class SqliteStore {
       if (isDeepStrictEqual(known, writes)) return { done: true };
       throw new Refused('a token was used for two transactions');
     }
-    const failed = writes.flatMap((write, at) => (table.holds(write) ? [] : [at]));
+    const found = writes.map((write) => table.find(write));
+    const failed = writes.flatMap((write, at) => (holds(write, found[at]?.item) ? [] : [at]));
     if (failed.length > 0) {
-      return {
-        done: false,
-        failed,
-        ...(kind === 'write' && { item: table.read(keyOf(writes[0] as Write)) }),
-      };
+      return { done: false, failed, ...(kind === 'write' && { item: found[0]?.stored }) };
     }
-    const left = writes.map((write) => table.outcomeOf(write));
-    writes.forEach((write, at) => {
-      if (!('check' in write)) table.store(keyOf(write), left[at]);
-    });
-    return { done: true, ...(kind === 'write' && { item: left[0] }) };
+    const left = writes.map((write, at) => table.outcomeOf(write, found[at]));
+    for (const [at, write] of writes.entries()) {
+      if (!('check' in write)) table.store(left[at] as Row);
+    }
+    return { done: true, ...(kind === 'write' && { item: left[0]?.stored }) };
   }
 }
 
@@ -231,6 +230,13 @@ export function toItem({ json, bytes }: Stored): Item {
   return item as Item;
 }
 
+/** An item in both of its forms; without them there is none under the key. */
+interface Row {
+  readonly key: Key;
+  readonly item?: Item;
+  readonly stored?: Stored;
+}
+
 /** One table through one connection. */
 class StoredTable {
   readonly #schema: TableSchema;
@@ -239,16 +245,26 @@ class StoredTable {
   readonly #statements = new Map<string, StatementSync>();
   readonly #database: DatabaseSync;
   readonly #name: string;
+  readonly #sql: { readonly get: string; readonly put: string; readonly delete: string };
 
   constructor(database: DatabaseSync, name: string, schema: TableSchema) {
     this.#database = database;
     this.#name = quoted(name);
     this.#schema = schema;
     this.#columns = columnsOf(schema);
+    const columns = ['pk', 'sk', 'item', 'bytes', quoted(schema.ttlAttribute), ...this.#columns.map(quoted)];
+    const changes = columns.slice(2).map((one) => `${one} = excluded.${one}`);
+    this.#sql = {
+      get: `SELECT item, bytes FROM ${this.#name} WHERE pk = ? AND sk = ?`,
+      delete: `DELETE FROM ${this.#name} WHERE pk = ? AND sk = ?`,
+      put:
+        `INSERT INTO ${this.#name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')}) ` +
+        `ON CONFLICT (pk, sk) DO UPDATE SET ${changes.join(', ')}`,
+    };
   }
 
   read({ pk, sk }: Key): Stored | undefined {
-    const row = this.#statement(`SELECT item, bytes FROM ${this.#name} WHERE pk = ? AND sk = ?`).get(pk, sk);
+    const row = this.#statement(this.#sql.get).get(pk, sk);
     const [json, bytes] = (row ?? []) as unknown as [string?, (Uint8Array | null)?];
     return json === undefined ? undefined : { json, bytes: bytes ?? null };
   }
@@ -298,49 +314,33 @@ class StoredTable {
     return { items, ...(last && !ended && { next: last }) };
   }
 
-  /** What the write leaves of its item. Throws {@link Refused}, before anything is stored, for what DynamoDB would refuse. */
-  outcomeOf(write: Write): Stored | undefined {
-    if ('delete' in write) return undefined;
+  /** The item that a write is about, where the write depends on it. */
+  find(write: Write): Row {
     const key = keyOf(write);
-    if ('check' in write) return this.read(key);
-    if ('put' in write) return this.#accepted(write.put);
-    const before = this.read(key);
-    const changes = Object.entries(write.set);
-    if (!before && changes.length > 0 && changes.every(([, value]) => value === undefined)) return undefined;
-    return this.#accepted({ ...(before && toItem(before)), ...key, ...write.set });
+    const stored = 'update' in write || write.when?.length ? this.read(key) : undefined;
+    return stored ? { key, stored, item: toItem(stored) } : { key };
   }
 
-  holds(write: Write): boolean {
-    if (!write.when?.length) return true;
-    const stored = this.read(keyOf(write));
-    const item = stored && toItem(stored);
-    return write.when.every((clause) => clauseHolds(item, clause));
+  /** What the write leaves of its item. Throws {@link Refused}, before anything is stored, for what DynamoDB would refuse. */
+  outcomeOf(write: Write, found: Row | undefined): Row {
+    const key = keyOf(write);
+    if ('delete' in write) return { key };
+    if ('check' in write) return found ?? { key };
+    if ('put' in write) return this.#accepted(key, write.put);
+    const changes = Object.values(write.set);
+    if (!found?.item && changes.length > 0 && changes.every((value) => value === undefined)) return { key };
+    return this.#accepted(key, { ...found?.item, ...key, ...write.set });
   }
 
-  store({ pk, sk }: Key, stored: Stored | undefined): void {
-    if (!stored) {
-      this.#statement(`DELETE FROM ${this.#name} WHERE pk = ? AND sk = ?`).run(pk, sk);
+  store({ key: { pk, sk }, item, stored }: Row): void {
+    if (!item || !stored) {
+      this.#statement(this.#sql.delete).run(pk, sk);
       return;
     }
-    const columns = [
-      'pk',
-      'sk',
-      'item',
-      'bytes',
-      quoted(this.#schema.ttlAttribute),
-      ...this.#columns.map(quoted),
-    ];
-    const item = JSON.parse(stored.json);
     const ttl = item[this.#schema.ttlAttribute];
-    this.#statement(
-      `INSERT INTO ${this.#name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')}) ` +
-        `ON CONFLICT (pk, sk) DO UPDATE SET ${columns
-          .slice(2)
-          .map((one) => `${one} = excluded.${one}`)
-          .join(', ')}`,
-    ).run(
+    this.#statement(this.#sql.put).run(
       ...[pk, sk, stored.json, stored.bytes, typeof ttl === 'number' ? ttl : null],
-      ...this.#columns.map((name) => item[name] ?? null),
+      ...this.#columns.map((name) => (item[name] ?? null) as string | null),
     );
   }
 
@@ -352,7 +352,7 @@ class StoredTable {
     return Number(changes);
   }
 
-  #accepted(item: Item): Stored {
+  #accepted(key: Key, item: Item): Row {
     if (sizeOf(item) > MAX_ITEM_BYTES) {
       throw new Refused(`item ${item.pk} ${item.sk} is over ${MAX_ITEM_BYTES} bytes`);
     }
@@ -362,7 +362,7 @@ class StoredTable {
         throw new Refused(`${name} is a key, and must be a text that is not empty`);
       }
     }
-    return toStored(item);
+    return { key, item, stored: toStored(item) };
   }
 
   #index(name: string): IndexSchema {
@@ -380,6 +380,11 @@ class StoredTable {
     }
     return statement;
   }
+}
+
+/** Whether the conditions of a write hold on its item. */
+function holds({ when }: Write, item: Item | undefined): boolean {
+  return when?.every((clause) => clauseHolds(item, clause)) ?? true;
 }
 
 /** Whether one clause holds on an item (`undefined`: there is none). */
