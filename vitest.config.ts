@@ -47,6 +47,7 @@ export default defineConfig(({ mode }) => {
     test: {
       ...{ name: 'dynamodb', ...patience },
       include: ['test/tables/*.test.ts'],
+      runner: 'test/support/dynamodb-runner.ts',
       globalSetup: 'test/support/dynamo-setup.ts',
       isolate: false,
       provide: { full, tables: ['on DynamoDB'] },

@@ -61,6 +61,8 @@ const SHAPES: Readonly<Record<string, readonly ((text: string) => string)[]>> = 
   ],
 };
 
+/** Of the requests each so many-th is sent; 5 has no divisor in common with the number of bad texts, so all of them occur. */
+const STEP = sized(5, 1);
 /** Requests that bodies are taken from: as many as show every field at least once. */
 const SAMPLES = 150;
 const SEED = 20_260_302;
@@ -115,9 +117,12 @@ function casesOf(operation: Operation, world: ApiWorld): Case[] {
   const [first] = samples;
   if (!first) return [];
   const cases: Case[] = [];
+  let at = 0;
   const add = (place: string, field: string, request: (text: string) => Asked) => {
     for (const [name, text] of Object.entries(BAD)) {
       for (const shape of [(plain: string) => plain, ...(SHAPES[field] ?? [])]) {
+        at += 1;
+        if (at % STEP !== 0) continue;
         const asked = request(shape(text));
         const malformed = /%ED%A0%80/.test(asked.path) || /\\ud800|"__proto__":/.test(asked.body ?? '');
         cases.push({ what: `${operation.operationId}: ${place}: ${name}`, asked, malformed });
@@ -234,7 +239,7 @@ test('no string in any request makes the store fail: no answer is 5xx, and text 
   }
   expect(wrong).toEqual([]);
   // Else the generator no longer finds the places.
-  expect(answers).toBeGreaterThan(5_000);
+  expect(answers).toBeGreaterThan(sized(1_000, 5_000));
 });
 
 const tooLong = ['x'.repeat(1025), 'x'.repeat(2049)];

@@ -49,7 +49,7 @@ export type Said =
   /** The answer to any second message: nothing is due, and nothing is under way. */
   | { readonly kind: 'idle' };
 
-const TICK_MS = 150;
+const TICK_MS = 300;
 const DRAIN_MS = 55_000;
 
 const say = (said: Said): void => void process.send?.(said);

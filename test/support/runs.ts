@@ -1,10 +1,20 @@
 /** How large a test is: sized for feedback in `npm test`, in full in `npm run test:full` (docs/testing.md). */
+import * as fc from 'fast-check';
 import { inject } from 'vitest';
 
 declare module 'vitest' {
   export interface ProvidedContext {
     /** Whether tests run at their full size. */
     readonly full: boolean;
+  }
+}
+
+/** Values of an arbitrary, generated as far as they are consumed: the same ones for the same seed. */
+export function* samples<T>(arbitrary: fc.Arbitrary<T>, seed: number, most: number): Generator<T> {
+  let count = 0;
+  for (const numRuns of [Math.min(5, most), most]) {
+    yield* fc.sample(arbitrary, { seed, numRuns }).slice(count);
+    count = numRuns;
   }
 }
 

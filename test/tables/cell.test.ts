@@ -587,7 +587,7 @@ describe('a poll that dies', () => {
       killed: 0,
     });
     expect(whole.written).toBeGreaterThan(20);
-    for (let at = 1; at <= whole.written; at += sized(2, 1)) {
+    for (let at = 1; at <= whole.written; at += sized(4, 1)) {
       for (const when of ['before', 'after'] as const) {
         const { region, accounts, killed } = await story({ at, when });
         expect({ region, accounts, killed }, `${when} write ${at}`).toEqual({

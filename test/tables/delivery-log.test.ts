@@ -217,7 +217,7 @@ describe('A page', () => {
           expect(pages).toHaveLength(Math.max(1, Math.ceil(expected.length / limit)));
         },
       ),
-      runs(300, 300),
+      runs(100, 300),
     );
   });
 

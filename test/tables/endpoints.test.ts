@@ -969,7 +969,7 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
   });
 });
 
-describe.runIf(mayUseNetwork)('a ping', () => {
+describe.runIf(mayUseNetwork)('a ping over a socket', () => {
   /** An endpoint whose sink is a real one, to a receiver on loopback that answers as told. */
   async function pinged(status: number, set: object = {}) {
     const rig = await createRig();

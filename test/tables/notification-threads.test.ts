@@ -20,7 +20,7 @@ import { registerSink, wakeSinks } from '../../shared/sinks/sink.ts';
 import { historySchema, keys } from '../../shared/table/schema.ts';
 import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { type Item, type Table, TableError, type Write } from '../../shared/table/table.ts';
-import { runs } from '../support/runs.ts';
+import { runs, sized } from '../support/runs.ts';
 import { eachTable } from '../support/tables.ts';
 
 const REGION = 'us';
@@ -31,7 +31,7 @@ const HOUR = 60 * MINUTE;
 const WINDOW = 5 * MINUTE;
 const GRACE = 15_000;
 /** How often properties are tried. */
-const RUNS = 200;
+const RUNS = sized(100, 200);
 
 type Type =
   | 'job.dispatched'
