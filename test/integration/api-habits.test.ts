@@ -8,7 +8,7 @@ import { historySchema } from '../../shared/table/schema.ts';
 import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { TableError } from '../../shared/table/table.ts';
 import { type Asked, namedSchemas, operations, requestsOf, type Schema } from '../support/api-requests.ts';
-import { type ApiWorld, createApiWorld, OWN } from '../support/api-world.ts';
+import { type ApiWorld, createApiWorld, OWN, sharedWorld } from '../support/api-world.ts';
 import { samples } from '../support/runs.ts';
 
 const closers: (() => unknown)[] = [];
@@ -102,12 +102,13 @@ test('an account is changed only as it was read: ETag and If-Match', async () =>
 });
 
 describe('a POST that takes an Idempotency-Key', () => {
+  const shared = sharedWorld();
   const ids = routes.filter(({ spec }) => takesIdempotencyKey(spec)).map(({ spec }) => String(spec.id));
 
   test.each(ids)(
     '%s: answers a repeat as the first time, and refuses the key with another request',
     async (id) => {
-      const world = await worldWith();
+      const { world } = shared;
       const asked = await goodOne(world, id);
       const key = { 'Idempotency-Key': 'one-and-the-same' };
       const first = await send(world, asked, key);
@@ -128,7 +129,7 @@ describe('a POST that takes an Idempotency-Key', () => {
   );
 
   test.each(ids)('%s: is done once when two ask at the same moment', async (id) => {
-    const world = await worldWith();
+    const { world } = shared;
     const asked = await goodOne(world, id);
     const key = { 'Idempotency-Key': 'both-at-once' };
     const both = await Promise.all([send(world, asked, key), send(world, asked, key)]);
@@ -200,6 +201,7 @@ function hasNext({ $ref, properties, allOf = [] }: Schema): boolean {
 }
 
 describe('every list whose answer has `next`', () => {
+  const shared = sharedWorld();
   test('takes `after` and `limit`', () => {
     expect(withNext.length).toBeGreaterThan(15);
     const without = withNext.filter(
@@ -214,7 +216,7 @@ describe('every list whose answer has `next`', () => {
   test.each(withNext.map(({ path }) => path))(
     '%s: rejects a bad `after` with a 400, and never answers an empty page',
     async (path) => {
-      const world = await worldWith();
+      const { world } = shared;
       const bad = [
         'nonsense',
         '',
@@ -240,6 +242,7 @@ describe('every list whose answer has `next`', () => {
 });
 
 describe('every list', () => {
+  const shared = sharedWorld();
   const lists = operations.filter(
     ({ method, parameters, path }) =>
       method === 'GET' &&
@@ -250,7 +253,7 @@ describe('every list', () => {
   test.each(lists.map(({ path, parameters }) => [path, parameters] as const))(
     '%s: shows the same one by one as at once, each once',
     async (path, parameters) => {
-      const world = await worldWith();
+      const { world } = shared;
       const url = listOf(world, path);
       const most = parameters.find(({ name }) => name === 'limit')?.schema.maximum;
       const whole = await ask(world, 'GET', `${url}?limit=${most}`);

@@ -1,16 +1,11 @@
 /** What the API says and takes about what customers are told; that it keeps to roles and shapes is tested for all routes at once. */
-import { beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { locales } from '../../shared/notifications/model.ts';
 import { suppressionOf } from '../../shared/notifications/suppressions.ts';
-import { historySchema } from '../../shared/table/schema.ts';
-import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
-import { type ApiWorld, createApiWorld, FOREIGN, OWN } from '../support/api-world.ts';
+import { type ApiWorld, FOREIGN, OWN, sharedWorld } from '../support/api-world.ts';
 import { ADDRESSES } from '../support/told.ts';
 
-let world: ApiWorld;
-beforeEach(async () => {
-  world = await createApiWorld({ table: createMemoryTable(), history: createMemoryTable(historySchema) });
-});
+const shared = sharedWorld();
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of all shapes, each looked at by the test that asked
 type Body = any;
@@ -24,10 +19,10 @@ async function ask(
     by = 'admin all',
   }: { body?: object; headers?: object; by?: keyof ApiWorld['keys'] } = {},
 ) {
-  const response = await world.app.request(path, {
+  const response = await shared.world.app.request(path, {
     method,
     headers: {
-      authorization: `Bearer ${world.keys[by].secret}`,
+      authorization: `Bearer ${shared.world.keys[by].secret}`,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },
@@ -43,9 +38,9 @@ async function ask(
 }
 
 const account = `/v1/accounts/${OWN}`;
-/** Once a test has the world. */
+/** Once a test has the shared.world. */
 const told = () => {
-  const found = world.ids.notifying[OWN];
+  const found = shared.world.ids.notifying[OWN];
   if (!found) throw new Error('Nobody is told anything.');
   return found;
 };
@@ -98,13 +93,13 @@ describe('settings', () => {
   const path = '/v1/accounts/kiwi/notifications';
 
   test('are there before anybody has said anything: off, as it would be by default', async () => {
-    await world.app.request('/v1/accounts', {
+    await shared.world.app.request('/v1/accounts', {
       method: 'POST',
       headers: {
-        authorization: `Bearer ${world.keys['admin all'].secret}`,
+        authorization: `Bearer ${shared.world.keys['admin all'].secret}`,
         'content-type': 'application/json',
       },
-      body: JSON.stringify({ id: 'fresh', region: 'nz', credentials: world.credentials }),
+      body: JSON.stringify({ id: 'fresh', region: 'nz', credentials: shared.world.credentials }),
     });
     const { body, headers } = await ask('GET', '/v1/accounts/fresh/notifications');
     expect(body).toMatchObject({ enabled: false, since: null, zone: 'Pacific/Auckland', revision: 0 });
@@ -272,7 +267,7 @@ describe('a preview', () => {
   const email = { kind: 'dispatched', channel: 'email' };
 
   test('is of a real job, to a recipient, in the locale and zone that count', async () => {
-    const [job] = world.ids.jobs;
+    const [job] = shared.world.ids.jobs;
     const body = { ...email, jobNumber: job, recipient: 'ann' };
     const shown = await ask('POST', path, { body });
     expect(shown.body).toMatchObject({
@@ -337,12 +332,14 @@ describe('the page behind the link of a message', () => {
   const FORM = 'application/x-www-form-urlencoded';
   const path = () => `/v1/unsubscribe/${told().token}`;
   const open = async (init: RequestInit = {}, url = path()) => {
-    const response = await world.app.request(url, init);
+    const response = await shared.world.app.request(url, init);
     return { status: response.status, headers: response.headers, text: await response.text() };
   };
   const stopped = async () => {
     const ref = { region: 'us', account: OWN };
-    return (await suppressionOf(world.table, ref, 'email', ADDRESSES.email.ann))?.reason === 'unsubscribed';
+    return (
+      (await suppressionOf(shared.world.table, ref, 'email', ADDRESSES.email.ann))?.reason === 'unsubscribed'
+    );
   };
 
   test('changes nothing when it is looked at', async () => {

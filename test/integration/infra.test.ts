@@ -948,7 +948,7 @@ describe('permissions', () => {
       }),
       live: createApi({
         ...{ table: live, log: liveLog, ...shared, slots, keyring: keyring(live) },
-        pace: { streamMs: 1, waitMs: 1 },
+        pace: { streamMs: 50, waitMs: 1 },
       }),
     };
     await slots.take(made.key.id, 60_000);
@@ -1107,6 +1107,8 @@ describe('permissions', () => {
     expect(await restored.tell({ do: 'logs.renew' })).toEqual({ logs: { renewed: 17, unchanged: 0 } });
 
     await done({ do: 'endpoints.add', endpoint: { id: 'erp', url: 'https://erp.example.com/' } });
+    // It outlives the first of its accounts.
+    await done({ do: 'keys.create', role: 'read', accounts: ['acme', 'acme-1'] });
     await pageAccounts(restored.accounts, { status: true });
     for (let n = 0; n < 16; n += 1) {
       const ref = { region: 'us', account: n === 0 ? 'acme' : `acme-${n}` };
@@ -1312,6 +1314,8 @@ describe('permissions', () => {
     }
     await memory.write({ put: { ...keys.dead('us', 'erp', 'acme-0', 1), at: 0 } });
     await ask('delete', endpoint);
+    // It outlives the first of its accounts.
+    await ask('post', '/v1/keys', { role: 'read', accounts: ['acme', 'acme-0'] });
     for (const id of ['acme', ...ids]) await ask('delete', `/v1/accounts/${id}`);
     // Until then the id of an account that is gone is not free.
     rig.pass(3600);

@@ -9,7 +9,7 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { jobPlaces, jobsWithOrderNumber } from '../../shared/table/schema.ts';
 import { type Operation, operations, requestsOf } from '../support/api-requests.ts';
-import { type ApiWorld, createApiWorld, OWN } from '../support/api-world.ts';
+import { type ApiWorld, createApiWorld, OWN, sharedWorld } from '../support/api-world.ts';
 import {
   configFor,
   generatedKey,
@@ -242,6 +242,8 @@ test('no string in any request makes the store fail: no answer is 5xx, and text 
   expect(answers).toBeGreaterThan(sized(1_000, 5_000));
 });
 
+/** For requests that never reach a table. */
+const shared = sharedWorld();
 const tooLong = ['x'.repeat(1025), 'x'.repeat(2049)];
 const url = 'https://erp.example.com/hook';
 test.each([
@@ -256,7 +258,7 @@ test.each([
   ['POST', '/v1/keys', (account: string) => ({ role: 'read', accounts: [account] }), 'accounts[0]'],
 ])('%s %s rejects an account id that cannot be one with a 400 that names the field', async (...given) => {
   const [method, path, bodyWith, field] = given;
-  const world = await makeWorld();
+  const { world } = shared;
   for (const account of ['', ...tooLong, 'ACME', 'a#b', 'é'.repeat(600), 'a\u0000']) {
     const body = JSON.stringify(bodyWith(account));
     const answer = await ask(world, { method, path, headers: jsonOf(world), body });
@@ -285,7 +287,7 @@ test.each([
     'lone surrogate',
   ],
 ])('a JSON body with %s is a 400 that names the field', async (_, body, field, detail) => {
-  const world = await makeWorld();
+  const { world } = shared;
   const path = '/v1/endpoints/own';
   const answer = await ask(world, { method: 'PATCH', path, headers: jsonOf(world), body });
   expect(answer?.status).toBe(400);
@@ -307,7 +309,7 @@ test('keys made of an order number are well-formed wherever it is cut, and found
 });
 
 test('a pair of surrogates is text like any other', async () => {
-  const world = await makeWorld();
+  const { world } = shared;
   const body = JSON.stringify({ description: 'cards \u{1f600}' });
   const answer = await ask(world, {
     method: 'PATCH',

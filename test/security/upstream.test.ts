@@ -6,10 +6,18 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import type { SandboxAccount } from '../../local/sandbox/world/world.ts';
 import { type Exchanged, readJson } from '../../shared/ordering/exchange.ts';
-import { configFor, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
+import {
+  configFor,
+  type End,
+  type Jobwire,
+  startJobwire,
+  startSandbox,
+  writeConfig,
+} from '../support/jobwire.ts';
 
 const MEGABYTE = 1024 * 1024;
 const BRACKETS = '['.repeat(5 * MEGABYTE) + ']'.repeat(5 * MEGABYTE);
@@ -57,38 +65,53 @@ function json(response: ServerResponse, headers: Record<string, string> = {}, st
   return response.writeHead(status, { 'content-type': 'application/json', ...headers });
 }
 
-test.each(attacks)(
-  'a region whose service answers with %s holds up no other one, and no end',
-  async (_, attack) => {
-    const { sandbox, world } = await startSandbox();
-    const good = world.addAccount({ region: 'us', name: 'good' });
-    const bad = world.addAccount({ region: 'nz', name: 'bad' });
-    let attacked = 0;
-    const hostile = createServer((_request, response) => {
-      attacked += 1;
-      attack(response);
-    });
-    hostile.listen(0, '127.0.0.1');
-    await once(hostile, 'listening');
-    onTestFinished(() => {
-      hostile.closeAllConnections();
-      hostile.close();
-    });
-    const config = configFor(sandbox, [good, bad]);
-    const { us, nz } = config.regions;
-    const baseUrl = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`;
-    const jobwire = await startJobwire([
-      '--config',
-      writeConfig({ ...config, regions: { us, nz: { ...nz, baseUrl } } }),
-    ]);
+describe('a Jobwire with a region for each attack, and one whose service is sound', () => {
+  const stops: (() => void | Promise<void>)[] = [];
+  const end: End = (stop) => stops.unshift(stop);
+  const attacked = attacks.map(() => 0);
+  let good: SandboxAccount;
+  let jobwire: Jobwire;
+
+  beforeAll(async () => {
+    const { sandbox, world } = await startSandbox({}, end);
+    good = world.addAccount({ region: 'us', name: 'good' });
+    const { regions, accounts } = configFor(sandbox, [good]);
+    for (const [at, [, attack]] of attacks.entries()) {
+      const hostile = createServer((_request, response) => {
+        attacked[at] = (attacked[at] ?? 0) + 1;
+        attack(response);
+      });
+      hostile.listen(0, '127.0.0.1');
+      await once(hostile, 'listening');
+      end(() => {
+        hostile.closeAllConnections();
+        hostile.close();
+      });
+      const bad = configFor(sandbox, [world.addAccount({ region: 'nz', name: `bad${at}` })]);
+      const baseUrl = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`;
+      regions[`region${at}`] = { ...(bad.regions.nz as (typeof bad.regions)[string]), baseUrl };
+      accounts.push(...bad.accounts.map((account) => ({ ...account, region: `region${at}` as 'nz' })));
+    }
+    const file = writeConfig({ port: 0, regions, accounts }, end);
+    jobwire = await startJobwire(['--config', file], { end });
     await jobwire.said(/us\/good +account\.baselined/);
-    await expect.poll(() => attacked).toBeGreaterThan(0);
-    // Polled again, with the other one attacking all the while.
+  });
+  afterAll(async () => {
+    for (const stop of stops) await stop();
+  });
+
+  test.each(attacks.map(([name], at) => [name, at] as const))('is attacked with %s', async (_, at) => {
+    await expect.poll(() => attacked[at], { timeout: 30_000 }).toBeGreaterThan(0);
+  });
+
+  test('polls the sound region all the while, and answers requests', async () => {
     good.createJob({});
     await jobwire.said(/us\/good +\d+ +job\.created/);
-    const health = await fetch(`${jobwire.url}/healthz`);
-    expect(health.status).toBe(200);
+    expect((await fetch(`${jobwire.url}/healthz`)).status).toBe(200);
+  });
+
+  test('ends on SIGTERM', async () => {
     jobwire.child.kill('SIGTERM');
     expect((await jobwire.ended).code).toBe(0);
-  },
-);
+  });
+});

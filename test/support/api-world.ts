@@ -3,7 +3,9 @@
  * accounts of two regions with jobs that were really polled, endpoints with deliveries, parked and dead events and replays,
  * keys of every role. What a request has changed can be undone, so that the next one finds the same world.
  */
+
 import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { RegionCode } from '../../local/sandbox/world/regions.ts';
 import { type AnsweredRequest, type ApiDeps, createApi } from '../../shared/api/app.ts';
 import type { Role } from '../../shared/api/key-input.ts';
@@ -18,12 +20,14 @@ import { listReplays, startReplay } from '../../shared/sinks/replays.ts';
 import { createSigningReader } from '../../shared/sinks/signing-secrets.ts';
 import { registerSink, wakeSinks } from '../../shared/sinks/sink.ts';
 import { createWebhookSink } from '../../shared/sinks/webhook.ts';
-import { type AccountRef, cellLog, keys } from '../../shared/table/schema.ts';
+import { type AccountRef, cellLog, historySchema, keys } from '../../shared/table/schema.ts';
+import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import { type Item, type Key, keyOf, type Table } from '../../shared/table/table.ts';
 import { createAccount } from '../../shared/tracking/managed-accounts.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { apiParts } from './api.ts';
 import { moved, startReceiver } from './delivery.ts';
+import type { End } from './jobwire.ts';
 import { createRig } from './rig.ts';
 import { type Notifying, notifying } from './told.ts';
 import { wireTo } from './wire.ts';
@@ -77,10 +81,44 @@ export interface WorldOptions {
   readonly table: Table;
   readonly history: Table;
   readonly api?: Partial<ApiDeps>;
+  /** Stops its receiver. Default: with the test. */
+  readonly end?: End;
 }
 
-/** Makes one; its receiver ends with the test. */
-export async function createApiWorld({ table: inner, history, api = {} }: WorldOptions): Promise<ApiWorld> {
+/**
+ * One world for all tests of a file, or of a `describe`: what a test writes to the state table is undone after it. Creating a
+ * world takes longer than most tests.
+ */
+export function sharedWorld(): { readonly world: ApiWorld } {
+  const stops: Parameters<End>[0][] = [];
+  let world: ApiWorld | undefined;
+  beforeAll(async () => {
+    const tables = { table: createMemoryTable(), history: createMemoryTable(historySchema) };
+    world = await createApiWorld({ ...tables, end: (stop) => stops.push(stop) });
+  });
+  afterEach(async () => {
+    await world?.undo();
+    world?.faults.splice(0);
+    world?.logged.splice(0);
+  });
+  afterAll(async () => {
+    for (const stop of stops) await stop();
+  });
+  return {
+    get world() {
+      if (!world) throw new Error('There is no world before the first test.');
+      return world;
+    },
+  };
+}
+
+/** Makes one. */
+export async function createApiWorld({
+  table: inner,
+  history,
+  api = {},
+  end,
+}: WorldOptions): Promise<ApiWorld> {
   const undoable = createUndoable(inner);
   const { table } = undoable;
   const rig = await createRig({ table, region: 'us' satisfies RegionCode, registered: false });
@@ -88,9 +126,12 @@ export async function createApiWorld({ table: inner, history, api = {} }: WorldO
   let ahead = 0;
   let begunAt: number | undefined;
   const now = () => rig.now() + ahead + (begunAt === undefined ? 0 : Date.now() - begunAt);
-  const receiver = await startReceiver(({ body }) => ({
-    status: /"jobNumber":(1|2),/.test(body) ? 422 : 204,
-  }));
+  const receiver = await startReceiver(
+    ({ body }) => ({
+      status: /"jobNumber":(1|2),/.test(body) ? 422 : 204,
+    }),
+    end,
+  );
   const { clientId, clientSecret } = rig.upstream;
   const credentials = { clientId, clientSecret };
   const parts = apiParts(table, BOOTSTRAP, now, REGIONS);

@@ -20,6 +20,7 @@ import {
 import { type AccountRef, cellLog, drainDue, keys } from '../../shared/table/schema.ts';
 import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
 import type { Table } from '../../shared/table/table.ts';
+import type { End } from './jobwire.ts';
 
 /** The region of these tests. */
 export const REGION = 'us';
@@ -178,6 +179,7 @@ export interface Received {
 /** A receiver on loopback that answers as told. */
 export async function startReceiver(
   answer: (request: Received, at: number) => { status: number; headers?: Record<string, string> },
+  end: End = onTestFinished,
 ) {
   const requests: Received[] = [];
   const server: Server = createServer((request, response) => {
@@ -190,7 +192,7 @@ export async function startReceiver(
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
+  end(() => {
     server.closeAllConnections();
     return new Promise<void>((resolve) => server.close(() => resolve()));
   });
