@@ -5,8 +5,10 @@ import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
 // Workers and the programs that tests start share what V8 compiled, by which a start takes a third less.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/node');
 
-/** Tests wait as much as they compute: the integration tests for processes and sockets. */
-const WORKERS = 2 * availableParallelism();
+/** Tests that compute all the time: another worker would only load everything once more. */
+const computing = { maxWorkers: availableParallelism() };
+/** Tests that wait for processes and sockets some of the time. Projects with another number of workers run one after the other. */
+const waiting = { maxWorkers: Math.ceil(1.5 * availableParallelism()), sequence: { groupOrder: 1 } };
 
 /** The tiers (docs/testing.md). `--mode full` runs every test at its full size. */
 export default defineConfig(({ mode }) => {
@@ -16,7 +18,7 @@ export default defineConfig(({ mode }) => {
   const env = full ? {} : { CDK_VALIDATION: 'false' };
   const unit: TestProjectConfiguration = {
     test: {
-      ...{ name: 'unit', env, ...patience },
+      ...{ name: 'unit', ...computing, env, ...patience },
       include: ['test/unit/**/*.test.ts', 'test/tables/*.test.ts'],
       setupFiles: ['test/support/no-io.ts'],
       isolate: false,
@@ -24,11 +26,16 @@ export default defineConfig(({ mode }) => {
     },
   };
   const decisions: TestProjectConfiguration = {
-    test: { name: 'decisions', include: ['test/unit/decisions/*.test.ts'], provide: { full: false } },
+    test: {
+      name: 'decisions',
+      ...computing,
+      include: ['test/unit/decisions/*.test.ts'],
+      provide: { full: false },
+    },
   };
   const integration: TestProjectConfiguration = {
     test: {
-      ...{ name: 'integration', env, ...patience },
+      ...{ name: 'integration', ...waiting, env, ...patience },
       include: ['test/integration/*.test.ts', 'test/security/*.test.ts'],
       globalSetup: ['test/support/dynamo-setup.ts', 'test/support/package-setup.ts'],
       isolate: false,
@@ -37,7 +44,7 @@ export default defineConfig(({ mode }) => {
   };
   const sandbox: TestProjectConfiguration = {
     test: {
-      ...{ name: 'sandbox', ...patience },
+      ...{ name: 'sandbox', ...computing, ...patience },
       include: ['test/sandbox/*.test.ts'],
       isolate: false,
       provide: { full },
@@ -45,7 +52,7 @@ export default defineConfig(({ mode }) => {
   };
   const dynamodb: TestProjectConfiguration = {
     test: {
-      ...{ name: 'dynamodb', ...patience },
+      ...{ name: 'dynamodb', ...computing, ...patience },
       include: ['test/tables/*.test.ts'],
       runner: 'test/support/dynamodb-runner.ts',
       globalSetup: 'test/support/dynamo-setup.ts',
@@ -64,8 +71,9 @@ export default defineConfig(({ mode }) => {
   const browser: TestProjectConfiguration = {
     test: {
       ...{ name: 'browser', testTimeout: 60_000, hookTimeout: 90_000 },
-      // A file has a Jobwire and a Chromium of its own, which compute all the time. Another number takes another group.
-      ...{ maxWorkers: availableParallelism(), sequence: { groupOrder: 1 } },
+      // A file has a Jobwire and a Chromium of its own, which compute all the time.
+      ...computing,
+      sequence: { groupOrder: 2 },
       include: ['test/browser/*.test.ts'],
       globalSetup: 'test/support/browser-setup.ts',
       expect: { poll: { timeout: 15_000, interval: 50 } },
@@ -81,7 +89,6 @@ export default defineConfig(({ mode }) => {
   const mutating = process.env.STRYKER_MUTATOR_WORKER !== undefined;
   return {
     test: {
-      maxWorkers: WORKERS,
       projects: mutating ? [decisions] : [unit, sandbox, dynamodb, integration, deploy, browser, generators],
     },
   };

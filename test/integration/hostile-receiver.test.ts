@@ -2,9 +2,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { createTables, historyTableName } from '../../local/tables.ts';
@@ -107,9 +104,7 @@ function shuffled<T>(values: readonly T[], random: () => number): T[] {
 /** Database, logs, endpoints and their receivers. */
 async function createScene() {
   const random = seeded(20_260_302);
-  const folder = mkdtempSync(join(tmpdir(), 'jobwire-test-'));
-  open.push(() => rmSync(folder, { recursive: true, force: true }));
-  const dynamo = await startDynamo({ dbPath: join(folder, 'data.db') });
+  const dynamo = await startDynamo();
   open.push(() => dynamo.stop());
   const client = dynamo.client();
   const tableName = 'hostile';
