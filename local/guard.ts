@@ -34,3 +34,19 @@ export function refuseForeign(request: Request, { host, publicUrl }: Reach): Res
 function refuse(why: string): Response {
   return new Response(`${why}\n`, { status: 403, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 }
+
+/**
+ * Returns the address of a request's client. A proxy on this machine names it last in `X-Forwarded-For`; what anybody else
+ * writes there does not count.
+ */
+export function clientAddressOf({
+  socket: { remoteAddress = '' },
+  headersDistinct,
+}: {
+  readonly socket: { readonly remoteAddress?: string | undefined };
+  readonly headersDistinct: { readonly [header: string]: readonly string[] | undefined };
+}): string {
+  if (!/^(::1|(::ffff:)?127\..*)$/.test(remoteAddress)) return remoteAddress;
+  const last = headersDistinct['x-forwarded-for']?.at(-1)?.split(',').at(-1)?.trim();
+  return last || remoteAddress;
+}

@@ -23,7 +23,7 @@ import { createDashboard } from './dashboard.ts';
 import { type DataDir, DataDirError, openDataDir } from './data-dir.ts';
 import { type Demo, startDemo } from './demo.ts';
 import { addDemoPeople } from './demo-people.ts';
-import { refuseForeign } from './guard.ts';
+import { clientAddressOf, refuseForeign } from './guard.ts';
 import { startHost } from './host.ts';
 import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
 import { openTables } from './tables.ts';
@@ -165,8 +165,7 @@ async function main(): Promise<void> {
   const reach = { host, publicUrl: config.publicUrl };
   answer = (request, { incoming }) => {
     const hostHeaders = incoming.headersDistinct.host?.length ?? 0;
-    const askApi = () =>
-      api.fetch(request, { clientAddress: incoming.socket.remoteAddress ?? '', hostHeaders });
+    const askApi = () => api.fetch(request, { clientAddress: clientAddressOf(incoming), hostHeaders });
     // The API rejects it, whatever it is for.
     if (hostHeaders > 1) return askApi();
     const refused = refuseForeign(request, reach);

@@ -85,7 +85,7 @@ function takeOver(old: string, path: string): void {
       let puts: { readonly put: Item }[] = [];
       const flush = () => {
         const [result] = store.commit([{ table, kind: 'put many', writes: puts }]);
-        if (result && 'error' in result) throw new Error(`${old} could not be taken over: ${result.error}`);
+        if (result && 'error' in result) throw new Error(result.error);
         puts = [];
       };
       for (const { item_json } of source.prepare(`SELECT item_json FROM "${name}"`).iterate()) {
@@ -99,6 +99,12 @@ function takeOver(old: string, path: string): void {
       }
       flush();
     }
+  } catch (cause) {
+    if (cause instanceof StoreFormatError) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new StoreFormatError(`${old} can't be taken over (${why}); remove the file to start without it`, {
+      cause,
+    });
   } finally {
     source.close();
     store.close();

@@ -43,6 +43,8 @@ export const OPERATOR: Caller = {
 export const MAX_KEYS = 1000;
 /** Of these, places that only keys for all accounts can fill. */
 const KEPT_PLACES = 100;
+/** How many keys can name one account: no tenant takes the places of the others. */
+export const MAX_KEYS_OF_ACCOUNT = 100;
 /** How long a verified key is taken without asking the table again. */
 const REMEMBER_MS = 30_000;
 /** Keys that a process remembers: more than there can be, but for some that were revoked meanwhile. */
@@ -258,11 +260,18 @@ export async function createKey(deps: KeyDeps, input: unknown, by: Caller): Prom
   const id = newKeyId(randomBytes);
   const secret = `jw_${id}_${newSecret(randomBytes)}`;
   const digest = digestOf(secret);
-  const others = await table.query({ pk: API_KEY_PK, limit: MAX_KEYS + 1 });
+  const others = (await table.query({ pk: API_KEY_PK, limit: MAX_KEYS + 1 })).filter(({ sk }) => sk !== id);
   // Who is for some accounts can't take the last places from who is for all.
   const most = by.accounts === null ? MAX_KEYS : MAX_KEYS - KEPT_PLACES;
-  if (others.filter(({ sk }) => sk !== id).length >= most) {
+  if (others.length >= most) {
     return { kind: 'conflict', reason: `There are ${most} keys already; revoke one that nobody needs.` };
+  }
+  const full = wanted.accounts?.find(
+    (account) => others.filter((key) => accountsOf(key).includes(account)).length >= MAX_KEYS_OF_ACCOUNT,
+  );
+  if (full !== undefined) {
+    const reason = `${MAX_KEYS_OF_ACCOUNT} keys name the account "${full}", and no more can; revoke one first.`;
+    return { kind: 'conflict', reason };
   }
   const item: Item = {
     ...keys.apiKey(id),
@@ -349,7 +358,7 @@ export async function revokeKey(
 export async function removeAccountFromKeys(table: Table, account: string): Promise<boolean> {
   const items = await table.query({ pk: API_KEY_PK });
   const changes = items.flatMap((item): Promise<WriteOutcome>[] => {
-    const accounts = (item.accounts as readonly string[] | undefined) ?? [];
+    const accounts = accountsOf(item);
     if (!accounts.includes(account)) return [];
     const others = accounts.filter((each) => each !== account);
     const { pk, sk } = item;
@@ -365,6 +374,10 @@ export async function removeAccountFromKeys(table: Table, account: string): Prom
   });
   return (await Promise.all(changes)).every(({ done }) => done);
 }
+
+/** The accounts that a key names; none if it is for all. */
+const accountsOf = ({ accounts }: Item): readonly string[] =>
+  (accounts as readonly string[] | undefined) ?? [];
 
 /** Whether two keys are for the same accounts; both are sorted. */
 const isSame = (one: Caller['accounts'], other: Caller['accounts']): boolean =>

@@ -1,7 +1,8 @@
 /** `npm start` as a process: what it refuses, what it survives, and that it never repeats or loses an event. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Running } from '../support/command.ts';
@@ -161,6 +162,21 @@ test('a data folder in use: one clear sentence and exit code 1; secrets are neve
   const shown = first.out() + first.err();
   for (const secret of [KEY, SECRET, setup.account.clientSecret]) expect(shown).not.toContain(secret);
 });
+
+test.each(['tables.db', 'state.db'])(
+  'a %s that is no database: one clear sentence and exit code 1',
+  async (file) => {
+    const setup = await configured();
+    const dataDir = join(dirname(setup.file), 'data');
+    mkdirSync(dataDir, { recursive: true });
+    writeFileSync(join(dataDir, file), 'no database at all');
+    const { code, lines } = await endOf(setup.launch());
+    expect(code).toBe(1);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(join(dataDir, file));
+    expect(lines[0]).toContain('not a database');
+  },
+);
 
 test('a setting that is wrong is named, before anything is started', async () => {
   const setup = await configured();

@@ -1,6 +1,7 @@
 /** One tenant cannot fill what all share, or make others' work grow without end. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { createKey, MAX_KEYS_OF_ACCOUNT, OPERATOR } from '../../shared/api/keys.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createRecipient, MAX_RECIPIENTS } from '../../shared/notifications/recipients.ts';
 import { importRecipients } from '../../shared/notifications/recipients-csv.ts';
@@ -66,6 +67,21 @@ test('an account is named by so many endpoints and no more, and others are none 
   expect(own).toMatchObject({ kind: 'created' });
   expect(await changeEndpoint(deps, REGION, 'x', { accounts: ['other', 'acme'] })).toMatchObject(full);
   expect(await changeEndpoint(deps, REGION, 'x', { description: 'mine' })).toMatchObject({ kind: 'changed' });
+});
+
+test('an account is named by so many keys and no more, and others are none the worse', async () => {
+  const { table, deps } = await createWorld();
+  await table.putMany(
+    Array.from({ length: MAX_KEYS_OF_ACCOUNT }, (_, at) => ({
+      ...keys.apiKey(String(at).padStart(12, 'a')),
+      accounts: at % 2 === 0 ? ['acme'] : ['acme', 'third'],
+    })),
+  );
+  const create = (...accounts: string[]) =>
+    createKey({ table, now: deps.now }, { role: 'read', accounts }, OPERATOR);
+  const full = { kind: 'conflict', reason: expect.stringContaining('"acme"') };
+  expect(await create('other', 'acme')).toMatchObject(full);
+  expect(await create('other')).toMatchObject({ kind: 'created' });
 });
 
 test('an account has so many recipients and no more, one by one or from a file', async () => {

@@ -6,6 +6,7 @@
 import { once } from 'node:events';
 import {
   chmodSync,
+  chownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -21,7 +22,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDataDir } from '../../local/data-dir.ts';
-import { refuseForeign } from '../../local/guard.ts';
+import { clientAddressOf, refuseForeign } from '../../local/guard.ts';
 import { childrenOf } from '../support/command.ts';
 import { configFor, generatedKey, startJobwire, startSandbox, writeConfig } from '../support/jobwire.ts';
 
@@ -58,6 +59,28 @@ test('a link that somebody put into an open data folder is not followed, and oth
   }
   openDataDir(path).release();
   expect(mode(join(path, 'tool.sh'))).toBe('755');
+});
+
+test.runIf(process.getuid?.() === 0)(
+  'a data folder with a file of another user is refused in one sentence',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'jobwire-open-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'api-key'), 'known to somebody else');
+    chownSync(join(folder, 'api-key'), 12_345, 12_345);
+    expect(() => openDataDir(folder)).toThrow(
+      /api-key belongs to another user, .*remove it, or set another dataDir\.$/,
+    );
+  },
+);
+
+test('the client behind a proxy on this machine is the one that the proxy names; others can name nobody', () => {
+  const from = (remoteAddress: string, ...forwarded: string[]) =>
+    clientAddressOf({ socket: { remoteAddress }, headersDistinct: { 'x-forwarded-for': forwarded } });
+  expect(from('127.0.0.1', '203.0.113.9, 198.51.100.7')).toBe('198.51.100.7');
+  expect(from('::ffff:127.0.0.1', '203.0.113.9', '198.51.100.7')).toBe('198.51.100.7');
+  expect(from('::1')).toBe('::1');
+  expect(from('203.0.113.9', '198.51.100.7')).toBe('203.0.113.9');
 });
 
 test('a new data folder, and the keys in it, are for its user alone', () => {
