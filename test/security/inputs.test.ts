@@ -61,8 +61,8 @@ const SHAPES: Readonly<Record<string, readonly ((text: string) => string)[]>> = 
   ],
 };
 
-/** Of the requests each so many-th is sent; 5 has no divisor in common with the number of bad texts, so all of them occur. */
-const STEP = sized(5, 1);
+/** Of the requests each so many-th is sent; 7 has no divisor in common with the number of bad texts, so all of them occur. */
+const STEP = sized(7, 1);
 /** Requests that bodies are taken from: as many as show every field at least once. */
 const SAMPLES = 150;
 const SEED = 20_260_302;
@@ -239,7 +239,7 @@ test('no string in any request makes the store fail: no answer is 5xx, and text 
   }
   expect(wrong).toEqual([]);
   // Else the generator no longer finds the places.
-  expect(answers).toBeGreaterThan(sized(1_000, 5_000));
+  expect(answers).toBeGreaterThan(sized(800, 5_000));
 });
 
 /** For requests that never reach a table. */

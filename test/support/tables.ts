@@ -114,7 +114,7 @@ export async function fileTables(): Promise<SqliteTables> {
 }
 
 /** Of the places where a process can die, every so many are tried: on DynamoDB a sample, in memory and at full size each. */
-export const crashStep = (kind: TableKind): number => (kind === 'on DynamoDB' ? sized(3, 1) : 1);
+export const crashStep = (kind: TableKind): number => (kind === 'on DynamoDB' ? sized(6, 1) : 1);
 
 /** A call as it came over the wire. */
 export interface WireCall {
