@@ -62,7 +62,7 @@ process.disconnect();
 /** The program with its 20,000 open jobs, until it has answered a request. */
 async function startSandbox(): Promise<Started> {
   const began = performance.now();
-  const main = fileURLToPath(new URL('../local/sandbox/main.ts', import.meta.url));
+  const main = fileURLToPath(new URL('../sandbox/main.ts', import.meta.url));
   const child = spawn(process.execPath, [main, '--port', '0', ...flags.map(String)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

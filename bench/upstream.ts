@@ -1,6 +1,6 @@
 /** A child process: a sandbox of the ordering service with one account, changed by messages from the benchmark. */
-import { startSandbox } from '../local/sandbox/server.ts';
-import { createWorld } from '../local/sandbox/world/world.ts';
+import { startSandbox } from '../sandbox/server.ts';
+import { createWorld } from '../sandbox/world/world.ts';
 
 /** What a new upstream says of itself. */
 export interface UpstreamFacts {

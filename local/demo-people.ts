@@ -1,11 +1,11 @@
 /** The demo's customers: who the accounts of the sandbox tell, made through the same use-cases as the API's. */
 import type * as z from 'zod';
+import { SHARED_GROUP } from '../sandbox/life/opening.ts';
+import type { RegionCode } from '../sandbox/world/regions.ts';
 import type { NewRecipient, SettingsInput } from '../shared/notifications/notification-input.ts';
 import { createRecipient } from '../shared/notifications/recipients.ts';
 import { type PeopleDeps, saveSettings } from '../shared/notifications/settings.ts';
 import type { AccountRef } from '../shared/table/schema.ts';
-import { SHARED_GROUP } from './sandbox/life/opening.ts';
-import type { RegionCode } from './sandbox/world/regions.ts';
 
 /** Short, so that one who watches sees messages come; still long enough for jobs that are dispatched together. */
 const WINDOW_SECONDS = 4;

@@ -6,18 +6,18 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
-import type { Config } from '../shared/config.ts';
-import type { HostOptions } from './host.ts';
-import { type Caught, type Mailbox, startMailbox } from './mailbox.ts';
-import { CANCELLED_SHARE } from './sandbox/life/life.ts';
+import { CANCELLED_SHARE } from '../sandbox/life/life.ts';
 import {
   addDemoAccounts,
   createScenario,
   type Scenario,
   type ScenarioOptions,
-} from './sandbox/life/scenario.ts';
-import { startSandbox } from './sandbox/server.ts';
-import { createWorld, type World } from './sandbox/world/world.ts';
+} from '../sandbox/life/scenario.ts';
+import { startSandbox } from '../sandbox/server.ts';
+import { createWorld, type World } from '../sandbox/world/world.ts';
+import type { Config } from '../shared/config.ts';
+import type { HostOptions } from './host.ts';
+import { type Caught, type Mailbox, startMailbox } from './mailbox.ts';
 
 /** What runs besides Jobwire itself. */
 export interface Demo {

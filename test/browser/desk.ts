@@ -1,7 +1,7 @@
 /** A site with something of everything on every page, some of it hostile; and the list of all pages. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, vi } from 'vitest';
-import type { SandboxAccount } from '../../local/sandbox/world/world.ts';
+import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import {
   loaded,
   type Scripted,

@@ -1,7 +1,7 @@
 /** The pages of Health: what is in trouble is seen, and can be acted on. */
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import type { SandboxAccount } from '../../local/sandbox/world/world.ts';
+import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import { axe, expectFault, scriptedSite, show, signedIn } from '../support/browser.ts';
 
 const site = scriptedSite({

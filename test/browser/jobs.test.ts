@@ -1,7 +1,7 @@
 /** Jobs: found and narrowed across accounts, followed as they change; and a job with its story. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test, vi } from 'vitest';
-import type { SandboxAccount } from '../../local/sandbox/world/world.ts';
+import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import { axe, expectFault, layoutShift, scriptedSite, show, signedIn } from '../support/browser.ts';
 
 const HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>\u202Egnp.exe';

@@ -1,7 +1,7 @@
 /** Accounts, endpoints and keys: made, changed and taken away by hand. */
 import type { Locator, Page, Request } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import type { SandboxAccount } from '../../local/sandbox/world/world.ts';
+import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import { axe, expectFault, loaded, scriptedSite, show, signedIn } from '../support/browser.ts';
 
 const DECLARED_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;

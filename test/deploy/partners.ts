@@ -10,9 +10,9 @@ import {
   ReceiveMessageCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
-import { type Sandbox, startSandbox } from '../../local/sandbox/server.ts';
-import { createWorld } from '../../local/sandbox/world/world.ts';
 import { createReceiver, type EventReference, type JobwireEvent, parseMessage } from '../../receive/index.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
+import { createWorld } from '../../sandbox/world/world.ts';
 import type { Deployment } from './deployment.ts';
 
 /** An event as somebody got it: what tells it from others, and when it may come. */

@@ -19,8 +19,8 @@ import {
 import { simpleParser } from 'mailparser';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildDashboard } from '../../dashboard/build.ts';
-import type { Sandbox } from '../../local/sandbox/server.ts';
-import type { SandboxAccount } from '../../local/sandbox/world/world.ts';
+import type { Sandbox } from '../../sandbox/server.ts';
+import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import {
   cacheControlOf,
   contentTypeOf,

@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test 
 import { createDemoScenario } from '../../local/demo.ts';
 import { startHost } from '../../local/host.ts';
 import { type Caught, startMailbox } from '../../local/mailbox.ts';
-import { addDemoAccounts } from '../../local/sandbox/life/scenario.ts';
-import { createWorld } from '../../local/sandbox/world/world.ts';
+import { addDemoAccounts } from '../../sandbox/life/scenario.ts';
+import { createWorld } from '../../sandbox/world/world.ts';
 import { parseConfig } from '../../shared/config.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';

@@ -1,9 +1,9 @@
 /** The account, its users, payments and shipment settings, row by row of the ordering service's contract. */
 import { describe, expect, test } from 'vitest';
-import { addDemoAccounts } from '../../local/sandbox/life/scenario.ts';
-import { addColleagues } from '../../local/sandbox/world/people.ts';
-import type { RegionCode } from '../../local/sandbox/world/regions.ts';
-import { createWorld, type PriceTier, type SandboxAccount } from '../../local/sandbox/world/world.ts';
+import { addDemoAccounts } from '../../sandbox/life/scenario.ts';
+import { addColleagues } from '../../sandbox/world/people.ts';
+import type { RegionCode } from '../../sandbox/world/regions.ts';
+import { createWorld, type PriceTier, type SandboxAccount } from '../../sandbox/world/world.ts';
 import type {
   AccountProfile,
   PaymentTransaction,

@@ -1,9 +1,9 @@
 /** What the ordering service sells and knows: price codes, lookups and promo codes, row by row of its contract. */
 import { describe, expect, test } from 'vitest';
-import { redeemPromo } from '../../local/sandbox/operations/promo.ts';
-import { priceCodeOf, unitPriceAt } from '../../local/sandbox/world/catalogue.ts';
-import type { RegionCode } from '../../local/sandbox/world/regions.ts';
-import type { PriceTier } from '../../local/sandbox/world/world.ts';
+import { redeemPromo } from '../../sandbox/operations/promo.ts';
+import { priceCodeOf, unitPriceAt } from '../../sandbox/world/catalogue.ts';
+import type { RegionCode } from '../../sandbox/world/regions.ts';
+import type { PriceTier } from '../../sandbox/world/world.ts';
 import type { ProcessCode } from '../../shared/ordering/contract/lookups.ts';
 import type {
   PriceCode,

@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { operations } from '../../local/sandbox/operations.ts';
-import type { RegionCode } from '../../local/sandbox/world/regions.ts';
+import { operations } from '../../sandbox/operations.ts';
+import type { RegionCode } from '../../sandbox/world/regions.ts';
 import { Token, TokenError } from '../../shared/ordering/contract/tokens.ts';
 import { startService, tokenOf } from '../support/service.ts';
 

@@ -5,12 +5,12 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { openApiDocument } from '../../local/sandbox/http/openapi.ts';
-import { answersOf } from '../../local/sandbox/http/operation.ts';
-import { OPERATIONS } from '../../local/sandbox/http/traffic.ts';
-import { loadScenario, scenarioNames } from '../../local/sandbox/life/scenario-file.ts';
-import { ERROR_CODES, FAULTS } from '../../local/sandbox/operations/refusals.ts';
-import { operations } from '../../local/sandbox/operations.ts';
+import { openApiDocument } from '../../sandbox/http/openapi.ts';
+import { answersOf } from '../../sandbox/http/operation.ts';
+import { OPERATIONS } from '../../sandbox/http/traffic.ts';
+import { loadScenario, scenarioNames } from '../../sandbox/life/scenario-file.ts';
+import { ERROR_CODES, FAULTS } from '../../sandbox/operations/refusals.ts';
+import { operations } from '../../sandbox/operations.ts';
 import { startService } from '../support/service.ts';
 
 const DOCS = 'docs/sandbox.md';
@@ -98,7 +98,7 @@ function modulesIn(folder: string): string[] {
 
 /** What modules chose where the contract is silent, from the comments at their top. */
 function choices(): string {
-  const folder = 'local/sandbox';
+  const folder = 'sandbox';
   return modulesIn(folder)
     .flatMap((file) => {
       const [, said = ''] =
@@ -153,8 +153,8 @@ describe('docs/sandbox.md', () => {
   });
 
   test('every module that chose something is heard', () => {
-    const modules = modulesIn('local/sandbox').filter((file) =>
-      /contract is silent/i.test(readFileSync(`local/sandbox/${file}`, 'utf8')),
+    const modules = modulesIn('sandbox').filter((file) =>
+      /contract is silent/i.test(readFileSync(`sandbox/${file}`, 'utf8')),
     );
     expect(modules.length).toBeGreaterThan(10);
     const heard = choices();

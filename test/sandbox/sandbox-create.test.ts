@@ -1,11 +1,11 @@
 /** Ordering from the sandbox of the ordering service: the contract, row by row, over HTTP. */
 import * as fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { linesOf, type Wares } from '../../local/sandbox/operations/order-lines.ts';
-import { ERROR_CODES, type ErrorCode, FAULTS } from '../../local/sandbox/operations/refusals.ts';
-import { priceCodeOf } from '../../local/sandbox/world/catalogue.ts';
-import type { RegionCode } from '../../local/sandbox/world/regions.ts';
-import type { SandboxAccount } from '../../local/sandbox/world/world.ts';
+import { linesOf, type Wares } from '../../sandbox/operations/order-lines.ts';
+import { ERROR_CODES, type ErrorCode, FAULTS } from '../../sandbox/operations/refusals.ts';
+import { priceCodeOf } from '../../sandbox/world/catalogue.ts';
+import type { RegionCode } from '../../sandbox/world/regions.ts';
+import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import type { JobCreated, JobLineCandidate } from '../../shared/ordering/contract/candidates.ts';
 import type { PriceBand } from '../../shared/ordering/contract/common.ts';
 import type { PriceCode } from '../../shared/ordering/contract/price-codes.ts';

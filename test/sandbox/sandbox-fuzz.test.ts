@@ -6,7 +6,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import * as fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
-import type { Sandbox } from '../../local/sandbox/server.ts';
+import type { Sandbox } from '../../sandbox/server.ts';
 import {
   type Asked,
   type Document,

@@ -1,18 +1,18 @@
 /** Jobs as the ordering service shows them, what may be done with one, and how and when they go out: the contract, row by row. */
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createScenario } from '../../local/sandbox/life/scenario.ts';
-import { deliveryOptionsOf, earliestShipDate, locationsOf } from '../../local/sandbox/world/delivery.ts';
-import { addDays, isDayOff } from '../../local/sandbox/world/holidays.ts';
-import type { HolidayCalendar, RegionCode } from '../../local/sandbox/world/regions.ts';
-import type { ActiveJobDto, JobDto } from '../../local/sandbox/world/views.ts';
+import { createScenario } from '../../sandbox/life/scenario.ts';
+import { deliveryOptionsOf, earliestShipDate, locationsOf } from '../../sandbox/world/delivery.ts';
+import { addDays, isDayOff } from '../../sandbox/world/holidays.ts';
+import type { HolidayCalendar, RegionCode } from '../../sandbox/world/regions.ts';
+import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
 import {
   createWorld,
   type Role,
   type SandboxAccount,
   type TrackingEntry,
   type WorldOptions,
-} from '../../local/sandbox/world/world.ts';
+} from '../../sandbox/world/world.ts';
 import type { DeliveryOption, ShipDate } from '../../shared/ordering/contract/jobs.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
 import { runs } from '../support/runs.ts';

@@ -5,29 +5,24 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { fetchArtwork } from '../../local/sandbox/life/artwork.ts';
-import { SandboxClock } from '../../local/sandbox/life/clock.ts';
-import { Dice } from '../../local/sandbox/life/dice.ts';
-import type { Happening } from '../../local/sandbox/life/happenings.ts';
-import { planOrder } from '../../local/sandbox/life/life.ts';
-import { changeDueDate } from '../../local/sandbox/life/moves.ts';
-import { createScenario, type Scenario, type ScenarioEvent } from '../../local/sandbox/life/scenario.ts';
+import { fetchArtwork } from '../../sandbox/life/artwork.ts';
+import { SandboxClock } from '../../sandbox/life/clock.ts';
+import { Dice } from '../../sandbox/life/dice.ts';
+import type { Happening } from '../../sandbox/life/happenings.ts';
+import { planOrder } from '../../sandbox/life/life.ts';
+import { changeDueDate } from '../../sandbox/life/moves.ts';
+import { createScenario, type Scenario, type ScenarioEvent } from '../../sandbox/life/scenario.ts';
 import {
   loadScenario,
   ScenarioFileError,
   type StartScenarioOptions,
   scenarioNames,
   startScenario,
-} from '../../local/sandbox/life/scenario-file.ts';
-import { PortTakenError, startSandbox } from '../../local/sandbox/server.ts';
-import { deliveryOptionsOf } from '../../local/sandbox/world/delivery.ts';
-import { REGIONS, type RegionCode } from '../../local/sandbox/world/regions.ts';
-import {
-  createWorld,
-  type JobInput,
-  type SandboxAccount,
-  type World,
-} from '../../local/sandbox/world/world.ts';
+} from '../../sandbox/life/scenario-file.ts';
+import { PortTakenError, startSandbox } from '../../sandbox/server.ts';
+import { deliveryOptionsOf } from '../../sandbox/world/delivery.ts';
+import { REGIONS, type RegionCode } from '../../sandbox/world/regions.ts';
+import { createWorld, type JobInput, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
 import { startService } from '../support/service.ts';
 
 const START = Date.parse('2026-11-20T16:14:00Z');

@@ -3,10 +3,10 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { openApiDocument } from '../../local/sandbox/http/openapi.ts';
-import { answersOf } from '../../local/sandbox/http/operation.ts';
-import { OPERATIONS } from '../../local/sandbox/http/traffic.ts';
-import { operations } from '../../local/sandbox/operations.ts';
+import { openApiDocument } from '../../sandbox/http/openapi.ts';
+import { answersOf } from '../../sandbox/http/operation.ts';
+import { OPERATIONS } from '../../sandbox/http/traffic.ts';
+import { operations } from '../../sandbox/operations.ts';
 import { findingsIn } from '../support/redocly.ts';
 import { startService } from '../support/service.ts';
 

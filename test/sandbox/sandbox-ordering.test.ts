@@ -5,7 +5,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createScenario } from '../../local/sandbox/life/scenario.ts';
+import { createScenario } from '../../sandbox/life/scenario.ts';
 import { createHttpRig, START } from '../support/rig.ts';
 import { clientOf } from '../support/service.ts';
 

@@ -3,23 +3,18 @@ import { once } from 'node:events';
 import { get } from 'node:http';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { TokenBook } from '../../local/sandbox/app.ts';
-import type { FaultRule } from '../../local/sandbox/http/faults.ts';
-import { addDemoAccounts, createScenario, type ScenarioEvent } from '../../local/sandbox/life/scenario.ts';
-import {
-  PortTakenError,
-  type Sandbox,
-  type SandboxOptions,
-  startSandbox,
-} from '../../local/sandbox/server.ts';
-import { REGIONS, type RegionCode } from '../../local/sandbox/world/regions.ts';
-import type { ActiveJobDto, JobDto } from '../../local/sandbox/world/views.ts';
+import { TokenBook } from '../../sandbox/app.ts';
+import type { FaultRule } from '../../sandbox/http/faults.ts';
+import { addDemoAccounts, createScenario, type ScenarioEvent } from '../../sandbox/life/scenario.ts';
+import { PortTakenError, type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
+import { REGIONS, type RegionCode } from '../../sandbox/world/regions.ts';
+import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
 import {
   createWorld,
   type SandboxAccount,
   TakenError,
   type WorldOptions,
-} from '../../local/sandbox/world/world.ts';
+} from '../../sandbox/world/world.ts';
 import { runs } from '../support/runs.ts';
 
 const START = Date.parse('2026-11-20T16:14:00Z');
@@ -1116,7 +1111,7 @@ describe('starting and stopping', () => {
 });
 
 describe('npm run sandbox', () => {
-  const main = new URL('../../local/sandbox/main.ts', import.meta.url).pathname;
+  const main = new URL('../../sandbox/main.ts', import.meta.url).pathname;
   const run = (...args: string[]) => {
     const child = spawn(process.execPath, [main, ...args]);
     onTestFinished(() => void child.kill('SIGKILL'));

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import type { SandboxAccount } from '../../local/sandbox/world/world.ts';
+import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import { type Exchanged, readJson } from '../../shared/ordering/exchange.ts';
 import {
   configFor,

@@ -6,7 +6,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll } from 'vitest';
-import type { RegionCode } from '../../local/sandbox/world/regions.ts';
+import type { RegionCode } from '../../sandbox/world/regions.ts';
 import { type AnsweredRequest, type ApiDeps, createApi } from '../../shared/api/app.ts';
 import type { Role } from '../../shared/api/key-input.ts';
 import { createKey, OPERATOR, revokeKey } from '../../shared/api/keys.ts';

@@ -3,9 +3,9 @@
  * at any time is remembered, for events to be checked against.
  */
 import fc from 'fast-check';
-import type { FaultRule } from '../../local/sandbox/http/faults.ts';
-import type { ActiveJobDto, JobDto } from '../../local/sandbox/world/views.ts';
-import type { JobInput, JobRecord, SandboxAccount, TrackingEntry } from '../../local/sandbox/world/world.ts';
+import type { FaultRule } from '../../sandbox/http/faults.ts';
+import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
+import type { JobInput, JobRecord, SandboxAccount, TrackingEntry } from '../../sandbox/world/world.ts';
 
 /** How one job stood in the world from an instant (epoch ms) on. */
 export interface Stand {

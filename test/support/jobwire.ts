@@ -6,8 +6,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { type Sandbox, type SandboxOptions, startSandbox as start } from '../../local/sandbox/server.ts';
-import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world/world.ts';
+import { type Sandbox, type SandboxOptions, startSandbox as start } from '../../sandbox/server.ts';
+import { createWorld, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
 import { launch, type Running } from './command.ts';
 
 /** Registers what stops a part. */

@@ -4,7 +4,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import type { FaultRule } from '../../local/sandbox/http/faults.ts';
+import type { FaultRule } from '../../sandbox/http/faults.ts';
 import { keys } from '../../shared/table/schema.ts';
 import type { Table } from '../../shared/table/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';

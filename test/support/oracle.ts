@@ -2,7 +2,7 @@
  * What the log of an account may say, judged by how its jobs really stood: whether each event is borne out, and whether
  * all events together add up to what the tracker knows and to what the service shows.
  */
-import type { ActiveJobDto, JobDto } from '../../local/sandbox/world/views.ts';
+import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
 import type { JobSummary, TrackingEntry } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import type { JobIndex } from '../../shared/tracking/job-index.ts';

@@ -1,14 +1,9 @@
 /** A tracker on a sandbox of the ordering service, with a clock that tests move. */
 import { randomUUID } from 'node:crypto';
-import type { FaultRule } from '../../local/sandbox/http/faults.ts';
-import {
-  createSandbox,
-  type Sandbox,
-  type SandboxApp,
-  type SandboxOptions,
-} from '../../local/sandbox/server.ts';
-import type { RegionCode } from '../../local/sandbox/world/regions.ts';
-import { createWorld, type SandboxAccount, type World } from '../../local/sandbox/world/world.ts';
+import type { FaultRule } from '../../sandbox/http/faults.ts';
+import { createSandbox, type Sandbox, type SandboxApp, type SandboxOptions } from '../../sandbox/server.ts';
+import type { RegionCode } from '../../sandbox/world/regions.ts';
+import { createWorld, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';

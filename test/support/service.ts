@@ -6,10 +6,10 @@
  *     const { status, json } = await us.get('/Jobs/active?pageSize=5');
  */
 import { expect } from 'vitest';
-import { answersOf, type Operation } from '../../local/sandbox/http/operation.ts';
-import { operations } from '../../local/sandbox/operations.ts';
-import type { Sandbox, SandboxOptions } from '../../local/sandbox/server.ts';
-import { createWorld, type Role, type SandboxAccount, type World } from '../../local/sandbox/world/world.ts';
+import { answersOf, type Operation } from '../../sandbox/http/operation.ts';
+import { operations } from '../../sandbox/operations.ts';
+import type { Sandbox, SandboxOptions } from '../../sandbox/server.ts';
+import { createWorld, type Role, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
 import { startSandbox } from './jobwire.ts';
 
 /** When the clock of a service stands at first: a Friday, 9.14 in Denver. */

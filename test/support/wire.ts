@@ -1,8 +1,8 @@
 /** The sandbox of the ordering service called as a function: what a tracker asks and is answered, without sockets. */
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import type { SandboxEnv } from '../../local/sandbox/http/answers.ts';
-import type { SandboxApp } from '../../local/sandbox/server.ts';
+import type { SandboxEnv } from '../../sandbox/http/answers.ts';
+import type { SandboxApp } from '../../sandbox/server.ts';
 
 /** What stands between a tracker and the sandbox. */
 export interface WireOptions {

@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { createTickHandler } from '../../functions/handlers/tick.ts';
-import type { FaultRule } from '../../local/sandbox/http/faults.ts';
-import { createSandbox } from '../../local/sandbox/server.ts';
-import { createWorld } from '../../local/sandbox/world/world.ts';
+import type { FaultRule } from '../../sandbox/http/faults.ts';
+import { createSandbox } from '../../sandbox/server.ts';
+import { createWorld } from '../../sandbox/world/world.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { ConfigError, parseConfig } from '../../shared/config.ts';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';

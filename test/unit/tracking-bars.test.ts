@@ -1,7 +1,7 @@
 /** How far tracking can be trusted, and what it asks of the service, measured on accounts of a real size. */
 import { describe, expect, test } from 'vitest';
-import type { RequestInfo } from '../../local/sandbox/http/traffic.ts';
-import type { JobRecord, SandboxAccount } from '../../local/sandbox/world/world.ts';
+import type { RequestInfo } from '../../sandbox/http/traffic.ts';
+import type { JobRecord, SandboxAccount } from '../../sandbox/world/world.ts';
 import type { EventType } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { createRig, type Rig } from '../support/rig.ts';

@@ -1,8 +1,8 @@
 /** What the log says of an account, rule by rule, over whole polls of a sandbox of the ordering service. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { FaultRule } from '../../local/sandbox/http/faults.ts';
-import type { RequestInfo } from '../../local/sandbox/http/traffic.ts';
+import type { FaultRule } from '../../sandbox/http/faults.ts';
+import type { RequestInfo } from '../../sandbox/http/traffic.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import type { ActiveJobsQuery, OrderingClient } from '../../shared/ordering/client.ts';
 import { OrderingError } from '../../shared/ordering/errors.ts';

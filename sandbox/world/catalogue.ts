@@ -1,12 +1,12 @@
 // What the made-up print service prints and what it asks for it: processes, price codes, prices by region and tier.
 
-import type { PriceBand } from '../../../shared/ordering/contract/common.ts';
-import type { ProcessCode } from '../../../shared/ordering/contract/lookups.ts';
+import type { PriceBand } from '../../shared/ordering/contract/common.ts';
+import type { ProcessCode } from '../../shared/ordering/contract/lookups.ts';
 import type {
   PriceCode,
   PricingProcess,
   ProcessAttribute,
-} from '../../../shared/ordering/contract/price-codes.ts';
+} from '../../shared/ordering/contract/price-codes.ts';
 import type { RegionCode } from './regions.ts';
 import type { PriceTier, SandboxAccount } from './world.ts';
 

@@ -1,11 +1,11 @@
 // The made-up goods of a region: what is in stock, how it looks, costs and ships.
 
-import type { PriceBand } from '../../../shared/ordering/contract/common.ts';
+import type { PriceBand } from '../../shared/ordering/contract/common.ts';
 import type {
   StandaloneShippingConfig,
   StockItem,
   StockVariant,
-} from '../../../shared/ordering/contract/stock.ts';
+} from '../../shared/ordering/contract/stock.ts';
 import { TIER_PERCENT } from './catalogue.ts';
 import { DAY_MS } from './dates.ts';
 import { deliveryOptionsOf } from './delivery.ts';

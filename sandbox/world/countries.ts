@@ -1,6 +1,6 @@
 // Countries of the world and their states, as the ordering service's address forms know them.
 
-import type { Country, State } from '../../../shared/ordering/contract/lookups.ts';
+import type { Country, State } from '../../shared/ordering/contract/lookups.ts';
 
 /** ISO 3166-1: alpha-2 and alpha-3 of every country, joined. */
 const CODES = `

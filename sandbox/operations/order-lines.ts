@@ -1,9 +1,9 @@
 // The lines of an order: whether each is right, and what it costs. The choices are told in `ordering.ts`.
 
-import type { JobLineCandidate } from '../../../shared/ordering/contract/candidates.ts';
-import type { PriceBand } from '../../../shared/ordering/contract/common.ts';
-import type { PriceCode, ProcessAttribute } from '../../../shared/ordering/contract/price-codes.ts';
-import type { StockItem, StockVariant } from '../../../shared/ordering/contract/stock.ts';
+import type { JobLineCandidate } from '../../shared/ordering/contract/candidates.ts';
+import type { PriceBand } from '../../shared/ordering/contract/common.ts';
+import type { PriceCode, ProcessAttribute } from '../../shared/ordering/contract/price-codes.ts';
+import type { StockItem, StockVariant } from '../../shared/ordering/contract/stock.ts';
 import { INPUT_ATTRIBUTES, type PriceInputs, unitPriceAt } from '../world/catalogue.ts';
 import type { Asset } from '../world/shelf.ts';
 import { blank, quoted, type Say, same } from './refusals.ts';

@@ -7,7 +7,7 @@ import type {
   PaymentTransaction,
   ShipmentSettings,
   TaxCertificate,
-} from '../../../shared/ordering/contract/account.ts';
+} from '../../shared/ordering/contract/account.ts';
 import { DAY_MS, HOUR_MS } from './dates.ts';
 import { deliveryOptionsOf } from './delivery.ts';
 import { CURRENCIES, FIRST_JOB_NUMBER, type RegionCode } from './regions.ts';

@@ -7,7 +7,7 @@ import {
   ProcessCodes,
   SizeSets,
   States,
-} from '../../../shared/ordering/contract/lookups.ts';
+} from '../../shared/ordering/contract/lookups.ts';
 import { json } from '../http/answers.ts';
 import { operation, UNEXPECTED } from '../http/operation.ts';
 import { processCodesOf } from '../world/catalogue.ts';

@@ -14,7 +14,7 @@
  * - shippingDateLocal carries the place's offset, unless the account writes timestamps without one.
  */
 
-import type { DeliveryOption, ShipDate } from '../../../shared/ordering/contract/jobs.ts';
+import type { DeliveryOption, ShipDate } from '../../shared/ordering/contract/jobs.ts';
 import { processCodesOf } from './catalogue.ts';
 import { atTimeOfDay, dayIn, readDue, readInstant, wholeDayOf, writeInstant } from './dates.ts';
 import { addDays, type Day, isDayOff } from './holidays.ts';

@@ -1,6 +1,6 @@
 // The asset shelf of an account: every print it has had made, and the catalogue's, which all accounts of a region share.
 
-import type { ProcessAttribute } from '../../../shared/ordering/contract/price-codes.ts';
+import type { ProcessAttribute } from '../../shared/ordering/contract/price-codes.ts';
 import { codesOf, type Frozen, frozen } from './catalogue.ts';
 import { DAY_MS, HOUR_MS } from './dates.ts';
 import type { RegionCode } from './regions.ts';

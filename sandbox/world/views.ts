@@ -1,6 +1,6 @@
 // What the service shows of the world: the documented shapes of jobs.
 
-import type { ActiveJob, Job, Permissions } from '../../../shared/ordering/contract/jobs.ts';
+import type { ActiveJob, Job, Permissions } from '../../shared/ordering/contract/jobs.ts';
 import { invoiceLink, previewLink } from '../operations/files.ts';
 import { DAY_MS, startOfDay } from './dates.ts';
 import type { Stage } from './regions.ts';

@@ -18,14 +18,14 @@
  */
 
 import * as z from 'zod';
-import { Problem, ValidationFailure } from '../../../shared/ordering/contract/common.ts';
+import { Problem, ValidationFailure } from '../../shared/ordering/contract/common.ts';
 import {
   ActiveJobsPage,
   DeliveryOption,
   Job,
   JobPatch,
   ShipDate,
-} from '../../../shared/ordering/contract/jobs.ts';
+} from '../../shared/ordering/contract/jobs.ts';
 import { json, jsonOr404, NO_CONTENT, problem } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { commaList, direction, flag, integer, oneOf, pageParameters } from '../http/parameters.ts';

@@ -37,10 +37,10 @@ import {
   type DeliveryAddress,
   JobCandidate,
   ShopCandidate,
-} from '../../../shared/ordering/contract/candidates.ts';
-import type { DeliveryOption } from '../../../shared/ordering/contract/jobs.ts';
-import type { Country, State } from '../../../shared/ordering/contract/lookups.ts';
-import type { PromoValidation } from '../../../shared/ordering/contract/promo.ts';
+} from '../../shared/ordering/contract/candidates.ts';
+import type { DeliveryOption } from '../../shared/ordering/contract/jobs.ts';
+import type { Country, State } from '../../shared/ordering/contract/lookups.ts';
+import type { PromoValidation } from '../../shared/ordering/contract/promo.ts';
 import { atTimeOfDay, type DateStyle, isWritable, startOfDay } from '../world/dates.ts';
 import { DISPATCH_TIME, readDueDate } from '../world/delivery.ts';
 import type { Site } from '../world/regions.ts';

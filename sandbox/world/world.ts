@@ -1,7 +1,7 @@
 // The sandbox's state: the accounts and jobs of a made-up ordering service, and every way to change them.
 
-import type { User } from '../../../shared/ordering/contract/account.ts';
-import type { DeliveryAddress } from '../../../shared/ordering/contract/candidates.ts';
+import type { User } from '../../shared/ordering/contract/account.ts';
+import type { DeliveryAddress } from '../../shared/ordering/contract/candidates.ts';
 import { AccountBooks } from './books.ts';
 import { DAY_MS, type DateStyle, readDue, readInstant, writeDay, writeInstant } from './dates.ts';
 import { JobList, type JobsPage, type JobsQuery, listEntryJson, type Place } from './joblist.ts';

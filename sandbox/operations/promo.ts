@@ -1,7 +1,7 @@
 // Promo codes: which there are, and whether one counts for an order.
 
 import * as z from 'zod';
-import { PromoValidation } from '../../../shared/ordering/contract/promo.ts';
+import { PromoValidation } from '../../shared/ordering/contract/promo.ts';
 import { json } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { commaList } from '../http/parameters.ts';

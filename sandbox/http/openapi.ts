@@ -6,8 +6,8 @@
  * the first schema is made.
  */
 import * as z from 'zod';
-import { Problem } from '../../../shared/ordering/contract/common.ts';
-import { Token, TokenError, TokenRequest } from '../../../shared/ordering/contract/tokens.ts';
+import { Problem } from '../../shared/ordering/contract/common.ts';
+import { Token, TokenError, TokenRequest } from '../../shared/ordering/contract/tokens.ts';
 import { operations } from '../operations.ts';
 import { REGIONS, type RegionCode } from '../world/regions.ts';
 import { type AnswerSpec, answersOf, type Operation } from './operation.ts';

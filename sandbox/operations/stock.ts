@@ -1,13 +1,13 @@
 // Stocked goods and how they ship.
 
 import * as z from 'zod';
-import { Problem } from '../../../shared/ordering/contract/common.ts';
+import { Problem } from '../../shared/ordering/contract/common.ts';
 import {
   StandaloneShippingConfigs,
   StockItem,
   StockItems,
   type StockVariant,
-} from '../../../shared/ordering/contract/stock.ts';
+} from '../../shared/ordering/contract/stock.ts';
 import { json, problem } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { inOrder } from '../http/paging.ts';

@@ -9,9 +9,9 @@ import {
   type AssetListEntry,
   AssetsPage,
   AssetTypes,
-} from '../../../shared/ordering/contract/assets.ts';
-import { type PriceBand, Problem } from '../../../shared/ordering/contract/common.ts';
-import type { PriceCode } from '../../../shared/ordering/contract/price-codes.ts';
+} from '../../shared/ordering/contract/assets.ts';
+import { type PriceBand, Problem } from '../../shared/ordering/contract/common.ts';
+import type { PriceCode } from '../../shared/ordering/contract/price-codes.ts';
 import { json, problem } from '../http/answers.ts';
 import { type Call, operation, UNEXPECTED } from '../http/operation.ts';
 import { cutPage, inOrder } from '../http/paging.ts';

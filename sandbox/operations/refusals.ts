@@ -1,6 +1,6 @@
 // What orders are refused for, and how it is said.
 
-import type { ValidationFailure } from '../../../shared/ordering/contract/common.ts';
+import type { ValidationFailure } from '../../shared/ordering/contract/common.ts';
 
 /** Why an order is refused, by `errorCode`. The codes are stable. */
 export const ERROR_CODES = {

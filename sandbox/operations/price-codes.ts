@@ -1,8 +1,8 @@
 // Price codes over HTTP: processes, codes, and the price of one code.
 
 import * as z from 'zod';
-import { Problem } from '../../../shared/ordering/contract/common.ts';
-import { PriceCode, PriceCodes, PricingProcesses } from '../../../shared/ordering/contract/price-codes.ts';
+import { Problem } from '../../shared/ordering/contract/common.ts';
+import { PriceCode, PriceCodes, PricingProcesses } from '../../shared/ordering/contract/price-codes.ts';
 import { json, problem } from '../http/answers.ts';
 import { operation, UNEXPECTED } from '../http/operation.ts';
 import { decimal, integer, pageParameters } from '../http/parameters.ts';

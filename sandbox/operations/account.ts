@@ -8,8 +8,8 @@ import {
   User,
   UserSummary,
   UsersPage,
-} from '../../../shared/ordering/contract/account.ts';
-import { Problem } from '../../../shared/ordering/contract/common.ts';
+} from '../../shared/ordering/contract/account.ts';
+import { Problem } from '../../shared/ordering/contract/common.ts';
 import { json, jsonOr404 } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { cutPage, inOrder } from '../http/paging.ts';

@@ -18,8 +18,8 @@ import {
   JobCreated,
   ShopCandidate,
   ValidationSuccess,
-} from '../../../shared/ordering/contract/candidates.ts';
-import { Problem, ValidationFailure } from '../../../shared/ordering/contract/common.ts';
+} from '../../shared/ordering/contract/candidates.ts';
+import { Problem, ValidationFailure } from '../../shared/ordering/contract/common.ts';
 import { type Answer, json, problem } from '../http/answers.ts';
 import { type Call, operation } from '../http/operation.ts';
 import { countryOf, priceCodeOf, statesOf } from '../world/catalogue.ts';

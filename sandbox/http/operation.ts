@@ -3,7 +3,7 @@
  * (`app.ts`), the interface description (`openapi.ts`) and the tests that ask everything come from it.
  */
 import type * as z from 'zod';
-import { Problem } from '../../../shared/ordering/contract/common.ts';
+import { Problem } from '../../shared/ordering/contract/common.ts';
 import type { Service } from '../app.ts';
 import type { Role, SandboxAccount, SandboxUser } from '../world/world.ts';
 import type { Answer } from './answers.ts';
