@@ -4,7 +4,6 @@ import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import * as z from 'zod';
-import type { Service } from './app.ts';
 import {
   type Answer,
   answerUnexpected,
@@ -22,6 +21,7 @@ import { OPERATIONS } from './http/traffic.ts';
 import type { SandboxClock } from './life/clock.ts';
 import { happeningSchema, type PlannedHappening } from './life/happenings.ts';
 import { LONGEST_ADVANCE_SECONDS } from './life/scenario.ts';
+import type { Service } from './service.ts';
 import { REGIONS, type RegionCode } from './world/regions.ts';
 import type { SandboxAccount } from './world/world.ts';
 

@@ -1,6 +1,5 @@
 // One region of the ordering service over HTTP: its token endpoint, and who may ask its API for what in which form.
 
-import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { parseAccept } from 'hono/utils/accept';
 import type * as z from 'zod';
@@ -16,14 +15,15 @@ import {
   send,
   TOO_LARGE,
 } from './http/answers.ts';
-import { type FaultBook, type PageDrift, strike } from './http/faults.ts';
+import { type PageDrift, strike } from './http/faults.ts';
 import type { Operation } from './http/operation.ts';
 import { may } from './http/roles.ts';
-import type { OperationName, RequestHook, RequestInfo, RequestLog } from './http/traffic.ts';
-import type { Agenda } from './life/happenings.ts';
+import type { Holder } from './http/tokens.ts';
+import type { OperationName, RequestInfo } from './http/traffic.ts';
 import { operations } from './operations.ts';
+import type { Service } from './service.ts';
 import type { RegionCode } from './world/regions.ts';
-import type { Credentials, SandboxAccount, World } from './world/world.ts';
+import type { SandboxAccount } from './world/world.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
@@ -37,85 +37,6 @@ import type { Credentials, SandboxAccount, World } from './world/world.ts';
  * - At the token endpoint: wrong client or secret 401 invalid_client, another grant 400 unsupported_grant_type, anything else
  *   amiss 400 invalid_request, an unknown realm 404. The realm is named like the region. Tokens are opaque; several may live.
  */
-
-/** What all regions of a running sandbox share. */
-export interface Service {
-  world: World;
-  tokens: TokenBook;
-  faults: FaultBook;
-  requests: RequestLog;
-  /** Called before each answer is made up; may be replaced at any time. */
-  onRequest: RequestHook | undefined;
-  /** Told of each job that was ordered over the API, so that it gets a life of its own. */
-  ordered: ((account: SandboxAccount, jobNumber: number) => void) | undefined;
-  /** What is to happen, to jobs that live by themselves too: brought up to now before a request looks at anything. */
-  agenda: Agenda;
-}
-
-/** Whom a token was given to. */
-interface Holder {
-  readonly account: SandboxAccount;
-  readonly credentials: Credentials;
-}
-
-/** Access tokens in force, and lately expired ones. A token is known in its own region only. */
-export class TokenBook {
-  readonly #world: World;
-  readonly #lifetimeSeconds: number;
-  readonly #tokens = new Map<string, Holder & { expiresAt: number }>();
-
-  constructor(world: World, lifetimeSeconds = 600) {
-    this.#world = world;
-    this.#lifetimeSeconds = lifetimeSeconds;
-  }
-
-  /** Issues a token; it lives by the sandbox clock. */
-  issue(account: SandboxAccount, credentials: Credentials): { token: string; expiresInSeconds: number } {
-    const now = this.#world.now();
-    // In the order of their issue, and so of their ends.
-    for (const [token, { expiresAt }] of this.#tokens) {
-      if (expiresAt > now || this.#tokens.size < REMEMBERED_TOKENS) break;
-      this.#tokens.delete(token);
-    }
-    const token = `${account.region}.${randomBytes(24).toString('base64url')}`;
-    this.#tokens.set(token, { account, credentials, expiresAt: now + this.#lifetimeSeconds * 1000 });
-    return { token, expiresInSeconds: this.#lifetimeSeconds };
-  }
-
-  /** Whose token this is in a region, if it is valid there. */
-  holder(region: RegionCode, token: string): Holder | undefined {
-    const entry = this.#known(region, token);
-    return entry && entry.expiresAt > this.#world.now() ? entry : undefined;
-  }
-
-  /** Whether a token was valid in a region until its time was over, as far as that is remembered. */
-  hasExpired(region: RegionCode, token: string): boolean {
-    const entry = this.#known(region, token);
-    return entry !== undefined && entry.expiresAt <= this.#world.now();
-  }
-
-  /** Forgets the tokens of a region, of an account (by name), or all; returns how many were in force. */
-  revoke(which: { region?: RegionCode; account?: string } = {}): number {
-    const now = this.#world.now();
-    let count = 0;
-    for (const [token, { account, expiresAt }] of this.#tokens) {
-      if (expiresAt <= now) continue;
-      if (which.region !== undefined && which.region !== account.region) continue;
-      if (which.account !== undefined && which.account !== account.name) continue;
-      this.#tokens.delete(token);
-      count += 1;
-    }
-    return count;
-  }
-
-  #known(region: RegionCode, token: string): (Holder & { expiresAt: number }) | undefined {
-    const entry = this.#tokens.get(token);
-    return entry?.account.region === region ? entry : undefined;
-  }
-}
-
-/** So many tokens are kept, expired ones too; more only while they are in force. */
-const REMEMBERED_TOKENS = 10_000;
 
 /** Makes the app of one region: API below `/api`, token endpoint below `/auth`. */
 export function createRegionApp(service: Service, region: RegionCode): Hono<SandboxEnv> {

@@ -4,7 +4,7 @@
  */
 import type * as z from 'zod';
 import { Problem } from '../../shared/ordering/contract/common.ts';
-import type { Service } from '../app.ts';
+import type { Service } from '../service.ts';
 import type { Role, SandboxAccount, SandboxUser } from '../world/world.ts';
 import type { Answer } from './answers.ts';
 import type { Right } from './roles.ts';

@@ -1,7 +1,6 @@
 // What happens to the service as a whole as time goes by: faults that come and go, credentials swapped, statuses added.
 
 import * as z from 'zod';
-import type { TokenBook } from '../app.ts';
 import {
   type FaultBook,
   type FaultRule,
@@ -11,6 +10,7 @@ import {
   strictly,
   UnknownAccountError,
 } from '../http/faults.ts';
+import type { TokenBook } from '../http/tokens.ts';
 import { REGIONS, type RegionCode, STAGES } from '../world/regions.ts';
 import type { SandboxAccount, World } from '../world/world.ts';
 import { Timeline } from './timeline.ts';
