@@ -10,7 +10,7 @@ import { Hidden, Note, Panel } from '../ui.tsx';
 import css from './customers.module.css';
 import { MailFrame } from './MailFrame.tsx';
 import { SmsBubble } from './SmsBubble.tsx';
-import { type Fault, faultOf, type Place, type Written } from './TemplatePage.tsx';
+import { type Fault, faultOf, type Place, type Written } from './template-fields.ts';
 import { counted, localeOptions, zoneOptions } from './words.ts';
 
 type Preview = z.infer<typeof views.Preview>;

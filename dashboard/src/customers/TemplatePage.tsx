@@ -2,11 +2,8 @@
 import { Button, Textarea } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
-import type * as z from 'zod';
-import type * as views from '../../../shared/api/notification-views.ts';
 import { channels, locales } from '../../../shared/notifications/model.ts';
 import { texts } from '../../../shared/notifications/texts/texts.ts';
-import { ApiError, sentenceOf } from '../api.ts';
 import { useLeaveGuard } from '../leaving.ts';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
@@ -16,19 +13,17 @@ import { Badge, Empty, Failure, Note, Page, Panel, say, useAsk } from '../ui.tsx
 import css from './customers.module.css';
 import { AccountPage } from './frame.tsx';
 import { PreviewPanel } from './PreviewPanel.tsx';
-import { type TemplateField, templateFields, templateVariables } from './template-fields.ts';
+import {
+  type Fault,
+  faultOf,
+  type Place,
+  type Template,
+  type TemplateField,
+  templateFields,
+  templateVariables,
+  type Written,
+} from './template-fields.ts';
 import { localeNames } from './words.ts';
-
-type Template = z.infer<typeof views.Template>;
-export type Place = Pick<Template, 'kind' | 'channel' | 'locale'>;
-/** What is written of a template, by field; what is not there is the default. */
-export type Written = Readonly<Record<string, string>>;
-
-/** What is wrong with what is written: a sentence, and the field that it is about. */
-export interface Fault {
-  readonly field: string | undefined;
-  readonly sentence: string;
-}
 
 export default function TemplatePage(props: {
   readonly account: string;
@@ -355,15 +350,6 @@ function Variables(props: {
       </dl>
     </Panel>
   );
-}
-
-/** What is wrong, and with which field: the API names it, of a preview as part of the request. */
-export function faultOf(cause: unknown): Fault {
-  const sentence = sentenceOf(cause);
-  const named = cause instanceof ApiError ? cause.field : undefined;
-  if (named === undefined) return { field: undefined, sentence };
-  const rest = sentence.startsWith(`${named} `) ? `It ${sentence.slice(named.length + 1)}` : sentence;
-  return { field: named.replace(/^template\./, ''), sentence: rest };
 }
 
 function isSame(one: Written, other: Written): boolean {

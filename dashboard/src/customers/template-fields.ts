@@ -1,5 +1,8 @@
 /** What can be written in a template: its fields and variables, as docs/notifications.md has them. */
+import type * as z from 'zod';
+import type * as views from '../../../shared/api/notification-views.ts';
 import type { Channel } from '../../../shared/notifications/model.ts';
+import { ApiError, sentenceOf } from '../api.ts';
 
 /** A field of a template. */
 export interface TemplateField {
@@ -112,3 +115,23 @@ export const templateVariables: readonly TemplateVariable[] = [
   },
   { name: 'tracking', about: 'Links, or numbers, as many as there is room for', only: 'sms' },
 ];
+
+export type Template = z.infer<typeof views.Template>;
+export type Place = Pick<Template, 'kind' | 'channel' | 'locale'>;
+/** The text of a template, by field; a field that is absent has the default text. */
+export type Written = Readonly<Record<string, string>>;
+
+/** An error in a template: the message, and the field it is about. */
+export interface Fault {
+  readonly field: string | undefined;
+  readonly sentence: string;
+}
+
+/** Returns the error and its field. The API names the field; in a preview it is a part of the request. */
+export function faultOf(cause: unknown): Fault {
+  const sentence = sentenceOf(cause);
+  const named = cause instanceof ApiError ? cause.field : undefined;
+  if (named === undefined) return { field: undefined, sentence };
+  const rest = sentence.startsWith(`${named} `) ? `It ${sentence.slice(named.length + 1)}` : sentence;
+  return { field: named.replace(/^template\./, ''), sentence: rest };
+}
