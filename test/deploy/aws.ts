@@ -4,8 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AwsCall, CallFate } from './aws-call.ts';
 import { Buckets, parseBucketCall } from './buckets.ts';
-import type { AwsCall, CallFate } from './deployment.ts';
 import type { Access, Role } from './iam.ts';
 import type { Outbox } from './outbox.ts';
 import { ACCOUNT, queueName, secretArn } from './template.ts';

@@ -3,6 +3,7 @@
  * implementation runs the synthesized assembly on the embedded servers, see emulated.ts.
  */
 
+import type { AwsCall, CallFate } from './aws-call.ts';
 import type { Outbox } from './outbox.ts';
 
 /** The functions of a cell, by the names that the design gives them. */
@@ -27,17 +28,6 @@ export interface Surroundings {
    */
   readonly hosts: Readonly<Record<string, string>>;
 }
-
-/** A call of a function to AWS, such as `dynamodb` and `TransactWriteItems`. */
-export interface AwsCall {
-  readonly service: string;
-  readonly operation: string;
-  /** The body of the request. */
-  readonly text: string;
-}
-
-/** What becomes of a call. `fail`: AWS answers with its own fault. The kills end the function's process. */
-export type CallFate = 'pass' | 'fail' | 'kill before' | 'kill after';
 
 /** A running deployment of one cell. */
 export interface Deployment extends AsyncDisposable {

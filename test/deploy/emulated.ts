@@ -19,8 +19,9 @@ import { startFauxqs } from '../../local/queues.ts';
 import { type Certificate, makeCertificate } from '../support/certificates.ts';
 import { startDynamo } from '../support/dynoxide.ts';
 import { Aws, type Caller, CUSTOM_RESOURCES, type TableKeys } from './aws.ts';
+import type { AwsCall, CallFate } from './aws-call.ts';
 import { clockAhead, setClockAhead } from './clock.ts';
-import type { AwsCall, CallFate, Deployment, FunctionName, Surroundings } from './deployment.ts';
+import type { Deployment, FunctionName, Surroundings } from './deployment.ts';
 import { createDistribution } from './distribution.ts';
 import {
   type EventSource,

@@ -1,6 +1,6 @@
 /** What functions have handed over to SES and SNS for customers. It goes nowhere. */
 import { randomUUID } from 'node:crypto';
-import type { AwsCall } from './deployment.ts';
+import type { AwsCall } from './aws-call.ts';
 
 /** An e-mail as SES took it. */
 export interface SentMail {

@@ -30,7 +30,8 @@ import {
   PAGE_PATHS,
   policyOf,
 } from '../../shared/dashboard.ts';
-import type { AwsCall, CallFate, Deploy, Deployment, FunctionName } from './deployment.ts';
+import type { AwsCall, CallFate } from './aws-call.ts';
+import type { Deploy, Deployment, FunctionName } from './deployment.ts';
 import {
   createApiClient,
   type Subscriber,
