@@ -1,6 +1,8 @@
 /**
- * What became of a job that is missing from a complete crawl (rule 3). Absence alone proves nothing: pages shift while
- * they are read. So the job is asked after in a fixed order, and only what the answers prove together is believed.
+ * Determines the outcome of a job that is missing from a complete crawl (rule 3).
+ *
+ * Absence alone proves nothing, because pages shift while they are read. The job is therefore investigated
+ * in a fixed order. A verdict requires that all answers together prove it.
  */
 import type { OrderingClient } from '../ordering/client.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
@@ -9,47 +11,49 @@ import type { Look } from './diff.ts';
 import type { Ending } from './snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from './views.ts';
 
-/** Pages of a search that are read at most: a job number is a prefix of few other things. */
+/** Maximum number of search pages to read. A job number is a prefix of few other values. */
 const MAX_SEARCH_PAGES = 10;
 
-/** What the ordering service answered about one missing job. */
+/** Answers of the ordering API about one missing job. */
 export interface Evidence {
-  /** From the first question to the last answer. */
+  /** Time from the first request to the last answer. */
   readonly look: Look;
-  /** The job's record, read last; null when the service doesn't know the job (404). */
+  /** Job detail, read last. `null` if the upstream API does not know the job (404). */
   readonly detail: DetailView | null;
   readonly detailLook: Look;
-  /** The job in the active list, searched by its number. */
+  /** Entry of the job in the active list, found by a search for its number. `null` if not found. */
   readonly active: ListView | null;
   readonly activeLook: Look;
   /** Whether the job is in the list that includes closed jobs. */
   readonly amongClosed: boolean;
-  /** False when the lists could not be searched, because of what they hold: then only the record is known. */
+  /** `false` if the content of the lists prevented a search. Then only the job detail is known. */
   readonly searched: boolean;
 }
 
-/** What the evidence proves. */
+/** Conclusion from the evidence. */
 export type Verdict =
-  /** It is in the active list: a page had drifted, nothing happened. */
+  /** The job is in the active list: a page had shifted, and the job did not change. */
   | { readonly kind: 'listed' }
-  /** It left the list: dispatched, as its detail then says, or found among the closed ones, or both. */
+  /** The job left the list: its detail shows the dispatch, or it is among the closed jobs, or both. */
   | { readonly kind: 'left'; readonly closed: boolean }
-  /** What cancelled and unavailable jobs look like; to be confirmed in a later poll. */
+  /** The job looks cancelled or unavailable. A later poll must confirm it. */
   | { readonly kind: 'suspected'; readonly as: Exclude<Ending, 'closed'> }
-  /** Dispatched by its own record; whether it is still listed can't be known. */
+  /** The job detail shows the dispatch. Whether the job is still listed cannot be determined. */
   | { readonly kind: 'dispatched' }
-  /** The answers don't fit together: nothing is said. */
+  /** The answers contradict each other: no event is emitted. */
   | { readonly kind: 'contradictory' };
 
 /**
- * Asks the ordering service after one job, in the order of rule 3: detail, active list by search, the same with closed
- * jobs, detail again. The last is left out when the first one shows the dispatch, for it could not change the verdict.
+ * Investigates one job in the order of rule 3: detail, search of the active list, search including closed
+ * jobs, detail again. The last request is omitted if the first detail shows the dispatch, because it could
+ * not change the verdict.
  *
- * The list with closed jobs has the active ones too: a job that came back between the two searches is in it, and would
- * look closed. So the active list is asked once more about whoever is found there.
+ * The list with closed jobs also contains the active ones. A job that returned between the two searches is
+ * in it and would look closed. Therefore, a job found there is searched for in the active list once more.
  *
- * Throws OrderingError when one of the questions stays unanswered: then nothing is known. But a dispatch is proved by the
- * job's own record, whatever the lists say; when it is they that fail, because of what they hold, it is told without them.
+ * Throws `OrderingError` if a request is not answered: then nothing is known. The job detail, however,
+ * proves a dispatch whatever the lists contain. If the content of the lists makes the searches fail, the
+ * dispatch is reported without them.
  */
 export async function investigate(
   client: OrderingClient,
@@ -109,7 +113,7 @@ async function searchAfter(
   };
 }
 
-/** What the evidence proves. Pure. */
+/** Returns the conclusion from the evidence. Pure. */
 export function judge(evidence: Evidence): Verdict {
   const { detail, active, amongClosed, searched } = evidence;
   if (!searched) return { kind: 'dispatched' };
@@ -118,15 +122,18 @@ export function judge(evidence: Evidence): Verdict {
     return amongClosed ? { kind: 'contradictory' } : { kind: 'suspected', as: 'unavailable' };
   if (detail.dateOut !== null) return { kind: 'left', closed: amongClosed };
   if (amongClosed) return { kind: 'left', closed: true };
-  // Cancelling locks a job, so one that can be edited was not cancelled, whatever else keeps it out of both lists.
+  // Cancelling locks a job. An editable job was therefore not cancelled, whatever else keeps it out of both
+  // lists.
   if (detail.canEdit === true) return { kind: 'contradictory' };
   return { kind: 'suspected', as: 'cancelled' };
 }
 
 /**
- * The positive control of a negative verdict: whether the same searches find a job that is known to be listed. A search
- * that finds nothing at all would make every missing job look cancelled. `listed` is a job of this poll's crawl; without
- * one, any job of the closed list serves. False when there is nothing to find.
+ * Runs the positive control of a negative verdict: returns whether the same searches find a job that is
+ * known to be listed. If search finds nothing at all, every missing job would look cancelled.
+ *
+ * `listed` is a job of this poll's crawl. Without it, any job of the closed list serves. Returns `false` if
+ * there is no job to search for.
  */
 export async function searchesFind(
   client: OrderingClient,
@@ -153,7 +160,10 @@ async function readDetail(
   return { view: body ? detailView(body) : null, look: { askedAt, answeredAt, view: 'detail' } };
 }
 
-/** The search is a prefix match over many fields: read to the last page and compare the number exactly. */
+/**
+ * Searches for one job. The search is a prefix match over many fields, so it reads to the last page and
+ * compares the number exactly.
+ */
 async function searchFor(
   client: OrderingClient,
   jobNumber: number,

@@ -1,14 +1,15 @@
 /**
- * One poll of one account: read, decide, write.
+ * One poll of one account, in three steps:
+ * - read: Status, whose revision is the fence, then Head and index in one Query, then the list page by
+ *   page. Snapshots of jobs with a changed fingerprint follow, and details of the jobs for which a fetch is
+ *   worthwhile.
+ * - decide: diff.ts, departures.ts and account-state.ts, all pure.
+ * - write: chunks, each a self-contained transaction. The Status, with the time observed through, is
+ *   written last.
  *
- *   read     Status (its revision is the fence), Head and index in one Query, the list page by page, snapshots of the
- *            jobs whose fingerprint moved, and the detail of those for whom it pays
- *   decide   diff.ts, departures.ts and account-state.ts, pure
- *   write    chunks, each a transaction complete in itself; last the Status that says how far we have seen
- *
- * A quiet poll reads Account, Status, what was heard of the region's service, Head and index, and writes Status alone. A
- * poll that loses its fence drops what it saw. A poll that dies leaves what it committed true, and the next one finds the
- * rest by itself.
+ * A quiet poll reads Account, Status, the state of the region's upstream API, Head and index, and writes
+ * only Status. A poll that loses its fence discards its observations. If a poll crashes, its committed
+ * writes remain valid, and the next poll finds the rest without recovery.
  */
 import type { EventDraft } from '../events/event.ts';
 import { type EventLog, type Head, toHead } from '../log/log.ts';
@@ -53,75 +54,86 @@ import {
   type Work,
 } from './work.ts';
 
-/** What a poll needs. */
+/** Dependencies of a poll. */
 export interface PollDeps {
   readonly table: Table;
   readonly log: EventLog;
   readonly settings: TrackingSettings;
-  /** Epoch ms. */
+  /** Current time in epoch ms. */
   readonly now: () => number;
   readonly newId: () => string;
-  /** Another version than this code's, for tests of upgrades. */
+  /** Projection version to use instead of this code's version, for upgrade tests. */
   readonly projectionVersion?: number;
-  /** The ordering service with the account's credentials. Throws when they can't be had. */
+  /**
+   * Connects to the ordering API with the account's credentials. Throws if the credentials are unavailable.
+   */
   readonly connect: (account: Account) => Promise<{ client: OrderingClient; tokens: TokenSource }>;
 }
 
-/** What one poll did: the wide log line. Ids and counts only. */
+/** Result of one poll, written as the wide log line. Contains only ids and counts. */
 export interface PollReport {
   readonly region: string;
   readonly account: string;
-  readonly outcome: /** Complete, and all of it committed. */
+  readonly outcome: /** The poll read everything and committed all of it. */
     | 'complete'
-    /** Something was left for the next poll: pages that failed, or time that ran out. */
+    /** The poll left work for the next one, because pages failed or time ran out. */
     | 'partial'
-    /** Nothing could be read. */
+    /** The poll could read nothing. */
     | 'failed'
-    /** Another poll has spoken since this one began. */
+    /** Superseded: a newer poll committed first. */
     | 'fenced'
-    /** Not polled: unknown, paused, stopped, or stored by newer code. */
+    /** Not polled: the account is unknown, paused, stopped, or stored by newer code. */
     | 'skipped';
   readonly state?: AccountState;
   readonly pages: number;
   readonly openJobs: number;
-  /** Entries of the list that could not be read (rule 2), and of the newest jobs that are read with the closed ones (rule 8). */
+  /**
+   * Number of unreadable entries in the list (rule 2). `unreadInSweep` counts those among the newest jobs
+   * that the sweep reads together with closed jobs (rule 8).
+   */
   readonly unread: number;
   readonly unreadInSweep: number;
   readonly changedJobs: number;
   readonly events: number;
   readonly looks: number;
-  /** Looks that stay owed: without an answer, or over the budget. */
+  /** Number of detail fetches still owed, because they were not answered or exceed the budget. */
   readonly looksLeft: number;
-  /** Jobs missing from the list whose fate is open. Absent when it was not seen: the list was not read to its end. */
+  /** Number of delisted jobs whose outcome is not yet known. Absent if the list was not read to its end. */
   readonly unresolved?: number;
-  /** Requests to the ordering service; tokens are not counted. */
+  /** Number of requests to the ordering API, without token requests. */
   readonly requests: number;
-  /** Of those, the ones that repeated another. */
+  /** Number of those requests that were retries. */
   readonly retries: number;
-  /** Faults of the service by kind, of requests that were repeated as well. */
+  /** Number of upstream faults by kind, including those of requests that were retried. */
   readonly upstreamErrors: ErrorCounts;
-  /** The types of what was said of the account itself. */
+  /** Types of the events about the account itself. */
   readonly announced: readonly EventDraft['type'][];
-  /** An outage of the whole region was announced, and is not over as far as this poll knows. */
+  /** Whether an outage of the whole region was emitted and, as far as this poll knows, is not resolved. */
   readonly outage: boolean;
   readonly ms: number;
   readonly problem?: string;
 }
 
-/** Milliseconds before the deadline from which on nothing new is begun. */
+/** Time before the deadline from which the poll starts nothing new (ms). */
 const RESERVE_MS = 3_000;
-/** The account's identity is compared with every new token, and at least this often. */
+/** Maximum time between two comparisons of the account's identity (ms). Every new token also triggers one. */
 const IDENTITY_CHECK_MS = 600_000;
-/** How often the user of an account that wants it is read, and how soon again when that failed. */
+/**
+ * Interval between reads of the API user, for accounts with that option, and the retry interval after a
+ * failure (ms).
+ */
 const OWN_USER_MS = 6 * 3_600_000;
 const OWN_USER_RETRY_MS = 900_000;
-/** Order groups asked for in one poll at most. */
+/** Maximum number of order groups to query in one poll. */
 const GROUPS_PER_POLL = 20;
 
 /**
- * Polls one account once. `deadline` (epoch ms) is when the process may be stopped; `dueAt`, where it was asked for some
- * time ago, since when it is due: then it is skipped if the account was polled in between. Outcomes are in the report; it throws
- * TableError when the table does not answer, and then the next poll makes good for it.
+ * Polls one account once.
+ *
+ * `deadline` is the time at which the process may be stopped (epoch ms). `dueAt` is the time since which a
+ * queued poll is due. With it, the poll is skipped if the account was polled in between. The report
+ * contains every outcome. Throws `TableError` if the table does not respond. The next poll then recovers
+ * what is missing.
  */
 export async function pollAccount(
   deps: PollDeps,
@@ -153,7 +165,7 @@ const NOTHING = {
   outage: false,
 } as const;
 
-/** Reads what the tracker knows, and says why there is nothing to poll if so. */
+/** Reads the tracker's state. Returns the reason if there is nothing to poll. */
 async function begin(
   deps: PollDeps,
   ref: AccountRef,
@@ -166,7 +178,7 @@ async function begin(
     deps.table.get(keys.status(ref)),
     hearUpstream(deps.table, ref.region),
   ]);
-  // A pause, or new credentials, that came between the two reads: with this fence the poll would undo it.
+  // A pause or new credentials arrived between the two reads. With this fence, the poll would undo them.
   const isOlder = Number(statusItem?.recordRevision ?? 0) > Number(found?.revision ?? 0);
   const accountItem = isOlder ? await deps.table.get(keys.account(ref)) : found;
   if (!accountItem || !statusItem) return 'The account is not registered.';
@@ -177,7 +189,8 @@ async function begin(
   if (dueAt !== undefined && (status.nextPollAt ?? 0) > Math.max(dueAt, startedAt)) {
     return 'The account was polled since it was asked for.';
   }
-  // Read after the fence: what another poll writes between the two raises the revision, and this poll is fenced.
+  // Read after the fence: a write of another poll between the two reads raises the revision, and this poll is
+  // fenced.
   const [headItem, ...others] = await deps.table.query({ pk: indexPk(ref) });
   if (headItem?.sk !== 'HEAD') return 'The account has no log.';
   const head = toHead(headItem);
@@ -205,10 +218,13 @@ async function begin(
   return new Poll(deps, account, statusItem, status, upstream, head, index, groups, startedAt, deadline);
 }
 
-/** Another poll has spoken since this one began. */
+/** Superseded: a newer poll committed first. */
 class Fenced extends Error {}
 
-/** The account the credentials belong to, and the one pinned at the baseline (the same before there is a baseline). */
+/**
+ * Account of the current credentials, and the account pinned at the baseline. Both are equal before there
+ * is a baseline.
+ */
 interface Identity {
   readonly id: number;
   readonly pinned: number;
@@ -228,12 +244,12 @@ class Poll {
   #head: Head;
   #revision: number;
   #events = 0;
-  /** What the client of this poll has counted so far. */
+  /** Counters of this poll's client. `undefined` before the client exists. */
   #counts: OrderingCounts | undefined;
-  /** Why there was no token to begin with. */
+  /** Error of the initial token request. */
   #tokenFault: OrderingError | undefined;
   #announced: readonly EventDraft['type'][] = [];
-  /** What the account's user was read for, and when he is to be read again. */
+  /** Version of the account's setting for which the API user was read, and the time of the next read. */
   #ownUser: { readonly ownUserSince: number; readonly ownUserDueAt: number } | undefined;
 
   constructor(
@@ -297,7 +313,7 @@ class Poll {
       outcome,
       ...more,
     });
-    /** `accepted`: the service answered something with these credentials. */
+    /** `accepted`: the upstream API answered at least one request with these credentials. */
     const failed = async (problem: unknown, accepted: boolean) => {
       if (pages === 0 && isServiceFault(problem)) {
         const failure = { at: this.#deps.now(), reason: problem.message };
@@ -313,12 +329,13 @@ class Poll {
       if ('problem' in connected) return await failed(connected.problem, false);
       const { client } = connected;
       let { identity } = connected;
-      // Which tokens are known to be this account's: the first, and every one until its identity was asked for.
+      // Number of tokens known to belong to this account: the first one, and every one issued before an
+      // identity check.
       const checkedTokens = Math.max(1, client.counts.tokens);
       const signal = AbortSignal.timeout(Math.max(1, this.#deadline - RESERVE_MS - this.#deps.now()));
 
       const tracked = this.#tracked;
-      /** The status names of jobs that the list shows otherwise than before. */
+      /** Status names of jobs whose list entry changed. */
       const shown = new Set<string>();
       const noticed = (job: ActiveJob) => {
         const it = notice(tracked, job);
@@ -356,7 +373,7 @@ class Poll {
 
       const owner = await this.#readOwnUser(client, signal);
       identity = owner?.identity ?? identity;
-      // A token that was replaced on the way may be another account's: then so is what was seen.
+      // A token renewed during the poll may belong to another account. Then the observations do too.
       if (client.counts.tokens > checkedTokens) {
         const again = await this.#identify(client);
         if ('problem' in again) return await failed(again.problem, true);
@@ -403,7 +420,7 @@ class Poll {
 
   // Reading
 
-  /** Client, token, and the account's identity if it is time to compare it (rule 9). */
+  /** Returns the client, with a token, and the account's identity if its comparison is due (rule 9). */
   async #connect(): Promise<{ client: OrderingClient; identity?: Identity } | { problem: unknown }> {
     try {
       const { client, tokens } = await this.#deps.connect(this.#account);
@@ -422,7 +439,10 @@ class Poll {
     }
   }
 
-  /** Without knowing whose jobs these are nothing may be said of them, so a failure here is a failed poll. */
+  /**
+   * Reads the account's identity. If that fails, the poll fails: no event may be emitted while the owner of
+   * the jobs is unknown.
+   */
   async #identify(client: OrderingClient): Promise<Identity | { problem: unknown }> {
     try {
       const { id } = (await client.account()).body;
@@ -433,8 +453,10 @@ class Poll {
   }
 
   /**
-   * The user of the credentials, when the account wants that and it is time. He is believed only if the same token was asked
-   * whose it is right after (rule 9). That this fails is no reason to see less of the jobs: it is tried again some time later.
+   * Reads the API user if the account has that option and the read is due.
+   *
+   * The answer is accepted only if an identity check with the same token follows it (rule 9). A failure
+   * does not affect the observation of jobs. The read is retried after `OWN_USER_RETRY_MS`.
    */
   async #readOwnUser(
     client: OrderingClient,
@@ -457,7 +479,7 @@ class Poll {
 
   // Writing
 
-  /** Makes the recipient that the account's user is what he asks for by now. */
+  /** Updates the recipient that represents the API user to that user's current settings. */
   async #tellOwnUser(user: AccountUser): Promise<void> {
     const since = this.#account.ownUserSince;
     if (since === undefined) return;
@@ -465,7 +487,10 @@ class Poll {
     this.#ownUser = { ownUserSince: since, ownUserDueAt: this.#startedAt + OWN_USER_MS };
   }
 
-  /** Commits what changed: how many jobs; a job that could not be stored; and whether time was enough for all. */
+  /**
+   * Commits the changes. Returns the number of changed jobs, a job too large to store, and whether time
+   * sufficed for all.
+   */
   async #commit(
     works: Map<number, Work>,
     context: ScheduleContext,
@@ -499,13 +524,13 @@ class Poll {
     return { all: true, changed: changed.length, tooLarge };
   }
 
-  /** What the log has said of jobs so far. */
+  /** Returns a lookup of the state of each job according to the log. */
   async #told(jobNumbers: readonly number[]): Promise<(jobNumber: number) => Told> {
     const known = await readSnapshots(this.#tracked, jobNumbers);
     return (jobNumber) => {
       const snapshot = known.get(jobNumber);
       if (snapshot) return snapshot.announced.dateOut === null ? 'open' : 'dispatched';
-      // Whoever came in since the last sweep will be seen by the next one.
+      // The next sweep observes jobs created since the last one.
       return jobNumber > this.#status.sweptThrough ? 'unseen' : 'history';
     };
   }
@@ -516,8 +541,11 @@ class Poll {
   }
 
   /**
-   * Asks for groups that are complete as far as is known (rule 18), within a budget; what the service proves is announced.
-   * The others stay pending, and so do all when a token was replaced meanwhile: these may be another account's answers.
+   * Queries the groups that are complete as far as is known (rule 18), within a budget. Emits what upstream
+   * proves.
+   *
+   * The other groups stay pending. All stay pending if a token was renewed meanwhile, because the answers
+   * may belong to another account.
    */
   async #confirmGroups(
     client: OrderingClient,
@@ -555,7 +583,10 @@ class Poll {
     return outcome;
   }
 
-  /** Status names this account never showed before (rule 4): each is an event once, and an ordinary status from then on. */
+  /**
+   * Returns the status names that are new to this account (rule 4). Each causes one event and is an
+   * ordinary status from then on.
+   */
   #discover(work: Work, found: Set<string>): Discovery {
     const names: string[] = [];
     const events: EventDraft[] = [];
@@ -572,14 +603,14 @@ class Poll {
     return { names, events };
   }
 
-  /** Whether so many jobs may be gone (rule 10). */
+  /** Decides whether this many departures are plausible (rule 10). */
   #judge(counts: Absence): { counts: Absence; ruling: Ruling } {
     const { allowedGone, allowedGoneUntil } = this.#status;
     const allowed = allowedGoneUntil !== null && this.#startedAt < allowedGoneUntil ? allowedGone : 0;
     return { counts, ruling: judgeAbsence(counts, allowed) };
   }
 
-  /** Negative verdicts that were announced, by the hour. */
+  /** Number of recorded negative verdicts per hour. */
   get #goneTally(): Tally {
     return (this.#head.attributes.goneTally as Tally | undefined) ?? [];
   }
@@ -590,7 +621,7 @@ class Poll {
     statusAttributes: { [attribute: string]: Value | undefined },
     headAttributes: { [attribute: string]: Value | undefined } | undefined,
   ): Promise<void> {
-    // From the first thing that newer code writes on, older code must not read it.
+    // After the first write of newer code, older code must not read the account.
     const raised = this.#head.attributes.projectionVersion !== this.#projectionVersion;
     const head = raised ? { ...headAttributes, projectionVersion: this.#projectionVersion } : headAttributes;
     const outcome = await this.#deps.log.commit(this.#account, {
@@ -609,7 +640,10 @@ class Poll {
 
   // Concluding
 
-  /** The last write of a poll that read something: how far it has seen, and, once, that the baseline stands (rule 5). */
+  /**
+   * Writes the final Status of a poll that read something: the time observed through and, once, that the
+   * baseline is complete (rule 5).
+   */
   async #conclude(
     client: OrderingClient,
     seen: Crawl,
@@ -620,7 +654,7 @@ class Poll {
   ): Promise<AccountState> {
     const attributes = {
       lastPollAt: this.#startedAt,
-      // What a sweep found and could not be stored has to be found again.
+      // The next sweep must find again what this one found but could not store.
       ...(all ? swept : {}),
       ...(identity === undefined ? {} : { identityCheckedAt: this.#startedAt }),
       ...this.#ownUser,
@@ -632,7 +666,7 @@ class Poll {
     const openJobs = seen.observations.size + seen.unread;
     const { unanswered = 0, suspected = 0, contradictory = 0 } = absence?.counts ?? {};
     const missing = { unanswered, suspected, contradictory };
-    // What waits for its upgrade was not compared.
+    // Jobs that wait for their upgrade were not compared.
     const observed = upgraded ? { lastGoodCrawlStartedAt: seen.startedAt } : {};
     const unreadJobs = seen.unread || undefined;
     const open = openJobsWrite(this.#account, tallyOpen(seen), seen.startedAt);
@@ -653,7 +687,7 @@ class Poll {
       return this.#finish(result, outcome, good, undefined, writes);
     }
     await this.#readStatuses(client);
-    // Known from the start, so that they are no news later.
+    // Known from the start, so these names cause no event later.
     this.#tracked.statuses.meetLookup();
     const head = {
       ...this.#tracked.statuses.takeChanges(),
@@ -665,16 +699,19 @@ class Poll {
     return this.#finish({ kind: 'good', problem, baselinedWith: openJobs }, outcome, good, head, writes);
   }
 
-  /** Reads the service's lookup of statuses. When that fails, no harm is done: names are words as well without it. */
+  /**
+   * Reads the upstream status lookup. A failure is harmless, because a status name is readable without the
+   * lookup.
+   */
   async #readStatuses(client: OrderingClient, signal?: AbortSignal): Promise<void> {
     try {
       this.#tracked.statuses.learn((await client.jobStatuses(signal)).body);
     } catch {
-      // The next name that nobody has met asks for it again.
+      // The next unknown status name triggers another read.
     }
   }
 
-  /** Writes the account's next state, in one transaction with the events that announce it and whatever else goes with it. */
+  /** Writes the account's next state in one transaction with its events and the given additional writes. */
   async #finish(
     result: PollResult,
     outcome: PollOutcome,
@@ -725,18 +762,21 @@ class Poll {
       set: { ...set, revision: this.#revision + 1, pollId: this.#pollId },
       when: [['revision', '=', this.#revision]],
     });
-    // A retry after a lost answer finds its own write: that is no lost race.
+    // A retry after a lost response finds its own write. That is not a lost race.
     if (!written.done && written.item?.pollId !== this.#pollId) throw new Fenced();
     return next.state;
   }
 }
 
-/** Whether an event says that a job is gone without the service's own word for it. */
+/**
+ * Returns whether an event reports a job as gone by inference, without a direct statement of the upstream
+ * API.
+ */
 function isNegative(type: EventDraft['type']): boolean {
   return type === 'job.cancelled' || type === 'job.unavailable';
 }
 
-/** How many jobs are missing from the list without anybody knowing for certain why. */
+/** Returns the number of jobs missing from the list whose outcome is not certain. */
 function missingOf({ unanswered, suspected, contradictory }: Absence): number {
   return unanswered + suspected + contradictory;
 }
