@@ -1,18 +1,24 @@
 /**
- * What a look at a job proves: snapshot × observation → snapshot and events. Pure; time comes in with the look.
+ * Computes what an observation of a job proves: snapshot × observation → snapshot and events. Pure: the
+ * time is part of the observation.
  *
- * The two views are kept apart, for they can disagree for as long as they like without anything having happened (rule 4):
- * - the **list** has the word on a listed job; each field is compared with what the list said before;
- * - the **detail** has it on a job that left the list; each field is compared with what the detail said before;
- * - across the views count only a dispatch date where none was known, and tracking where there was none;
- * - what a view takes back of dispatch and tracking counts for a listed job when both views lack it. Until then it is
- *   still believed: it stays in the snapshot, and so does the time at which the view last showed it.
+ * The two views are kept apart, because they can disagree for any length of time without a change of the
+ * job (rule 4):
+ * - The **list** is authoritative for a listed job. Each field is compared with the previous list view.
+ * - The **detail** is authoritative for a job that left the list. Each field is compared with the previous
+ *   detail view.
+ * - Only two changes count across the views: a dispatch date where none was known, and tracking where there
+ *   was none.
+ * - If a view withdraws dispatch or tracking of a listed job, this counts once both views lack it. Until
+ *   then the value stays in the snapshot, and so does the time at which the view last contained it.
  *
- * A change that one view announced must not be announced again when the word passes to the other. So in the look with which
- * it passes, a change counts unless it leads to what the other view says. Where the views had different words for a field
- * before one of them changed it, the other's next value can't be judged like that, and is taken over silently (`unsure`).
+ * A change emitted from one view must not be emitted again when authority passes to the other view. In the
+ * observation with which it passes, a change counts unless it leads to the other view's value. If the views
+ * held different values of a field before one of them changed it, the other's next value cannot be judged
+ * that way. It is adopted without an event (`unsure`).
  *
- * Evidence (rule 13): `since` is a time at which the view that shows the change was seen without it, or an earlier one.
+ * Evidence (rule 13): `since` is a time at which the view that contains the change was observed without it,
+ * or an earlier time.
  */
 import type { Observed, TrackingEntry } from '../events/catalogue.ts';
 import type { EventDraft } from '../events/event.ts';
@@ -20,7 +26,7 @@ import { readInstants } from './instants.ts';
 import { KEPT_DAYS, type SharedField, type Snapshot, summarize } from './snapshot.ts';
 import { type DetailView, type ListView, pairUp, SHARED_FIELDS, sameTime } from './views.ts';
 
-/** One answer of the ordering service: when it was asked for and when it was there (epoch ms), and what kind it was. */
+/** One answer of the ordering API: time of the request, time of the response (epoch ms), and kind of view. */
 export interface Look {
   readonly askedAt: number;
   readonly answeredAt: number;
@@ -33,25 +39,31 @@ export interface Sighting {
   readonly look: Look;
 }
 
-/** What is known of the account when a look is judged. Times are epoch ms. */
+/** State of the account at the time of an observation. Times are epoch ms. */
 export interface Known {
-  /** When this poll began. */
+  /** Start of this poll. */
   readonly startedAt: number;
-  /** Start of the last complete crawl before this one; null before the first. */
+  /** Start of the last complete crawl before this one. `null` before the first. */
   readonly lastGoodCrawlStartedAt: number | null;
-  /** Start of the crawl that became the baseline; null while there is none: then nothing is announced (rule 5). */
+  /**
+   * Start of the crawl that became the baseline. `null` before there is a baseline: then no events are
+   * emitted (rule 5).
+   */
   readonly baselineStartedAt: number | null;
 }
 
-/** What follows from a look. */
+/** Result of applying one observation. */
 export interface Step {
   readonly snapshot: Snapshot;
   readonly events: readonly EventDraft[];
-  /** The status names the look showed, with its evidence. */
+  /** Status names in the observation, with its evidence. */
   readonly shown: readonly { readonly status: string; readonly observed: Observed }[];
 }
 
-/** A job is in the list (rules 4, 5, 6): `before` is its snapshot, absent when it was never seen, and not an unproven one. */
+/**
+ * Applies a list entry to a job (rules 4, 5, 6). `before` is the job's snapshot, and absent for an unknown
+ * job. It must not be unproven.
+ */
 export function seenInList(
   jobNumber: number,
   before: Snapshot | undefined,
@@ -73,7 +85,7 @@ export function seenInList(
 
   const was = before.list;
   const { view: next, silent } = withUnsaid(was, view);
-  // Until now the detail had the word.
+  // Until now the detail was authoritative.
   const returns = before.settling !== null;
   const changes = was === null ? [] : listChanges(was, next, returns ? before : undefined);
   const dispatch = dispatchShown(before.announced.dateOut, was?.dateOut ?? null, next.dateOut);
@@ -81,9 +93,9 @@ export function seenInList(
   const announced = { ...before.announced, dateOut: dispatch.dateOut, tracking: tracking.announced };
   const { believed, takenBack } = believe(was, next, announced);
   const unsure = stillUnsure(before.detail, was ?? next, next, returns ? [] : before.unsure);
-  // Taken back only now: whatever was taken back before, and when that is looked at again, is another matter.
+  // Withdrawn only in this observation. The schedule for an earlier withdrawal is unaffected.
   const anew = takenBack && !before.heldBack;
-  // What the detail shows at such a moment is what it is compared with once the job has left.
+  // The detail fetched at this time is the base of comparison once the job has left the list.
   const news =
     returns ||
     dispatch.events.length > 0 ||
@@ -124,9 +136,11 @@ export function seenInList(
 }
 
 /**
- * A job's own record was read. `listed` is how the list shows the job in the same poll; without it the job has left the
- * list, and from here on the detail has the word. For a job seen for the first time this decides whether it is new
- * (rule 5): created after the baseline, or only hidden until now. `open`: the list lacks what stays announced.
+ * Applies a detail to a job. `listed` is the job's list entry in the same poll. Without it the job has left
+ * the list, and from here on the detail is authoritative.
+ *
+ * For a job observed for the first time, the detail decides whether the job is new (rule 5): created after
+ * the baseline, or only hidden until now. `open`: the list lacks a value that stays announced.
  */
 export function seenInDetail(
   before: Snapshot,
@@ -159,7 +173,7 @@ export function seenInDetail(
     listed !== undefined &&
     ((announced.dateOut !== null && listed.view.dateOut === null) ||
       pairUp(announced.tracking, listed.view.tracking).gone.length > 0);
-  // What the list took back is settled now, unless the detail still shows it.
+  // The withdrawal in the list is now resolved, unless the detail still contains the value.
   const { heldBack, ...rest } = start;
   const heldStill =
     heldBack &&
@@ -185,7 +199,7 @@ export function seenInDetail(
       ? [{ type: 'job.invoiced', changes: { invoiceNumber: { from: null, to: next.invoiceNumber } } }]
       : [];
   const step = announce(
-    // What an old job that was only hidden already is counts as announced, and so does that it is overdue.
+    // The state of an old job that was only hidden counts as announced, including that it is overdue.
     proof?.created === false && overdueIn(snapshot, look) ? overdueSaid(snapshot) : snapshot,
     look,
     proof?.created ? proof.since : since,
@@ -204,15 +218,15 @@ export function seenInDetail(
 }
 
 /**
- * Takes a job on whose own record can't be read: it can't be proved new, so job.created is never said of it, but what
- * the list shows of it from its first sighting on is.
+ * Starts tracking a job whose detail cannot be read. The job cannot be proved new, so job.created is never
+ * emitted for it. Changes in the list after the job's first list entry are emitted.
  */
 export function takenOn(before: Snapshot, shown: ListView | null): Snapshot {
   const first = before.list ?? shown;
   return { ...before, unproven: null, announced: first ? counted(first) : before.announced };
 }
 
-/** The events of a verdict about a job that left the list (rule 3), in the same form as all others. */
+/** Emits the events of a verdict about a job that left the list (rule 3), in the same form as all others. */
 export function announceEnding(
   snapshot: Snapshot,
   ending: NonNullable<Snapshot['ended']>,
@@ -239,7 +253,7 @@ export function announceEnding(
         },
       ]);
     case 'unavailable':
-      // Its record is gone, so it says nothing of a status.
+      // The job's record no longer exists, so it has no status.
       return announce(after, look, since, [
         { type: 'job.unavailable', changes: {}, inferred: true, jobStatus: null },
       ]);
@@ -247,21 +261,24 @@ export function announceEnding(
 }
 
 /**
- * Whether a listed job is overdue and this was not said for its due date (rule 15): undispatched in a look that was asked
- * for after the due instant.
+ * Emits job.overdue if a listed job is overdue and the event was not yet emitted for its due date (rule
+ * 15). Overdue means undispatched in an observation requested after the due time.
  */
 export function checkOverdue(snapshot: Snapshot, look: Look, known: Known): Step {
   const due = overdueIn(snapshot, look);
   if (!due) return { snapshot, events: [], shown: [] };
   const after = overdueSaid(snapshot);
   if (known.baselineStartedAt === null) return { snapshot: after, events: [], shown: [] };
-  // At the due instant it was not overdue yet, whenever the due date was set.
+  // At the due time the job was not overdue yet, whenever the due date was set.
   return announce(after, look, due.at, [
     { type: 'job.overdue', changes: {}, dueAt: new Date(due.at).toISOString(), zone: due.zone },
   ]);
 }
 
-/** When a listed job will be overdue (epoch ms), unless it is dispatched, has no due date, or that was said already. */
+/**
+ * Returns when a listed job becomes overdue (epoch ms). Returns `undefined` if it is dispatched, has no due
+ * date, or job.overdue was already emitted.
+ */
 export function dueOf(snapshot: Snapshot): { readonly at: number; readonly zone: string } | undefined {
   const { list, announced } = snapshot;
   if (!list?.dateDue || list.dateOut || announced.dateOut !== null) return undefined;
@@ -270,9 +287,9 @@ export function dueOf(snapshot: Snapshot): { readonly at: number; readonly zone:
   return reading && { at: reading.latest, zone: reading.zone };
 }
 
-/** When the job was last known to be as its list view says (epoch ms). */
+/** Returns the time at which the job was last known to match its list view (epoch ms). */
 export function sinceListed(snapshot: Snapshot, known: Pick<Known, 'lastGoodCrawlStartedAt'>): number {
-  // A job that is simply listed was in the last complete crawl, and it showed the same.
+  // A job that is simply listed was in the last complete crawl with the same values.
   const shown =
     snapshot.departure === null &&
     snapshot.settling === null &&
@@ -281,7 +298,7 @@ export function sinceListed(snapshot: Snapshot, known: Pick<Known, 'lastGoodCraw
   return Math.max(snapshot.listAt, shown ? (known.lastGoodCrawlStartedAt ?? 0) : 0);
 }
 
-// What is said, before it has its evidence.
+// Event content before the evidence is added.
 
 type Said = EventDraft extends infer D
   ? D extends { type: infer T; data: infer Data }
@@ -289,7 +306,10 @@ type Said = EventDraft extends infer D
     : never
   : never;
 
-/** `statusSince`: since when the job was known without the status names, where that is another time than `since`. */
+/**
+ * Builds the step with its events and evidence. `statusSince`: time since which the job was known without
+ * the status names, if it differs from `since`.
+ */
 function announce(
   snapshot: Snapshot,
   look: Look,
@@ -320,7 +340,7 @@ function announce(
   return { snapshot, events, shown };
 }
 
-/** A job seen in the list for the first time; nothing of it is announced. */
+/** Returns the snapshot of a job at its first list entry. None of it is announced. */
 function firstSeen(jobNumber: number, view: ListView, look: Look): Snapshot {
   return {
     jobNumber,
@@ -338,29 +358,35 @@ function firstSeen(jobNumber: number, view: ListView, look: Look): Snapshot {
   };
 }
 
-/** What a job was when it was taken over counts as announced. */
+/** Returns the job's values at the start of tracking, which count as announced. */
 function counted(view: Pick<ListView, 'dateOut' | 'tracking'>): Snapshot['announced'] {
   return { dateOut: view.dateOut, tracking: view.tracking, overdueFor: null };
 }
 
-// Who has the word
+// Authority
 
 type SharedValues = Pick<ListView, SharedField>;
 
-/** Whether a field of one view is as it was. A flag that is missing from one side is not said, and no change. */
+/**
+ * Returns whether a field of one view is unchanged. A flag that is missing on one side is unknown, and not
+ * a change.
+ */
 function same(field: SharedField, a: SharedValues, b: SharedValues): boolean {
   const flag = field === 'canEdit' || field === 'mustDate';
   return (flag && (a[field] === null || b[field] === null)) || equal(field, a, b);
 }
 
-/** Whether both say the same of a field. A flag that one of them leaves unsaid was not told by it. */
+/**
+ * Returns whether both views have the same value of a field. A flag that only one side contains is not
+ * equal.
+ */
 function equal(field: SharedField, a: SharedValues, b: SharedValues): boolean {
   return field === 'dateDue' ? sameTime(a.dateDue, b.dateDue) : a[field] === b[field];
 }
 
 /**
- * What a view does not say this time is no change: the last known status and flags stay. `silent`: there was something
- * to say.
+ * Fills in what a view omits this time, which is not a change: the last known status and flags stay.
+ * `silent`: a known value was omitted.
  */
 function withUnsaid<V extends Pick<ListView, 'status' | 'canEdit' | 'mustDate'>>(
   was: V | null,
@@ -378,8 +404,8 @@ function withUnsaid<V extends Pick<ListView, 'status' | 'canEdit' | 'mustDate'>>
 }
 
 /**
- * Which shared fields of a view changed and are news. `passing`: the other view had the word until now; what it said is
- * no news, and fields of this one can be unsure.
+ * Returns the shared fields of a view whose change must be emitted. `passing`: the other view was
+ * authoritative until now. Its values are not emitted again, and fields of this view can be unsure.
  */
 function newsIn(
   was: SharedValues,
@@ -394,7 +420,10 @@ function newsIn(
   );
 }
 
-/** The view with the word went from `was` to `next`: what can't be compared any more of the other one. */
+/**
+ * Returns the fields of the other view that can no longer be compared after the authoritative view changed
+ * from `was` to `next`.
+ */
 function stillUnsure(
   other: SharedValues | null,
   was: SharedValues,
@@ -409,14 +438,15 @@ function stillUnsure(
 
 interface DetailFields {
   readonly changes: readonly Said[];
-  /** Shared fields to store otherwise than the detail shows them now. */
+  /** Shared fields stored with another value than the current detail contains. */
   readonly kept: Partial<SharedValues>;
   readonly unsure: readonly SharedField[];
 }
 
 /**
- * The detail of a listed job: the list has the word on the shared fields. What only the detail says otherwise now is not
- * stored, so that it is found as a change when the job leaves the list before the list says it too.
+ * Applies the detail of a listed job, where the list is authoritative for the shared fields. A value that
+ * changed only in the detail is not stored. It is thus found as a change if the job leaves the list before
+ * the list contains it.
  */
 function heard({ list, detail, unsure }: Snapshot, next: DetailView): DetailFields {
   if (detail === null) return { changes: [], kept: {}, unsure: [] };
@@ -427,12 +457,12 @@ function heard({ list, detail, unsure }: Snapshot, next: DetailView): DetailFiel
   return {
     changes: [],
     kept: Object.fromEntries(kept.map((field) => [field, detail[field]])),
-    // A value that moved is the detail's own again.
+    // After a change, the value is the detail's own again.
     unsure: unsure.filter((field) => same(field, detail, next) && !(list && same(field, list, next))),
   };
 }
 
-/** The detail of a job that left the list: it has the word. */
+/** Applies the detail of a job that left the list: the detail is authoritative. */
 function spoken({ list, detail, settling, unsure }: Snapshot, next: DetailView): DetailFields {
   const passing = settling === null ? { other: list, unsure } : undefined;
   return {
@@ -452,7 +482,10 @@ function spoken({ list, detail, settling, unsure }: Snapshot, next: DetailView):
 
 // Fields
 
-/** `settled`: the job's snapshot, when it is back from where the detail had the word. */
+/**
+ * Returns the changes in the list. `settled`: the job's snapshot, if the job returns to the list and the
+ * detail was authoritative.
+ */
 function listChanges(was: ListView, next: ListView, settled: Snapshot | undefined): Said[] {
   const other = settled?.detail ?? null;
   const origin: Changes =
@@ -468,7 +501,7 @@ function listChanges(was: ListView, next: ListView, settled: Snapshot | undefine
 
 type Changes = Record<string, { from: unknown; to: unknown }>;
 
-/** The changes of what both views have; `more` is added to job.updated. */
+/** Returns the changes of the fields that both views have. `more` is added to job.updated. */
 function sharedChanges<V extends SharedValues & { readonly status: string | null }>(
   news: readonly SharedField[],
   was: V,
@@ -511,7 +544,7 @@ function statusOf(detail: DetailView | null, jobLineId: number): string | null {
   return detail?.lines.find((line) => line.jobLineId === jobLineId)?.status ?? null;
 }
 
-// Dispatch and tracking: what is announced of them, and the events that get it there.
+// Dispatch and tracking: announced values, and the events that bring them up to date.
 
 interface Dispatch {
   readonly dateOut: string | null;
@@ -523,14 +556,18 @@ interface Tracking {
   readonly events: readonly Said[];
 }
 
-/** What a view that shows a dispatch date (null: none) adds to what is announced; `was` is the same view before. */
+/**
+ * Applies the dispatch date in a view (`null`: none) to the announced one. `was` is the date in the same
+ * view before.
+ */
 function dispatchShown(announced: string | null, was: string | null, next: string | null): Dispatch {
   if (next === null) return { dateOut: announced, events: [] };
   if (announced === null) {
     const changes = { dateOut: { from: null, to: next } };
     return { dateOut: next, events: [{ type: 'job.dispatched', changes, occurredAt: next }] };
   }
-  // Corrected: said as a change of the date, not as another dispatch. The other view may have told it already.
+  // A correction is emitted as a change of the date, not as another dispatch. The other view may already have
+  // caused that event.
   if (was !== null && !sameTime(was, next) && !sameTime(announced, next)) {
     const changes = { dateOut: { from: was, to: next } };
     return { dateOut: next, events: [{ type: 'job.updated', changes }] };
@@ -538,7 +575,10 @@ function dispatchShown(announced: string | null, was: string | null, next: strin
   return { dateOut: announced, events: [] };
 }
 
-/** `first` is the list as it was first seen, of a job that is announced in this step. */
+/**
+ * Applies the dispatch date of a detail. `first` is the first list view of a job whose creation is emitted
+ * in this step.
+ */
 function dispatchInDetail(
   before: Snapshot,
   first: ListView | null,
@@ -550,7 +590,7 @@ function dispatchInDetail(
   const shown = dispatchShown(inList.dateOut, was, next.dateOut);
   const events = [...inList.events, ...shown.events];
   const { dateOut } = shown;
-  // Taken back: both views lack it; or, after the list, the one that showed it.
+  // Withdrawn: both views lack the date. For a delisted job, the view that contained it lacks it.
   const lacking = next.dateOut === null && (listed ? listed.view.dateOut === null : was !== null);
   if (dateOut === null || !lacking) return { dateOut, events };
   const changes = { dateOut: { from: was ?? dateOut, to: null } };
@@ -558,8 +598,10 @@ function dispatchInDetail(
 }
 
 /**
- * What a view adds to the announced tracking. `was` is the same view before; null, when there is none, compares nothing:
- * then entries count only where nothing was announced. Entries in `passed` are no news although they are not announced.
+ * Applies the tracking in a view to the announced tracking.
+ *
+ * `was` is the tracking in the same view before. `null` if there is none: then entries count only if
+ * nothing was announced. Entries in `passed` are not emitted, although they are not announced.
  */
 function trackingShown(
   announced: readonly TrackingEntry[],
@@ -575,7 +617,8 @@ function trackingShown(
   const updated = both.flatMap(([from, entry]) => {
     const to = { number: entry.number ?? from.number, link: entry.link ?? from.link };
     if (to.number === from.number && to.link === from.link) return [];
-    // What this view showed before is no news; a link other than the other view's is one only when this view moved.
+    // Previous entries of this view are not emitted. A link that differs from the other view's is emitted
+    // only if this view changed.
     const before = own.get(entry);
     const moved = before
       ? before.number !== entry.number || before.link !== entry.link
@@ -594,7 +637,7 @@ function trackingShown(
   };
 }
 
-/** As with dispatch. */
+/** Applies the tracking of a detail, with the same rules as {@link dispatchInDetail}. */
 function trackingInDetail(
   before: Snapshot,
   first: ListView | null,
@@ -607,7 +650,7 @@ function trackingInDetail(
   const events = [...inList.events, ...shown.events];
   const { announced } = shown;
   const lacking = pairUp(announced, next.tracking).gone;
-  // Each set is compared as a whole: one parcel of it stands for one, even where two have the same link.
+  // Each set is compared as a whole: one parcel in it matches one, even if two have the same link.
   const takenBack = listed
     ? pairUp(announced, listed.view.tracking).gone
     : pairUp(announced, was ?? []).both.map(([entry]) => entry);
@@ -619,7 +662,10 @@ function trackingInDetail(
   };
 }
 
-/** A view with what it no longer shows of the announced dispatch and tracking, as long as that stays announced. */
+/**
+ * Returns a view that keeps announced dispatch and tracking which it no longer contains, as long as they
+ * stay announced.
+ */
 function believe<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
   was: Pick<ListView, 'dateOut' | 'tracking'> | null,
   next: V,
@@ -637,7 +683,7 @@ function believe<V extends Pick<ListView, 'dateOut' | 'tracking'>>(
   };
 }
 
-/** The list without what is no longer announced. */
+/** Removes from the list view what is no longer announced. */
 function agreed(list: ListView, announced: Snapshot['announced']): ListView {
   return {
     ...list,
@@ -648,7 +694,7 @@ function agreed(list: ListView, announced: Snapshot['announced']): ListView {
 
 // Overdue
 
-/** What is due according to a snapshot, if a look was asked for after that. */
+/** Returns the due time of a snapshot, if the observation was requested after it. */
 function overdueIn(snapshot: Snapshot, look: Look): ReturnType<typeof dueOf> {
   const due = dueOf(snapshot);
   return due && look.askedAt > due.at ? due : undefined;
@@ -661,30 +707,34 @@ function overdueSaid(snapshot: Snapshot): Snapshot {
   };
 }
 
-// New or only hidden?
+// New or only hidden
 
 interface Proof {
   readonly created: boolean;
-  /** When the job can't have been there yet. */
+  /** Time at which the job cannot have existed yet. */
   readonly since: number | null;
 }
 
-/** Rule 5: a job without a history is new if it came in after the baseline, read in whatever zone makes that later. */
+/**
+ * Decides whether a job without a history is new (rule 5): it came in after the baseline, read in the time
+ * zone that makes that later.
+ */
 function proveCreated(before: Snapshot, detail: DetailView, look: Look, known: Known): Proof {
   const { baselineStartedAt, lastGoodCrawlStartedAt } = known;
   const cameIn = detail.dateIn === null ? undefined : readInstants(detail.dateIn, detail.timezone);
   if (cameIn === undefined || baselineStartedAt === null) return { created: false, since: null };
-  // What is older than snapshots are kept may have been known and forgotten.
+  // A job older than the retention of snapshots may have been tracked before.
   const remembered = look.askedAt - KEPT_DAYS * 86_400_000;
   const created = cameIn.latest >= Math.max(baselineStartedAt, remembered);
-  // A crawl that did not show it proves nothing, for it may have been hidden then. Its own word does.
+  // A crawl without the job proves nothing, because the job may have been hidden then. Its own date proves
+  // it.
   const bounds = [lastGoodCrawlStartedAt, baselineStartedAt].filter(
     (at) => at !== null && at <= cameIn.earliest && (before.list === null || at <= before.listAt),
   );
   return { created, since: bounds[0] ?? null };
 }
 
-/** An unproven job once its detail tells: what was announced of it before this look. */
+/** Returns an unproven job after its first detail, with the values announced before this observation. */
 function proven(before: Snapshot, detail: DetailView, { created, since }: Proof): Snapshot {
   const { list } = before;
   return {

@@ -1,13 +1,15 @@
 /**
- * Order groups (rule 18): when the last job of one checkout is dispatched, that is said once for all of them.
+ * Order groups (rule 18): when the last job of one checkout is dispatched, one event is emitted for the
+ * whole group.
+ * - In a member's transaction, the Group item records the member. If the group is complete as far as is
+ *   known, a pending mark is set.
+ * - After the poll's commits, the poller queries upstream for all of the group's jobs. If the group is
+ *   complete, one transaction writes the event and the Group item, and removes the mark.
  *
- *   a member's transaction   Group item takes in the member; complete as far as known → a pending mark is set
- *   after the poll's commits the service is asked for all of the group's jobs; complete → the event, the Group item, and
- *                            the mark's end in one transaction
- *
- * A group is known by the members that moved since tracking began, which is enough: whoever is missing from it is found when
- * the service is asked, and is a member from then on. So the baseline writes no groups, and what was complete by then is
- * never announced. Marks stand beside Head, so a poll finds them without a read of its own.
+ * A group contains the members that changed since tracking began. That is sufficient: a missing member is
+ * found when upstream is queried, and is a member from then on. So the baseline writes no groups, and a
+ * group complete by then is never announced. Marks are stored next to Head, so a poll finds them without a
+ * separate read.
  */
 import type { EventDraft } from '../events/event.ts';
 import type { OrderingClient } from '../ordering/client.ts';
@@ -18,44 +20,50 @@ import type { Look } from './diff.ts';
 import { KEPT_DAYS, type Snapshot, summarize } from './snapshot.ts';
 import type { ScheduleContext } from './work.ts';
 
-/** Where a member stands: `gone` ones (cancelled, unavailable) don't count. */
+/** Phase of a member. `gone` members (cancelled, unavailable) do not count. */
 export type MemberPhase = 'open' | 'dispatched' | 'gone';
 
-/** What is known of one order group. Times are epoch ms. */
+/** Known state of one order group. Times are epoch ms. */
 export interface Group {
   readonly orderGroup: string;
   readonly members: ReadonlyMap<number, MemberPhase>;
-  /** All that count were dispatched, and that was said. */
+  /** Whether all members that count were dispatched and the event was emitted. */
   readonly announced: boolean;
-  /** It was said before, of members that were not the same or not dispatched any more since. */
+  /**
+   * Whether the event was emitted before for a different set of members, or for members no longer
+   * dispatched since.
+   */
   readonly again: boolean;
-  /** It was not complete at this time or later; null when that is not known. */
+  /** Time of the last evidence that the group was not complete, or an earlier time. `null` if not known. */
   readonly since: number | null;
-  /** It has more members than are kept: nothing is ever said of it. */
+  /** Whether the group exceeds the maximum number of members. Then no event is ever emitted for it. */
   readonly tooLarge: boolean;
 }
 
-/** The job of a group as the service's list shows it. */
+/** A job of a group in the upstream list. */
 interface ShownMember {
   readonly jobNumber: number;
   readonly dateOut: string | null;
 }
 
-/** What the log says of a job that was not known to belong to a group. */
+/** State, according to the log, of a job that was not known to belong to a group. */
 export type Told =
   | 'dispatched'
   | 'open'
-  /** Nothing, and nothing will be said: it was dispatched and gone before tracking began. */
+  /** Never recorded: the job was dispatched and delisted before tracking began. */
   | 'history'
-  /** Nothing yet. */
+  /** Not recorded yet. */
   | 'unseen';
 
-/** Members kept of one group at most: 1,000 of them are a 15 KB item and event. */
+/** Maximum number of members stored per group: 1,000 members are an item and an event of 15 KB each. */
 const MAX_MEMBERS = 1_000;
 const MAX_PAGES = 20;
 const DAY_MS = 86_400_000;
 
-/** The group a job counts in, and how. Undefined for a job without one, and for one of which nothing was said yet. */
+/**
+ * Returns the group in which a job counts, and its phase. `undefined` for a job without a group, and for an
+ * unproven job.
+ */
 export function membershipOf(
   snapshot: Snapshot | undefined,
 ): { readonly orderGroup: string; readonly phase: MemberPhase } | undefined {
@@ -67,17 +75,20 @@ export function membershipOf(
   return { orderGroup, phase: gone ? 'gone' : 'open' };
 }
 
-/** What becomes of a job's membership in one group; `phase` is undefined where it leaves. */
+/** Change of a job's membership in one group. `phase` is `undefined` if the job leaves. */
 export interface MembershipChange {
   readonly orderGroup: string;
   readonly phase: MemberPhase | undefined;
-  /** When it was not so yet (epoch ms); null when that is not known. */
+  /** Time at which the change had not happened yet (epoch ms). `null` if not known. */
   readonly since: number | null;
-  /** The log does not say it: the job was only hidden, and what it is counts as announced. */
+  /** Whether the change is not in the log: the job was only hidden, and its state counts as announced. */
   readonly silent: boolean;
 }
 
-/** The group with a member that moved, joined, or (`phase` undefined) left. `since`: when it was not so yet. Pure. */
+/**
+ * Returns the group with a member that changed, joined, or left (`phase` is `undefined`). `since`: time at
+ * which the change had not happened yet. Pure.
+ */
 export function withMember(
   group: Group,
   jobNumber: number,
@@ -89,7 +100,7 @@ export function withMember(
   const members = new Map(group.members);
   if (phase === undefined) members.delete(jobNumber);
   else members.set(jobNumber, phase);
-  // Whoever comes in late or comes back, or is not dispatched any more, opens it again. Who is gone takes nothing back.
+  // A member that joins late, returns, or is no longer dispatched reopens the group. A gone member does not.
   const opened = phase === 'open' || (phase === 'dispatched' && before !== 'open');
   return {
     ...group,
@@ -101,23 +112,24 @@ export function withMember(
   };
 }
 
-/** Whether, as far as is known, every member that counts is dispatched, and that was not said yet. */
+/** Returns whether all known members that count are dispatched and the event was not yet emitted. */
 export function isPending({ members, announced, tooLarge }: Group): boolean {
   const phases = [...members.values()];
   return !announced && !tooLarge && phases.includes('dispatched') && !phases.includes('open');
 }
 
-/** A pending group, once the service has shown all of its jobs. */
+/** Verdict about a pending group after upstream listed all of its jobs. */
 export type GroupVerdict =
   | { readonly kind: 'complete'; readonly group: Group }
-  /** A job that was not known belongs to it and is not dispatched. */
+  /** A job that was not known belongs to the group and is not dispatched. */
   | { readonly kind: 'open'; readonly group: Group }
-  /** The answer does not fit what is known: it is asked for again. */
+  /** The answer contradicts the known state: the query is repeated. */
   | { readonly kind: 'unproven' };
 
 /**
- * What an answer with all jobs of a pending group, closed ones included, proves. It may be ahead of the log: a group is
- * complete only when each dispatch in it was `told`, where there is something to tell. Pure.
+ * Judges an answer with all jobs of a pending group, including closed ones. The answer may be ahead of the
+ * log. A group is complete only if the log contains each dispatch in it (`told`), or will never contain it.
+ * Pure.
  */
 export function judgeGroup(
   group: Group,
@@ -131,22 +143,24 @@ export function judgeGroup(
   for (const { jobNumber, dateOut } of shown) {
     if (group.members.has(jobNumber)) continue;
     const said = told(jobNumber);
-    // A dispatch that was said and is not shown: taken back, which is to be said first, or back in a moment.
+    // The log contains a dispatch that the answer lacks. It is either withdrawn, and that must be emitted
+    // first, or reappears soon.
     const its = dateOut !== null ? said : said === 'dispatched' ? 'unseen' : 'open';
     open ||= its === 'open';
     unseen ||= its === 'unseen';
     if (its !== 'unseen') after = withMember(after, jobNumber, its === 'open' ? 'open' : 'dispatched', null);
   }
   if (after.tooLarge || open) return { kind: 'open', group: after };
-  // An answer without any job we know is none. One that lacks a dispatch we know of tells of a moment before it, or of its end.
+  // An answer without any known job is no evidence. An answer without a known dispatch describes a time
+  // before the dispatch, or its withdrawal.
   if (unseen || known.length === 0 || known.some(({ dateOut }) => dateOut === null))
     return { kind: 'unproven' };
   return { kind: 'complete', group: { ...after, announced: true } };
 }
 
 /**
- * The event that says a group is complete; `group` is as {@link judgeGroup} leaves it. Its jobs are those that were `shown`:
- * a member that is not may have left the group since it was last looked at.
+ * Builds the event for a complete group. `group` is the result of {@link judgeGroup}. The event lists the
+ * jobs in `shown`: other members may have left the group since their last observation.
  */
 export function groupDispatched(group: Group, shown: readonly ShownMember[], look: Look): EventDraft {
   const { orderGroup, members, again, since } = group;
@@ -169,8 +183,9 @@ export function groupDispatched(group: Group, shown: readonly ShownMember[], loo
 }
 
 /**
- * Asks the service for all jobs of a group, closed ones included. Not `whole` when jobs came or went while the pages were
- * read: then one may have been passed over. Throws OrderingError when a page stays unanswered.
+ * Queries upstream for all jobs of a group, including closed ones. `whole` is `false` if jobs were added or
+ * removed during paging, because a job may then have been skipped. Throws `OrderingError` if a page is not
+ * answered.
  */
 export async function readGroup(
   client: OrderingClient,
@@ -184,7 +199,7 @@ export async function readGroup(
   for (let page = 1; ; page += 1) {
     const query = { page, orderGroup, includeClosedJobs: true };
     const { body, askedAt, answeredAt } = await readListPage(client, query, signal);
-    // A service that does not know the filter would show other jobs.
+    // An upstream API that ignores the filter would return other jobs.
     for (const { jobNumber, dateOut, orderGroup: its } of body.items) {
       if (its === orderGroup && !seen.has(jobNumber)) shown.push({ jobNumber, dateOut });
       seen.add(jobNumber);
@@ -196,25 +211,25 @@ export async function readGroup(
   }
 }
 
-// Storing
+// Storage
 
-/** A group that is to be asked for. Times are epoch ms. */
+/** Mark of a group that is due for a query. Times are epoch ms. */
 interface Mark {
   readonly since: number;
-  /** Not before this time. */
+  /** Earliest time of the next query. */
   readonly at: number;
-  /** How often it was asked for in vain. */
+  /** Number of inconclusive queries. */
   readonly tries: number;
 }
 
-/** The groups that a poll touches, and what has to be written of them. */
+/** The groups that a poll changes, and their pending writes. */
 export class GroupBook {
   readonly #ref: AccountRef;
   readonly #groups = new Map<string, Group>();
   readonly #marks: Map<string, Mark>;
   readonly #touched = new Set<string>();
 
-  /** `marks`: the pending marks as they are stored. */
+  /** `marks`: the stored pending marks. */
   constructor(ref: AccountRef, marks: readonly Item[]) {
     this.#ref = ref;
     this.#marks = new Map(
@@ -225,7 +240,7 @@ export class GroupBook {
     );
   }
 
-  /** Takes in stored Group items. */
+  /** Loads stored Group items. */
   load(items: readonly Item[]): void {
     for (const item of items) this.#groups.set(String(item.orderGroup), toGroup(item));
   }
@@ -235,7 +250,7 @@ export class GroupBook {
     return this.#groups.get(orderGroup) ?? { orderGroup, ...none };
   }
 
-  /** Groups to be asked for at an instant (epoch ms), the longest waiting first. */
+  /** Returns the groups due for a query at a time (epoch ms), the longest waiting first. */
   pendingAt(now: number): readonly string[] {
     return [...this.#marks]
       .filter(([, { at }]) => at <= now)
@@ -243,7 +258,10 @@ export class GroupBook {
       .map(([orderGroup]) => orderGroup);
   }
 
-  /** A member moved: see {@link withMember}. One of which nothing is said (`silent`) only counts where it was known to be. */
+  /**
+   * Applies a member's change: see {@link withMember}. A change without an event (`silent`) counts only if
+   * the job is already a member.
+   */
   move(jobNumber: number, { orderGroup, phase, since, silent }: MembershipChange): void {
     const group = this.get(orderGroup);
     if (!silent || group.members.has(jobNumber)) this.set(withMember(group, jobNumber, phase, since));
@@ -256,8 +274,8 @@ export class GroupBook {
   }
 
   /**
-   * The service could not tell: it is asked again, first by the next poll and then at growing distances, until it is not
-   * worth it any more. A member that moves begins anew.
+   * Reschedules a group after an inconclusive query: first for the next poll, then at increasing intervals,
+   * until the settling time ends. A change of a member starts anew.
    */
   triedInVain(orderGroup: string, { startedAt, settings }: ScheduleContext): void {
     const { since = startedAt, tries = 0 } = this.#marks.get(orderGroup) ?? {};
@@ -272,12 +290,15 @@ export class GroupBook {
     this.#touched.add(orderGroup);
   }
 
-  /** How many groups {@link takeWrites} has something to say of; two writes each at most. */
+  /** Number of groups with pending writes for {@link takeWrites}. Each has at most two writes. */
   get touched(): number {
     return this.#touched.size;
   }
 
-  /** What must be written since the last call, in the transaction that carries the members. `now` is epoch ms. */
+  /**
+   * Returns the writes pending since the last call, for the transaction that carries the members. `now` is
+   * epoch ms.
+   */
   takeWrites(now: number): Write[] {
     const writes: Write[] = [];
     for (const orderGroup of this.#touched) {

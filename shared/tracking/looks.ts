@@ -1,6 +1,8 @@
 /**
- * Looking at jobs one by one: those that left the list (rule 3), those that settle (rule 7), and those in the list whose
- * detail is owed. The longest waiting come first, within the budget and the time of the poll; the others stay owed.
+ * Fetches jobs one by one: those that left the list (rule 3), those that settle (rule 7), and listed jobs
+ * whose detail fetch is owed.
+ *
+ * The longest waiting come first, within the budget and the time of the poll. The others stay owed.
  */
 import type { OrderingClient } from '../ordering/client.ts';
 import { isRefusal } from './account-state.ts';
@@ -21,7 +23,7 @@ import {
   type Work,
 } from './work.ts';
 
-/** What looks are made with. */
+/** Dependencies of the detail fetches. */
 export interface LookContext extends ScheduleContext {
   readonly client: OrderingClient;
   readonly seen: Crawl;
@@ -29,32 +31,35 @@ export interface LookContext extends ScheduleContext {
   readonly signal: AbortSignal;
 }
 
-/** What came of the looks. */
+/** Result of the detail fetches. */
 export interface Looked {
-  /** How many looks were made, and how many stay owed: unanswered, or over the budget. */
+  /**
+   * Number of fetches performed. `left` is the number of fetches that stay owed, because they were not
+   * answered or exceed the budget.
+   */
   readonly made: number;
   readonly left: number;
-  /** What kept one from an answer. */
+  /** First error of a fetch. */
   readonly problem?: unknown;
-  /** Jobs whose negative verdict is confirmed. Nothing was made of it yet: {@link conclude} does. */
+  /** Jobs with a confirmed negative verdict. Not applied yet: see {@link conclude}. */
   readonly gone: readonly Gone[];
 }
 
-/** A job whose negative verdict is confirmed. */
+/** A job with a confirmed negative verdict. */
 interface Gone {
   readonly work: Work;
   readonly as: Exclude<Ending, 'closed'>;
   readonly evidence: Evidence;
 }
 
-/** Looks under way at the same time; the client allows no more requests at once either. */
+/** Maximum number of concurrent fetches. The client allows no more concurrent requests either. */
 const CONCURRENCY = 4;
-/** A job whose own record stays unread for so long is taken on without it. */
+/** Time after which a job with an unreadable detail is tracked without it (ms). */
 const TAKEN_ON_AFTER_MS = 86_400_000;
 
 /**
- * Looks at the works that ask for it, and brings their snapshots and events forward. Negative verdicts wait for what the
- * looks show all together (rule 10). Never throws for the service's faults.
+ * Fetches the jobs that are due, and updates their snapshots and events. Negative verdicts wait for the
+ * combined result of all fetches (rule 10). Never throws for upstream faults.
  */
 export async function lookAtJobs(works: Iterable<Work>, context: LookContext): Promise<Looked> {
   const queue = [...works]
@@ -86,7 +91,7 @@ export async function lookAtJobs(works: Iterable<Work>, context: LookContext): P
         left += 1;
         problem ??= cause;
         refused ||= isRefusal(cause);
-        // Our own time that ran out says nothing about the job.
+        // The end of the poll's own time proves nothing about the job.
         if (!context.signal.aborted) withoutAnswer(work, context);
       }
     }
@@ -95,7 +100,7 @@ export async function lookAtJobs(works: Iterable<Work>, context: LookContext): P
   return { made, left, gone, ...(problem === undefined ? {} : { problem }) };
 }
 
-/** Announces confirmed negative verdicts, or holds them up: then nothing of what was found out is taken in. */
+/** Emits confirmed negative verdicts, or holds them up. Held up, none of the evidence is applied. */
 export function conclude(gone: readonly Gone[], may: 'announce' | 'hold up', context: LookContext): void {
   for (const { work, as, evidence } of gone) {
     if (may === 'hold up') {
@@ -107,7 +112,7 @@ export function conclude(gone: readonly Gone[], may: 'announce' | 'hold up', con
   }
 }
 
-/** The job, when a negative verdict about it is confirmed. */
+/** Fetches one job. Returns the job if a negative verdict about it is confirmed. */
 async function lookAt(
   work: Work,
   context: LookContext,
@@ -118,7 +123,7 @@ async function lookAt(
   if (work.listed || snapshot.ended !== null) {
     const { body, askedAt, answeredAt } = await client.job(jobNumber, signal);
     if (body) takeInDetail(work, detailView(body), { askedAt, answeredAt, view: 'detail' }, context);
-    // In the list and yet unknown: a contradiction. After its end: to be expected, and nothing that needs saying.
+    // Listed but unknown (404) is a contradiction. After the job's end, a 404 is expected and needs no event.
     else if (work.listed) withoutAnswer(work, context);
     else work.snapshot = settled(snapshot, false, context);
     return undefined;
@@ -128,17 +133,19 @@ async function lookAt(
   const verdict = judge(evidence);
   switch (verdict.kind) {
     case 'listed': {
-      // A page had drifted, nothing happened: what the search shows is as good as what the page would have shown.
+      // A page had shifted, and the job did not change. The search result is equivalent to the entry that the
+      // page would have contained.
       const { active, activeLook, detail, detailLook } = evidence;
       if (!active) return undefined;
       const sighting = { view: active, look: activeLook };
       if (snapshot.unproven !== null) {
-        // The detail came before this first sighting: what of dispatch and tracking it lacked came after it.
+        // The detail precedes this first list entry: dispatch or tracking that the detail lacked was added
+        // after it.
         const { dateOut, tracking } = detail ?? active;
         work.listed = { ...sighting, view: { ...active, dateOut, tracking } };
         takeInList(work, known);
       }
-      // A job that has settled so far is judged by its detail as such; then it is in the list again.
+      // A job in settling is first judged by its detail, and is then listed again.
       if (snapshot.settling === null) work.listed = sighting;
       if (detail) takeInDetail(work, detail, detailLook, context);
       work.listed = sighting;
@@ -160,9 +167,10 @@ async function lookAt(
       const confirmed =
         found && again !== null && seen.startedAt >= again.at + settings.confirmAfterSeconds * 1000;
       if (confirmed) return { work, as: verdict.as, evidence };
-      // Until then nothing is said of a job that may be back in the list in a moment, unless its detail has the word.
+      // Until then no event is emitted for a job that may soon be listed again, unless its detail is
+      // authoritative.
       if (snapshot.settling) takeInRecord(work, evidence, context);
-      // A search that does not find what is there fits nothing either.
+      // A search that does not find a listed job contradicts everything else.
       const suspected = found ? (again ?? { as: verdict.as, at: seen.startedAt }) : before;
       const contradictory = suspected === null ? { contradictory: true as const } : {};
       work.snapshot = unexplained(work.snapshot, { suspected, ...contradictory }, context);
@@ -175,7 +183,7 @@ async function lookAt(
   }
 }
 
-/** Takes in the detail of a job that is in the list, or that left it. */
+/** Applies the detail of a job that is in the list or has left it. */
 function takeInDetail(work: Work, detail: DetailView, look: Look, context: LookContext): void {
   const { unproven, settling } = work.snapshot;
   const moved = work.events.length;
@@ -191,8 +199,9 @@ function takeInDetail(work: Work, detail: DetailView, look: Look, context: LookC
 }
 
 /**
- * Takes in the record of a dispatched job that may still be in the list, which can't be searched. The word stays where it
- * was: of a job that was listed the record tells its dispatch and tracking, and no more (rule 4).
+ * Applies the detail of a dispatched job that may still be in the list, which cannot be searched. The
+ * authoritative view stays the same. For a listed job, the detail only supplies dispatch and tracking (rule
+ * 4).
  */
 function takeInDispatch(work: Work, { detail, detailLook }: Evidence, context: LookContext): void {
   const { list, settling, unproven, owed } = work.snapshot;
@@ -200,7 +209,7 @@ function takeInDispatch(work: Work, { detail, detailLook }: Evidence, context: L
     takeInDetail(work, detail, detailLook, context);
     return;
   }
-  // Whether it is new can't be told without the list.
+  // Without the list, it cannot be determined whether the job is new.
   if (detail !== null && list !== null && unproven === null) {
     const before = adopt(work.snapshot, 'detail', detail);
     const listed = { view: list, look: detailLook };
@@ -210,24 +219,24 @@ function takeInDispatch(work: Work, { detail, detailLook }: Evidence, context: L
   work.snapshot = unanswered({ ...work.snapshot, owed }, context);
 }
 
-/** Takes in what was found out about a job that left the list. */
+/** Applies the evidence about a job that left the list. */
 function takeInRecord(work: Work, { detail, detailLook }: Evidence, context: LookContext): void {
   const { unproven, list } = work.snapshot;
   if (detail === null) return;
   takeInDetail(work, detail, detailLook, context);
-  // Never seen in the active list, and not new either: history that is none of ours.
+  // Never observed in the active list, and not new either: a job from before tracking began.
   const created = work.events.some((event) => event.type === 'job.created');
   if (unproven !== null && list === null && !created) work.untracked = 'keep snapshot';
 }
 
-/** The list is compared with how it first showed the job: no crawl since then was. */
+/** Compares the list with the job's first list view. No crawl since then serves as evidence. */
 function sinceFirstSighting(work: Work, { known }: LookContext): void {
   takeInList(work, { ...known, lastGoodCrawlStartedAt: null });
 }
 
 function end(work: Work, ending: Ending, look: Look, context: LookContext): void {
   if (work.snapshot.unproven !== null) {
-    // Its record is gone before it could be read.
+    // The job's record was deleted before it could be read.
     work.snapshot = takenOn(work.snapshot, null);
     if (work.snapshot.list === null) work.untracked = 'keep snapshot';
   }

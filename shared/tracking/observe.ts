@@ -1,6 +1,6 @@
 /**
- * What a crawl shows beside what is known, job by job. Only jobs that moved, are missing, or asked to be looked at are
- * worked on; a job that is as it was costs its fingerprint and nothing more.
+ * Compares a crawl with the known state, job by job. Only jobs that changed, are missing, or are due for a
+ * detail fetch are processed. An unchanged job costs only its fingerprint.
  */
 import type { ActiveJob } from '../ordering/schemas.ts';
 import { type AccountRef, keys } from '../table/schema.ts';
@@ -15,7 +15,7 @@ import type { StatusNames } from './statuses.ts';
 import { fingerprint, listView } from './views.ts';
 import { isDue, phaseOf, type TrackingSettings, takeInList, type Work } from './work.ts';
 
-/** What a poll knows of its account before it reads anything of the service. */
+/** State of the account before the poll reads anything from upstream. */
 export interface Tracked {
   readonly ref: AccountRef;
   readonly table: Table;
@@ -26,14 +26,17 @@ export interface Tracked {
   readonly known: Known;
 }
 
-/** What follows from a crawl before anything else is asked. */
+/** Result of a crawl before any further request. */
 export interface Observed {
   readonly works: Map<number, Work>;
   readonly missing: ReadonlyMap<number, Phase>;
   readonly upgraded: boolean;
 }
 
-/** What to keep of a job that a page shows: nothing but its fingerprint when that is known, and nothing else is due. */
+/**
+ * Returns what to keep of a list entry. If its fingerprint is known and nothing is due, only the
+ * fingerprint and the kind are kept.
+ */
 export function notice({ index, kinds, known }: Tracked, job: ActiveJob): Noticed {
   const view = listView(job);
   const print = fingerprint(view);
@@ -44,8 +47,11 @@ export function notice({ index, kinds, known }: Tracked, job: ActiveJob): Notice
 }
 
 /**
- * The jobs to work on after a crawl, with what the list says of them taken in; and the phase of every job that is not in
- * the list. Jobs whose fingerprint older code made are worked on in portions: `upgraded` when there are no more (rule 6).
+ * Returns the jobs to process after a crawl, with their list entries applied, and the phase of every job
+ * that is not in the list.
+ *
+ * Jobs whose fingerprint was computed by older code are processed in portions. `upgraded` is `true` if none
+ * remain (rule 6).
  */
 export async function observe(tracked: Tracked, seen: Crawl): Promise<Observed> {
   const { index, known, settings } = tracked;
@@ -60,7 +66,7 @@ export async function observe(tracked: Tracked, seen: Crawl): Promise<Observed> 
   for (const [jobNumber, entry] of index) {
     if (seen.observations.has(jobNumber)) continue;
     missing.set(jobNumber, entry.phase);
-    // Absence from an incomplete crawl proves nothing, so whoever is asked after because of it waits.
+    // Absence from an incomplete crawl proves nothing, so an investigation because of absence waits.
     const wanted = entry.phase === 'listed' ? seen.complete : isDue(entry, known.startedAt);
     if (wanted) touched.set(jobNumber, undefined);
   }
@@ -77,7 +83,7 @@ export async function observe(tracked: Tracked, seen: Crawl): Promise<Observed> 
   return { works, missing, upgraded: stale <= settings.upgradesPerPoll };
 }
 
-/** The snapshots that exist of some jobs, by number. */
+/** Reads the stored snapshots of the given jobs, by job number. */
 export async function readSnapshots(
   { ref, table }: Pick<Tracked, 'ref' | 'table'>,
   jobNumbers: readonly number[],
@@ -104,7 +110,7 @@ function listedWork(
       ...base,
       shown: [],
       snapshot: proven ? today : { ...today, departure: null },
-      // An unproven job stays as it was first seen, and so does the fingerprint that goes with it.
+      // An unproven job keeps its first list view, and the fingerprint of that view.
       fingerprint: proven ? print : (entry?.fingerprint ?? print),
     };
   } else {
@@ -132,7 +138,7 @@ function missingWork(
     fingerprint: entry?.fingerprint ?? 0,
   };
   if (known.baselineStartedAt === null) {
-    // Stored by a baseline that was cut off, and gone since: it never counted.
+    // Stored by an interrupted baseline and delisted since: the job was never tracked.
     return { ...work, snapshot: before, untracked: 'delete snapshot' };
   }
   const leaving = before.departure === null && before.settling === null;
@@ -140,7 +146,8 @@ function missingWork(
   const snapshot: Snapshot = leaving
     ? {
         ...today,
-        // Until now every complete crawl showed it; from here on it has a "last seen" of its own.
+        // Until now every complete crawl contained the job. From here on its snapshot holds the time of the
+        // last observation.
         listAt: sinceListed(before, known),
         departure: { tries: 0, suspected: null },
         owed: { at: known.startedAt, tries: 0 },
@@ -155,7 +162,10 @@ function owes({ owed }: Snapshot, { startedAt }: Known): boolean {
   return owed !== null && owed.at <= startedAt;
 }
 
-/** What jobs are missing after a complete crawl and its looks (rule 10). `tally`: negative verdicts announced so far. */
+/**
+ * Counts the jobs missing after a complete crawl and its detail fetches (rule 10). `tally`: negative
+ * verdicts emitted so far.
+ */
 export function countAbsence(
   { known }: Tracked,
   seen: Crawl,
@@ -166,7 +176,7 @@ export function countAbsence(
   for (const [jobNumber, phase] of missing) if (!works.has(jobNumber)) phases[phase] += 1;
   for (const { snapshot, untracked } of works.values()) if (!untracked) phases[phaseOf(snapshot)] += 1;
   return {
-    // Entries that can't be read are in the list all the same: as many of the missing jobs are not.
+    // Unreadable entries are in the list too, so that many of the missing jobs are not missing.
     listed: seen.observations.size + seen.unread,
     suspected: phases.suspected,
     contradictory: phases.contradictory,

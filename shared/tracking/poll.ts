@@ -249,7 +249,9 @@ class Poll {
   /** Error of the initial token request. */
   #tokenFault: OrderingError | undefined;
   #announced: readonly EventDraft['type'][] = [];
-  /** Version of the account's setting for which the API user was read, and the time of the next read. */
+  /**
+   * The account's `ownUserSince` for which the API user was read, and the time of the next read (epoch ms).
+   */
   #ownUser: { readonly ownUserSince: number; readonly ownUserDueAt: number } | undefined;
 
   constructor(

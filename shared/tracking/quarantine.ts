@@ -1,38 +1,41 @@
 /**
- * Whether so many jobs seem to be gone at once that it is the service's answers that are in doubt rather than the jobs
- * (rule 10). A list that shrank or emptied with a 200 looks like a mass cancellation. Pure.
+ * Decides whether so many jobs are missing at once that the upstream answers are in doubt rather than the
+ * jobs (rule 10). A list that shrank or emptied with a 200 looks like a mass cancellation. Pure.
  */
 
-/** What an account's open jobs look like after a complete crawl and its looks. All are numbers of jobs. */
+/** Numbers of an account's open jobs after a complete crawl and its detail fetches. */
 export interface Absence {
-  /** In the list. */
+  /** Number of jobs in the list. */
   readonly listed: number;
-  /** Missing, and a negative verdict about them waits for its confirmation or is about to be announced. */
+  /** Number of missing jobs with a negative verdict that waits for its confirmation or for its event. */
   readonly suspected: number;
-  /** Missing, and the answers about them don't fit together. */
+  /** Number of missing jobs with contradictory answers. */
   readonly contradictory: number;
-  /** Missing, and not answered for yet. */
+  /** Number of missing jobs without an answer yet. */
   readonly unanswered: number;
-  /** Announced as cancelled or unavailable within the last {@link WINDOW_HOURS} hours. */
+  /** Number of jobs reported as cancelled or unavailable within the last {@link WINDOW_HOURS} hours. */
   readonly announced: number;
 }
 
-/** What follows for negative verdicts. */
+/** Ruling on negative verdicts. */
 export type Ruling =
-  /** They may be announced. */
+  /** Their events may be emitted. */
   | 'clear'
-  /** Too many, if those that are not answered for yet are gone as well: nothing is announced before they are. */
+  /** Too many, if the unanswered jobs are gone as well: no event is emitted before they are answered. */
   | 'wait'
   /** Too many. */
   | 'quarantine';
 
-/** How long an announced negative verdict counts. */
+/** Time for which an emitted negative verdict counts (hours). */
 export const WINDOW_HOURS = 24;
-/** So many may go without a question, and so large a part of the open jobs. */
+/**
+ * Number of jobs, and share of the open jobs, that may be gone without confirmation. The larger limit
+ * applies.
+ */
 const MOST_JOBS = 10;
 const MOST_OF_OPEN = 0.1;
 
-/** Judges an absence. `allowed`: so many an operator has confirmed to be truly gone. */
+/** Judges an absence. `allowed`: number of jobs that an operator has confirmed as gone. */
 export function judgeAbsence(absence: Absence, allowed: number): Ruling {
   const { listed, contradictory, unanswered, announced } = absence;
   const gone = goneAtOnce(absence);
@@ -42,19 +45,19 @@ export function judgeAbsence(absence: Absence, allowed: number): Ruling {
   return tooMany(gone + unanswered) ? 'wait' : 'clear';
 }
 
-/** How many jobs would be gone within the window, as far as the answers go. */
+/** Returns the number of jobs gone within the window, according to the answers so far. */
 export function goneAtOnce({ suspected, contradictory, announced }: Absence): number {
   return suspected + contradictory + announced;
 }
 
-// Announced verdicts are counted by the hour, so that their count stays small and ages by itself.
+// Emitted verdicts are counted per hour, so that the stored count stays small and expires without cleanup.
 
 const HOUR_MS = 3_600_000;
 
-/** How many verdicts were announced in each hour, as it is stored: `<hours since 1970>:<number>`. */
+/** Number of verdicts emitted in each hour, as stored: `<hours since 1970>:<number>`. */
 export type Tally = readonly string[];
 
-/** The tally with so many more verdicts, and without those that no longer count. `at` is epoch ms. */
+/** Returns the counter with additional verdicts and without expired ones. `at` is epoch ms. */
 export function addToTally(tally: Tally, verdicts: number, at: number): Tally {
   const hour = Math.floor(at / HOUR_MS);
   const counts = new Map(read(tally).filter(([past]) => past > hour - WINDOW_HOURS - 1));
@@ -62,7 +65,10 @@ export function addToTally(tally: Tally, verdicts: number, at: number): Tally {
   return [...counts].map(([past, count]) => `${past}:${count}`);
 }
 
-/** How many verdicts count at an instant (epoch ms): those of the last {@link WINDOW_HOURS} hours, and of the hour in which these began. */
+/**
+ * Returns the number of verdicts that count at a time (epoch ms): those of the last {@link WINDOW_HOURS}
+ * hours, including the whole first hour.
+ */
 export function countTally(tally: Tally, at: number): number {
   const hour = Math.floor(at / HOUR_MS);
   return read(tally).reduce((sum, [past, count]) => sum + (past >= hour - WINDOW_HOURS ? count : 0), 0);

@@ -1,80 +1,103 @@
-/** What the tracker remembers of one job: the two views as last seen, and what of them has been announced. */
+/** Stored state of one job: the two views as last observed, and which of their values have been announced. */
 import type { JobSummary, TrackingEntry } from '../events/catalogue.ts';
 import { type AccountRef, jobPlaces, keys } from '../table/schema.ts';
 import type { Item, Write } from '../table/table.ts';
 import { dayNamed } from './instants.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from './views.ts';
 
-/** A field that both views show. */
+/** A field that both views contain. */
 export type SharedField = (typeof SHARED_FIELDS)[number];
 
-/** Why a job that is no longer listed ended, once that was announced. */
+/** Reason why a job that is no longer listed ended, once its event was emitted. */
 export type Ending = 'closed' | 'cancelled' | 'unavailable';
 
-/** Where a dispatch is counted: its day (YYYY-MM-DD), and whether it was late; null when there was no due date. */
+/**
+ * Dispatch as counted: its day (YYYY-MM-DD), and whether it was late. `late` is `null` if there was no due
+ * date.
+ */
 export interface CountedDispatch {
   readonly day: string;
   readonly late: boolean | null;
 }
 
 /**
- * One job as it is stored. Times are epoch ms.
+ * Stored form of one job. Times are epoch ms.
  *
- * One view has the word at a time: the list while the job is listed (and until it is proved that it left), from then on
- * the detail, while it settles. What the other view shows is kept, so that nothing is said twice when the word passes on.
+ * One view is authoritative at a time. The list is while the job is listed, and until its departure is
+ * proved. From then on the detail is, while the job settles. The other view is kept too, so that no event
+ * repeats when authority passes.
  */
 export interface Snapshot {
   readonly jobNumber: number;
-  /** The list view as far as it is believed (see diff.ts); null for a job that was never seen in the active list. */
+  /**
+   * List view with its retained values (see diff.ts). `null` for a job that was never observed in the
+   * active list.
+   */
   readonly list: ListView | null;
-  /** The list showed all of `list` at this time or later: a change seen next happened after it. */
+  /**
+   * Time at which the list contained all of `list`, or an earlier time. A change observed next happened
+   * after it.
+   */
   readonly listAt: number;
-  /** Some of `list` is believed without being shown: what it took back without the detail's agreement, or left unsaid. */
+  /**
+   * Set if `list` retains values that the latest list lacked: withdrawn without the detail's agreement, or
+   * omitted.
+   */
   readonly heldBack?: true;
-  /** The detail view as far as it is believed; null before the first look. */
+  /** Detail view with its retained values. `null` before the first detail fetch. */
   readonly detail: DetailView | null;
-  /** The detail showed all of `detail` at this time or later. */
+  /** Time at which the detail contained all of `detail`, or an earlier time. */
   readonly detailAt: number;
-  /** Shared fields of the view without the word that can't be compared when it gets the word: see diff.ts. */
+  /**
+   * Shared fields of the non-authoritative view that cannot be compared when it becomes authoritative: see
+   * diff.ts.
+   */
   readonly unsure: readonly SharedField[];
   /**
-   * Set while it isn't known yet whether the job was created after the baseline (rule 5): when it was first seen. `list`
-   * stays as it was seen then until the detail tells; what moved meanwhile is said after job.created.
+   * Time of the first observation, while it is unknown whether the job was created after the baseline (rule
+   * 5). Otherwise `null`. `list` keeps its first value until the detail is read. Changes in between are
+   * emitted after job.created.
    */
   readonly unproven: number | null;
-  /** What the log says of dispatch and tracking, whichever view showed it. */
+  /** Dispatch and tracking according to the log, from either view. */
   readonly announced: {
     readonly dateOut: string | null;
     readonly tracking: readonly TrackingEntry[];
-    /** The due date for which job.overdue was said (rule 15). */
+    /** Due date for which job.overdue was emitted (rule 15). `null` if none. */
     readonly overdueFor: string | null;
   };
-  /** The dispatch as it is counted in the roll-ups; absent when none is. */
+  /** Dispatch as counted in the roll-ups. Absent if none is counted. */
   readonly counted?: CountedDispatch | undefined;
   readonly ended: Ending | null;
-  /** Set while the job is missing from the list and it is open why. */
+  /** Set while the job is missing from the list for an unknown reason. Otherwise `null`. */
   readonly departure: {
-    /** How often it was looked into and the answers told nothing. */
+    /** Number of inconclusive investigations. */
     readonly tries: number;
-    /** A negative verdict that waits for its confirmation, and the start of the crawl it was reached in. */
+    /** Unconfirmed negative verdict, and the start of the crawl in which it was reached. */
     readonly suspected: { readonly as: 'cancelled' | 'unavailable'; readonly at: number } | null;
-    /** The latest answers did not fit together. */
+    /** Set if the latest answers contradict each other. */
     readonly contradictory?: true;
   } | null;
-  /** Set once the job left the list: since when, and how often it was looked at since (rule 7). */
+  /** Set once the job left the list: start of settling, and number of fetches since (rule 7). */
   readonly settling: { readonly since: number; readonly looks: number } | null;
-  /** A look at the job is owed. Absent for a listed job that is as its detail says, and after the last settling look. */
+  /**
+   * Owed detail fetch. `null` for a listed job that matches its detail, and after the last settling fetch.
+   */
   readonly owed: {
-    /** From this time on. */
+    /** Earliest time of the fetch. */
     readonly at: number;
-    /** How many looks in a row stayed without an answer, or told of a listed job that its views still disagree. */
+    /**
+     * Number of consecutive fetches without an answer, or after which the views of a listed job still
+     * disagreed.
+     */
     readonly tries: number;
   } | null;
 }
 
 /**
- * A snapshot that older code stored may lack fields of today's views (rule 6). They are taken over from the view that is `shown`
- * now, so that they are no change; in the other view they can't be compared before it shows them itself.
+ * Adds fields of today's views that a snapshot stored by older code lacks (rule 6). In the view that is
+ * `shown`, they take its current values, so that they are not a change. In the other view, they cannot be
+ * compared before it contains them.
  */
 export function adopt(snapshot: Snapshot, view: 'list' | 'detail', shown: ListView | DetailView): Snapshot {
   const own = snapshot[view];
@@ -91,12 +114,12 @@ export function adopt(snapshot: Snapshot, view: 'list' | 'detail', shown: ListVi
   };
 }
 
-/** How long a snapshot outlives its index entry. */
+/** Retention of a snapshot after its index entry is removed (days). */
 export const KEPT_DAYS = 180;
-/** How long the roll-up of a day is kept, in which dispatches are counted. */
+/** Retention of a day's roll-up, in which dispatches are counted (days). */
 export const ROLLUP_DAYS = 400;
 
-/** The write that stores a snapshot. With `leavesIndexAt` (epoch ms) its time to live begins. */
+/** Returns the write that stores a snapshot. With `leavesIndexAt` (epoch ms), its time to live starts. */
 export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?: number): Write {
   const job = summarize(snapshot);
   const dueDay = job.dateDue === null ? null : (/^\d{4}-\d\d-\d\d/.exec(job.dateDue)?.[0] ?? null);
@@ -118,21 +141,22 @@ export function putSnapshot(ref: AccountRef, snapshot: Snapshot, leavesIndexAt?:
   };
 }
 
-/** The snapshot in an item. */
+/** Returns the snapshot of an item. */
 export function toSnapshot(item: Item): Snapshot {
   return JSON.parse(String(item.snapshot)) as Snapshot;
 }
 
 /**
- * The day (YYYY-MM-DD) a job was dispatched on: the one it is counted on, or, where it was dispatched before tracking began and is
- * not counted, the one that its date names. Null for a job that is not dispatched, or by a date that can't be read.
+ * Returns the day (YYYY-MM-DD) on which a job was dispatched: the day on which it is counted. A job
+ * dispatched before tracking began is not counted, and has the day of its dispatch date. Returns `null` for
+ * a job without a dispatch or with an unreadable date.
  */
 export function dispatchedDayOf({ announced, counted, detail }: Snapshot): string | null {
   if (announced.dateOut === null) return null;
   return counted?.day ?? dayNamed(announced.dateOut, detail?.timezone ?? null) ?? null;
 }
 
-/** The job as events and the API show it, in the words of the view that has the word. */
+/** Returns the job for events and the API, with the values of the authoritative view. */
 export function summarize(snapshot: Snapshot): JobSummary {
   const { list, detail, announced } = snapshot;
   const view = snapshot.settling === null ? (list ?? detail) : (detail ?? list);
