@@ -1,4 +1,4 @@
-/** What may be asked of an account, and what is shown of it. Every refusal is a sentence that names the field and says what would be right. */
+/** Input and output schemas of accounts. Every error message names the field and the accepted values. */
 import * as z from 'zod';
 import { id } from '../checks.ts';
 
@@ -11,7 +11,7 @@ const part = (what: string) =>
       error: 'must be without spaces around it and without line breaks: they come along when it is copied',
     });
 
-/** The credentials that the ordering service gave out for an account. */
+/** Credentials that the ordering API issued for an account. */
 export const NewCredentials = z
   .strictObject({
     clientId: part('the client id of the account’s credentials').describe('The OAuth client id.'),
@@ -22,13 +22,13 @@ export const NewCredentials = z
   .meta({ id: 'NewCredentials' });
 export type NewCredentials = z.infer<typeof NewCredentials>;
 
-/** Longer apart than a day nobody polls. How close together they may be is the host's to say. */
+/** Maximum poll interval: one day (s). The host defines the minimum. */
 export const MAX_INTERVAL_SECONDS = 86_400;
-/** Polls of an account are no closer together on AWS, where the tick comes once a minute. */
+/** Minimum poll interval on AWS, where the tick runs once a minute (s). */
 export const CELL_MIN_INTERVAL_SECONDS = 60;
 const DEFAULT_INTERVAL_SECONDS = 120;
 
-/** The rule for intervals on a host with this shortest one. */
+/** Returns the rule for poll intervals on a host with this minimum. */
 export const intervalRule = (least: number): string =>
   `must be a whole number of seconds from ${least} to ${MAX_INTERVAL_SECONDS}`;
 
@@ -46,7 +46,9 @@ const secretRef = z
   );
 const region = z.string('must be the name of a region');
 
-/** A new account: with its credentials, which are kept then, or with a reference to where they are. */
+/**
+ * A new account, either with its credentials, which are then stored, or with a reference to their location.
+ */
 export const NewAccount = z
   .strictObject({
     id: id.describe('The id that it is to have: in paths, events and cursors.'),
@@ -62,7 +64,7 @@ export const NewAccount = z
   .meta({ id: 'NewAccount' });
 export type NewAccount = z.input<typeof NewAccount>;
 
-/** A change of an account: what is absent stays. */
+/** A change of an account. Absent fields stay as they are. */
 export const AccountChange = z
   .strictObject({ pollIntervalSeconds: interval.optional(), secretRef: secretRef.optional() })
   .refine((change) => Object.values(change).some((value) => value !== undefined), {
@@ -71,7 +73,7 @@ export const AccountChange = z
   .meta({ id: 'AccountChange' });
 export type AccountChange = z.infer<typeof AccountChange>;
 
-/** Credentials to be tried out, of no account yet. */
+/** Credentials to test before an account has them. */
 export const CredentialsTest = z
   .strictObject({
     region: region.optional().describe('May be left out where there is only one.'),
@@ -79,23 +81,23 @@ export const CredentialsTest = z
   })
   .meta({ id: 'CredentialsTest' });
 
-/** Which accounts to list. */
+/** Filter and paging of a list of accounts. */
 export interface AccountQuery {
-  /** Absent: of all regions that are served here. */
+  /** Region. Default: all regions of this process. */
   readonly region?: string | undefined;
-  /** Only these, by id; absent: all. */
+  /** Ids of the accounts to list. Default: all. */
   readonly only?: readonly string[] | null | undefined;
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly after?: string | undefined;
-  /** Absent: 100; at most 500. */
+  /** Maximum number of accounts. Default: 100. Maximum: 500. */
   readonly limit?: number | undefined;
-  /** With how each of them stands. */
+  /** Whether to include the status of each account. Default: false. */
   readonly status?: boolean | undefined;
 }
 
 const instant = z.iso.datetime();
 
-/** How an account stands. */
+/** State of an account. */
 export const AccountState = z
   .enum([
     'baselining',
@@ -112,7 +114,7 @@ export type AccountState = z.infer<typeof AccountState>;
 
 const count = z.int().min(0);
 
-/** How tracking of an account stands, for people. Instants are ISO texts. */
+/** Tracking status of an account for API users. Times are ISO 8601. */
 export const AccountReport = z
   .object({
     state: AccountState,
@@ -153,7 +155,7 @@ export const AccountReport = z
   .meta({ id: 'AccountStatus' });
 export type AccountReport = z.infer<typeof AccountReport>;
 
-/** A poll that is over. */
+/** A completed poll. */
 export const PollRecord = z
   .object({
     startedAt: instant.describe('When it began, in whole seconds.'),
@@ -171,7 +173,7 @@ export const PollRecord = z
   .meta({ id: 'Poll' });
 export type PollRecord = z.infer<typeof PollRecord>;
 
-/** An account as it is shown: without its credentials. */
+/** An account in API responses, without its credentials. */
 export const AccountRecord = z
   .object({
     id: z.string().describe('Its id: in paths, events and cursors.'),
@@ -209,7 +211,7 @@ export const TestStep = z
   .meta({ id: 'TestStep' });
 export type TestStep = z.infer<typeof TestStep>;
 
-/** What came of trying out credentials. The steps end with the first that failed. */
+/** Result of a credentials test. The steps end with the first failed one. */
 export const TestReport = z
   .object({
     ok: z.boolean().describe('Whether all steps worked.'),

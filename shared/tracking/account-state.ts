@@ -1,15 +1,15 @@
-/** What a poll's result means for the account: its state, what is announced of it, and when it is polled next. Pure. */
+/** Derives from a poll's result the account's state, its events, and the time of the next poll. Pure. */
 import type { EventDraft } from '../events/event.ts';
 import { OrderingError } from '../ordering/errors.ts';
 import type { Account, AccountState, Status } from './accounts.ts';
 import type { Absence, Ruling } from './quarantine.ts';
 
-/** How a poll ended, as far as the account is concerned. */
+/** Result of a poll with regard to the account. */
 export type PollResult =
   /**
-   * Everything was seen and committed, but for the few entries that can't be read if there is a `problem`.
-   * `baselinedWith`: this poll completed the baseline, with so many open jobs.
-   * `absence`: what jobs are missing after it, and what follows (rule 10).
+   * The poll observed and committed everything. With a `problem`, a few entries were unreadable.
+   * - `baselinedWith`: number of open jobs, if this poll completed the baseline.
+   * - `absence`: jobs missing after the poll, and the ruling on them (rule 10).
    */
   | {
       readonly kind: 'good';
@@ -17,49 +17,62 @@ export type PollResult =
       readonly baselinedWith?: number;
       readonly absence?: { readonly counts: Absence; readonly ruling: Ruling };
     }
-  /** Something could not be seen or committed. `accepted`: the service answered with these credentials all the same. */
+  /**
+   * The poll could not observe or commit something. `accepted`: the upstream API nevertheless answered with
+   * these credentials.
+   */
   | { readonly kind: 'failed'; readonly problem: unknown; readonly accepted: boolean }
   /** The credentials belong to another account than the pinned one (rule 9). */
   | { readonly kind: 'mismatch'; readonly expectedId: number; readonly actualId: number };
 
-/** The account's next state, with the events that belong into the same transaction. Times are epoch ms. */
+/** Next state of the account, with the events for the same transaction. Times are epoch ms. */
 export interface Transition {
   readonly state: AccountState;
   readonly consecutiveFailures: number;
-  /** account.poll_failing was said, and its recovery was not. */
+  /** Whether account.poll_failing was emitted without account.poll_recovered since. */
   readonly alarmed: boolean;
-  /** Why the poll failed or could not see everything, in a sentence. */
+  /** Message: why the poll failed or was incomplete. */
   readonly problem: string | undefined;
-  /** Negative verdicts are held back since then; null when they are not (rule 10). */
+  /** Time since which negative verdicts are held back (rule 10). `null` if they are not. */
   readonly quarantinedAt: number | null;
-  /** Null: not until an operator acts. */
+  /** Time of the next poll. `null` if the account waits for an operator. */
   readonly nextPollAt: number | null;
   readonly events: readonly EventDraft[];
 }
 
-/** Polls are at most this far apart while they fail (rule 11), unless their interval is longer. */
+/** Maximum time between polls while they fail (rule 11), unless the interval is longer (s). */
 const MAX_BACK_OFF_SECONDS = 900;
-/** A service that asks to be left alone for longer than this has lost its mind or its clock; it is asked again all the same. */
+/** Maximum `Retry-After` that the poller honors (ms). A longer one is treated as an upstream error. */
 const MAX_ASKED_MS = 86_400_000;
-/** A turn that would come sooner than this part of the interval after a poll is left out. */
+/**
+ * Minimum gap between a poll and the next turn, as a fraction of the interval. An earlier turn is skipped.
+ */
 const LEAST_GAP = 0.1;
 
-/** The kinds of faults that mean: these credentials are no longer good. */
+/** Fault kinds that mean that the credentials are no longer valid. */
 const REFUSALS: ReadonlySet<string> = new Set(['credentials_rejected', 'unauthorized']);
 
-/** Whether a fault means that the credentials are no longer good, so that nothing more should be asked with them. */
+/**
+ * Returns whether a fault means that the credentials are no longer valid. No further request may then use
+ * them.
+ */
 export function isRefusal(problem: unknown): boolean {
   return problem instanceof OrderingError && REFUSALS.has(problem.kind);
 }
 
-/** A fault in one sentence fit for an operator: the ordering client's errors never hold secrets or payloads. */
+/**
+ * Returns the message of a fault for operators. Errors of the ordering client never contain secrets or
+ * payloads.
+ */
 export function sentence(problem: unknown): string {
   return problem instanceof Error ? problem.message : 'The poll failed.';
 }
 
 /**
- * The transition after a poll that began at `startedAt` and ends at `now`. Broken credentials are announced at once, other
- * failures when `failuresBeforeAlarm` polls in a row failed; recovery from either is announced once it was seen.
+ * Computes the transition after a poll that started at `startedAt` and ends at `now`.
+ *
+ * Rejected credentials are emitted at once. Other failures are emitted after `failuresBeforeAlarm`
+ * consecutive failed polls. Recovery from either is emitted once observed.
  */
 export function transition(
   result: PollResult,
@@ -68,9 +81,12 @@ export function transition(
     readonly account: Pick<Account, 'pollIntervalSeconds'>;
     readonly baselined: boolean;
     readonly failuresBeforeAlarm: number;
-    /** The service fails for the whole region: that is announced once, and not for each account (rule 12). */
+    /**
+     * Whether upstream fails for the whole region. That is emitted once for the region, not for each
+     * account (rule 12).
+     */
     readonly regionFails?: boolean;
-    /** Where in its interval the account has its turns: see {@link turnFrom}. */
+    /** Position of the account's turns within its interval: see {@link turnFrom}. */
     readonly phase: number;
   },
   startedAt: number,
@@ -78,7 +94,10 @@ export function transition(
 ): Transition {
   const { status, account, phase } = before;
   const intervalMs = account.pollIntervalSeconds * 1000;
-  /** The last turn until so long after this poll, or until a tenth of the interval later: this poll may have been late. */
+  /**
+   * Returns the last turn before `waitMs` plus a tenth of the interval have passed since the poll's start.
+   * The tenth allows for a poll that started late.
+   */
   const turnAfter = (waitMs: number): number =>
     turnFrom(startedAt + waitMs - (1 - LEAST_GAP) * intervalMs, intervalMs, phase);
   const wereRejected = status.state === 'credentials_rejected';
@@ -121,7 +140,8 @@ export function transition(
       const consecutiveFailures = status.consecutiveFailures + 1;
       const problem = sentence(result.problem);
       const regionFails = before.regionFails === true;
-      // Of a region that fails only a few accounts are polled as it is, and all shall be when it is back.
+      // While a region fails, only a few of its accounts are polled anyway. All must be polled when it
+      // recovers.
       const doublings = regionFails ? 0 : Math.min(consecutiveFailures - 1, 10);
       const backOffMs = Math.min(
         intervalMs * 2 ** doublings,
@@ -130,7 +150,8 @@ export function transition(
       const retryAfterMs = result.problem instanceof OrderingError ? (result.problem.retryAfterMs ?? 0) : 0;
       const asked = Math.min(retryAfterMs, MAX_ASKED_MS);
       const refused = isRefusal(result.problem);
-      // Nothing but an answer proves that they are good again: a failure before it tells nothing of them.
+      // Only an answer proves that the credentials are valid again. A failure before an answer proves
+      // nothing.
       const rejected = refused || (wereRejected && !result.accepted);
       const failing = !rejected && consecutiveFailures >= before.failuresBeforeAlarm;
       const alarmed = status.alarmed || (failing && !regionFails);
@@ -166,16 +187,20 @@ export function transition(
 }
 
 /**
- * An account's first turn at or after an instant (epoch ms). Turns are an interval apart, from a phase (0 to 1) on that is
- * the account's own, so accounts are spread over their interval however they came to be registered, and after whatever
- * made them all wait for the same time.
+ * Returns an account's first turn at or after a time (epoch ms).
+ *
+ * Turns are one interval apart and offset by the account's own phase (0 to 1). Accounts thus spread over
+ * their interval however they were registered, and after any delay common to all of them.
  */
 export function turnFrom(at: number, intervalMs: number, phase: number): number {
   const first = Math.floor(phase * intervalMs);
   return first + Math.ceil((at - first) / intervalMs) * intervalMs;
 }
 
-/** Since when negative verdicts are held back after a good poll; adds what is to be announced of that. */
+/**
+ * Returns the time since which negative verdicts are held back after a good poll. Adds the resulting event
+ * to `events`.
+ */
 function quarantine(
   absence: { readonly counts: Absence; readonly ruling: Ruling } | undefined,
   since: number | null,
@@ -188,7 +213,7 @@ function quarantine(
     events.push({ type: 'account.quarantined', time: now, data });
     return now;
   }
-  // Not while it is open whether they are back.
+  // The quarantine stays while it is unknown whether the jobs are listed again.
   if (absence?.ruling === 'clear' && since !== null) {
     events.push({ type: 'account.resumed', time: now, data: { was: 'quarantined', by: 'itself' } });
     return null;

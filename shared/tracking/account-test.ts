@@ -1,6 +1,7 @@
 /**
- * Trying out credentials as somebody would who sits before the terminal: a token, whose account that is, one page of its
- * jobs. Each step says in words what was found, or what is wrong and what to do. Nothing is stored, no token is kept.
+ * Tests credentials interactively in three steps: get a token, read the account's identity, read one page
+ * of its jobs. Each step reports its result, or the error and its remedy. Nothing is stored, and no token
+ * is kept.
  */
 
 import { checkInput } from '../checks.ts';
@@ -17,17 +18,17 @@ import type { RegionSettings } from './connect.ts';
 import type { AccountSecrets, GivenCredentials } from './credentials.ts';
 import { oneRegion } from './managed-accounts.ts';
 
-/** What it takes to try out credentials. */
+/** Dependencies of a credentials test. */
 export interface TestDeps {
   readonly table: Table;
   readonly secrets: Pick<AccountSecrets, 'read'>;
-  /** Where the ordering service of each region is. */
+  /** Addresses of the ordering API by region. */
   readonly services: Readonly<Record<string, RegionSettings>>;
-  /** Epoch ms. */
+  /** Current time in epoch ms. */
   readonly now: () => number;
-  /** How long a step may take. Absent: 10 s. */
+  /** Timeout of a step (ms). Default: 10 s. */
   readonly stepMs?: number;
-  /** How requests are sent; the global fetch if absent. */
+  /** Function that sends requests. Default: the global fetch. */
   readonly fetch?: typeof globalThis.fetch;
 }
 
@@ -38,7 +39,7 @@ const PAGE_SIZE = 20;
 const MAX_STATUSES = 5;
 const MAX_STATUS_LENGTH = 60;
 
-/** Tries out the credentials of an account as they stand now, and whether they are still those of the account that is tracked. */
+/** Tests the current credentials of an account, and whether they still belong to the tracked account. */
 export async function testAccount(deps: TestDeps, ref: AccountRef): Promise<Tested | Refusal> {
   const [record, head] = await Promise.all([
     deps.table.get(keys.account(ref)),
@@ -50,7 +51,7 @@ export async function testAccount(deps: TestDeps, ref: AccountRef): Promise<Test
   return { kind: 'tested', report: await tryOut(deps, ref.region, ref.account, read, pinned) };
 }
 
-/** Tries out credentials before there is an account that has them. */
+/** Tests credentials before an account has them. */
 export async function testCredentials(deps: TestDeps, input: unknown): Promise<Tested | Refusal> {
   const checked = checkInput(CredentialsTest, input);
   if (checked.kind === 'refused') return checked;
@@ -73,7 +74,7 @@ async function tryOut(
   let openJobs: number | null = null;
   let statuses: string[] = [];
 
-  /** Does a step, and says whether the next one makes sense. */
+  /** Runs a step. Returns whether the next step is worthwhile. */
   async function attempt(
     step: TestStep['step'],
     work: (signal: AbortSignal) => Promise<{ readonly ok: boolean; readonly sentence: string }>,
@@ -100,7 +101,7 @@ async function tryOut(
         ...{ authUrl: service.authUrl, realm: service.realm, clientId, clientSecret },
       });
       await tokens.get(signal);
-      // Somebody waits: a service that asks for more time than a step has is not waited for.
+      // A user waits for the result, so a `Retry-After` beyond 2 s is not honored.
       client = createOrderingClient({ ...common, baseUrl: service.baseUrl, tokens, maxRetryAfterMs: 2_000 });
       return { ok: true, sentence: 'The credentials are accepted: a token was issued.' };
     });
@@ -139,7 +140,10 @@ const PLACES: Record<TestStep['step'], { readonly what: string; readonly setting
   page: { what: 'The ordering service', setting: 'baseUrl' },
 };
 
-/** What is wrong and what to do, for an operator. Of an answer only its status is told: the rest may hold anything. */
+/**
+ * Returns the error and its remedy for an operator. Of an upstream answer it contains only the status,
+ * because the rest may contain anything.
+ */
 function explain(step: TestStep['step'], region: string, fault: unknown, stepMs: number): string {
   const { what, setting } = PLACES[step];
   const where = `${setting} of the region "${region}"`;

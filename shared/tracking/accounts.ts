@@ -1,4 +1,4 @@
-/** What is kept of an account besides its jobs: how it is polled (Account) and how that goes (Status). */
+/** Stored data of an account besides its jobs: the polling configuration (Account) and its state (Status). */
 import { randomUUID } from 'node:crypto';
 import type { EventLog } from '../log/log.ts';
 import { revisionOf, revisionStill } from '../managed.ts';
@@ -21,72 +21,92 @@ import { turnFrom } from './account-state.ts';
 import { claimable } from './breaker.ts';
 import { type PastPoll, readPolls } from './poll-history.ts';
 
-/** How often something is tried anew because somebody else came in between: each time, one of them is done. */
+/** Maximum number of attempts after concurrent changes. In each round, one of the writers succeeds. */
 const ATTEMPTS = 20;
 
-/** An account as it was registered. Its credentials stand elsewhere: `secretRef` says where. */
+/** An account as registered. The credentials are stored elsewhere: `secretRef` is their location. */
 export interface Account extends AccountRef {
-  /** Where the credentials are: a name that the host knows how to resolve. Never the secret itself. */
+  /** Location of the credentials: a name that the host can resolve. Never the secret itself. */
   readonly secretRef: string;
   readonly pollIntervalSeconds: number;
-  /** A paused account is not polled; its log and snapshots stay. */
+  /** Whether the account is paused. A paused account is not polled. Its log and snapshots stay. */
   readonly paused: boolean;
-  /** Made by people, through the API or as operators: the configuration file does not know of it. */
+  /**
+   * Set if the account was created by a user, through the API or as an operator. It is not in the
+   * configuration file.
+   */
   readonly managed?: boolean;
-  /** When its credentials were changed last (epoch ms), as far as that is known here: what is remembered of older ones is stale. */
+  /**
+   * Time of the last change of the credentials (epoch ms), as far as Jobwire knows it. Cached data of older
+   * credentials is stale.
+   */
   readonly credentialsAt?: number;
-  /** Since when the user of its credentials is to be told of its jobs as he has asked the ordering service to (epoch ms); absent: he is not. */
+  /**
+   * Time since which the API user is notified of the account's jobs, according to that user's notification
+   * settings upstream (epoch ms). Absent if the user is not notified.
+   */
   readonly ownUserSince?: number;
 }
 
 export type { AccountState };
 
-/** How polling goes. Times are epoch ms; absent values are null. */
+/** State of polling. Times are epoch ms. Absent values are `null`. */
 export interface Status {
-  /** The fence: raised by everything a poll writes. */
+  /** Fence: every write of a poll raises it. */
   readonly revision: number;
   readonly state: AccountState;
   readonly lastPollAt: number | null;
-  /** Everything that the service's list showed before this instant is in the log. */
+  /** Time up to which all changes in the upstream list are in the log. */
   readonly lastGoodCrawlStartedAt: number | null;
   readonly consecutiveFailures: number;
-  /** account.poll_failing was said, and its recovery was not. */
+  /** Whether account.poll_failing was emitted without account.poll_recovered since. */
   readonly alarmed: boolean;
-  /** Entries of the list at the last complete crawl. */
+  /** Number of entries in the list at the last complete crawl. */
   readonly openJobs: number | null;
-  /** How many of them no request could read (rule 2). */
+  /** Number of those entries that no request could read (rule 2). */
   readonly unreadJobs: number;
   readonly nextPollAt: number | null;
-  /** The poll that wrote last. */
+  /** Id of the poll that wrote last. */
   readonly pollId: string | null;
-  /** When the account's identity was last compared with the pinned one (rule 9). */
+  /** Time at which the account's identity was last compared with the pinned one (rule 9). */
   readonly identityCheckedAt: number | null;
-  /** When the user of its credentials is to be read again, and the {@link Account.ownUserSince} that he was read for. */
+  /**
+   * Time at which the API user is due to be read again. `ownUserSince` is the {@link Account.ownUserSince}
+   * of the last read.
+   */
   readonly ownUserDueAt: number | null;
   readonly ownUserSince: number | null;
-  /** The newest closed jobs were last read at this time, down to the highest number known then (rule 8). */
+  /**
+   * Time at which the newest closed jobs were last read, down to the highest number known at that time
+   * (rule 8).
+   */
   readonly sweptAt: number | null;
   readonly sweptThrough: number;
-  /** Why the last poll failed or could not see everything, in a sentence. */
+  /** Message: why the last poll failed or was incomplete. */
   readonly problem: string | null;
-  /** Set while negative verdicts are held back (rule 10): since when. */
+  /** Time since which negative verdicts are held back (rule 10). `null` if they are not. */
   readonly quarantinedAt: number | null;
-  /** Jobs missing from the list whose fate is open, as of the last complete crawl: see Absence in quarantine.ts. */
+  /**
+   * Numbers of delisted jobs whose outcome is not yet known, as of the last complete crawl: see Absence in
+   * quarantine.ts.
+   */
   readonly missing: {
     readonly unanswered: number;
     readonly suspected: number;
     readonly contradictory: number;
   };
-  /** So many jobs an operator confirmed to be truly gone, and until when that counts. */
+  /**
+   * Number of jobs that an operator confirmed as gone. The confirmation is valid until `allowedGoneUntil`.
+   */
   readonly allowedGone: number;
   readonly allowedGoneUntil: number | null;
-  /** A fingerprint of the figures about open jobs that are stored; null when there are none. */
+  /** Fingerprint of the stored statistics about open jobs. `null` if none are stored. */
   readonly openPrint: string | null;
-  /** The last polls, the oldest first. */
+  /** The last polls, oldest first. */
   readonly polls: readonly PastPoll[];
 }
 
-/** Reads an Account item. */
+/** Converts an Account item. */
 export function toAccount(item: Item): Account {
   return {
     region: item.pk.slice('ACCOUNTS#'.length),
@@ -100,7 +120,7 @@ export function toAccount(item: Item): Account {
   };
 }
 
-/** Reads a Status item. */
+/** Converts a Status item. */
 export function toStatus(item: Item): Status {
   const number = (value: Value | undefined): number | null => (typeof value === 'number' ? value : null);
   const text = (value: Value | undefined): string | null => (typeof value === 'string' ? value : null);
@@ -135,9 +155,10 @@ export function toStatus(item: Item): Status {
 }
 
 /**
- * Registers an account, due for its first poll at once, or changes how a known one is polled: history, epoch and state
- * of a known account stay. Repeating it is harmless. Throws for ids that are reserved, and for one
- * whose former account is still being deleted.
+ * Registers an account, due for its first poll at once, or changes how an existing one is polled. History,
+ * epoch and state of an existing account stay. Idempotent.
+ *
+ * Throws if the id is reserved, or if a former account of that id is still being deleted.
  */
 export async function registerAccount(
   table: Table,
@@ -156,10 +177,11 @@ export async function registerAccount(
 }
 
 /**
- * Makes an account with all that belongs to it, whole or not at all; the first of a region starts the cell's own log and
- * the cell feed, too.
- * False when there is one already, the id is not free yet, or a condition of the guards does not hold. Throws for
- * reserved ids.
+ * Creates an account with all its items in one transaction. The first account of a region also starts the
+ * cell's own log and the cell feed.
+ *
+ * Returns `false` if the account exists, the id is not yet free, or a condition of `guards` fails. Throws
+ * if the id is reserved.
  */
 export async function makeAccount(
   table: Table,
@@ -175,7 +197,8 @@ export async function makeAccount(
     const started = log.start(ref, epoch);
     return 'put' in started && (await table.write(started)).done;
   };
-  // A new cell's feed has everything. One that is older than its feed is taken in where it stands: see startFeed.
+  // The feed of a new cell contains everything. A cell older than its feed joins at its current position: see
+  // startFeed.
   if (await start(cellLog(region))) await start(feedLog(region));
   const made = await table.transact(
     [
@@ -187,7 +210,7 @@ export async function makeAccount(
       {
         put: {
           ...keys.status(account),
-          // No fence of a former account of this id comes near it.
+          // Higher than any fence of a former account of this id.
           revision: now,
           state: 'baselining' satisfies AccountState,
           ...(account.paused ? {} : schedule(account, now)),
@@ -202,17 +225,21 @@ export async function makeAccount(
   return made.done;
 }
 
-/** What is to become of an account's record. `atOnce`: it is polled at once, whatever it waits for, unless that is an operator. */
+/**
+ * Update of an account's record. `atOnce`: the account is due at once, whatever it waits for, except for an
+ * operator.
+ */
 export interface AccountUpdate {
   readonly set: { readonly [attribute: string]: Value | undefined };
   readonly atOnce?: boolean;
 }
 
 /**
- * Changes an account's record together with its place on the schedule, whole or not at all. Where that place moves, a poll
- * under way loses its fence: its end would put the account where it was, and the next one finds what it saw. `decide` says
- * what to change of the record as it stands, or something else, which is then the outcome. What is as it should be is not
- * written.
+ * Changes an account's record and its place on the schedule in one transaction.
+ *
+ * If that place changes, a poll in progress loses its fence: its final write would restore the former
+ * place. The next poll repeats its observations. `decide` returns either the update for the current record
+ * or another result, which is then returned. Unchanged values are not written.
  */
 export async function updateAccount<R extends { readonly kind: string } = never>(
   table: Table,
@@ -241,7 +268,7 @@ export async function updateAccount<R extends { readonly kind: string } = never>
       const fence = Number(status.revision);
       writes.push({
         update: keys.status(ref),
-        // Whoever reads the record before this and the fence after it has to read it again.
+        // A process that read the record before this write and the fence after it must read the record again.
         set: { ...place, revision: fence + 1, recordRevision: changed.revision },
         when: [['revision', '=', fence]],
       });
@@ -252,7 +279,10 @@ export async function updateAccount<R extends { readonly kind: string } = never>
   throw new Error(`The account ${ref.account} kept moving while it was changed.`);
 }
 
-/** The place on the schedule that an account has to move to by a change, as attributes of its Status; `undefined`: none. */
+/**
+ * Returns the Status attributes for the place on the schedule after a change. `undefined` if the place
+ * stays.
+ */
 function placeAfter(
   ref: AccountRef,
   before: Item,
@@ -262,7 +292,8 @@ function placeAfter(
   now: number,
 ): ReturnType<typeof schedule> | undefined {
   const isDue = typeof status.duePk === 'string';
-  // Said again with a pause, so that whoever puts the account on the schedule at the same moment comes before it or after it.
+  // Written again with a pause, so that a concurrent write to the schedule comes either before it or after
+  // it.
   if (after.paused === true) return isDue || before.paused !== true ? schedule(ref, null) : undefined;
   if (status.state === 'identity_mismatch') return before.paused === true ? {} : undefined;
   if (!isDue || atOnce) return schedule(ref, now);
@@ -272,8 +303,8 @@ function placeAfter(
 }
 
 /**
- * Status attributes that put the next poll at an instant (epoch ms), or, with null, take the account off the schedule.
- * Whatever it was claimed for is over with that.
+ * Returns the Status attributes that schedule the next poll at a time (epoch ms). `null` removes the
+ * account from the schedule. Both end an existing claim.
  */
 export function schedule(
   ref: AccountRef,
@@ -283,7 +314,7 @@ export function schedule(
   return nextPollAt === null ? off : { ...off, nextPollAt, ...pollDue(ref, nextPollAt) };
 }
 
-/** Whether the account is known, with its record, in any of the regions; ids are looked up where they may be. */
+/** Returns the account with this id in any of the regions, or `undefined`. */
 export async function findAccount(
   table: Table,
   regions: readonly string[],
@@ -293,27 +324,27 @@ export async function findAccount(
   return items[0] && toAccount(items[0]);
 }
 
-/** The accounts of a region, by id, up to a limit. */
+/** Returns the accounts of a region, by id, up to `limit`. */
 export async function listAccounts(table: Table, region: string, limit: number): Promise<Account[]> {
   return (await table.query({ pk: accountPk(region), limit })).map(toAccount);
 }
 
-/** An account whose poll falls due at an instant (epoch ms). */
+/** An account and the due time of its poll (epoch ms). */
 export interface DuePoll extends AccountRef {
   readonly dueAt: number;
 }
 
-/** A poll that is nobody else's to begin until its claim runs out. */
+/** A poll that only the claiming process may start until the claim expires. */
 export interface Claim extends DuePoll {
-  /** The last claim ran out, and no poll has reported since: it may have taken its process with it. */
+  /** Whether the last claim expired without a report of a poll. That poll may have crashed its process. */
   readonly suspect: boolean;
-  /** Entries of the account's list at its last complete crawl; 0 before the first. */
+  /** Number of entries in the account's list at its last complete crawl. 0 before the first. */
   readonly openJobs: number;
 }
 
 /**
- * The accounts of a region whose poll falls due by an instant (now, if it is left out), those that have waited longest
- * first, up to `limit`. While the ordering service fails for the whole region it is a few only (rule 12).
+ * Returns the accounts of a region whose poll is due by `until` (default: `now`), longest waiting first, up
+ * to `limit`. While the upstream API fails for the whole region, only a few are returned (rule 12).
  */
 export async function duePolls(
   table: Table,
@@ -336,13 +367,14 @@ export async function duePolls(
 }
 
 /**
- * Claims polls, side by side: each for `claimSeconds` from when it is due, by moving its due time on, so that no other tick
- * takes it, and so that it comes back by itself when it dies. Those that somebody else has claimed meanwhile are left out.
+ * Claims polls concurrently. A claim moves the due time to `claimSeconds` after the due time, or after
+ * `now` if that is later. So no other tick takes the poll, and the poll becomes due again if its process
+ * crashes. Polls claimed by another process meanwhile are omitted.
+ * - A poll that reports returns the account to the schedule and removes the claim.
+ * - If the claim expires, the account is due again with the trace of the claim: a suspect.
  *
- *   scheduled ── claimed ──▶ nobody else's ── the poll reports ──▶ scheduled, and no trace of the claim
- *                                  └── the claim runs out ──▶ due again, with its trace: a suspect
- *
- * What is claimed goes behind all that is due: while the region fails, all accounts have their turn as probes.
+ * A claimed account moves behind all due accounts. While the region fails, all accounts thus take turns as
+ * probes.
  */
 export async function claimPolls(
   table: Table,
@@ -372,7 +404,7 @@ export async function claimPolls(
   return (await Promise.all(claims)).flat();
 }
 
-/** Claims the polls that are due now, up to a limit: those that have waited longest. */
+/** Claims the polls that are due now, longest waiting first, up to `limit`. */
 export async function claimDue(
   table: Table,
   region: string,
@@ -381,7 +413,7 @@ export async function claimDue(
   return claimPolls(table, await duePolls(table, region, options), options);
 }
 
-/** Ends the claim of a poll that died with its process, if there is one: the account is due at once. */
+/** Ends the claim of a poll that crashed with its process, if there is one. The account is due at once. */
 export async function breakClaim(table: Table, ref: AccountRef, now: number): Promise<void> {
   await table.write({
     update: keys.status(ref),

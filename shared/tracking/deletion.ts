@@ -1,18 +1,19 @@
 /**
- * The end of an account: everything that is kept of it goes.
+ * Deletes an account with all its data.
+ * - begin: removes Account, Status and Head and writes the deletion note, in one transaction.
+ * - work off: removes references in API keys and endpoints, token, wake mark, statistics, notification
+ *   settings, and cursors. Then recipients and their data, index, snapshots, groups, log, parked and
+ *   dead-lettered events, and credentials.
+ * - free: after the last write that could have started before the data was empty, removes everything once
+ *   more, then the note.
  *
- *   begin     Account, Status and Head gone, deletion noted ── in one transaction
- *   work off  keys and endpoints that name it ── token ── wake mark ── figures ── who is told what ── index ── snapshots ── groups ── log ── cursors, set aside
- *             and dead ── credentials
- *   free      when nothing can write any more that began before it was empty: once more, then the note goes
+ * Once the deletion began, the account does not exist. A poll in progress finds neither its fence nor its
+ * head. It writes nothing more except a token that it had requested. Writes of a drain or a wake-up are not
+ * fenced by the account either: cursors and parked events can reappear while those that started before
+ * still run. Therefore the id is not free at once, and all data is checked a second time.
  *
- * From the beginning on there is no such account. A poll under way finds neither its fence nor its head, so it writes nothing
- * more but a token that it had asked for. Nor is what a drain or a wake-up writes fenced by the account: cursors and events
- * that are set aside can come back while those last that had begun before. That is why the id is not free at once, and why all is
- * looked through a second time.
- *
- * It is bounded by a deadline and can be cut off anywhere: the note says that there is something left, and who goes on begins
- * at the front. Deliveries, in the history, leave by themselves.
+ * The work is bounded by a deadline and can be interrupted at any point. The note records that work
+ * remains, and the next run starts from the beginning. Deliveries in the history expire on their own.
  */
 import pLimit from 'p-limit';
 import { beingWorkedOn, type Refusal, revisionOf, revisionStill } from '../managed.ts';
@@ -41,44 +42,45 @@ import type { Item, Key, Query, Table } from '../table/table.ts';
 import type { AccountSecrets } from './credentials.ts';
 import { ROLLUP_DAYS } from './snapshot.ts';
 
-/** What deletions need. */
+/** Dependencies of deletions. */
 export interface DeletionDeps {
   readonly table: Table;
   readonly secrets: Pick<AccountSecrets, 'remove'>;
   /**
-   * Removes the account from the API keys and endpoints that name it: its id can be used again, and they are not the next
-   * account's. False when some could not be changed now; the deletion calls it again.
+   * Removes the account from the API keys and endpoints that name it. Its id can be reused, and they must
+   * not apply to the next account. Returns `false` if some could not be changed now. The deletion then
+   * calls it again.
    */
   readonly removeReferences: (ref: AccountRef) => Promise<boolean>;
-  /** Epoch ms. */
+  /** Current time in epoch ms. */
   readonly now: () => number;
   readonly newId: () => string;
   /**
-   * How long after its beginning a drain or a wake-up may still write, and so how long the id of an account is not free from
-   * when nothing was left of it. Absent: {@link LATE_WRITES_MS}.
+   * Time after its start for which a drain or a wake-up may still write (ms). For the same time after all
+   * data was removed, the account's id is not free. Default: {@link LATE_WRITES_MS}.
    */
   readonly lateWritesMs?: number;
 }
 
-/** Longer than any function runs that writes of sinks. */
+/** Longer than the runtime of any function that writes data of sinks (ms). */
 const LATE_WRITES_MS = 360_000;
 const DAY_MS = 86_400_000;
-/** Whoever works on a deletion has it this much longer than until the deadline. */
+/** Time by which a claim on a deletion outlasts the deadline (ms). */
 const CLAIM_GRACE_MS = 30_000;
-/** Items read and deleted at once. */
+/** Number of items read and deleted at once. */
 const PAGE_ITEMS = 100;
 const WRITES_AT_ONCE = 32;
 
-/** How far a deletion has come. */
+/** Progress of a deletion. */
 export type Progress =
-  /** Nothing is left, and the id is free. */
+  /** No data remains, and the id is free. */
   | { readonly kind: 'free' }
-  /** Nothing is left; the id is free from then on (epoch ms), once somebody looked again. */
+  /** No data remains. The id is free from `freeAt` on (epoch ms), after a second check. */
   | { readonly kind: 'empty'; readonly freeAt: number }
-  /** There is more to do. */
+  /** Data remains. */
   | { readonly kind: 'more' };
 
-/** Begins a deletion, while the account stands as it was read. */
+/** Begins a deletion if the account is unchanged since it was read. */
 export async function beginDeletion(
   { table, now, newId }: DeletionDeps,
   account: Item,
@@ -96,9 +98,9 @@ export async function beginDeletion(
         put: {
           ...keys.deletion(ref),
           ...{ region, since: now() },
-          // What the account was deleted as: whoever asks for the rest may name it again.
+          // Revision at deletion. A repeated delete request may name it again.
           revision: revisionOf(account),
-          // Only what was given to Jobwire is its to delete.
+          // Jobwire deletes only credentials that were given to it.
           keepsCredentials: account.keepsCredentials === true,
         },
         when: [['pk', 'absent']],
@@ -110,12 +112,15 @@ export async function beginDeletion(
   return begun.failed.includes(0) ? beingWorkedOn(id) : 'changed';
 }
 
-/** Whether there is something left to do of a deletion: its note, as it stands. */
+/** Returns the note of an incomplete deletion, or `undefined`. */
 export function readDeletion(table: Table, ref: AccountRef): Promise<Item | undefined> {
   return table.get(keys.deletion(ref));
 }
 
-/** Goes on with a deletion until the deadline (epoch ms). Harmless when somebody else does, and when there is none. */
+/**
+ * Continues a deletion until the deadline (epoch ms). Harmless if another process does the same, and if
+ * there is no deletion.
+ */
 export async function workOffDeletion(
   deps: DeletionDeps,
   ref: AccountRef,
@@ -134,7 +139,7 @@ export async function workOffDeletion(
   });
   const note = claimed.item;
   if (!note) return { kind: 'free' };
-  // Until it was empty once there was something left of it that a drain could begin with.
+  // Before the first time it was empty, data remained with which a drain could start.
   const emptiedBefore = typeof note.emptiedAt === 'number' ? note.emptiedAt : undefined;
   const freeAfter = (emptiedAt: number) => emptiedAt + lateWritesMs;
   if (!claimed.done && note.owner !== owner) {
@@ -168,7 +173,10 @@ export async function workOffDeletion(
   }
 }
 
-/** Ends the work of whoever had a deletion, and the wait for what was under way: where all that ended with its process. */
+/**
+ * Ends the claim of another process on a deletion, and the wait for late writes. For hosts where all of
+ * these ended with their process.
+ */
 export async function breakDeletion(table: Table, ref: AccountRef): Promise<void> {
   await table.write({
     update: keys.deletion(ref),
@@ -178,8 +186,8 @@ export async function breakDeletion(table: Table, ref: AccountRef): Promise<void
 }
 
 /**
- * Goes on with the deletions of a region that have something left to do: how many there were. For a host to call now and then.
- * Throws when one of them could not be gone on with, after the others.
+ * Continues the incomplete deletions of a region. Returns their number. The host calls this periodically.
+ * If one of them fails, the others still run, and then the error is thrown.
  */
 export async function workOffDeletions(
   deps: DeletionDeps,
@@ -199,7 +207,10 @@ export async function workOffDeletions(
   return ready.length;
 }
 
-/** The keys of all figures that are kept of an account at an instant (epoch ms), to those of some days ahead (rollups.ts). */
+/**
+ * Returns the keys of all statistics stored for an account at a time (epoch ms), including some days ahead
+ * (rollups.ts).
+ */
 export function figureKeys(ref: AccountRef, now: number): Key[] {
   const days = Array.from({ length: ROLLUP_DAYS + 4 }, (_, n) => now + (3 - n) * DAY_MS);
   return [
@@ -208,10 +219,10 @@ export function figureKeys(ref: AccountRef, now: number): Key[] {
   ];
 }
 
-/** Months back that SMS of an account are counted for at most. */
+/** Maximum age of the SMS counters of an account (months). */
 const SMS_MONTHS = 13;
 
-/** The keys of what is kept of how an account notifies, besides its {@link peoplePks}. */
+/** Returns the keys of an account's notification data, except those in {@link peoplePks}. */
 export function notificationKeys(ref: AccountRef, now: number): Key[] {
   const date = new Date(now);
   const months = Array.from({ length: SMS_MONTHS + 1 }, (_, n) =>
@@ -220,11 +231,14 @@ export function notificationKeys(ref: AccountRef, now: number): Key[] {
   return [keys.notificationSettings(ref), ...months.map((month) => keys.smsUse(ref, month))];
 }
 
-/** The partitions of whom an account tells what. What was sent stands in the history, and leaves by itself. */
+/**
+ * Returns the partitions of an account's recipients and notification content. Sent messages are in the
+ * history, and expire on their own.
+ */
 export const peoplePks = (ref: AccountRef): string[] =>
   [recipientPlacePk, recipientPk, templatePk, suppressionPk, threadPk, messagePk].map((of) => of(ref));
 
-/** Takes away everything that is there. False when the deadline came before. */
+/** Removes all data. Returns `false` if the deadline came first. */
 async function removeAll(
   { table, secrets, now, removeReferences }: DeletionDeps,
   ref: AccountRef,
@@ -242,7 +256,7 @@ async function removeAll(
   await unfollowAccount(table, ref);
   const sinks = await listSinks(table, region);
   await remove([FEED_LOG, ...sinks.map(({ id }) => id)].map((id) => keys.cursor(region, id, account)));
-  // Everything of an account begins with its id and a #, which is in no id.
+  // All keys of an account start with its id and a #, which no id contains.
   const ofAccount = { from: `${account}#`, to: `${account}#~` };
   const parts: Query[] = [
     ...[...peoplePks(ref), indexPk(ref), snapshotPk(ref), groupPk(ref), logPk(ref)].map((pk) => ({ pk })),

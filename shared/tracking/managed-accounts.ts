@@ -1,13 +1,13 @@
 /**
- * Accounts that people make, change and take away. What is made or changed in several places is done in an order in which a
- * crash leaves nothing that counts:
+ * Accounts that users create, change and delete. A change of several places follows an order in which a
+ * crash leaves nothing that takes effect:
+ * - create: lock, credentials, then Account, Status and Head in one transaction.
+ * - rotate: lock, credentials, then Account and its place on the schedule.
+ * - delete: lock, then see deletion.ts.
  *
- *   create   lock ── credentials ── Account, Status and Head in one transaction
- *   rotate   lock ── credentials ── Account, and its place on the schedule
- *   delete   lock ── see deletion.ts
- *
- * The lock keeps these apart, so that the credentials that are kept are those of whoever was told that it is done. What the
- * configuration file declares is changed there, and refused here.
+ * The lock serializes these operations, so that the stored credentials are those of the caller that
+ * received success. Accounts declared in the configuration file are changed there, and changes here are
+ * rejected.
  */
 import { checkInput } from '../checks.ts';
 import { type EventLog, newEpoch } from '../log/log.ts';
@@ -41,30 +41,31 @@ import {
 } from './deletion.ts';
 import { reportAccounts } from './operator.ts';
 
-/** What the use-cases of accounts need. */
+/** Dependencies of the account operations. */
 export interface AccountDeps extends DeletionDeps {
   readonly table: Table;
   readonly log: EventLog;
   readonly secrets: AccountSecrets;
-  /** The regions that this process serves: an id is given out once in all of them. */
+  /** Regions of this process. An id is unique across all of them. */
   readonly regions: readonly string[];
-  /** Polls may not be closer together than this. */
+  /** Minimum poll interval (s). */
   readonly minIntervalSeconds: number;
-  /** Whether the configuration file declares an account. Absent: it declares none. */
+  /** Returns whether the configuration file declares an account. Default: it declares none. */
   readonly isDeclared?: (ref: AccountRef) => boolean;
 }
 
-/** What came of a change. */
+/** Result of a change. */
 export type ChangedAccount = { readonly kind: 'changed'; readonly account: AccountRecord };
 
-/** How long a request works on a deletion before it leaves the rest for later. */
+/** Time for which a request works on a deletion before it leaves the rest for later (ms). */
 const DELETE_MS = 10_000;
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 500;
 
 /**
- * Makes an account; its first poll is due at once, unless it is to begin paused. Credentials that are given are kept, and
- * never shown. Nothing is registered when it is refused. Throws SecretError when they can't be kept.
+ * Creates an account. Its first poll is due at once, unless the account starts paused. Given credentials
+ * are stored and never returned. If the request is rejected, nothing is registered. Throws `SecretError` if
+ * the credentials cannot be stored.
  */
 export async function createAccount(
   deps: AccountDeps,
@@ -105,7 +106,7 @@ export async function createAccount(
   });
 }
 
-/** An account, or `undefined`. */
+/** Returns an account, or `undefined`. */
 export async function readAccount(
   deps: Pick<AccountDeps, 'table' | 'isDeclared'>,
   ref: AccountRef,
@@ -114,7 +115,7 @@ export async function readAccount(
   return record && toRecord(deps, record);
 }
 
-/** A page of accounts, by region and id. `next` is null on the last one. */
+/** Returns a page of accounts, by region and id. `next` is `null` on the last page. */
 export async function pageAccounts(
   deps: Pick<AccountDeps, 'table' | 'log' | 'regions' | 'isDeclared'>,
   query: AccountQuery = {},
@@ -140,7 +141,7 @@ export async function pageAccounts(
   for (const region of regions) {
     if (region < afterRegion || found.length > limit) continue;
     const after = region === afterRegion ? afterId : '';
-    // One more than is shown, to know whether there are more.
+    // One more than the page holds, to detect a next page.
     const rest = limit + 1 - found.length;
     found.push(...(await someAccounts(deps.table, region, only ?? undefined, after, rest)));
   }
@@ -173,8 +174,8 @@ async function someAccounts(
 }
 
 /**
- * Changes how an account is polled, or where its credentials are; with other credentials it is polled at once. What is
- * absent stays, as do its log, its snapshots and its state.
+ * Changes how an account is polled, or the location of its credentials. With other credentials, the account
+ * is polled at once. Absent fields stay as they are, and so do its log, snapshots and state.
  */
 export async function changeAccount(
   deps: AccountDeps,
@@ -204,26 +205,34 @@ export async function changeAccount(
       };
       return { set, atOnce: true };
     });
-    // Nobody reads them any more.
+    // The former credentials are no longer used.
     if (changed.kind === 'changed' && keptBefore) await deps.secrets.remove(ref.region, ref.account);
     return changed;
   });
 }
 
-/** Stops polling an account; its log, its snapshots and its state stay. A poll under way drops what it saw. */
+/**
+ * Pauses polling of an account. Its log, snapshots and state stay. A poll in progress discards its
+ * observations.
+ */
 export function pauseAccount(deps: AccountDeps, ref: AccountRef, expected: Expectation = {}) {
   return edit(deps, ref, expected, () => ({ set: { paused: true } }));
 }
 
-/** Polls a paused account again, from its state, and at once; one that waits for a confirmation waits on. */
+/**
+ * Resumes polling of a paused account at once, from its state. An account that waits for a confirmation
+ * continues to wait.
+ */
 export function resumeAccount(deps: AccountDeps, ref: AccountRef, expected: Expectation = {}) {
   return edit(deps, ref, expected, () => ({ set: { paused: false } }));
 }
 
 /**
- * Gives an account new credentials, which are kept from then on, wherever the former ones were. They count at once: its
- * back-off ends, a poll under way with the former ones drops what it saw, and it is polled, unless it is paused
- * or waits for a confirmation. Throws SecretError when they can't be kept.
+ * Replaces an account's credentials. The new ones are stored here, wherever the former ones were.
+ *
+ * They take effect at once: the back-off ends, and a poll in progress with the former ones discards its
+ * observations. The account is polled, unless it is paused or waits for a confirmation. Throws
+ * `SecretError` if the credentials cannot be stored.
  */
 export async function rotateCredentials(
   deps: AccountDeps,
@@ -238,7 +247,7 @@ export async function rotateCredentials(
     const refusal = record ? manageable(deps, record, ref, expected) : unknownAccount(ref.account);
     if (refusal) return refusal;
     const secretRef = await deps.secrets.save(ref.region, ref.account, checked.value);
-    // Somebody may pause it meanwhile, which is no reason to be told off: they are kept by now.
+    // A concurrent pause must not cause an error here: the credentials are already stored.
     return edit(deps, ref, {}, (before) => ({
       set: {
         ...{ secretRef, keepsCredentials: true, managed: true },
@@ -250,10 +259,12 @@ export async function rotateCredentials(
 }
 
 /**
- * Deletes an account with everything that is kept of it: its log, its jobs, its place at every sink, and its credentials if
- * they were given here. API keys and endpoints no longer name it; those that named no other account are deleted. The account
- * does not exist from then on. `complete` is false when there was not enough time to delete everything: repeating the call
- * continues. Also continues the deletions of other accounts.
+ * Deletes an account with all its data: its log, jobs, position at every sink, and its credentials if they
+ * were given here. API keys and endpoints no longer name it. Those that named no other account are deleted.
+ * From then on the account does not exist.
+ *
+ * `complete` is `false` if there was not enough time to delete everything: repeating the call continues.
+ * Also continues the deletions of other accounts.
  */
 export async function deleteAccount(
   deps: AccountDeps,
@@ -276,12 +287,12 @@ export async function deleteAccount(
   });
   if (begun.kind !== 'begun') return begun;
   const { kind } = await workOffDeletion(deps, ref, deadline);
-  // Those of others are nothing that this one could fail with.
+  // Failures of other deletions must not fail this one.
   await workOffDeletions(deps, ref.region, deadline).catch(() => undefined);
   return { kind: 'deleted', complete: kind !== 'more' };
 }
 
-/** An account as it is shown. */
+/** Returns an account as in API responses. */
 function toRecord({ isDeclared }: Pick<AccountDeps, 'isDeclared'>, record: Item): AccountRecord {
   const account = toAccount(record);
   const { region, account: id, pollIntervalSeconds, paused, secretRef } = account;
@@ -300,7 +311,10 @@ function instant(ms: Item[string]): string | null {
   return typeof ms === 'number' ? new Date(ms).toISOString() : null;
 }
 
-/** Does what a former account of the id has left, if it can be done: or why the id is not free. */
+/**
+ * Completes the deletion of a former account of this id if possible. Otherwise returns why the id is not
+ * free.
+ */
 async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<Refusal | undefined> {
   if (!(await readDeletion(deps.table, ref))) return undefined;
   const progress = await workOffDeletion(deps, ref, deps.now() + DELETE_MS);
@@ -312,7 +326,9 @@ async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<Refusal
   return { kind: 'conflict', reason: `id must be new, and "${ref.account}" was deleted just now: ${when}.` };
 }
 
-/** The instant of new credentials: none has it twice, whatever the clock says. */
+/**
+ * Returns a time for new credentials that is later than that of the former ones, whatever the clock shows.
+ */
 function laterThan(record: Item, now: number): number {
   return Math.max(now, Number(record.credentialsAt ?? 0) + 1);
 }
@@ -334,7 +350,7 @@ async function edit(
   return outcome;
 }
 
-/** Why an account can't be changed here; `undefined` when it can. */
+/** Returns why an account cannot be changed here, or `undefined` if it can. */
 function manageable(
   { isDeclared }: AccountDeps,
   record: Item,
@@ -356,7 +372,7 @@ function locked<T>(
   return whileLocked(deps, keys.accountLock(ref), ref.account, work);
 }
 
-/** The region that is meant: where there is only one, it need not be said. */
+/** Returns the region of a request. It may be omitted if there is only one. */
 export function oneRegion(deps: Pick<AccountDeps, 'regions'>, region: string | undefined): string | Refusal {
   const [only, ...others] = deps.regions;
   if (region === undefined && only !== undefined && others.length === 0) return only;
@@ -365,7 +381,7 @@ export function oneRegion(deps: Pick<AccountDeps, 'regions'>, region: string | u
   return { kind: 'refused', reason: `region ${missing}${regionRule(deps.regions)}.` };
 }
 
-/** The rule for a region that somebody names. */
+/** Returns the rule for a region given by a caller. */
 export const regionRule = (regions: readonly string[]): string =>
   `must be one of the regions that are served here (${[...regions].sort().join(', ')})`;
 
