@@ -42,7 +42,7 @@ export interface Transition {
 
 /** Maximum time between polls while they fail (rule 11), unless the interval is longer (s). */
 const MAX_BACK_OFF_SECONDS = 900;
-/** Maximum `Retry-After` that the poller honors (ms). A longer one is treated as an upstream error. */
+/** Maximum `Retry-After` that the poller honors (ms). A longer one is an upstream error and is capped. */
 const MAX_ASKED_MS = 86_400_000;
 /**
  * Minimum gap between a poll and the next turn, as a fraction of the interval. An earlier turn is skipped.

@@ -1,13 +1,13 @@
 /**
- * The breaker of a cell (rule 12): when the ordering service fails for a whole region, that is said once, and the service is
- * asked a few times a minute instead of by every account.
+ * The circuit breaker of a cell (rule 12). When the upstream API fails for a whole region, one event is
+ * emitted, and a few polls a minute replace those of every account.
+ * - closed → open: only failures for a minute, from several accounts. Emits upstream.outage.
+ * - open → closed: any answer to any account. Emits upstream.recovered.
  *
- *   closed ── nothing but failures for a minute, of several accounts ──▶ open     upstream.outage
- *   open   ── any answer to any account ──────────────────────────────▶ closed   upstream.recovered
- *
- * One item per cell holds what its polls heard last. It is a hint for polls: they write it optimistically, a lost race is
- * given up after some tries, and a table that does not answer here keeps no poll from its work. What is announced is
- * exact all the same: the item changes in the transaction that appends the event to the cell's log.
+ * One item per cell holds the latest observations of its polls. It is a hint for polls: they write it
+ * optimistically and give up after some lost races. A table that does not respond here does not block a
+ * poll. The events are exact nevertheless: the item changes in the transaction that appends the event to
+ * the cell's log.
  */
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog } from '../log/log.ts';
@@ -15,64 +15,73 @@ import { OrderingError, type OrderingErrorKind } from '../ordering/errors.ts';
 import { type AccountRef, cellLog, keys } from '../table/schema.ts';
 import { type Item, type Table, TableError, type Value, type Write } from '../table/table.ts';
 
-/** What the polls of a region heard of its ordering service. Times are epoch ms. */
+/** State of a region's upstream API as observed by the polls. Times are epoch ms. */
 export interface Upstream {
-  /** Raised with every change; 0 when nothing was ever written. */
+  /** Revision, raised with every change. 0 before the first write. */
   readonly revision: number;
-  /** The run of failures without an answer in between; null when the last thing heard was an answer. */
+  /** The current run of consecutive failures. `null` if the last observation was an answer. */
   readonly run: FailureRun | null;
-  /** When the outage was announced; null while there is none. */
+  /** Time at which the outage was emitted. `null` if there is none. */
   readonly openedAt: number | null;
 }
 
-/** Polls that failed one after another. Where very many accounts fail not each poll is counted: at least so many. */
+/**
+ * Consecutive failed polls. If very many accounts fail, not every poll is counted: `failedPolls` is then a
+ * lower bound.
+ */
 interface FailureRun {
   readonly since: number;
   readonly lastAt: number;
   readonly failedPolls: number;
   /** The first accounts among them. */
   readonly accounts: readonly string[];
-  /** Why the last one failed, in a sentence. */
+  /** Error message of the last failure. */
   readonly reason: string;
 }
 
-/** A poll that got nothing from the service. */
+/** A poll that received no answer from upstream. */
 export interface Failure {
   readonly account: string;
   readonly at: number;
   readonly reason: string;
 }
 
-/** What follows from something heard, to be written together. */
+/** Result of an observation. Both parts must be written together. */
 interface Step {
   readonly next: Upstream;
   readonly event?: EventDraft;
 }
 
-/** An outage is announced when nothing but failures came for so long … */
+/** Minimum duration of a run of failures before an outage is emitted (ms). */
 const OUTAGE_AFTER_MS = 60_000;
-/** … and at least so many of them … */
+/** Minimum number of failed polls in the run. */
 const OUTAGE_POLLS = 5;
-/** … of at least so many accounts: one or two may have troubles of their own. */
+/** Minimum number of accounts in the run: one or two may have faults of their own. */
 const OUTAGE_ACCOUNTS = 3;
-/** Failures with nothing at all heard for so long in between are no run: failing polls come at least every 15 minutes. */
+/** Maximum gap between two failures of a run (ms). Failing polls come at least every 15 minutes. */
 const RUN_GAP_MS = 1_800_000;
-/** Accounts that are kept by name at most. */
+/** Maximum number of account ids kept in a run. */
 const MAX_ACCOUNTS = 10;
-/** When as many are, further failures are written this far apart: thousands of polls share the item. */
+/**
+ * Minimum time between writes of further failures once that many are kept (ms): thousands of polls share
+ * the item.
+ */
 const COUNT_EVERY_MS = 1_000;
-/** Tries to write before it is given up. */
+/** Maximum number of write attempts. */
 const ATTEMPTS = 4;
-/** Accounts polled at a time while the breaker is open … */
+/** Number of accounts polled at a time while the breaker is open. */
 const PROBES = 3;
-/** … and how often: with each tick of a scheduler that comes once a minute, even a little early. */
+/**
+ * Minimum time between these polls (ms). It admits each tick of a scheduler that runs once a minute, even
+ * slightly early.
+ */
 const PROBE_EVERY_MS = 50_000;
 
 const UNHEARD: Upstream = { revision: 0, run: null, openedAt: null };
 
 /**
- * Faults of the service or of the way to it, and not of one account. 404 is among them: neither the list nor the account
- * itself can be missing, so that is a gateway that lost its way.
+ * Faults of the upstream API or of the network, not of one account. 404 is included: neither the list nor
+ * the account itself can be missing, so a gateway is misrouting.
  */
 const SERVICE_FAULTS: ReadonlySet<OrderingErrorKind> = new Set<OrderingErrorKind>([
   'server_error',
@@ -84,14 +93,17 @@ const SERVICE_FAULTS: ReadonlySet<OrderingErrorKind> = new Set<OrderingErrorKind
   'not_found',
 ]);
 
-/** Whether a poll that read nothing failed because of the service, so that others may fail for the same reason. */
+/**
+ * Returns whether a poll without any answer failed because of upstream, so that others may fail for the
+ * same reason.
+ */
 export function isServiceFault(problem: unknown): problem is OrderingError {
   return problem instanceof OrderingError && SERVICE_FAULTS.has(problem.kind);
 }
 
-// Deciding
+// Decisions
 
-/** What a failed poll adds; `undefined` when there is nothing to write. Pure. */
+/** Returns the step after a failed poll. `undefined` if there is nothing to write. Pure. */
 export function afterFailure(before: Upstream, failure: Failure): Step | undefined {
   if (before.openedAt !== null) return undefined;
   const run = longer(before.run, failure);
@@ -123,10 +135,14 @@ function longer(run: FailureRun | null, { account, at, reason }: Failure): Failu
   };
 }
 
-/** What an answer of the service that came at `at` changes; `undefined` when there is nothing to write. Pure. */
+/**
+ * Returns the step after an upstream answer received at `at`. `undefined` if there is nothing to write.
+ * Pure.
+ */
 export function afterAnswer(before: Upstream, at: number): Step | undefined {
   const { run, openedAt } = before;
-  // An answer from before the first failure, by a poll that was slow to say so, proves nothing of what came since.
+  // An answer older than the first failure, reported late by a slow poll, proves nothing about the time
+  // since.
   if (run === null || at < run.since) return undefined;
   const next = { revision: before.revision + 1, run: null, openedAt: null };
   if (openedAt === null) return { next };
@@ -135,8 +151,8 @@ export function afterAnswer(before: Upstream, at: number): Step | undefined {
 }
 
 /**
- * Whether failures of the service are the region's news rather than an account's: an outage was announced, or only the
- * minute is missing that makes it one. Pure.
+ * Returns whether upstream failures are events of the region rather than of an account: an outage was
+ * emitted, or only the minimum duration is missing. Pure.
  */
 export function failsForAll({ run, openedAt }: Upstream, at: number): boolean {
   return openedAt !== null || (run !== null && isEnough(run) && at - run.since < OUTAGE_AFTER_MS);
@@ -146,7 +162,7 @@ function isEnough(run: FailureRun): boolean {
   return run.failedPolls >= OUTAGE_POLLS && run.accounts.length >= OUTAGE_ACCOUNTS;
 }
 
-/** An announced outage in words, with when it began; `undefined` when there is none. */
+/** Returns the message of an emitted outage, with its start. `undefined` if there is none. */
 export function outageOf({ run, openedAt }: Upstream): string | undefined {
   if (openedAt === null || run === null) return undefined;
   return `The ordering service has been failing for the whole region since ${instant(run.since)}: ${run.reason}`;
@@ -158,13 +174,13 @@ function instant(ms: number): string {
 
 // Reading and writing
 
-/** What was heard of the service of a region. Throws TableError. */
+/** Returns the state of a region's upstream API. Throws `TableError`. */
 export async function readUpstream(table: Table, region: string): Promise<Upstream> {
   const item = await table.get(keys.upstream(region));
   return item ? toUpstream(item) : UNHEARD;
 }
 
-/** The same for a poll, which goes on without knowing when the table does not answer. */
+/** Returns the same for a poll, which continues without that knowledge if the table does not respond. */
 export function hearUpstream(table: Table, region: string): Promise<Upstream> {
   return readUpstream(table, region).catch(unlessTable(UNHEARD));
 }
@@ -174,7 +190,7 @@ interface Deps {
   readonly log: EventLog;
 }
 
-/** Adds a failed poll to what is known of the service, and gives what is known then. */
+/** Adds a failed poll to the state of the region. Returns the resulting state. */
 export async function noteFailure(
   { table, log }: Deps,
   { region, account }: AccountRef,
@@ -184,7 +200,7 @@ export async function noteFailure(
   let current = known;
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      // Read anew: while a region fails, what a poll read at its beginning is old.
+      // Read again: while a region fails, the state read at the start of the poll is outdated.
       current = await readUpstream(table, region);
       const step = afterFailure(current, { ...failure, account });
       if (!step) return current;
@@ -196,7 +212,10 @@ export async function noteFailure(
   }
 }
 
-/** Takes in that the service answered at `at`, and gives what is known then. Writes nothing when there is nothing to undo. */
+/**
+ * Applies an upstream answer received at `at`. Returns the resulting state. Writes only if there is a run
+ * to end.
+ */
 export async function noteAnswer(deps: Deps, region: string, at: number, known: Upstream): Promise<Upstream> {
   let current = known;
   try {
@@ -212,7 +231,7 @@ export async function noteAnswer(deps: Deps, region: string, at: number, known: 
   }
 }
 
-/** Writes a step unless the item has moved on; an event goes with it in one transaction, so it is said once. */
+/** Writes a step unless the item has changed. The event is in the same transaction, so it is emitted once. */
 async function stored(
   { table, log }: Deps,
   region: string,
@@ -224,18 +243,19 @@ async function stored(
     when: [['revision', 'absent or =', before.revision]],
   } satisfies Write;
   if (!event) return (await table.write(write)).done;
-  // Refused also where the cell has no log: then nothing is announced, and each account speaks for itself.
+  // Also fails if the cell has no log: then no event of the region is emitted, and each account emits its
+  // own.
   return (await log.append(cellLog(region), [event], [write])).kind === 'appended';
 }
 
 /**
- * How many accounts of the region may be claimed for a poll now: any number, but while the breaker is open only a few,
- * and those not more often than once a minute or so, whoever asks.
+ * Returns the number of accounts of the region that may be claimed for a poll now. It is unlimited unless
+ * the breaker is open. Then it is a few, at most once per {@link PROBE_EVERY_MS} across all callers.
  */
 export async function claimable(table: Table, region: string, now: number): Promise<number> {
   const { openedAt } = await readUpstream(table, region);
   if (openedAt === null) return Number.POSITIVE_INFINITY;
-  // Apart from the revision: what the polls find out is not disturbed by it.
+  // Independent of the revision, so that it does not conflict with the results of polls.
   const turn = await table.write({
     update: keys.upstream(region),
     set: { probedAt: now },

@@ -1,4 +1,4 @@
-/** From an account's record to a client that speaks with its credentials. */
+/** Creates a client with an account's credentials from the account's record. */
 import {
   createOrderingClient,
   type OrderingClient,
@@ -12,14 +12,17 @@ import { type AccountRef, keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
 import type { Account } from './accounts.ts';
 
-/** Where the ordering service of one region is. */
+/** Addresses of the ordering API of one region. */
 export interface RegionSettings {
   readonly baseUrl: string;
   readonly authUrl: string;
   readonly realm: string;
 }
 
-/** The credentials of one account. `version` changes with the secret, so that tokens are never kept across secrets. */
+/**
+ * Credentials of one account. `version` changes with the secret, so that tokens are never reused across
+ * secrets.
+ */
 export interface Credentials {
   readonly clientId: string;
   readonly clientSecret: string;
@@ -28,20 +31,20 @@ export interface Credentials {
 
 interface Options {
   readonly regions: Readonly<Record<string, RegionSettings>>;
-  /** Resolves an account's `secretRef`. Throws when it can't. */
+  /** Resolves an account's `secretRef`. Throws if it cannot be resolved. */
   readonly readSecret: (secretRef: string) => Promise<Credentials>;
   /**
-   * Told of a `secretRef` whose credentials or token the service refused, or that was given new ones since it was used last:
-   * what is remembered of it may be out of date.
+   * Called with a `secretRef` whose credentials or token upstream rejected, or whose credentials changed
+   * since the last use. Cached data of it may be outdated.
    */
   readonly onRefused?: (secretRef: string) => void;
-  /** Where tokens are shared between processes; absent: each process gets its own. */
+  /** Token cache shared between processes. Default: each process gets its own tokens. */
   readonly tokenCache?: (ref: AccountRef, version: string) => TokenCache;
   readonly now: () => number;
   readonly onRequest?: (info: RequestInfo) => void;
-  /** How requests are sent, to the API and to the token endpoint; the global fetch if absent. */
+  /** Function that sends requests to the API and to the token endpoint. Default: the global fetch. */
   readonly fetch?: typeof globalThis.fetch;
-  /** How the clients time what they do; their own defaults if absent. */
+  /** Timing of the clients. Default: the clients' own defaults. */
   readonly timing?: Pick<OrderingClientOptions, 'timeoutMs' | 'maxRetryAfterMs' | 'sleep' | 'random'>;
 }
 
@@ -52,15 +55,17 @@ interface Source {
 }
 
 /**
- * Makes `connect` of a poll. Token sources are kept per account and version of its secret; a client is new for each poll,
- * so that its counts are the poll's. Credentials that are refused are read anew at once, and only those that are refused
- * then are: what this process remembered may have been replaced since.
+ * Creates `connect` of a poll. Token sources are cached per account and version of its secret. Each poll
+ * gets a new client, so that the client's counters are those of the poll.
+ *
+ * Rejected credentials are read again at once, because the cached ones may have been replaced. The fault is
+ * reported only if the new ones are rejected too.
  */
 export function createConnector(
   options: Options,
 ): (account: Account) => Promise<{ client: OrderingClient; tokens: TokenSource }> {
   const sources = new Map<string, Source>();
-  /** When the credentials of each account had been changed last, as its record said when it was polled last. */
+  /** Time of the last change of each account's credentials, according to its record at its last poll. */
   const changes = new Map<string, number>();
 
   function sourceOf(account: Account, region: RegionSettings, credentials: Credentials): Source {
@@ -99,7 +104,8 @@ export function createConnector(
           return await used.tokens.get(signal);
         } catch (cause) {
           if (!(cause instanceof OrderingError) || cause.kind !== 'credentials_rejected') throw cause;
-          // Side by side, calls are refused with the same credentials: the first finds the new ones for all.
+          // Concurrent calls are rejected with the same credentials. The first one reads the new ones for
+          // all.
           if (source === used) {
             options.onRefused?.(secretRef);
             const credentials = await unlessAborted(options.readSecret(secretRef), signal).catch(() => {
@@ -129,7 +135,10 @@ export function createConnector(
   };
 }
 
-/** A token kept in the table, under a partition of its own, for as long as its secret's version lasts. */
+/**
+ * Creates a token cache in the table, in its own partition. Tokens are valid for as long as the version of
+ * their secret.
+ */
 export function tableTokenCache(table: Table, ref: AccountRef, version: string): TokenCache {
   const key = keys.token(ref);
   return {
@@ -139,7 +148,8 @@ export function tableTokenCache(table: Table, ref: AccountRef, version: string):
       return { value: String(item.value), expiresAt: Number(item.expiresAt) };
     },
     async save({ value, expiresAt }) {
-      // Of an account that was deleted meanwhile it is kept, too: it leaves with its time, or with the second look of the deletion.
+      // Also stored for an account deleted meanwhile. It is removed when it expires, or by the second pass of
+      // the deletion.
       await table.write({ put: { ...key, value, expiresAt, version, ttl: Math.ceil(expiresAt / 1000) } });
     },
     async clear() {

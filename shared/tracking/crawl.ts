@@ -1,4 +1,7 @@
-/** One reading of the list of active jobs, page by page, and whether it was complete (rules 1 and 2). */
+/**
+ * Reads the list of active jobs once, page by page, and determines whether the reading was complete (rules
+ * 1 and 2).
+ */
 import { ACTIVE_JOBS, type ActiveJobsQuery, type Answer, type OrderingClient } from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';
 import type { ActiveJob, ActiveJobsPage } from '../ordering/schemas.ts';
@@ -6,71 +9,76 @@ import type { Look } from './diff.ts';
 import type { OpenKind } from './open-jobs.ts';
 import type { ListView } from './views.ts';
 
-/** The list's maximum. */
+/** Maximum page size of the list. */
 const PAGE_SIZE = 100;
-/** 50,000 open jobs; a list that never ends is not believed. */
+/** Maximum number of pages: 50,000 open jobs. A list that never ends is an upstream error. */
 const MAX_PAGES = 500;
 /**
- * A page that fails by itself is read in parts, and what of them fails in smaller ones. Each size divides the one before
- * it, so that the parts cover exactly the positions of what failed.
+ * Page sizes for the parts of a page that fails by itself, and for the parts of failed parts. Each size
+ * divides the previous one, so that the parts cover exactly the failed positions.
  */
 const PART_SIZES = [20, 4, 1];
 
-// More than that is no job that can't be read, but a service that is broken. For a crawl, or for a sweep, as a whole:
+// Limits of partial reading, for a crawl or a sweep as a whole. Beyond them, upstream is failing rather than
+// single jobs unreadable.
 const MAX_PAGES_IN_PARTS = 3;
-/** One job that can't be read takes 14, of which three fail and are repeated by the client. */
+/** One unreadable job takes 14 parts, of which three fail and are retried by the client. */
 const MAX_PARTS = 60;
 const MAX_UNREAD = 10;
-/** Answers that don't come in time cost the poll 15 seconds each, and it has two minutes in all. */
+/** Each timed-out answer costs the poll 15 seconds, and the poll has two minutes in total. */
 const MAX_SLOW_PAGES = 2;
 const MAX_SLOW_PARTS = 4;
 
-/** What is kept of a job that a page showed. */
+/** Data kept of a list entry. */
 export interface Noticed {
-  /** The fingerprint of its list view. */
+  /** Fingerprint of its list view. */
   readonly print: number;
-  /** What the figures about open jobs make of it. */
+  /** Kind of the job for the statistics about open jobs. */
   readonly kind: OpenKind;
-  /** Absent for a job that is as it was: of tens of thousands of those, holding on to every view is what costs. */
+  /**
+   * List view. Absent for an unchanged job: keeping the views of tens of thousands of jobs is the main
+   * cost.
+   */
   readonly view?: ListView;
 }
 
-/** A job as one page showed it. */
+/** A job as one page contained it. */
 export interface Observation extends Noticed {
   readonly look: Look;
 }
 
-/** What one crawl saw. Times are epoch ms. */
+/** Result of one crawl. Times are epoch ms. */
 export interface Crawl {
   readonly startedAt: number;
   /**
-   * Every page answered, and answered what was asked, but for the unread entries. Only then does a job's absence mean
-   * anything, and what it means is no more than that the job is to be asked after.
+   * Whether every page was answered with the requested content, except for the unread entries. Only then
+   * does a job's absence count, and it only means that the job must be investigated.
    */
   readonly complete: boolean;
-  /** Entries of the list that no request could read. */
+  /** Number of list entries that no request could read. */
   readonly unread: number;
-  /** What kept it from being complete, or else from showing every entry. */
+  /** First reason why the crawl is incomplete, or lacks entries. */
   readonly problem?: unknown;
   readonly observations: ReadonlyMap<number, Observation>;
-  /** Pages of which something was read. */
+  /** Number of pages of which something was read. */
   readonly pages: number;
-  /** When the last of the pages that answered did; null when none was. */
+  /** Time of the last page answer. `null` if no page was answered. */
   readonly answeredAt: number | null;
 }
 
 /**
- * Reads `GET /Jobs/active` unfiltered in default order: page 1 first, the others `concurrency` at a time, until a page
- * says it is the last. A job seen twice counts as the later answer shows it. Pages that fail by themselves are read in
- * parts once the others are read, so that one job that can't be read hides no other. After a page that can't be read the
- * others still are, for what they show may be said; only their absence of a job proves nothing. Never throws for the
- * service's faults.
+ * Reads `GET /Jobs/active` unfiltered in default order: page 1 first, the others `concurrency` at a time,
+ * until the last page. If a job occurs twice, the later answer counts.
+ *
+ * Pages that fail by themselves are read in parts after the others, so that one unreadable job hides no
+ * other. After an unreadable page the others are still read: their content may be emitted, but their
+ * absence of a job proves nothing. Never throws for upstream faults.
  */
 export async function crawl(
   client: OrderingClient,
   options: {
     readonly now: () => number;
-    /** What to keep of a job, decided while its page is at hand. */
+    /** Returns what to keep of a job, while its page is in memory. */
     readonly notice: (job: ActiveJob) => Noticed;
     readonly concurrency?: number;
     readonly signal?: AbortSignal;
@@ -81,7 +89,7 @@ export async function crawl(
   const observations = new Map<number, Observation>();
   const pages = new Set<number>();
   let answered: number | null = null;
-  /** The number of pages as the latest answer has it; pages can come and go while they are read. */
+  /** Number of pages according to the latest answer. Pages can be added or removed while they are read. */
   let last = 1;
   let next = 1;
 
@@ -121,7 +129,7 @@ export async function crawl(
   let complete = false;
   try {
     for (let until = 1; next <= until; until = last) await list.inParts(await readUntil(until), take);
-    // Where most is unread, it is the service that fails; but a job may be the only one.
+    // If most entries are unread, upstream is failing. But a single job may be the only one.
     complete = list.unread <= Math.max(1, observations.size);
     if (list.unread > 0) problem = complete ? unreadEntries(list, observations.size) : list.problem;
   } catch (cause) {
@@ -144,12 +152,12 @@ interface FailedPage {
   readonly cause: OrderingError;
 }
 
-/** Reads pages of the list, and what can be read of those that fail by themselves. */
+/** Reads pages of the list, and the readable parts of pages that fail by themselves. */
 export class ListReader {
   readonly #client: OrderingClient;
   readonly #query: Omit<ActiveJobsQuery, 'page' | 'pageSize'>;
   readonly #signal: AbortSignal | undefined;
-  /** How many entries the list has by the latest answer. */
+  /** Number of entries in the list according to the latest answer. */
   #end = Number.POSITIVE_INFINITY;
   #total = 0;
   #shrank = false;
@@ -160,7 +168,7 @@ export class ListReader {
   #unread = 0;
   #problem: OrderingError | undefined;
 
-  /** `query`: what else is asked of the list. */
+  /** `query`: further query parameters of the list. */
   constructor(
     client: OrderingClient,
     query: Omit<ActiveJobsQuery, 'page' | 'pageSize'>,
@@ -171,22 +179,25 @@ export class ListReader {
     this.#signal = signal;
   }
 
-  /** Whether the list had fewer entries by one answer than by an earlier one: then some of it may have been passed over. */
+  /** Whether an answer had fewer entries than an earlier one. Then entries may have been skipped. */
   get shrank(): boolean {
     return this.#shrank;
   }
 
-  /** Entries that no request could read. */
+  /** Number of entries that no request could read. */
   get unread(): number {
     return this.#unread;
   }
 
-  /** What kept the last of them from being read. */
+  /** Error of the last unreadable entry. */
   get problem(): OrderingError | undefined {
     return this.#problem;
   }
 
-  /** One full-size page, or that it failed by itself. Throws when it is the service or the credentials that fail. */
+  /**
+   * Reads one full-size page. Returns its failure if it failed by itself. Throws if upstream or the
+   * credentials fail.
+   */
   async page(page: number): Promise<Answer<ActiveJobsPage> | FailedPage> {
     try {
       return await this.#ask(page, PAGE_SIZE);
@@ -199,8 +210,8 @@ export class ListReader {
   }
 
   /**
-   * Hands on what can be read of pages that failed, answer by answer. Throws when so much fails that it can't be for the
-   * sake of a few jobs.
+   * Passes on the readable parts of failed pages, answer by answer. Throws if more fails than a few
+   * unreadable jobs can explain.
    */
   async inParts(
     failed: readonly FailedPage[],
@@ -211,7 +222,10 @@ export class ListReader {
     for (const page of failed) await this.#pageInParts(page, take);
   }
 
-  /** The jobs of one page, without those that no request could read. Throws like {@link page} and {@link inParts}. */
+  /**
+   * Returns the jobs of one page, without the unreadable ones. Throws like {@link page} and {@link
+   * inParts}.
+   */
   async read(page: number): Promise<{ items: ActiveJob[]; hasNextPage: boolean }> {
     const items: ActiveJob[] = [];
     let last = page;
@@ -228,11 +242,11 @@ export class ListReader {
   async #pageInParts({ page, cause }: FailedPage, take: (answer: Answer<ActiveJobsPage>) => void) {
     let problem = cause;
     let answered = false;
-    // Positions from 0. What lies beyond the end of the list is not there to be read.
+    // Positions start at 0. Positions beyond the end of the list are not read.
     const start = (page - 1) * PAGE_SIZE;
     let failing = [start];
     let size = PAGE_SIZE;
-    // That the list ends before this page, only the page itself can tell.
+    // Only the page itself can prove that the list ends before it.
     if (this.#end <= start) this.#end = Number.POSITIVE_INFINITY;
     for (const partSize of PART_SIZES) {
       const stillFailing: number[] = [];
@@ -250,7 +264,7 @@ export class ListReader {
             stillFailing.push(at);
             if (fault.kind === 'timeout') this.#slowParts += 1;
             if (this.#slowParts > MAX_SLOW_PARTS) throw fault;
-            // No sign of life: it is the service that does not answer.
+            // No part was answered: upstream does not respond.
             if (fault.kind === 'timeout' && !answered && stillFailing.length > 1) throw fault;
           }
         }
@@ -277,8 +291,8 @@ export class ListReader {
 }
 
 /**
- * One full-size page of the list, with whatever else is asked of it. Throws OrderingError, also when the page is not the
- * one that was asked for: then neither what it shows nor what it lacks means anything (rule 2).
+ * Reads one full-size page of the list with further query parameters. Throws `OrderingError`, also if the
+ * answer is not the requested page: then neither its content nor its gaps count (rule 2).
  */
 export async function readListPage(
   client: OrderingClient,
@@ -306,12 +320,12 @@ async function readPageOf(
   return answer;
 }
 
-/** The full-size page on which a position (from 0) is. */
+/** Returns the full-size page of a position (from 0). */
 function pageAt(position: number): number {
   return Math.floor(position / PAGE_SIZE) + 1;
 }
 
-/** The last full-size page that there is by the word of a page of any size. */
+/** Returns the last full-size page according to a page of any size. */
 function lastPage({ pageNumber, pageSize, totalPages, hasNextPage }: ActiveJobsPage): number {
   const through = pageNumber * pageSize;
   return Math.max(
@@ -320,7 +334,10 @@ function lastPage({ pageNumber, pageSize, totalPages, hasNextPage }: ActiveJobsP
   );
 }
 
-/** Whether a fault can be about what one page holds, rather than about the service or the credentials. */
+/**
+ * Returns whether a fault can be caused by the content of one page, rather than by upstream or the
+ * credentials.
+ */
 export function isOfOnePage(cause: unknown): cause is OrderingError {
   return (
     cause instanceof OrderingError &&

@@ -1,6 +1,6 @@
 /**
- * Credentials of accounts that were given to Jobwire, rather than a reference to where they are. One secret per account: in
- * Secrets Manager on AWS, encrypted in the state table elsewhere.
+ * Storage of account credentials that were given to Jobwire, instead of a reference to their location. One
+ * secret per account: in Secrets Manager on AWS, encrypted in the state table elsewhere.
  */
 import { randomUUID } from 'node:crypto';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
@@ -16,29 +16,32 @@ import { keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
 import type { Credentials } from './connect.ts';
 
-/** Credentials as somebody gives them. */
+/** Credentials as given by a caller. */
 export type GivenCredentials = Pick<Credentials, 'clientId' | 'clientSecret'>;
 
-/** Where credentials of accounts are kept. Every method but `refuse` throws {@link SecretError}. */
+/** Store of account credentials. Every method except `refuse` throws {@link SecretError}. */
 export interface AccountSecrets {
-  /** Stores them, over those of before; gives the `secretRef` that they are read by. */
+  /** Stores credentials and replaces former ones. Returns the `secretRef` for reading them. */
   save(region: string, account: string, given: GivenCredentials): Promise<string>;
-  /** What is behind a `secretRef`, as it stands now. Their version changes with each {@link save}. */
+  /** Returns the current credentials of a `secretRef`. Their version changes with each {@link save}. */
   read(secretRef: string): Promise<Credentials>;
-  /** Removes what was saved for an account, for good; nothing happens when there is nothing. */
+  /** Permanently removes the stored credentials of an account. Does nothing if there are none. */
   remove(region: string, account: string): Promise<void>;
-  /** Why a `secretRef` that somebody names can't be one: the rest of a sentence that begins with the field's name. */
+  /**
+   * Returns why a given `secretRef` is not accepted: an error message without its first word, the field
+   * name. `undefined` if it is accepted.
+   */
   refuse(region: string, secretRef: string): string | undefined;
 }
 
-/** Keeps them in Secrets Manager, below the name that the cell may read credentials from. */
+/** Creates a store in Secrets Manager, below the prefix from which the cell may read credentials. */
 export function createAwsAccountSecrets(
   client: SecretsManagerClient,
   options: AwsTextsOptions & { readonly stage: string; readonly now: () => number },
 ): AccountSecrets {
   const { stage, now } = options;
   const texts = createAwsTexts(client, options);
-  // Nothing is remembered: credentials that were just changed are the ones to try.
+  // No cache, so that credentials are current right after a change.
   const reader = createSecretReader(client, { now, maxAgeMs: 0 });
   const nameOf = (region: string, account: string) => `${secretNames(stage, region).accounts}${account}`;
   return {
@@ -53,15 +56,17 @@ export function createAwsAccountSecrets(
   };
 }
 
-/** What references to credentials in the table begin with. No id of an account can. */
+/** Prefix of references to credentials in the table. No account id can start with it. */
 const KEPT = 'kept:';
 
-/** Whether a `secretRef` is one of those that {@link openLocalAccountSecrets} gives. */
+/** Returns whether a `secretRef` was issued by {@link openLocalAccountSecrets}. */
 export function isKept(secretRef: string): boolean {
   return secretRef.startsWith(KEPT);
 }
 
-/** Keeps them in the state table, encrypted. There is no other store that somebody could refer to. */
+/**
+ * Opens a store in the state table, encrypted. There is no other store to which a `secretRef` could refer.
+ */
 export async function openLocalAccountSecrets(table: Table, key: Uint8Array): Promise<AccountSecrets> {
   const texts = await openSealedTexts(table, key);
   const placeOf = (region: string, account: string) => ({

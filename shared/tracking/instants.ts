@@ -1,19 +1,22 @@
-/** When something was, from the dates and timestamps of the ordering service, which often lack an offset. */
+/** Time values from the dates and timestamps of the ordering API, which often lack an offset. */
 import { tzOffset } from '@date-fns/tz/tzOffset';
 
 const SHAPE = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d(?:\.\d+)?))?)?(Z|[+-]\d\d:?\d\d)?$/i;
 
-/** Where the day ends last: a time without a known zone is read here, so that it is never taken for earlier than it was. */
+/**
+ * Zone in which a day ends last. A time without a known zone is read here, so that it is never taken for an
+ * earlier time.
+ */
 const LATEST_ZONE = '-12:00';
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 /** From UTC+14, where a day begins first, to UTC−12. */
 const ZONES_SPAN_MS = 26 * 60 * MINUTE_MS;
-/** Years outside are how systems write "none" (0001, 9999); nothing is made there, and nothing is due. */
+/** Other years are placeholders for "none" (0001, 9999): no job is created or due in them. */
 const FIRST_YEAR = 1970;
 const LAST_YEAR = 2100;
 
-/** The instants (epoch ms) a timestamp can mean, both included, and the zone the latest of them was read in. */
+/** Range of times (epoch ms, inclusive) that a timestamp can mean, and the zone of the latest. */
 export interface Reading {
   readonly earliest: number;
   readonly latest: number;
@@ -21,10 +24,13 @@ export interface Reading {
 }
 
 /**
- * Reads a timestamp in its own offset, else in the given IANA zone, else anywhere, the latest then being that of UTC−12.
- * A bare date can mean all of its day. With `midnightIsEndOfDay` (due dates, rule 15) a date, bare or with the time
- * 00:00, is the end of that day: that of the zone's day where the midnight is one of the zone's, however long it is. A local
- * time that a change of clocks skips or repeats is read in every way it can be. `undefined` when the text is no date.
+ * Reads a timestamp in its own offset, else in the given IANA zone, else in any zone, with UTC−12 for the
+ * latest time.
+ *
+ * A bare date can mean any time of its day. With `midnightIsEndOfDay` (due dates, rule 15), a bare date or
+ * one with the time 00:00 means the end of that day. If that midnight is one of the given zone, the day is
+ * the zone's day, however long it is. A local time that a clock change skips or repeats is read in every
+ * possible way. Returns `undefined` if the text is not a date.
  */
 export function readInstants(
   text: string,
@@ -43,7 +49,7 @@ export function readInstants(
   const midnight = hour === undefined || (hour === '00' && minute === '00' && Number(second) === 0);
   const endOfDay = midnight && options.midnightIsEndOfDay === true;
   const seconds = (Number(hour ?? 0) * 60 + Number(minute)) * 60 + Number(second);
-  // Up to whole milliseconds, rid of what multiplying fractions leaves.
+  // Rounded up to whole milliseconds, without the error of multiplied fractions.
   const time = date + Math.ceil(Number((seconds * 1000).toFixed(3)));
   const last = endOfDay || hour === undefined ? date + DAY_MS : time;
   const first = endOfDay ? last : time;
@@ -58,15 +64,16 @@ export function readInstants(
   return { earliest: atMost - (last - first) - ZONES_SPAN_MS, latest: atMost, zone: LATEST_ZONE };
 }
 
-/** The day (YYYY-MM-DD) that an instant (epoch ms) has in an IANA zone, or in UTC where that is unknown. */
+/** Returns the day (YYYY-MM-DD) of a time (epoch ms) in an IANA zone, or in UTC if the zone is unknown. */
 export function dayIn(instant: number, zone: string | null): string {
   const minutes = zone === null ? 0 : tzOffset(zone, new Date(instant));
   return new Date(instant + (Number.isNaN(minutes) ? 0 : minutes * MINUTE_MS)).toISOString().slice(0, 10);
 }
 
 /**
- * The day (YYYY-MM-DD) a timestamp names. One with an offset and a time of day is told in the zone, where that is known;
- * any other names its day itself. `undefined` when the text is no date.
+ * Returns the day (YYYY-MM-DD) that a timestamp names. A timestamp with an offset and a time of day is
+ * converted to the zone, if known. Any other names its day literally. Returns `undefined` if the text is
+ * not a date.
  */
 export function dayNamed(text: string, zone: string | null): string | undefined {
   const reading = readInstants(text, zone);
@@ -76,11 +83,12 @@ export function dayNamed(text: string, zone: string | null): string | undefined 
 }
 
 /**
- * Whether something that was done at one time was done after the due instant of another (rule 15): only where it is certain. A
- * date without a time of day is any time of that day. Null when either is no date.
+ * Returns whether an action happened after the due time of another timestamp (rule 15), and `true` only if
+ * that is certain. A date without a time of day can be any time of that day. Returns `null` if either is
+ * not a date.
  */
 export function isAfterDue(done: string, due: string, zone: string | null): boolean | null {
-  // Two local times of the same place compare by themselves, wherever that is.
+  // Two local times of the same place can be compared without knowing the zone.
   const read = zone ?? (hasOffset(done) || hasOffset(due) ? null : 'UTC');
   const first = readInstants(done, read)?.earliest;
   const last = readInstants(due, read, { midnightIsEndOfDay: true })?.latest;
@@ -97,21 +105,27 @@ function isMidnight(text: string): boolean {
   return Number(hour) + Number(minute) + Number(second) === 0;
 }
 
-/** Whether a midnight with an offset is one that clocks in a zone show, and the next one there has another offset. */
+/**
+ * Returns whether a midnight with an offset is a midnight of the zone, and the next midnight there has
+ * another offset.
+ */
 function clocksChangeOn(zone: string, midnight: number, offset: string): boolean {
   const shows = (local: number) =>
     instantsIn(offset, local).some((instant) => instantsIn(zone, local).includes(instant));
   return shows(midnight) && !shows(midnight + DAY_MS);
 }
 
-/** The instants at which clocks in a zone show a local time, given as if it were UTC; empty for an unknown zone. */
+/**
+ * Returns the times at which clocks in a zone show a local time, given as if it were UTC. Empty for an
+ * unknown zone.
+ */
 function instantsIn(zone: string, local: number): number[] {
   const fixed = /^([+-])(\d\d):?(\d\d)$/.exec(zone.toUpperCase() === 'Z' ? '+00:00' : zone);
   if (fixed) {
     const minutes = Number(fixed[2]) * 60 + Number(fixed[3]);
     return [local - (fixed[1] === '-' ? -minutes : minutes) * MINUTE_MS];
   }
-  // Clocks change at most once in two days, so the offsets before and after are all there are.
+  // Clocks change at most once in two days, so there are no offsets but those before and after.
   const instants = [local - DAY_MS, local + DAY_MS].map(
     (around) => local - tzOffset(zone, new Date(around)) * MINUTE_MS,
   );

@@ -1,37 +1,38 @@
 /**
- * The index of an account's jobs: for each job a fingerprint of its list view, its phase, and when it is looked at next,
- * packed into shards of 2–4 KB. A quiet poll reads nothing else, so its size is what tracking costs: 13 bytes a job.
+ * The index of an account's jobs: for each job a fingerprint of its list view, its phase, and the time of
+ * its next check, packed into shards of 2–4 KB. A quiet poll reads nothing else, so the size of the index
+ * is the cost of tracking: 13 bytes a job.
  *
- * A shard covers the job numbers from its lowest on, up to the next shard. Shards split when they grow over
- * {@link MAX_ENTRIES} and go when they are empty; numbers only grow, so new jobs fill the last one.
+ * A shard covers the job numbers from its lowest one up to the next shard. Shards split when they exceed
+ * {@link MAX_ENTRIES}, and are removed when empty. Job numbers only grow, so new jobs fill the last shard.
  */
 
-/** Where a job stands with the tracker. */
+/** Phase of a job in the tracker. */
 export type Phase =
-  /** Among the active jobs when last completely looked at. */
+  /** Among the active jobs at the last complete observation. */
   | 'listed'
-  /** Missing from a complete crawl; nothing has been found out about it yet. */
+  /** Missing from a complete crawl. The reason is not known yet. */
   | 'departed'
-  /** As departed; a negative verdict about it waits for its confirmation (rule 3). */
+  /** Departed, with a negative verdict that waits for its confirmation (rule 3). */
   | 'suspected'
-  /** As departed; the answers about it don't fit together. */
+  /** Departed, with contradictory answers. */
   | 'contradictory'
-  /** Left the list for a reason that was announced; looked at again for some days (rule 7). */
+  /** Left the list for a reason that was emitted. Fetched again for some days (rule 7). */
   | 'settling';
 
-/** A fingerprint that no view has: the job has to be compared with its snapshot. */
+/** Fingerprint that no view has: the job must be compared with its snapshot. */
 export const UNKNOWN = 0;
 
-/** What the index holds of one job. */
+/** Index data of one job. */
 export interface IndexEntry {
-  /** 48 bits. */
+  /** 48-bit fingerprint of the list view. */
   readonly fingerprint: number;
   readonly phase: Phase;
-  /** Epoch seconds when the job wants to be looked at whether or not it changes; 0 for never. */
+  /** Time at which the job is due for a check even if it does not change (epoch seconds). 0 for never. */
   readonly nextCheckAt: number;
 }
 
-/** Entries a shard holds before it is split: 320 × 13 bytes are 4 KB. */
+/** Maximum number of entries in a shard before it splits: 320 × 13 bytes are 4 KB. */
 export const MAX_ENTRIES = 320;
 
 const PHASES: readonly Phase[] = ['listed', 'departed', 'settling', 'suspected', 'contradictory'];
@@ -43,9 +44,9 @@ interface Shard {
   readonly entries: Map<number, IndexEntry>;
 }
 
-/** The whole index of one account, in memory for the length of a poll. */
+/** The whole index of one account, in memory for the duration of a poll. */
 export class JobIndex {
-  /** In order of `lowest`; the first covers everything below the second. */
+  /** In order of `lowest`. The first shard covers everything below the second. */
   readonly #shards: Shard[];
   readonly #dirty = new Set<number>();
 
@@ -54,8 +55,8 @@ export class JobIndex {
   }
 
   /**
-   * Reads shards as they come from the table, in order of their lowest job number. The fingerprints of a `stale` one, which
-   * code of another projection wrote, are {@link UNKNOWN}. Throws on a format it doesn't know.
+   * Decodes stored shards, given in order of their lowest job number. The fingerprints of a `stale` shard,
+   * written by code of another projection, become {@link UNKNOWN}. Throws for an unknown format.
    */
   static decode(
     stored: readonly { readonly lowest: number; readonly packed: Uint8Array; readonly stale?: boolean }[],
@@ -65,27 +66,27 @@ export class JobIndex {
     );
   }
 
-  /** How many jobs it holds, in every phase. */
+  /** Number of jobs, in every phase. */
   get size(): number {
     return this.#shards.reduce((sum, shard) => sum + shard.entries.size, 0);
   }
 
-  /** The entry of a job, or `undefined`. */
+  /** Returns the entry of a job, or `undefined`. */
   get(jobNumber: number): IndexEntry | undefined {
     return this.#shardOf(jobNumber)?.entries.get(jobNumber);
   }
 
-  /** Every entry, shard by shard. */
+  /** Iterates over every entry, shard by shard. */
   *[Symbol.iterator](): Generator<[jobNumber: number, entry: IndexEntry]> {
     for (const shard of this.#shards) yield* shard.entries;
   }
 
-  /** The shard a job belongs to, as a number that sorts: jobs of one shard are best committed together. */
+  /** Returns the shard of a job as a sortable number. Jobs of one shard are best committed together. */
   shardNumber(jobNumber: number): number {
     return this.#shardOf(jobNumber)?.lowest ?? 0;
   }
 
-  /** Sets or (with `undefined`) drops the entry of a job. */
+  /** Sets the entry of a job. `undefined` removes it. */
   set(jobNumber: number, entry: IndexEntry | undefined): void {
     let shard = this.#shardOf(jobNumber);
     if (!shard) {
@@ -99,8 +100,8 @@ export class JobIndex {
   }
 
   /**
-   * What must be written for the entries set since the last call: shards to put, and shards that are gone (`packed`
-   * absent). To be written in the transaction that carries those jobs' snapshots and events.
+   * Returns the writes for the entries set since the last call: shards to put, and removed shards (`packed`
+   * is absent). They belong into the transaction with those jobs' snapshots and events.
    */
   takeChanges(): { readonly lowest: number; readonly packed?: Uint8Array }[] {
     const changes: { lowest: number; packed?: Uint8Array }[] = [];
@@ -108,7 +109,7 @@ export class JobIndex {
       const at = this.#shards.findIndex((shard) => shard.lowest === lowest);
       const shard = this.#shards[at];
       if (!shard) continue;
-      // The first shard stays even when empty, for it covers what lies below all others.
+      // The first shard stays even when empty, because it covers everything below the others.
       if (shard.entries.size === 0 && at > 0) {
         this.#shards.splice(at, 1);
         changes.push({ lowest });
@@ -134,7 +135,10 @@ export class JobIndex {
   }
 }
 
-/** Parts of at most MAX_ENTRIES, filled three quarters so that the next few jobs don't split them again. */
+/**
+ * Returns parts of at most MAX_ENTRIES, filled to three quarters so that the next few jobs do not split
+ * them again.
+ */
 function split(shard: Shard): Shard[] {
   if (shard.entries.size <= MAX_ENTRIES) return [shard];
   const sorted = [...shard.entries].sort(([a], [b]) => a - b);
@@ -148,8 +152,9 @@ function split(shard: Shard): Shard[] {
 }
 
 /**
- * A byte for the format, then per job in order of number: the step from the number before (varint), the fingerprint
- * (6 bytes), and a byte for the phase that also says whether 4 bytes of nextCheckAt follow.
+ * Format: a format byte, then per job in order of number the difference to the previous number (varint),
+ * the fingerprint (6 bytes), and a phase byte. The phase byte also contains whether 4 bytes of nextCheckAt
+ * follow.
  */
 function pack(entries: ReadonlyMap<number, IndexEntry>): Uint8Array {
   const sorted = [...entries].sort(([a], [b]) => a - b);
