@@ -1,9 +1,11 @@
 /**
- * What a complete reading of the list shows in all: how many jobs are open, by status, and by due day those that are not
- * dispatched. Stored when it differs from what is stored, in the transaction that says how far the poll has seen.
+ * Statistics of a complete reading of the list: number of open jobs, by status, and undispatched jobs by
+ * due day. Stored if they differ from the stored ones, in the transaction that records the time observed
+ * through.
  *
- * How many are late moves with the clock and without any change of a job. So due instants are stored and not how many are
- * over, and whoever reads them judges by the clock: an account in which nothing moves has nothing written.
+ * The number of late jobs changes with the clock and without any change of a job. Therefore due times are
+ * stored instead of a count, and each reader compares them with the clock. An account without changes has
+ * no writes.
  */
 import { hash } from 'node:crypto';
 import { type AccountRef, keys } from '../table/schema.ts';
@@ -12,15 +14,15 @@ import type { Crawl } from './crawl.ts';
 import { readInstants } from './instants.ts';
 import type { ListView } from './views.ts';
 
-/** What counts of an open job. The same object for all jobs of which it is the same. */
+/** Properties of an open job that the statistics count. Jobs with the same properties share one object. */
 export interface OpenKind {
   readonly status: string | null;
   readonly dispatched: boolean;
-  /** As the list says it; null once it is dispatched, for then it counts no more. */
+  /** Due date in the list. `null` once the job is dispatched, because it no longer counts. */
   readonly dateDue: string | null;
 }
 
-/** The kinds of jobs that a crawl meets: of tens of thousands of jobs there are some dozens. */
+/** The kinds of jobs in a crawl: some dozens for tens of thousands of jobs. */
 export class OpenKinds {
   readonly #byStatus = new Map<string | null, Map<string | boolean, OpenKind>>();
 
@@ -41,37 +43,40 @@ export class OpenKinds {
   }
 }
 
-/** Jobs that are due at an instant (epoch ms): they are late when it is over. */
+/** Due time (epoch ms) and number of jobs. The jobs are late once that time has passed. */
 type DueAt = readonly [dueAt: number, jobs: number];
 
-/** The figures as they are stored. */
+/** The statistics as stored. */
 export interface OpenFigures {
   readonly jobs: number;
   readonly dispatched: number;
-  /** By name. */
+  /** Number of jobs by status name. */
   readonly statuses: readonly (readonly [status: string | null, jobs: number])[];
-  /** Jobs in statuses that are left out of the list. */
+  /** Number of jobs whose status is not in `statuses`. */
   readonly otherStatuses: number;
-  /** Undispatched jobs by the day of their due date, first to last. */
+  /** Undispatched jobs by the day of their due date, in ascending order. */
   readonly dueDays: readonly (readonly [day: string, due: readonly DueAt[]])[];
-  /** Undispatched jobs due before the days that are kept. */
+  /** Number of undispatched jobs due before the stored days. `dueLater` counts those after them. */
   readonly dueEarlier: number;
   readonly dueLater: number;
   readonly withoutDueDate: number;
 }
 
-/** Statuses kept by name, the ones with most jobs, and how long a name may be to be kept. */
+/** Maximum number of statuses stored by name, those with most jobs, and maximum length of a stored name. */
 const MAX_STATUSES = 100;
 const MAX_STATUS_LENGTH = 200;
-/** Due days kept, of 120 around the day of the crawl. Whoever is due before them is late in every zone. */
+/** Due days stored: 120 around the day of the crawl. A job due before them is late in every zone. */
 const DAYS_BACK = 30;
 const DAYS_AHEAD = 89;
-/** Due instants of one day that are kept as they are: of more than that the next ones, the later ones at the end of their hour. */
+/**
+ * Maximum number of due times of one day stored exactly. Beyond that, the next ones stay exact, and later
+ * ones move to the end of their hour.
+ */
 const MAX_INSTANTS = 8;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** The figures of a crawl that was complete. Pure. */
+/** Returns the statistics of a complete crawl. Pure. */
 export function tallyOpen({
   observations,
   startedAt,
@@ -91,7 +96,8 @@ export function tallyOpen({
       sums.dispatched += jobs;
       continue;
     }
-    // The list does not say where a job is made: a due date without an offset is read where the day ends last (rule 15).
+    // The list does not contain a job's location. A due date without an offset is read in the zone where the
+    // day ends last (rule 15).
     const due = dateDue === null ? undefined : readInstants(dateDue, null, { midnightIsEndOfDay: true });
     const day = dateDue?.trim().slice(0, 10) ?? '';
     if (!due) sums.withoutDueDate += jobs;
@@ -116,9 +122,9 @@ export function tallyOpen({
 }
 
 /**
- * So many instants as a day may have. Those that are over count as one; of those to come the next are kept as they are, and the
- * later ones are rounded up, so that nobody is called late too early. By the clock that changes only when an instant
- * passes, which job.overdue says as well.
+ * Limits the number of due times in a day. Past ones are merged into one. The next ones stay exact, and
+ * later ones are rounded up, so that no job counts as late too early. Without changes of jobs, the result
+ * changes only when a due time passes, and job.overdue is emitted then too.
  */
 function bounded(due: ReadonlyMap<number, number>, now: number): ReadonlyMap<number, number> {
   if (due.size <= MAX_INSTANTS) return due;
@@ -133,7 +139,10 @@ function bounded(due: ReadonlyMap<number, number>, now: number): ReadonlyMap<num
   return bound;
 }
 
-/** What is to be stored of figures, and their fingerprint, by which they are known to be stored already. */
+/**
+ * Returns the write that stores the statistics, and their fingerprint, which shows whether they are already
+ * stored.
+ */
 export function openJobsWrite(
   ref: AccountRef,
   figures: OpenFigures,
@@ -146,7 +155,7 @@ export function openJobsWrite(
   };
 }
 
-/** The figures in an item. */
+/** Returns the statistics of an item. */
 export function toOpenFigures(item: Item): { readonly figures: OpenFigures; readonly changedAt: number } {
   return { figures: JSON.parse(String(item.figures)) as OpenFigures, changedAt: Number(item.changedAt) };
 }

@@ -1,6 +1,6 @@
 /**
- * What an operator asks of tracking, and can say to it where it waits for somebody (rules 9 and 10). Which accounts there are
- * and how they are polled is in `managed-accounts.ts`.
+ * Operator requests: reports on tracking, and confirmations of accounts that wait for one (rules 9 and 10).
+ * The accounts and their polling configuration are in `managed-accounts.ts`.
  */
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
@@ -16,22 +16,23 @@ import { outageOf, readUpstream } from './breaker.ts';
 import { pollTimes } from './poll-history.ts';
 import { countTally, goneAtOnce, type Tally, WINDOW_HOURS } from './quarantine.ts';
 
-/** What an operator's acts need. */
+/** Dependencies of operator requests. */
 export interface OperatorDeps {
   readonly table: Table;
   readonly log: EventLog;
-  /** Epoch ms. */
+  /** Current time in epoch ms. */
   readonly now: () => number;
 }
 
-/** Accounts of a region at most, and logs renewed side by side. */
+/** Maximum number of accounts per region, and number of logs renewed concurrently. */
 const MAX_ACCOUNTS = 100_000;
 const LOGS_AT_ONCE = 16;
 
 /**
- * After the region's table was restored: gives a new epoch to each log that has none since, the cell's own and the
- * cell feed included (docs/decisions/0017-restored-logs.md, 0022-cell-feed.md). Each is renewed whole or not at all, and what is done is passed over, so after
- * a fault it is just repeated.
+ * Gives a new epoch to each log of a region whose table was restored, unless the log has one since.
+ * Includes the cell's own log and the cell feed (docs/decisions/0017-restored-logs.md, 0022-cell-feed.md).
+ *
+ * Each log is renewed in one transaction, and renewed logs are skipped. After a failure, repeat the call.
  */
 export async function renewLogs(
   { table, log, now }: OperatorDeps,
@@ -40,9 +41,10 @@ export async function renewLogs(
   const accounts = await listAccounts(table, region, MAX_ACCOUNTS);
   const logs: AccountRef[] = [cellLog(region), ...accounts];
   const { leastEpoch } = log;
-  // First, so that nothing new is numbered in the old one.
+  // First, so that the feed numbers no new event in the old epoch.
   await renewFeed(table, region, { epoch: newEpoch(now()), leastEpoch, now: now() });
-  // The backup may show a sink further on than the log: what takes those numbers would be passed over as done.
+  // The backup may contain a sink position beyond the end of the log. New events with those numbers would be
+  // skipped as delivered.
   const taken = new Map<string, number>();
   const inFeed = await table.query({ pk: cursorPk(region, FEED_LOG) });
   const placeInFeed = new Map(inFeed.map((position) => [position.sk, position]));
@@ -62,7 +64,8 @@ export async function renewLogs(
     const outcome = await log.renew(ref, newEpoch(now()), announce, known);
     if (outcome?.renewed) renewed += 1;
   });
-  // The others have a wake mark by now. The cell's own log says nothing of this, but may be ahead of the cell feed.
+  // The other logs have a wake mark by now. The cell's own log has no restore event, but may be ahead of the
+  // cell feed.
   const own = cellLog(region);
   const sequence = (await log.head(own))?.sequence ?? 0;
   if (sequence > 0) {
@@ -72,21 +75,27 @@ export async function renewLogs(
   return { renewed, unchanged: logs.length - renewed };
 }
 
-/** Whether a place in the cell feed is that of an account that had the id before: epochs sort by time. */
+/**
+ * Returns whether a position in the cell feed belongs to a former account with the same id. Epochs sort by
+ * time.
+ */
 function isOfFormer({ epoch }: Item, head: Head | undefined): boolean {
   const own = String(epoch);
   return head !== undefined && own < head.epoch && formerEnd(head, own) === undefined;
 }
 
-/** The last event that a cursor has as done: its position, or one beyond it (ranges such as `8-16,20`, in order). */
+/**
+ * Returns the last event that a cursor marks as delivered: its position, or one beyond it (ranges such as
+ * `8-16,20`, in order).
+ */
 function lastTaken({ position, ahead }: Item): number {
   return Math.max(Number(position ?? 0), Number(/\d+$/.exec(String(ahead ?? ''))?.[0] ?? 0));
 }
 
-/** States that an outage of the region changes; in the others the account needs an operator of its own. */
+/** States that an outage of the region overrides. In the others, the account itself needs an operator. */
 const REGIONAL: ReadonlySet<AccountState> = new Set<AccountState>(['baselining', 'tracking', 'failing']);
 
-/** How an account stands; `undefined` when there is none, or no longer. */
+/** Returns the status of an account, or `undefined` if it does not exist. */
 export async function reportAccount(
   deps: Pick<OperatorDeps, 'table' | 'log'>,
   account: Account,
@@ -94,13 +103,16 @@ export async function reportAccount(
   return (await reportAccounts(deps, [account]))[0];
 }
 
-/** How each of several accounts stands, in the order given: two reads by key, however many there are. */
+/**
+ * Returns the status of several accounts, in the given order. Takes two reads by key, however many accounts
+ * there are.
+ */
 export async function reportAccounts(
   { table }: Pick<OperatorDeps, 'table'>,
   accounts: readonly Account[],
 ): Promise<(AccountReport | undefined)[]> {
   const regions = [...new Set(accounts.map(({ region }) => region))];
-  // Before the heads: all that was seen before `observedThrough` is then in the log at or before them.
+  // Read before the heads: then the log contains all changes before `observedThrough` at or before the heads.
   const [statuses, upstreams] = await Promise.all([
     table.getMany(accounts.map(keys.status)),
     Promise.all(regions.map(async (region) => [region, await readUpstream(table, region)] as const)),
@@ -114,7 +126,7 @@ export async function reportAccounts(
     const head = headOf.get(keys.head(account).pk);
     if (!item || !head) return undefined;
     const status = toStatus(item);
-    // Most accounts are not polled while their region fails, so their own status still tells of better days.
+    // Most accounts are not polled while their region fails, so their own status is from before the outage.
     const outage = REGIONAL.has(status.state) ? outages.get(account.region) : undefined;
     return {
       state: account.paused ? 'paused' : outage ? 'failing' : status.state,
@@ -133,7 +145,7 @@ export async function reportAccounts(
   });
 }
 
-/** The last polls of an account, newest first; `undefined` when there is no such account. */
+/** Returns the last polls of an account, newest first. `undefined` if the account does not exist. */
 export async function reportPolls(
   { table }: Pick<OperatorDeps, 'table'>,
   ref: AccountRef,
@@ -151,25 +163,26 @@ function instant(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 
-/** What became of a confirmation. */
+/** Result of a confirmation. */
 export type Confirmed =
-  /** `was` is over; the account is polled on. */
+  /** `was` has ended, and polling continues. */
   | { readonly kind: 'confirmed'; readonly was: 'quarantined' | 'identity_mismatch' }
-  /** The account waits for nothing. */
+  /** The account does not wait for a confirmation. */
   | { readonly kind: 'nothing to confirm'; readonly state: AccountState }
   | { readonly kind: 'unknown account' };
 
-/** So often a poll may come between; each of them is seconds long. */
+/** Maximum number of attempts when polls commit in between. Each poll takes seconds. */
 const ATTEMPTS = 5;
 
 /**
- * Confirms what an account waits for, in one transaction with the `account.resumed` that says so:
- * - quarantined: the missing jobs are truly gone. As many as are missing now may be announced within a day, each after
- *   fresh answers about it.
- * - identity mismatch: the credentials are in order again, which the next poll checks. With `upstreamId` the account is to be
- *   that one from now on; its state and log go on.
+ * Confirms the condition for which an account waits, in one transaction with `account.resumed`:
+ * - quarantined: the missing jobs are actually gone. As many jobs as are missing now may be reported as
+ *   gone within a day, each after fresh answers about it.
+ * - identity mismatch: the credentials are correct again, which the next poll verifies. With `upstreamId`,
+ *   the account is pinned to that id from now on. Its state and log continue.
  *
- * A poll that is under way loses its fence, so that it can't undo this; the next one finds what it saw.
+ * A poll in progress loses its fence, so that it cannot undo the confirmation. The next poll repeats its
+ * observations.
  */
 export async function confirmAccount(
   deps: OperatorDeps,
@@ -178,7 +191,7 @@ export async function confirmAccount(
 ): Promise<Confirmed> {
   const { table, log, now } = deps;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    // The fence first: who pauses the account after that comes before what is written with it, and is seen.
+    // The fence is read first: a later pause of the account raises it before the write and is thus detected.
     const item = await table.get(keys.status(ref));
     const [account, head] = await Promise.all([table.get(keys.account(ref)), log.head(ref)]);
     if (!account || !item || !head) return { kind: 'unknown account' };
@@ -204,7 +217,7 @@ export async function confirmAccount(
             ...schedule(ref, toAccount(account).paused ? null : at),
           }
         : {
-            // A state that says more than "quarantined" is not over by this.
+            // A state that takes precedence over "quarantined" does not end here.
             state: status.state === 'quarantined' ? 'tracking' : status.state,
             quarantinedAt: undefined,
             allowedGone: goneAtOnce({ listed: 0, announced, ...status.missing }) + status.missing.unanswered,

@@ -1,50 +1,54 @@
 /**
- * The last polls of an account: when each began, how long it took and how it ended. They are kept within the Status that
- * every poll writes anyway, in so few bytes that the write costs nothing more (docs/decisions/0036-polls-kept.md). Pure.
+ * The last polls of an account: start, duration and outcome. They are stored in the Status that every poll
+ * writes anyway, in so few bytes that the write costs nothing more (docs/decisions/0036-polls-kept.md).
+ * Pure.
  */
 import { sizeOf, type Value } from '../table/table.ts';
 
-/** How a poll ended: complete, something left for the next one, or nothing read. */
+/** Outcome of a poll: complete, partial (work left for the next one), or failed (nothing read). */
 export const POLL_OUTCOMES = ['complete', 'partial', 'failed'] as const;
 export type PollOutcome = (typeof POLL_OUTCOMES)[number];
 
-/** A poll that is over. */
+/** A completed poll. */
 export interface PastPoll {
-  /** Epoch ms, in whole seconds. */
+  /** Start in epoch ms, in whole seconds. */
   readonly startedAt: number;
-  /** How long it took, up to its last write. */
+  /** Duration up to the last write (ms). */
   readonly ms: number;
   readonly outcome: PollOutcome;
-  /** Requests to the ordering service. */
+  /** Number of requests to the ordering API. */
   readonly requests: number;
-  /** What it announced. */
+  /** Number of events emitted. */
   readonly events: number;
-  /** What went wrong, in a sentence; null when nothing did, or when that is no longer kept. */
+  /** Error message. `null` if there was no error, or the message is no longer stored. */
   readonly problem: string | null;
 }
 
 type Attributes = { readonly [attribute: string]: Value | undefined };
 
-/** Polls that are kept at most. */
+/** Maximum number of polls kept. */
 export const KEPT_POLLS = 20;
-/** Different sentences that are kept at most, and their length. */
+/** Maximum number of distinct error messages kept, and their maximum length (characters). */
 const KEPT_PROBLEMS = 3;
 const PROBLEM_LENGTH = 160;
 /**
- * A Status is no larger than this because of them: a write unit is 1,024 bytes. What is left is for what others write to it
- * in between: a claim, a change of the account, a confirmation.
+ * Maximum size of a Status with polls (bytes). A write unit is 1,024 bytes. The rest is for other writes in
+ * between: a claim, a change of the account, a confirmation.
  */
 const MOST_BYTES = 940;
 
-/** Seconds, outcome (2 bits) and number of the sentence, ms (3 bytes), requests, events. */
+/**
+ * Size of a stored poll (bytes): seconds, outcome (2 bits) and message number, ms (3 bytes), requests,
+ * events.
+ */
 const BYTES = 12;
-/** The number of the sentence that the Status has as its `problem` anyway. */
+/** Number of the message that the Status contains anyway as its `problem`. */
 const CURRENT = 63;
 const LARGEST = { ms: 2 ** 24 - 1, count: 2 ** 16 - 1 } as const;
 
 /**
- * The attributes to be written after a poll; `others` is the rest of the item as it will be. Where there is little room
- * sentences go first, the oldest first, and then polls.
+ * Returns the attributes to write after a poll. `others` is the rest of the item after the write. If there
+ * is too little room, messages are dropped first, oldest first, and then polls.
  */
 export function addPoll(
   before: readonly PastPoll[],
@@ -74,7 +78,7 @@ function encode(polls: readonly PastPoll[], mostProblems: number, current: strin
   };
   const bytes = new Uint8Array(polls.length * BYTES);
   const view = new DataView(bytes.buffer);
-  // The newest first: their sentences are the ones that are kept.
+  // Newest first: their messages are kept.
   for (const [back, { startedAt, ms, outcome, requests, events, problem }] of [...polls]
     .reverse()
     .entries()) {
@@ -89,7 +93,7 @@ function encode(polls: readonly PastPoll[], mostProblems: number, current: strin
   return { polls: bytes, pollProblems: problems.length > 0 ? problems : undefined };
 }
 
-/** The polls that a Status item holds, the oldest first. */
+/** Returns the polls in a Status item, oldest first. */
 export function readPolls({ polls, pollProblems, problem: current }: Attributes): PastPoll[] {
   if (!(polls instanceof Uint8Array)) return [];
   const problems = Array.isArray(pollProblems) ? pollProblems : [];
@@ -110,7 +114,10 @@ export function readPolls({ polls, pollProblems, problem: current }: Attributes)
   });
 }
 
-/** How long polls took (ms): the last one, half of them at most, and the slowest; null when there are none. */
+/**
+ * Returns the durations of polls (ms): the last one, the median, and the slowest. `null` if there are no
+ * polls.
+ */
 export function pollTimes(
   polls: readonly PastPoll[],
 ): { readonly last: number; readonly median: number; readonly slowest: number } | null {

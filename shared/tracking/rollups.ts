@@ -1,12 +1,11 @@
 /**
- * Roll-ups: how much an account's log said of a day. They are counted from the events, in the transaction that carries
- * them, so each event counts exactly once; docs/truth.md says what the figures mean.
+ * Roll-ups: daily totals of an account's log. They are counted from the events, in the transaction that
+ * carries the events, so each event counts exactly once. docs/truth.md defines the totals.
  *
- *   poll   reads the items of the days that its events are about ── a chunk: fence, events, snapshots, roll-ups
- *
- * The fence makes reading and writing one: whoever has spoken since the revision was read fences this poll off, and what it
- * counted is dropped with what it saw. A snapshot remembers where its dispatch is counted, so that it can be taken back from
- * there.
+ * A poll reads the items of the days that its events concern. A chunk writes fence, events, snapshots and
+ * roll-ups. The fence makes read and write atomic: a commit of a newer poll since the revision was read
+ * fences this poll off, and its counts are discarded with its observations. A snapshot stores where its
+ * dispatch is counted, so that the count can be reversed there.
  */
 import type { EventDraft } from '../events/event.ts';
 import { type AccountRef, keys } from '../table/schema.ts';
@@ -15,13 +14,13 @@ import { dayIn, dayNamed, isAfterDue } from './instants.ts';
 import { type CountedDispatch, ROLLUP_DAYS } from './snapshot.ts';
 import type { Work } from './work.ts';
 
-/** What is counted. */
+/** Names of the daily totals. */
 export const FIGURES = ['created', 'dispatched', 'onTime', 'late', 'overdue', 'cancelled', 'closed'] as const;
 type Figure = (typeof FIGURES)[number];
-/** How many of each. */
+/** Totals by name. */
 export type Figures = Record<Figure, number>;
 
-/** One more, or one less, of a figure of a day (YYYY-MM-DD). */
+/** Increment or decrement of one total of a day (YYYY-MM-DD). */
 export interface Count {
   readonly day: string;
   readonly figure: Figure;
@@ -29,22 +28,25 @@ export interface Count {
 }
 
 const DAY_MS = 86_400_000;
-/** A date further ahead of its observation is a mistake of somebody's; zones are up to a day apart. */
+/**
+ * Maximum time that a date may be ahead of its observation (ms): a later date is an error in the data.
+ * Zones differ by up to a day.
+ */
 const AHEAD_MS = 2 * DAY_MS;
-/** Further back it would be counted only to leave. */
+/** Maximum age of a date (ms). An older one would be counted in a roll-up about to expire. */
 const BACK_MS = (ROLLUP_DAYS - 1) * DAY_MS;
 
-/** Figures of which there are none. */
+/** Returns totals of zero. */
 export function noFigures(): Figures {
   return { created: 0, dispatched: 0, onTime: 0, late: 0, overdue: 0, cancelled: 0, closed: 0 };
 }
 
-/** Adds to the first figures what the others are. */
+/** Adds `more` to `sum`, in place. */
 export function addFigures(sum: Figures, more: Readonly<Figures>): void {
   for (const figure of FIGURES) sum[figure] += more[figure];
 }
 
-/** Notes what a work's events add to the roll-ups, and where its dispatch is counted now. To be called once. */
+/** Sets on a work the counts of its events and the day that counts its dispatch. Call once per work. */
 export function countWork(work: Work): void {
   if (work.events.length === 0) return;
   const { snapshot } = work;
@@ -55,8 +57,11 @@ export function countWork(work: Work): void {
 }
 
 /**
- * What the events of one job add to the roll-ups; `counted` is where its dispatch was counted before, and is now. The day is
- * that of the job's location: what the service dates counts on the day it says, the rest on the day it was seen. Pure.
+ * Returns what the events of one job add to the roll-ups. `counted` is where its dispatch was counted
+ * before, and in the result, where it is counted now.
+ *
+ * The day is that of the job's location. Events that upstream dates count on that date, the others on the
+ * day of their observation. Pure.
  */
 export function countEvents(
   events: readonly EventDraft[],
@@ -90,7 +95,8 @@ export function countEvents(
         dispatched(null, null, time);
         break;
       case 'job.updated':
-        // A corrected date. One that was there before tracking began is not counted, and is not by being corrected.
+        // A corrected date. A dispatch from before tracking began is not counted, and a correction does not
+        // change that.
         if (data.changes.dateOut && standing) {
           dispatched(data.changes.dateOut.to, data.job.dateDue, time);
         }
@@ -111,14 +117,17 @@ export function countEvents(
   return { counts, counted: standing };
 }
 
-/** The day that the service's own date names, or else that of the observation (epoch ms). */
+/**
+ * Returns the day of the upstream date, or that of the observation (epoch ms) if there is no plausible
+ * date.
+ */
 function dayOf(said: string | null, zone: string | null, time: number): string {
   const named = said === null ? undefined : dayNamed(said, zone);
   const at = named === undefined ? Number.NaN : Date.parse(named);
   return named !== undefined && at <= time + AHEAD_MS && at >= time - BACK_MS ? named : dayIn(time, zone);
 }
 
-/** The roll-ups that a poll touches, and what has to be written of them. */
+/** The roll-ups that a poll changes, and their pending writes. */
 export class RollupBook {
   readonly #ref: AccountRef;
   readonly #days = new Map<string, Figures>();
@@ -128,18 +137,18 @@ export class RollupBook {
     this.#ref = ref;
   }
 
-  /** The items to be read before these are added. */
+  /** Returns the keys of the items to load before these counts are added. */
   wanted(counts: readonly Count[]): Key[] {
     const days = new Set(counts.map(({ day }) => day));
     return [...days].filter((day) => !this.#days.has(day)).map((day) => keys.rollup(this.#ref, day));
   }
 
-  /** Takes in stored items. */
+  /** Loads stored items. */
   load(items: readonly Item[]): void {
     for (const item of items) this.#days.set(dayOfRollup(item), toFigures(item));
   }
 
-  /** How many items {@link takeWrites} would write if these were added. */
+  /** Returns how many items {@link takeWrites} would write with these counts added. */
   touchedWith(counts: readonly Count[]): number {
     const more = new Set(counts.map(({ day }) => day).filter((day) => !this.#touched.has(day)));
     return this.#touched.size + more.size;
@@ -148,14 +157,14 @@ export class RollupBook {
   add(counts: readonly Count[]): void {
     for (const { day, figure, by } of counts) {
       const figures = this.#days.get(day) ?? noFigures();
-      // What it is taken back from may have left meanwhile.
+      // The roll-up from which this is subtracted may have expired meanwhile.
       figures[figure] = Math.max(0, figures[figure] + by);
       this.#days.set(day, figures);
       this.#touched.add(day);
     }
   }
 
-  /** What must be written since the last call, in the transaction that carries the events. */
+  /** Returns the writes pending since the last call, for the transaction that carries the events. */
   takeWrites(): Write[] {
     const writes = [...this.#touched].map((day) => ({
       put: {
@@ -169,14 +178,14 @@ export class RollupBook {
   }
 }
 
-/** The figures in an item. */
+/** Returns the totals of an item. */
 export function toFigures(item: Item): Figures {
   const figures = noFigures();
   for (const figure of FIGURES) figures[figure] = Number(item[figure] ?? 0);
   return figures;
 }
 
-/** The day an item is of. */
+/** Returns the day of an item. */
 export function dayOfRollup({ pk }: Pick<Item, 'pk'>): string {
   return pk.slice(pk.lastIndexOf('#') + 1);
 }

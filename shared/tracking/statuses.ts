@@ -1,25 +1,28 @@
 /**
- * The status names of an account (rule 4). No name means anything to the code; but one that nobody has met before is worth
- * an event, and one that the service's lookup gave another name is still the same status: else a renaming would look as if
- * every job had moved.
+ * The status names of an account (rule 4). The code gives no name a meaning. A new name causes an event. A
+ * name that replaced another one in the upstream lookup is the same status: otherwise, a renaming would
+ * look like a change of every job.
  */
 import type { JobStatus } from '../ordering/schemas.ts';
 import type { Value } from '../table/table.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** Names, and renamings, kept per account at most: they are a courtesy, and Head stays small. */
+/**
+ * Maximum number of names, and of renamings, stored per account. They are optional data, and Head must stay
+ * small.
+ */
 const MAX_NAMES = 500;
 const MAX_RENAMINGS = 100;
 
 type Attributes = { readonly [attribute: string]: Value | undefined };
 
-/** What Head says of status names, and what a poll learns of them. */
+/** Status names stored in Head, and names learned in a poll. */
 export class StatusNames {
-  /** Met in an answer or in the lookup. */
+  /** Names that occurred in an answer or in the lookup. */
   readonly #met: Set<string>;
-  /** The lookup as last read: name by id. */
+  /** Last lookup read: name by id. */
   #lookup: ReadonlyMap<number, string>;
-  /** Former name → today's. */
+  /** Former name → current name. */
   readonly #renamed: Map<string, string>;
   #changed = false;
 
@@ -30,22 +33,25 @@ export class StatusNames {
     this.#renamed = new Map(texts('renamedStatuses').map((text) => JSON.parse(text) as [string, string]));
   }
 
-  /** Whether a name is worth an event: never met, and there is room for it. */
+  /** Returns whether a name causes an event: it never occurred before, and there is room to store it. */
   isNew(name: string): boolean {
     return !this.#met.has(name) && this.#met.size < MAX_NAMES;
   }
 
-  /** Whether a name may be a renamed status, so that the lookup is worth reading. */
+  /** Returns whether a name may be a renamed status, so that reading the lookup is worthwhile. */
   mayBeRenamed(name: string): boolean {
     return this.#lookup.size > 0 && (this.#renamed.has(name) || !this.#met.has(name));
   }
 
-  /** The former name of a status. */
+  /** Returns the former name of a status, or `undefined`. */
   formerName(name: string): string | undefined {
     return [...this.#renamed].find(([, today]) => today === name)?.[0];
   }
 
-  /** Takes in the lookup. A status with another name than before was renamed, unless its names mean something else by now. */
+  /**
+   * Applies the lookup. A status whose name differs from before was renamed, unless one of the two names
+   * belongs to another status.
+   */
   learn(entries: readonly JobStatus[]): void {
     const before = this.#lookup;
     const today = new Map(entries.flatMap(({ id, name }) => (id !== null && name ? [[id, name]] : [])));
@@ -56,7 +62,7 @@ export class StatusNames {
       if (name === undefined || name === former || names.has(former) || formerNames.has(name)) continue;
       for (const [older, its] of this.#renamed) if (its === former) this.#renamed.set(older, name);
       this.#renamed.set(former, name);
-      // Back to what it was once called.
+      // Renamed back to a former name.
       this.#renamed.delete(name);
     }
     for (const oldest of [...this.#renamed.keys()].slice(0, -MAX_RENAMINGS)) this.#renamed.delete(oldest);
@@ -64,18 +70,18 @@ export class StatusNames {
     this.#changed = true;
   }
 
-  /** Every name of the lookup counts as met. */
+  /** Marks every name in the lookup as known. */
   meetLookup(): void {
     this.meet([...this.#lookup.values()].slice(0, Math.max(0, MAX_NAMES - this.#met.size)));
   }
 
-  /** These names are met: they are no news any more. */
+  /** Marks names as known: they cause no further event. */
   meet(names: readonly string[]): void {
     for (const name of names) this.#met.add(name);
     this.#changed ||= names.length > 0;
   }
 
-  /** A snapshot in today's names. */
+  /** Returns a snapshot with current status names. */
   inTodaysNames(snapshot: Snapshot): Snapshot {
     if (this.#renamed.size === 0) return snapshot;
     const { list, detail } = snapshot;
@@ -93,7 +99,7 @@ export class StatusNames {
     return { ...of, status: of.status === null ? null : (this.#renamed.get(of.status) ?? of.status) };
   }
 
-  /** What Head has to keep since the last call; undefined when nothing is new. */
+  /** Returns the Head attributes changed since the last call. `undefined` if nothing changed. */
   takeChanges(): Attributes | undefined {
     if (!this.#changed) return undefined;
     this.#changed = false;

@@ -1,4 +1,4 @@
-/** Jobs that came and went between two polls (rule 8). */
+/** Finds jobs that were created and delisted between two polls (rule 8). */
 import type { OrderingClient } from '../ordering/client.ts';
 import type { Status } from './accounts.ts';
 import { type Crawl, ListReader } from './crawl.ts';
@@ -6,27 +6,34 @@ import { readSnapshots, type Tracked } from './observe.ts';
 import { fingerprint, listView } from './views.ts';
 import type { Work } from './work.ts';
 
-/** Pages of closed jobs read at most in one sweep: of more than 10,000 jobs since the last one, the oldest are not found. */
+/**
+ * Maximum number of pages read in one sweep. If more than 10,000 jobs came since the last sweep, the oldest
+ * are not found.
+ */
 const MAX_PAGES = 100;
 
-/** What a sweep found. */
+/** Result of a sweep. */
 export interface Swept {
-  /** To be kept in Status once what was found is stored. Absent when the sweep has to be made again. */
+  /** Attributes for Status, to write once the found jobs are stored. Absent if the sweep must be repeated. */
   readonly through?: { readonly sweptAt: number; readonly sweptThrough: number };
-  /** Jobs that were never seen in the active list. */
+  /** Jobs that were never observed in the active list. */
   readonly works: readonly Work[];
-  /** Entries that no request could read. Who was never read in any list is not known by a number to be asked after. */
+  /**
+   * Number of entries that no request could read. A job never read in any list has no known number and
+   * cannot be investigated.
+   */
   readonly unread: number;
 }
 
 const NOT_NOW: Swept = { works: [], unread: 0 };
 
 /**
- * Now and then the newest jobs are read with the closed ones, down to the highest number of the last time. Whoever is new
- * there is asked after like a missing job. Never throws for the service's faults.
+ * Periodically reads the newest jobs together with closed ones, down to the highest number of the last
+ * sweep. A new job there is investigated like a missing one. Never throws for upstream faults.
  *
- * One request besides the pages is enough for a quiet poll, so it waits for one that did not ask for the identity
- * (`identified`); but not for ever, for of polls that are far apart each one does.
+ * A quiet poll should send at most one request besides the pages. So the sweep waits for a poll that did
+ * not read the identity (`identified`). The wait is limited, because if polls are far apart, each of them
+ * reads the identity.
  */
 export async function sweep(
   tracked: Tracked,
@@ -50,7 +57,7 @@ export async function sweep(
   const unknown = new Map<number, number>();
   const list = new ListReader(client, { includeClosedJobs: true }, signal);
   try {
-    // At the baseline the newest number is all that is needed: whatever is older is history.
+    // The baseline needs only the newest number: older jobs are from before tracking began.
     for (let page = 1; page <= (baselined ? MAX_PAGES : 1); page += 1) {
       const { items, hasNextPage } = await list.read(page);
       for (const job of items) {
@@ -62,7 +69,7 @@ export async function sweep(
       if (!hasNextPage || items.some((job) => job.jobNumber <= sweptThrough)) break;
     }
   } catch {
-    // Without a number to go down to, the next sweep would take all history for new.
+    // Without a lower bound, the next sweep would treat all old jobs as new.
     return baselined ? NOT_NOW : { ...NOT_NOW, through: { sweptAt: 0, sweptThrough: highest } };
   }
   const through = { sweptAt: startedAt, sweptThrough: highest };
@@ -72,12 +79,12 @@ export async function sweep(
   return {
     works: [...unknown].map(([jobNumber, print]) => cameAndWent(jobNumber, print, startedAt)),
     unread: list.unread,
-    // Whoever went made the others move up, maybe to a page that was read already.
+    // A removed job moves the others up, possibly to a page that was already read.
     ...(list.shrank ? {} : { through }),
   };
 }
 
-/** All that is known of such a job is its number. */
+/** Returns the work of a job of which only the number is known. */
 function cameAndWent(jobNumber: number, print: number, startedAt: number): Work {
   return {
     jobNumber,

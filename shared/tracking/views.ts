@@ -1,22 +1,25 @@
 /**
- * What is compared of a job: the list view and the detail view, each a whitelist in one canonical form.
+ * The compared fields of a job: the list view and the detail view, each an allowlist in one canonical form.
  *
- * Equality (rule 6): missing, null, an empty text and an empty list are one; tracking is an unordered set keyed by number,
- * else by link, and an entry with neither is nothing; timestamps with an offset are compared as instants, others as text.
- * Whatever is not here (counters that drift, links that expire, fields unknown today) can never cause an event.
+ * Equality (rule 6): missing, null, an empty text and an empty list are equal. Tracking is an unordered set
+ * keyed by number, else by link. An entry with neither is ignored. Timestamps with an offset are compared
+ * as points in time, others as text. Other fields (counters that drift, links that expire, fields unknown
+ * today) can never cause an event.
  */
 import { hash } from 'node:crypto';
 import type { TrackingEntry } from '../events/catalogue.ts';
 import type { ActiveJob, JobDetail } from '../ordering/schemas.ts';
 
 /**
- * Raised whenever the fields below change. Stored with Head and with every index shard, whose fingerprints only mean something
- * to code of the same version: older code does not poll, newer code compares snapshots instead (see `adopt` in snapshot.ts). A
- * field that is normalized in another way gets another name, for its old values can't be compared either.
+ * Version of the fields below. Raise it with every change of them.
+ *
+ * It is stored with Head and with every index shard. Fingerprints are only valid for code of the same
+ * version: older code does not poll, newer code compares snapshots instead (see `adopt` in snapshot.ts).
+ * Rename a field if its normalization changes, because its old values are not comparable either.
  */
 export const PROJECTION_VERSION = 1;
 
-/** One job as the list of active jobs shows it. `status` is its masterJobStatus. */
+/** One job in the list of active jobs. `status` is its masterJobStatus. */
 export interface ListView {
   readonly status: string | null;
   readonly originCode: string | null;
@@ -31,7 +34,7 @@ export interface ListView {
   readonly tracking: readonly TrackingEntry[];
 }
 
-/** One job as its own record shows it. `status` is its jobStatus: never compared with the list's. */
+/** One job in its detail. `status` is its jobStatus: never compared with the list's. */
 export interface DetailView {
   readonly status: string | null;
   readonly description: string | null;
@@ -44,13 +47,13 @@ export interface DetailView {
   readonly orderGroupSequence: number | null;
   readonly canEdit: boolean | null;
   readonly invoiceNumber: string | null;
-  /** IANA name of the location's zone. */
+  /** IANA name of the location's time zone. */
   readonly timezone: string | null;
   readonly lines: readonly { readonly jobLineId: number; readonly status: string | null }[];
   readonly tracking: readonly TrackingEntry[];
 }
 
-/** The fields that both views show. Who is believed for them is decided in `diff.ts`. */
+/** Fields that both views contain. `diff.ts` decides which view is authoritative. */
 export const SHARED_FIELDS = [
   'description',
   'orderNumber',
@@ -61,7 +64,7 @@ export const SHARED_FIELDS = [
   'canEdit',
 ] as const satisfies readonly (keyof ListView & keyof DetailView)[];
 
-/** The list view of an entry of the active-jobs list. */
+/** Returns the list view of an entry of the active list. */
 export function listView(job: ActiveJob): ListView {
   return {
     status: job.masterJobStatus || null,
@@ -78,7 +81,7 @@ export function listView(job: ActiveJob): ListView {
   };
 }
 
-/** The detail view of a job's own record. */
+/** Returns the detail view of a job detail. */
 export function detailView(job: JobDetail): DetailView {
   return {
     status: job.jobStatus || null,
@@ -111,23 +114,23 @@ function trackingSet(
     if (!number && !link) continue;
     const entry = { number: number || null, link: link || null };
     const known = byKey.get(trackingKey(entry));
-    // One number with several links: always the same one of them, in whatever order they come.
+    // If one number has several links, always choose the same one, in whatever order they come.
     if (entry.link === null ? !known : !known?.link || entry.link < known.link) {
       byKey.set(trackingKey(entry), entry);
     }
   }
-  // A set has no order; this one makes equal sets equal texts.
+  // A set has no order. This order makes equal sets equal texts.
   return [...byKey.values()].sort((a, b) => (trackingKey(a) < trackingKey(b) ? -1 : 1));
 }
 
-/** What makes two tracking entries the same parcel: the number, else the link. */
+/** Returns the identity of a parcel: the number, else the link. */
 function trackingKey(entry: TrackingEntry): string {
   return entry.number === null ? `link ${entry.link}` : `number ${entry.number}`;
 }
 
 /**
- * Which entries of two sets are the same parcels, one to one, and which are in one of them only. Where one set has no
- * number (yet) for a parcel, the link tells.
+ * Pairs the entries of two sets that are the same parcel, one to one, and returns the unpaired ones of
+ * each. If one set has no number for a parcel, the link decides.
  */
 export function pairUp(
   before: readonly TrackingEntry[],
@@ -160,7 +163,7 @@ export function pairUp(
 
 const WITH_OFFSET = /(?:Z|[+-]\d\d:?\d\d)$/i;
 
-/** A timestamp in the form it is compared in: with an offset the instant, otherwise the text as it stands. */
+/** Returns a timestamp in its comparable form: with an offset epoch ms, otherwise the unchanged text. */
 export function comparableTime(text: string | null): string | number | null {
   if (text === null || text === '') return null;
   if (!WITH_OFFSET.test(text)) return text;
@@ -168,12 +171,15 @@ export function comparableTime(text: string | null): string | number | null {
   return Number.isNaN(instant) ? text : instant;
 }
 
-/** Whether two timestamps of the service say the same. */
+/** Returns whether two upstream timestamps are equal. */
 export function sameTime(a: string | null, b: string | null): boolean {
   return a === b || comparableTime(a) === comparableTime(b);
 }
 
-/** A 48-bit fingerprint of a list view: equal for equal views; two different ones agree once in 2.8e14. */
+/**
+ * Returns a 48-bit fingerprint of a list view: equal for equal views. Two different views collide once in
+ * 2.8e14.
+ */
 export function fingerprint(view: ListView): number {
   const canonical = JSON.stringify([
     view.status,

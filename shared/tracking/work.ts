@@ -1,4 +1,4 @@
-/** One job that a poll works on: what was stored of it, what the poll made of that, and what is to be written. */
+/** One job processed by a poll: its stored state, its new state, and the resulting writes. */
 import type { EventDraft } from '../events/event.ts';
 import { COMMIT_OVERHEAD_ACTIONS } from '../log/log.ts';
 import { type AccountRef, keys } from '../table/schema.ts';
@@ -16,24 +16,35 @@ import type { Count, RollupBook } from './rollups.ts';
 import { putSnapshot, type Snapshot } from './snapshot.ts';
 import { fingerprint } from './views.ts';
 
-/** The timings and budgets of tracking; docs/truth.md says which rule needs which. */
+/** Timings and budgets of tracking. docs/truth.md names the rule for each. */
 export interface TrackingSettings {
-  /** A negative verdict (cancelled, unavailable) needs the same verdict this much later. */
+  /**
+   * Time after which a second, equal verdict confirms a negative one (cancelled, unavailable), in seconds.
+   */
   readonly confirmAfterSeconds: number;
-  /** Gaps between looks at a job that left the list; the last one repeats. */
+  /**
+   * Gaps between fetches of a job that left the list (seconds). The last one repeats. Settling ends after
+   * `settlingDays`.
+   */
   readonly settlingScheduleSeconds: readonly number[];
   readonly settlingDays: number;
-  /** How often the newest closed jobs are read for those that came and went between two polls. */
+  /**
+   * Time between sweeps: reads of the newest closed jobs to find those created and delisted between two
+   * polls (seconds).
+   */
   readonly sweepSeconds: number;
-  /** Jobs looked at one by one in a poll, at most; the others wait for the next poll. */
+  /** Maximum number of jobs fetched one by one in a poll. The others wait for the next poll. */
   readonly looksPerPoll: number;
-  /** Jobs whose snapshots newer code takes over in a poll, at most (rule 6); the others follow in the next polls. */
+  /**
+   * Maximum number of jobs whose snapshots newer code upgrades in a poll (rule 6). The others follow in the
+   * next polls.
+   */
   readonly upgradesPerPoll: number;
-  /** Polls that fail in a row before it is announced. */
+  /** Number of consecutive failed polls after which account.poll_failing is emitted. */
   readonly failuresBeforeAlarm: number;
 }
 
-/** What a production account uses. */
+/** Settings of a production account. */
 export const DEFAULT_TRACKING: TrackingSettings = {
   confirmAfterSeconds: 900,
   settlingScheduleSeconds: [300, 1800, 7200, 21_600, 86_400],
@@ -44,37 +55,43 @@ export const DEFAULT_TRACKING: TrackingSettings = {
   failuresBeforeAlarm: 3,
 };
 
-/** A look that keeps failing is tried again at most this far apart. */
+/** Maximum time between retries of a failing fetch (seconds). */
 const MAX_RETRY_SECONDS = 900;
 const LAST_LOOK_TRIES = 10;
 const LAST_LOOK_MS = 86_400_000;
 
-/** Status names of one job that are announced in one poll: they are events, and those of a job stay in one transaction. */
+/**
+ * Maximum number of new status names emitted for one job in one poll. They are events, and all events of a
+ * job stay in one transaction.
+ */
 export const MAX_DISCOVERED = 10;
 
-/** A job under work. The snapshot and the events grow with every look. */
+/** A job in processing. Each observation updates the snapshot and adds events. */
 export interface Work {
   readonly jobNumber: number;
-  /** As the index had it; absent for a job that was not in it. */
+  /** Entry in the index. `undefined` for a job that was not in it. */
   readonly entry: IndexEntry | undefined;
   readonly stored: Snapshot | undefined;
-  /** How the list shows the job in this poll. */
+  /** Entry of the job in the list of this poll. */
   listed?: Sighting;
   snapshot: Snapshot;
   readonly events: EventDraft[];
-  /** What the events add to the roll-ups; see {@link countWork}. */
+  /** Counts that the events add to the roll-ups: see {@link countWork}. */
   counts?: readonly Count[];
-  /** Status names that were shown. */
+  /** Status names that were observed. */
   readonly shown: Step['shown'][number][];
-  /** The fingerprint of the list view that `snapshot` holds. */
+  /** Fingerprint of the list view in `snapshot`. */
   fingerprint: number;
-  /** Epoch ms since when a look at its detail is owed. Absent when none is owed now, or none can be made. */
+  /** Time since which a detail fetch is owed (epoch ms). Absent if none is owed now, or none is possible. */
   lookSince?: number;
-  /** Not ours to watch: an old job that was only hidden, or one that was gone before the baseline was complete. */
+  /**
+   * Set if the job is not tracked: an old job that was only hidden, or one delisted before the baseline was
+   * complete.
+   */
   untracked?: 'keep snapshot' | 'delete snapshot';
 }
 
-/** Takes in what follows from a look. */
+/** Applies the result of an observation. */
 export function addStep(work: Work, step: Step): void {
   work.snapshot = step.snapshot;
   work.events.push(...step.events);
@@ -82,15 +99,15 @@ export function addStep(work: Work, step: Step): void {
 }
 
 /**
- * Takes in how the list shows a job. One whose novelty is not proved yet waits for its detail: whether it is new has to be
- * said first, and of one that was only hidden nothing is.
+ * Applies the list entry of a job. An unproven job waits for its detail: job.created must come first, and a
+ * job that was only hidden gets no events.
  */
 export function takeInList(work: Work, known: Known): void {
   const { jobNumber, listed, snapshot } = work;
   if (!listed) return;
   if (snapshot.unproven !== null) {
     if (snapshot.list !== null) return;
-    // Known by its number alone until now: this is its first sighting.
+    // Until now only the number was known: this is the job's first list entry.
     work.snapshot = { ...snapshot, list: listed.view, listAt: known.startedAt };
     work.fingerprint = fingerprint(listed.view);
     return;
@@ -100,21 +117,22 @@ export function takeInList(work: Work, known: Known): void {
   work.fingerprint = fingerprint(listed.view);
 }
 
-// When a job is looked at next
+// Schedule of checks
 
-/** What the schedule of looks depends on. */
+/** Inputs of the schedule. */
 export interface ScheduleContext {
-  /** Epoch ms: when this poll began. */
+  /** Start of this poll (epoch ms). */
   readonly startedAt: number;
   readonly pollIntervalSeconds: number;
   readonly settings: TrackingSettings;
-  /** Of the fingerprints in the index: see views.ts. */
+  /** Version of the fingerprints in the index: see views.ts. */
   readonly projectionVersion: number;
 }
 
 /**
- * A look stayed without an answer: it is tried again, at growing distances, for as long as it means something. The last one
- * at a job that settled is tried for a day, and some times at least: polling may have paused past its time.
+ * Reschedules a fetch without an answer, at increasing intervals. The last fetch of a settled job is
+ * retried for a day and at least {@link LAST_LOOK_TRIES} times, because polling may have been paused past
+ * its time.
  */
 export function unanswered(snapshot: Snapshot, context: ScheduleContext): Snapshot {
   const { startedAt, pollIntervalSeconds } = context;
@@ -130,13 +148,13 @@ export function unanswered(snapshot: Snapshot, context: ScheduleContext): Snapsh
   return { ...snapshot, owed: { tries, at: startedAt + backOffSeconds * 1000 } };
 }
 
-/** A listed job's views disagree, which they may do for long: it is looked at again ever more rarely. */
+/** Reschedules a listed job whose views disagree, at increasing intervals: the disagreement may last long. */
 export function disagreeing(snapshot: Snapshot, context: ScheduleContext): Snapshot {
   const tries = snapshot.owed?.tries ?? 0;
   return { ...snapshot, owed: { tries: tries + 1, at: afterLooks(tries, context) } };
 }
 
-/** The answers about a missing job proved nothing. A suspicion waits for its confirmation. */
+/** Reschedules a missing job after inconclusive answers. A suspicion waits for its confirmation. */
 export function unexplained(
   snapshot: Snapshot,
   found: Omit<NonNullable<Snapshot['departure']>, 'tries'>,
@@ -152,7 +170,10 @@ export function unexplained(
   };
 }
 
-/** A confirmed suspicion is held back (rule 10). It needs fresh answers when it may be said, so it is asked for again. */
+/**
+ * Reschedules a confirmed suspicion that is held back (rule 10). Its events require fresh answers, so the
+ * job is investigated again.
+ */
 export function heldUp(snapshot: Snapshot, context: ScheduleContext): Snapshot {
   return {
     ...snapshot,
@@ -161,8 +182,8 @@ export function heldUp(snapshot: Snapshot, context: ScheduleContext): Snapshot {
 }
 
 /**
- * After a look at a job that left the list (rule 7): the gaps grow, the last look is at the end of the settling time, and
- * when something `moved` both begin anew.
+ * Reschedules a job that left the list after a fetch (rule 7). The gaps grow, and the last fetch is at the
+ * end of the settling time. If something `moved`, both restart.
  */
 export function settled(snapshot: Snapshot, moved: boolean, context: ScheduleContext): Snapshot {
   const { startedAt } = context;
@@ -186,7 +207,7 @@ function afterLooks(looks: number, { startedAt, settings }: ScheduleContext): nu
   return startedAt + 1000 * (schedule[Math.min(looks, schedule.length - 1)] ?? MAX_RETRY_SECONDS);
 }
 
-/** The index entry that goes with a work's snapshot; `undefined` when the job is no longer watched. */
+/** Returns the index entry for a work's snapshot. `undefined` if the job is no longer tracked. */
 export function entryOf(work: Work): IndexEntry | undefined {
   const { snapshot } = work;
   const phase = phaseOf(snapshot);
@@ -194,12 +215,12 @@ export function entryOf(work: Work): IndexEntry | undefined {
   const times = snapshot.owed === null ? [] : [snapshot.owed.at];
   if (phase === 'listed') times.push(dueOf(snapshot)?.at ?? Number.POSITIVE_INFINITY);
   const next = Math.min(...times, Number.POSITIVE_INFINITY);
-  // Rounded down: rather asked for a second too early, when nothing follows yet, than too late.
+  // Rounded down: a check up to a second too early has no effect, a late one is a delay.
   const nextCheckAt = next === Number.POSITIVE_INFINITY ? 0 : Math.floor(next / 1000);
   return { fingerprint: work.fingerprint, phase, nextCheckAt };
 }
 
-/** Where a job stands. */
+/** Returns the phase of a job. */
 export function phaseOf({ settling, departure }: Snapshot): Phase {
   if (settling !== null) return 'settling';
   if (departure === null) return 'listed';
@@ -207,21 +228,24 @@ export function phaseOf({ settling, departure }: Snapshot): Phase {
   return departure.contradictory ? 'contradictory' : 'departed';
 }
 
-/** Whether a job's entry asks for it to be worked on at an instant (epoch ms). */
+/** Returns whether a job's entry is due at a time (epoch ms). */
 export function isDue(entry: IndexEntry | undefined, at: number): boolean {
   return entry !== undefined && entry.nextCheckAt > 0 && entry.nextCheckAt * 1000 <= at;
 }
 
 // Order groups
 
-/** How a work changes order groups (rule 18): what it becomes in each, undefined where it leaves. */
+/**
+ * Returns the membership changes of a work in order groups (rule 18). `phase` is `undefined` in a group
+ * that the job leaves.
+ */
 export function membershipChanges(work: Work): MembershipChange[] {
   const before = membershipOf(work.stored);
   const after = work.untracked ? undefined : membershipOf(work.snapshot);
   if (before?.orderGroup === after?.orderGroup && before?.phase === after?.phase) return [];
-  // A dispatch that counts as announced completes nothing by itself.
+  // A dispatch that counts as announced does not complete a group by itself.
   const silent = !before && after?.phase === 'dispatched' && work.events.length === 0;
-  // The latest time at which it was not so yet, of what is said of the job now.
+  // Latest time at which none of the changes emitted now had happened.
   const times = work.events.flatMap(({ data }) =>
     'job' in data && data.observed.since !== null ? [Date.parse(data.observed.since)] : [],
   );
@@ -234,16 +258,22 @@ export function membershipChanges(work: Work): MembershipChange[] {
   ];
 }
 
-// What is written
+// Writes
 
-/** Whether anything of a job has to be written. When its list view was last seen moves with every poll, and is no change. */
+/**
+ * Returns whether a job has changes to write. `listAt`, the time of the last list observation, changes with
+ * every poll and does not count.
+ */
 export function isChanged(work: Work): boolean {
   if (work.events.length > 0 || work.untracked || !work.stored) return true;
   if (JSON.stringify(entryOf(work)) !== JSON.stringify(work.entry)) return true;
   return JSON.stringify({ ...work.snapshot, listAt: 0 }) !== JSON.stringify({ ...work.stored, listAt: 0 });
 }
 
-/** Whether what a work wants to write is over what the table takes as one item: such a job must not stop all others. */
+/**
+ * Returns whether a write of a work exceeds the table's maximum item size. Such a job must not block all
+ * others.
+ */
 export function isTooLarge(work: Work): boolean {
   return (
     Buffer.byteLength(JSON.stringify(work.snapshot)) + 4_000 > MAX_ITEM_BYTES ||
@@ -251,26 +281,28 @@ export function isTooLarge(work: Work): boolean {
   );
 }
 
-/** One transaction's worth of a poll. */
+/** The content of one transaction of a poll. */
 export interface Chunk {
   readonly events: EventDraft[];
   readonly writes: Write[];
-  /** Status names that first appear in this chunk; empty when none does. */
+  /** Status names that first occur in this chunk. Empty if there are none. */
   readonly discovered: string[];
 }
 
-/** Status names that a work shows for the first time, with the events that say so. */
+/** New status names of a work, with their events. */
 export interface Discovery {
   readonly names: readonly string[];
   readonly events: readonly EventDraft[];
 }
 
 /**
- * Cuts changed works into chunks that are each complete in themselves: a job's events, its snapshot and its index entry
- * are never apart. In order of shard, so that a shard is written once or twice rather than by every chunk. The index takes
- * a chunk's entries when the chunk is asked for, so each chunk has to be committed before the next one is. `discover`
- * gives the events that come before those of a work; without `groups` no order group is followed, and without `rollups`
- * nothing is counted.
+ * Splits changed works into self-contained chunks: a job's events, snapshot and index entry are always in
+ * the same chunk.
+ *
+ * Works are in order of shard, so that a shard is written once or twice rather than by every chunk. The
+ * index applies a chunk's entries when the chunk is generated. So each chunk must be committed before the
+ * next one is generated. `discover` returns the events that precede those of a work. Without `groups`,
+ * order groups are not tracked. Without `rollups`, nothing is counted.
  */
 export function* chunks(
   ref: AccountRef,
@@ -298,7 +330,7 @@ export function* chunks(
       const joins = groups ? membershipChanges(work) : [];
       const touched = (groups?.touched ?? 0) + joins.length;
       const days = rollups?.touchedWith(work.counts ?? []) ?? 0;
-      // A shard can split in two; a group has an item and a mark.
+      // A shard can split in two. A group has an item and a mark.
       const actions =
         COMMIT_OVERHEAD_ACTIONS +
         chunk.events.length +
