@@ -14,9 +14,11 @@ import {
 import type { TokenSource } from './tokens.ts';
 
 /**
- * An answer and when it was observed, in epoch ms: `askedAt` just before the request that succeeded was sent, `answeredAt`
- * when its answer was read to the end. What the body says was true at some moment between the two (rule 13 of
- * docs/truth.md); time spent queueing, waiting or on failed attempts lies before both.
+ * An answer and the time of its observation (epoch ms). `askedAt` is just before the successful request was
+ * sent. `answeredAt` is when its answer was completely read.
+ *
+ * The body was true at some time between the two (rule 13 of docs/truth.md). Time spent in the queue, in
+ * pauses or on failed attempts is before both.
  */
 export interface Answer<T> {
   body: T;
@@ -27,15 +29,21 @@ export interface Answer<T> {
 /** The list of jobs as an operation of {@link OrderingError} and {@link RequestInfo}. */
 export const ACTIVE_JOBS = 'GET /Jobs/active';
 
-/** Parameters of `GET /Jobs/active`, named as the service names them. What is left out takes the service's default. */
+/**
+ * Parameters of `GET /Jobs/active`, with the upstream names. An absent parameter takes the upstream
+ * default.
+ */
 export interface ActiveJobsQuery {
-  /** From 1. */
+  /** Page number, from 1. */
   page?: number | undefined;
-  /** At most 100; the service's default is 20. */
+  /** Maximum: 100. Upstream default: 20. */
   pageSize?: number | undefined;
-  /** Each word is matched as a prefix against many fields: compare job numbers exactly afterwards (rule 3). */
+  /**
+   * Search words, each matched as a prefix against many fields. Compare job numbers exactly afterwards
+   * (rule 3).
+   */
   searchText?: string | undefined;
-  /** Cancelled jobs appear in neither case. */
+  /** Whether to include closed jobs. Cancelled jobs are in neither list. */
   includeClosedJobs?: boolean | undefined;
   orderGroup?: string | undefined;
   excludeJobNumber?: number | undefined;
@@ -44,80 +52,89 @@ export interface ActiveJobsQuery {
   sortDirection?: string | undefined;
 }
 
-/** One HTTP request to the ordering service, for logs and metrics; ids and payloads are not in it. */
+/** One HTTP request to the ordering API, for logs and metrics. Contains no ids or payloads. */
 export interface RequestInfo {
   /** Method and path template. */
   operation: string;
-  /** HTTP status; undefined when no complete answer came. */
+  /** HTTP status. `undefined` if there was no complete answer. */
   status: number | undefined;
   ms: number;
-  /** From 1; above 1 it is a retry. */
+  /** Number of the attempt, from 1. Above 1 it is a retry. */
   attempt: number;
 }
 
-/** Running totals of one client, for the wide log line of a poll: note them before, take the difference after. */
+/**
+ * Running totals of one client, for the wide log line of a poll. Record them before, and take the
+ * difference after.
+ */
 export interface OrderingCounts {
-  /** Requests sent to the ordering service, retries included; token requests are not. */
+  /** Number of requests to the ordering API, including retries, without token requests. */
   readonly requests: number;
-  /** Of those, the ones that repeated a call: after a 401, a fault or a request to wait. */
+  /** Number of those requests that repeated a call: after a 401, a fault or a Retry-After. */
   readonly retries: number;
-  /** How many different tokens calls went out with. When it has grown, `account` has to be read again (rule 9). */
+  /** Number of different tokens used by calls. After an increase, `account` must be read again (rule 9). */
   readonly tokens: number;
-  /** Faults by kind, of those that were repeated as well; requests for tokens that calls waited for are among them. */
+  /** Number of faults by kind, including retried ones and those of token requests that calls waited for. */
   readonly errors: ErrorCounts;
 }
 
-/** How many faults there were of each kind. */
+/** Number of faults by kind. */
 export type ErrorCounts = { readonly [K in OrderingErrorKind]?: number };
 
 /**
- * Read-only client of the ordering service with one account's credentials. Every method throws OrderingError (see its
- * kinds), or the signal's own reason when the caller's signal fires, at once, whatever the call was waiting for.
+ * Read-only client of the ordering API with one account's credentials. Every method throws `OrderingError`
+ * (see its kinds). If the caller's signal fires, it rejects at once with the signal's reason, whatever the
+ * call was waiting for.
  */
 export interface OrderingClient {
-  /** One page of the list view. Whether it echoes what was asked is for the caller to check (rule 2). */
+  /** Returns one page of the list view. The caller must check whether it matches the request (rule 2). */
   activeJobs(query: ActiveJobsQuery, signal?: AbortSignal): Promise<Answer<ActiveJobsPage>>;
   /**
-   * The detail view of one job. `body` is undefined when the service says 404: gone, or of another account, which look the
-   * same. A 404 that is an HTML page is thrown as `not_found` instead: that was a gateway, and says nothing of the job.
+   * Returns the detail view of one job. `body` is `undefined` for a 404: the job is gone or belongs to
+   * another account, which look the same. A 404 with an HTML page throws `not_found` instead: it comes from
+   * a gateway, and proves nothing about the job.
    */
   job(jobNumber: number, signal?: AbortSignal): Promise<Answer<JobDetail | undefined>>;
-  /** The names of statuses known today. The set grows. */
+  /** Returns the currently known status names. The set grows. */
   jobStatuses(signal?: AbortSignal): Promise<Answer<JobStatus[]>>;
-  /** The account these credentials belong to (rule 9). */
+  /** Returns the account of these credentials (rule 9). */
   account(signal?: AbortSignal): Promise<Answer<AccountProfile>>;
-  /** The user these credentials act as. */
+  /** Returns the API user of these credentials. */
   accountUser(signal?: AbortSignal): Promise<Answer<AccountUser>>;
   readonly counts: OrderingCounts;
 }
 
-/** What a client is built from; only where the service is and whose tokens to use have to be said. */
+/** Options of a client. Only the base address and the token source are required. */
 export interface OrderingClientOptions {
-  /** Base address of the region's API; it may carry a path, with or without a trailing slash. */
+  /** Base address of the region's API. It may contain a path, with or without a trailing slash. */
   baseUrl: string;
   tokens: TokenSource;
-  /** Requests under way at the same time. Default 4. */
+  /** Maximum number of concurrent requests. Default: 4. */
   maxConcurrency?: number;
-  /** For each request, reading its answer included; queueing and pauses don't count. Default 15,000. */
+  /**
+   * Timeout of each request, including the read of its answer, without queueing and pauses (ms). Default:
+   * 15,000.
+   */
   timeoutMs?: number;
-  /** The longest Retry-After that is waited for within a call; a longer one is thrown at once. Default 20,000. */
+  /** Maximum Retry-After for which a call waits (ms). A longer one throws at once. Default: 20,000. */
   maxRetryAfterMs?: number;
   fetch?: typeof globalThis.fetch;
-  /** Epoch ms. */
+  /** Returns the current time in epoch ms. */
   now?: () => number;
   sleep?: (ms: number, signal?: AbortSignal) => Promise<unknown>;
-  /** From 0 (inclusive) to 1 (exclusive). */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   random?: () => number;
-  /** Called after each request; what it throws is ignored. */
+  /** Called after each request. Its errors are ignored. */
   onRequest?: ((info: RequestInfo) => void) | undefined;
 }
 
-/** Retries of one call in all; the one with a fresh token after a 401 comes on top. */
+/** Maximum number of retries of one call. The retry with a new token after a 401 is additional. */
 const MOST_RETRIES = 2;
 
 /**
- * Retries per kind of fault (rule 12). Everything is a GET, so a retry is always safe. A time-out is not retried: it has
- * already cost the full time, and the next poll asks again anyway.
+ * Maximum number of retries per kind of fault (rule 12). Every request is a GET, so a retry is always safe.
+ * A timeout is not retried: it has already cost the full time, and the next poll repeats the request
+ * anyway.
  */
 const RETRIES: Partial<Record<OrderingErrorKind, number>> = {
   rate_limited: 2,
@@ -129,14 +146,16 @@ const RETRIES_WHEN_CUT_SHORT = 1;
 const FIRST_BACK_OFF_MS = 1_000;
 
 /**
- * Builds a client. What it does about faults (rule 12 of docs/truth.md):
- * - 401: the token is dropped and the call repeated once with a new one; refused again it is `unauthorized`.
- * - 429, 502, 503, 504: at most 2 retries; 500, a failed connection, a body cut short: 1. Before each, the Retry-After
- *   if one was sent, else 0.5–1 s, then 1–2 s. A Retry-After beyond `maxRetryAfterMs` is thrown at once, with its value.
- * - A failing token endpoint is treated alike, except that a refusal (`credentials_rejected`) is never retried.
- * - Everything else is thrown as it comes.
+ * Creates a client. Its handling of faults (rule 12 of docs/truth.md):
+ * - 401: the token is discarded and the call repeated once with a new one. A second 401 is `unauthorized`.
+ * - 429, 502, 503, 504: at most 2 retries. 500, a failed connection, a truncated body: 1. Before each, the
+ *   client waits for the Retry-After if one was sent, else 0.5–1 s, then 1–2 s. A Retry-After beyond
+ *   `maxRetryAfterMs` throws at once, with its value.
+ * - A failing token endpoint is treated the same way, except that `credentials_rejected` is never retried.
+ * - All other faults throw at once.
  *
- * A call that pauses keeps its slot: a service that asks for a rest should get fewer requests, not the next in the queue.
+ * A call that pauses keeps its slot: an overloaded upstream should get fewer requests, not the next one in
+ * the queue.
  */
 export function createOrderingClient(options: OrderingClientOptions): OrderingClient {
   const {
@@ -180,7 +199,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
     counts,
   };
 
-  /** `read` gives the body of an answer it takes for one, undefined for a failing status. */
+  /** Runs one call. `read` returns the body of a successful answer, and `undefined` for a failing status. */
   async function call<T>(
     operation: string,
     path: string,
@@ -201,7 +220,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
       for (;;) {
         let usedToken: string | undefined;
         try {
-          // The token is taken in the slot, so that it cannot grow old in the queue.
+          // The token is requested in the slot, so that it cannot expire in the queue.
           const token = await tokens.get(signal);
           usedToken = token.value;
           return await once(token.value, ++sent);
@@ -263,7 +282,7 @@ export function createOrderingClient(options: OrderingClientOptions): OrderingCl
     try {
       onRequest?.(info);
     } catch {
-      // An observer's fault is none of the call's.
+      // An error of the observer must not fail the call.
     }
   }
 }
@@ -278,6 +297,6 @@ function queryText(query: ActiveJobsQuery): string {
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) params.set(name, String(value));
   }
-  // A space as %20: the plus sign means a space only to those who decode forms.
+  // A space is encoded as %20: only form decoders read a plus sign as a space.
   return params.size === 0 ? '' : `?${params.toString().replaceAll('+', '%20')}`;
 }

@@ -1,15 +1,16 @@
 import * as z from 'zod';
 
 /**
- * What went wrong, as far as the caller has to tell cases apart (rules 11 and 12 of docs/truth.md):
- * - `bad_request` (400 and other refusals of the request itself), `forbidden` (403), `not_found` (404), `conflict` (409):
- *   asking again changes nothing.
- * - `unauthorized`: 401 although the token had just been issued. `credentials_rejected`: the token endpoint itself refused.
- *   Both mean that the credentials are no longer good.
- * - `rate_limited` (429), `unavailable` (408, 502, 503, 504), `server_error` (any other 5xx), `timeout`, `network`: the
- *   service or the way to it; by the time the caller sees one, the retries the contract allows are used up.
- * - `malformed`: an answer that is not what the contract describes (HTML, not JSON, cut short, another shape, a redirect).
- *   It proves nothing, neither presence nor absence.
+ * Kinds of errors that callers must distinguish (rules 11 and 12 of docs/truth.md):
+ * - `bad_request` (400 and other rejections of the request itself), `forbidden` (403), `not_found` (404),
+ *   `conflict` (409): a retry does not help.
+ * - `unauthorized`: 401 although the token had just been issued. `credentials_rejected`: the token endpoint
+ *   itself rejected the credentials. Both mean that the credentials are no longer valid.
+ * - `rate_limited` (429), `unavailable` (408, 502, 503, 504), `server_error` (any other 5xx), `timeout`,
+ *   `network`: faults of upstream or of the network. When a caller receives one, the retries that the
+ *   contract allows are used up.
+ * - `malformed`: an answer that does not match the contract (HTML, not JSON, truncated, another shape, a
+ *   redirect). It proves neither presence nor absence.
  */
 export type OrderingErrorKind =
   | 'bad_request'
@@ -27,22 +28,24 @@ export type OrderingErrorKind =
 
 interface OrderingErrorFields {
   kind: OrderingErrorKind;
-  /** Method and path template, such as `GET /Jobs/{jobNumber}`: few values, so it can be grouped by. */
+  /**
+   * Method and path template, such as `GET /Jobs/{jobNumber}`: few values, so it is suitable for grouping.
+   */
   operation: string;
-  /** HTTP status, when there was an answer. */
+  /** HTTP status, if there was an answer. */
   status?: number | undefined;
-  /** How long the service asked to be left alone, in milliseconds. */
+  /** Retry-After of the answer (ms). */
   retryAfterMs?: number | undefined;
-  /** One cleaned line on the particulars. */
+  /** Details, as one cleaned line. */
   detail?: string | undefined;
-  /** The body ended before it was complete: the connection's fault more than the service's. */
+  /** Whether the body ended before it was complete. The connection is the more likely cause than upstream. */
   cutShort?: boolean | undefined;
   cause?: unknown;
 }
 
 /**
- * The one error of the ordering service's client. Its message is one sentence fit for a log line and for an operator:
- * no token, no secret, no payload. `cause` is the fault underneath, where there is one.
+ * The only error of the ordering client. Its message is one sentence for a log line and for an operator: no
+ * token, no secret, no payload. `cause` is the underlying error, if there is one.
  */
 export class OrderingError extends Error {
   override readonly name = 'OrderingError';
@@ -84,21 +87,24 @@ const SENTENCES: Record<OrderingErrorKind, string> = {
   malformed: 'the answer is not what the contract describes',
 };
 
-/** Every kind there is. */
+/** All kinds. */
 export const ERROR_KINDS = Object.keys(SENTENCES) as readonly OrderingErrorKind[];
 
-/** What `errorFromResponse` needs besides the answer. */
+/** Options of `errorFromResponse`. */
 interface ResponseErrorOptions {
-  /** Epoch ms, against which a Retry-After date is read. Default: the clock. */
+  /** Time relative to which a Retry-After date is read (epoch ms). Default: the clock. */
   now?: number;
-  /** Texts that must not appear in the error, whatever the service echoes: token, secret. */
+  /** Texts that must not appear in the error even if upstream echoes them: token, secret. */
   hide?: readonly string[];
 }
 
 /**
- * Turns an answer with a failing status into the one error: a problem document with or without `errors`, a list of
- * validation messages, an empty body and an HTML page all become one cleaned line in `detail` (rule 12). A redirect is
- * `malformed`: the contract has none, and following one would carry credentials to an address nobody configured.
+ * Converts an answer with a failing status into an `OrderingError`. A problem document with or without
+ * `errors`, a list of validation messages, an empty body and an HTML page all become one cleaned line in
+ * `detail` (rule 12).
+ *
+ * A redirect is `malformed`: the contract has none, and following one would send credentials to an address
+ * that is not configured.
  */
 export function errorFromResponse(
   operation: string,
@@ -142,7 +148,7 @@ function kindOfStatus(status: number): OrderingErrorKind {
   }
 }
 
-/** Whether the body is a page for people, which is never an answer of the service itself. */
+/** Returns whether the body is an HTML page, which is never an answer of the ordering API itself. */
 export function isHtml(headers: Headers, bodyText: string): boolean {
   return (
     /^\s*(text\/html|application\/xhtml)/i.test(headers.get('content-type') ?? '') || /^\s*</.test(bodyText)
@@ -193,8 +199,8 @@ function parseJson(text: string): unknown {
 const LONGEST_LINE = 300;
 
 /**
- * Foreign text as one line of at most 300 characters, fit for a log: control and invisible characters become spaces, and
- * what has to stay secret is blacked out, in the text's own form and as it looks when form-encoded.
+ * Converts foreign text into one line of at most 300 characters for a log. Control and invisible characters
+ * become spaces. Secrets are masked, both literal and form-encoded.
  */
 export function cleanLine(text: string, hide: readonly string[] = []): string {
   let line = text;
@@ -214,11 +220,14 @@ export function cleanLine(text: string, hide: readonly string[] = []): string {
         .trimEnd()}…`;
 }
 
-/** Retry-After as milliseconds from `now`: seconds or an HTTP date; a date gone by is 0, anything else says nothing. */
+/**
+ * Returns Retry-After in milliseconds from `now`. Accepts seconds or an HTTP date. A past date is 0. Any
+ * other value is `undefined`.
+ */
 function retryAfterMs(headers: Headers, now: number): number | undefined {
   const value = headers.get('retry-after')?.trim() ?? '';
   if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER);
-  // Date.parse also takes bare numbers and fragments for dates, so the shape is checked first.
+  // Date.parse also accepts bare numbers and fragments as dates, so the format is checked first.
   if (!/^[a-z]{3,9}, .+ GMT$/i.test(value)) return undefined;
   const at = Date.parse(value);
   return Number.isNaN(at) ? undefined : Math.max(0, at - now);

@@ -1,20 +1,20 @@
 import type * as z from 'zod';
 import { isHtml, OrderingError } from './errors.ts';
 
-/** One HTTP exchange, as both the client and the token source make it. */
+/** One HTTP exchange of the client or the token source. */
 interface ExchangeRequest {
   operation: string;
   url: string;
   init: { method: 'GET' | 'POST'; headers: Record<string, string>; body?: URLSearchParams };
-  /** For the whole of it: connecting, waiting and reading the body to its end. */
+  /** Timeout of the whole exchange: connecting, waiting and reading the body to its end (ms). */
   timeoutMs: number;
   fetch: typeof globalThis.fetch;
-  /** Epoch ms. */
+  /** Returns the current time in epoch ms. */
   now: () => number;
   signal?: AbortSignal | undefined;
 }
 
-/** What came back, read to its end. Times are epoch ms. */
+/** A complete answer. Times are epoch ms. */
 export interface Exchanged {
   status: number;
   headers: Headers;
@@ -24,23 +24,24 @@ export interface Exchanged {
 }
 
 /**
- * What an answer may be, once it is decompressed. A full page of 100 jobs is about 60 kB, has some 5,000 values and is five
- * levels deep; what goes far beyond that is refused before it is parsed, for parsing holds up every other account.
+ * Limits of a decompressed answer. A full page of 100 jobs is about 60 kB, and has some 5,000 values and
+ * five levels. An answer far beyond that is rejected before parsing, because parsing blocks every other
+ * account.
  */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const MAX_VALUES = 100_000;
 const MAX_DEPTH = 32;
 
 /**
- * Sends one request and reads the answer to its end. Throws OrderingError `timeout`, `network` (no answer began) or
- * `malformed` (it began and was cut short, or never ended); rejects with the signal's own reason when the caller gave up.
- * Redirects are not followed.
+ * Sends one request and reads the complete answer. Throws `OrderingError` `timeout`, `network` (no answer
+ * started) or `malformed` (it started and was truncated, or never ended). Rejects with the signal's own
+ * reason if the caller aborted. Does not follow redirects.
  */
 export async function exchange(request: ExchangeRequest): Promise<Exchanged> {
   const { operation, url, init, timeoutMs, fetch, now, signal } = request;
   signal?.throwIfAborted();
-  // Timer and listener by hand: a signal composed with AbortSignal.any may be collected before it fires, and would
-  // leave its listener on a long-lived caller's signal.
+  // Explicit timer and listener: a signal from AbortSignal.any may be garbage-collected before it fires, and
+  // would leave its listener on a long-lived caller's signal.
   const giveUp = new AbortController();
   const timer = setTimeout(() => giveUp.abort(), timeoutMs);
   const onAbort = () => giveUp.abort();
@@ -99,7 +100,7 @@ async function readText(operation: string, response: Response): Promise<string> 
   return new TextDecoder().decode(Buffer.concat(chunks, bytes));
 }
 
-/** The system's code for what happened, such as ECONNREFUSED: fetch hides it in its chain of causes. */
+/** Returns the system error code, such as ECONNREFUSED, which fetch hides in its chain of causes. */
 function codeOf(error: unknown): string | undefined {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     if ('code' in at && typeof at.code === 'string') return at.code;
@@ -108,9 +109,11 @@ function codeOf(error: unknown): string | undefined {
 }
 
 /**
- * Reads a successful answer as `schema`. Throws OrderingError `malformed` when it is not JSON of that shape, naming the
- * first places that differ but never their values. JSON that does not parse counts as cut short: without a length in the
- * headers, a body that ended early looks exactly like that. The parser's own error is dropped, as it quotes the body.
+ * Parses a successful answer as `schema`. Throws `OrderingError` `malformed` if it is not JSON of that
+ * shape. The error names the first differing paths, but never their values.
+ *
+ * JSON that does not parse counts as truncated: without a length in the headers, a body that ended early
+ * looks exactly like that. The parser's own error is dropped, because it quotes the body.
  */
 export function readJson<T>(operation: string, answer: Exchanged, schema: z.ZodType<T>): T {
   const malformed = (detail: string, more: { cutShort?: boolean; cause?: unknown } = {}) =>
@@ -135,14 +138,17 @@ export function readJson<T>(operation: string, answer: Exchanged, schema: z.ZodT
   throw malformed(places, { cause: parsed.error });
 }
 
-/** What JSON has more of than an answer may have; undefined when all is well, or when it is no JSON. One pass over the text. */
+/**
+ * Returns which limit the JSON exceeds. `undefined` if it exceeds none, or is not JSON. One pass over the
+ * text.
+ */
 function excessOf(text: string): string | undefined {
   let depth = 0;
   let values = 1;
   for (let at = 0; at < text.length; at += 1) {
     switch (text.charCodeAt(at)) {
       case 0x22: {
-        // A string: to its closing quote, which no odd number of backslashes stands before.
+        // A string ends at a quote that is not preceded by an odd number of backslashes.
         do {
           at = text.indexOf('"', at + 1);
           if (at < 0) return undefined;
@@ -174,8 +180,8 @@ function isEscaped(text: string, at: number): boolean {
 }
 
 /**
- * `promise`, unless `signal` fires first: then a rejection with the signal's reason, at once. The work behind the promise
- * goes on for whoever else waits for it, and its later failure is not reported as unhandled.
+ * Returns `promise`, but rejects at once with the signal's reason if `signal` fires first. The underlying
+ * work continues for other waiting callers, and its later failure is not reported as unhandled.
  */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise;
@@ -188,8 +194,9 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | unde
 }
 
 /**
- * A configured address without its trailing slashes, so that paths can be put behind it. Throws TypeError, without
- * quoting it, for anything but http(s), or with a user name, a query or a fragment: those belong to no base address.
+ * Returns a configured address without trailing slashes, so that paths can be appended. Throws `TypeError`,
+ * without quoting the address, for a scheme other than http(s), or for a user name, a query or a fragment:
+ * a base address has none of these.
  */
 export function baseAddress(name: string, address: string): string {
   const url = URL.canParse(address) ? new URL(address) : undefined;

@@ -1,18 +1,20 @@
 /**
- * What the tracker reads of the ordering service's answers, and nothing else. What a field is called and what is in it
- * is said by the contract (`contract/`): a name that it does not know, or a type that is not its own, does not compile.
- * Only types come from there: built out of the contract's schemas, these shapes would take three times as long to make
- * at each cold start, and 9 kB in four bundles.
+ * The fields that the tracker reads from the ordering API, and nothing else. The contract (`contract/`)
+ * defines names and content of the fields. A name that it does not contain, or a different type, does not
+ * compile. Only types are imported from there: shapes built from the contract's schemas would take three
+ * times as long to create at each cold start, and 9 kB in four bundles.
  *
- * How tolerant these shapes are:
- * - **Missing and null are one thing: both come out as null.** An empty list stays an empty list. (Rule 6 of
- *   docs/truth.md; `.nullable().default(null)` costs about half a microsecond a job more than letting `undefined`
- *   through, a `.transform` would cost three times that.)
- * - Only what identifies a record is required: job number, account id, user id, and the frame of a page. Everything
- *   else may be missing, so that one absent flag cannot stop the tracking of a whole account.
- * - Unknown fields are accepted and dropped. Names of statuses, origins and processes are plain strings, never
- *   enumerations (rule 4). Dates stay the text that was sent: what they mean is decided where they are compared.
- * - A value of the wrong type is a failure of the whole answer: guessing would be a claim nobody observed (rule 2).
+ * Tolerance of these shapes:
+ * - **Missing and null are equal: both become null.** An empty list stays an empty list. (Rule 6 of
+ *   docs/truth.md. `.nullable().default(null)` costs about half a microsecond a job more than passing
+ *   `undefined`. A `.transform` would cost three times that.)
+ * - Only the identity of a record is required: job number, account id, user id, and the frame of a page.
+ *   All other fields may be missing, so that one absent flag cannot stop the tracking of a whole account.
+ * - Unknown fields are accepted and dropped. Names of statuses, origins and processes are plain strings,
+ *   never enumerations (rule 4). Dates stay the original text, and the code that compares them interprets
+ *   them.
+ * - A value of the wrong type makes the whole answer invalid: a guess would be a claim without an
+ *   observation (rule 2).
  */
 import * as z from 'zod';
 import type * as account from './contract/account.ts';
@@ -25,14 +27,14 @@ const text = said(z.string());
 const flag = said(z.boolean());
 const number = said(z.number());
 
-/** A type of the contract as it may be read: in part, and with nulls. */
+/** A type of the contract as the tracker reads it: partial, and with nulls. */
 type Read<T> = T extends readonly (infer E)[]
   ? Read<E>[]
   : T extends object
     ? { [K in keyof T]?: Read<NonNullable<T[K]>> | null }
     : T;
 
-/** An object of the contract, of which these fields are read. */
+/** Returns a schema for some fields of an object of the contract. */
 const reading =
   <C extends object>() =>
   <F extends { [K in keyof F]: K extends keyof C ? z.ZodType<Read<NonNullable<C[K]>> | null> : never }>(
@@ -41,19 +43,22 @@ const reading =
     z.object(fields);
 
 const Permissions = reading<jobs.Permissions>()({
-  /** Whether the job may still be amended; it locks once dispatched, closed, returned or cancelled. */
+  /** Whether the job may still be amended. It locks once dispatched, closed, returned or cancelled. */
   canEdit: flag,
-  /** Why not, in words; null while editable. */
+  /** Reason in plain text. `null` while editable. */
   lockedReason: text,
 });
 
 const Tracking = reading<jobs.Tracking>()({
   trackingNumber: text,
-  /** Null when the carrier gives none; it may be filled in later. */
+  /** `null` if the carrier provides none. It may be added later. */
   trackingLink: text,
 });
 
-/** One entry of the **list view**. Its status is `masterJobStatus`, which is never compared with a detail's `jobStatus`. */
+/**
+ * One entry of the **list view**. Its status is `masterJobStatus`, which is never compared with a detail's
+ * `jobStatus`.
+ */
 export const ActiveJob = reading<jobs.ActiveJob>()({
   jobNumber: z.int(),
   masterJobStatus: text,
@@ -62,14 +67,17 @@ export const ActiveJob = reading<jobs.ActiveJob>()({
   description: text,
   orderNumber: text,
   orderGroup: text,
-  /** Place in the group, from 1. */
+  /** Position in the group, from 1. */
   orderGroupSequence: number,
   mustDate: flag,
   /** ISO 8601, with or without an offset. */
   dateDue: text,
-  /** ISO 8601; set once the job is dispatched. */
+  /** ISO 8601. Set once the job is dispatched. */
   dateOut: text,
-  /** Days against the due date: negative early, positive late. Drifts by itself, so it is never diffed (rule 6). */
+  /**
+   * Days relative to the due date: negative is early, positive is late. Drifts without a change of the job,
+   * so it is never compared (rule 6).
+   */
   shippedDaysToProcess: number,
   tracking: said(z.array(Tracking)),
 });
@@ -77,14 +85,14 @@ export const ActiveJob = reading<jobs.ActiveJob>()({
 export type ActiveJob = z.infer<typeof ActiveJob>;
 
 /**
- * One page of the list view. The frame is required as a whole, and `items: null` is malformed (rule 2); whether
- * `pageNumber` and `pageSize` echo the request is for the crawl to judge, which knows what it asked.
+ * One page of the list view. The frame is required as a whole, and `items: null` is malformed (rule 2). The
+ * crawl checks whether `pageNumber` and `pageSize` match its request.
  */
 export const ActiveJobsPage = reading<jobs.ActiveJobsPage>()({
   items: z.array(ActiveJob),
-  /** Jobs on all pages. */
+  /** Number of jobs on all pages. */
   totalCount: z.int(),
-  /** From 1. */
+  /** Page number, from 1. */
   pageNumber: z.int(),
   pageSize: z.int(),
   totalPages: z.int(),
@@ -113,7 +121,10 @@ const Location = reading<NonNullable<jobs.Job['location']>>()({
   timezone: text,
 });
 
-/** The **detail view** of one job. Money and the owner's id are left out: nobody here may rely on them (rule 17). */
+/**
+ * The **detail view** of one job. Prices and the owner's id are omitted: no code here may rely on them
+ * (rule 17).
+ */
 export const JobDetail = reading<jobs.Job>()({
   jobNumber: z.int(),
   jobStatus: text,
@@ -123,33 +134,38 @@ export const JobDetail = reading<jobs.Job>()({
   comments: text,
   orderNumber: text,
   orderGroup: text,
-  /** Place in the group, from 1. */
+  /** Position in the group, from 1. */
   orderGroupSequence: number,
   creator: text,
   mustDate: flag,
-  /** ISO 8601, with or without an offset; without one it is local to `location.timezone`. */
+  /** ISO 8601, with or without an offset. Without one, it is local to `location.timezone`. */
   dateDue: text,
-  /** When the job was created. */
+  /** Time of creation. */
   dateIn: text,
-  /** When it was dispatched; null before. */
+  /** Time of dispatch. `null` before. */
   dateOut: text,
-  /** Words saying early, on time or late; for display only. */
+  /** Text for early, on time or late. For display only. */
   shippedDateStatus: text,
-  /** Days against the due date: negative early, positive late. Drifts by itself, so it is never diffed (rule 6). */
+  /**
+   * Days relative to the due date: negative is early, positive is late. Drifts without a change of the job,
+   * so it is never compared (rule 6).
+   */
   shippedDaysToProcess: number,
   /** Set once invoiced. */
   invoiceNumber: text,
-  /** A link that expires: presence means something, the text of it does not (rule 6). */
+  /** A link that expires: its presence is significant, its text is not (rule 6). */
   invoiceFile: said(InvoiceFile),
   location: said(Location),
   lines: said(z.array(JobLine)),
-  /** The detail view's tracking entries. */
+  /** Tracking entries of the detail view. */
   shippingAddresses: said(z.array(Tracking)),
 });
-/** A parsed detail; every field but the number may be null. */
+/** A parsed detail. Every field except the number may be `null`. */
 export type JobDetail = z.infer<typeof JobDetail>;
 
-/** The account a credential belongs to. Its id is pinned at the baseline and compared with every new token (rule 9). */
+/**
+ * Account of the credentials. Its id is pinned at the baseline and compared with every new token (rule 9).
+ */
 export const AccountProfile = reading<account.AccountProfile>()({
   id: z.int(),
   name: text,
@@ -158,7 +174,7 @@ export const AccountProfile = reading<account.AccountProfile>()({
 /** A parsed account. */
 export type AccountProfile = z.infer<typeof AccountProfile>;
 
-/** The user a credential acts as: where to write to, and what this person agreed to receive. */
+/** API user of the credentials: contact data and notification settings. */
 export const AccountUser = reading<account.User>()({
   id: z.int(),
   firstName: text,
@@ -167,29 +183,29 @@ export const AccountUser = reading<account.User>()({
   mobile: text,
   phone: text,
   active: flag,
-  /** Wants e-mails at all. */
+  /** Whether the user wants e-mails at all. */
   receiveEmails: flag,
-  /** Wants a text message when an order is dispatched. */
+  /** Whether the user wants a text message when an order is dispatched. */
   textNotifyDispatch: flag,
 });
 /** A parsed user. */
 export type AccountUser = z.infer<typeof AccountUser>;
 
-/** One entry of the status lookup. The set grows; a name not in it is still a status (rule 4). */
+/** One entry of the status lookup. The set grows. A name that is not in it is still a status (rule 4). */
 export const JobStatus = reading<lookups.JobStatus>()({ id: said(z.int()), name: text });
 /** A parsed entry of the status lookup. */
 export type JobStatus = z.infer<typeof JobStatus>;
 
-/** The lookup as it is answered: a plain list. */
+/** The lookup in a response: a plain list. */
 export const JobStatuses = z.array(JobStatus);
 
 /**
- * The token endpoint's answer. The token's characters are checked because it travels in a header: a line break in it
- * would otherwise surface as an error that quotes the whole token.
+ * Answer of the token endpoint. The characters of the token are validated because it is sent in a header: a
+ * line break in it would otherwise cause an error that quotes the whole token.
  */
 export const TokenResponse = reading<z.infer<typeof tokens.Token>>()({
   access_token: z.string().regex(/^[\x21-\x7e]+$/, 'not a usable token'),
-  /** Seconds. */
+  /** Lifetime in seconds. */
   expires_in: z.number().positive(),
 });
 /** A parsed answer of the token endpoint. */

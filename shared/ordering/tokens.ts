@@ -3,43 +3,44 @@ import { cleanLine, errorFromResponse, OrderingError } from './errors.ts';
 import { baseAddress, exchange, readJson, unlessAborted } from './exchange.ts';
 import { TokenResponse } from './schemas.ts';
 
-/** A token as a caller gets it. */
+/** An access token returned to a caller. */
 export interface AccessToken {
   value: string;
-  /** Epoch ms at which this source got it: from the token endpoint, or from the cache. */
+  /** Time at which this source got the token, from the token endpoint or from the cache (epoch ms). */
   obtainedAt: number;
   /**
-   * True only for the calls that waited for it to be issued. With each such token the caller reads `GET /account` and
-   * compares its id (rule 9 of docs/truth.md).
+   * `true` only for the calls that waited for the token to be issued. With each such token, the caller
+   * reads `GET /account` and compares its id (rule 9 of docs/truth.md).
    */
   fresh: boolean;
 }
 
-/** Where a client gets its tokens from. */
+/** Source of a client's tokens. */
 export interface TokenSource {
   /**
-   * A usable token. Concurrent calls share one request; `signal` ends only the wait of this call. Throws OrderingError
-   * `credentials_rejected`, or whatever else the token endpoint's failure was; failures are not remembered, the back-off
-   * after a refusal is the caller's (rule 11).
+   * Returns a usable token. Concurrent calls share one request. `signal` ends only the wait of this call.
+   *
+   * Throws `OrderingError` `credentials_rejected`, or the token endpoint's other failure. Failures are not
+   * cached: the caller is responsible for the back-off after a rejection (rule 11).
    */
   get(signal?: AbortSignal): Promise<AccessToken>;
   /**
-   * Forgets a token that a call was refused with; the next `get` asks the token endpoint for a new one, past the cache.
-   * Does nothing when that token has been replaced meanwhile. Never throws.
+   * Discards a token that upstream rejected. The next `get` requests a new one from the token endpoint and
+   * bypasses the cache. Does nothing if that token was replaced meanwhile. Never throws.
    */
   drop(accessToken: string): Promise<void>;
 }
 
-/** A token as it is shared between processes. */
+/** A token shared between processes. */
 export interface CachedToken {
   value: string;
-  /** Epoch ms until which it may be used: the safety margin is already taken off. */
+  /** Time until which the token may be used (epoch ms). The safety margin is already subtracted. */
   expiresAt: number;
 }
 
 /**
- * A place where processes that serve the same credentials share a token. It is a help, not a dependency: what it throws,
- * or does not answer within two seconds, is as if it were empty. It must be bound to the version of the secret.
+ * A token cache shared by processes with the same credentials. It is optional: an error, or no response
+ * within two seconds, counts as an empty cache. It must be bound to the version of the secret.
  */
 export interface TokenCache {
   load(): Promise<CachedToken | undefined>;
@@ -47,17 +48,17 @@ export interface TokenCache {
   clear(): Promise<void>;
 }
 
-/** What a token source is built from: the region's auth host and one account's credentials. */
+/** Options of a token source: the region's auth host and one account's credentials. */
 export interface TokenSourceOptions {
-  /** Base address of the region's auth host; it may carry a path. */
+  /** Base address of the region's auth host. It may contain a path. */
   authUrl: string;
   realm: string;
   clientId: string;
   clientSecret: string;
   cache?: TokenCache | undefined;
-  /** Epoch ms. */
+  /** Returns the current time in epoch ms. */
   now?: () => number;
-  /** For one token request, reading the answer included. Default 15,000. */
+  /** Timeout of one token request, including the read of the answer (ms). Default: 15,000. */
   timeoutMs?: number;
   fetch?: typeof globalThis.fetch;
 }
@@ -67,9 +68,12 @@ const MARGIN_SECONDS = 60;
 const CACHE_PATIENCE_MS = 2_000;
 
 /**
- * A source of access tokens for one set of credentials (OAuth client credentials; rule 11 of docs/truth.md). A token is
- * kept in memory, and in `cache` if there is one, until a minute before it expires (for half its life when it lives no
- * longer than that minute). The secret lives in this closure alone: no error, no inspection and no JSON shows it.
+ * Creates a source of access tokens for one set of credentials (OAuth client credentials, rule 11 of
+ * docs/truth.md).
+ *
+ * A token is kept in memory, and in `cache` if there is one, until a minute before it expires. A token that
+ * expires within that minute is kept for half its lifetime. The secret exists only in this closure: no
+ * error, inspection or JSON contains it.
  */
 export function createTokenSource(options: TokenSourceOptions): TokenSource {
   const { clientId, clientSecret, cache, now = Date.now, timeoutMs = 15_000 } = options;
@@ -80,12 +84,15 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
     value: string;
     obtainedAt: number;
     usableUntil: number;
-    /** Not issued to this process: its true age is unknown. */
+    /** Whether the token came from the cache, not from a request of this process: its true age is unknown. */
     fromCache: boolean;
   }
   let held: Held | undefined;
   let flight: Promise<AccessToken> | undefined;
-  /** Set by a refusal: only a token issued after it can tell a stale token from rejected credentials. */
+  /**
+   * Set by a rejection: only a token issued after it can distinguish a stale token from rejected
+   * credentials.
+   */
   let pastCache = false;
 
   return { get, drop };
@@ -99,7 +106,7 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
       flight = acquire().finally(() => {
         flight = undefined;
       });
-      // All who waited may have given up by the time it fails.
+      // All waiting callers may have aborted by the time it fails.
       flight.catch(() => {});
     }
     return unlessAborted(flight, signal);
@@ -110,7 +117,7 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
     held = undefined;
     pastCache = true;
     if (!cache) return;
-    // Compared first: another process may have put a better one there already.
+    // Compared first: another process may have stored a newer token already.
     const cached = await cacheAnswer(() => cache.load());
     if (cached?.value === accessToken) await cacheAnswer(() => cache.clear());
   }
@@ -157,7 +164,10 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
     };
   }
 
-  /** Of this endpoint's body only the OAuth code and its description are repeated: the rest may hold anything. */
+  /**
+   * Builds the error of the token endpoint. Of its body, the error contains only the OAuth code and
+   * description, because the rest may contain anything.
+   */
   function refusal(status: number, headers: Headers, text: string): OrderingError {
     const plain = errorFromResponse(OPERATION, status, headers, '', { now: now() });
     return new OrderingError({
@@ -181,7 +191,7 @@ function oauthReason(text: string, clientSecret: string): string | undefined {
   }
 }
 
-/** What the cache answers; undefined when it fails or takes too long. */
+/** Returns the answer of the cache. `undefined` if it fails or takes too long. */
 async function cacheAnswer<T>(ask: () => Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   try {
