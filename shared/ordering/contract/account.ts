@@ -1,8 +1,8 @@
-/** Accounts and users of the ordering service. */
+/** Accounts and users of the ordering API. */
 import * as z from 'zod';
 import { instant, listOf, money, text } from './common.ts';
 
-/** Where the account is at home. */
+/** Address of the account. */
 export const EntityAddress = z
   .strictObject({
     id: z.int(),
@@ -21,15 +21,15 @@ export const EntityAddress = z
     addressSummaryOneLine: text,
   })
   .meta({ id: 'EntityAddress' });
-/** An address as it is answered. */
+/** An address in a response. */
 export type EntityAddress = z.infer<typeof EntityAddress>;
 
-/** How the file of a tax certificate stands. */
+/** Status of a tax certificate's file. */
 export const TaxFileStatus = z
   .strictObject({ code: z.enum(['Stored', 'Checking', 'Missing']) })
   .meta({ id: 'TaxFileStatus' });
 
-/** A certificate that exempts from taxes. */
+/** A certificate of tax exemption. */
 export const TaxCertificate = z
   .strictObject({
     id: z.int(),
@@ -52,7 +52,7 @@ export const TaxCertificate = z
     fileStatusDescription: text,
   })
   .meta({ id: 'TaxCertificate' });
-/** A certificate as it is answered. */
+/** A certificate in a response. */
 export type TaxCertificate = z.infer<typeof TaxCertificate>;
 
 /** A saved card. */
@@ -68,10 +68,10 @@ export const PaymentMethod = z
     isDefault: z.boolean(),
   })
   .meta({ id: 'PaymentMethod' });
-/** A saved card as it is answered. */
+/** A saved card in a response. */
 export type PaymentMethod = z.infer<typeof PaymentMethod>;
 
-/** The account a credential belongs to. */
+/** Account of the credentials. */
 export const AccountProfile = z
   .strictObject({
     id: z.int(),
@@ -100,10 +100,10 @@ export const AccountProfile = z
     paymentMethods: z.array(PaymentMethod).nullable(),
   })
   .meta({ id: 'AccountProfile' });
-/** An account as it is answered. */
+/** An account in a response. */
 export type AccountProfile = z.infer<typeof AccountProfile>;
 
-/** A user in full, as the calling one is shown. */
+/** Full profile of the calling user. */
 export const User = z
   .strictObject({
     id: z.int(),
@@ -139,10 +139,10 @@ export const User = z
     loginCount: z.int(),
   })
   .meta({ id: 'User' });
-/** A user as the calling one is answered. */
+/** The calling user in a response. */
 export type User = z.infer<typeof User>;
 
-/** A user as administrators see their account's. */
+/** A user in the list for administrators of the account. */
 export const UserSummary = User.pick({
   id: true,
   guid: true,
@@ -158,7 +158,7 @@ export const UserSummary = User.pick({
 })
   .strict()
   .meta({ id: 'UserSummary' });
-/** A user as administrators are answered. */
+/** A user in a response to administrators. */
 export type UserSummary = z.infer<typeof UserSummary>;
 
 /** A page of users. */
@@ -181,26 +181,26 @@ export const PaymentTransaction = z
     merchantEntityId: z.int().nullable(),
   })
   .meta({ id: 'PaymentTransaction' });
-/** A payment as it is answered. */
+/** A payment in a response. */
 export type PaymentTransaction = z.infer<typeof PaymentTransaction>;
 
 /** A page of payments. */
 export const TransactionsPage = listOf(PaymentTransaction, 'TransactionsPage');
 
-/** Whom carriers bill when the receiver pays. */
+/** Carrier billing account for shipments that the recipient pays. */
 export const ReceiverPays = z
   .strictObject({ billingAccountNumber: text, billingPostalCode: text, billingCountryCode: text })
   .meta({ id: 'ReceiverPays' });
 
-/** A carrier that the account may choose. */
+/** A carrier available to the account. */
 export const CarrierOption = z.strictObject({ code: z.string(), name: text }).meta({ id: 'CarrierOption' });
 
-/** A shipment type that the account may choose. */
+/** A shipment type available to the account. */
 export const ShipmentTypeOption = z
   .strictObject({ code: z.string(), name: text })
   .meta({ id: 'ShipmentTypeOption' });
 
-/** What an account pays for freight by a service. */
+/** Freight rate of an account for a carrier service. */
 export const FreightRate = z
   .strictObject({
     carrier: text,
@@ -216,7 +216,7 @@ export const FreightRate = z
   })
   .meta({ id: 'FreightRate' });
 
-/** How an account's parcels ship. */
+/** Shipment settings of an account. */
 export const ShipmentSettings = z
   .strictObject({
     availableCarriers: z.array(z.string()).describe('Names; all when unrestricted.'),
@@ -231,5 +231,5 @@ export const ShipmentSettings = z
     freightRates: z.array(FreightRate),
   })
   .meta({ id: 'ShipmentSettings' });
-/** Shipment settings as they are answered. */
+/** Shipment settings in a response. */
 export type ShipmentSettings = z.infer<typeof ShipmentSettings>;

@@ -1,8 +1,8 @@
-/** Assets: prints already made, which can be made again. */
+/** Assets: existing prints that can be reordered. */
 import * as z from 'zod';
 import { instant, listOf, money, PriceBand, text } from './common.ts';
 
-/** An asset as lists show it. */
+/** An asset in a list. */
 export const AssetListEntry = z
   .strictObject({
     assetId: z.int(),
@@ -27,7 +27,7 @@ export const AssetListEntry = z
       .describe('For privileged callers only: empty means there are none, absent means not authorised.'),
   })
   .meta({ id: 'AssetListEntry' });
-/** An entry as it is answered. */
+/** An entry in a response. */
 export type AssetListEntry = z.infer<typeof AssetListEntry>;
 
 /** A page of assets. */
@@ -49,15 +49,15 @@ export const AssetFile = z
     cdnUrl: text.describe('Of an image, `?size=` with 50, 100 or 150 yields a thumbnail.'),
   })
   .meta({ id: 'AssetFile' });
-/** A file as it is answered. */
+/** A file in a response. */
 export type AssetFile = z.infer<typeof AssetFile>;
 
-/** A file that an asset had. */
+/** A former file of an asset. */
 export const HistoricAssetFile = AssetFile.extend({
   action: text.describe('What became of it, for example Replaced or Archived.'),
 }).meta({ id: 'HistoricAssetFile' });
 
-/** The files of an asset, the latest upload first. */
+/** Files of an asset, latest upload first. */
 export const AssetFiles = z
   .strictObject({
     assetTag: text,
@@ -78,12 +78,12 @@ export const AssetJob = z
   })
   .meta({ id: 'AssetJob' });
 
-/** The jobs that used an asset: active ones first, then those that shipped, the latest first. */
+/** Jobs that used an asset: active ones first, then shipped ones, latest first. */
 export const AssetJobs = z
   .strictObject({ assetCode: text, jobs: z.array(AssetJob), totalCount: z.int() })
   .meta({ id: 'AssetJobs' });
 
-/** What kind of asset a process makes. */
+/** Type of asset that a process produces. */
 export const AssetType = z.strictObject({ process: text, assetType: text }).meta({ id: 'AssetType' });
 
 /** The asset types. */

@@ -1,8 +1,8 @@
-/** What creates a job, and what is answered. */
+/** Requests that create a job, and their responses. */
 import * as z from 'zod';
 import { instant, money, text } from './common.ts';
 
-/** One line as it is ordered. `itemType` decides what `code` means and which other fields count. */
+/** One line of an order. `itemType` determines the meaning of `code` and which other fields apply. */
 export const JobLineCandidate = z
   .object({
     itemType: z
@@ -23,10 +23,10 @@ export const JobLineCandidate = z
     sizeQuantities: z.record(z.string(), z.int32()).nullable().optional(),
   })
   .meta({ id: 'JobLineCandidate' });
-/** A line as it is ordered. */
+/** A line in a request. */
 export type JobLineCandidate = z.infer<typeof JobLineCandidate>;
 
-/** Where a job goes. */
+/** Delivery address of a job. */
 export const DeliveryAddress = z
   .object({
     deliveryMethod: text.optional().describe('A `code` of the delivery options.'),
@@ -48,10 +48,10 @@ export const DeliveryAddress = z
     country: text.optional(),
   })
   .meta({ id: 'DeliveryAddress' });
-/** An address as it is given. */
+/** An address in a request. */
 export type DeliveryAddress = z.infer<typeof DeliveryAddress>;
 
-/** The plain candidate. */
+/** A job candidate. */
 export const JobCandidate = z
   .object({
     validateOnly: z.boolean().optional().describe('Validate without creating.'),
@@ -73,15 +73,15 @@ export const JobCandidate = z
     locationCodeOverride: text.optional(),
   })
   .meta({ id: 'JobCandidate' });
-/** What creates a job. */
+/** A job candidate in a request. */
 export type JobCandidate = z.infer<typeof JobCandidate>;
 
-/** A tax as a shop charged it. */
+/** A tax charged by a shop. */
 export const TaxLine = z
   .object({ title: text.optional(), rate: z.number(), price: z.number() })
   .meta({ id: 'TaxLine' });
 
-/** A discount as a shop gave it. */
+/** A discount granted by a shop. */
 export const Discount = z
   .object({
     name: text.optional(),
@@ -92,7 +92,7 @@ export const Discount = z
   })
   .meta({ id: 'Discount' });
 
-/** Whom a shop orders for; only when customer and user must be created. */
+/** Customer of a shop's order. Only if customer and user must be created. */
 export const UserDetails = z
   .object({
     shopUserId: z.int(),
@@ -106,7 +106,7 @@ export const UserDetails = z
   })
   .meta({ id: 'UserDetails' });
 
-/** The plain candidate with what a shop knows. */
+/** A job candidate with the data of a shop. */
 export const ShopCandidate = JobCandidate.extend({
   itemsTotal: z.number().optional(),
   taxTotal: z.number().optional(),
@@ -120,20 +120,20 @@ export const ShopCandidate = JobCandidate.extend({
   customerId: z.int().nullable().optional(),
   userId: z.int().nullable().optional(),
 }).meta({ id: 'ShopCandidate' });
-/** What a shop creates a job with. */
+/** A shop's job candidate in a request. */
 export type ShopCandidate = z.infer<typeof ShopCandidate>;
 
-/** The shop candidate of a customer's own shop. */
+/** A job candidate of a customer's own shop. */
 export const CustomerShopCandidate = ShopCandidate.extend({
   shopName: text.optional(),
   shopOrderName: text.optional(),
   shopOrderId: text.optional(),
   currencyCode: text.optional(),
 }).meta({ id: 'CustomerShopCandidate' });
-/** What a customer's shop creates a job with. */
+/** A job candidate of a customer's own shop in a request. */
 export type CustomerShopCandidate = z.infer<typeof CustomerShopCandidate>;
 
-/** What is answered when a job is valid and nobody wanted it created. */
+/** Response for a valid job with `validateOnly`. */
 export const ValidationSuccess = z
   .strictObject({
     isValid: z.literal(true),
@@ -141,10 +141,10 @@ export const ValidationSuccess = z
     message: z.string().describe('Says that the job was not created.'),
   })
   .meta({ id: 'ValidationSuccess' });
-/** A validation that succeeded. */
+/** A successful validation. */
 export type ValidationSuccess = z.infer<typeof ValidationSuccess>;
 
-/** What became of a line. */
+/** Result for one line. */
 export const JobLineDetail = z
   .strictObject({
     needsArtworkToBeUploaded: z.boolean(),
@@ -155,7 +155,7 @@ export const JobLineDetail = z
   })
   .meta({ id: 'JobLineDetail' });
 
-/** What is answered when a job was created. */
+/** Response after a job was created. */
 export const JobCreated = z
   .strictObject({
     jobNumber: z.int(),
@@ -168,5 +168,5 @@ export const JobCreated = z
     userId: z.int().optional().describe('For shops only.'),
   })
   .meta({ id: 'CreateJobReturnDto' });
-/** A creation as it is answered. */
+/** A created job in a response. */
 export type JobCreated = z.infer<typeof JobCreated>;

@@ -1,10 +1,11 @@
 /**
- * The ordering service's contract as schemas: every resource with exactly its documented fields. The sandbox answers by
- * them and describes itself with them; what the tracker reads is derived from them, more tolerantly (`../schemas.ts`).
+ * The ordering API's contract as schemas: every resource with exactly its documented fields. The sandbox
+ * answers and describes itself with them. The shapes that the tracker reads are derived from them, with
+ * more tolerance (`../schemas.ts`).
  */
 import * as z from 'zod';
 
-/** A text, or null. */
+/** A text, or `null`. */
 export const text = z.string().nullable();
 
 /** An ISO 8601 timestamp or day, as text. */
@@ -13,7 +14,7 @@ export const instant = z.string().describe('ISO 8601.');
 /** Money in the account's currency. */
 export const money = z.number().describe("In the account's currency.");
 
-/** RFC 7807, with `errors` (messages by field) when the request was not valid. */
+/** Problem document (RFC 7807), with `errors` (messages by field) if the request was invalid. */
 export const Problem = z
   .strictObject({
     type: text.describe('URI of the problem type.'),
@@ -29,17 +30,17 @@ export const Problem = z
   })
   .meta({ id: 'ProblemDetails' });
 
-/** How validation of a job fails. */
+/** Failed validation of a job. */
 export const ValidationFailure = z
   .strictObject({
     isValid: z.literal(false),
     validationMessages: z.array(z.strictObject({ errorCode: z.string(), message: z.string() })).min(1),
   })
   .meta({ id: 'ValidationFailure' });
-/** A validation failure's body. */
+/** Body of a validation failure. */
 export type ValidationFailure = z.infer<typeof ValidationFailure>;
 
-/** A band of quantities and its price. */
+/** A range of quantities and its price. */
 export const PriceBand = z
   .strictObject({
     from: z
@@ -49,7 +50,7 @@ export const PriceBand = z
     unitPrice: z.number().describe("Per unit, at the account's tier."),
   })
   .meta({ id: 'PriceBand' });
-/** A band as it is answered. */
+/** A price band in a response. */
 export type PriceBand = z.infer<typeof PriceBand>;
 
 /** Envelope A: lists of assets, users and transactions. */

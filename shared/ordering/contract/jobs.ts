@@ -1,15 +1,18 @@
-/** Jobs as the ordering service shows them, and what may be changed of one. What creates a job is in `./candidates.ts`. */
+/**
+ * Jobs of the ordering API, and their changeable fields. Requests that create a job are in
+ * `./candidates.ts`.
+ */
 import * as z from 'zod';
 import { instant, money, pageOf, text } from './common.ts';
 
-/** Whether a job may be amended, and if not, why. Independent of whether it can be cancelled. */
+/** Whether a job may be amended, and if not, the reason. Independent of whether it can be cancelled. */
 export const Permissions = z
   .strictObject({
     canEdit: z.boolean(),
     lockedReason: text.describe('Null while editable.'),
   })
   .meta({ id: 'Permissions' });
-/** Permissions as they are answered. */
+/** Permissions in a response. */
 export type Permissions = z.infer<typeof Permissions>;
 
 /** A parcel. */
@@ -19,7 +22,7 @@ export const Tracking = z
     trackingLink: text.describe('Null when the carrier gives none.'),
   })
   .meta({ id: 'Tracking' });
-/** A parcel as it is answered. */
+/** A parcel in a response. */
 export type Tracking = z.infer<typeof Tracking>;
 
 /** An entry of the active list. */
@@ -40,12 +43,12 @@ export const ActiveJob = z
     tracking: z.array(Tracking).nullable().describe('Empty when there is none.'),
   })
   .meta({ id: 'ActiveJobDto' });
-/** An entry as it is answered. */
+/** An entry in a response. */
 export type ActiveJob = z.infer<typeof ActiveJob>;
 
 /** A page of the active list. */
 export const ActiveJobsPage = pageOf(ActiveJob, 'ActiveJobsPage');
-/** A page as it is answered. */
+/** A page in a response. */
 export type ActiveJobsPage = z.infer<typeof ActiveJobsPage>;
 
 /** A line of a job. */
@@ -65,10 +68,10 @@ export const JobLine = z
     jobLineStatus: text.describe('From the same set as the statuses of jobs.'),
   })
   .meta({ id: 'JobLineDto' });
-/** A line as it is answered. */
+/** A line in a response. */
 export type JobLine = z.infer<typeof JobLine>;
 
-/** A job in detail. */
+/** Detail of a job. */
 export const Job = z
   .strictObject({
     jobNumber: z.int(),
@@ -103,10 +106,10 @@ export const Job = z
     shippingAddresses: z.array(Tracking).nullable(),
   })
   .meta({ id: 'JobDto' });
-/** A job as it is answered. */
+/** A job in a response. */
 export type Job = z.infer<typeof Job>;
 
-/** What may be amended. What is null or left out is left alone. */
+/** Amendable fields. Fields that are `null` or absent stay unchanged. */
 export const JobPatch = z
   .object({
     description: text.optional(),
@@ -117,10 +120,10 @@ export const JobPatch = z
     locationCode: text.optional().describe('For privileged staff only.'),
   })
   .meta({ id: 'PatchJobDto' });
-/** A patch as it is asked for. */
+/** A patch in a request. */
 export type JobPatch = z.infer<typeof JobPatch>;
 
-/** A way of delivery. */
+/** A delivery method. */
 export const DeliveryOption = z
   .strictObject({
     code: text.describe('What `deliveryAddress.deliveryMethod` takes.'),
@@ -132,10 +135,10 @@ export const DeliveryOption = z
     deliveryLabelEnabled: z.boolean(),
   })
   .meta({ id: 'DeliveryOption' });
-/** A delivery option as it is answered. */
+/** A delivery option in a response. */
 export type DeliveryOption = z.infer<typeof DeliveryOption>;
 
-/** The soonest day of dispatch; live, not to be kept. */
+/** Earliest dispatch date. Computed per request, do not cache. */
 export const ShipDate = z
   .strictObject({
     shippingDateUtc: instant,
@@ -152,5 +155,5 @@ export const ShipDate = z
       .describe('Holidays and days without work.'),
   })
   .meta({ id: 'ShipDate' });
-/** A ship date as it is answered. */
+/** A ship date in a response. */
 export type ShipDate = z.infer<typeof ShipDate>;

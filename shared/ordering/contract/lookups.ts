@@ -1,16 +1,16 @@
-/** Reference data of the ordering service. */
+/** Reference data of the ordering API. */
 import * as z from 'zod';
 import { text } from './common.ts';
 
 /** An entry of the status lookup. */
 export const JobStatus = z.strictObject({ id: z.int(), name: text }).meta({ id: 'JobStatus' });
-/** A status as it is answered. */
+/** A status in a response. */
 export type JobStatus = z.infer<typeof JobStatus>;
 
 /** The status lookup. */
 export const JobStatuses = z.array(JobStatus);
 
-/** A country, and which parts its addresses have. */
+/** A country, and the parts of its addresses. */
 export const Country = z
   .strictObject({
     name: z.string(),
@@ -21,7 +21,7 @@ export const Country = z
     hasPostalCode: z.boolean(),
   })
   .meta({ id: 'Country' });
-/** A country as it is answered. */
+/** A country in a response. */
 export type Country = z.infer<typeof Country>;
 
 /** The country lookup. */
@@ -34,7 +34,7 @@ export const Countries = z
 
 /** A state, province or region of a country. */
 export const State = z.strictObject({ name: z.string(), abbreviation: z.string() }).meta({ id: 'State' });
-/** A state as it is answered. */
+/** A state in a response. */
 export type State = z.infer<typeof State>;
 
 /** The states of a country. */
@@ -45,7 +45,7 @@ export const States = z
   })
   .meta({ id: 'States' });
 
-/** What applies to a process. */
+/** Properties of a process. */
 export const ProcessMetadata = z
   .strictObject({
     setupApplies: z.boolean(),
@@ -65,13 +65,13 @@ export const ProcessCode = z
     metadata: ProcessMetadata,
   })
   .meta({ id: 'ProcessCode' });
-/** A process as the lookup has it. */
+/** A process in the lookup. */
 export type ProcessCode = z.infer<typeof ProcessCode>;
 
 /** The process lookup. */
 export const ProcessCodes = z.array(ProcessCode);
 
-/** Sizes that belong together. */
+/** A set of related sizes. */
 export const SizeSet = z
   .strictObject({ id: z.int(), name: text, sizes: z.array(z.string().min(1)).describe('In their order.') })
   .meta({ id: 'SizeSet' });

@@ -1,11 +1,11 @@
-/** What can be printed, at which price, and what has to be asked for it. */
+/** Printable products, their prices, and the attributes required for them. */
 import * as z from 'zod';
 import { money, PriceBand, text } from './common.ts';
 
 /** A unit of length. */
 const lengthUnit = z.enum(['cm', 'in', 'mm']).nullable();
 
-/** A process that the account may order. */
+/** A process available to the account. */
 export const PricingProcess = z
   .strictObject({
     processCode: text,
@@ -20,15 +20,15 @@ export const PricingProcess = z
     maximumSheetHeight: z.number().nullable(),
   })
   .meta({ id: 'PricingProcess' });
-/** A process as it is answered. */
+/** A process in a response. */
 export type PricingProcess = z.infer<typeof PricingProcess>;
 
-/** The processes that the account may order. */
+/** Processes available to the account. */
 export const PricingProcesses = z
   .strictObject({ processes: z.array(PricingProcess) })
   .meta({ id: 'PricingProcesses' });
 
-/** A value to choose from. */
+/** A value of a `select` attribute. */
 export const AttributeValue = z
   .strictObject({
     value: text.describe('What is passed.'),
@@ -37,7 +37,10 @@ export const AttributeValue = z
   })
   .meta({ id: 'AttributeValue' });
 
-/** A field to ask the customer for. `type` says which of the extra fields there are. */
+/**
+ * An attribute for which the customer must enter a value. `type` determines which of the extra fields
+ * exist.
+ */
 export const ProcessAttribute = z
   .strictObject({
     name: text.describe(
@@ -56,10 +59,10 @@ export const ProcessAttribute = z
     maxValue: z.number().optional().describe('For `int` and `decimal` only.'),
   })
   .meta({ id: 'ProcessAttribute' });
-/** A field to ask for as it is answered. */
+/** An attribute in a response. */
 export type ProcessAttribute = z.infer<typeof ProcessAttribute>;
 
-/** Something that can be printed. */
+/** A printable product. */
 export const PriceCode = z
   .strictObject({
     priceCode: text.describe('Passed verbatim as `code` of a job line. The size in it is part of the name.'),
@@ -85,7 +88,7 @@ export const PriceCode = z
     priceBands: z.array(PriceBand).nullable().describe("At the account's tier."),
   })
   .meta({ id: 'PriceCode' });
-/** A price code as it is answered. */
+/** A price code in a response. */
 export type PriceCode = z.infer<typeof PriceCode>;
 
 /** The list of price codes. */

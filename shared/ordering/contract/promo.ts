@@ -1,8 +1,8 @@
-/** Whether a promo code counts, and for what. */
+/** Validity and scope of promo codes. */
 import * as z from 'zod';
 import { text } from './common.ts';
 
-/** What is known of a promo code. */
+/** Validation result of a promo code. */
 export const PromoValidation = z
   .strictObject({
     isValid: z.boolean(),
@@ -17,5 +17,5 @@ export const PromoValidation = z
       .describe('Of those asked for; null when none were, or when the code is for every process.'),
   })
   .meta({ id: 'PromoValidation' });
-/** A validation as it is answered. */
+/** A validation in a response. */
 export type PromoValidation = z.infer<typeof PromoValidation>;

@@ -1,8 +1,8 @@
-/** Stocked goods and how they ship. */
+/** Stock items and their shipping. */
 import * as z from 'zod';
 import { instant, PriceBand, text } from './common.ts';
 
-/** A kind of a stock item, such as one of its colours. */
+/** A variant of a stock item, such as a colour. */
 export const StockVariant = z
   .strictObject({
     variantCode: text,
@@ -14,15 +14,15 @@ export const StockVariant = z
       .describe('The keys that `sizeQuantities` may have. Equipment has the one key `Qty`.'),
   })
   .meta({ id: 'StockVariant' });
-/** A variant as it is answered. */
+/** A variant in a response. */
 export type StockVariant = z.infer<typeof StockVariant>;
 
-/** A picture of a gallery. */
+/** An image of a gallery. */
 export const StockImage = z
   .strictObject({ url: z.string(), name: text, altText: text })
   .meta({ id: 'StockImage' });
 
-/** A way to ship a stock item. */
+/** A shipment type of a stock item. */
 export const StockShipmentType = z
   .strictObject({
     code: z.string(),
@@ -31,17 +31,17 @@ export const StockShipmentType = z
   })
   .meta({ id: 'StockShipmentType' });
 
-/** A place that ships stock, as items show it. */
+/** A location that ships stock, as part of an item. */
 export const FulfilmentLocation = z
   .strictObject({ locationCode: z.string(), locationName: text, locale: text })
   .meta({ id: 'FulfilmentLocation' });
 
-/** A place that ships stock, as the shipping endpoints show it. */
+/** A location that ships stock, in the shipping endpoints. */
 export const ShipFromLocation = z
   .strictObject({ ...FulfilmentLocation.shape, shipFromCity: text, shipFromCountryCodeIso2: text })
   .meta({ id: 'ShipFromLocation' });
 
-/** How a stock item ships to some markets, as the item shows it. */
+/** Shipping of a stock item to some markets, as part of the item. */
 export const ShippingConfig = z
   .strictObject({
     id: z.int(),
@@ -61,7 +61,7 @@ export const ShippingConfig = z
   })
   .meta({ id: 'ShippingConfig' });
 
-/** How a stock item ships to some markets, as the shipping endpoints show it. */
+/** Shipping of a stock item to some markets, in the shipping endpoints. */
 export const StandaloneShippingConfig = z
   .strictObject({
     ...ShippingConfig.shape,
@@ -72,13 +72,13 @@ export const StandaloneShippingConfig = z
     updatedAt: instant.describe('UTC.'),
   })
   .meta({ id: 'StandaloneShippingConfig' });
-/** A shipping config as it is answered by itself. */
+/** A shipping config in a response of the shipping endpoints. */
 export type StandaloneShippingConfig = z.infer<typeof StandaloneShippingConfig>;
 
-/** All of a stock item's or market's ways to ship. */
+/** All shipping configs of a stock item or market. */
 export const StandaloneShippingConfigs = z.array(StandaloneShippingConfig);
 
-/** A stocked good. */
+/** A stock item. */
 export const StockItem = z
   .strictObject({
     supplier: text,
@@ -104,7 +104,7 @@ export const StockItem = z
     priceBands: z.array(PriceBand).describe('Empty unless prices were asked for.'),
   })
   .meta({ id: 'StockItem' });
-/** A stock item as it is answered. */
+/** A stock item in a response. */
 export type StockItem = z.infer<typeof StockItem>;
 
 /** A list of stock. */

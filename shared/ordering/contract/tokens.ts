@@ -1,7 +1,7 @@
-/** Tokens of the ordering service: OAuth 2.0 client credentials. */
+/** Tokens of the ordering API: OAuth 2.0 client credentials. */
 import * as z from 'zod';
 
-/** The form that asks for a token. */
+/** Form of a token request. */
 export const TokenRequest = z
   .object({
     grant_type: z.literal('client_credentials'),
@@ -19,7 +19,7 @@ export const Token = z
   })
   .meta({ id: 'Token' });
 
-/** Why there is none. */
+/** Error of a token request. */
 export const TokenError = z
   .strictObject({
     error: z.string(),
