@@ -99,8 +99,8 @@ interface ResponseErrorOptions {
 }
 
 /**
- * Converts an answer with a failing status into an `OrderingError`. A problem document with or without
- * `errors`, a list of validation messages, an empty body and an HTML page all become one cleaned line in
+ * Converts an answer with a failing status into an `OrderingError`. Problem documents with or without
+ * `errors`, lists of validation messages, empty bodies and HTML pages all become one cleaned line in
  * `detail` (rule 12).
  *
  * A redirect is `malformed`: the contract has none, and following one would send credentials to an address

@@ -226,8 +226,8 @@ export async function makeAccount(
 }
 
 /**
- * Update of an account's record. `atOnce`: the account is due at once, whatever it waits for, except for an
- * operator.
+ * Update of an account's record. `atOnce`: the account is due at once in every waiting state, except while
+ * it waits for an operator.
  */
 export interface AccountUpdate {
   readonly set: { readonly [attribute: string]: Value | undefined };

@@ -131,8 +131,7 @@ export interface ScheduleContext {
 
 /**
  * Reschedules a fetch without an answer, at increasing intervals. The last fetch of a settled job is
- * retried for a day and at least {@link LAST_LOOK_TRIES} times, because polling may have been paused past
- * its time.
+ * retried for a day and at least {@link LAST_LOOK_TRIES} times: polling may have paused past its time.
  */
 export function unanswered(snapshot: Snapshot, context: ScheduleContext): Snapshot {
   const { startedAt, pollIntervalSeconds } = context;
