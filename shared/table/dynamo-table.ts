@@ -1,4 +1,4 @@
-/** The table on DynamoDB, or on a server that speaks its protocol. */
+/** The table on DynamoDB, or on a server that implements the DynamoDB API. */
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import {
   ConditionalCheckFailedException,
@@ -35,7 +35,10 @@ import {
   type WriteOutcome,
 } from './table.ts';
 
-/** How often a conflict, a throttled action or what was left unprocessed is tried before {@link TableError}. */
+/**
+ * Maximum number of attempts after conflicts, throttling or unprocessed keys and items; then {@link
+ * TableError}.
+ */
 const ATTEMPTS = 8;
 /** DynamoDB's limit on the keys of one BatchGetItem. */
 const BATCH_KEYS = 100;
@@ -44,28 +47,30 @@ const BATCH_ITEMS = 25;
 
 interface Options {
   readonly tableName: string;
-  /** Absent: the state table's. */
+  /** Default: the schema of the state table. */
   readonly schema?: TableSchema;
-  /** Waits before a retry; injected by tests. */
+  /** Waits before a retry. Tests inject their own. */
   readonly sleep?: (ms: number) => Promise<unknown>;
   readonly random?: () => number;
 }
 
 type PutRequests = NonNullable<BatchWriteCommandInput['RequestItems']>[string];
 
-/** The capacity part of a DynamoDB answer. */
+/** The consumed capacity in a DynamoDB response. */
 interface Consumed {
   readonly CapacityUnits?: number | undefined;
 }
 
 /**
- * Makes the port over a DynamoDB client. The client's own retries cover throttled calls, time-outs and lost answers, and
- * send the same call again, a transaction with the same token; give it two attempts at least and a time-out. What it does
- * not retry (conflicts with transactions, what was left unprocessed) is retried here.
+ * Creates a {@link Table} on a DynamoDB client.
+ *
+ * The client's own retries must cover throttling, timeouts and lost responses. They repeat the same call, a
+ * transaction with the same token. Configure the client with at least two attempts and a timeout. This
+ * adapter retries what the client does not: transaction conflicts and unprocessed keys and items.
  */
 export function createDynamoTable(client: DynamoDBClient, options: Options): Table {
   const document = DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
-  // It walks through all that is read and written, for a logger that nobody has given.
+  // The logger middleware traverses all input and output, although no logger is configured.
   document.middlewareStack.remove('loggerMiddleware');
   const TableName = options.tableName;
   const schema = options.schema ?? stateSchema;
@@ -140,7 +145,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
         const names = { '#pk': index?.partitionKey ?? schema.partitionKey };
         const values: Record<string, string> = { ':pk': query.pk };
         const range = sortKeyRange(query, values);
-        // Refused by the server, though all it means is that there is nothing.
+        // DynamoDB rejects these queries, although they only describe an empty range.
         if (query.limit === 0 || query.to === '') return [];
         if (query.to !== undefined && compareText(lowerBoundOf(query), query.to) > 0) return [];
         const items: Item[] = [];
@@ -162,7 +167,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
             }),
           );
           count('read', answer.ConsumedCapacity);
-          // BETWEEN is inclusive at both ends, so an exclusive lower bound is taken off here.
+          // BETWEEN includes both bounds, so an exclusive lower bound is filtered out here.
           for (const item of (answer.Items ?? []) as Item[]) {
             if (query.after === undefined || item[index?.sortKey ?? 'sk'] !== query.after) items.push(item);
           }
@@ -204,7 +209,7 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
             return { done: true, item };
           } catch (cause) {
             if (cause instanceof ConditionalCheckFailedException) return refused(write, cause);
-            // A transaction holds the item. The client does not retry that; nothing was written.
+            // A transaction holds the item and nothing was written. The client does not retry this error.
             if (!(cause instanceof TransactionConflictException) || tries + 1 === ATTEMPTS) throw cause;
             await backOff(tries);
           }
@@ -241,13 +246,15 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
     write: Exclude<Write, { check: Key }>,
     cause: ConditionalCheckFailedException,
   ): Promise<WriteOutcome> {
-    // The stored item comes raw with the exception; reading it again is simpler than unmarshalling, and as fresh.
+    // The exception contains the stored item in raw form. Reading it again is simpler than unmarshalling it,
+    // and as current.
     const answer = await document.send(
       new GetCommand({ TableName, Key: keyOf(write), ConsistentRead: true, ReturnConsumedCapacity: 'TOTAL' }),
     );
     count('read', answer.ConsumedCapacity);
     const item = answer.Item as Item | undefined;
-    // Sent again after a lost answer, the condition may have failed on nothing but our own first write.
+    // If the client repeated the call after a lost response, the condition may have failed because of its own
+    // first write.
     return { done: (cause.$metadata.attempts ?? 1) > 1 && standsAs(write, item), item };
   }
 
@@ -301,12 +308,15 @@ export function createDynamoTable(client: DynamoDBClient, options: Options): Tab
   }
 }
 
-/** A batch that names a key twice is refused. */
+/** Returns the last item of each key: DynamoDB rejects a batch that contains a key twice. */
 function lastOfEachKey<K extends Key>(all: readonly K[]): K[] {
   return [...new Map(all.map((one) => [JSON.stringify([one.pk, one.sk]), one])).values()];
 }
 
-/** The lower bound of the sort key, exclusive or not; empty for none, for every sort key is above that. */
+/**
+ * Returns the lower bound of the sort key, inclusive or exclusive. Empty without a bound: every sort key
+ * sorts after it.
+ */
 function lowerBoundOf(query: Query): string {
   return query.after ?? query.from ?? '';
 }
@@ -321,7 +331,7 @@ function sortKeyRange(query: Query, values: Record<string, string>): string | un
   return query.after === undefined ? '#sk >= :low' : '#sk > :low';
 }
 
-/** Whether an item stands as a write would have left it. */
+/** Reports whether an item is in the state that a write would have produced. */
 function standsAs(write: Write, item: Item | undefined): boolean {
   if ('delete' in write || item === undefined) return 'delete' in write && item === undefined;
   if ('check' in write) return false;
@@ -345,7 +355,7 @@ interface Expression {
   ExpressionAttributeValues?: Record<string, Value>;
 }
 
-/** Clauses as a condition expression; every name and value is a placeholder. */
+/** Builds a condition expression from clauses. Every name and value is a placeholder. */
 function condition(clauses: readonly Clause[] | undefined): Expression {
   if (!clauses || clauses.length === 0) return {};
   const names: Record<string, string> = {};
@@ -369,7 +379,10 @@ function condition(clauses: readonly Clause[] | undefined): Expression {
   };
 }
 
-/** An update with its condition. An empty `set` is an update without an expression: it only makes sure the item is there. */
+/**
+ * Builds an update with its condition. An empty `set` gives an update without an expression: it only ensures
+ * that the item exists.
+ */
 function update(
   set: { readonly [attribute: string]: Value | undefined },
   when: readonly Clause[] | undefined,
@@ -401,9 +414,11 @@ function update(
 }
 
 /**
- * The outcome of a transaction cancelled because conditions did not hold; `undefined` for any other error. Some may have
- * failed while other positions were in conflict: a failed condition was judged on what is committed, so it is the answer,
- * and to try again would only bring it later.
+ * Returns the outcome of a transaction that was cancelled because conditions did not hold; `undefined` for
+ * any other error.
+ *
+ * Some conditions may have failed while other positions were in conflict. DynamoDB evaluates a condition on
+ * committed data, so a failed condition is final. A retry would only return it later.
  */
 function cancelled(cause: unknown): TransactOutcome | undefined {
   if (!(cause instanceof TransactionCanceledException)) return undefined;
@@ -413,7 +428,10 @@ function cancelled(cause: unknown): TransactOutcome | undefined {
   return failed.length > 0 ? { done: false, failed } : undefined;
 }
 
-/** What passes by itself and says nothing about who won: conflicts, throttling, a transaction still under way. */
+/**
+ * Reports whether an error is transient and does not decide the transaction: a conflict, throttling, or a
+ * transaction in progress.
+ */
 function isConflict(cause: unknown): boolean {
   if (cause instanceof TransactionInProgressException) return true;
   if (!(cause instanceof TransactionCanceledException)) return false;

@@ -1,11 +1,11 @@
 /**
- * The same table, for a process in which many read the same at the same time: what is asked for several times within one turn
- * of the event loop is read once. Nobody is given an answer that was asked for before they asked, so nothing is older than it
- * would be otherwise.
+ * Decorators of a table for a process in which many callers read the same items at the same time. Equal reads
+ * within one turn of the event loop run once. A caller never receives a response to a read that began before
+ * its call, so data is no older than without sharing.
  */
 import type { Item, Key, Table } from './table.ts';
 
-/** Shares reads; writes go through as they are. What is given is shared, and must not be changed. */
+/** Shares equal reads; writes pass through unchanged. Results are shared and must not be modified. */
 export function shareTableReads(table: Table): Table {
   return {
     ...table,
@@ -16,8 +16,8 @@ export function shareTableReads(table: Table): Table {
 }
 
 /**
- * The same table, for a process that looks at many things at once: single reads that are asked for in one turn of the event loop
- * are read together. What is given is shared, and must not be changed.
+ * Batches single reads: those requested in one turn of the event loop become one `getMany`. For a process
+ * that checks many items at once. Results are shared and must not be modified.
  */
 export function gatherTableReads(table: Table): Table {
   let asked: Map<string, Key> | undefined;
@@ -41,8 +41,8 @@ export function gatherTableReads(table: Table): Table {
 }
 
 /**
- * A function whose equal calls of one turn are one call. With `inTurn` there is one of them at a time, too: what is asked for
- * meanwhile is read when that one is over, which is what a machine with too much to do can stand.
+ * Returns a function whose equal calls within one turn are one call. With `inTurn`, only one of them runs at
+ * a time: requests that arrive meanwhile share the next read. This limits the load on an overloaded machine.
  */
 export function shared<A, R>(
   read: (asked: A) => Promise<R>,

@@ -1,7 +1,7 @@
 /**
- * Tables in one SQLite database, synchronously; `sqlite-table.ts` makes the port of it. An item is a row: its attributes
- * as JSON, its binary values one after the other in a column of their own, and the keys of the indexes in columns beside.
- * SQLite compares texts by their UTF-8 bytes, as DynamoDB does.
+ * Tables in one SQLite database, with a synchronous interface; `sqlite-table.ts` implements the port with it.
+ * An item is a row: its attributes as JSON, its binary values concatenated in one column, and the index keys
+ * in further columns. SQLite compares texts by their UTF-8 bytes, as DynamoDB does.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
@@ -21,33 +21,38 @@ import {
 /** The tables of a database, by name. */
 export type Schemas = Readonly<Record<string, TableSchema>>;
 
-/** The attributes of an item as they are stored. A binary value stands in the JSON as `{ "bytes": [start, end] }`. */
+/**
+ * The stored form of an item's attributes. The JSON represents a binary value as `{ "bytes": [start, end] }`.
+ */
 export interface Stored {
   readonly json: string;
   readonly bytes: Uint8Array | null;
 }
 
-/** Writes to one table. Of a transaction all are done or none; `put many` holds puts without conditions. */
+/** Writes to one table. A transaction is all or nothing; `put many` contains puts without conditions. */
 export interface Order {
   readonly table: string;
   readonly kind: 'write' | 'transact' | 'put many';
   readonly writes: readonly Write[];
-  /** Of a transaction: repeated with the same token, it is done once. */
+  /** Transactions only. A transaction repeated with the same token is executed once. */
   readonly token?: string;
 }
 
-/** What came of an order. Plain data, for it may have to cross threads: so errors are messages, and items are not read yet. */
+/**
+ * The result of an order. Plain data, because it may cross threads: errors are messages, and items are not
+ * parsed yet.
+ */
 export type Result =
   | { readonly done: true; readonly item?: Stored | undefined }
   | { readonly done: false; readonly item?: Stored | undefined; readonly failed: readonly number[] }
   | { readonly error: string };
 
-/** The file can't be used: not a database of ours, or one of a later version. */
+/** The file cannot be used: it is not a Jobwire database, or a later version wrote it. */
 export class StoreFormatError extends Error {
   override readonly name = 'StoreFormatError';
 }
 
-/** What is asked for is nothing a table accepts; the message says why. */
+/** The table does not accept the request; the message gives the reason. */
 export class Refused extends Error {
   override readonly name = 'Refused';
 }
@@ -56,18 +61,21 @@ export class Refused extends Error {
 const LAYOUT = 1;
 /** "Jobw" in ASCII, in SQLite's `application_id`. */
 const APPLICATION_ID = 0x4a6f6277;
-/** How long a connection waits for another one's lock; only at the start and the end there is any. */
+/**
+ * How long a connection waits for another connection's lock. Locks are contended only at startup and
+ * shutdown.
+ */
 const BUSY_MS = 5_000;
 const MAX_WAL_BYTES = 64 * 1024 * 1024;
-/** How many transaction tokens are remembered. */
+/** Maximum number of transaction tokens in memory. */
 const TOKENS = 1_000;
-/** Expired items deleted in one go. */
+/** Maximum number of expired items that one sweep deletes. */
 const SWEEP_ITEMS = 500;
-/** What one read gives at most. */
+/** Maximum number of items in one page. */
 const PAGE_ITEMS = 500;
 const PAGE_CHARACTERS = 2_000_000;
 
-/** The connection that writes: one for each database, in one thread. */
+/** The writing connection: one for each database, in one thread. */
 export class SqliteStore {
   readonly database: DatabaseSync;
   readonly #tables: ReadonlyMap<string, StoredTable>;
@@ -75,7 +83,10 @@ export class SqliteStore {
   readonly #begin: StatementSync;
   readonly #end: StatementSync;
 
-  /** Opens the database file (`:memory:`: one of its own), and makes what is missing in it. Throws {@link StoreFormatError}. */
+  /**
+   * Opens the database file (`:memory:`: a private database in memory) and creates missing tables. Throws
+   * {@link StoreFormatError}.
+   */
   constructor(path: string, schemas: Schemas) {
     this.database = new DatabaseSync(path, { timeout: BUSY_MS });
     try {
@@ -90,8 +101,8 @@ export class SqliteStore {
   }
 
   /**
-   * Carries out the orders one after the other, and makes them durable together. An order that is refused changes nothing.
-   * When the database fails (a full disk), all of them have failed.
+   * Executes the orders one after the other and makes them durable in one commit. A rejected order changes
+   * nothing. If the database fails (for example a full disk), all orders fail.
    */
   commit(orders: readonly Order[]): Result[] {
     const tokens: string[] = [];
@@ -123,7 +134,7 @@ export class SqliteStore {
     }
   }
 
-  /** Deletes some of the items whose time to live ended before `now` (epoch seconds); true when there may be more. */
+  /** Deletes expired items (TTL before `now`, epoch seconds). Returns true if there may be more. */
   sweep(now: number): boolean {
     let swept = 0;
     for (const table of this.#tables.values()) swept += table.sweep(now);
@@ -159,7 +170,7 @@ export class SqliteStore {
   }
 }
 
-/** A connection that reads; in the thread of who asks, for a read takes less time than a message to another thread. */
+/** A reading connection, in the caller's thread: a read takes less time than a message to another thread. */
 export class SqliteReader {
   readonly #database: DatabaseSync | undefined;
   readonly #tables: ReadonlyMap<string, StoredTable>;
@@ -178,7 +189,10 @@ export class SqliteReader {
     return stored && toItem(stored);
   }
 
-  /** The next items of a range, and where to go on; without `next` it is read to its end, or to its limit. */
+  /**
+   * Returns the next items of a range and the place to continue from. Without `next`, the range was read to
+   * its end or limit.
+   */
   page(table: string, query: Query, from?: Place): Page {
     return present(this.#tables, table).page(query, from);
   }
@@ -194,10 +208,10 @@ export interface Page {
   readonly next?: Place;
 }
 
-/** The last item that was read of a range: its sort key there, and its own key. */
+/** The last item read of a range: its sort key there, and its own key. */
 export type Place = readonly [sort: string, pk: string, sk: string];
 
-/** An item in the form it is stored in. */
+/** Converts an item to its stored form. */
 export function toStored(item: Item): Stored {
   const parts: Uint8Array[] = [];
   let length = 0;
@@ -216,7 +230,7 @@ export function toStored(item: Item): Stored {
   return { json: JSON.stringify(plain), bytes: parts.length === 0 ? null : Buffer.concat(parts, length) };
 }
 
-/** The item that was stored. */
+/** Converts a stored form to its item. */
 export function toItem({ json, bytes }: Stored): Item {
   const item = JSON.parse(json);
   if (bytes) {
@@ -230,7 +244,7 @@ export function toItem({ json, bytes }: Stored): Item {
   return item as Item;
 }
 
-/** An item in both of its forms; without them there is none under the key. */
+/** An item in both forms. Without them, no item exists under the key. */
 interface Row {
   readonly key: Key;
   readonly item?: Item;
@@ -240,7 +254,7 @@ interface Row {
 /** One table through one connection. */
 class StoredTable {
   readonly #schema: TableSchema;
-  /** Attributes that are keys of indexes, and so columns. */
+  /** Attributes that are index keys and therefore columns. */
   readonly #columns: readonly string[];
   readonly #statements = new Map<string, StatementSync>();
   readonly #database: DatabaseSync;
@@ -314,14 +328,17 @@ class StoredTable {
     return { items, ...(last && !ended && { next: last }) };
   }
 
-  /** The item that a write is about, where the write depends on it. */
+  /** Returns the item of a write, if the write depends on it. */
   find(write: Write): Row {
     const key = keyOf(write);
     const stored = 'update' in write || write.when?.length ? this.read(key) : undefined;
     return stored ? { key, stored, item: toItem(stored) } : { key };
   }
 
-  /** What the write leaves of its item. Throws {@link Refused}, before anything is stored, for what DynamoDB would refuse. */
+  /**
+   * Returns the row that the write leaves. Throws {@link Refused}, before anything is stored, for writes that
+   * DynamoDB rejects.
+   */
   outcomeOf(write: Write, found: Row | undefined): Row {
     const key = keyOf(write);
     if ('delete' in write) return { key };
@@ -382,12 +399,12 @@ class StoredTable {
   }
 }
 
-/** Whether the conditions of a write hold on its item. */
+/** Reports whether the conditions of a write hold on its item. */
 function holds({ when }: Write, item: Item | undefined): boolean {
   return when?.every((clause) => clauseHolds(item, clause)) ?? true;
 }
 
-/** Whether one clause holds on an item (`undefined`: there is none). */
+/** Reports whether one clause holds on an item (`undefined`: no item). */
 function clauseHolds(item: Item | undefined, clause: Clause): boolean {
   const actual = item?.[clause[0]];
   const test = clause[1];
@@ -414,7 +431,7 @@ function clauseHolds(item: Item | undefined, clause: Clause): boolean {
   }
 }
 
-/** Makes the tables, the columns and the indexes that the schemas have and the file lacks. */
+/** Creates the tables, columns and indexes that the schemas define and the file lacks. */
 function prepare(database: DatabaseSync, schemas: Schemas): void {
   const pragma = (name: string): number =>
     Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
@@ -424,7 +441,7 @@ function prepare(database: DatabaseSync, schemas: Schemas): void {
     throw new StoreFormatError("it is not one of Jobwire's databases");
   if (layout > LAYOUT)
     throw new StoreFormatError(`it was written by a later version of Jobwire (layout ${layout})`);
-  // FULL: what was acknowledged outlives a power failure.
+  // FULL: acknowledged writes survive a power failure.
   database.exec(`
     PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${MAX_WAL_BYTES};
     BEGIN IMMEDIATE; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${LAYOUT};`);

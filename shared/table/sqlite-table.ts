@@ -1,7 +1,7 @@
 /**
- * The table in SQLite: in a file for self-hosting, in memory for the demo's tests and benchmarks. Reads happen in the
- * calling thread, for they take microseconds. Writes to a file happen in a worker: everything that waits while one commit
- * is being made durable is committed together by the next.
+ * The table in SQLite: in a file for self-hosting, in memory for the demo's tests and benchmarks. Reads run
+ * in the calling thread, because they take microseconds. Writes to a file run in a worker: all orders that
+ * arrive during one commit are committed together by the next.
  */
 import { Worker } from 'node:worker_threads';
 import { workerFile } from '../worker-file.ts';
@@ -25,21 +25,21 @@ import {
   type WriteOutcome,
 } from './table.ts';
 
-/** Both tables of a Jobwire in one file. */
+/** Both tables of a Jobwire installation in one file. */
 export interface SqliteTables {
   readonly table: Table;
   /** The history table. */
   readonly history: Table;
-  /** Waits for the writes under way, and closes the file. May be called twice. */
+  /** Waits for pending writes and closes the file. Idempotent. */
   close(): Promise<void>;
 }
 
 /** The schemas of the file's tables, by their names there. */
 export const FILE_SCHEMAS = { state: stateSchema, history: historySchema } as const;
-/** What a turn of the event loop may spend on reads before others get theirs. */
+/** Time (ms) that reads may use in one turn of the event loop before other work runs. */
 const TURN_MS = 10;
 
-/** Makes an empty table in memory, in this thread. */
+/** Creates an empty table in memory, in this thread. */
 export function createMemoryTable(schema: TableSchema = stateSchema): Table {
   const store = new SqliteStore(':memory:', { table: schema });
   const reader = new SqliteReader(store, { table: schema });
@@ -52,8 +52,11 @@ export function createMemoryTable(schema: TableSchema = stateSchema): Table {
 }
 
 /**
- * Opens the database file, making it if need be. One process at a time: the caller holds the folder. `onFailure`: the
- * worker has ended although nobody closed it; what it acknowledged is in the file. Throws {@link StoreFormatError}.
+ * Opens the database file, and creates it if necessary. Only one process may open it: the caller holds the
+ * lock of the folder.
+ *
+ * `onFailure` is called if the worker exits without `close`; the file contains all acknowledged writes.
+ * Throws {@link StoreFormatError}.
  */
 export async function openSqliteTables(
   path: string,
@@ -66,7 +69,7 @@ export async function openSqliteTables(
     table: createTable('state', reader, worker.commit, turn),
     history: createTable('history', reader, worker.commit, turn),
     close() {
-      // The writer last: who closes a database last tidies it up.
+      // The writer closes last: the last connection to close cleans up the database.
       if (!closed) reader.close();
       closed ??= worker.close();
       return closed;
@@ -76,7 +79,7 @@ export async function openSqliteTables(
 
 type Commit = (order: Order) => Promise<Result>;
 
-/** The port over a table; before each read it waits for `turn`. */
+/** Implements the port over a table. Waits for `turn` before each read. */
 function createTable(table: string, reader: SqliteReader, commit: Commit, turn: () => Promise<void>): Table {
   async function read<T>(operation: string, action: () => T): Promise<T> {
     await turn();
@@ -134,7 +137,7 @@ function createTable(table: string, reader: SqliteReader, commit: Commit, turn: 
   };
 }
 
-/** Throws {@link TableError} for what DynamoDB would not accept as a transaction. */
+/** Throws {@link TableError} for a transaction that DynamoDB would reject. */
 function checkTransaction(writes: readonly Write[]): void {
   if (writes.length === 0 || writes.length > MAX_TRANSACTION_ACTIONS) {
     throw new TableError('transact', `${writes.length} actions are none, or over ${MAX_TRANSACTION_ACTIONS}`);
@@ -148,7 +151,10 @@ function checkTransaction(writes: readonly Write[]): void {
 
 let turnBegan: number | undefined;
 
-/** Waits for the next turn of the event loop when reads have taken too much of this one: they never wait for anything else. */
+/**
+ * Waits for the next turn of the event loop if reads have used too much of this one. Reads are synchronous
+ * and never yield otherwise.
+ */
 async function turn(): Promise<void> {
   const now = performance.now();
   if (turnBegan === undefined) {
@@ -161,9 +167,9 @@ async function turn(): Promise<void> {
   }
 }
 
-/** What the worker is asked for: a commit, or, with null, to close the file and end. */
+/** A request to the worker: a commit, or `null` to close the file and exit. */
 export type Asked = { readonly id: number; readonly order: Order } | null;
-/** Its answers; the first one, empty, says that the file is open. */
+/** The worker's responses. The first, empty one reports that the file is open. */
 export type Answered = readonly (readonly [id: number, result: Result])[];
 
 async function startWriter(
@@ -195,7 +201,7 @@ async function startWriter(
   });
   await new Promise<void>((opened, failed) => {
     worker.once('message', opened);
-    // What a worker throws loses its class on the way.
+    // An error that a worker throws loses its class in transfer.
     ended.then(() => {
       const why = failure instanceof Error ? failure.message : String(failure);
       failed(new StoreFormatError(`The database ${path} can't be opened: ${why}.`, { cause: failure }));

@@ -1,9 +1,9 @@
-/** The worker that writes: see `sqlite-table.ts`. Its data is the path of the file. */
+/** The writer thread; see `sqlite-table.ts`. Its `workerData` is the path of the file. */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { SqliteStore } from './sqlite-store.ts';
 import { type Answered, type Asked, FILE_SCHEMAS } from './sqlite-table.ts';
 
-/** How many orders one commit takes: those that come first should not wait for too many others. */
+/** Maximum number of orders in one commit, so that the first orders do not wait for too many others. */
 const MAX_ORDERS = 256;
 const SWEEP_EVERY_MS = 60_000;
 const SWEEP_AGAIN_MS = 1_000;
@@ -37,7 +37,7 @@ function sweep(): void {
   try {
     more = store.sweep(Date.now() / 1000);
   } catch {
-    // Nothing waits for it, and it is tried again.
+    // No caller waits for the sweep, and it is retried.
   }
   sweeping = setTimeout(sweep, more ? SWEEP_AGAIN_MS : SWEEP_EVERY_MS);
 }

@@ -1,11 +1,13 @@
 /**
- * The port to one DynamoDB-shaped table: items under a partition and a sort key, conditional writes, transactions.
+ * The port to one DynamoDB-shaped table: items under a partition key and a sort key, conditional writes,
+ * transactions.
  *
- * Two implementations run one conformance suite (`test/tables/table.test.ts`): `dynamo-table.ts` and `memory-table.ts`.
- * Everything above speaks this port, so that rules about ordering, fencing and chunks are written once.
+ * The implementations `dynamo-table.ts` and `sqlite-table.ts` run one conformance suite
+ * (`test/tables/table.test.ts`). All other code uses this port, so that the rules about ordering, fencing and
+ * chunks are written once.
  */
 
-/** What an attribute can hold. Documents that are only read and written whole are kept as JSON text. */
+/** The content of an attribute. Documents that are only read and written whole are stored as JSON text. */
 export type Value = string | number | boolean | null | Uint8Array | readonly string[];
 
 /** The primary key of an item. */
@@ -18,24 +20,25 @@ export interface Key {
 export type Item = Key & { readonly [attribute: string]: Value | undefined };
 
 /**
- * One named clause of a condition; clauses are joined by AND. `absent or …` holds also when the attribute is missing.
- * Comparisons are of numbers, or of texts by {@link compareText}; a number and a text never compare.
+ * One named clause of a condition; clauses are joined by AND. `absent or …` also holds if the attribute is
+ * absent. Comparisons are of numbers, or of texts by {@link compareText}. A comparison of a number with a
+ * text never holds.
  */
 export type Clause =
   | readonly [attribute: string, test: 'present' | 'absent']
   | readonly [attribute: string, test: Comparison, value: string | number];
 
-/** The comparisons a clause can make. */
+/** The comparison operators of a clause. */
 export type Comparison = '=' | '<' | '<=' | '>' | 'absent or =' | 'absent or <' | 'absent or <=';
 
-/** One write. `when` must hold on the item as it stands, or nothing is written. */
+/** One write. `when` must hold on the current item; otherwise nothing is written. */
 export type Write =
   | { readonly put: Item; readonly when?: readonly Clause[] }
   | {
       readonly update: Key;
       /**
-       * Attributes to set; `undefined` removes the attribute. An item that is not there is made, except perhaps by an update
-       * that sets nothing: servers differ on it. In a transaction there must be something to set or remove.
+       * Attributes to set; `undefined` removes the attribute. A missing item is created, except perhaps by an
+       * update that sets nothing: servers differ. In a transaction, an update must set or remove something.
        */
       readonly set: { readonly [attribute: string]: Value | undefined };
       readonly when?: readonly Clause[];
@@ -44,16 +47,17 @@ export type Write =
   | { readonly check: Key; readonly when: readonly Clause[] };
 
 /**
- * What became of a single write: the item as it stands now, either way (absent after a delete). A write whose first answer
- * was lost counts as done if the item stands as it would have left it, even if the condition no longer holds.
+ * The outcome of a single write, with the current item in both cases (absent after a delete). A write whose
+ * first response was lost counts as done if the item is in the state that the write would have produced, even
+ * if the condition no longer holds.
  */
 export type WriteOutcome =
   | { readonly done: true; readonly item?: Item | undefined }
   | { readonly done: false; readonly item?: Item | undefined };
 
 /**
- * What became of a transaction: written whole, or not at all with the positions whose condition did not hold. These are
- * facts, but perhaps not all of them: a position in conflict with another transaction at that moment was not judged.
+ * The outcome of a transaction: written whole, or not at all with the positions whose condition did not hold.
+ * The list can be incomplete: a position in conflict with another transaction at that time was not evaluated.
  */
 export type TransactOutcome =
   | { readonly done: true }
@@ -66,16 +70,16 @@ export interface Query {
   readonly index?: string;
   /** Inclusive lower bound of the sort key. */
   readonly from?: string;
-  /** Exclusive lower bound of the sort key; given both, it is the one that counts. */
+  /** Exclusive lower bound of the sort key. Takes precedence over `from`. */
   readonly after?: string;
   /** Inclusive upper bound of the sort key. */
   readonly to?: string;
-  /** At most this many items. Without it the whole range is read, page by page. */
+  /** Maximum number of items. Default: the whole range, read page by page. */
   readonly limit?: number;
   readonly descending?: boolean;
 }
 
-/** Capacity units a table has consumed since it was made, as the service itself counts them (0 in memory). */
+/** Capacity units consumed since the table object was created, as the service counts them (0 in SQLite). */
 export interface Units {
   readonly read: number;
   readonly write: number;
@@ -83,37 +87,46 @@ export interface Units {
 
 /** The port. Every read of the table itself (not of an index) is strongly consistent. */
 export interface Table {
-  /** One item, or `undefined`. */
+  /** Returns one item, or `undefined`. */
   get(key: Key): Promise<Item | undefined>;
-  /** The items that exist among the keys, each once and in no particular order; any number of keys. */
+  /** Returns the existing items among any number of keys, each once, in no particular order. */
   getMany(keys: readonly Key[]): Promise<Item[]>;
-  /** A range in sort-key order; see {@link Query}. */
+  /** Returns a range in sort-key order; see {@link Query}. */
   query(query: Query): Promise<Item[]>;
   /**
-   * Puts without conditions, of any number of items and as cheaply as can be: not all or none, and in no order. Of items with
-   * the same key the last one counts. After a {@link TableError} some are written and some are not; to put them again is
-   * harmless.
+   * Puts any number of items without conditions, at the lowest cost: not atomic and not ordered. If items
+   * share a key, the last one wins. After a {@link TableError}, some items are written and some are not.
+   * Repeating the call is harmless.
    */
   putMany(items: readonly Item[]): Promise<void>;
-  /** One conditional write (not a `check`). A condition that does not hold is an outcome, not an error. */
+  /**
+   * Executes one conditional write (not a `check`). A condition that does not hold is an outcome, not an
+   * error.
+   */
   write(write: Exclude<Write, { check: Key }>): Promise<WriteOutcome>;
   /**
-   * All writes or none; at most {@link MAX_TRANSACTION_ACTIONS}. The token makes a repeated call the same call: conflicts,
-   * throttling and time-outs are retried inside with it, and are never reported as a failed condition.
+   * Executes all writes or none; at most {@link MAX_TRANSACTION_ACTIONS}. The token makes a repeated call
+   * idempotent. Conflicts, throttling and timeouts are retried with the same token and never reported as a
+   * failed condition.
    */
   transact(writes: readonly Write[], token: string): Promise<TransactOutcome>;
-  /** Units consumed so far. */
+  /** Returns the units consumed so far. */
   units(): Units;
 }
 
 /** DynamoDB's limit on the actions of one transaction. */
 export const MAX_TRANSACTION_ACTIONS = 100;
-/** What we put into one transaction at most: DynamoDB's 4 MB less a margin for names and its own overhead. */
+/**
+ * Our maximum size of one transaction (bytes): DynamoDB's 4 MB less a margin for names and its own overhead.
+ */
 export const MAX_TRANSACTION_BYTES = 3_500_000;
 /** DynamoDB's limit on one item. */
 export const MAX_ITEM_BYTES = 400_000;
 
-/** The table could not answer: throttled, in conflict or unreachable after all retries. Nothing is known of the write. */
+/**
+ * The table could not respond: throttled, in conflict or unreachable after all retries. The outcome of the
+ * write is unknown.
+ */
 export class TableError extends Error {
   override readonly name = 'TableError';
   readonly operation: string;
@@ -125,8 +138,8 @@ export class TableError extends Error {
 }
 
 /**
- * The order of texts in DynamoDB: by their UTF-8 bytes, which is by code point. The language's own comparison is by UTF-16
- * code unit and puts characters beyond U+FFFF too early.
+ * Compares texts in DynamoDB's order: by UTF-8 bytes, which is by code point. JavaScript compares UTF-16 code
+ * units, which sorts characters beyond U+FFFF too early.
  */
 export function compareText(a: string, b: string): number {
   const common = Math.min(a.length, b.length);
@@ -137,12 +150,12 @@ export function compareText(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Surrogates stand for code points above all that one unit can hold. */
+/** Surrogates represent code points above all that one unit can hold. */
 function textRank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
 }
 
-/** The key a write is about. */
+/** Returns the key of the item that a write targets. */
 export function keyOf(write: Write): Key {
   if ('put' in write) return { pk: write.put.pk, sk: write.put.sk };
   if ('update' in write) return write.update;
