@@ -1,6 +1,6 @@
 /**
- * The cell feed: all events of all accounts of a region, and of the region's own log, in one gapless sequence. It holds
- * references; the events stay where they are, and come out byte for byte as they went in.
+ * The cell feed: all events of all accounts of a region, and of the region's own log, in one gapless
+ * sequence. It contains references. The events stay in their logs and are returned byte for byte as written.
  *
  *   LOG#us#acme     1 2 3 4 5          position 5 ─┐
  *   LOG#us#bakery   1 2                position 2 ─┤
@@ -9,9 +9,10 @@
  *   LOG#us#_feed    [acme 1–3] [bakery 1–2] [acme 4–5] [_cell 1]
  *   its numbers        3            5           7         8        = sort keys; Head of _feed: 8
  *
- * A log is forwarded by one transaction: the feed's Head (as expected, plus n), a range, the log's position (as expected, to
- * its head). Whoever does it twice, too late, or side by side with others loses a condition and looks again: no event is in
- * the feed twice, and none is left out, for a log's wake mark goes only after this (`shared/sinks/sink.ts`).
+ * One transaction forwards a log: the feed's Head (as expected, plus n), a range, and the log's position (as
+ * expected, to its head). A process that repeats this, is late, or runs concurrently with others fails a
+ * condition and reads again. No event is in the feed twice. No event is missing, because a log's wake mark is
+ * deleted only after this (`shared/sinks/sink.ts`).
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
@@ -29,48 +30,58 @@ import {
 import type { Clause, Item, Key, Table, Write } from '../table/table.ts';
 import { formatCursor, formerEnd, type Head, type LoggedEvent, toHead, toLogged } from './log.ts';
 
-/** Logs of one transaction: Head, and a range and a position for each. They are read with one request of at most 100 keys. */
+/**
+ * Maximum number of logs in one transaction: Head, and a range and a position for each. One request of at
+ * most 100 keys reads them.
+ */
 const LOGS_AT_ONCE = 49;
-/** As of an account's log: of n who forward at once one gets through each time. */
+/** As for an account's log: of n concurrent forwarders, one succeeds in each round. */
 const RENUMBER_ATTEMPTS = 100;
 const MAX_RENUMBER_WAIT_MS = 200;
-/** Accounts of a region at most. */
+/** Maximum number of accounts of a region. */
 const MAX_ACCOUNTS = 100_000;
 const CALLS_AT_ONCE = 16;
-/** The last ranges of a restored feed that are looked through for what a torn backup left out: far more than one second has. */
+/**
+ * Number of last ranges of a restored feed that are checked for gaps of a torn backup: far more than one
+ * second holds.
+ */
 const TORN_RANGES = 2_000;
-/** How long before the last sign of life in it a backup may be torn: far more than a second. */
+/** A backup may be torn this long (ms) before the last write in it: far more than a second. */
 const TORN_MS = 60_000;
-/** Up to so many events of a range are read by their keys; from there on a query of them costs less. */
+/** Up to this many events of a range are read by key; above that, a query costs less. */
 const READ_BY_KEY = 4;
 /**
- * A transaction becomes visible item by item: a reference can be seen before its event. For so long an event that is not there
- * is waited for, unless its account is gone; after that it is taken to be deleted.
+ * A transaction becomes visible item by item, so a reference can be visible before its event. Reads wait this
+ * long (ms) for a missing event, unless its account no longer exists. After that, the event counts as
+ * deleted.
  */
 const VISIBLE_AFTER_MS = 60_000;
 
-/** How logs are forwarded. */
+/** Options of {@link forwardLogs}. */
 export interface ForwardOptions {
-  /** As of the logs: a feed of an epoch before it has to be renewed ({@link renewFeed}) before anything is written to it. */
+  /**
+   * As for the logs: a feed of an earlier epoch must be renewed ({@link renewFeed}) before anything is
+   * written to it.
+   */
   readonly leastEpoch?: string | undefined;
   /** Epoch ms. */
   readonly now?: () => number;
-  /** Called after each transaction that made the feed grow: a hint for those who wait. */
+  /** Called after each transaction that extended the feed: a hint for readers that wait. */
   readonly onForwarded?: (feed: AccountRef) => void;
-  /** Waits before references are renumbered; injected by tests. */
+  /** Waits before references are renumbered. Tests inject their own. */
   readonly sleep?: (ms: number) => Promise<unknown>;
   readonly random?: () => number;
 }
 
-/** Forwards logs for a process: those that are asked for in the same moment go together. */
+/** Forwards logs for a process. Concurrent requests are combined. */
 export interface Forwarder {
   /** See {@link forwardLogs}. */
   forward(ref: AccountRef): Promise<boolean>;
 }
 
 /**
- * Makes a forwarder. Of each region one transaction is under way at a time; what is asked for meanwhile goes with the next
- * one, however many accounts that are.
+ * Creates a forwarder. Each region has one transaction in progress at a time. Requests that arrive meanwhile
+ * go with the next one, for any number of accounts.
  */
 export function createForwarder(table: Table, options: ForwardOptions = {}): Forwarder {
   const waiting = new Map<string, { readonly refs: AccountRef[]; readonly done: Promise<boolean> }>();
@@ -99,9 +110,11 @@ export function createForwarder(table: Table, options: ForwardOptions = {}): For
 }
 
 /**
- * Takes all that the logs (of one region) hold by now into the feed, each event once. May be repeated, or done by many at
- * once. False, and nothing is done, while the feed stands in a table that was restored and is not renewed: whoever asked has to
- * ask again. A feed that was not started takes up by itself what is there ({@link startFeed}).
+ * Forwards all current events of the logs (of one region) to the feed, each event once. Safe to repeat and to
+ * run concurrently.
+ *
+ * Returns false, and does nothing, while the feed belongs to a restored table and is not renewed; the caller
+ * must retry. A feed that was not started takes up existing events by itself ({@link startFeed}).
  */
 export async function forwardLogs(
   table: Table,
@@ -130,7 +143,7 @@ async function forwardSome(
     if (head.epoch < leastEpoch) return false;
     const logs = refs.flatMap((ref) => {
       const own = found.get(nameOf(keys.head(ref)));
-      // An account that was deleted meanwhile has nothing to say.
+      // An account that was deleted meanwhile has no events to forward.
       return own ? [{ ref, head: toHead(own), position: found.get(nameOf(positionKey(ref))) }] : [];
     });
     const writes = take(feed, head, logs, now());
@@ -144,18 +157,21 @@ async function forwardSome(
   throw new Error(`The feed of ${feed.region} kept moving while ${refs.length} logs were forwarded.`);
 }
 
-/** A log as it stands, with its position in the feed. */
+/** A log's current state, with its position in the feed. */
 interface Standing {
   readonly ref: AccountRef;
   readonly head: Head;
   readonly position: Item | undefined;
 }
 
-/** The writes of one transaction that takes in what the logs have beyond their positions; none where there is nothing. */
+/**
+ * Returns the writes of one transaction that forwards the events beyond the logs' positions. Empty if there
+ * are none.
+ */
 function take(feed: AccountRef, head: Head, logs: readonly Standing[], now: number): Write[] {
   const writes: Write[] = [];
   let last = head.sequence;
-  // As in a log: an earlier end of retention than that of the range before must not open a gap.
+  // As in a log: an expiry earlier than that of the previous range must not open a gap.
   let expiresAt = Number(head.attributes.rangesExpireAt ?? 0);
   for (const { ref, head: own, position } of logs) {
     const after = positionIn(own, position);
@@ -180,7 +196,10 @@ function take(feed: AccountRef, head: Head, logs: readonly Standing[], now: numb
   return [grown, ...writes];
 }
 
-/** Up to which event a log is in the feed: none of one that was begun anew, as that of an account that was deleted and made again. */
+/**
+ * Returns the last event of a log that is in the feed. 0 for a log that began anew, such as that of an
+ * account that was deleted and created again.
+ */
 function positionIn(head: Head, position: Item | undefined): number {
   if (!position) return 0;
   const epoch = String(position.epoch);
@@ -196,16 +215,16 @@ function stillAt(position: Item | undefined): readonly Clause[] {
   ];
 }
 
-/** Events of one log that stand in the feed side by side: those behind `after`, up to `to`. */
+/** Consecutive events of one log in the feed: those after `after`, up to `to`. */
 interface Range {
   readonly account: string;
-  /** The log's, when it was forwarded. */
+  /** Epoch of the log when it was forwarded. */
   readonly epoch: string;
   readonly after: number;
   readonly to: number;
-  /** The feed's number of the last one. */
+  /** Feed number of the last event. */
   readonly last: number;
-  /** Epoch ms: not before that of the last event, nor before that of the range before. */
+  /** Epoch ms; not before the expiry of the last event, nor before that of the previous range. */
   readonly expiresAt: number;
 }
 
@@ -225,12 +244,15 @@ function toRange({ sk, account, epoch, after, to, expiresAt }: Item): Range {
   };
 }
 
-/** The feed's number before a range. */
+/** Returns the feed number before a range. */
 function beginning({ last, after, to }: Range): number {
   return last - (to - after);
 }
 
-/** What is kept of where a log stands, with the range that it got there by: a torn backup may have lost that. */
+/**
+ * Returns the attributes of a log's position, with the range that set it: a torn backup may have lost that
+ * range.
+ */
 function toPosition({ epoch, after, to, last, expiresAt }: Range, now: number) {
   return { epoch, position: to, after, last, rangeExpiresAt: expiresAt, forwardedAt: now };
 }
@@ -244,8 +266,9 @@ function nameOf({ pk, sk }: Key): string {
 }
 
 /**
- * Starts the feed of a region that has none: it begins where the logs stand now, and has accounts that are registered later
- * from their beginning. Repeating it is harmless, and finishes what was cut off.
+ * Starts the feed of a region that has none. The feed begins at the current positions of the logs. Accounts
+ * that are registered later are included from their beginning. Repeating the call is harmless, and completes
+ * an interrupted start.
  */
 export async function startFeed(
   table: Table,
@@ -259,7 +282,7 @@ export async function startFeed(
   if (known && known.starting === undefined) return;
   const refs = [cellLog(region), ...(await accountsOf(table, region))];
   if (!known) {
-    // Before the feed: were it there without them, a log would be taken in from its beginning.
+    // Positions are written before the feed: a feed without positions would include a log from its beginning.
     const heads = await table.getMany(refs.map(keys.head));
     const byPartition = new Map(refs.map((ref) => [keys.head(ref).pk, ref]));
     await pLimit(CALLS_AT_ONCE).map(heads, async (item) => {
@@ -282,7 +305,8 @@ export async function startFeed(
       when: [['pk', 'absent']],
     });
   }
-  // What was said since its position was read, and forwarded by nobody, because there was no feed yet.
+  // Events recorded after their log's position was read. No process forwarded them, because there was no feed
+  // yet.
   await forwardLogs(table, refs, forwarding);
   await table.write({
     update: keys.head(feed),
@@ -297,10 +321,12 @@ async function accountsOf(table: Table, region: string): Promise<AccountRef[]> {
 }
 
 /**
- * After the table was restored: the feed goes on in a new epoch, behind all that it shows. Before the logs are renewed, and
- * repeating it is harmless. A backup is torn by moments: of a transaction in its last second a part may be missing. What shows
- * in any part is put right, so that each event is in the feed once; see {@link mend}. Positions tell then how far receivers of
- * the feed had the logs, which are not to give those numbers again.
+ * Renews the feed after the table was restored: it resumes in a new epoch, after all numbers that are
+ * visible. Call it before the logs are renewed. Repeating it is harmless.
+ *
+ * A backup can be torn by moments: a transaction of its last second may be there only in part. Any part that
+ * is visible is repaired, so that each event is in the feed once; see {@link mend}. The positions then show
+ * how far receivers of the feed had read the logs. The logs must not assign those numbers again.
  */
 export async function renewFeed(
   table: Table,
@@ -316,7 +342,7 @@ export async function renewFeed(
     table.query({ pk: logPk(feed), descending: true, limit: TORN_RANGES }),
     table.query({ pk: cursorPk(region, FEED_LOG) }),
   ]);
-  // What has expired is deleted in any order, and is no gap.
+  // Expired items are deleted in any order and are no gap.
   const alive = shown.filter((range) => Number(range.expiresAt) > now).reverse();
   const times = [...shown, ...positions].map(({ forwardedAt }) => Number(forwardedAt));
   const since = times.reduce((latest, time) => Math.max(latest, time), 0) - TORN_MS;
@@ -340,7 +366,7 @@ export async function renewFeed(
     Number(head.attributes.rangesExpireAt ?? 0),
     ...[...alive, ...mended.ranges].map((range) => Number(range.expiresAt)),
   );
-  // Last: cut off before, all of it is found the same again.
+  // Written last: if interrupted before, the next run finds the same state again.
   await table.write({
     update: keys.head(feed),
     set: { epoch, sequence: mended.sequence, rangesExpireAt: expiresAt, former },
@@ -351,7 +377,7 @@ export async function renewFeed(
   });
 }
 
-/** The range that a log got to its position by. */
+/** Returns the range that set a log's position. */
 function toPlaced({ sk, epoch, position, after, last, rangeExpiresAt }: Item): Range {
   return {
     expiresAt: Number(rangeExpiresAt),
@@ -363,24 +389,25 @@ function toPlaced({ sk, epoch, position, after, last, rangeExpiresAt }: Item): R
   };
 }
 
-/** What puts a torn feed right. */
+/** The repair of a torn feed. */
 interface Mended {
-  /** Where the old epoch ends, as a number of the feed: behind all that anything shows. */
+  /** Last feed number of the old epoch: after all numbers in any range or position. */
   readonly end: number;
-  /** The feed's number after mending. */
+  /** Last feed number after the repair. */
   readonly sequence: number;
-  /** Ranges to put. */
+  /** Ranges to write. */
   readonly ranges: readonly Range[];
-  /** Positions to put. */
+  /** Positions to write. */
   readonly positions: readonly Range[];
 }
 
 /**
- * From the last ranges of a feed (in order), and the positions of all logs:
- * - a range that is missing, and a position that came by it: the range is put where it was;
- * - a position behind a range of its log: it is moved up to it;
- * - a log whose ranges don't join, with each other or with its position: what is missing is taken in anew, at the end;
- * - numbers that are still without a range: one without events, for readers stop at a gap.
+ * Computes the repair from the last ranges of a feed (in order) and the positions of all logs:
+ * - A range is missing, and a position refers to it: the range is written at its place.
+ * - A position is before a range of its log: it is advanced to that range.
+ * - The ranges of a log do not join each other or its position: the missing events are added again, at the
+ * end.
+ * - Numbers remain without a range: a range without events fills them, because readers stop at a gap.
  */
 function mend(
   sequence: number,
@@ -399,7 +426,7 @@ function mend(
   const moved = new Map<string, Range>();
   const between: Omit<Range, 'last' | 'expiresAt'>[] = [];
   const holes: Range[] = [];
-  /** How far each log was when a range was written, by the ranges before it, and by positions older than it. */
+  /** Progress of each log when a range was written, according to earlier ranges and older positions. */
   const before = new Map<string, Range>();
   const placed = [...positions].sort((a, b) => a.last - b.last);
   let filled = known[0] ? beginning(known[0]) : sequence;
@@ -439,7 +466,10 @@ function mend(
   return { end, sequence: last, ranges: [...lost, ...holes, ...anew], positions: [...moved.values()] };
 }
 
-/** Whether a range takes a log further than another: with higher numbers, or in an account's next life. */
+/**
+ * Reports whether a range is further in its log than another: higher numbers, or a later epoch of a
+ * re-created account.
+ */
 function isBeyond(range: Range, other: Range | undefined): boolean {
   if (!other || range.epoch > other.epoch) return true;
   return range.epoch === other.epoch && range.to > other.to;
@@ -451,15 +481,18 @@ function nothing(last: number, numbers: number, expiresAt: number): Range {
 
 // Reading
 
-/** An event of the feed, with its number there. */
+/** An event of the feed, with its feed number. */
 export interface FeedEvent {
   readonly number: number;
   readonly event: LoggedEvent;
 }
 
-/** What one read of the feed looks at. */
+/** Parameters of one read of the feed. */
 export interface FeedRead {
-  /** Events of these accounts only, by id; null: of all, and the region's own. Those of others are passed without being read. */
+  /**
+   * Account ids to include; `null`: all accounts and the region's own log. Events of other accounts are
+   * skipped without being read.
+   */
   readonly accounts: readonly string[] | null;
   /** Events read at most. */
   readonly events: number;
@@ -467,33 +500,33 @@ export interface FeedRead {
   readonly ranges: number;
 }
 
-/** A part of the feed. */
+/** The result of a read. */
 export type FeedOutcome =
   | {
       readonly kind: 'events';
       readonly events: readonly FeedEvent[];
-      /** Everything up to this number has been looked at. */
+      /** The last number that this read covered. */
       readonly through: number;
       readonly head: Head;
-      /** References and events that were looked at. */
+      /** Number of references and events examined. */
       readonly looked: number;
     }
-  /** What was asked for is not in the feed: beyond its head, or fallen out of retention. */
+  /** The position is not in the feed: beyond its head, or past retention. */
   | { readonly kind: 'gone'; readonly head: Head; readonly earliest: number };
 
 /** The feeds of the regions of a table. */
 export interface CellFeed {
-  /** `undefined` for a region whose feed was not started. */
+  /** Returns the head; `undefined` for a region whose feed was not started. */
   head(region: string): Promise<Head | undefined>;
-  /** The lowest number still within retention; head + 1 when there is none. */
+  /** Returns the lowest number within retention; head + 1 if there is none. */
   earliest(region: string, head: Head): Promise<number>;
-  /** What stands after a number. Events that have expired, or whose account was deleted, are passed over. */
+  /** Returns the events after a number. Skips events that have expired or whose account was deleted. */
   read(region: string, after: number, query: FeedRead): Promise<FeedOutcome | undefined>;
 }
 
 /**
- * Makes the reading side. What many ask for within one turn of the event loop is read once; nobody is given what was asked for
- * before they asked.
+ * Creates the reading side. Equal reads within one turn of the event loop run once. A caller never receives a
+ * response to a read that began before its call.
  */
 export function createCellFeed(table: Table, now: () => number): CellFeed {
   const asked = new Map<string, Promise<FeedOutcome | undefined>>();
@@ -503,7 +536,7 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
     return item && toHead(item);
   }
 
-  /** By bisection, as in a log. */
+  /** Finds the earliest number by bisection, as in a log. */
   async function earliest(region: string, head: Head): Promise<number> {
     const feed = feedLog(region);
     const at = async (number: number): Promise<Item | undefined> => {
@@ -544,7 +577,8 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
     let looked = 0;
     for (const item of items) {
       const range = toRange(item);
-      // A gap is a transaction that is not to be seen yet; expiry is monotonic, so it can only stand at the beginning.
+      // A gap is a transaction that is not visible yet. Expiry is monotonic, so expired ranges occur only at
+      // the beginning.
       if (beginning(range) > through || range.last > head.sequence || Number(item.expiresAt) <= now()) break;
       looked += 1;
       if (range.account === '' || (wanted && !wanted.has(range.account))) {
@@ -568,7 +602,7 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
     return { kind: 'events', ...resolved, head, looked: looked + query.events - left };
   }
 
-  /** The events that are referred to, up to the first one that may only not be visible yet. */
+  /** Resolves references to events, up to the first event that may not be visible yet. */
   async function resolve(
     parts: readonly Part[],
     through: number,
@@ -631,7 +665,7 @@ export function createCellFeed(table: Table, now: () => number): CellFeed {
   };
 }
 
-/** What of a range is read. */
+/** The part of a range to read. */
 interface Part {
   readonly ref: AccountRef;
   readonly range: Range;
@@ -645,8 +679,9 @@ function numbers(after: number, to: number): number[] {
 }
 
 /**
- * Whether this is the event that was forwarded, and not one with its number in a log that was begun anew since: epochs sort by
- * time. What was filled in when a torn log was renewed says so, and stands for what is lost.
+ * Reports whether this is the forwarded event, and not one with the same number in a log that began anew
+ * since. Epochs sort by time. An event that filled a gap when a torn log was renewed has its own type, and
+ * represents the lost event.
  */
 function isMeant(item: Item, { epoch }: Range): boolean {
   const [own = ''] = String(item.id).split('.').slice(-2);

@@ -1,14 +1,14 @@
 /**
- * The event log: one ordered, gapless sequence of events per account, written in the same transactions as the state
- * that the events announce (a transactional outbox).
+ * The event log: one ordered, gapless sequence of events per account. Events are written in the same
+ * transactions as the state changes that they report (a transactional outbox).
  *
  *   poll A   reads revision 7 ─────────── commits (7 → 8) ── commits (8 → 9)
- *   poll B        reads revision 7 ──────────────── commits (7 → 8)? fenced: it drops what it saw
+ *   poll B        reads revision 7 ──────────────── commits (7 → 8)? fenced: it drops its observations
  *
- * The fence is `Status.revision`: everything a poll writes is conditional on the revision it has read, and raises it. So
- * an older or overlapping poll can never speak after a newer one. The number of an event comes from `Head.sequence`, in
- * the same transaction; a writer without a fence (`append`) raises only that, and a poll whose fence still holds
- * renumbers.
+ * The fence is `Status.revision`: all writes of a poll are conditional on the revision it has read, and
+ * increase it. So an older or overlapping poll can never commit after a newer one. The number of an event
+ * comes from `Head.sequence`, in the same transaction. A writer without a fence (`append`) increases only
+ * `Head.sequence`; a poll whose fence still holds renumbers its events.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
@@ -18,29 +18,33 @@ import { shared } from '../table/shared-reads.ts';
 import type { Clause, Item, Table, Value, Write } from '../table/table.ts';
 
 /**
- * How often events are renumbered when other writers come in between, before it is given up. Of n writers at once one gets
- * through each time, so this is also how many there may be; waits that grow keep them from meeting again.
+ * Maximum number of times that events are renumbered after concurrent writes. Of n concurrent writers, one
+ * succeeds in each round, so this is also the maximum number of writers. Growing waits keep them from
+ * colliding again.
  */
 const RENUMBER_ATTEMPTS = 100;
 const MAX_RENUMBER_WAIT_MS = 200;
 
-/** How many actions of a transaction {@link EventLog.commit} itself takes besides the events: fence, Head, wake mark. */
+/**
+ * Number of transaction actions that {@link EventLog.commit} itself uses besides the events: fence, Head,
+ * wake mark.
+ */
 export const COMMIT_OVERHEAD_ACTIONS = 3;
 
-/** Where an account's log stands. */
+/** The current end of an account's log. */
 export interface Head {
-  /** New when an account is created or a table restored, so that no event id is ever used twice. */
+  /** New when an account is created or a table is restored, so that no event id is ever reused. */
   readonly epoch: string;
   /** The number of the last event; 0 before the first. */
   readonly sequence: number;
   /**
-   * The rest of the Head item: what `commit` was asked to keep there, `eventsExpireAt` of the last event, and `former`: where
-   * each epoch before this one ended, as cursors.
+   * The other attributes of the Head item: those set through `commit`, `eventsExpireAt` of the last event,
+   * and `former`, the end of each earlier epoch as cursors.
    */
   readonly attributes: { readonly [attribute: string]: Value | undefined };
 }
 
-/** An event as the log holds it. `json` is the whole envelope, the same bytes for every reader. */
+/** An event as stored in the log. `json` is the whole envelope, the same bytes for every reader. */
 export interface LoggedEvent {
   /** `<account>.<epoch>.<sequence>` */
   readonly id: string;
@@ -57,31 +61,34 @@ export interface LoggedEvent {
 
 /** One transaction of a poll. */
 export interface CommitRequest {
-  /** The revision this poll holds. */
+  /** The revision that this poll has read. */
   readonly revision: number;
-  /** The head as last known; a newer one is found by itself. */
+  /** The last known head. `commit` finds a newer one by itself. */
   readonly head: Head;
   readonly events: readonly EventDraft[];
-  /** Snapshots, index shards, groups: what the events announce. */
+  /** The state changes that the events report: snapshots, index shards, groups. */
   readonly writes: readonly Write[];
   /** Attributes of Head to set in the same transaction. */
   readonly headAttributes?: { readonly [attribute: string]: Value | undefined };
-  /** Attributes of Status to set in the same transaction (a state changes together with the event that announces it). */
+  /**
+   * Attributes of Status to set in the same transaction, so that a state and the event that reports it change
+   * together.
+   */
   readonly statusAttributes?: { readonly [attribute: string]: Value | undefined };
 }
 
-/** What became of a commit. `fenced`: another poll has spoken since; nothing was written. */
+/** The outcome of a commit. `fenced`: a newer poll committed first, and nothing was written. */
 export type CommitOutcome =
   | { readonly kind: 'committed'; readonly revision: number; readonly head: Head }
   | { readonly kind: 'fenced' };
 
-/** What became of a log that was to be renewed; `renewed` is false when it had been already. */
+/** The outcome of a renewal; `renewed` is false if the log was renewed before. */
 export interface Renewed {
   readonly renewed: boolean;
   readonly head: Head;
 }
 
-/** The log stands in a table that was restored, and nothing is written to it before it is renewed. */
+/** The log belongs to a restored table and must be renewed before anything is written to it. */
 export class RestoredLogError extends Error {
   override readonly name = 'RestoredLogError';
 
@@ -99,25 +106,31 @@ export type ReadOutcome =
       readonly events: readonly LoggedEvent[];
       readonly head: Head;
     }
-  /** What was asked for is not in the log: beyond the head, or fallen out of retention. */
+  /** The position is not in the log: beyond the head, or past retention. */
   | { readonly kind: 'gone'; readonly head: Head; readonly earliest: number };
 
 /** The log of all accounts of a table. */
 export interface EventLog {
-  /** Logs of an epoch before this text have to be renewed before anything is written to them; empty in a table that was never restored. */
+  /**
+   * Logs of an epoch before this text must be renewed before anything is written to them. Empty for a table
+   * that was never restored.
+   */
   readonly leastEpoch: string;
-  /** The head, or `undefined` for an account that was never registered. */
+  /** Returns the head, or `undefined` for an account that was never registered. */
   head(ref: AccountRef): Promise<Head | undefined>;
-  /** The write that starts a log: fails its condition when there is one already. */
+  /** Returns the write that starts a log. Its condition fails if the log exists. */
   start(ref: AccountRef, epoch: string): Write;
   /**
-   * After the table was restored: goes on in a new epoch, numbered on from where it stands, for what was numbered after the
-   * restored state has been heard of by receivers and is known here no more. Fences off polls. `announce` gives the events
-   * that say so, in the same transaction; it is told after which cursor the log goes on. Repeating it is harmless.
-   * `undefined` for a log that was never started.
+   * Renews the log after the table was restored: it resumes in a new epoch. Numbering continues from the
+   * current end, because receivers may know events after the restored state that are missing here. Fences off
+   * polls. Repeating the call is harmless. Returns `undefined` for a log that was never started.
    *
-   * A backup is torn by moments: transactions of its last second may be there in part. The log goes on behind all that it
-   * shows and behind `known`, the last number that is known to have been given, and `announce` fills what is missing before.
+   * `announce` returns the events that report the restore, for the same transaction; its argument is the
+   * cursor after which the log resumes.
+   *
+   * A backup can be torn by moments: transactions of its last second may be there only in part. The log
+   * resumes after all visible numbers and after `known`, the last number known to be assigned. `announce`
+   * fills the gaps before.
    */
   renew(
     ref: AccountRef,
@@ -126,57 +139,67 @@ export interface EventLog {
     known?: number,
   ): Promise<Renewed | undefined>;
   /**
-   * Writes one chunk of a poll, whole or not at all. Throws TableError when the table can't answer, and an error when a
-   * condition of the request's own writes does not hold: what a poll writes is conditional on its fence alone. Throws
-   * {@link RestoredLogError}.
+   * Writes one chunk of a poll, whole or not at all. Throws `TableError` if the table does not respond, and
+   * {@link RestoredLogError}. Throws an error if a condition of the request's own writes does not hold: a
+   * poll's writes depend on its fence alone.
    */
   commit(ref: AccountRef, request: CommitRequest): Promise<CommitOutcome>;
-  /** Appends without a fence (an operator's act), with other writes in the same transaction. Throws {@link RestoredLogError}. */
+  /**
+   * Appends events without a fence (for operator actions), with other writes in the same transaction. Throws
+   * {@link RestoredLogError}.
+   */
   append(
     ref: AccountRef,
     events: readonly EventDraft[],
     writes?: readonly Write[],
   ): Promise<{ kind: 'appended'; head: Head } | { kind: 'refused' }>;
   /**
-   * Up to `limit` events after a sequence, contiguous: a hole ends the page, for an event may be written but not yet
-   * visible, and never would be skipped. Nothing beyond the head is given, so whoever reads on is never beyond a later
-   * head. `undefined` for an unknown account.
+   * Returns up to `limit` contiguous events after a sequence. A gap ends the page: an event may be written
+   * but not yet visible, and would otherwise be skipped. No event beyond the head is returned, so a reader's
+   * cursor is never beyond a later head. `undefined` for an unknown account.
    */
   read(ref: AccountRef, after: number, limit: number): Promise<ReadOutcome | undefined>;
-  /** The lowest sequence still within retention; head + 1 when there is none. */
+  /** Returns the lowest sequence within retention; head + 1 if there is none. */
   earliest(ref: AccountRef, head: Head): Promise<number>;
   /**
-   * The sequence after which to read so that no event of an instant (epoch ms) or later is missed: the one before the
-   * first such event, the head when there is none yet, 0 for an unknown account. What is out of retention does not count.
+   * Returns the sequence after which to read all events of a time (epoch ms) or later: the one before the
+   * first such event. Returns the head if there is none yet, and 0 for an unknown account. Events past
+   * retention do not count.
    */
   seek(ref: AccountRef, time: number): Promise<number>;
 }
 
 interface Options extends EventUrls {
-  /** How long events stay readable. */
+  /** Retention of events (days). Default: 90. */
   readonly retentionDays?: number;
   /**
-   * For a table that was restored, {@link epochFloor} of when that was: logs of an epoch before it have to be renewed before
-   * anything is written to them, for otherwise ids would be given a second time.
+   * For a restored table: {@link epochFloor} of the restore time. Logs of an earlier epoch must be renewed
+   * before anything is written to them; otherwise ids would be reused.
    */
   readonly leastEpoch?: string | undefined;
   readonly now: () => number;
   readonly newId: () => string;
-  /** Called after each transaction that added events: a hint to wake the sinks; the wake mark is the truth. */
+  /**
+   * Called after each transaction that added events: a hint to wake the sinks. The wake mark is
+   * authoritative.
+   */
   readonly onCommitted?: (ref: AccountRef, sequence: number) => void;
-  /** Waits before events are renumbered; injected by tests. */
+  /** Waits before events are renumbered. Tests inject their own. */
   readonly sleep?: (ms: number) => Promise<unknown>;
   readonly random?: () => number;
 }
 
 const DAY_MS = 86_400_000;
-/** Events stand nearly in order of time: none is by more than this later than one behind it. A poll lasts 2 minutes. */
+/**
+ * Events are nearly in order of time: no event is more than this (ms) later than a following one. A poll
+ * lasts 2 minutes.
+ */
 const TIME_DISORDER_MS = 600_000;
 const SEEK_PAGE_EVENTS = 100;
-/** The last events of a restored log that are looked through for what is missing: far more than one second has. */
+/** Number of last events of a restored log that are checked for gaps: far more than one second holds. */
 const TORN_EVENTS = 500;
 
-/** Makes the log over a table. */
+/** Creates the log over a table. */
 export function createEventLog(table: Table, options: Options): EventLog {
   const { now, newId, onCommitted, leastEpoch = '' } = options;
   const { sleep = sleepMs, random = Math.random } = options;
@@ -191,7 +214,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     return item && toHead(item);
   }
 
-  /** Head, events and wake mark of one transaction, and the head after it. */
+  /** Returns the writes of one transaction (Head, events, wake mark) and the head after it. */
   function grow(
     ref: AccountRef,
     head: Head,
@@ -203,7 +226,8 @@ export function createEventLog(table: Table, options: Options): EventLog {
     if (epoch < leastEpoch) throw new RestoredLogError(ref);
     if (events.length === 0 && set === undefined) return { writes: [], head };
     const sequence = from.sequence + events.length;
-    // Not before the event before: a shorter retention, or a clock that is behind, must not open a gap in the log.
+    // Not before the expiry of the previous event: a shorter retention, or a slow clock, must not open a gap
+    // in the log.
     const expiresAt = Math.max(now() + retentionMs, Number(head.attributes.eventsExpireAt ?? 0));
     const attributes = events.length === 0 ? set : { ...set, eventsExpireAt: expiresAt };
     const after = { epoch, sequence, attributes: { ...head.attributes, ...attributes } };
@@ -225,7 +249,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     return { writes: grown, head: after };
   }
 
-  /** The write of one event. */
+  /** Returns the write of one event. */
   function said(
     ref: AccountRef,
     draft: EventDraft,
@@ -245,14 +269,16 @@ export function createEventLog(table: Table, options: Options): EventLog {
         expiresAt,
         ttl: Math.ceil(expiresAt / 1000),
       },
-      // A number is given once. Should Head ever be set back by hand, this refuses to overwrite what was said.
+      // A number is assigned once. If Head were ever set back by hand, this condition prevents an overwrite
+      // of recorded events.
       when: [['pk', 'absent']],
     };
   }
 
   /**
-   * Fills the gaps that a backup has left in the last events of a log, and gives the log's end: the last number it shows or
-   * that is known of. Whoever is cut off here leaves events of an epoch that never became the log's, with ids nobody else has.
+   * Fills the gaps that a backup left in the last events of a log, and returns the log's end: the last
+   * visible or known number. If the process is interrupted here, its events have an epoch that the log never
+   * used, so their ids are unique.
    */
   async function mend(
     ref: AccountRef,
@@ -264,7 +290,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
     const last = await table.query({ pk: logPk(ref), descending: true, limit: TORN_EVENTS });
     const expiries = new Map(last.map(({ sk, expiresAt }) => [Number(sk), Number(expiresAt)]));
     const sequence = Math.max(head.sequence, known, ...expiries.keys());
-    // What has expired is deleted in any order, and is no gap.
+    // Expired items are deleted in any order and are no gap.
     const alive = [...expiries].filter(([, expiresAt]) => expiresAt > now()).map(([at]) => at);
     const from = Math.min(head.sequence, ...alive);
     let expiresAt = expiries.get(from) ?? Number(head.attributes.eventsExpireAt ?? now() + retentionMs);
@@ -353,7 +379,8 @@ export function createEventLog(table: Table, options: Options): EventLog {
           if (events.length > 0) onCommitted?.(ref, grown.head.sequence);
           return { kind: 'appended', head: grown.head };
         }
-        // A condition of the caller's own writes is the caller's answer; only the number is ours to retry.
+        // A failed condition of the caller's own writes is the caller's result; only the numbering is retried
+        // here.
         if (outcome.failed.some((at) => at >= grown.writes.length)) return { kind: 'refused' };
         await backOff(attempt);
       }
@@ -361,7 +388,8 @@ export function createEventLog(table: Table, options: Options): EventLog {
     },
 
     async read(ref, after, limit) {
-      // Side by side, so that reading costs one round trip. Whichever is the older, only what both know is given.
+      // Concurrent reads: reading costs one round trip. Only events that both results include are returned,
+      // whichever is older.
       const [head, items] = await Promise.all([
         readHead(ref),
         table.query({ pk: logPk(ref), after: keys.event(ref, after).sk, limit }),
@@ -372,7 +400,7 @@ export function createEventLog(table: Table, options: Options): EventLog {
       for (const item of items) {
         const event = toLogged(item, ref);
         const next = event.sequence === after + events.length + 1 && event.sequence <= head.sequence;
-        // Expiry is monotonic, so an expired event can only stand at the beginning.
+        // Expiry is monotonic, so expired events occur only at the beginning.
         if (!next || Number(item.expiresAt) <= now()) break;
         events.push(event);
       }
@@ -389,7 +417,8 @@ export function createEventLog(table: Table, options: Options): EventLog {
       const head = await readHead(ref);
       if (!head) return 0;
       const first = await earliest(ref, head);
-      // By bisection: the event before `low` is so early that by the margin none before it can be of the instant or later.
+      // Bisection: the event before `low` is earlier than `time` by more than the margin, so no event before
+      // it can be of that time or later.
       let low = first;
       let high = head.sequence + 1;
       while (low < high) {
@@ -415,7 +444,10 @@ export function createEventLog(table: Table, options: Options): EventLog {
     },
   };
 
-  /** By bisection: expiry is monotonic in the sequence, and TTL deletes at leisure, so the first item proves nothing. */
+  /**
+   * Finds the earliest sequence by bisection. Expiry is monotonic in the sequence; TTL deletion is delayed,
+   * so the first item proves nothing.
+   */
   async function earliest(ref: AccountRef, head: Head): Promise<number> {
     let low = 1;
     let high = head.sequence + 1;
@@ -434,8 +466,8 @@ export function createEventLog(table: Table, options: Options): EventLog {
 }
 
 /**
- * The same log, for a process in which many read the same at the same time: what is asked for several times within one
- * turn of the event loop is read once. Nobody is given a page that was asked for before they asked.
+ * Shares equal reads of a log within one turn of the event loop, for a process with many readers. A caller
+ * never receives a page that was requested before its call.
  */
 export function shareReads(log: EventLog): EventLog {
   const head = shared((ref: AccountRef) => log.head(ref));
@@ -447,20 +479,26 @@ export function shareReads(log: EventLog): EventLog {
   };
 }
 
-/** The epoch of a log that begins now (epoch ms): sorts by time as text, and differs for two that begin in the same second. */
+/**
+ * Creates the epoch of a log that begins at `now` (epoch ms). Epochs sort by time as text; two that begin in
+ * the same second differ.
+ */
 export function newEpoch(now: number): string {
   return `${epochFloor(now)}${randomBytes(3).toString('hex')}`;
 }
 
-/** A text that all epochs sort behind that begin at an instant (epoch ms) or later, and none that began before its second. */
+/**
+ * Returns a text that sorts before all epochs that begin at a time (epoch ms) or later, and after all that
+ * began before its second.
+ */
 export function epochFloor(instant: number): string {
   return Math.floor(instant / 1000).toString(36);
 }
 
 /**
- * The sequence after which to read for a cursor; `undefined` when that place is not in this log: beyond the head, of an
- * epoch that is none of this log's, or beyond what a restored table had left of its epoch. A bare number is of the current
- * epoch. Whether the place is still within retention shows when it is read.
+ * Returns the sequence of a cursor; `undefined` if its position is not in this log. That is: beyond the head,
+ * of an unknown epoch, or beyond what a restored table retained of its epoch. A bare number belongs to the
+ * current epoch. Retention is only checked by the read.
  */
 export function placeOf(
   head: Pick<Head, 'epoch' | 'sequence' | 'attributes'>,
@@ -471,7 +509,7 @@ export function placeOf(
   return end !== undefined && cursor.sequence <= end ? cursor.sequence : undefined;
 }
 
-/** The last number that is left of an epoch before the current one; `undefined` for one that is none of this log's. */
+/** Returns the last retained number of an epoch before the current one; `undefined` for an unknown epoch. */
 export function formerEnd(head: Pick<Head, 'attributes'>, epoch: string): number | undefined {
   const cursor = formerOf(head).find((end) => parseCursor(end)?.epoch === epoch);
   return cursor === undefined ? undefined : parseCursor(cursor)?.sequence;
@@ -481,12 +519,12 @@ function formerOf({ attributes }: Pick<Head, 'attributes'>): readonly string[] {
   return (attributes.former as readonly string[] | undefined) ?? [];
 }
 
-/** A place in a log as clients carry it: `<epoch>.<sequence>`. */
+/** Formats a position in a log as a client's cursor: `<epoch>.<sequence>`. */
 export function formatCursor(epoch: string, sequence: number): string {
   return `${epoch}.${sequence}`;
 }
 
-/** Reads `<epoch>.<sequence>` or a bare sequence (then `epoch` is absent); `undefined` for anything else. */
+/** Parses `<epoch>.<sequence>` or a bare sequence (then `epoch` is absent); `undefined` for anything else. */
 export function parseCursor(text: string): { epoch?: string; sequence: number } | undefined {
   const match = /^(?:([0-9a-z]{1,32})\.)?(0|[1-9][0-9]{0,14})$/.exec(text);
   if (!match) return undefined;
@@ -494,13 +532,13 @@ export function parseCursor(text: string): { epoch?: string; sequence: number } 
   return match[1] === undefined ? { sequence } : { epoch: match[1], sequence };
 }
 
-/** The Head in an item read together with the index shards. */
+/** Converts an item to a Head, also one that was read together with the index shards. */
 export function toHead(item: Item): Head {
   const { pk: _pk, sk: _sk, epoch, sequence, ...attributes } = item;
   return { epoch: String(epoch), sequence: Number(sequence), attributes };
 }
 
-/** The event in an item of its log. */
+/** Converts an item of a log to its event. */
 export function toLogged(item: Item, ref: AccountRef): LoggedEvent {
   return {
     id: String(item.id),
