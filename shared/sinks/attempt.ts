@@ -1,32 +1,34 @@
-/** One event to one sink at once, because somebody asked for it: no cursor moves, and the sink's health is left alone. */
+/**
+ * One requested delivery of one event to one sink. No cursor moves, and the sink's health does not change.
+ */
 import type { LoggedEvent } from '../log/log.ts';
 import type { Attempt, DeliveryEntry, DeliveryLog } from './delivery-log.ts';
 import type { DeliveryOutcome, SinkPort, SinkRecord } from './sink.ts';
 
-/** What an attempt needs. */
+/** Dependencies of an attempt. */
 export interface AttemptDeps {
-  /** The sink behind a record. Throws when it can't be made. */
+  /** Opens the sink of a record. Throws if it cannot be created. */
   readonly open: (record: SinkRecord) => Promise<SinkPort>;
   readonly deliveries: Pick<DeliveryLog, 'record'>;
-  /** Told of each attempt. Must not throw. Absent: nobody listens. */
+  /** Called with each attempt. Must not throw. Default: no callback. */
   readonly attempted?: (attempt: Attempt) => void;
   /** Epoch ms. */
   readonly now: () => number;
 }
 
-/** What came of it. */
+/** The result of an attempt. */
 export interface AttemptReport {
   readonly outcome: DeliveryOutcome['kind'];
-  /** Null when no answer came. */
+  /** HTTP status of the response; `null` without a response. */
   readonly status: number | null;
   readonly latencyMs: number;
-  /** In a sentence. */
+  /** The outcome as one sentence. */
   readonly words: string;
-  /** Whether it stands in the delivery log; nothing else goes by that. */
+  /** Whether the attempt is in the delivery log. Informational only. */
   readonly logged: boolean;
 }
 
-/** Sends one event, whether the sink is paused, disabled or waiting, and notes it. */
+/** Sends one event, also to a paused, disabled or waiting sink, and records the attempt. */
 export async function attemptNow(
   deps: AttemptDeps,
   record: SinkRecord,

@@ -1,30 +1,31 @@
-/** How far behind the sinks of a region are: the event that has waited longest for its sink. Bounded reads. */
+/** The lag of a region's sinks: the event that has waited longest for its sink. Bounded reads. */
 import pLimit from 'p-limit';
 import { keys } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
 import { dueAtSink, follows, listSinks, type Sink } from './sink.ts';
 
-/** An event that a sink has not come to yet, wanted or not. */
+/** An event that a sink has not reached yet, whether its filter matches or not. */
 export interface Undelivered {
   readonly sink: string;
   readonly account: string;
   readonly sequence: number;
-  /** When it was observed (epoch ms). */
+  /** Time of observation (epoch ms). */
   readonly time: number;
 }
 
-/** Keys of what is due that are read of each of a sink's shards: replays and what is set aside stand among them. */
+/** Number of keys read from each of a sink's shards. Replays and parked lanes are among them. */
 const DUE_PER_SHARD = 100;
-/** Cursors of one sink that are looked at together, and in all. */
+/** Number of a sink's cursors that are read concurrently, and in total. */
 const CURSORS_AT_ONCE = 5;
 const MAX_CURSORS = 25;
 const SINKS_AT_ONCE = 10;
 
 /**
- * The first event behind the cursor that is furthest behind in time, of all sinks that should be getting events: those that
- * are neither paused nor disabled; one that waits after a failure is late all the same. `undefined` when nothing is due.
- * Replays and events that are set aside don't count. `due`: the sinks that are ready and have something due; those that
- * wait are looked up. `now` is epoch ms.
+ * Returns the oldest undelivered event of all active sinks: those neither paused nor disabled. A sink that
+ * waits after a failure is late as well, so it counts. `undefined` if nothing is due.
+ *
+ * Replays and parked events do not count. `due`: the sinks that are ready and have due work; waiting sinks
+ * are looked up. `now` is epoch ms.
  */
 export async function oldestUndelivered(
   table: Table,
@@ -41,8 +42,8 @@ export async function oldestUndelivered(
 }
 
 /**
- * Cursors become due in about the order in which their events came, so those that became due first are looked at, and the
- * others only while they could still have an older event than what was found.
+ * Cursors become due in about the order in which their events arrived. So those that became due first are
+ * read first. The others are read only while they could still have an older event.
  */
 async function oldestOf(table: Table, sink: Sink, now: number): Promise<Undelivered | undefined> {
   const due = await dueCursors(table, sink, now);
@@ -55,10 +56,10 @@ async function oldestOf(table: Table, sink: Sink, now: number): Promise<Undelive
   return found;
 }
 
-/** The live cursors of a sink that are due, the one that has been longest first. */
+/** Returns the live cursors of a sink that are due, the longest due first. */
 async function dueCursors(table: Table, sink: Sink, now: number): Promise<Item[]> {
   const due = await dueAtSink(table, sink, now, DUE_PER_SHARD);
-  // Cursors of replays and what is set aside have more in their sort key than the account.
+  // The sort keys of replay cursors and parked lanes contain more than the account.
   return due.filter(({ sk }) => !sk.includes('#') && follows(sink, sk)).sort((a, b) => dueAt(a) - dueAt(b));
 }
 
@@ -66,7 +67,7 @@ function dueAt(item: Item | undefined): number {
   return Date.parse(String(item?.dueSk).split('#')[0] ?? '');
 }
 
-/** The first event behind each of these cursors, where there is one. */
+/** Returns the first event behind each of these cursors, where one exists. */
 async function firstBehind(table: Table, sink: Sink, due: readonly Item[]): Promise<Undelivered[]> {
   const { region, id } = sink;
   const cursors = await table.getMany(due.map(({ sk }) => keys.cursor(region, id, sk)));

@@ -1,5 +1,5 @@
 /**
- * Ids of sinks that are built in: the topics of a cell on AWS, the one of a single machine, and what tells customers. No
- * endpoint can have them.
+ * Ids of built-in sinks: the topics of a cell on AWS, the topic of a self-hosted installation, and customer
+ * notifications. No endpoint can have them.
  */
 export const BUILT_IN_SINKS = ['topic', 'sns-standard', 'sns', 'notifications'] as const;

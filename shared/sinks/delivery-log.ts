@@ -1,9 +1,10 @@
 /**
- * The delivery log: every attempt to deliver an event and what became of it, kept in the history table for a while. It is
- * only looked back at; nothing goes by it, so a drain goes on when an entry could not be kept.
+ * The delivery log: every attempt to deliver an event and its outcome, retained in the history table for a
+ * time. It is only read for review and affects no delivery, so a drain continues if an entry cannot be
+ * stored.
  *
- * The entries of a sink are spread over a few partitions by the event's id, for one partition takes only so many writes a
- * second; they are put together again by their sort keys, which begin with the instant.
+ * The entries of a sink are spread over a few partitions by event id, because one partition accepts a limited
+ * number of writes a second. Reads merge them by sort key, which begins with the time.
  */
 import {
   DELIVERY_SHARDS,
@@ -20,73 +21,76 @@ import { EXCERPT_BYTES, type SinkRecord } from './sink.ts';
 export interface DeliveryEntry {
   readonly region: string;
   readonly sink: string;
-  /** When the sink was made (epoch ms): its id may have been that of another one before. */
+  /** Creation time of the sink (epoch ms): an earlier sink may have had the same id. */
   readonly sinkCreatedAt?: number | undefined;
   readonly eventId: string;
   readonly type: string;
   readonly account: string;
   readonly sequence: number;
   readonly jobNumber?: number | undefined;
-  /** When the attempt began (epoch ms). */
+  /** Start time of the attempt (epoch ms). */
   readonly at: number;
   readonly latencyMs: number;
   readonly outcome: 'delivered' | 'rejected' | 'retry';
-  /** In words, when it was not delivered. */
+  /** Reason for the failure; absent if delivered. */
   readonly reason?: string | undefined;
-  /** The status of the answer, if there was one. */
+  /** HTTP status of the response, if there was one. */
   readonly status?: number | undefined;
-  /** How the response began: at most 1 kB is kept. */
+  /** Beginning of the response: at most 1 kB is stored. */
   readonly excerpt?: string | undefined;
-  /** Why it was sent. */
+  /** Cause of the attempt. */
   readonly cause: 'live' | 'parked' | 'replay' | 'resend' | 'ping';
-  /** The replay it belongs to. */
+  /** Id of the replay that the attempt belongs to. */
   readonly replay?: string | undefined;
 }
 
-/** One attempt as a line of a log: nothing of what was sent or answered is in it but the status. */
+/** One attempt as a log line: it contains nothing of the request or the response except the status. */
 export interface Attempt extends Omit<DeliveryEntry, 'at' | 'excerpt'> {
-  /** From when the event was observed until the attempt was over. */
+  /** Time from the observation of the event to the end of the attempt. */
   readonly lagMs: number;
 }
 
-/** Which deliveries of a sink are asked for. */
+/** Parameters of a read of a sink's deliveries. */
 export interface DeliveryQuery {
-  /** Only what is older than this: the `next` of the page before. */
+  /** Only entries older than this: `next` of the previous page. */
   readonly before?: string | undefined;
   /**
-   * Only attempts for the sink that was made then (epoch ms), and none for earlier ones of the same id; null: for one that
-   * was not made through the API. Absent: all of that id.
+   * Only attempts for the sink created at this time (epoch ms), and none for earlier sinks of the same id.
+   * `null`: a sink that was not created through the API. Default: all sinks of the id.
    */
   readonly sinkCreatedAt?: number | null | undefined;
-  /** Only attempts that began then or later (epoch ms). */
+  /** Only attempts that began at this time or later (epoch ms). */
   readonly since?: number | undefined;
-  /** 50 unless told. */
+  /** Default: 50. */
   readonly limit?: number | undefined;
   /** `failed`: rejected or to be retried. */
   readonly outcome?: DeliveryEntry['outcome'] | 'failed' | undefined;
 }
 
-/** See the top of the file. */
+/** The delivery log; see the top of the file. */
 export interface DeliveryLog {
-  /** Keeps entries, any number of them. Throws TableError when it could not; then some are kept and some are not. */
+  /** Stores any number of entries. Throws `TableError` on failure; then some entries may be stored. */
   record(entries: readonly DeliveryEntry[]): Promise<void>;
-  /** Deliveries of a sink, newest first; `next` is there when there are more. */
+  /** Returns deliveries of a sink, newest first. `next` is present if there are more. */
   bySink(
     region: string,
     sink: string,
     query?: DeliveryQuery,
   ): Promise<{ readonly entries: DeliveryEntry[]; readonly next?: string }>;
-  /** The last deliveries of one event, by all sinks, first to last. On AWS those of the last moment can be missing. */
+  /**
+   * Returns the last deliveries of one event by all sinks, oldest first. On AWS, very recent ones can be
+   * missing.
+   */
   byEvent(region: string, eventId: string, limit?: number): Promise<DeliveryEntry[]>;
 }
 
-/** How long entries are kept unless told. */
+/** Default retention of entries. */
 const RETENTION_DAYS = 30;
-/** What health is judged by. */
+/** Time range (ms) of the health statistics. */
 const HEALTH_MS = 86_400_000;
 const HEALTH_ATTEMPTS = 500;
 
-/** The delivery log over a history table. */
+/** Creates the delivery log over a history table. */
 export function createDeliveryLog(
   history: Table,
   options: { readonly retentionDays?: number; readonly newId: () => string },
@@ -95,7 +99,8 @@ export function createDeliveryLog(
 
   return {
     async record(entries) {
-      // One id for all; the place behind it tells those of one millisecond apart, and keeps their order.
+      // One id for the whole call. The index after it distinguishes entries of the same millisecond and keeps
+      // their order.
       const call = options.newId().slice(-12);
       await history.putMany(
         entries.map((entry, at): Item => {
@@ -122,9 +127,10 @@ export function createDeliveryLog(
         ...(before === undefined ? {} : { before }),
         ...(from === 0 ? {} : { from: instantText(from) }),
         keep: (item) =>
-          // Sparse indexes hold those that failed; those that did not are nearly all, and are picked out.
+          // Sparse indexes contain failed attempts only. Nearly all attempts succeed, so those are selected
+          // by a filter.
           (outcome !== 'delivered' || item.failedPk === undefined) &&
-          // What an earlier sink had under way can come late.
+          // Attempts in progress at an earlier sink can be recorded late.
           (sinkCreatedAt === undefined || (item.sinkCreatedAt ?? sinkCreatedAt) === sinkCreatedAt),
         limit: limit + 1,
       });
@@ -146,21 +152,21 @@ export function createDeliveryLog(
   };
 }
 
-/** How a sink fared lately. */
+/** Delivery statistics of a sink. */
 export interface DeliveryHealth {
-  /** Attempts of the last 24 hours, the last 500 at most; pings and resends don't count. */
+  /** Attempts of the last 24 hours, at most the last 500. Pings and resends do not count. */
   readonly attempts: number;
   readonly delivered: number;
   /** From 0 to 1; absent without attempts. */
   readonly successRate?: number;
-  /** Of what was delivered: half was as fast as this, or faster. */
+  /** Median latency of the delivered attempts. */
   readonly p50Ms?: number;
   readonly p95Ms?: number;
-  /** The last attempt that failed: when it began (epoch ms), and why in words. */
+  /** Last failed attempt: start time (epoch ms) and reason. */
   readonly lastError?: { readonly at: number; readonly reason: string };
 }
 
-/** How a sink fared in the 24 hours before `now` (epoch ms). One bounded read. */
+/** Returns the delivery statistics of a sink for the 24 hours before `now` (epoch ms). One bounded read. */
 export async function healthOf(
   log: DeliveryLog,
   { region, id, createdAt }: Pick<SinkRecord, 'region' | 'id' | 'createdAt'>,
@@ -189,7 +195,7 @@ export async function healthOf(
   };
 }
 
-/** The smallest of sorted values that so many per cent are not above; none of none. */
+/** Returns the percentile of sorted values; `undefined` if there are none. */
 function percentile(sorted: readonly number[], percent: number): number | undefined {
   return sorted[Math.ceil((sorted.length * percent) / 100) - 1];
 }
@@ -198,7 +204,7 @@ function inWords({ reason, status }: DeliveryEntry): string {
   return reason ?? (status === undefined ? 'The delivery failed.' : `The answer was ${status}.`);
 }
 
-/** Where the deliveries of a sink stand that can have an outcome. */
+/** Returns the key ranges of a sink's deliveries that can have an outcome. */
 function rangesOf(region: string, sink: string, outcome: DeliveryQuery['outcome']): Query[] {
   switch (outcome) {
     case 'rejected':
@@ -213,8 +219,8 @@ function rangesOf(region: string, sink: string, outcome: DeliveryQuery['outcome'
 }
 
 /**
- * The newest items of several ranges together, newest first. Each range is asked for its share and a little more, which is
- * mostly enough; where one has more of the newest than that, it is asked again.
+ * Returns the newest items of several ranges, newest first. Each range is first read for its share plus a
+ * margin, which is usually enough. A range with more of the newest items is read again.
  */
 async function newestOf(
   table: Table,
@@ -229,12 +235,12 @@ async function newestOf(
   const { before, from, limit, keep = () => true } = wanted;
   const pageItems = ranges.length === 1 ? limit : Math.ceil((limit / ranges.length) * 1.25) + 5;
   const found: Item[] = [];
-  /** Ranges with more to read, and how far down each has been read. */
+  /** Ranges with more to read, and the sort key down to which each has been read. */
   let open: { range: Query; to: string | undefined }[] = ranges.map((range) => ({ range, to: before }));
   for (;;) {
     const pages = await Promise.all(
       open.map(async ({ range, to }) => {
-        // The upper bound of a range is inclusive; what stands there was read before.
+        // The upper bound of a range is inclusive; the item at the bound was read before.
         const items = await table.query({
           ...range,
           ...(from === undefined ? {} : { from }),
@@ -249,7 +255,7 @@ async function newestOf(
     open = pages.flat();
     found.sort((a, b) => (a.sk > b.sk ? -1 : 1));
     const enough = found[limit - 1];
-    // What is still to be read stands below what its range has given.
+    // Unread items of a range sort below its last returned item.
     if (open.length === 0 || (enough && open.every(({ to }) => to !== undefined && to <= enough.sk))) {
       return found.slice(0, limit);
     }
@@ -260,10 +266,10 @@ function toEntry(item: Item): DeliveryEntry {
   return JSON.parse(String(item.entry)) as DeliveryEntry;
 }
 
-/** At most {@link EXCERPT_BYTES} of UTF-8, no character by half. */
+/** Returns at most {@link EXCERPT_BYTES} of UTF-8, without a partial character. */
 function beginningOf(text: string | undefined): string | undefined {
   if (text === undefined || Buffer.byteLength(text) <= EXCERPT_BYTES) return text;
-  // In a stream, the bytes of a character that is not yet whole are held back.
+  // In stream mode, the decoder holds back the bytes of an incomplete character.
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   return decoder.decode(Buffer.from(text).subarray(0, EXCERPT_BYTES), { stream: true });
 }

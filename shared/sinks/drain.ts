@@ -1,18 +1,18 @@
 /**
- * The drain engine: takes the events behind a sink's due cursors to the sink, at least once and in order per lane.
+ * The drain engine: delivers the events behind a sink's due cursors, at least once and in order per lane.
  *
- * A cursor is a position in the log of one account; below it everything is done: taken by the sink, not wanted by it, or
- * set aside for it. A lane is the events of one job: one at a time, in order; lanes go side by side, over all open cursors in
- * turn. Positions are stored as they move, together with what is done beyond them, so nothing is sent twice unless a drain
- * crashes; then it is at most what was sent since: 400 per open cursor.
+ * A cursor is a position in the log of one account. Every event below it is done: delivered, filtered out, or
+ * parked. A lane is the events of one job: one at a time, in order. Lanes run concurrently, and all open
+ * cursors take turns. Positions are stored as they move, together with the events done beyond them. So an
+ * event is sent twice only after a drain crashes: at most those sent since, 400 per open cursor.
  *
  *   due index ──▶ cursors waiting ──▶ open cursors: window ──▶ lanes ──▶ sink ──▶ position
- *                       ▲                   │ had its share        │ refused
+ *                       ▲                   │ share used up        │ rejected
  *                       └───────────────────┘                      └──▶ parked lanes ──(retry)──▶ sink
  *
- * `runs.ts` has the cursors, the lease makes a drain the only one of its sink (`lease.ts`), `health.ts` decides what failures
- * mean, `parking.ts` keeps what was refused. Replays are cursors of their own beside the live ones, with fewer of them open
- * at a time.
+ * `runs.ts` manages the cursors. The lease makes a drain the only one of its sink (`lease.ts`). `health.ts`
+ * decides what failures mean, and `parking.ts` stores rejected events. Replays have their own cursors beside
+ * the live ones, with fewer of them open at a time.
  */
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import type { EventDraft } from '../events/event.ts';
@@ -44,7 +44,7 @@ import {
 } from './sink.ts';
 import { laneOf } from './window.ts';
 
-/** What a drain needs. */
+/** Dependencies of a drain. */
 export interface DrainDeps {
   readonly table: Table;
   readonly log: EventLog;
@@ -53,74 +53,78 @@ export interface DrainDeps {
   readonly newId: () => string;
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
-  /** Waits before the n-th retry, of a sink or of an event that was refused; a sink's last one repeats. */
+  /** Waits before the n-th retry, of a sink or of a rejected event. For a sink, the last one repeats. */
   readonly retrySeconds: readonly number[];
-  /** After so long of nothing but failure a sink is disabled; absent: 5 days. */
+  /** A sink that only fails for this long is disabled. Default: 5 days. */
   readonly disableAfterSeconds?: number;
-  /** The sink behind a record. Throws when it can't be made. */
+  /** Opens the sink of a record. Throws if it cannot be created. */
   readonly open: (record: SinkRecord) => Promise<SinkPort>;
-  /** Where attempts at webhooks are noted. A fault of it is counted and stops nothing. */
+  /** Records attempts at webhooks. An error is counted and does not stop the drain. */
   readonly deliveries?: Pick<DeliveryLog, 'record'>;
-  /** Told of each attempt at a sink of whatever kind, as soon as it is over. Must not throw. Absent: nobody listens. */
+  /**
+   * Called with each attempt at a sink of any kind, as soon as it ends. Must not throw. Default: no callback.
+   */
   readonly attempted?: (attempt: Attempt) => void;
   /**
-   * Asked when everything due is done: what is new, as soon as there is something, or `undefined` to end. With it a drain
-   * keeps its lease and its positions for a while, and what is committed in this process is on its way after one read.
-   * Absent (on Lambda, where waiting is paid for): it ends at once.
+   * Called when all due work is done. Resolves with news as soon as there are any, or with `undefined` to end
+   * the drain. The drain keeps its lease and positions meanwhile, so an event committed in this process needs
+   * only one read.
+   *
+   * Default: the drain ends at once (on Lambda, waiting costs money).
    */
   readonly linger?: () => Promise<News | undefined>;
-  /** Waits in real time, for sinks with a rate; injected by tests. */
+  /** Waits in real time, for sinks with a rate. Tests inject their own. */
   readonly sleep?: (ms: number) => Promise<unknown>;
 }
 
-/** What a lingering drain is told. */
+/** New work for a drain that lingers. */
 export interface News {
   /** Accounts whose logs grew. */
   readonly accounts: readonly string[];
-  /** Something else may be due. */
+  /** Other work may be due. */
   readonly due: boolean;
 }
 
-/** What one drain did: the wide log line. */
+/** The result of one drain, logged as one wide line. */
 export interface DrainReport {
   readonly region: string;
   readonly sink: string;
   readonly outcome: /** Every due cursor is at its head. */
     | 'drained'
-    /** Time ran out; the rest is due as it was. */
+    /** The deadline came; the rest stays due. */
     | 'more'
     /** The sink waits until `waitUntil`. */
     | 'waiting'
-    /** The sink gets no more events until somebody enables it. */
+    /** The sink gets no more events until the operator or its owner enables it. */
     | 'disabled'
     /** Another drain holds the lease, or the sink waits, is paused, disabled or unknown. */
     | 'busy';
   readonly delivered: number;
-  /** Events the sink did not want. */
+  /** Number of events that the sink's filter excluded. */
   readonly skipped: number;
-  /** Attempts that failed, for whatever reason. */
+  /** Number of failed attempts, for any reason. */
   readonly failed: number;
-  /** Of those, the ones in which the event itself was refused. */
+  /** Of these, the attempts in which the receiver rejected the event itself. */
   readonly rejected: number;
-  /** Events set aside: refused, or behind one that was. */
+  /** Number of events parked: rejected, or behind a rejected one. */
   readonly parked: number;
-  /** Events refused to the last attempt. */
+  /** Number of events dead-lettered after their last attempt. */
   readonly dead: number;
-  /** Events that had fallen out of retention. */
+  /** Number of events past retention. */
   readonly lost: number;
-  /** Attempts that could not be noted in the delivery log. */
+  /** Number of attempts that could not be recorded in the delivery log. */
   readonly unlogged: number;
   readonly waitUntil?: number;
   readonly problem?: string;
 }
 
-/** Attempts written to the delivery log at once. */
+/** Number of attempts written to the delivery log in one batch. */
 const LOG_BATCH = 25;
 const TOO_MANY_PARKED: Failure = { reason: `${MAX_PARKED} events are set aside, and no more can be.` };
-/** A sink with a rate that was idle may catch up on so much. */
+/** A sink with a rate that was idle may catch up on this much time. */
 const BURST_MS = 100;
 
-/** Drains one sink until its due cursors are at their heads, it fails, or the deadline (epoch ms) comes near. */
+/** Drains one sink until its due cursors are at their heads, it fails, or the deadline (epoch ms) is near. */
 export async function drainSink(
   deps: DrainDeps,
   region: string,
@@ -148,18 +152,18 @@ const NOTHING = {
   unlogged: 0,
 };
 
-/** What a sink is told to do, as text: not how it is doing. */
+/** Returns the settings of a sink as text, without its health. */
 function settingsOf(item: Item): string {
   return JSON.stringify([sinkAttributes(toSink(item)), item.revision]);
 }
 
-/** One event on its way: of a cursor, or of a lane that is set aside. */
+/** One event in delivery: of a cursor, or of a parked lane. */
 type Sent = { readonly event: LoggedEvent } & (
   | { readonly run: Run; readonly parked?: undefined }
   | { readonly run?: undefined; readonly parked: ParkedEvent }
 );
 
-/** What is said of a sink on the cell's own log. */
+/** An event about a sink on the cell's own log. */
 type Saying =
   | {
       readonly type: 'endpoint.events_lost';
@@ -181,22 +185,22 @@ class Drain {
   readonly #hasParked: boolean;
   #counts = { ...NOTHING };
   #turn = 0;
-  /** Events with the sink. */
+  /** Number of events in delivery. */
   #underWay = 0;
-  /** Everything that is under way, reads and writes included. */
+  /** Number of pending operations, including reads and writes. */
   #pending = 0;
   #wake: (() => void) | undefined;
   #sleeping: Promise<void> | undefined;
   #fault: { readonly cause: unknown } | undefined;
-  /** The sink as it was when this drain began, but for its health; and whether it has been paused or changed since. */
+  /** The sink's settings when this drain began, and whether it was paused or changed since. */
   readonly #settings: string;
   #isOutdated = false;
-  /** Something can't be set aside because so much is. */
+  /** An event cannot be parked because the maximum is reached. */
   #isFull = false;
   /** Attempts that are not in the delivery log yet. */
   #attempts: DeliveryEntry[] = [];
   #logging: Promise<void> = Promise.resolve();
-  /** A sink with a rate gets nothing before. */
+  /** A sink with a rate gets no event before this time. */
   #nextSendAt: number;
   /** A sink that failed last time gets one event before it gets more. */
   #probing: boolean;
@@ -252,7 +256,7 @@ class Drain {
       this.#fault ??= { cause };
     }
     if (this.#fault) {
-      // The table fails, so this may as well; then the lease runs out.
+      // The table fails, so releasing may fail too; then the lease expires.
       await this.#lease.release({}).catch(() => undefined);
       throw this.#fault.cause;
     }
@@ -260,7 +264,7 @@ class Drain {
   }
 
   async #drain(): Promise<void> {
-    // First, for what is set aside is remembered by what was read of it.
+    // Loaded first: later decisions about parked lanes use this data.
     if (this.#hasParked) await this.#parked.load((account) => follows(this.#sink, account));
     let port: SinkPort;
     try {
@@ -277,7 +281,10 @@ class Drain {
     await this.#logAttempts();
   }
 
-  /** Until every cursor taken up is at its head, the sink fails, or time is over; and what is under way has ended. */
+  /**
+   * Works until every open cursor is at its head, the sink fails, or the deadline comes, and all pending
+   * operations have ended.
+   */
   async #workOff(port: SinkPort): Promise<void> {
     for (;;) {
       if (this.#mayGoOn()) {
@@ -287,7 +294,7 @@ class Drain {
         this.#runs.readAhead();
         this.#send(port);
       }
-      // Once the table fails, to go on trying would be to spin.
+      // Storing positions again while the table fails would be a busy loop.
       if (!this.#fault) this.#runs.storePositions();
       const pause = this.#pause();
       if (this.#pending === 0 && pause === undefined) {
@@ -309,7 +316,7 @@ class Drain {
     );
   }
 
-  /** Whether there is, or soon will be, more to do under this lease. */
+  /** Waits for news under this lease. Reports whether there is, or soon will be, more to do. */
   async #waitForMore(): Promise<boolean> {
     if (!this.#deps.linger || !this.#mayGoOn()) return false;
     const news = await this.#deps.linger();
@@ -317,11 +324,11 @@ class Drain {
     for (const account of news.accounts) this.#runs.tell(account);
     if (this.#lease.isAging(this.#deps.now())) await this.#renew();
     if (news.due && this.#mayGoOn()) await this.#runs.lookForDue();
-    // What is due and not known here is a lane that somebody else set going: the next drain reads it.
+    // Due work that is unknown here is a lane that another process made due: the next drain reads it.
     return this.#mayGoOn() && (this.#runs.isWaiting || this.#parked.isDue);
   }
 
-  /** Lets something go on in the background; the loop hears of its end. */
+  /** Starts an operation in the background; its end wakes the loop. */
   #begin(action: () => Promise<unknown>): void {
     this.#pending += 1;
     const ended = (): void => {
@@ -338,7 +345,7 @@ class Drain {
     const ends = this.#pending === 0 ? undefined : new Promise<void>((resolve) => (this.#wake = resolve));
     const { sleep = sleepMs } = this.#deps;
     if (pauseMs !== undefined) {
-      // One at a time: it only ever has to last longer, and then another follows.
+      // One timer at a time: the wait can only become longer, and then another timer follows.
       this.#sleeping ??= sleep(pauseMs).then(() => {
         this.#sleeping = undefined;
       });
@@ -354,7 +361,10 @@ class Drain {
     if (this.#lease.isAging(this.#deps.now())) this.#begin(() => this.#renew());
   }
 
-  /** Also finds out whether the sink was paused or changed: then a drain that knows of it takes over. */
+  /**
+   * Renews the lease. Also detects whether the sink was paused or changed; then a drain with the new record
+   * takes over.
+   */
   async #renew(): Promise<void> {
     const sink = await this.#lease.renew(this.#deps.now());
     if (sink && settingsOf(sink) !== this.#settings) this.#isOutdated = true;
@@ -362,7 +372,7 @@ class Drain {
 
   // Sending
 
-  /** Sends as many batches as there is room for, taking open cursors and parked lanes in turn. */
+  /** Sends as many batches as there is room for. Open cursors and parked lanes take turns. */
   #send(port: SinkPort): void {
     const lanes = this.#probing ? 1 : this.#concurrency;
     this.#isFull = false;
@@ -377,11 +387,11 @@ class Drain {
     }
   }
 
-  /** Up to `size` events of as many lanes. */
+  /** Returns up to `size` events of as many lanes. */
   #nextBatch(size: number): (Sent | ParkedEvent)[] {
     const batch = this.#takeInTurn(size, this.#probing ? this.#suspects : undefined);
     if (batch.length > 0 || !this.#probing || this.#suspects.size === 0) return batch;
-    // Another event may yet turn up that tells more than a suspect.
+    // Another event that is being read may be a better probe than a suspect.
     if (this.#runs.isReading) return batch;
     this.#alone = true;
     return this.#takeInTurn(size, undefined);
@@ -402,7 +412,7 @@ class Drain {
     return batch;
   }
 
-  /** The next event of a cursor that can be sent; events of lanes that are set aside join them on the way. */
+  /** Returns the next event of a cursor that can be sent. Parks events of parked lanes on the way. */
   #takeFrom(run: Run, avoid: ReadonlySet<string> | undefined): Sent | undefined {
     for (;;) {
       const event = this.#runs.takeFrom(run, avoid);
@@ -414,7 +424,7 @@ class Drain {
       }
       if (!this.#parked.has(run.account, laneOf(event))) return { event, run };
       if (this.#parked.count >= MAX_PARKED) {
-        // What is set aside goes first; the sink waits when nothing of that can.
+        // Parked events go first; the sink waits if none of them can be sent.
         run.window.putBack(event);
         this.#isFull = true;
         return undefined;
@@ -431,7 +441,7 @@ class Drain {
     this.#nextSendAt = from + (deliveries * 1000) / ratePerSecond;
   }
 
-  /** How long the rate makes a sink wait that has something to get. */
+  /** Returns the wait (ms) that the rate imposes on a sink with events to send. */
   #pause(): number | undefined {
     if (!this.#sink.ratePerSecond || !this.#mayGoOn()) return undefined;
     const wait = this.#nextSendAt - this.#deps.now();
@@ -468,7 +478,10 @@ class Drain {
     }
   }
 
-  /** The event of a parked lane, from the log; `undefined` when it is no longer there, or somebody discarded it meanwhile. */
+  /**
+   * Reads the event of a parked lane from the log. `undefined` if it is no longer there, or an operator
+   * discarded it meanwhile.
+   */
   async #recall(parked: ParkedEvent): Promise<Sent | undefined> {
     const { account, sequence } = parked;
     const [isThere, read] = await Promise.all([
@@ -512,7 +525,10 @@ class Drain {
     };
   }
 
-  /** Of more than a few the first gives way: it may be of an event that is never sent again. */
+  /**
+   * Adds a suspect. Above the maximum, the oldest is dropped: it may belong to an event that is never sent
+   * again.
+   */
   #suspect(eventId: string): void {
     const [first] = this.#suspects;
     const isNew = !this.#suspects.has(eventId);
@@ -520,7 +536,7 @@ class Drain {
     this.#suspects.add(eventId);
   }
 
-  /** Whether a failure is this event's own, rather than the sink's. */
+  /** Reports whether a failure is caused by this event rather than by the sink. */
   #isRefused({ event, run }: Sent, outcome: Exclude<DeliveryOutcome, { kind: 'delivered' }>): boolean {
     const tooMany = this.#rejections >= MAX_REJECTIONS;
     if (outcome.kind === 'rejected') return run === undefined || run.replay !== undefined || !tooMany;
@@ -529,7 +545,7 @@ class Drain {
     if (run === undefined)
       return takesOthers || !this.#probing || (this.#alone && this.#suspects.has(event.id));
     if (!this.#suspects.has(event.id) || tooMany) return false;
-    // Nothing else to try: rather than to hold back everything that is to come, it waits by itself.
+    // There is no other event to try. Parking this event avoids blocking all later ones.
     return takesOthers || (this.#alone && this.#sink.health.failures >= 2);
   }
 
@@ -579,8 +595,8 @@ class Drain {
   // What is said of the sink
 
   /**
-   * Counts events that are lost and says so on the cell's log, if that is there yet, together with the writes that pass over
-   * them: all of it or nothing, and nothing without the lease.
+   * Counts lost events and records them on the cell's log, if that exists, in one transaction with the writes
+   * that skip them. All or nothing, and nothing without the lease.
    */
   async #sayLost(
     range: { readonly account: string; readonly first: number; readonly last: number },
@@ -596,7 +612,9 @@ class Drain {
     return outcome;
   }
 
-  /** An event of the cell's own log about this sink, together with the writes that make it true. */
+  /**
+   * Records an event about this sink on the cell's own log, together with the state changes that it reports.
+   */
   async #say(about: Saying, writes: readonly Write[]): Promise<boolean> {
     const { type, ...data } = about;
     const draft = { type, time: this.#deps.now(), data: { endpoint: this.#sink.id, ...data } } as EventDraft;
@@ -611,7 +629,7 @@ class Drain {
     const isKept = deliveries !== undefined && this.#sink.kind === 'webhook';
     if (!isKept && !attempted) return;
     const over = now();
-    // Written out, without spreading: it is made for each event there is.
+    // Written out without spreading, because it runs for every event.
     const entry: DeliveryEntry = {
       region: event.region,
       sink: this.#sink.id,
@@ -639,7 +657,10 @@ class Drain {
     if (this.#attempts.length >= LOG_BATCH) this.#begin(() => this.#logAttempts());
   }
 
-  /** Everything noted so far is in the delivery log, or counted as missing there: history is only looked back at. */
+  /**
+   * Writes all pending attempts to the delivery log, or counts them as unlogged: history is only read for
+   * review.
+   */
   #logAttempts(): Promise<void> {
     const { deliveries } = this.#deps;
     const attempts = this.#attempts;
@@ -654,7 +675,10 @@ class Drain {
 
   // The end
 
-  /** The sink takes events again. Written down and said at once, for its drain may go on for long. */
+  /**
+   * Records that the sink accepts events again. Stored and emitted at once, because the drain may run for
+   * long.
+   */
   async #recover(): Promise<void> {
     const { announcedAt } = this.#health;
     const healthy = { ...this.#healthSeen(), announcedAt: null };
@@ -667,7 +691,7 @@ class Drain {
     await this.#sayOf(healthy, { type: 'endpoint.recovered', disabledAt });
   }
 
-  /** How the sink is by what was seen of it so far. */
+  /** Returns the sink's health according to this drain's observations. */
   #healthSeen(): SinkHealth {
     const { now, random, retrySeconds, disableAfterSeconds = DEFAULT_DISABLE_AFTER_SECONDS } = this.#deps;
     const seen = {
@@ -681,14 +705,14 @@ class Drain {
     return healthAfter(before, seen, { retrySeconds, disableAfterSeconds }, now(), random());
   }
 
-  /** Says something on the cell's log together with the health that makes it true. */
+  /** Records an event on the cell's log together with the health that it reports. */
   async #sayOf(health: SinkHealth, about: Saying): Promise<boolean> {
     const sink = keys.sink(this.#sink.region, this.#sink.id);
     const write: Write = { update: sink, set: healthAttributes(health), when: [this.#lease.held] };
     return this.#say(about, [write]);
   }
 
-  /** Gives the lease back together with what was learned of the sink, and says that it is disabled if it is. */
+  /** Releases the lease together with the sink's new health, and records that it is disabled if it is. */
   async #conclude(): Promise<DrainReport> {
     const { now } = this.#deps;
     let health = this.#healthSeen();
@@ -701,7 +725,7 @@ class Drain {
     }
     const busy = this.#nextSendAt > now();
     await this.#lease.release({
-      // Not again: who has heard that it is disabled may have enabled it by now.
+      // Not written twice: the operator may have enabled the sink since the event was recorded.
       ...(stored ? {} : healthAttributes(health)),
       parking: this.#parked.count > 0 || undefined,
       nextSendAt: busy ? this.#nextSendAt : undefined,

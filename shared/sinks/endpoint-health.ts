@@ -1,4 +1,4 @@
-/** How an endpoint is doing, for people: its state, how far behind it is, and how its deliveries went lately. */
+/** The health of an endpoint for display: its state, its backlog, and its recent deliveries. */
 import pLimit from 'p-limit';
 import type { EventLog } from '../log/log.ts';
 import { cursorPk, deadPk, keys, parkedPk } from '../table/schema.ts';
@@ -6,48 +6,51 @@ import type { Item, Table } from '../table/table.ts';
 import { type DeliveryHealth, type DeliveryLog, healthOf } from './delivery-log.ts';
 import { follows, type Sink, toSink } from './sink.ts';
 
-/** Instants are epoch ms. */
+/** The health of an endpoint. Times are epoch ms. */
 export interface EndpointHealth {
-  /** Failing: nothing was taken since the last failure. */
+  /** `failing`: no event was delivered since the last failure. */
   readonly state: 'active' | 'paused' | 'failing' | 'disabled';
-  /** Until when it is left alone after a failure. */
+  /** End of the wait after a failure; `null` if it does not wait. */
   readonly waitUntil: number | null;
-  /** What is wrong, in a sentence. */
+  /** Description of the problem, as one sentence; `null` if there is none. */
   readonly problem: string | null;
   readonly failingSince: number | null;
   readonly disabledAt: number | null;
   readonly lastDeliveredAt: number | null;
   readonly lastFailedAt: number | null;
-  /** Events that fell out of retention before it took them. */
+  /** Number of events that passed retention before they were delivered. */
   readonly lost: number;
-  /** Events set aside because it refused them, or one before them of the same job. */
+  /** Parked events: the receiver rejected them, or an earlier one of the same job. */
   readonly parked: { readonly count: number; readonly oldestAt: number | null };
-  /** Events that it refused to the last attempt; those of the last 90 days, {@link MAX_DEAD} at most. */
+  /** Number of events dead-lettered after the last attempt in the last 90 days, at most {@link MAX_DEAD}. */
   readonly dead: number;
-  /** Events that it has not come to yet, wanted or not. */
+  /** Events that the endpoint has not reached yet, whether its filter matches or not. */
   readonly backlog: {
     readonly events: number;
-    /** The time of the oldest of them. */
+    /** Time of the oldest event. */
     readonly oldestAt: number | null;
-    /** By account, the longest first, a few of them. */
+    /** Backlog by account, the largest first; a limited number of accounts. */
     readonly accounts: readonly { readonly account: string; readonly events: number }[];
-    /** False when there are too many accounts for all to be looked at: then there may be more. */
+    /** False if there are too many accounts to check all: the backlog may be larger. */
     readonly complete: boolean;
   };
   readonly lately: DeliveryHealth;
 }
 
-/** Cursors, heads and parked events read at most. */
+/** Maximum numbers of cursors, heads and parked events read. */
 const MAX_CURSORS = 2000;
 const MAX_HEADS = 200;
 const MAX_PARKED_READ = 1100;
-/** Dead events that are counted at most. */
+/** Maximum number of dead events counted. */
 export const MAX_DEAD = 100;
-/** Accounts whose backlog is shown, and whose oldest event is looked for. */
+/** Number of accounts whose backlog is listed, and whose oldest event is read. */
 const SHOWN_ACCOUNTS = 20;
 const READS_AT_ONCE = 10;
 
-/** The health of an endpoint or a built-in sink, or `undefined` when there is none. A bounded number of reads, whatever the accounts. */
+/**
+ * Returns the health of an endpoint or a built-in sink, or `undefined` if it does not exist. The number of
+ * reads is bounded, for any number of accounts.
+ */
 export async function endpointHealth(
   deps: {
     readonly table: Table;
@@ -69,7 +72,8 @@ export async function endpointHealth(
     table.query({ pk: deadPk(region, id), limit: MAX_DEAD }),
     healthOf(deliveries, sink, now()),
   ]);
-  // Those that are due first: the others are at the head, unless a wake-up is on its way. Replays are not the backlog.
+  // Due cursors first: the others are at the head, unless a wake-up is in progress. Replays are not part of
+  // the backlog.
   const live = cursors.filter(({ sk }) => !sk.includes('#') && follows(sink, sk)).sort(byDue);
   const looked = live.slice(0, MAX_HEADS);
   const heads = await table.getMany(looked.map(({ sk }) => keys.head({ region, account: sk })));
@@ -105,7 +109,7 @@ export async function endpointHealth(
   };
 }
 
-/** What its item says. Pure. */
+/** Returns the state from the endpoint's item. Pure. */
 function stateOf(
   { paused, health }: Sink,
   now: number,
@@ -122,7 +126,7 @@ function stateOf(
   };
 }
 
-/** Due ones first, those that have been longest before others. */
+/** Sorts due cursors first, the longest due before others. */
 function byDue(a: Item, b: Item): number {
   const [left, right] = [a, b].map(({ dueSk }) => (typeof dueSk === 'string' ? dueSk : '~'));
   return (left ?? '') < (right ?? '') ? -1 : left === right ? 0 : 1;

@@ -1,12 +1,13 @@
 /**
- * What may be asked of an endpoint. Pure, and free of Node, for pages check with it too; every refusal is one sentence that
- * names the field and says what would be right. Whether a URL leads to the public Internet, only the service itself says.
+ * Input validation of endpoints. Pure, and free of Node, because web pages validate with it too. Every error
+ * message is one sentence that names the field and what it accepts. Only the server checks whether a URL
+ * leads to the public Internet.
  */
 import * as z from 'zod';
 import { endpointId, existingId, id, instant, typePatterns, webhookSecret } from '../checks.ts';
 import { catalogue } from '../events/catalogue.ts';
 
-/** Headers of its own that an endpoint may have, and their size in all. */
+/** Maximum number of custom headers of an endpoint, and their maximum total size. */
 const MAX_HEADERS = 20;
 const MAX_HEADER_BYTES = 4096;
 const MAX_NAMES = 200;
@@ -15,7 +16,7 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
 const { tracking: _, ...jobFieldShapes } = catalogue['job.created'].data.shape.job.shape;
-/** The fields of the job in events that can be compared with a value, each with what it can be. */
+/** The job fields in events that a filter can compare with a value, each with its accepted values. */
 export const jobFieldValues: Readonly<Record<string, z.ZodType>> = jobFieldShapes;
 const jobFieldNames = Object.keys(jobFieldShapes);
 
@@ -56,7 +57,10 @@ const jobFields = z
     `Only events whose job has these values: fields of \`data.job\` (${jobFieldNames.join(', ')}), each equal to what is given. A field that the job does not have counts as null.`,
   );
 
-/** Ours, and those that belong to the connection (RFC 9110, 7.6.1) or decide how the body is read. */
+/**
+ * Headers that Jobwire sets, and those that belong to the connection (RFC 9110, 7.6.1) or determine how the
+ * body is read.
+ */
 const RESERVED_HEADERS = new Set([
   'accept-encoding',
   'connection',
@@ -73,7 +77,7 @@ const RESERVED_HEADERS = new Set([
   'user-agent',
 ]);
 
-/** Whether an endpoint's own headers may not have this name. */
+/** Reports whether a custom header of an endpoint may not have this name. */
 export function isReservedHeader(name: string): boolean {
   const lower = name.toLowerCase();
   return RESERVED_HEADERS.has(lower) || lower.startsWith('webhook-') || lower.startsWith('proxy-');
@@ -103,7 +107,7 @@ const headers = z
     `Headers that each request carries besides ours: at most ${MAX_HEADERS}, ${MAX_HEADER_BYTES} bytes in all. Their values are never shown again.`,
   );
 
-/** Which events: everything that a replay, too, can be restricted by. */
+/** Event selection: all filters, which also apply to a replay. */
 const filterFields = {
   accounts: z
     .array(existingId, 'must be a list of accounts')
@@ -118,7 +122,7 @@ const filterFields = {
   jobFields,
 };
 
-/** What an endpoint may be given, in the configuration file as well. */
+/** The fields of an endpoint, also for the configuration file. */
 export const endpointFields = {
   url: z
     .string('must be a URL')
@@ -142,7 +146,7 @@ export const endpointFields = {
     .describe('What it is for, in your words.'),
 };
 
-/** A place in each account's log, as people name it. */
+/** A position in each account's log, as cursors. */
 const cursorsByAccount = z
   .record(z.string(), z.string(), 'must map accounts to cursors')
   .refine((cursors) => Object.keys(cursors).length > 0, 'must name at least one account');
@@ -169,7 +173,10 @@ const secret = webhookSecret.describe(
   'What requests are signed with (Standard Webhooks): `whsec_` and 24 to 64 random bytes in base64. Generated unless given.',
 );
 
-/** A new endpoint. What is absent restricts nothing; an id and a secret are generated unless given; it starts now. */
+/**
+ * A new endpoint. An absent filter restricts nothing. Id and secret default to generated values; the start
+ * defaults to now.
+ */
 export const NewEndpoint = z.strictObject({
   ...z.object(endpointFields).partial().shape,
   url: endpointFields.url,
@@ -184,7 +191,10 @@ export const NewEndpoint = z.strictObject({
 
 const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
 
-/** A change of an endpoint: what is absent stays, null takes a restriction away. `start` is for accounts that are added. */
+/**
+ * A change of an endpoint: absent fields stay, `null` removes a restriction. `start` applies to added
+ * accounts.
+ */
 export const EndpointChange = z
   .strictObject({
     url: endpointFields.url.optional(),
@@ -202,7 +212,7 @@ export const EndpointChange = z
   .meta({ id: 'EndpointChange' });
 export type EndpointChange = z.infer<typeof EndpointChange>;
 
-/** A new signing secret: generated unless given. 0 seconds: the former ones sign no more. */
+/** A new signing secret. Default: generated. With 0 seconds, former secrets stop signing at once. */
 export const Rotation = z
   .strictObject({
     secret: secret.optional(),
@@ -215,7 +225,7 @@ export const Rotation = z
   })
   .meta({ id: 'SecretRotation' });
 
-/** A replay: the events after `from` and up to `to`, or up to the heads as they are now. */
+/** A replay: the events after `from` up to `to`, or up to the current heads. */
 export const NewReplay = z
   .strictObject({
     id: id

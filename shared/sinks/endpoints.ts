@@ -1,18 +1,22 @@
 /**
- * Endpoints: webhooks that people make, change and take away. An endpoint is a sink of kind `webhook`; its secrets stand
- * apart. What is made in several writes is made in an order in which a crash leaves nothing that counts:
+ * Endpoints: webhooks that users create, change and delete. An endpoint is a sink of kind `webhook`; its
+ * secrets are stored separately. An operation of several writes orders them so that a crash leaves no
+ * effective partial state:
  *
  *   create   lock ── remains of an earlier one gone ── secrets ── cursors ── sink item
  *   change   lock ── secrets ── cursors of added accounts ── sink item ── cursors of removed ones gone
  *   delete   lock ── sink item gone ── cursors, parked and dead events, replays gone ── secrets gone
  *
- * Without its item there is no endpoint, whatever else is there. The lock keeps two of these apart; it ends by itself. A
- * drain of an earlier endpoint of the same id that is still running is fenced off: its cursors carry a higher token.
+ * Without its sink item an endpoint does not exist, whatever other items remain. The lock excludes concurrent
+ * operations; it expires. A running drain of an earlier endpoint of the same id is fenced off: the new
+ * cursors carry a higher token.
  *
- * Secrets and headers apply to the next attempt: a drain that runs reads them for each attempt (`signing-secrets.ts`).
+ * Secrets and headers apply to the next attempt: a running drain reads them for each attempt
+ * (`signing-secrets.ts`).
  *
- * What is NOT guaranteed: that a receiver hears nothing after its endpoint was deleted, paused or changed; what is under
- * way arrives, and a drain that runs goes by the record it has read (URL, filters) until its lease ends.
+ * What is NOT guaranteed: that a receiver gets nothing after its endpoint was deleted, paused or changed.
+ * Requests in progress arrive. A running drain uses the record it has read (URL, filters) until its lease
+ * ends.
  */
 import { randomBytes } from 'node:crypto';
 import pLimit from 'p-limit';
@@ -61,7 +65,7 @@ import {
 } from './signing-secrets.ts';
 import { type EventFilter, follows, type Sink, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
 
-/** What the use-cases of endpoints need. */
+/** Dependencies of the endpoint operations. */
 export interface EndpointDeps extends AttemptDeps, EventUrls {
   readonly table: Table;
   readonly log: EventLog;
@@ -71,65 +75,77 @@ export interface EndpointDeps extends AttemptDeps, EventUrls {
 }
 
 /**
- * What ids and secrets of new things are made of; a repeated request is given the same again, so that it makes the same thing
- * and not a second one. Never what locks and transactions go by: that has to be new each time.
+ * Sources of the ids and secrets of new resources. A repeated request gets the same values again, so that it
+ * creates the same resource and not a second one. Never for locks and transactions, which need new values
+ * each time.
  */
 export interface Makings {
   readonly newId: () => string;
   readonly randomBytes: (bytes: number) => Uint8Array;
 }
 
-/** How an endpoint is doing, in a word. Failing: nothing was taken since the last failure. */
+/** The state of an endpoint. `failing`: no event was delivered since the last failure. */
 export type EndpointState = 'active' | 'paused' | 'failing' | 'disabled';
 
-/** An endpoint as it is shown: without its secrets, and without the values of its headers. Instants are epoch ms. */
+/**
+ * The representation of an endpoint: without its secrets and without its header values. Times are epoch ms.
+ */
 export interface Endpoint extends EventFilter {
   readonly region: string;
   readonly id: string;
-  /** Built-in sinks, which are no webhooks, can be looked at as endpoints are. */
+  /** Built-in sinks are no webhooks, but are readable as endpoints. */
   readonly kind: SinkRecord['kind'];
-  /** Where: of a built-in sink, the ARN of its topic. */
+  /** Target URL; for a built-in sink, the ARN of its topic. */
   readonly url: string;
-  /** Empty: all, also those that come later. */
+  /** Accounts that it follows. Empty: all, including later ones. */
   readonly accounts: readonly string[];
-  /** Names of the headers that each request carries besides ours. */
+  /** Names of the custom headers of each request. */
   readonly headers: readonly string[];
   readonly concurrency: number | null;
   readonly ratePerSecond: number | null;
   readonly description: string | null;
   readonly state: EndpointState;
   readonly paused: boolean;
-  /** Whether it was made here; one that the configuration declares can only be changed there. */
+  /**
+   * Whether it was created through the API. An endpoint that the configuration declares can only be changed
+   * there.
+   */
   readonly managed: boolean;
-  /** Counted up with each change. */
+  /** Incremented with each change. */
   readonly revision: number;
   readonly createdAt: number | null;
   readonly changedAt: number | null;
 }
 
-/** Accounts of one region that an endpoint that follows all of them is prepared for; others begin with their first event. */
+/**
+ * Maximum number of a region's accounts for which an endpoint that follows all gets cursors. Other accounts
+ * begin with their first event.
+ */
 const MAX_ACCOUNTS = 10_000;
-/** Endpoints of a region, and those that name one account; several that are made at the same moment can pass by a few. */
+/**
+ * Maximum number of endpoints of a region, and of those that name one account. Concurrent creations can
+ * exceed it by a few.
+ */
 export const MAX_ENDPOINTS = 1_000;
 export const MAX_OF_ACCOUNT = 100;
 const WRITES_AT_ONCE = 16;
-/** How often a change is decided anew because somebody else came in between. */
+/** Maximum number of attempts of a change after concurrent modifications. */
 const ATTEMPTS = 5;
 
-/** What came of making an endpoint. */
+/** The result of creating an endpoint. */
 export type Created = {
   readonly kind: 'created';
   readonly endpoint: Endpoint;
-  /** Shown here and never again. */
+  /** The signing secret. Returned here only. */
   readonly secret: string;
-  /** Accounts that start later than was asked for, for what is left of their logs begins later. */
+  /** Accounts that start later than requested, because the earlier part of their logs is past retention. */
   readonly late: readonly string[];
 };
 
 /**
- * Makes an endpoint. An id and a secret are generated unless given. It starts now unless told otherwise; accounts that are
- * registered later start at their beginning. Nothing is stored when it is refused. Asked for again with the same makings,
- * what was made is shown again.
+ * Creates an endpoint. Id and secret are generated by default. The default start is now; accounts that are
+ * registered later start at their beginning. A rejected request stores nothing. A repeated request with the
+ * same makings returns the endpoint created first.
  */
 export async function createEndpoint(
   deps: EndpointDeps,
@@ -139,7 +155,7 @@ export async function createEndpoint(
 ): Promise<Created | Refusal> {
   const checked = checkInput(NewEndpoint, input);
   if (checked.kind === 'refused') return checked;
-  /** What was made is known by it when the request is repeated. */
+  /** Identifies the created endpoint when the request is repeated. */
   const creation = makings.newId();
   const {
     id = newEndpointId(makings.newId),
@@ -177,7 +193,7 @@ export async function createEndpoint(
       creation,
       createdAt: now,
       changedAt: now,
-      // Whoever drains it has a later token than any drain before.
+      // Every drain of this endpoint has a later token than any earlier drain.
       leaseToken: fence,
     };
     const made = await deps.table.transact(
@@ -193,8 +209,8 @@ export async function createEndpoint(
 }
 
 /**
- * Changes an endpoint: what is absent stays, null takes a restriction away. Accounts that are added start now unless
- * `start` says otherwise; the places in the logs of those that are removed are forgotten.
+ * Changes an endpoint: absent fields stay, `null` removes a restriction. Added accounts start now or at
+ * `start`. The log positions of removed accounts are deleted.
  */
 export async function changeEndpoint(
   deps: EndpointDeps,
@@ -221,7 +237,7 @@ export async function changeEndpoint(
           'headers must be given together with a url on another host: the present headers are meant for the present host only.',
       };
     }
-    // Of those it follows already, some may have been deleted since.
+    // Some accounts that it already follows may have been deleted since.
     const named = record.accounts.filter((account) => !before.accounts.includes(account));
     const refusal = await refuseRecord(deps, record, named);
     if (refusal) return refusal;
@@ -243,7 +259,7 @@ export async function changeEndpoint(
         const next = withHeaders(kept, change.headers, before.target, record.target);
         if (next) await deps.secrets.save(region, id, next);
       }
-      // A drain under way does not follow them yet; whoever comes after it has a higher token.
+      // A running drain does not follow these accounts yet; the next one has a higher token.
       await putCursors(deps, record, place.positions, Number(still.leaseToken ?? 0) + 1);
       const changed = await deps.table.write({
         update: keys.sink(region, id),
@@ -251,7 +267,7 @@ export async function changeEndpoint(
         when: [revisionStill(item), ['kind', 'present']],
       });
       if (!changed.done || !changed.item) return undefined;
-      // Also what an earlier change did not get round to.
+      // Also completes the cleanup of an earlier, interrupted change.
       if ('accounts' in change) await removeUnfollowed(deps, record);
       return { kind: 'changed' as const, endpoint: toEndpoint(changed.item) };
     });
@@ -260,7 +276,7 @@ export async function changeEndpoint(
   return changedMeanwhile(id);
 }
 
-/** Deletes an endpoint with everything that was kept of it. Repeating it finishes what was cut off. */
+/** Deletes an endpoint with all its data. Repeating the call completes an interrupted deletion. */
 export async function deleteEndpoint(
   deps: EndpointDeps,
   region: string,
@@ -272,7 +288,7 @@ export async function deleteEndpoint(
     if (item) {
       const found = manageable(item, id, expected);
       if (found.kind !== 'found') return found;
-      // Remembered first: what comes after must be able to fence off a drain that still runs.
+      // The fence is stored first: a later endpoint must be able to fence off a drain that still runs.
       const remembered = await deps.table.write({
         update: keys.endpointLock(region, id),
         set: { fence: Math.max(lock.fence, Number(item.leaseToken ?? 0)) },
@@ -291,9 +307,9 @@ export async function deleteEndpoint(
 }
 
 /**
- * Removes a deleted account from the endpoints of its region, for its id can be used again. An endpoint that names no other
- * account is deleted: without accounts it would follow all. Endpoints that the configuration declares stay. False when an
- * endpoint was changed meanwhile; call it again.
+ * Removes a deleted account from the endpoints of its region, because its id can be reused. An endpoint that
+ * names no other account is deleted: without accounts it would follow all. Endpoints that the configuration
+ * declares stay. Returns false if an endpoint was changed meanwhile; call it again.
  */
 export async function removeAccountFromEndpoints(
   deps: EndpointDeps,
@@ -313,8 +329,8 @@ export async function removeAccountFromEndpoints(
 }
 
 /**
- * Finishes what was cut off: takes away what is left of endpoints whose making or deleting ended half way. For a host to
- * call now and then; gives how many there were.
+ * Completes interrupted operations: removes the remains of endpoints whose creation or deletion was
+ * incomplete. The host calls it periodically. Returns their number.
  */
 export async function tidyEndpoints(deps: EndpointDeps, region: string): Promise<number> {
   const now = deps.now();
@@ -328,20 +344,20 @@ export async function tidyEndpoints(deps: EndpointDeps, region: string): Promise
   return stale.length;
 }
 
-/** Holds an endpoint back: it keeps its places in the logs and gets nothing. */
+/** Pauses an endpoint: it keeps its log positions and gets no events. */
 export function pauseEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
   return edit(deps, region, id, expected, ({ paused }) => (paused ? undefined : { paused: true }));
 }
 
-/** Lets a paused endpoint go on where it stood. */
+/** Resumes a paused endpoint at its positions. */
 export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
   return edit(deps, region, id, expected, ({ paused }) => (paused ? { paused: false } : undefined));
 }
 
 /**
- * Lets an endpoint that was disabled, or that waits after a failure, go on where it stood, with one probe first. That it
- * was said to be disabled is kept: its recovery will be said. Also for sinks that are built in or that the configuration
- * declares.
+ * Enables an endpoint that was disabled or waits after a failure. It resumes at its positions, with one probe
+ * first. The record of its disabled event stays, so that its recovery is emitted. Also for sinks that are
+ * built in or that the configuration declares.
  */
 export function enableEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
   const enable = (item: Item) => {
@@ -353,8 +369,8 @@ export function enableEndpoint(deps: EndpointDeps, region: string, id: string, e
 }
 
 /**
- * Gives an endpoint a new signing secret, generated unless given, and shows it. The former ones sign along for a day
- * unless told otherwise; after that, judged whenever they are read, no longer.
+ * Rotates an endpoint's signing secret and returns the new one (default: generated). Former secrets also sign
+ * for a day by default. Their expiry is evaluated at each read.
  */
 export async function rotateSecret(
   deps: EndpointDeps,
@@ -383,7 +399,7 @@ export async function rotateSecret(
   });
 }
 
-/** An endpoint, or `undefined`. */
+/** Returns an endpoint, or `undefined`. */
 export async function readEndpoint(
   deps: Pick<EndpointDeps, 'table'>,
   region: string,
@@ -393,15 +409,15 @@ export async function readEndpoint(
   return item?.kind === 'webhook' ? toEndpoint(item) : undefined;
 }
 
-/** The endpoints of a region, by id. */
+/** Returns the endpoints of a region, by id. */
 export async function listEndpoints(deps: Pick<EndpointDeps, 'table'>, region: string): Promise<Endpoint[]> {
   const items = await deps.table.query({ pk: sinkPk(region) });
   return items.filter(({ kind }) => kind === 'webhook').map(toEndpoint);
 }
 
 /**
- * A page of the endpoints, and built-in sinks, of several regions that are to be shown: by id and then by region, after the
- * one that is named. `next` names the last one of a page that is not the last.
+ * Returns a page of the visible endpoints and built-in sinks of several regions: by id, then by region, after
+ * the given one. `next` identifies the last one of the page if more follow.
  */
 export async function pageOfEndpoints(
   { table }: Pick<EndpointDeps, 'table'>,
@@ -437,12 +453,12 @@ export async function pageOfEndpoints(
   return { endpoints, next: all.length > limit ? (endpoints.at(-1) ?? null) : null };
 }
 
-/** As the table sorts: ids are ASCII. */
+/** Compares as the table sorts: ids are ASCII. */
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * Sends one `jobwire.ping` at once, signed as every event is, also to an endpoint that is paused or disabled. It stands in
- * no log and in the delivery log; cursors and health are left alone.
+ * Sends one `jobwire.ping` at once, signed like every event, also to a paused or disabled endpoint. It is in
+ * no event log, but in the delivery log. Cursors and health do not change.
  */
 export async function pingEndpoint(
   deps: EndpointDeps,
@@ -465,7 +481,7 @@ function pingOf(region: string, endpoint: string, deps: EndpointDeps): LoggedEve
     source: sourceOf(cellLog(region), deps),
     type,
     time: new Date(time).toISOString(),
-    // It has no place in a log, and stands before everything that has.
+    // It has no place in a log, and sorts before all events that have one.
     sequence: pad(0, 20),
     dataschema: dataschemaOf(type, deps),
     datacontenttype: 'application/json',
@@ -475,8 +491,8 @@ function pingOf(region: string, endpoint: string, deps: EndpointDeps): LoggedEve
 }
 
 /**
- * The secrets with the headers after a change; `undefined` if nothing of them changes. `headers` absent: unchanged. If URL and
- * headers change together, requests to the former URL keep the former headers.
+ * Returns the secrets with the headers after a change; `undefined` if nothing changes. `headers` absent:
+ * unchanged. If URL and headers change together, requests to the former URL keep the former headers.
  */
 function withHeaders(
   kept: EndpointSecrets,
@@ -508,7 +524,7 @@ function toRecord(region: string, id: string, fields: Fields): SinkRecord {
   };
 }
 
-/** A record as attributes. The values of headers stand with the secrets. */
+/** Converts a record to attributes. Header values are stored with the secrets. */
 function attributesOf(record: SinkRecord, fields: Fields): { readonly [name: string]: Value | undefined } {
   return {
     ...sinkAttributes(record),
@@ -517,7 +533,7 @@ function attributesOf(record: SinkRecord, fields: Fields): { readonly [name: str
   };
 }
 
-/** The fields of an endpoint with a change on top. Values of headers are not known here, their names are. */
+/** Merges a change into the fields of an endpoint. Header values are not known here, only their names. */
 function mergedFields(item: Item, change: Omit<EndpointChange, 'start'>): Fields {
   const { target, accounts, types, orderGroups, origins, jobFields, concurrency, ratePerSecond } =
     toSink(item);
@@ -537,7 +553,7 @@ function withoutUndefined(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** The record of an endpoint, or of a built-in sink, as it is shown. */
+/** Converts the item of an endpoint, or of a built-in sink, to its representation. */
 export function toEndpoint(item: Item): Endpoint {
   const sink = toSink(item);
   const { region, id, kind, target, accounts, types, orderGroups, origins, jobFields, paused } = sink;
@@ -558,7 +574,7 @@ export function toEndpoint(item: Item): Endpoint {
   };
 }
 
-/** What its item says of how it is doing. Pure. */
+/** Returns the state from an item's data. Pure. */
 export function stateOf({ paused, health }: Pick<Sink, 'paused' | 'health'>): EndpointState {
   if (health.disabledAt !== null) return 'disabled';
   if (paused) return 'paused';
@@ -574,7 +590,7 @@ function newEndpointId(newId: () => string): string {
 
 const isManaged = (item: Item): boolean => item.createdAt !== undefined;
 
-/** What the shape of the input can't tell. */
+/** Validates what the input schema cannot check. */
 async function refuseRecord(
   deps: EndpointDeps,
   record: SinkRecord,
@@ -585,7 +601,10 @@ async function refuseRecord(
   return refuseAccounts(deps.table, record.region, named, 'accounts');
 }
 
-/** Why there can't be more endpoints in a region, or for some of the accounts that one names; each that is made writes to all. */
+/**
+ * Returns why no further endpoint is allowed in a region, or for one of the named accounts. Every endpoint of
+ * an account adds a write per event.
+ */
 function refuseMore(
   there: readonly Endpoint[],
   accounts: readonly string[],
@@ -603,7 +622,7 @@ function refuseMore(
   return { kind: 'conflict', reason };
 }
 
-/** Why the accounts can't be followed: the first that is not known, by its name. */
+/** Returns why the accounts cannot be followed: names the first unknown account. */
 export async function refuseAccounts(
   table: Table,
   region: string,
@@ -619,7 +638,10 @@ export async function refuseAccounts(
   };
 }
 
-/** The logs a sink follows, as of now: the accounts, and the cell's own for one that follows everything. */
+/**
+ * Returns the logs that a sink follows now: the accounts, and the cell's own log for one that follows
+ * everything.
+ */
 export async function followed(
   deps: Pick<EndpointDeps, 'table' | 'log'>,
   sink: SinkRecord,
@@ -630,7 +652,7 @@ export async function followed(
   return [...accounts.map(({ account }) => account), ...(cell ? [CELL_LOG] : [])];
 }
 
-/** Where accounts start; those that are not named start now. */
+/** Returns the start positions of accounts. Accounts without one start now. */
 async function startingAt(
   deps: EndpointDeps,
   region: string,
@@ -646,8 +668,8 @@ async function startingAt(
 }
 
 /**
- * Puts the cursors of a sink, over whatever is left there of an earlier one. They are due at once, for what happens before
- * the sink is there to be woken; drains of a lower token than the fence can't move them.
+ * Writes the cursors of a sink, and overwrites remains of an earlier one. They are due at once, because
+ * events may arrive before the sink exists to be woken. Drains of a token below the fence cannot move them.
  */
 async function putCursors(
   deps: EndpointDeps,
@@ -663,7 +685,7 @@ async function putCursors(
   });
 }
 
-/** Partitions of everything that is kept of a sink besides its record. What stands in the history leaves by itself. */
+/** Partitions of all data of a sink besides its record. Its history expires by TTL. */
 const partsOf = (region: string, id: string): readonly string[] => [
   cursorPk(region, id),
   parkedPk(region, id),
@@ -671,7 +693,10 @@ const partsOf = (region: string, id: string): readonly string[] => [
   replayPk(region, id),
 ];
 
-/** Takes away what is left of an endpoint that is gone: how many items, and the highest fence among its cursors. */
+/**
+ * Deletes the remains of a deleted endpoint. Returns the number of items, and the highest fence among its
+ * cursors.
+ */
 async function removeRemains(
   { table }: EndpointDeps,
   region: string,
@@ -683,16 +708,16 @@ async function removeRemains(
   return { count: items.length, fence: Math.max(0, ...items.map(({ fence }) => Number(fence ?? 0))) };
 }
 
-/** Takes away everything that is kept of an endpoint without a record. False when there was nothing. */
+/** Deletes all data of an endpoint without a record. False if there was none. */
 async function removeRest(deps: EndpointDeps, region: string, id: string): Promise<boolean> {
   const remains = await removeRemains(deps, region, id);
-  // What can't be read is there as well.
+  // Unreadable secrets exist as well.
   const secrets = await deps.secrets.load(region, id).catch(() => true);
   if (secrets) await deps.secrets.remove(region, id);
   return remains.count > 0 || Boolean(secrets);
 }
 
-/** Takes away the cursors, also those of replays, of accounts that a sink does not follow. */
+/** Deletes the cursors, including those of replays, of accounts that a sink does not follow. */
 async function removeUnfollowed({ table }: EndpointDeps, record: SinkRecord): Promise<void> {
   const cursors = await table.query({ pk: cursorPk(record.region, record.id) });
   await removeAll(
@@ -705,7 +730,10 @@ async function removeAll(table: Table, items: readonly Item[]): Promise<void> {
   await pLimit(WRITES_AT_ONCE).map(items, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
 }
 
-/** Changes the item of an endpoint on the condition that it stands as it was read; what is as it should be is not written. */
+/**
+ * Updates the item of an endpoint on the condition that it is unchanged since the read. Writes nothing if the
+ * item is already as required.
+ */
 async function edit(
   deps: EndpointDeps,
   region: string,
@@ -764,11 +792,11 @@ function unlessChanged(item: Item, id: string, { revision = revisionOf(item) }: 
 
 interface Lock {
   readonly owner: string;
-  /** The highest token that a lease of an earlier endpoint of this id had. */
+  /** The highest lease token of an earlier endpoint of this id. */
   readonly fence: number;
 }
 
-/** Does something with an endpoint that nobody else may do at the same time. */
+/** Runs an operation on an endpoint under its lock, exclusively. */
 export function withLock<T>(
   deps: Pick<EndpointDeps, 'table' | 'newId' | 'now'>,
   region: string,
@@ -794,7 +822,7 @@ const changedMeanwhile = (id: string): Refusal => ({
   reason: `The endpoint "${id}" was changed meanwhile; read it again.`,
 });
 
-/** Why a URL can't be an endpoint's: one sentence. */
+/** Returns why a URL is not accepted for an endpoint, as one sentence. */
 function refuseEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
   const refusal = refuseUrl(url, allowPrivateNetworks);
   return refusal && `url is refused: ${refusal.replace(/\.$/, '')}.`;
