@@ -202,9 +202,9 @@ class Drain {
   #logging: Promise<void> = Promise.resolve();
   /** A sink with a rate gets no event before this time. */
   #nextSendAt: number;
-  /** A sink that failed last time gets one event before it gets more. */
+  /** A sink that failed last time gets one event as a probe first. */
   #probing: boolean;
-  /** The probe was the only event there was. */
+  /** The probe was the only available event. */
   #alone = false;
   #health: SinkHealth;
   #tookAt: number | null = null;

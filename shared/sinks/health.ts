@@ -1,88 +1,95 @@
 /**
- * How a sink is doing, and what that means for it: one state, whatever the number of accounts it follows. Pure.
+ * The health of a sink and its consequences: one state, for any number of accounts that it follows. Pure.
  *
- *   taking events ──failure──▶ waiting ──time──▶ probing ──success──▶ taking events
- *                                 ▲                 │failure
- *                                 └─── longer ──────┘        nothing but failure for days, or told so ──▶ disabled
+ *   accepting ──failure──▶ waiting ──time──▶ probing ──success──▶ accepting
+ *                             ▲                 │failure
+ *                             └─── longer ──────┘        only failures for days, or requested by the receiver ──▶ disabled
  *
- * A receiver that breaks on one event answers like one that is down. Which of the two it is shows when another event is
- * tried: events whose failure stopped the sink are its suspects, the next probe is another event if there is one, and a
- * suspect that fails again although others were taken is set aside as if it had been refused (decision 11).
+ * A receiver that fails on one event responds like one that is down. Trying another event distinguishes the
+ * two. The events whose failure stopped the sink are its suspects; the next probe is another event, if there
+ * is one. A suspect that fails again although others were delivered is parked as if it had been rejected
+ * (decision 11).
  */
 import type { Item } from '../table/table.ts';
 
-/** What is kept of a sink between drains. Instants are epoch ms. */
+/** The health of a sink as stored between drains. Times are epoch ms. */
 export interface SinkHealth {
-  /** Failures of the sink since it last took an event. */
+  /** Number of failures of the sink since its last delivered event. */
   readonly failures: number;
-  /** Until when the sink is left alone; 0 when it isn't. */
+  /** End of the wait; 0 if the sink does not wait. */
   readonly waitUntil: number;
-  /** The last failure in words, while it has not taken an event since. */
+  /** Reason for the last failure since the last delivered event; `null` without one. */
   readonly problem: string | null;
-  /** The first failure since it last took an event. */
+  /** Time of the first failure since the last delivered event. */
   readonly failingSince: number | null;
-  /** Events set aside since it last took one. */
+  /** Number of events parked since the last delivered one. */
   readonly rejections: number;
-  /** The ids of events whose failure made the sink wait: the last {@link MAX_SUSPECTS}. */
+  /** Ids of the events whose failure made the sink wait: the last {@link MAX_SUSPECTS}. */
   readonly suspects: readonly string[];
-  /** Since when it gets no more events until somebody enables it. */
+  /** Time since which the sink gets no events until it is enabled; `null` if not disabled. */
   readonly disabledAt: number | null;
   readonly disabledReason: string | null;
-  /** When it was said to be disabled, until it is said to have recovered. */
+  /** Time at which its disabled event was recorded, until its recovery is recorded. */
   readonly announcedAt: number | null;
-  /** Events that fell out of retention before it had taken them. */
+  /** Number of events that passed retention before they were delivered. */
   readonly lost: number;
   readonly lastDeliveredAt: number | null;
   readonly lastFailedAt: number | null;
 }
 
-/** What one drain saw of the sink. */
+/** Observations of one drain about the sink. */
 export interface Seen {
-  /** When it last took an event; null if it took none. */
+  /** Time of the last delivered event; `null` if there was none. */
   readonly deliveredAt: number | null;
   /** The failure that ended the drain. */
   readonly failure: Failure | null;
-  /** As they stand at the end of the drain. */
+  /** Values at the end of the drain. */
   readonly rejections: number;
   readonly suspects: readonly string[];
-  /** The receiver wants no more events: why. */
+  /** Reason why the receiver requests no more events; `null` if it does not. */
   readonly disable: string | null;
 }
 
 /** A failure of the sink as a whole. */
 export interface Failure {
   readonly reason: string;
-  /** For how long the receiver asked to be left alone. */
+  /** Wait that the receiver requested (ms). */
   readonly afterMs?: number | undefined;
 }
 
-/** What is done about failures. */
+/** The reaction to failures. */
 export interface FailurePolicy {
-  /** Waits before the n-th retry; the last one repeats. */
+  /** Waits (s) before the n-th retry; the last one repeats. */
   readonly retrySeconds: readonly number[];
-  /** After so long of nothing but failure a sink is disabled. */
+  /** A sink that only fails for this long (s) is disabled. */
   readonly disableAfterSeconds: number;
 }
 
-/** The waits before retries: the schedule of the Standard Webhooks specification. */
+/** Default waits (s) before retries: the schedule of the Standard Webhooks specification. */
 export const DEFAULT_RETRY_SECONDS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
 export const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 86_400;
-/** Events set aside in a row, with none taken in between, after which it is the sink that fails. */
+/**
+ * Number of events parked in a row, without a delivered one in between, after which the sink counts as
+ * failing.
+ */
 export const MAX_REJECTIONS = 5;
-/** Events under suspicion at most; of more, the latest. */
+/** Maximum number of suspects; above it, the latest stay. */
 export const MAX_SUSPECTS = 5;
-/** Waits are spread by so much either way, so that sinks that failed together don't come back together. */
+/**
+ * Jitter of waits, as a fraction in both directions, so that sinks that failed together do not retry
+ * together.
+ */
 const JITTER = 0.2;
-/** No Retry-After is honoured beyond this. */
+/** Maximum `Retry-After` (ms) that is honoured. */
 export const MAX_RETRY_AFTER_MS = 86_400_000;
 
-/** The wait before retry `n` (from 1) in ms, with jitter; `random` is from 0 to 1. */
+/** Returns the wait before retry `n` (from 1) in ms, with jitter; `random` is from 0 to 1. */
 export function waitOf(retrySeconds: readonly number[], n: number, random: number): number {
   const scheduled = 1000 * (retrySeconds[Math.min(n, retrySeconds.length) - 1] ?? 60);
   return scheduled * (1 - JITTER + 2 * JITTER * random);
 }
 
-/** How the sink is after a drain. */
+/** Returns the health of a sink after a drain. */
 export function healthAfter(
   before: SinkHealth,
   seen: Seen,
@@ -132,7 +139,7 @@ function disabled(health: SinkHealth, reason: string, now: number): SinkHealth {
   return { ...health, waitUntil: 0, disabledAt: now, disabledReason: reason };
 }
 
-/** A sink that somebody enabled: it goes on where it stood, with a probe first. */
+/** Returns the health of a sink that was enabled: it resumes at its positions, with a probe first. */
 export function enabled(health: SinkHealth): SinkHealth {
   return {
     ...health,
@@ -144,7 +151,7 @@ export function enabled(health: SinkHealth): SinkHealth {
   };
 }
 
-/** The health in a sink's item. */
+/** Reads the health from a sink's item. */
 export function toHealth(item: Item): SinkHealth {
   const number = (name: string): number | null => (typeof item[name] === 'number' ? item[name] : null);
   const text = (name: string): string | null => (typeof item[name] === 'string' ? item[name] : null);
@@ -164,7 +171,7 @@ export function toHealth(item: Item): SinkHealth {
   };
 }
 
-/** The health as attributes of a sink's item; what says nothing is not stored. */
+/** Converts the health to attributes of a sink's item. Default values are not stored. */
 export function healthAttributes(health: SinkHealth): {
   readonly [name: string]: number | string | undefined;
 } {
@@ -180,7 +187,7 @@ export function healthAttributes(health: SinkHealth): {
   };
 }
 
-/** Whether a sink can be drained now. */
+/** Reports whether a sink can be drained now. */
 export function isReady(
   sink: { readonly paused: boolean; readonly health: SinkHealth },
   now: number,

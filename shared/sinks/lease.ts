@@ -1,16 +1,21 @@
 /**
- * The lease of a sink: who drains it. Fenced: each holder has a higher token than the one before, and whatever it writes
- * about the sink is refused once there is a higher one. What is NOT guaranteed: that a holder that lost its lease stops at
- * once; it can deliver again what its successor does.
+ * The lease of a sink: the exclusive right to drain it. Fenced: each holder has a higher token than the
+ * previous one, and its writes about the sink fail once a higher token exists.
+ *
+ * What is NOT guaranteed: that a holder that lost its lease stops at once. It can deliver the same events as
+ * its successor.
  */
 import { keys } from '../table/schema.ts';
 import type { Clause, Item, Table, Value, Write } from '../table/table.ts';
 import { isReady } from './health.ts';
 import { type Sink, type SinkRecord, toSink } from './sink.ts';
 
-/** How long a lease holds if its holder dies. */
+/** Duration of a lease (ms) if its holder crashes. */
 const LEASE_MS = 60_000;
-/** How old it gets before it is renewed. An attempt takes up to 15 s, so there are several occasions until it ends. */
+/**
+ * Age (ms) at which a lease is renewed. An attempt takes up to 15 s, so there are several occasions before it
+ * expires.
+ */
 const RENEW_AFTER_MS = 15_000;
 
 /** A lease that is held. */
@@ -33,33 +38,33 @@ export class Lease {
     this.#takenAt = takenAt;
   }
 
-  /** Whether somebody else is known to have it. */
+  /** Whether another process is known to hold it. */
   get isLost(): boolean {
     return this.#lost;
   }
 
-  /** The condition on the sink's item that nobody else has taken the lease. */
+  /** The condition on the sink's item that no other process has taken the lease. */
   get held(): Clause {
     return ['leaseToken', '=', this.token];
   }
 
-  /** A write on the sink that makes others of its transaction conditional on the lease. */
+  /** Returns a write on the sink that makes its transaction conditional on the lease. */
   whileHeld(set: { readonly [attribute: string]: Value } = { leaseToken: this.token }): Write {
     return { update: this.#key, set, when: [this.held] };
   }
 
-  /** Whether it is time to {@link renew}. */
+  /** Reports whether it is time to {@link renew}. */
   isAging(now: number): boolean {
     return now >= this.#takenAt + RENEW_AFTER_MS;
   }
 
-  /** Holds it for longer, unless it is lost: the sink's item as it stands now. */
+  /** Extends the lease. Returns the sink's current item, or `undefined` if the lease is lost. */
   async renew(now: number): Promise<Item | undefined> {
     this.#takenAt = now;
     return this.note({ leaseUntil: now + LEASE_MS });
   }
 
-  /** Somebody else has it, as a write that was conditional on {@link held} has shown. */
+  /** Marks the lease as lost, after a write conditional on {@link held} failed. */
   lose(): void {
     this.#lost = true;
   }
@@ -72,13 +77,16 @@ export class Lease {
     return undefined;
   }
 
-  /** Gives it back, together with what was learned. */
+  /** Releases the lease, together with new attributes of the sink. */
   async release(set: { readonly [attribute: string]: Value | undefined }): Promise<void> {
     await this.note({ ...set, leaseUntil: undefined, leaseOwner: undefined });
   }
 }
 
-/** The lease of a sink and the sink as it stands; `undefined` while another drain has it, or the sink can't be drained now. */
+/**
+ * Takes the lease of a sink and returns it with the current sink. `undefined` while another drain holds it,
+ * or if the sink cannot be drained now.
+ */
 export async function takeLease(
   table: Table,
   region: string,
@@ -102,14 +110,17 @@ export async function takeLease(
       before === undefined ? ['leaseToken', 'absent'] : ['leaseToken', '=', before],
     ],
   });
-  // A retry after a lost answer finds its own lease.
+  // A retry after a lost response finds its own lease.
   const mine = outcome.done || outcome.item?.leaseOwner === owner;
   if (!mine || !outcome.item) return undefined;
   const sink = toSink(outcome.item);
   return { lease: new Lease(table, sink, token, now), sink, item: outcome.item };
 }
 
-/** Ends the lease of whoever holds it; its fencing token stays the highest, so a holder that is alive after all is fenced off. */
+/**
+ * Ends the current holder's lease. Its fencing token stays the highest, so a holder that is still running is
+ * fenced off.
+ */
 export async function breakLease(table: Table, sink: Pick<SinkRecord, 'region' | 'id'>): Promise<void> {
   await table.write({
     update: keys.sink(sink.region, sink.id),

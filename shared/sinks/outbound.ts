@@ -1,9 +1,9 @@
 /**
- * Guarded connections to addresses that customers name: only public ones, unless private networks are allowed.
+ * Guarded connections to customer-supplied addresses: only public ones, unless private networks are allowed.
  *
- * Literal addresses are checked before a connection is begun, in whatever spelling. A name is resolved once per
- * connection, and the connection goes to the addresses that were checked, so a resolver that answers differently later
- * gains nothing. Redirects are never followed.
+ * Literal addresses in any spelling are checked before a connection begins. A name is resolved once per
+ * connection, and the connection goes to the checked addresses. So a resolver that responds differently later
+ * has no effect. Redirects are never followed.
  */
 import { lookup } from 'node:dns/promises';
 import { Agent as HttpAgent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
@@ -13,7 +13,7 @@ import type { TLSSocket } from 'node:tls';
 import { urlToHttpOptions } from 'node:url';
 import { EXCERPT_BYTES } from './sink.ts';
 
-/** What answers a POST, or why nothing did. */
+/** The response to a POST, or the reason why there is none. */
 export type Exchange =
   | {
       readonly kind: 'answered';
@@ -24,67 +24,71 @@ export type Exchange =
     }
   | {
       readonly kind: 'failed';
-      /** One sentence. It never shows the URL, which may hold a key. */
+      /** One sentence. It never contains the URL, which may hold a key. */
       readonly reason: string;
       /** Whether the request may have reached the endpoint. */
       readonly sent: boolean;
-      /** What came of an answer that was cut short. */
+      /** The beginning of an incomplete response. */
       readonly answer?: { readonly status: number; readonly excerpt: string };
     };
 
 /** The connections of one endpoint, kept alive between requests. */
 export interface Connections {
   /**
-   * Sends a request and reads its answer, up to 64 kB. Names of headers are in lower case; the length of the body is added.
-   * Never throws.
+   * Sends a request and reads its response, up to 64 kB. Header names are in lower case; the length of the
+   * body is added. Never throws.
    */
   post(url: string, headers: Readonly<Record<string, string>>, body: string): Promise<Exchange>;
-  /** Ends all connections, also those with a request under way. */
+  /** Closes all connections, including those with a request in progress. */
   close(): void;
 }
 
-/** The connections of all endpoints that a process has to do with. */
+/** The connections of a process to all endpoints. */
 export interface ConnectionPool {
-  /** The connections of an endpoint, at most `concurrency` at once. */
+  /** Returns the connections of an endpoint, at most `concurrency` at once. */
   of(endpoint: string, concurrency: number): Connections;
   close(): void;
 }
 
 interface Options {
-  /** Any address and port, and http:// besides https://: for local use. */
+  /** Allows any address and port, and http:// besides https://. For private networks. */
   readonly allowPrivateNetworks: boolean;
   readonly timeouts?: Partial<Timeouts>;
-  /** All addresses of a name. */
+  /** Resolves a name to all its addresses. */
   readonly resolve?: (hostname: string) => Promise<readonly { address: string; family: number }[]>;
-  /** What kind of address it is, when it is one that is refused. */
+  /** Returns the kind of a rejected address; `undefined` if the address is accepted. */
   readonly refuseAddress?: (address: string) => string | undefined;
 }
 
 interface Timeouts {
-  /** To resolve the name, connect, and make the connection secure. */
+  /** Limit for name resolution, connection and TLS handshake. */
   readonly connectMs: number;
-  /** For a whole attempt, from the beginning of a connection to the end of the answer. */
+  /** Limit for a whole attempt, from the start of the connection to the end of the response. */
   readonly totalMs: number;
-  /** How long a connection is kept without a request. */
+  /** How long an idle connection is kept. */
   readonly idleMs: number;
 }
 
 const TIMEOUTS: Timeouts = { connectMs: 5_000, totalMs: 15_000, idleMs: 30_000 };
 const MAX_ANSWER_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** With several addresses: how long one is tried before the next. Node's own 250 ms is too short for far-away networks. */
+/**
+ * With several addresses: time (ms) before the next one is tried. Node's own 250 ms is too short for distant
+ * networks.
+ */
 const NEXT_ADDRESS_MS = 1_500;
 
 /**
- * Addresses that are not public, and what they are: the special-purpose registries of IANA, what used to be in them, and
- * what clouds put beside them. The first row that fits says what an address is. Of IPv6 only 2000::/3 is public at all.
+ * Addresses that are not public, and their kind: IANA's special-purpose registries, former entries of them,
+ * and addresses that cloud platforms reserve. The first matching row names the kind. In IPv6, only 2000::/3
+ * is public.
  */
 export const NOT_PUBLIC: readonly (readonly [range: string, what: string])[] = [
   ['0.0.0.0/8', 'this network'],
   ['10.0.0.0/8', 'private'],
   ['100.64.0.0/10', 'shared by a carrier'],
   ['127.0.0.0/8', 'loopback'],
-  // Also the metadata of most clouds: 169.254.169.254.
+  // Includes the metadata service of most clouds: 169.254.169.254.
   ['169.254.0.0/16', 'link-local'],
   ['168.63.129.16/32', 'a cloud platform'],
   ['172.16.0.0/12', 'private'],
@@ -120,7 +124,7 @@ export const NOT_PUBLIC: readonly (readonly [range: string, what: string])[] = [
   ['3ffe::/16', '6bone'],
   ['3fff::/20', 'documentation'],
   ['5f00::/16', 'segment routing'],
-  // Also the metadata of AWS: fd00:ec2::254.
+  // Includes the metadata service of AWS: fd00:ec2::254.
   ['fc00::/7', 'unique local'],
   ['fe80::/10', 'link-local'],
   ['fec0::/10', 'site-local'],
@@ -130,9 +134,11 @@ export const NOT_PUBLIC: readonly (readonly [range: string, what: string])[] = [
 const REFUSED = NOT_PUBLIC.map(([range, what]) => ({ family: familyOf(range), block: blockOf(range), what }));
 const GLOBAL_IPV6 = blockOf('2000::/3');
 
-/** What kind of address it is, when it is not one that the public Internet routes; `undefined` when it is. */
+/**
+ * Returns the kind of an address that the public Internet does not route; `undefined` for a public address.
+ */
 export function whyNotPublic(address: string): string | undefined {
-  // An address with a zone means something on this machine only.
+  // An address with a zone is meaningful only on this machine.
   if (isIP(address) === 0 || address.includes('%')) return 'not an address';
   const family = familyOf(address);
   const row = REFUSED.find((refused) => refused.family === family && refused.block.check(address, family));
@@ -151,14 +157,14 @@ function blockOf(range: string): BlockList {
   return block;
 }
 
-/** Ports below 1024 that are open to webhooks. */
+/** Ports below 1024 that webhooks may use. */
 const LOW_PORTS = new Set([80, 443]);
-/** Names that never mean a host of the public Internet. */
+/** Names that never identify a host of the public Internet. */
 const LOCAL_NAME = /(^|\.)(localhost|local|localdomain|internal|home\.arpa)$/;
 
 /**
- * Why a URL can't be an endpoint, in one sentence; `undefined` when it can. Names are checked again, by the addresses
- * they have, whenever a connection is made.
+ * Returns why a URL is not accepted for an endpoint, as one sentence; `undefined` if it is. Names are checked
+ * again, by their addresses, whenever a connection is made.
  */
 export function refuseUrl(url: string, allowPrivateNetworks: boolean): string | undefined {
   let parsed: URL;
@@ -182,12 +188,17 @@ export function refuseUrl(url: string, allowPrivateNetworks: boolean): string | 
   return LOCAL_NAME.test(host.replace(/\.+$/, '')) ? 'Its host is a name of a private network.' : undefined;
 }
 
-/** The host without brackets. URL has already turned odd spellings (decimal, octal, hexadecimal) into the plain address. */
+/**
+ * Returns the host without brackets. `URL` has already normalized decimal, octal and hexadecimal spellings.
+ */
 function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '');
 }
 
-/** Connections by endpoint, made when they are first asked for, kept until the pool is closed. */
+/**
+ * Creates a pool of connections by endpoint. Connections are created on first use and kept until the pool is
+ * closed.
+ */
 export function createConnectionPool(options: Options): ConnectionPool {
   const endpoints = new Map<string, GuardedConnections>();
   return {
@@ -204,7 +215,7 @@ export function createConnectionPool(options: Options): ConnectionPool {
   };
 }
 
-/** Where a request goes, in the shape that Node's client wants it. */
+/** The target of a request, in the form of Node's HTTP client. */
 interface Target {
   readonly url: string;
   readonly refusal: string | undefined;
@@ -212,7 +223,7 @@ interface Target {
   readonly secure: boolean;
 }
 
-/** What came of an attempt; `stale` when it was the fault of a connection that the endpoint had closed meanwhile. */
+/** The result of an attempt. `stale` if the endpoint had closed the reused connection meanwhile. */
 interface Attempt {
   readonly exchange: Exchange;
   readonly stale: boolean;
@@ -241,7 +252,7 @@ class GuardedConnections implements Connections {
       lookup: guardedLookup(resolve, this.#refuseAddress),
     };
     this.#http = new HttpAgent(agentOptions);
-    // Said outright, so that no setting of the environment turns it off.
+    // Set explicitly, so that no environment setting disables it.
     this.#https = new HttpsAgent({ ...agentOptions, rejectUnauthorized: true, minVersion: 'TLSv1.2' });
   }
 
@@ -249,14 +260,14 @@ class GuardedConnections implements Connections {
     const target = this.#target?.url === url ? this.#target : this.#aim(url);
     this.#target = target;
     if (target.refusal) return notSent(target.refusal);
-    // Timers stand still while a Lambda is frozen; the endpoint's don't.
+    // Timers stop while a Lambda is frozen; the endpoint's timers continue.
     const now = Date.now();
     if (now - this.#lastUsedAt > this.#timeouts.idleMs) this.#closeIdle();
     const deadline = now + this.#timeouts.totalMs;
     const first = await this.#attempt(target, headers, body, this.#timeouts.totalMs);
     this.#lastUsedAt = Date.now();
     if (!first.stale) return first.exchange;
-    // Where one was closed the others are likely to be, and none of them is fresh.
+    // If one connection was closed, the others are likely closed too, and none of them is fresh.
     this.#closeIdle();
     const second = await this.#attempt(target, headers, body, Math.max(1, deadline - this.#lastUsedAt));
     this.#lastUsedAt = Date.now();
@@ -268,7 +279,7 @@ class GuardedConnections implements Connections {
     this.#https.destroy();
   }
 
-  /** How many connections there may be at once; those there are stay. */
+  /** Sets the maximum number of connections; existing ones stay open. */
   resize(concurrency: number): void {
     this.#http.maxSockets = concurrency;
     this.#https.maxSockets = concurrency;
@@ -336,7 +347,7 @@ class GuardedConnections implements Connections {
       try {
         request = send({ ...target.options, headers });
       } catch (cause) {
-        // Such as a header that can't be one.
+        // For example an invalid header.
         end(notSent(`The request could not be made${codeOf(cause)}.`));
         return;
       }
@@ -385,7 +396,7 @@ function notSent(reason: string): Exchange {
   return { kind: 'failed', reason, sent: false };
 }
 
-/** Resolves a name and leaves out the addresses that are refused. */
+/** Resolves a name and removes the rejected addresses. */
 function guardedLookup(
   resolve: NonNullable<Options['resolve']>,
   refuseAddress: (address: string) => string | undefined,
@@ -408,7 +419,7 @@ class NoPublicAddress extends Error {
   override readonly name = 'NoPublicAddress';
 }
 
-/** The beginning of a body, and how long all of it is. */
+/** The beginning of a body, and its whole length. */
 class Excerpt {
   bytes = 0;
   readonly #kept: Buffer[] = [];
@@ -418,20 +429,23 @@ class Excerpt {
     this.bytes += chunk.length;
   }
 
-  /** Valid text: a character that was cut is left out, and runs of what is no text become one replacement character. */
+  /**
+   * Returns valid text: a partial last character is removed, and each run of invalid text becomes one
+   * replacement character.
+   */
   text(): string {
     if (this.#kept.length === 0) return '';
     const decoder = new TextDecoder();
-    // As part of a stream, for the rest of a last character may be beyond the excerpt.
+    // In stream mode, because the rest of the last character may be beyond the excerpt.
     const text = decoder.decode(Buffer.concat(this.#kept), { stream: this.bytes > EXCERPT_BYTES });
     return text.replace(NO_TEXT, '\ufffd');
   }
 }
 
-/** Control characters other than tab and line ends, and what could not be decoded. */
+/** Control characters other than tab and line ends, and undecodable text. */
 const NO_TEXT = /(?:[^\P{Cc}\t\n\r]|\ufffd)+/gu;
 
-/** How far an attempt got. */
+/** The progress of an attempt. */
 type Stage = 'connecting' | 'securing' | 'sent' | 'answering';
 
 const LATE: Readonly<Record<Stage, string>> = {
@@ -441,7 +455,7 @@ const LATE: Readonly<Record<Stage, string>> = {
   answering: 'The endpoint did not finish its answer in time.',
 };
 
-/** A fault in words. */
+/** Describes an error as a message. */
 function reasonOf(cause: NodeJS.ErrnoException, stage: Stage, socket: Socket | undefined): string {
   const code = codeOf(cause);
   if (cause.code === 'HPE_HEADER_OVERFLOW')

@@ -1,7 +1,8 @@
 /**
- * Parking: events that a sink refused, and the later events of their lanes, set aside so that the rest flows. The first of
- * a lane is tried again on the schedule of retries; once it is taken, or dead after the last attempt, the next one is the
- * first. An event is set aside before its cursor moves past it, so nothing is lost in between.
+ * Parking: rejected events, and the later events of their lanes, are parked so that other lanes continue. The
+ * first event of a lane is retried on the retry schedule. Once it is delivered, or dead after the last
+ * attempt, the next event becomes the first. An event is parked before its cursor moves past it, so nothing
+ * is lost in between.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -14,7 +15,7 @@ import { waitOf } from './health.ts';
 import type { Lease } from './lease.ts';
 import { laneOf } from './window.ts';
 
-/** An event set aside for a sink. Instants are epoch ms. */
+/** An event parked for a sink. Times are epoch ms. */
 export interface ParkedEvent {
   readonly account: string;
   readonly lane: string;
@@ -23,25 +24,25 @@ export interface ParkedEvent {
   readonly type: string;
   readonly jobNumber?: number;
   readonly parkedAt: number;
-  /** How often the sink refused it; 0 for one that only waits behind another. */
+  /** Number of rejected attempts; 0 for an event that only waits behind another. */
   readonly attempts: number;
-  /** How it was refused the last time, in words. */
+  /** Reason for the last rejection. */
   readonly reason: string | null;
-  /** When it is tried again; null for one that waits behind another. */
+  /** Time of the next retry; `null` for an event that waits behind another. */
   readonly retryAt: number | null;
 }
 
-/** An event that was refused to the last attempt. */
+/** An event that was dead-lettered after its last attempt. */
 export interface DeadEvent extends Omit<ParkedEvent, 'retryAt'> {
   readonly diedAt: number;
 }
 
-/** Events set aside for one sink at most; then the sink waits. */
+/** Maximum number of parked events of one sink; above it, the sink waits. */
 export const MAX_PARKED = 1000;
-/** How long dead events can be looked up. They can be sent again for as long as they are in the log. */
+/** How long dead events are listed (days). They can be sent again for as long as they are in the log. */
 const DEAD_DAYS = 90;
 
-/** What parking needs. */
+/** Dependencies of parking. */
 export interface ParkingDeps {
   readonly table: Table;
   readonly log: EventLog;
@@ -51,13 +52,13 @@ export interface ParkingDeps {
   readonly retrySeconds: readonly number[];
 }
 
-/** Writes that belong together: the first one holds for the lease, and so for all of them. */
+/** Writes of one transaction. The first one checks the lease, and so guards all of them. */
 type Together = readonly [guard: Write, ...others: Write[]];
 
 /**
- * The lanes of a sink that are set aside, as its drain works with them. What it writes is conditional on its lease and
- * written in turn, so of each lane the first event stands in the `due` index, whoever comes in between; somebody may
- * discard events meanwhile.
+ * The parked lanes of a sink, as its drain uses them. Its writes are conditional on the lease and run one
+ * after another. So the first event of each lane is in the `due` index, whatever other processes do. An
+ * operator may discard events meanwhile.
  */
 export class ParkedLanes {
   readonly #deps: ParkingDeps;
@@ -66,11 +67,14 @@ export class ParkedLanes {
   readonly #lease: Lease;
   readonly #lanes = new Map<string, ParkedEvent[]>();
   readonly #busy = new Set<string>();
-  /** The ids of all events that are set aside, or were since this was loaded. */
+  /** Ids of all events that are parked, or were since this was loaded. */
   readonly #known = new Set<string>();
-  /** Events that are set aside and not stored yet: what became of one can't be stored before it is. */
+  /**
+   * Parked events that are not stored yet. The outcome of such an event cannot be stored before the event
+   * itself.
+   */
   readonly #unstored = new Set<ParkedEvent>();
-  /** Settled when what was written before is. */
+  /** Settles when all earlier writes have. */
   #writing: Promise<unknown> = Promise.resolve();
   #count = 0;
 
@@ -81,7 +85,10 @@ export class ParkedLanes {
     this.#lease = lease;
   }
 
-  /** Reads what is set aside: at most {@link MAX_PARKED} small items. What is of accounts not followed any more is forgotten. */
+  /**
+   * Loads the parked events: at most {@link MAX_PARKED} small items. Removes those of accounts that are no
+   * longer followed.
+   */
   async load(follows: (account: string) => boolean): Promise<void> {
     for (const parked of await listParked(this.#deps.table, this.#region, this.#sink)) {
       if (follows(parked.account)) this.#add(parked);
@@ -93,20 +100,20 @@ export class ParkedLanes {
     return this.#count;
   }
 
-  /** Whether a lane is set aside, so that its later events have to wait behind it. */
+  /** Reports whether a lane is parked, so that its later events have to wait behind it. */
   has(account: string, lane: string): boolean {
     return this.#lanes.has(`${account}#${lane}`);
   }
 
   /**
-   * Whether this very event is set aside, or was while this drain works: one that died before it could say so at the cursor
-   * leaves it to both.
+   * Reports whether this event is parked, or was during this drain. A process that crashed before it moved
+   * the cursor leaves the event both parked and behind the cursor.
    */
   holds(event: LoggedEvent): boolean {
     return this.#known.has(event.id);
   }
 
-  /** Whether there is something to {@link take}. */
+  /** Whether {@link take} would return an event. */
   get isDue(): boolean {
     const now = this.#deps.now();
     return [...this.#lanes].some(([name, [first]]) => first !== undefined && this.#isFree(name, first, now));
@@ -117,8 +124,8 @@ export class ParkedLanes {
   }
 
   /**
-   * The first event of a lane whose time has come and that is not under way; it is under way from now on. An event with
-   * one of the ids to avoid is left where it is.
+   * Takes the first event of a due lane that is not in delivery, and marks it as in delivery. Events with the
+   * ids to avoid are skipped.
    */
   take(avoid?: ReadonlySet<string>): ParkedEvent | undefined {
     const now = this.#deps.now();
@@ -130,15 +137,15 @@ export class ParkedLanes {
     return undefined;
   }
 
-  /** An event that was taken is tried again another time: the sink as a whole could not take it. */
+  /** Returns an event to its lane for a later attempt: the sink as a whole could not accept it. */
   putBack(parked: ParkedEvent): void {
     this.#busy.delete(nameOf(parked));
   }
 
   /**
-   * Sets an event aside: with a reason because the sink refused it, without one because its lane is set aside. What counts
-   * for its lane counts at once; it is stored together with a mark at the sink that something is set aside. False when the
-   * lease is lost: then it is not set aside.
+   * Parks an event: with a reason if the sink rejected it, without one if its lane is parked. The lane
+   * changes at once. The event is stored together with a mark at the sink that it has parked events. Returns
+   * false if the lease is lost: then the event is not parked.
    */
   park(event: LoggedEvent, reason: string | null): Promise<boolean> {
     const { now } = this.#deps;
@@ -162,14 +169,14 @@ export class ParkedLanes {
     });
   }
 
-  /** Whether an event is still set aside: somebody may have discarded it. */
+  /** Reports whether an event is still parked: an operator may have discarded it. */
   async isStored(parked: ParkedEvent): Promise<boolean> {
     return (await this.#deps.table.get(this.#keyOf(parked))) !== undefined;
   }
 
   /**
-   * The event of a lane that was taken reached the sink, or can't any more: the next one is the first. `write` is how that
-   * is written if there is more to it. True when it was this that took it away.
+   * Removes an event that reached the sink, or no longer can; the next one becomes the first of its lane.
+   * `write` replaces the plain removal if more is to be written. Returns true if this call removed it.
    */
   settle(
     parked: ParkedEvent,
@@ -178,7 +185,7 @@ export class ParkedLanes {
     return this.#inTurn(async () => {
       for (;;) {
         const next = this.#lanes.get(nameOf(parked))?.[1];
-        // One that is not stored yet will be stored as the first.
+        // An event that is not stored yet will be stored as the first.
         const isStored = next !== undefined && !this.#unstored.has(next);
         const due = isStored ? { ...next, retryAt: this.#deps.now() } : undefined;
         const gone: Write = { delete: this.#keyOf(parked), when: [['pk', 'present']] };
@@ -190,13 +197,16 @@ export class ParkedLanes {
         }
         if (this.#noticeLoss(outcome)) return false;
         if (!isStored) return false;
-        // It is the next one that was discarded.
+        // The next event was discarded.
         this.#remove(next);
       }
     });
   }
 
-  /** The event that was taken was refused again. True when that was the last attempt: it is dead, said so, and its lane goes on. */
+  /**
+   * Records another rejection. Returns true if that was the last attempt: the event is dead, its death is
+   * emitted, and its lane resumes.
+   */
   async refused(parked: ParkedEvent, reason: string): Promise<boolean> {
     const { now, retrySeconds } = this.#deps;
     const attempts = parked.attempts + 1;
@@ -205,7 +215,7 @@ export class ParkedLanes {
       await this.#inTurn(async () => {
         const outcome = await this.#transact([this.#lease.whileHeld(), this.#change(again)]);
         if (outcome.done) this.#replace(again);
-        // Not there any more: somebody discarded it meanwhile.
+        // The item is missing: an operator discarded the event meanwhile.
         else if (!this.#noticeLoss(outcome)) this.#remove(parked);
       });
       return false;
@@ -214,7 +224,10 @@ export class ParkedLanes {
     return this.settle(parked, (writes) => this.#bury(parked, death, writes));
   }
 
-  /** Writes down a death and says it. Deaths of events of the cell's own log are not said there: one could be the next. */
+  /**
+   * Stores a dead event and emits its death. Deaths of events of the cell's own log are not emitted there:
+   * that event could die as well.
+   */
   async #bury(
     parked: ParkedEvent,
     death: { readonly attempts: number; readonly reason: string; readonly diedAt: number },
@@ -235,7 +248,7 @@ export class ParkedLanes {
       const draft: EventDraft = { type: 'endpoint.event_dead', time: diedAt, data };
       if ((await this.#deps.log.append(ref, [draft], all)).kind === 'appended') return { done: true };
     }
-    // Also where that log is not there yet; and this tells what else was in the way.
+    // Also if that log does not exist yet. This write then shows the other cause of the failure.
     return this.#transact(all);
   }
 
@@ -244,12 +257,12 @@ export class ParkedLanes {
     return now() + waitOf(retrySeconds, attempts, random());
   }
 
-  /** Stores an event that is set aside: behind the first of its lane if that one is still there, else as the first. */
+  /** Stores a parked event: behind the first of its lane if that one still exists, else as the first. */
   async #store(parked: ParkedEvent): Promise<boolean> {
     const mark = this.#lease.whileHeld({ parking: true });
     const [first] = this.#lanes.get(nameOf(parked)) ?? [];
     if (parked.retryAt === null && first && first !== parked) {
-      // It is discarded by somebody who saw nothing behind it, or it is not: one of the two writes comes first.
+      // A concurrent discard saw nothing behind the first event, or fails: one of the two writes comes first.
       const behind: Write = { update: this.#keyOf(first), set: { first: true }, when: [['pk', 'present']] };
       const outcome = await this.#transact([mark, { put: this.#toItem(parked) }, behind]);
       if (outcome.done) return true;
@@ -263,7 +276,7 @@ export class ParkedLanes {
     return outcome.done || !this.#noticeLoss(outcome);
   }
 
-  /** One write after the other: they all are about the sink's item as well, and some about each other's events. */
+  /** Runs one write after the other: all of them write the sink's item, and some also each other's events. */
   #inTurn<T>(write: () => Promise<T>): Promise<T> {
     const written = this.#writing.then(write);
     this.#writing = written;
@@ -280,7 +293,7 @@ export class ParkedLanes {
     return true;
   }
 
-  /** The write that changes an event that is set aside, unless it was discarded. */
+  /** Returns the write that changes a parked event, unless it was discarded. */
   #change(parked: ParkedEvent): Write {
     const { pk, sk, ...set } = this.#toItem(parked);
     return { update: { pk, sk }, set, when: [['pk', 'present']] };
@@ -322,18 +335,18 @@ export class ParkedLanes {
   }
 }
 
-/** Everything set aside for a sink, first to last within each lane. */
+/** Returns all parked events of a sink, in order within each lane. */
 export async function listParked(table: Table, region: string, sink: string): Promise<ParkedEvent[]> {
   return (await table.query({ pk: parkedPk(region, sink) })).map(toParked);
 }
 
-/** A part of a list: at most so many, after a place that a page before gave as its `next`. */
+/** The parameters of a page: its size, and `next` of the previous page. */
 interface PageOf {
   readonly limit: number;
   readonly after?: string | undefined;
 }
 
-/** A page of what is set aside for a sink, by account, first to last within each lane. */
+/** Returns a page of a sink's parked events, by account, in order within each lane. */
 export async function pageOfParked(
   table: Table,
   region: string,
@@ -344,7 +357,7 @@ export async function pageOfParked(
   return { parked: items.map(toParked), next };
 }
 
-/** The events that a sink refused to the last attempt, while they are kept. */
+/** Returns the dead-lettered events of a sink, within their retention. */
 export async function listDead(
   table: Table,
   region: string,
@@ -354,7 +367,7 @@ export async function listDead(
   return (await pageOfDead(table, region, sink, { limit })).dead;
 }
 
-/** A page of the events that a sink refused to the last attempt, by account and sequence. */
+/** Returns a page of a sink's dead-lettered events, by account and sequence. */
 export async function pageOfDead(
   table: Table,
   region: string,
@@ -375,7 +388,7 @@ async function pageOf(table: Table, pk: string, { limit, after }: PageOf) {
   return { items, next: found.length > limit ? (items.at(-1)?.sk ?? null) : null };
 }
 
-/** With how many events it was done, and which of those that were named are not set aside. */
+/** The number of affected events, and the named ones that are not parked. */
 interface ParkedOutcome {
   readonly count: number;
   readonly missing: readonly string[];
@@ -383,7 +396,7 @@ interface ParkedOutcome {
 
 const LANES_AT_ONCE = 16;
 
-/** Has the lanes of these events tried again with the next drain, from their first event on. */
+/** Makes the lanes of these events due for the next drain, from their first event on. */
 export async function retryAllParked(
   table: Table,
   region: string,
@@ -402,8 +415,8 @@ export async function retryAllParked(
 }
 
 /**
- * Takes these events out of the way: they are not sent any more, and their lanes go on. The first of a lane goes last, so
- * that wherever it is cut off the lane has a first one that is due.
+ * Discards these events: they are not sent again, and their lanes resume. The first of a lane is discarded
+ * last. So if the call is interrupted, the lane still has a first event that is due.
  */
 export async function discardAllParked(
   table: Table,
@@ -432,13 +445,13 @@ export async function discardAllParked(
   return outcomeOf(which, gone);
 }
 
-/** Which of the events that are set aside: all, or those with these ids; of these accounts. */
+/** A selection of parked events: all, or those with these ids; of these accounts. */
 interface WhichParked {
   readonly ids: readonly string[] | 'all';
   readonly isWanted: (account: string) => boolean;
 }
 
-/** The events that are meant, by lane, each with the first event of its lane. */
+/** Returns the selected events by lane, each with the first event of its lane. */
 async function choose(table: Table, region: string, sink: string, { ids, isWanted }: WhichParked) {
   const parked = (await listParked(table, region, sink)).filter(({ account }) => isWanted(account));
   const wanted = ids === 'all' ? undefined : new Set(ids);
@@ -454,7 +467,7 @@ function outcomeOf({ ids }: WhichParked, done: readonly string[]): ParkedOutcome
   return { count: done.length, missing };
 }
 
-/** Has the first event of a lane tried again with the next drain. False when nothing of the lane is set aside. */
+/** Makes the first event of a lane due for the next drain. False if the lane has no parked events. */
 export async function retryParked(
   table: Table,
   region: string,
@@ -470,7 +483,7 @@ export async function retryParked(
     .done;
 }
 
-/** Takes an event that is set aside out of the way: it is not sent any more, and its lane goes on. False when it is not there. */
+/** Discards a parked event: it is not sent again, and its lane resumes. False if it does not exist. */
 export async function discardParked(
   table: Table,
   region: string,
@@ -482,7 +495,7 @@ export async function discardParked(
   const [first, next] = await laneItems(table, region, sink, parked, 2);
   const removal: Write = { delete: key, when: [['pk', 'present']] };
   if (first?.sk === key.sk && next) {
-    // In one, so that nothing is left behind that nobody is told of.
+    // In one transaction, so that no event remains that is never due.
     const due = dueOf(region, sink, { ...toParked(next), retryAt: now });
     const { pk, sk } = next;
     const promotion: Write = {
@@ -498,7 +511,7 @@ export async function discardParked(
   return gone.done;
 }
 
-/** The first events of a lane that is set aside. */
+/** Returns the first events of a parked lane. */
 function laneItems(
   table: Table,
   region: string,
@@ -514,7 +527,7 @@ function nameOf({ account, lane }: ParkedEvent): string {
   return `${account}#${lane}`;
 }
 
-/** Only the first of a lane has a time of its own; those behind it stand in no index. */
+/** Only the first event of a lane has a due time; those behind it are in no index. */
 function dueOf(
   region: string,
   sink: string,

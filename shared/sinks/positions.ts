@@ -1,31 +1,35 @@
-/** Where reading begins in the logs of several accounts: now, at the beginning, at an instant, or after cursors. */
+/** Start positions in the logs of several accounts: now, the beginning, a time, or cursors. */
 import pLimit from 'p-limit';
 import { type EventLog, formatCursor, parseCursor, placeOf } from '../log/log.ts';
 
-/** Logs looked at side by side. */
+/** Number of logs read concurrently. */
 const LOGS_AT_ONCE = 16;
 
-/** Where to begin. */
+/** The start of reading. */
 export type Place =
   | 'now'
   | 'beginning'
   | { readonly at: string }
   | { readonly cursors: Readonly<Record<string, string>> };
 
-/** A place in the log of each account, or why there is none: a sentence without its full stop, after the field's name. */
+/**
+ * A position in the log of each account, or the reason why there is none: a phrase to follow the field's
+ * name, without a full stop.
+ */
 export type Placed =
   | {
       readonly kind: 'placed';
-      /** The sequence after which to read, by account. With cursors, only the accounts that they name. */
+      /** Sequence after which to read, by account. With cursors, only the accounts that they name. */
       readonly positions: ReadonlyMap<string, number>;
-      /** Accounts of which some events that were asked for may have fallen out of retention. */
+      /** Accounts whose requested events may partly be past retention. */
       readonly late: readonly string[];
     }
   | { readonly kind: 'refused'; readonly reason: string };
 
 /**
- * Finds a place in the logs of the accounts. The beginning, and an instant before it, is the earliest event that is left; a
- * cursor names one place, so one that is no longer, or not yet, in the log is refused.
+ * Finds the start positions in the logs of the accounts. The beginning, and a time before it, is the earliest
+ * retained event. A cursor names one position, so a cursor that is no longer, or not yet, in the log is
+ * rejected.
  */
 export async function findPlace(
   log: EventLog,
@@ -55,7 +59,7 @@ export async function findPlace(
     if (typeof place === 'object' && 'cursors' in place && text === undefined) return;
     const head = await log.head(ref);
     if (!head) {
-      // Not yet begun, so every place in it is its beginning.
+      // The log has not begun, so every position in it is its beginning.
       if (text === undefined) positions.set(account, 0);
       else refusals.push(`has a cursor for "${account}", whose log has not begun`);
       return;

@@ -1,12 +1,12 @@
 /**
- * Replays: events that a sink is sent again because somebody asked for them, each with the id it had. A replay has cursors
- * of its own beside the live ones, which are never moved back; the drain works them off together.
+ * Replays: events sent to a sink again on request, each with its original id. A replay has its own cursors
+ * beside the live ones, which are never moved back. The drain processes both.
  *
- *   start    replay item ── cursors ── ready          a start that was cut off is finished by the next one
- *   cancel   cancelledAt ── cursors gone              a drain drops the cursors of a replay that is gone or cancelled
+ *   start    replay item ── cursors ── ready          the next start completes one that was interrupted
+ *   cancel   cancelledAt ── cursors gone              a drain drops the cursors of a deleted or cancelled replay
  *
- * The item holds from where to where, the cursors how far they are. What is NOT guaranteed: order between replayed and live
- * events of one job; receivers keep the highest sequence per subject.
+ * The item contains the range, the cursors the progress. What is NOT guaranteed: order between replayed and
+ * live events of one job; receivers keep the highest sequence per subject.
  */
 import pLimit from 'p-limit';
 import type * as z from 'zod';
@@ -22,41 +22,41 @@ import { followed, type Makings, withLock } from './endpoints.ts';
 import { findPlace } from './positions.ts';
 import { type EventFilter, follows, type SinkRecord, toSink } from './sink.ts';
 
-/** What replays need. */
+/** Dependencies of replays. */
 export interface ReplayDeps extends AttemptDeps {
   readonly table: Table;
   readonly log: EventLog;
   readonly newId: () => string;
 }
 
-/** A replay and how far it is. Instants are epoch ms. */
+/** A replay with its progress. Times are epoch ms. */
 export interface Replay {
   readonly id: string;
-  /** Starting: cut off before all of it was stored; the next start of a replay finishes it. */
+  /** `starting`: interrupted before all of it was stored; the next start of a replay completes it. */
   readonly state: 'starting' | 'running' | 'done' | 'cancelled';
   readonly accounts: readonly string[];
   readonly filter: EventFilter;
-  /** Events in the range, wanted or not, and how many of them are done with. */
+  /** Number of events in the range, whether the filter matches or not; and the number of processed ones. */
   readonly total: number;
   readonly done: number;
   readonly delivered: number;
   readonly failed: number;
-  /** Not wanted by the filter. */
+  /** Number of events that the filter excluded. */
   readonly skipped: number;
-  /** Accounts of which some events that were asked for may have fallen out of retention: the range begins later there. */
+  /** Accounts whose requested events may partly be past retention: their range begins later. */
   readonly late: readonly string[];
   readonly startedAt: number;
   readonly finishedAt: number | null;
 }
 
-/** Replays of one sink that may run at the same time. */
+/** Maximum number of concurrent replays of one sink. */
 export const MAX_RUNNING_REPLAYS = 5;
-/** Accounts of one replay; and replays that are kept to be looked at when they are over. */
+/** Maximum number of accounts of one replay, and of completed replays that stay listed. */
 const MAX_ACCOUNTS = 1000;
 const KEPT_REPLAYS = 50;
 const CALLS_AT_ONCE = 16;
 
-/** The range of one account in a replay: what comes after `position` up to and with `end`. */
+/** The range of one account in a replay: after `position`, up to and including `end`. */
 interface Range {
   readonly account: string;
   readonly position: number;
@@ -66,10 +66,12 @@ interface Range {
 type Started = { readonly kind: 'started'; readonly replay: Replay };
 
 /**
- * Starts a replay to a sink: of the logs it follows, or the accounts that the filter or the cursors name. The filter comes
- * on top of the sink's own. `to` an instant: what is of that instant or later is left out. The beginning, and an instant
- * before it, is the earliest event that is left, and `late` says where that is so; a cursor that is out of retention is
- * refused. With an `id` it can be asked for again: what is there by that id is finished and shown.
+ * Starts a replay to a sink: of the logs it follows, or of the accounts that the filter or the cursors name.
+ * The filter applies in addition to the sink's own.
+ *
+ * If `to` is a time, events of that time or later are excluded. The beginning, and a time before it, is the
+ * earliest retained event; `late` lists the accounts where that applies. A cursor past retention is rejected.
+ * With an `id`, the request is repeatable: an existing replay of that id is completed and returned.
  */
 export async function startReplay(
   deps: ReplayDeps,
@@ -81,7 +83,7 @@ export async function startReplay(
   const checked = checkInput(NewReplay, input);
   if (checked.kind === 'refused') return checked;
   const { id = newReplayId(makings), ...range } = checked.value;
-  // Nobody changes what the sink follows, or starts another replay, at the same time.
+  // The lock excludes changes of the sink's accounts and other starts of replays.
   return withLock(deps, region, sink, async () => {
     const item = await deps.table.get(keys.sink(region, sink));
     if (!item) return unknownSink(sink);
@@ -142,7 +144,7 @@ async function startNew(
   return { kind: 'started', replay: await present(deps, region, sink, ready) };
 }
 
-/** A replay, or `undefined`. */
+/** Returns a replay, or `undefined`. */
 export async function readReplay(
   deps: Pick<ReplayDeps, 'table'>,
   region: string,
@@ -153,14 +155,17 @@ export async function readReplay(
   return item && present(deps, region, sink, item);
 }
 
-/** The replays to a sink, newest first: those that run, and the last that ran; of a page, those that are to be shown. */
+/**
+ * Returns the replays to a sink, newest first: the running ones and the last completed ones. With a page, the
+ * visible ones.
+ */
 export async function listReplays(
   deps: Pick<ReplayDeps, 'table'>,
   region: string,
   sink: string,
   page: {
     readonly limit?: number;
-    /** Those that come after this one. */
+    /** Only replays that follow this one. */
     readonly after?: Pick<Replay, 'startedAt' | 'id'> | undefined;
     readonly shows?: (accounts: readonly string[]) => boolean;
   } = {},
@@ -180,7 +185,7 @@ function newestFirst(a: Pick<Replay, 'startedAt' | 'id'>, b: Pick<Replay, 'start
   return b.startedAt - a.startedAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
-/** Ends a replay: what is under way arrives, nothing else of it is sent. How far it came stays to be seen. */
+/** Cancels a replay: requests in progress arrive, nothing else of it is sent. Its progress stays readable. */
 export async function cancelReplay(
   deps: Pick<ReplayDeps, 'table' | 'now'>,
   region: string,
@@ -210,8 +215,9 @@ export async function cancelReplay(
 }
 
 /**
- * Sends one event of the log again at once, as a replay of one: with the id it had, whatever the sink's types are, also to
- * a sink that is paused or disabled. Cursors and health are left alone. With an epoch, it has to be the event's.
+ * Resends one event of the log at once, as a replay of one event: with its original id, whatever the sink's
+ * types are, also to a paused or disabled sink. Cursors and health do not change. If an epoch is given, it
+ * must be the event's.
  */
 export async function resendEvent(
   deps: ReplayDeps,
@@ -255,7 +261,7 @@ export async function resendEvent(
   return { kind: 'attempted', ...(await attemptNow(deps, record, event, 'resend')) };
 }
 
-/** Nothing of the time is in it, for a repeated request has to give the same. */
+/** Contains no time, because a repeated request must produce the same id. */
 function newReplayId({ newId }: Pick<Makings, 'newId'>): string {
   return `rp-${newId()
     .replace(/[^a-z0-9]/gi, '')
@@ -265,13 +271,13 @@ function newReplayId({ newId }: Pick<Makings, 'newId'>): string {
 
 const rangesOf = (item: Item): readonly Range[] => JSON.parse(String(item.ranges)) as Range[];
 
-/** Puts the cursors of a replay that are not there yet, then says that it is ready. Harmless when repeated. */
+/** Writes the missing cursors of a replay, then marks it as ready. Safe to repeat. */
 async function putCursors(deps: ReplayDeps, record: SinkRecord, item: Item): Promise<Item> {
   const { region, id: sink } = record;
   if (item.ready === true) return item;
   const replay = item.sk;
   await pLimit(CALLS_AT_ONCE).map(rangesOf(item), async ({ account, position, end }) => {
-    // It was taken away from the sink since.
+    // The account was removed from the sink since.
     if (!follows(record, account)) return;
     const key = keys.replayCursor(region, sink, account, replay);
     const due = drainDue(region, sink, key.sk, deps.now());
@@ -299,7 +305,10 @@ async function removeCursors(
   );
 }
 
-/** Finishes starts that were cut off, and forgets replays that have long been over: how many are not over. */
+/**
+ * Completes interrupted starts, and deletes replays that completed long ago. Returns the number of replays
+ * that are not completed.
+ */
 async function finishStarts(deps: ReplayDeps, record: SinkRecord): Promise<number> {
   const { region, id: sink } = record;
   const items = await deps.table.query({ pk: replayPk(region, sink) });
@@ -328,14 +337,14 @@ async function present(
 ): Promise<Replay> {
   const accounts = item.accounts as readonly string[];
   const cancelled = item.cancelledAt !== undefined;
-  // Those of a cancelled one are gone, or about to go; it keeps how far they were.
+  // The cursors of a cancelled replay are, or will be, deleted; its item retains the progress.
   const cursors = cancelled
     ? []
     : await table.getMany(accounts.map((account) => keys.replayCursor(region, sink, account, item.sk)));
   return toReplay(item, cursors);
 }
 
-/** A replay from what is stored of it. Pure. */
+/** Converts stored data to a replay. Pure. */
 function toReplay(item: Item, cursors: readonly Item[]): Replay {
   const ranges = rangesOf(item);
   const cancelled = item.cancelledAt !== undefined;
@@ -348,7 +357,7 @@ function toReplay(item: Item, cursors: readonly Item[]): Replay {
     const cursor = byAccount.get(account);
     return total + (cursor ? Number(cursor.position) - position : 0);
   }, 0);
-  // A cursor that is gone was of an account that was taken away from the sink.
+  // A missing cursor belonged to an account that was removed from the sink.
   const over = item.ready === true && cursors.every(({ doneAt }) => doneAt !== undefined);
   const lastDone = cursors.reduce((last, { doneAt }) => Math.max(last, Number(doneAt ?? 0)), 0);
   const state = cancelled ? 'cancelled' : over ? 'done' : item.ready === true ? 'running' : 'starting';

@@ -1,12 +1,12 @@
 /**
- * The cursors of one sink that a drain works off: which are due, whose turn it is, what is read of them, and how far they are
- * stored as done. A cursor that is open is a run.
+ * The cursors of one sink that a drain processes: the due ones, their turns, the reads, and the stored
+ * positions. An open cursor is a run.
  *
  *   due index ──▶ waiting ──▶ open ──▶ window read ahead ──▶ position stored ──▶ no longer due
- *                    ▲                      │ had its share, or the log grew on
+ *                    ▲                      │ share used up, or the log grew
  *                    └──────────────────────┘
  *
- * Every write holds only for whoever has the latest lease; see `lease.ts`.
+ * Every write is valid only for the holder of the latest lease; see `lease.ts`.
  */
 import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cursorPk, keys } from '../table/schema.ts';
@@ -23,45 +23,51 @@ import {
 } from './sink.ts';
 import { CursorWindow } from './window.ts';
 
-/** Cursors of one sink that are open at the same time: live ones, and replays beside them. */
+/** Maximum number of open cursors of one sink: live ones, and replays in addition. */
 const OPEN_CURSORS = 8;
 const OPEN_REPLAYS = 2;
-/** Events of one cursor that may be read and not yet done; and those that may be sent and not yet stored as done. */
+/**
+ * Maximum number of events of one cursor that are read and not yet done, and of those sent and not yet stored
+ * as done.
+ */
 const WINDOW_EVENTS = 400;
 const PAGE_EVENTS = 200;
-/** More is read when no more than so many events per lane are left: enough to be busy with until it comes. */
+/** The next page is read when no more than this many events per lane remain: enough work until it arrives. */
 const READ_AHEAD = 8;
-/** A position is stored when it has moved by so much, and when there is nothing more to do. */
+/** A position is stored when it has moved by this many events, and when there is no more work. */
 const STORE_EVERY = 100;
-/** Events of one cursor after which another that waits has its turn. */
+/** Number of events of one cursor after which a waiting cursor gets its turn. */
 const SHARE_EVENTS = 400;
-/** How often a drain that has work looks for what became due meanwhile: the less often, the more there is of it. */
+/** Interval (ms) at which a busy drain looks up due cursors. The more there are, the longer the interval. */
 const LOOK_AGAIN_MS = 2_000;
 const DUE_PER_LOOK = 200;
 
-/** Whether a cursor is one of a replay, by its sort key. */
+/** Reports whether a cursor belongs to a replay, by its sort key. */
 function isReplay(name: string): boolean {
   return name.includes('#');
 }
 
-/** A cursor that is being worked off. */
+/** A cursor in process. */
 export interface Run {
   /** The cursor's sort key. */
   readonly name: string;
   readonly account: string;
   readonly replay?: Replay;
   window: CursorWindow;
-  /** The log's head, or the end of the replay, as last read; infinite before. A later mark on the cursor means that the log grew on. */
+  /**
+   * The log's head, or the end of the replay, as last read; infinite before. A later mark on the cursor means
+   * that the log grew.
+   */
   head: number;
-  /** The position as it is stored. */
+  /** The stored position. */
   stored: number;
-  /** Whether more of it is being read, or it is being closed: one or the other. */
+  /** Whether the cursor is being read, or being closed: never both. */
   busy: boolean;
-  /** Whether its position is being stored, which keeps nobody from reading on. */
+  /** Whether its position is being stored; reading continues meanwhile. */
   storing: boolean;
-  /** Nothing more can be read for now. */
+  /** Whether nothing more can be read for now. */
   exhausted: boolean;
-  /** Where the window began. */
+  /** Position at which the window began. */
   readonly from: number;
   readonly counts: { delivered: number; failed: number; skipped: number; lost: number };
 }
@@ -72,27 +78,27 @@ interface Replay {
   readonly filter: EventFilter;
 }
 
-/** What the runs of a sink need of the drain they belong to. */
+/** Dependencies of the runs, provided by their drain. */
 export interface RunsDeps {
   readonly table: Table;
   readonly log: EventLog;
   /** Epoch ms. */
   readonly now: () => number;
   readonly newId: () => string;
-  /** Lets something go on in the background. */
+  /** Starts an operation in the background. */
   readonly begin: (action: () => Promise<unknown>) => void;
-  /** Settled when everything about events that are done is kept that has to be before a position moves past them. */
+  /** Resolves when the data about completed events that must precede a position is stored. */
   readonly beforeStoring: () => Promise<void>;
-  /** Events that the sink does not want were passed over. */
+  /** Called with the number of events that the sink's filter excluded. */
   readonly skipped: (events: number) => void;
-  /** Says that events are lost, together with the writes that pass over them: all of it or nothing. */
+  /** Records lost events, in one transaction with the writes that skip them. All or nothing. */
   readonly sayLost: (
     range: { readonly account: string; readonly first: number; readonly last: number },
     writes: readonly Write[],
   ) => Promise<TransactOutcome>;
 }
 
-/** See the top of the file. */
+/** The runs of a sink; see the top of the file. */
 export class CursorRuns {
   readonly #work: RunsDeps;
   readonly #sink: Sink;
@@ -101,13 +107,16 @@ export class CursorRuns {
   readonly #open: Run[] = [];
   /** Cursors that wait for their turn, by sort key. */
   readonly #waiting = new Set<string>();
-  /** Where live cursors stand that this drain has moved: nobody else moves them while it holds the lease. */
+  /**
+   * Positions of the live cursors that this drain has moved. No other process moves them while it holds the
+   * lease.
+   */
   readonly #positions = new Map<string, { readonly position: number; readonly ahead: string }>();
-  /** Cursors that are due and left to the next drain. */
+  /** Due cursors that are left to the next drain. */
   readonly #later = new Set<string>();
   /** Cursors that are being opened. */
   readonly #opening = new Set<string>();
-  /** When due cursors are looked up again. */
+  /** Time of the next lookup of due cursors. */
   #lookAt = 0;
 
   constructor(work: RunsDeps, sink: Sink, lease: Lease) {
@@ -117,12 +126,12 @@ export class CursorRuns {
     this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
   }
 
-  /** Those that are open. */
+  /** The open cursors. */
   get open(): readonly Run[] {
     return this.#open;
   }
 
-  /** Whether there is a cursor that is not at its head, as far as is known. */
+  /** Whether a cursor is known not to be at its head. */
   get hasMore(): boolean {
     return this.#open.length > 0 || this.isWaiting;
   }
@@ -132,37 +141,37 @@ export class CursorRuns {
     return this.#waiting.size > 0;
   }
 
-  /** Whether more events are about to be there to send. */
+  /** Whether more events are being read. */
   get isReading(): boolean {
     return this.#opening.size > 0 || this.#open.some(({ busy }) => busy);
   }
 
-  /** The log of an account grew. */
+  /** Called when the log of an account grew. */
   tell(account: string): void {
     if (follows(this.#sink, account)) this.#waiting.add(account);
   }
 
   /**
-   * The next event of a cursor, unless it is too far ahead of what is stored: that would be sent again after a crash. Events
-   * with the ids to avoid are left where they are.
+   * Takes the next event of a cursor, unless it is too far ahead of the stored position: it would be sent
+   * again after a crash. Events with the ids to avoid are skipped.
    */
   takeFrom(run: Run, avoid: ReadonlySet<string> | undefined): LoggedEvent | undefined {
     return run.window.take(avoid, run.stored + WINDOW_EVENTS);
   }
 
-  /** Stores the positions of all that are open. */
+  /** Stores the positions of all open cursors. */
   async storeAll(): Promise<void> {
     await Promise.all(this.#open.map((run) => this.#store(run)));
   }
 
-  /** While there is work: looks now and then what became due, and whether replays were cancelled. */
+  /** While there is work: looks up due cursors and cancelled replays periodically. */
   lookAgain(): void {
     if (this.#work.now() < this.#lookAt) return;
     this.#work.begin(() => this.lookForDue());
     this.#work.begin(() => this.#dropCancelled());
   }
 
-  /** Replays that were cancelled while they are worked off. */
+  /** Drops replays that were cancelled while in process. */
   async #dropCancelled(): Promise<void> {
     const replays = this.#open.filter(({ replay }) => replay !== undefined);
     if (replays.length === 0) return;
@@ -176,8 +185,8 @@ export class CursorRuns {
   }
 
   /**
-   * The sink's due cursors, the one that waited longest first: all of them, so that those at the end, new events behind
-   * replays say, have their turn too. Lanes that are due are known.
+   * Looks up all due cursors of the sink, the longest due first. All of them, so that those at the end (for
+   * example new events behind replays) get their turn too. Due lanes are known.
    */
   async lookForDue(): Promise<void> {
     const { table, now } = this.#work;
@@ -194,11 +203,11 @@ export class CursorRuns {
     }
   }
 
-  /** Opens cursors that wait for their turn, as far as there is room. */
+  /** Opens waiting cursors while there is room. */
   openWaiting(): void {
     for (const run of this.#open) {
       if (!this.#waiting.delete(run.name)) continue;
-      // The log grew while its cursor was worked off.
+      // The log grew while its cursor was processed.
       run.exhausted = false;
     }
     if (!this.#hasRoom(false) && !this.#hasRoom(true)) return;
@@ -219,7 +228,7 @@ export class CursorRuns {
     return open + opening < (forReplay ? OPEN_REPLAYS : OPEN_CURSORS);
   }
 
-  /** Takes up a cursor where it stands; `undefined` when there is nothing to it any more. */
+  /** Opens a cursor at its position; `undefined` if there is nothing left to do. */
   async #takeUp(name: string): Promise<Run | undefined> {
     const [account = name, replayId] = name.split('#');
     const known = this.#positions.get(name);
@@ -231,7 +240,7 @@ export class CursorRuns {
       ...{ name, account, counts },
       ...(replay && { replay }),
       window: new CursorWindow(position, ahead),
-      // Nothing is known of the head before the first read: least of all that the cursor is at it.
+      // The head is unknown before the first read; in particular, the cursor is not assumed to be at it.
       ...{ head: Number.POSITIVE_INFINITY, stored: position, from: position },
       ...{ busy: false, storing: false, exhausted: false },
     });
@@ -241,12 +250,12 @@ export class CursorRuns {
     if (!cursor || !follows(this.#sink, account)) {
       const followed = await this.#followsNow(account);
       if (cursor && !followed) await this.#leave(cursor);
-      // Added since: the next drain knows of it, and its fence may be above this one's.
+      // The account was added since. The next drain processes it, and its fence may be above this one's.
       if (cursor && followed) this.#later.add(name);
       if (!followed || !follows(this.#sink, account)) return undefined;
     }
     if (!cursor && replayId === undefined) {
-      // Told of a new account before its cursor was marked due.
+      // The drain learned of a new account before its cursor was marked due.
       const put = { ...this.#keyOf(name), sink: this.#sink.id, position: 0 };
       const writes = [this.#lease.whileHeld(), { put, when: [['pk', 'absent']] }] as const;
       const { done } = await table.transact(writes, this.#work.newId());
@@ -274,17 +283,23 @@ export class CursorRuns {
     );
   }
 
-  /** Whether the sink follows an account as it stands now: it may have been changed, or deleted, since the drain began. */
+  /**
+   * Reports whether the sink currently follows an account: it may have been changed or deleted since the
+   * drain began.
+   */
   async #followsNow(account: string): Promise<boolean> {
     const item = await this.#work.table.get(keys.sink(this.#sink.region, this.#sink.id));
     return item?.kind !== undefined && follows(toSink(item), account);
   }
 
-  /** Nothing more of an account that was taken away gets through. Its place in the log is kept: it may be added again. */
+  /**
+   * Stops delivery for an account that was removed from the sink. Its log position is retained: the account
+   * may be added again.
+   */
   async #leave({ pk, sk, dueSk }: Item): Promise<void> {
     const { table } = this.#work;
     if (isReplay(sk)) await table.write({ delete: { pk, sk } });
-    // Only as it was found: one that was put there since, or woken, is somebody else's.
+    // Only if unchanged: a cursor that was created or woken since belongs to another process.
     else if (typeof dueSk === 'string') {
       const when: Clause[] = [
         ['dueSk', '=', dueSk],
@@ -298,7 +313,7 @@ export class CursorRuns {
     return keys.cursor(this.#sink.region, this.#sink.id, name);
   }
 
-  /** Reads on for open cursors that are about to run dry. */
+  /** Reads more events for open cursors that are about to run out. */
   readAhead(): void {
     for (const run of this.#open) {
       if (run.busy || run.exhausted || run.window.waiting > READ_AHEAD * this.#concurrency) continue;
@@ -313,7 +328,7 @@ export class CursorRuns {
     }
   }
 
-  /** Whether others that wait should have their turn. */
+  /** Reports whether waiting cursors should get their turn. */
   #hadItsShare(run: Run): boolean {
     if (run.window.readTo - run.from < SHARE_EVENTS) return false;
     return [...this.#waiting].some((name) => isReplay(name) === isReplay(run.name));
@@ -337,7 +352,7 @@ export class CursorRuns {
     }
     run.head = Math.min(read.head.sequence, run.replay?.end ?? Number.POSITIVE_INFINITY);
     if (read.kind === 'gone') {
-      // Only what is behind everything under way is certain to be all that is lost.
+      // Only when everything in progress is done is the extent of the loss certain.
       if (run.window.isDone && !run.storing)
         await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
       return;
@@ -345,7 +360,7 @@ export class CursorRuns {
     const passed = run.window.add(read.events, (event) => this.#wanted(run, event));
     run.counts.skipped += passed;
     this.#work.skipped(passed);
-    // At the head; or what comes next is written but not yet visible: then the cursor stays due.
+    // At the head, or the next event is written but not yet visible; then the cursor stays due.
     run.exhausted = run.window.readTo >= run.head || read.events.length === 0;
   }
 
@@ -353,7 +368,7 @@ export class CursorRuns {
     return passes(this.#sink, event) && passes(run.replay?.filter ?? {}, event);
   }
 
-  /** Stores positions that have moved far, and closes cursors with nothing left to do. */
+  /** Stores positions that have moved far, and closes cursors without remaining work. */
   storePositions(): void {
     for (const run of this.#open) {
       if (run.storing) continue;
@@ -377,13 +392,13 @@ export class CursorRuns {
   }
 
   /**
-   * Stores how far a cursor is done. At its head it is no longer due then (`clear`), unless the log grew meanwhile (`due`);
-   * `gone` when it is somebody else's, or was deleted.
+   * Stores the position of a cursor. At its head, it is no longer due (`clear`), unless the log grew
+   * meanwhile (`due`). `gone`: another process owns it, or it was deleted.
    */
   async #store(run: Run): Promise<'clear' | 'due' | 'gone'> {
     const { table, now } = this.#work;
     const { window, replay } = run;
-    // As of now: what is done while the log is written is not in it.
+    // A snapshot: events completed while the delivery log is written are not included.
     const { position, ahead } = window;
     const counts = { ...run.counts };
     await this.#work.beforeStoring();
@@ -414,12 +429,12 @@ export class CursorRuns {
       stored();
       return 'due';
     }
-    // Somebody with a later lease is at work on this cursor, or it was deleted.
+    // A process with a later lease uses this cursor, or it was deleted.
     this.#positions.delete(run.name);
     return 'gone';
   }
 
-  /** That a cursor is there and nobody with a later lease has written it. */
+  /** The condition that the cursor exists and no process with a later lease has written it. */
   get #mine(): Clause[] {
     return [
       ['sink', 'present'],
@@ -427,10 +442,13 @@ export class CursorRuns {
     ];
   }
 
-  /** What fell out of retention can't be delivered any more: it is counted and said, and the cursor goes on behind it. */
+  /**
+   * Skips events past retention, which can no longer be delivered: counts them, records the loss, and moves
+   * the cursor past them.
+   */
   async #passOverLost(run: Run, last: number): Promise<void> {
     const first = run.window.position + 1;
-    // It stores a position itself, and an older one must not come after it.
+    // This stores a position itself, and no older one may follow it.
     run.storing = true;
     if (last >= first) {
       if (run.replay) run.counts.lost += last - first + 1;
@@ -442,7 +460,7 @@ export class CursorRuns {
         };
         const outcome = await this.#work.sayLost({ account: run.account, first, last }, [move]);
         if (!outcome.done) {
-          // It was deleted, or somebody else is at work on it.
+          // The cursor was deleted, or another process uses it.
           if (outcome.failed.includes(0)) this.#lease.lose();
           this.#positions.delete(run.name);
           this.#drop(run);

@@ -1,10 +1,11 @@
 /**
- * What nobody is shown of an endpoint: the secrets that sign its requests, and the values of its own headers. They are kept
- * together, apart from its record: in Secrets Manager on AWS, encrypted in the state table elsewhere.
+ * The confidential part of an endpoint: the secrets that sign its requests, and the values of its custom
+ * headers. They are stored together, apart from its record: in Secrets Manager on AWS, encrypted in the state
+ * table elsewhere.
  *
  *   rotate   ├── old signs ──┼── new and old sign, 24 h ──┼── new signs ──▶
  *
- * Judged by the time of reading, so nothing has to happen when a secret's time is up.
+ * Expiry is evaluated at each read, so no process has to act when a secret expires.
  */
 import { randomBytes } from 'node:crypto';
 import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
@@ -21,30 +22,30 @@ import { keys } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
 import type { SinkRecord } from './sink.ts';
 
-/** Where secrets of endpoints are kept. Every method throws {@link SecretError}. */
+/** The store of endpoint secrets. Every method throws {@link SecretError}. */
 export interface SigningSecrets {
-  /** As they were saved last; `undefined` when there are none. */
+  /** Returns the last saved secrets; `undefined` if there are none. */
   load(region: string, endpoint: string): Promise<EndpointSecrets | undefined>;
-  /** Stores them whole, over those of before. */
+  /** Stores the secrets whole, and overwrites the previous ones. */
   save(region: string, endpoint: string, kept: EndpointSecrets): Promise<void>;
-  /** Removes them for good; nothing happens when there are none. */
+  /** Deletes the secrets permanently. No effect if there are none. */
   remove(region: string, endpoint: string): Promise<void>;
 }
 
-/** A former secret signs along for so long, unless somebody says otherwise. */
+/** Default time (s) for which a former secret also signs. */
 export const KEEP_OLD_SECONDS = 86_400;
-/** Former secrets that sign along at the same time: each is one more signature in every request. */
+/** Maximum number of former secrets that also sign: each adds a signature to every request. */
 export const MAX_RETIRING = 3;
 const NEW_SECRET_BYTES = 32;
 
-/** A new signing secret. */
+/** Creates a signing secret. */
 export function newSigningSecret(bytes: (count: number) => Uint8Array = randomBytes): string {
   return `whsec_${Buffer.from(bytes(NEW_SECRET_BYTES)).toString('base64')}`;
 }
 
 /**
- * Puts a new secret first; those of before sign along until `until` (epoch ms), or shorter if their time is up before.
- * `undefined` when too many would sign along.
+ * Puts a new secret first. Former secrets also sign until `until` (epoch ms), or until their own earlier
+ * expiry. Returns `undefined` if too many would sign.
  */
 export function rotated(
   kept: EndpointSecrets,
@@ -61,7 +62,7 @@ export function rotated(
   return { ...kept, secrets: [secret], retiring };
 }
 
-/** What one request of an endpoint is signed with and carries. */
+/** The signing secrets and custom headers of one request. */
 export interface Signing {
   /** `whsec_…`, the current one first: the request carries a signature of each. */
   readonly secrets: readonly string[];
@@ -72,12 +73,12 @@ export interface Signing {
 /** Reads the signing secrets and headers of endpoints. */
 export interface SigningReader {
   /**
-   * Secrets and headers for a request that is made now. `record` is the endpoint's record as the caller has read it; without
-   * it they are those of whichever endpoint has the id. Throws {@link SecretError}, also if the id belongs to another endpoint
-   * by now.
+   * Returns secrets and headers for a request made now. `record` is the endpoint's record as the caller has
+   * read it. Without it, the current endpoint of the id is used. Throws {@link SecretError}, also if the id
+   * now belongs to another endpoint.
    */
   (region: string, endpoint: string, record?: Pick<SinkRecord, 'target' | 'creation'>): Promise<Signing>;
-  /** Drops what is cached of an endpoint: the next call reads it from the store. */
+  /** Drops the cached data of an endpoint: the next call reads it from the store. */
   forget(region: string, endpoint: string): void;
 }
 
@@ -128,19 +129,19 @@ export function createSigningReader(
   });
 }
 
-/** The headers of requests to a URL. */
+/** Returns the headers of requests to a URL. */
 export function headersFor(kept: EndpointSecrets, url: string | undefined): Readonly<Record<string, string>> {
   return (kept.former && kept.former.url === url ? kept.former.headers : kept.headers) ?? NO_HEADERS;
 }
 
-/** One object, for what requests have in common is made anew only if it changed. */
+/** One shared object, because the common part of requests is rebuilt only if it changed. */
 const NO_HEADERS: Signing['headers'] = {};
 
-/** The same store; once something is saved or removed, the reader reads it from the store. */
+/** Wraps a store so that a save or removal drops the reader's cached data. */
 export function withForgetting(store: SigningSecrets, reader: Pick<SigningReader, 'forget'>): SigningSecrets {
   return {
     load: (region, endpoint) => store.load(region, endpoint),
-    // Also after an error: it may have been saved all the same.
+    // Also after an error: the data may have been saved nevertheless.
     save: (region, endpoint, kept) =>
       store.save(region, endpoint, kept).finally(() => reader.forget(region, endpoint)),
     remove: (region, endpoint) =>
@@ -148,7 +149,7 @@ export function withForgetting(store: SigningSecrets, reader: Pick<SigningReader
   };
 }
 
-/** Keeps them in Secrets Manager, one secret per endpoint. */
+/** Creates a store in Secrets Manager, with one secret per endpoint. */
 export function createAwsSigningSecrets(
   client: SecretsManagerClient,
   options: AwsTextsOptions & { readonly stage: string },
@@ -166,7 +167,7 @@ export function createAwsSigningSecrets(
   };
 }
 
-/** Keeps them in the state table, encrypted: see {@link openSealedTexts}. */
+/** Opens a store in the state table, encrypted: see {@link openSealedTexts}. */
 export async function openLocalSigningSecrets(table: Table, key: Uint8Array): Promise<SigningSecrets> {
   const texts = await openSealedTexts(table, key);
   const placeOf = (region: string, endpoint: string) => ({

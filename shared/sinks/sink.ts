@@ -1,4 +1,7 @@
-/** A sink: somewhere events go. Its record, its cursors over the logs of the accounts it follows, and its port. */
+/**
+ * A sink: a destination of events. Its record, its cursors over the logs of the accounts it follows, and its
+ * port.
+ */
 import { typeMatches } from '../events/types.ts';
 import { forwardLogs } from '../log/cell-feed.ts';
 import type { EventLog, LoggedEvent } from '../log/log.ts';
@@ -17,17 +20,17 @@ import {
 import type { Item, Table, Value } from '../table/table.ts';
 import { isReady, type SinkHealth, toHealth } from './health.ts';
 
-/** One event on its way to a sink. */
+/** The delivery of one event to a sink. */
 export interface Delivery {
   readonly event: LoggedEvent;
-  /** Sent again because somebody asked for it, not because it is new. */
+  /** Whether the event is sent again on request, not because it is new. */
   readonly replay?: boolean;
 }
 
-/** How much of an answer's body is kept, in bytes of UTF-8. */
+/** Number of bytes (UTF-8) of a response body that are retained. */
 export const EXCERPT_BYTES = 1024;
 
-/** What a receiver answered, for the delivery log. */
+/** A receiver's response, for the delivery log. */
 export interface Answer {
   readonly status: number;
   /** The first {@link EXCERPT_BYTES} of the body, as text. */
@@ -37,67 +40,81 @@ export interface Answer {
 /** The outcome for one event. */
 export type DeliveryOutcome = (
   | { readonly kind: 'delivered' }
-  /** This event is refused, others may not be. */
+  /** The receiver rejects this event, perhaps not others. */
   | { readonly kind: 'rejected'; readonly reason: string }
   | {
-      /** The sink can take nothing now; `afterMs` when it said for how long. */
+      /** The sink accepts nothing now; `afterMs` if the receiver gave a time. */
       readonly kind: 'retry';
       readonly reason: string;
       readonly afterMs?: number;
-      /** It may be this event rather than the sink: a receiver that breaks on one event answers so as well. */
+      /**
+       * Whether the cause may be this event rather than the sink: a receiver that fails on one event responds
+       * the same way.
+       */
       readonly suspect?: boolean;
     }
 ) & {
   readonly answer?: Answer;
-  /** The receiver wants no more events, whatever became of this one: why, in words. */
+  /** Reason why the receiver requests no more events, whatever the outcome of this one. */
   readonly disable?: string;
 };
 
-/** What a kind of sink has to do; the drain engine owns everything else. */
+/** The port of a sink kind; the drain engine does everything else. */
 export interface SinkPort {
-  /** How many events it takes at once. They are of different lanes, so their order among each other does not matter. */
+  /**
+   * Maximum number of events per call. They are of different lanes, so their order among each other does not
+   * matter.
+   */
   readonly maxBatch: number;
-  /** One outcome per event, in the order given. Never throws for what the receiver does. */
+  /**
+   * Delivers events. Returns one outcome per event, in the given order. Never throws because of the receiver.
+   */
   deliver(deliveries: readonly Delivery[]): Promise<readonly DeliveryOutcome[]>;
 }
 
-/** Which events somebody wants; what is absent or empty restricts nothing. All that is given must hold. */
+/** An event filter. An absent or empty field restricts nothing. All given fields must match. */
 export interface EventFilter {
-  /** Types, with a final `*` as a wildcard. */
+  /** Event types, with a final `*` as a wildcard. */
   readonly types?: readonly string[];
   readonly orderGroups?: readonly string[];
   /** Origin codes of jobs. */
   readonly origins?: readonly string[];
-  /** Fields of the job that must have this value; a field the job does not have counts as null. */
+  /** Job fields and their required values. A field that the job lacks counts as `null`. */
   readonly jobFields?: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-/** A sink as it is stored. Secrets, and the headers of its own that it may have, stand elsewhere: their values may be secrets too. */
+/**
+ * A sink as stored. Secrets and custom headers are stored elsewhere, because header values may be secrets
+ * too.
+ */
 export interface SinkRecord extends EventFilter {
   readonly region: string;
   readonly id: string;
   readonly kind: 'webhook' | 'sns' | 'notifications';
-  /** Where: a URL, a topic's ARN, or nowhere (`-`). */
+  /** Target: a URL, a topic's ARN, or none (`-`). */
   readonly target: string;
-  /** Accounts it follows; empty for all. */
+  /** Accounts that it follows. Empty: all. */
   readonly accounts: readonly string[];
   readonly types: readonly string[];
-  /** Lanes that may be under way at once; absent: {@link DEFAULT_CONCURRENCY}. */
+  /** Maximum number of concurrent lanes. Default: {@link DEFAULT_CONCURRENCY}. */
   readonly concurrency?: number;
-  /** At most so many deliveries a second; absent: as many as it takes. */
+  /** Maximum number of deliveries per second. Default: unlimited. */
   readonly ratePerSecond?: number;
-  /** A paused sink keeps its cursors and gets nothing. */
+  /** Whether it is paused: it keeps its cursors and gets no events. */
   readonly paused: boolean;
-  /** When it was made through the API (epoch ms): an id can be used again. Absent: built in, or declared by the configuration. */
+  /**
+   * Creation time if created through the API (epoch ms): an id can be reused. Absent: built in, or declared
+   * by the configuration.
+   */
   readonly createdAt?: number;
-  /** Identifies it among endpoints of the same id, one after another. Absent like {@link createdAt}. */
+  /** Identifies the sink among successive endpoints of the same id. Absent like {@link createdAt}. */
   readonly creation?: string;
 }
 
-/** A sink and how it is doing. */
+/** A sink with its health. */
 export type Sink = SinkRecord & { readonly health: SinkHealth };
 
-/** Lanes of one sink that are under way at the same time, unless its record says otherwise. */
+/** Default number of concurrent lanes of one sink. */
 export const DEFAULT_CONCURRENCY = 16;
 
 /** Reads a sink's record and health. */
@@ -129,17 +146,17 @@ function optional<K extends string, T>(name: K, value: T | undefined): { readonl
   return (value === undefined ? {} : { [name]: value }) as { readonly [P in K]?: T };
 }
 
-/** All sinks of a region. */
+/** Returns all sinks of a region. */
 export async function listSinks(table: Table, region: string): Promise<Sink[]> {
   return (await table.query({ pk: sinkPk(region) })).map(toSink);
 }
 
-/** Whether a sink follows an account. */
+/** Reports whether a sink follows an account. */
 export function follows(sink: SinkRecord, account: string): boolean {
   return sink.accounts.length === 0 || sink.accounts.includes(account);
 }
 
-/** Whether an event passes a filter: a sink's, or that of a replay. */
+/** Reports whether an event passes a filter: a sink's, or that of a replay. */
 export function passes(filter: EventFilter, event: LoggedEvent): boolean {
   const { types = [], orderGroups = [], origins = [], jobFields = {} } = filter;
   if (types.length > 0 && !typeMatches(event.type, types)) return false;
@@ -156,8 +173,8 @@ export function passes(filter: EventFilter, event: LoggedEvent): boolean {
 }
 
 /**
- * Stores a sink, or changes a known one: its cursors and health stay. A sink starts where the logs of the accounts it
- * follows stand now; it gets accounts that are registered later from their beginning.
+ * Stores a sink, or updates a known one; its cursors and health stay. A new sink starts at the current heads
+ * of the logs it follows. Accounts that are registered later are delivered from their beginning.
  */
 export async function registerSink(
   table: Table,
@@ -166,7 +183,7 @@ export async function registerSink(
   accounts: readonly AccountRef[],
 ): Promise<void> {
   const { region, id } = sink;
-  // Cursors first: were the sink there without them, a wake-up would start it at the beginning.
+  // Cursors first: a wake-up of a sink without cursors would start it at the beginning.
   for (const { account } of accounts) {
     if (!follows(sink, account)) continue;
     const head = await log.head({ region, account });
@@ -178,7 +195,7 @@ export async function registerSink(
   await table.write({ update: keys.sink(region, id), set: sinkAttributes(sink) });
 }
 
-/** A record as the attributes of its item. */
+/** Converts a record to the attributes of its item. */
 export function sinkAttributes(sink: SinkRecord): { readonly [attribute: string]: Value | undefined } {
   const { kind, target, accounts, types, orderGroups, origins, concurrency, ratePerSecond, paused } = sink;
   return {
@@ -188,9 +205,11 @@ export function sinkAttributes(sink: SinkRecord): { readonly [attribute: string]
 }
 
 /**
- * Takes up that an account's log grew: marks its cursors due, and names the sinks that can be drained now; sees to it that the
- * cell feed has it. Then the wake mark goes, unless the log grew on. May be called twice, late, or for nothing:
- * also for an account that was deleted since, or for one that has its id now.
+ * Processes the growth of an account's log: marks its cursors due, forwards the log to the cell feed, and
+ * returns the sinks that can be drained now. Then the wake mark is deleted, unless the log grew further.
+ *
+ * Safe to call twice, late, or without cause; also for an account that was deleted since, or for a new
+ * account with its id.
  */
 export async function wakeSinks(
   table: Table,
@@ -199,7 +218,7 @@ export async function wakeSinks(
   now: number,
   forward: () => Promise<boolean> = () => forwardLogs(table, [ref], { now: () => now }),
 ): Promise<string[]> {
-  // Neither waits for the other, but the mark goes only after both.
+  // The two run concurrently, but the mark is deleted only after both.
   const [sinks, forwarded] = await Promise.allSettled([markDue(table, ref, grownTo, now), forward()]);
   if (sinks.status === 'rejected') throw sinks.reason;
   const { ready, isFormer } = sinks.value;
@@ -208,10 +227,13 @@ export async function wakeSinks(
   return ready;
 }
 
-/** The cell feed could not be told that an account's log grew. Its sinks are woken; its wake mark is still there. */
+/**
+ * The growth of an account's log could not be forwarded to the cell feed. Its sinks are woken; its wake mark
+ * is still there.
+ */
 export class ForwardError extends Error {
   override readonly name = 'ForwardError';
-  /** Those that can be drained now. */
+  /** Ids of the sinks that can be drained now. */
   readonly sinks: readonly string[];
 
   constructor({ account }: AccountRef, sinks: readonly string[], cause: unknown) {
@@ -220,7 +242,10 @@ export class ForwardError extends Error {
   }
 }
 
-/** Marks the cursors of an account due, and names the sinks that can be drained now; whether it was a former log that grew. */
+/**
+ * Marks the cursors of an account due. Returns the sinks that can be drained now, and whether a former log
+ * grew.
+ */
 async function markDue(
   table: Table,
   ref: AccountRef,
@@ -228,14 +253,15 @@ async function markDue(
   now: number,
 ): Promise<{ readonly ready: string[]; readonly isFormer: boolean }> {
   const sinks = (await listSinks(table, ref.region)).filter((sink) => follows(sink, ref.account));
-  // A drain may have been told of it in its process, and be through with it: one read for all saves a write each.
+  // A drain in the same process may already have processed the event. One read for all sinks saves a write
+  // each.
   const known = await table.getMany([
     keys.head(ref),
     ...sinks.map(({ id }) => keys.cursor(ref.region, id, ref.account)),
   ]);
   const head = known.find(({ sk }) => sk === 'HEAD');
   if (!head) return { ready: [], isFormer: true };
-  // Never beyond the log as it is: what an earlier one of this id grew to would keep the next wake-ups from being heard.
+  // Never beyond the current log: the end of an earlier log of this id would suppress the next wake-ups.
   const sequence = Math.min(grownTo, Number(head.sequence));
   const through = new Set(
     known
@@ -259,20 +285,28 @@ async function markDue(
   return { ready, isFormer: grownTo > sequence };
 }
 
-/** What was said by a former log's end stands below its number, and may be news: then only its own mark goes. */
+/**
+ * Deletes the wake mark. Events before a former log's end have lower numbers and may be new; then only the
+ * former log's own mark is deleted.
+ */
 async function clearWake(table: Table, ref: AccountRef, sequence: number, isFormer: boolean): Promise<void> {
   const when = [['sequence', isFormer ? '=' : 'absent or <=', sequence]] as const;
   await table.write({ delete: keys.wake(ref), when });
 }
 
-/** The sinks of a region that can be drained now and have something due: after a wait, or when a wake-up was lost. */
+/**
+ * Returns the sinks of a region that can be drained now and have due work: after a wait, or after a lost
+ * wake-up.
+ */
 export async function dueSinks(table: Table, region: string, now: number): Promise<string[]> {
   const ready = (await listSinks(table, region)).filter((sink) => isReady(sink, now));
   const due = await Promise.all(ready.map(async (sink) => (await dueAtSink(table, sink, now, 1)).length > 0));
   return ready.filter((_, at) => due[at]).map(({ id }) => id);
 }
 
-/** The keys of what is due at a sink: cursors, replays, what is set aside. `limit`: of each shard, the first ones. */
+/**
+ * Returns the keys of a sink's due work: cursors, replays, parked lanes. `limit`: maximum number per shard.
+ */
 export async function dueAtSink(
   table: Table,
   { region, id }: Pick<Sink, 'region' | 'id'>,
@@ -292,7 +326,7 @@ export async function dueAtSink(
   return shards.flat();
 }
 
-/** The wake marks of a region that nobody has worked off yet, up to a limit per shard. */
+/** Returns the wake marks of a region that no process has handled yet, up to a limit per shard. */
 export async function leftoverWakes(
   table: Table,
   region: string,

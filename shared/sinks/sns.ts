@@ -1,8 +1,8 @@
 /**
- * The SNS sink: events to a topic, each with attributes that subscribers can filter by.
+ * The SNS sink: publishes events to a topic, with attributes for subscription filters.
  *
- * A FIFO topic keeps the order of each job and takes an event once within five minutes; it delivers to SQS only. A standard
- * topic promises neither, and delivers to e-mail, SMS, Lambda and HTTP as well.
+ * A FIFO topic keeps the order of each job and accepts an event once within five minutes; it delivers to SQS
+ * only. A standard topic guarantees neither, and also delivers to e-mail, SMS, Lambda and HTTP.
  */
 import {
   type BatchResultErrorEntry,
@@ -20,31 +20,33 @@ import type { Delivery, DeliveryOutcome, SinkPort } from './sink.ts';
 const MAX_ENTRIES = 10;
 /** SNS's limit on the bytes of one message, and of all messages of a batch together: bodies and attributes. */
 const MAX_BYTES = 262_144;
-/** Left free of that per call, for what SNS might count besides. */
+/** Reserve of that per call, for other data that SNS might count. */
 const SPARE_BYTES = 4_096;
-/** What SNS wraps around a message for subscribers that did not ask for raw ones, besides body and attributes. */
+/** Size of the wrapper that SNS adds for subscriptions without raw delivery, besides body and attributes. */
 const WRAPPING_BYTES = 2_048;
-/** A longer attribute is left out: cut off it would not be true. */
+/** Maximum length of an attribute. A longer one is omitted: truncated, its value would be wrong. */
 const MAX_ATTRIBUTE_CHARACTERS = 1_024;
 /** SNS wants the subject of e-mails shorter than 100 characters. */
 const MAX_SUBJECT_CHARACTERS = 99;
 
 interface Options {
-  /** Where the HTTP API is reached: an event that is too large for SNS is fetched from its feed. */
+  /** Base URL of the HTTP API: an event that is too large for SNS is fetched from its feed. */
   readonly publicUrl: string;
 }
 
 /**
- * A sink that publishes to an SNS topic, FIFO if its name ends in `.fifo`: then the message group is the event's lane
- * (account and job, or what is about the account as a whole), and the deduplication id is the event's id, so an event
- * published again within five minutes is one message. What was asked for again has another one, for it is to arrive.
+ * Creates a sink that publishes to an SNS topic, FIFO if its name ends in `.fifo`. In a FIFO topic, the
+ * message group is the event's lane: account and job, or the account as a whole. The deduplication id is the
+ * event's id, so an event published again within five minutes is one message. A requested resend has another
+ * deduplication id, because it must arrive.
  *
- * The message is the envelope; of an event that is too large a reference to it in the feed. Attributes: type, accountId
- * (absent in a cell's own log), region, and where the event has them jobNumber, orderGroup, originCode and subject;
- * `reference` and `replay` are `true` or absent. All are text. An attribute that SNS does not take is left out.
+ * The message is the envelope; for an event that is too large, a reference to it in the feed. Attributes:
+ * type, accountId (absent in a cell's own log), region, and if the event has them jobNumber, orderGroup,
+ * originCode and subject. `reference` and `replay` are `true` or absent. All are text. An attribute that SNS
+ * does not accept is omitted.
  *
- * Entries are answered for one by one. A batch that is refused as a whole because of what is in it is sent again entry by
- * entry, so that one bad event does not hold up others.
+ * Each entry gets its own result. A batch that is rejected as a whole because of its content is sent again
+ * entry by entry, so that one bad event does not block others.
  */
 export function createSnsSink(client: SNSClient, topicArn: string, options: Options): SinkPort {
   const fifo = topicArn.endsWith('.fifo');
@@ -67,7 +69,7 @@ export function createSnsSink(client: SNSClient, topicArn: string, options: Opti
     } catch (cause) {
       const { outcome, aboutContent } = judgeCall(cause);
       if (!aboutContent) return entries.map(() => outcome);
-      // Alone it may still be the topic that is wrong, and not the event.
+      // For a single entry, the cause may still be the topic and not the event.
       if (entries.length === 1) return [{ ...outcome, suspect: true }];
       return (await Promise.all(entries.map((entry) => publish([entry])))).flat();
     }
@@ -100,14 +102,14 @@ function toEntry(
           MessageGroupId: `${event.account}/${event.jobNumber ?? 'account'}`,
           MessageDeduplicationId: replay ? `${event.id}.replay` : event.id,
         }
-      : // Without a message group: with one, SQS queues that subscribe would be fair queues, which not everybody wants.
+      : // Without a message group: with one, subscribed SQS queues would become fair queues, which not every subscriber wants.
         { Subject: subjectLine(event, envelope) }),
   });
   const whole = entry(event.json, false);
   return fits(whole) ? whole : entry(referenceTo(event, envelope, publicUrl), true);
 }
 
-/** Where the event is found: in the feed, the one after the cursor. */
+/** Returns the location of the event in the feed: the event after the cursor. */
 function referenceTo(event: LoggedEvent, envelope: JobEvent, publicUrl: string): string {
   const { id, type, source, subject, time, sequence } = envelope;
   const epoch = event.id.slice(event.account.length + 1, event.id.lastIndexOf('.'));
@@ -128,12 +130,13 @@ function attributesOf(
     orderGroup?: string;
     job?: { orderGroup?: string | null; originCode?: string | null };
   };
-  // Ten at most: SNS drops messages with more for SQS queues that asked for raw ones, and it adds one when it replays.
+  // Ten at most: SNS drops messages with more for SQS queues with raw delivery, and it adds one when it
+  // replays.
   const values = {
     type: event.type,
     accountId: isCell(event) ? undefined : event.account,
     region: event.region,
-    // As text: SNS compares numbers up to a thousand million only.
+    // As text: SNS compares numbers only up to 10^9.
     jobNumber: event.jobNumber === undefined ? undefined : String(event.jobNumber),
     orderGroup: data.orderGroup ?? data.job?.orderGroup,
     originCode: data.job?.originCode,
@@ -150,23 +153,26 @@ function attributesOf(
   );
 }
 
-/** What stands in the subject line of an e-mail. */
+/** Returns the subject line of an e-mail. */
 function subjectLine({ account, region }: LoggedEvent, { type, subject }: JobEvent): string {
   const about = subject ?? `region ${region}`;
   return `${type}, ${about} (${account})`.slice(0, MAX_SUBJECT_CHARACTERS);
 }
 
-/** What SQS does not accept in a message: all but the characters of XML 1.0. It puts U+FFFD in their place, or refuses. */
+/**
+ * Characters that SQS does not accept: all but those of XML 1.0. It replaces them with U+FFFD, or rejects the
+ * message.
+ */
 const REFUSED = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu;
 
-/** The same JSON with every character that SQS does not accept escaped. In JSON such a character can only be part of a text. */
+/** Escapes every character that SQS does not accept. In JSON such a character occurs only within a text. */
 function toAcceptedJson(json: string): string {
   return json.replace(REFUSED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 // Sizes
 
-/** In the order given, as many to a batch as SNS takes. */
+/** Splits entries into batches of the size that SNS accepts, in the given order. */
 function inBatches(entries: readonly PublishBatchRequestEntry[]): PublishBatchRequestEntry[][] {
   const batches: PublishBatchRequestEntry[][] = [];
   let room = 0;
@@ -184,7 +190,10 @@ function inBatches(entries: readonly PublishBatchRequestEntry[]): PublishBatchRe
   return batches;
 }
 
-/** Whether SNS takes an entry, and can still deliver it wrapped as a text in JSON, where every quotation mark is escaped. */
+/**
+ * Reports whether SNS accepts an entry, and can deliver it wrapped as a text in JSON, where every quotation
+ * mark is escaped.
+ */
 function fits(entry: PublishBatchRequestEntry): boolean {
   const limit = MAX_BYTES - SPARE_BYTES;
   const bytes = bytesOf(entry);
@@ -206,7 +215,10 @@ function bytesOf(entry: PublishBatchRequestEntry): number {
 
 // Answers
 
-/** What an error code means; the first that matches. What comes before `content` is about the topic, whatever was published. */
+/**
+ * The meaning of error codes; the first match applies. The entries before `content` concern the topic,
+ * whatever was published.
+ */
 const MEANINGS: readonly (readonly [
   pattern: RegExp,
   about: 'topic' | 'throttle' | 'content',
@@ -235,7 +247,7 @@ function judgeEntry({ Code, SenderFault }: BatchResultErrorEntry): DeliveryOutco
   return SenderFault && about === 'content' ? { kind: 'rejected', reason } : { kind: 'retry', reason };
 }
 
-/** What a call that failed as a whole means. Ids, ARNs and messages of SNS are left out of the reason. */
+/** Classifies a call that failed as a whole. Ids, ARNs and messages of SNS are omitted from the reason. */
 function judgeCall(cause: unknown): {
   readonly outcome: DeliveryOutcome & { readonly kind: 'retry' };
   readonly aboutContent: boolean;
@@ -255,13 +267,13 @@ function meaningOf(code: string): (typeof MEANINGS)[number] | undefined {
   return MEANINGS.find(([pattern]) => pattern.test(code));
 }
 
-/** A code as SNS documents it; the SDK's classes add a word. */
+/** Returns a code as SNS documents it; the SDK's classes add a suffix. */
 function codeOf(name: string | undefined): string {
   const code = /^[A-Za-z][A-Za-z0-9.]{0,63}$/.exec(name ?? '')?.[0] ?? 'no code';
   return code.replace(/(?<=.)Exception$/, '');
 }
 
-/** What SNS answered, if it did. */
+/** Returns the response of SNS, if there was one. */
 function answerIn(
   cause: unknown,
 ): { readonly code: string; readonly status: number; readonly retryAfterMs?: number } | undefined {
@@ -276,10 +288,10 @@ function answerIn(
   return { code: name, status, ...(seconds === undefined ? {} : { retryAfterMs: Number(seconds) * 1000 }) };
 }
 
-/** A call without an answer, in words; addresses are left out. */
+/** Describes a call without a response; addresses are omitted. */
 function unreachable(cause: unknown): string {
   if (!(cause instanceof Error)) return 'SNS could not be reached.';
-  // The SDK calls every broken connection a time-out as well; its code tells which it was.
+  // The SDK also reports every broken connection as a timeout; the error code distinguishes them.
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name;
   if (code === 'TimeoutError' || code === 'ETIMEDOUT') return 'SNS did not answer in time.';
   return `SNS could not be reached (${codeOf(code)}).`;

@@ -1,4 +1,4 @@
-/** The webhook sink: one signed POST per event, as the Standard Webhooks specification has it. */
+/** The webhook sink: one signed POST per event, according to the Standard Webhooks specification. */
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { isReservedHeader } from './endpoint-input.ts';
@@ -14,19 +14,22 @@ interface Transport {
   readonly url: string;
   /** Epoch ms. */
   readonly now: () => number;
-  /** Kept by whoever keeps the sink, so that they are used again from one drain to the next; absent: the sink's own. */
+  /** Connections that the owner of the sink reuses from one drain to the next. Default: the sink's own. */
   readonly connections?: Connections;
-  /** For connections of its own. */
+  /** Applies to the sink's own connections. Default: false. */
   readonly allowPrivateNetworks?: boolean;
 }
 
 const USER_AGENT = 'Jobwire/0.1';
 
 /**
- * A sink that POSTs each event to a URL: the CloudEvents envelope as the body, `webhook-id` the event's id,
- * `webhook-timestamp` the time of this attempt, `webhook-signature` over both and the body, one for each secret;
- * `webhook-replay: true` when the event is sent again because a replay or resend was requested. Secrets and headers are fixed,
- * or read for each attempt (`signing`); without them no request is made. {@link judge} says what an answer means.
+ * Creates a sink that POSTs each event to a URL. The body is the CloudEvents envelope, `webhook-id` the
+ * event's id, and `webhook-timestamp` the time of this attempt. `webhook-signature` covers both and the body,
+ * with one signature for each secret. `webhook-replay: true` marks an event sent again because a replay or
+ * resend was requested.
+ *
+ * Secrets and headers are fixed, or read for each attempt (`signing`); without them no request is made.
+ * {@link judge} classifies the response.
  */
 export function createWebhookSink(options: Options): SinkPort {
   const { url, now, allowPrivateNetworks = false } = options;
@@ -35,7 +38,7 @@ export function createWebhookSink(options: Options): SinkPort {
   let prepared: Prepared | undefined;
   if ('secrets' in options) prepared = prepare(options.secrets, options.headers ?? {});
 
-  /** What requests have in common as of now; made anew only if it changed. */
+  /** Returns the common part of current requests; rebuilt only if it changed. */
   async function current(): Promise<Prepared> {
     if ('signing' in options) {
       const { secrets, headers } = await options.signing();
@@ -90,7 +93,7 @@ function prepare(secrets: Signing['secrets'], headers: Signing['headers']): Prep
     constant: {
       ...Object.fromEntries(own),
       'content-type': 'application/cloudevents+json; charset=utf-8',
-      // Nothing that would have to be unpacked.
+      // Requests an uncompressed response.
       'accept-encoding': 'identity',
       'user-agent': USER_AGENT,
     },
@@ -106,7 +109,10 @@ function isPreparedFor(
   return isSame && secrets.length === prepared.secrets.length && headers === prepared.headers;
 }
 
-/** The key of a `whsec_…` secret. As a key object it signs several times as fast as from its bytes. */
+/**
+ * Creates the key of a `whsec_…` secret. Signing with a key object is several times as fast as with its
+ * bytes.
+ */
 function toKey(secret: string): KeyObject {
   const bytes = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   if (bytes.length === 0) throw new Error('A signing secret of the endpoint is empty.');
@@ -118,13 +124,13 @@ function sign(key: KeyObject, signed: string): string {
 }
 
 const SINK_WIDE = new Set([401, 403, 404, 405, 408, 410, 425, 429]);
-/** What stands between us and the receiver answers these: they say nothing about the event. */
+/** Statuses of intermediaries between Jobwire and the receiver; they do not concern the event. */
 const GATEWAY = new Set([502, 503, 504]);
 
 /**
- * What an answer means. Pure. Any 2xx is delivered; a redirect is a failure; 401, 403, 404, 405, 408, 425, 429 and 5xx mean
- * that the endpoint as a whole can't take events now; any other 4xx refuses this one event. 410, and the header
- * `webhook-delivery: disable` on any answer, mean that it wants no more.
+ * Classifies a response. Pure. Any 2xx is delivered; a redirect is a failure. 401, 403, 404, 405, 408, 425,
+ * 429 and 5xx mean that the endpoint as a whole accepts no events now. Any other 4xx rejects this one event.
+ * 410, and the header `webhook-delivery: disable` on any response, request that no more events are sent.
  */
 export function judge(status: number, headers: IncomingHttpHeaders, now: number): DeliveryOutcome {
   const disable = disableReason(status, headers);
@@ -149,7 +155,7 @@ function disableReason(status: number, headers: IncomingHttpHeaders): string | u
   return asked ? 'The endpoint asked for no more deliveries (webhook-delivery: disable).' : undefined;
 }
 
-/** The date of RFC 9110; anything else that JavaScript would take for one is not meant. */
+/** The date format of RFC 9110; other formats that JavaScript parses are not accepted. */
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
 function retryAfterMs(text: string | undefined, now: number): number | undefined {

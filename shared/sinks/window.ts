@@ -1,31 +1,31 @@
 /**
- * The window of a cursor: its events between what is done and what has been read, by lane. Pure bookkeeping.
+ * The window of a cursor: its events between the position and the last read event, by lane. Pure state.
  *
  *   position            readTo              head
  *   ──┬─────────────────────┬─────────────────┬──▶ sequence
  *     done below             window             not read yet
  *
- * A lane is the events of one job: one at a time, first to last. Lanes go side by side, so events are done out of order;
- * the position is the last one below which all is done.
+ * A lane is the events of one job: one at a time, in order. Lanes run concurrently, so events complete out of
+ * order. The position is the last sequence up to which all events are done.
  */
 import type { LoggedEvent } from '../log/log.ts';
 
-/** The lane of an event within its account's log: the job, or everything that is about no job. */
+/** Returns the lane of an event within its account's log: the job, or `account` for events about no job. */
 export function laneOf(event: Pick<LoggedEvent, 'jobNumber'>): string {
   return event.jobNumber === undefined ? 'account' : String(event.jobNumber);
 }
 
-/** The events of one cursor that are being worked off. */
+/** The events of one cursor in process. */
 export class CursorWindow {
   #position: number;
   #readTo: number;
   readonly #done = new Set<number>();
-  /** Events per lane that nobody has taken yet, first to last. Lanes stand in the order in which they were read. */
+  /** Events per lane that are not yet taken, in order. Lanes are in the order in which they were read. */
   readonly #lanes = new Map<string, LoggedEvent[]>();
   readonly #busy = new Set<string>();
   #waiting = 0;
 
-  /** Events done beyond the position, as far as known from before: they are not taken again. */
+  /** Events done beyond the position, as loaded from the store: they are not taken again. */
   readonly #ahead: Set<number>;
 
   constructor(position: number, ahead = '') {
@@ -34,32 +34,35 @@ export class CursorWindow {
     this.#ahead = parseRanges(ahead);
   }
 
-  /** What is done beyond the position, as text that is stored with it: `8-16,20`; empty for nothing. */
+  /** Events done beyond the position, as text stored with it: `8-16,20`; empty for none. */
   get ahead(): string {
     return formatRanges([...this.#done, ...this.#ahead]);
   }
 
-  /** Everything up to here is done. */
+  /** Last sequence up to which all events are done. */
   get position(): number {
     return this.#position;
   }
 
-  /** The last sequence that has been read. */
+  /** Last sequence that has been read. */
   get readTo(): number {
     return this.#readTo;
   }
 
-  /** Events read and not yet taken. */
+  /** Number of events read and not yet taken. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** Whether all that was read is done. */
+  /** Whether all events that were read are done. */
   get isDone(): boolean {
     return this.#position === this.#readTo;
   }
 
-  /** Takes in the events that follow what was read; those that are not wanted are done at once. Gives how many those were. */
+  /**
+   * Adds the next events after those already read. Events that are not wanted are done at once; returns their
+   * number.
+   */
   add(events: readonly LoggedEvent[], wanted: (event: LoggedEvent) => boolean): number {
     let passedOver = 0;
     for (const event of events) {
@@ -84,7 +87,7 @@ export class CursorWindow {
   }
 
   /**
-   * The first event of the first free lane, which is then busy. Events with the ids to avoid are left where they are, and
+   * Takes the first event of the first free lane, which is then busy. Skips events with the ids to avoid, and
    * those beyond a sequence.
    */
   take(avoid?: ReadonlySet<string>, upTo = Number.POSITIVE_INFINITY): LoggedEvent | undefined {
@@ -100,14 +103,14 @@ export class CursorWindow {
     return undefined;
   }
 
-  /** An event that was taken is done; its lane goes on. */
+  /** Completes an event that was taken; its lane resumes. */
   settle(event: LoggedEvent): void {
     this.#busy.delete(laneOf(event));
     this.#done.add(event.sequence);
     this.#moveOn();
   }
 
-  /** An event that was taken was not done: it is the first of its lane again. */
+  /** Returns an event that was taken but not done: it is the first of its lane again. */
   putBack(event: LoggedEvent): void {
     const lane = laneOf(event);
     this.#busy.delete(lane);
