@@ -38,24 +38,24 @@ interface Props extends Cell {
   readonly table: StateTable;
   readonly history: HistoryTable;
   readonly secrets: CellSecrets;
-  /** In cells that have one: secrets of endpoints are made with it. */
+  /** The cell's key, if it has one: secrets of endpoints are created with it. */
   readonly key: CellKey | undefined;
-  /** In cells with a distribution in front: what it is known by. */
+  /** The pass by which the functions recognize the cell's distribution, if there is one. */
   readonly pass: DistributionPass | undefined;
 }
 
 /**
- * Feeds with long poll, and streams: a GET of these may wait. API Gateway knows nothing of the query, so a feed is sent to
- * the function that waits whether it is to wait or not.
+ * Feeds with long poll, and streams: a GET of these may wait. API Gateway does not route by query, so a feed
+ * always goes to the function that waits, even without a wait.
  */
 const WAITING = routes.filter(({ surface }) => surface === 'live').map(({ spec }) => spec);
 const STREAMS = WAITING.filter(({ answer }) => answer.contentType === 'text/event-stream');
 
-/** The HTTP API of a cell: a function for what reads, one for what changes something, one for what waits. */
+/** The HTTP API of a cell: one function for reads, one for changes, one for requests that wait. */
 export class Api extends Construct {
   readonly url: string;
   readonly rest: RestApi;
-  /** Those behind it. */
+  /** The functions behind the API. */
   readonly functions: {
     readonly api: CellFunction;
     readonly manage: CellFunction;
@@ -77,7 +77,7 @@ export class Api extends Construct {
       entry: 'api',
       env: ApiEnv,
       description: 'The HTTP API: what reads',
-      // A few reads of the table, which are given up and tried again after 5 s each.
+      // A few table reads, each with a timeout of 5 s and retries.
       timeout: Duration.seconds(20),
       memoryMb: 512,
       bundling: withApiFiles,
@@ -96,7 +96,7 @@ export class Api extends Construct {
       entry: 'manage',
       env: ManageEnv,
       description: 'The HTTP API: what changes something',
-      // API Gateway waits no longer. A request that is repeated is done again only after longer than that.
+      // API Gateway's maximum. A repeated request runs again only after a longer time than this.
       timeout: Duration.seconds(29),
       memoryMb: 512,
       bundling: withRenderWorker,
@@ -106,18 +106,18 @@ export class Api extends Construct {
     table.grantReplaying(managing);
     table.grantManagingKeys(managing);
     table.grantDoingOnce(managing);
-    // A ping is a delivery as any other.
+    // A ping is a delivery like any other.
     history.grantRecording(managing);
     secrets.grantManageEndpoints(managing);
     secrets.grantManageAccounts(managing);
     table.grantManagingNotifications(managing);
     setChannels(managing, props.cell);
-    // Credentials are tried out there.
+    // Managing accounts includes testing credentials.
     setUpstream(managing, props);
     if (props.key) managing.set('JOBWIRE_KEY_ARN', props.key.arn);
     each(managing);
 
-    // A slot is held for no longer than this, so it is never free while an invocation still has it.
+    // A slot is held for no longer than this, so it is never free while an invocation still uses it.
     const liveTimeout = Duration.seconds(stage.api.streamSeconds + SLOT_GRACE_MS / 1000);
     const live = new CellFunction(this, 'Live', {
       ...props,
@@ -125,7 +125,7 @@ export class Api extends Construct {
       env: LiveEnv,
       description: 'The HTTP API: streams and feeds',
       timeout: liveTimeout,
-      // Paid for all the time that somebody waits; see docs/decisions/0016-a-function-for-what-waits.md.
+      // Charged for all the time that a client waits; see docs/decisions/0016-a-function-for-what-waits.md.
       memoryMb: 256,
       reservedConcurrency: stage.api.liveConcurrency ?? undefined,
     });
@@ -142,10 +142,10 @@ export class Api extends Construct {
       restApiName: `jobwire-${stage.stage}-${region}`,
       description: 'Jobwire: events and state of accounts',
       endpointTypes: [EndpointType.REGIONAL],
-      // Functions return compressed documents in base64. Without this API Gateway would pass on the base64.
+      // Functions return compressed documents in base64. Without this, API Gateway would pass on the base64.
       binaryMediaTypes: ['*/*'],
-      // API Gateway writes access logs by a role that is set once per AWS account and region. Cells in the same region set
-      // it in turn, to roles that may do the same; so none of them may be taken away with its cell.
+      // API Gateway writes access logs with a role that is set once per AWS account and region. Cells in the
+      // same region set it in turn, to equivalent roles. So no such role may be deleted with its cell.
       cloudWatchRole: true,
       cloudWatchRoleRemovalPolicy: RemovalPolicy.RETAIN,
       deployOptions: {
@@ -156,13 +156,14 @@ export class Api extends Construct {
           STREAMS.map(({ path }) => [`${resourcePath(path)}/GET`, openings(props)]),
         ),
         accessLogDestination: new LogGroupLogDestination(accessLog),
-        // No addresses, and no query: it may hold what customers search for.
+        // No addresses, and no query: it may contain customers' search terms.
         accessLogFormat: AccessLogFormat.custom(
           JSON.stringify({
             requestId: AccessLogField.contextRequestId(),
             time: AccessLogField.contextRequestTime(),
             method: AccessLogField.contextHttpMethod(),
-            // Not the path: it may hold the token of a link to unsubscribe. Functions log the route, under the same id.
+            // Not the path: it may contain the token of an unsubscribe link. Functions log the route, under
+            // the same id.
             resource: AccessLogField.contextResourcePath(),
             status: AccessLogField.contextStatus(),
             responseBytes: AccessLogField.contextResponseLength(),
@@ -174,12 +175,12 @@ export class Api extends Construct {
     this.url = api.url;
     this.rest = api;
     this.functions = { api: reading, manage: managing, live };
-    // A regional API takes TLS 1.0 unless told otherwise.
+    // By default, a regional API accepts TLS 1.0.
     const rest = api.node.defaultChild as CfnRestApi;
     rest.securityPolicy = SecurityPolicy.TLS13_1_2_PFS_PQ_2025_09;
     rest.endpointAccessMode = EndpointAccessMode.BASIC;
 
-    // One permission for the whole API: there would be one for each of a hundred methods.
+    // One permission for the whole API; the default is one for each of a hundred methods.
     const buffered = { scopePermissionToMethod: false };
     route(api, {
       reading: new LambdaIntegration(reading, buffered),
@@ -197,8 +198,9 @@ export class Api extends Construct {
 }
 
 /**
- * Opening a stream costs far more than a request does, and happens once in minutes: a tenth of the rate. The burst stays, for
- * all clients come back at once after a deployment.
+ * Returns the limits for opening streams: a tenth of the rate, because opening one costs far more than a
+ * request and happens once in minutes. The burst stays, because all clients reconnect at once after a
+ * deployment.
  */
 function openings({ stage }: Cell): MethodDeploymentOptions {
   return {
@@ -207,13 +209,13 @@ function openings({ stage }: Cell): MethodDeploymentOptions {
   };
 }
 
-/** Methods of requests that change nothing. */
+/** HTTP methods of requests that change nothing. */
 const READS = ['GET', 'HEAD', 'OPTIONS'];
 
 /**
- * Sends a GET of what may wait to one function, what else reads to another, and everything else to the one that may write.
- * Every resource on the way takes requests for itself and for all paths below it, so that none depends on API Gateway
- * trying another branch of the tree.
+ * Routes a GET that may wait to one function, other reads to another, and everything else to the one that may
+ * write. Every resource on the way serves itself and all paths below it, so that nothing depends on API
+ * Gateway trying another branch of the tree.
  */
 function route(
   api: RestApi,
@@ -235,7 +237,7 @@ function route(
   }
   for (const resource of resources) {
     answer(resource, waiting.has(resource) ? to.waiting : to.reading);
-    // Beside `{id}` there can't be another variable; what is below it, it passes on itself.
+    // A second variable beside `{id}` is not possible; `{id}` itself routes the paths below it.
     if (!resource.getResource('{id}')) answer(resource.addResource('{proxy+}'), to.reading);
   }
 
@@ -245,12 +247,15 @@ function route(
   }
 }
 
-/** The path of a resource: at one place there can't be two variables, whatever routes call them. The app parses paths itself. */
+/**
+ * Returns the path of a resource. One level allows only one variable, whatever the routes call it. The app
+ * parses paths itself.
+ */
 function resourcePath(path: string): string {
   return path.replace(/\{\w+\}/g, '{id}');
 }
 
-/** What API Gateway says by itself, by what it calls it; the rest is its fault or ours. */
+/** API Gateway's own responses that have a specific problem type. All others are server errors. */
 const OWN_ANSWERS: readonly (readonly [ResponseType, ProblemKind, detail: string])[] = [
   [ResponseType.THROTTLED, 'too-many-requests', 'The service takes no more at the moment; ask again.'],
   [ResponseType.QUOTA_EXCEEDED, 'too-many-requests', 'The service takes no more at the moment; ask again.'],
@@ -272,14 +277,14 @@ const OWN_ANSWERS: readonly (readonly [ResponseType, ProblemKind, detail: string
 ];
 const OWN_RETRY_SECONDS = 5;
 
-/** What API Gateway answers by itself looks like an answer of the app. */
+/** Gives API Gateway's own responses the format of the app's. */
 function answerFor(api: RestApi, corsOrigins: readonly string[]): void {
   for (const [type, kind, detail] of OWN_ANSWERS) {
     const { status, title } = problems[kind];
     const body = { type: `${PROBLEM_TYPE}${kind}`, title, status, detail, requestId: '$context.requestId' };
     const headers = {
       'cache-control': 'no-store',
-      // As `'none'` for both; a quote would end the text here.
+      // As `'none'` for both; a quotation mark would end the text here.
       'content-security-policy': 'default-src; frame-ancestors',
       'cross-origin-resource-policy': corsOrigins.length > 0 ? 'cross-origin' : 'same-origin',
       'referrer-policy': 'no-referrer',
@@ -287,7 +292,7 @@ function answerFor(api: RestApi, corsOrigins: readonly string[]): void {
       'x-content-type-options': 'nosniff',
       'x-frame-options': 'DENY',
       ...(status === 429 || status >= 500 ? { 'retry-after': String(OWN_RETRY_SECONDS) } : {}),
-      // Nothing in it is anybody's, and there is no place for a list of origins.
+      // These responses contain no confidential data, and a list of origins is not possible here.
       ...(corsOrigins.length > 0 ? { 'access-control-allow-origin': '*' } : {}),
     };
     api.addGatewayResponse(type.responseType, {
@@ -302,12 +307,12 @@ function answerFor(api: RestApi, corsOrigins: readonly string[]): void {
   }
 }
 
-/** Puts a web ACL in front of the API. */
+/** Associates a web ACL with the API. */
 function protect(scope: Construct, api: RestApi, { stage }: Cell, pass: DistributionPass | undefined): void {
   const visible = (metricName: string) => ({
     cloudWatchMetricsEnabled: true,
     metricName,
-    // Samples hold the headers of requests, and with them the key.
+    // Samples contain request headers, and so the API key.
     sampledRequestsEnabled: false,
   });
   const managed = (name: string, counted: readonly string[] = []) => ({
@@ -319,7 +324,7 @@ function protect(scope: Construct, api: RestApi, { stage }: Cell, pass: Distribu
   });
   const rate = {
     evaluationWindowSec: 60,
-    // Half of what the stage lets through at all.
+    // Half of the stage's total limit.
     limit: Math.max(10, stage.api.requestsPerSecond * 30),
   };
   const untouched = [{ priority: 0, type: 'NONE' }];
@@ -339,7 +344,7 @@ function protect(scope: Construct, api: RestApi, { stage }: Cell, pass: Distribu
         rateBasedStatement: {
           ...rate,
           aggregateKeyType: 'IP',
-          // What comes through the distribution comes from few addresses, each of them that of many viewers.
+          // Requests through the distribution come from few addresses, each shared by many viewers.
           ...(passed && { scopeDownStatement: { notStatement: { statement: passed } } }),
         },
       },
@@ -383,7 +388,7 @@ function protect(scope: Construct, api: RestApi, { stage }: Cell, pass: Distribu
   const acl = new CfnWebACL(scope, 'WebAcl', {
     scope: 'REGIONAL',
     defaultAction: { allow: {} },
-    // Not `all`: WAF keeps that name for itself.
+    // Not `all`: WAF reserves that name.
     visibilityConfig: visible('acl'),
     rules: rules.map((rule, priority) => ({ ...rule, priority, visibilityConfig: visible(rule.name) })),
   });

@@ -1,4 +1,7 @@
-/** How functions are bundled: for the CDK, which makes the assets, and for esbuild itself, which tells what is in them. */
+/**
+ * Bundling of functions: for the CDK, which creates the assets, and for esbuild, which reports their
+ * contents.
+ */
 import { fileURLToPath } from 'node:url';
 import { type BundlingOptions, LogLevel, OutputFormat } from 'aws-cdk-lib/aws-lambda-nodejs';
 import type { BuildOptions } from 'esbuild';
@@ -8,17 +11,17 @@ import { apiFiles } from '../local/api-files.ts';
 
 const path = (file: string) => fileURLToPath(new URL(`../${file}`, import.meta.url));
 
-// Some packages are CommonJS, and ask for Node's own modules by `require`.
+// Some packages are CommonJS, and load Node's own modules with `require`.
 const BANNER =
   "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);";
 const MAIN_FIELDS = ['module', 'main'];
-/** What stands in for a package. Why: docs/decisions/0018-sdk-in-the-bundle.md. */
+/** Replacements of packages. Reason: docs/decisions/0018-sdk-in-the-bundle.md. */
 const ALIASES = { '@aws-sdk/credential-provider-node': path('functions/credentials.ts') };
 
-/** Name of an entry file in `functions/`, without its extension, as a path. */
+/** Returns the path of an entry file in `functions/`, by its name without extension. */
 export const entryPath = (entry: string): string => path(`functions/${entry}.ts`);
 
-/** For NodejsFunction. The SDK is that of the lockfile, tested together, not the one that the runtime happens to have. */
+/** Options for NodejsFunction. The SDK is that of the lockfile, tested together, not the runtime's. */
 export const bundling: BundlingOptions = {
   logLevel: LogLevel.WARNING,
   format: OutputFormat.ESM,
@@ -31,17 +34,17 @@ export const bundling: BundlingOptions = {
   esbuildArgs: { '--alias': Object.entries(ALIASES).map(([name, file]) => `${name}=${file}`) },
 };
 
-/** For the function that serves the documents of the API: they stand beside its bundle. */
+/** Options for the function that serves the API documents: they are stored beside its bundle. */
 export const withApiFiles = withFiles((outputDir) => [
   `mkdir "${outputDir}/${API_FILES}"`,
   ...[...apiFiles()].map(([name, from]) => `cp "${from}" "${outputDir}/${API_FILES}/${name}"`),
 ]);
 
-/** For the function that puts the dashboard's files where they are served from. */
+/** Options for the function that publishes the dashboard's files. */
 export const withDashboard = (folder: string): BundlingOptions =>
   withFiles((outputDir) => [`cp -R "${folder}" "${outputDir}/${DASHBOARD_FILES}"`]);
 
-/** For functions that render accounts' own templates: adds the code of the worker beside the bundle. */
+/** Options for functions that render accounts' custom templates: adds the worker's code beside the bundle. */
 export const withRenderWorker = withFiles((outputDir) => [
   [
     `"${path('node_modules/.bin/esbuild')}" "${path('shared/notifications/render-worker.ts')}"`,
@@ -61,7 +64,9 @@ function withFiles(commands: (outputDir: string) => string[]): BundlingOptions {
   };
 }
 
-/** The same for esbuild: what it makes of an entry is byte for byte what is in the asset. */
+/**
+ * Returns the same options for esbuild: its output for an entry is byte for byte the content of the asset.
+ */
 export function esbuildOptions(entry: string) {
   return {
     absWorkingDir: path(''),

@@ -12,27 +12,29 @@ import type { Cell } from './cell-stack.ts';
 interface Props extends Cell {
   /** Name of the entry file in `functions/`, without its extension. */
   readonly entry: string;
-  /** The environment the entry file reads; synthesizing fails when part of it was not set. */
+  /** Schema of the environment that the entry file reads. Synthesis fails if a variable was not set. */
   readonly env: z.ZodObject;
   readonly description: string;
-  /** Only for a function that people call by its name. */
+  /** Only for a function that operators invoke by name. */
   readonly functionName?: string;
   readonly timeout: Duration;
   readonly memoryMb: number;
   readonly reservedConcurrency?: number | undefined;
-  /** For functions that are invoked asynchronously: no retries, and no waiting. */
+  /** For functions that are invoked asynchronously: no retries and no queueing. */
   readonly invokedOnce?: boolean;
-  /** For one with files beside its bundle; see bundling.ts. */
+  /** For functions with files beside the bundle; see bundling.ts. */
   readonly bundling?: BundlingOptions;
 }
 
-/** A function of a cell: bundled, with a role and a log group of its own. Its environment comes from what it is granted. */
+/**
+ * A function of a cell: bundled, with its own role and log group. Its environment results from its grants.
+ */
 export class CellFunction extends NodejsFunction {
   readonly #set = new Set<string>();
 
   constructor(scope: Construct, id: string, props: Props) {
     const { stage, region } = props;
-    // Apart, and not the role that CDK makes: that one comes with a managed policy for all log groups.
+    // A separate role, because the role that CDK creates has a managed policy for all log groups.
     const logGroup = new LogGroup(scope, `${id}Logs`, {
       retention: stage.logRetention,
       removalPolicy: RemovalPolicy.DESTROY,
@@ -68,9 +70,9 @@ export class CellFunction extends NodejsFunction {
     });
   }
 
-  /** The AWS services that it may do anything with, by the prefix of their actions. */
+  /** Returns the AWS services that it has any permission for, by action prefix. */
   grantedServices(): ReadonlySet<string> {
-    // What is too long for a role's own policy, the CDK puts into another one.
+    // The CDK moves statements that exceed a role's own policy into another policy.
     const policies =
       this.role?.node
         .findAll()
@@ -84,7 +86,7 @@ export class CellFunction extends NodejsFunction {
     return new Set(statements.flatMap(({ Action }) => Action).map((action) => action.split(':')[0] ?? ''));
   }
 
-  /** Sets a variable that some function's environment names. */
+  /** Sets a variable that a function's environment schema names. */
   set(name: EnvName, value: string): void {
     this.#set.add(name);
     this.addEnvironment(name, value);

@@ -9,7 +9,7 @@ import { Construct, type IConstruct } from 'constructs';
 import { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 
-/** What a function that uses a service has to be allowed of the key behind it. DynamoDB asks for more than the others. */
+/** Key permissions that a function needs to use a service. DynamoDB requires more than the others. */
 const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   dynamodb: [
     'Decrypt',
@@ -25,13 +25,15 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   sqs: ['Decrypt', 'GenerateDataKey'],
 };
 
-/** For so long a queue uses a data key again: each new one is paid for. */
+/** Time (s) for which a queue reuses a data key: each new one is charged. */
 const DATA_KEY_SECONDS = 3600;
 
 /**
- * The customer-managed key of a cell, for all that it stores: tables, queues, topics and log groups; whoever makes secrets is told of it. Whatever of
- * these the stack holds gets it, so nothing can be forgotten; and each function may use it, but only through the services
- * that it was granted something of. Without this construct everything is encrypted with keys of AWS, which cost nothing.
+ * The customer-managed key of a cell, for all data that it stores: tables, queues, topics and log groups.
+ * Functions that create secrets receive its ARN. All such resources of the stack get the key, so none can be
+ * forgotten. Each function may use it, but only through the services that it has permissions for.
+ *
+ * Without this construct, everything is encrypted with keys of AWS, which cost nothing.
  */
 export class CellKey extends Construct implements IAspect {
   readonly arn: string;
@@ -43,7 +45,7 @@ export class CellKey extends Construct implements IAspect {
     const key = new Key(this, 'Key', {
       description: `Jobwire, ${stage.stage}-${region}: all that the cell stores`,
       enableKeyRotation: true,
-      // What is kept of a cell can't be read without it.
+      // The cell's retained data cannot be read without it.
       removalPolicy: RemovalPolicy.RETAIN,
     });
     this.arn = key.keyArn;
@@ -62,7 +64,7 @@ export class CellKey extends Construct implements IAspect {
         },
       }),
     );
-    // Alarms publish to the topic of operators; without this they are silent.
+    // Alarms publish to the operators' topic; without this permission no notification is sent.
     key.addToResourcePolicy(
       new PolicyStatement({
         principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],
@@ -71,7 +73,7 @@ export class CellKey extends Construct implements IAspect {
         conditions: { StringEquals: { 'aws:SourceAccount': stack.account } },
       }),
     );
-    // What SES hears of mails goes to a topic, and from there to a queue.
+    // SES sends mail events to a topic, and the topic to a queue.
     if (cell.notifications) {
       key.addToResourcePolicy(
         new PolicyStatement({
@@ -102,7 +104,7 @@ export class CellKey extends Construct implements IAspect {
     }
   }
 
-  /** By now a function has been granted all that it will be. */
+  /** Called when all grants of a function are complete. */
   #allow(fn: CellFunction): void {
     const { region } = Stack.of(this);
     const granted = fn.grantedServices();

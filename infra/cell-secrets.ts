@@ -5,12 +5,12 @@ import { secretNames } from '../shared/secrets.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 
-/** What it takes to make secrets, to change and to delete them. */
+/** Permissions to create, change and delete secrets. */
 const MANAGE = ['GetSecretValue', 'CreateSecret', 'PutSecretValue', 'DeleteSecret', 'RestoreSecret'];
 
 /**
- * The cell's secrets: credentials of accounts, signing secrets of endpoints. They are put below their names by whoever
- * registers them, so grants are for all secrets below a name.
+ * The cell's secrets: credentials of accounts, signing secrets of endpoints. The functions that register them
+ * create them under a prefix, so grants apply to all secrets of a prefix.
  */
 export class CellSecrets extends Construct {
   readonly #names: ReturnType<typeof secretNames>;
@@ -20,7 +20,7 @@ export class CellSecrets extends Construct {
     this.#names = secretNames(stage.stage, region);
   }
 
-  /** The credentials of all accounts of the cell. */
+  /** Grants reading the credentials of all accounts of the cell. */
   grantReadAccounts(fn: CellFunction): void {
     this.#allowBelow(
       fn,
@@ -29,7 +29,7 @@ export class CellSecrets extends Construct {
     );
   }
 
-  /** The credentials of all accounts of the cell: those that are given to it are made, changed and deleted as well. */
+  /** Grants creating, changing and deleting the credentials of all accounts of the cell. */
   grantManageAccounts(fn: CellFunction): void {
     this.#allowBelow(
       fn,
@@ -39,7 +39,7 @@ export class CellSecrets extends Construct {
     );
   }
 
-  /** The signing secrets of all endpoints of the cell. */
+  /** Grants reading the signing secrets of all endpoints of the cell. */
   grantReadEndpoints(fn: CellFunction): void {
     this.#allowBelow(
       fn,
@@ -48,7 +48,7 @@ export class CellSecrets extends Construct {
     );
   }
 
-  /** The signing secrets of all endpoints of the cell: made, changed and deleted as well. */
+  /** Grants creating, changing and deleting the signing secrets of all endpoints of the cell. */
   grantManageEndpoints(fn: CellFunction): void {
     this.#allowBelow(
       fn,

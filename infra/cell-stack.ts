@@ -13,7 +13,7 @@ import { Polling } from './polling.ts';
 import type { ApiRegion, CellSettings, StageSettings } from './settings.ts';
 import { StateTable } from './state-table.ts';
 
-/** Which cell of which stage something belongs to, with their settings. */
+/** A cell and its stage, with their settings. */
 export interface Cell {
   readonly stage: StageSettings;
   readonly region: ApiRegion;
@@ -21,16 +21,16 @@ export interface Cell {
 }
 
 interface Props extends Cell {
-  /** The folder of the files that the dashboard is built of. */
+  /** Folder of the files from which the dashboard is built. */
   readonly dashboard: string;
 }
 
-/** Everything for one API region of one stage. Cells share nothing. */
+/** All resources for one API region of one stage. Cells share nothing. */
 export class CellStack extends Stack {
   constructor(scope: Construct, id: string, { dashboard: files, ...props }: Props) {
     const { stage, region, cell } = props;
     super(scope, id, {
-      // No account: any may be deployed to, and synthesizing needs no credentials.
+      // No account: the stack deploys to any, and synthesis needs no credentials.
       env: { region: cell.awsRegion },
       description: `Jobwire, ${stage.stage}: job events of the API region ${region}`,
       terminationProtection: stage.protected,
@@ -91,7 +91,7 @@ export class CellStack extends Stack {
     new CfnOutput(this, 'ApiUrl', { value: api.url });
     if (dashboard) {
       new CfnOutput(this, 'DashboardUrl', { value: dashboard.url });
-      // Where a domain of one's own has to lead.
+      // Target of the DNS record of a custom domain.
       new CfnOutput(this, 'DistributionDomain', { value: dashboard.distributionDomain });
     }
     new CfnOutput(this, 'OpsTopicArn', { value: operations.topicArn });

@@ -4,8 +4,8 @@ import { CellStack } from './cell-stack.ts';
 import { type ApiRegion, type CellSettings, type StageSettings, stages } from './settings.ts';
 
 /**
- * Makes the app with one stack for each cell of each stage, checked against the AwsSolutions rules when it is synthesized.
- * `dashboard`: the folder of the files that the dashboard is built of.
+ * Creates the app with one stack for each cell of each stage. Synthesis checks it against the AwsSolutions
+ * rules. `dashboard`: the folder of the files from which the dashboard is built.
  */
 export function createApp({ dashboard, ...props }: AppProps & { readonly dashboard: string }): App {
   const app = new App(props);

@@ -1,7 +1,7 @@
 /**
- * The dashboard of a cell on AWS: its files in a bucket, and one CloudFront distribution that serves them and the cell's API,
- * so that the page and what it asks are of one origin. Paths, headers and policies stand in shared/dashboard.ts; why it is so
- * in docs/decisions/0034-one-distribution.md.
+ * The dashboard of a cell on AWS: its files in a bucket, and one CloudFront distribution that serves them and
+ * the cell's API, so that the page and the API have the same origin. Paths, headers and policies are in
+ * shared/dashboard.ts. Reasons: docs/decisions/0034-one-distribution.md.
  */
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -55,16 +55,18 @@ import { withDashboard } from './bundling.ts';
 import { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 
-/** The longest that CloudFront waits for an origin's next byte without a quota that was raised. */
+/** CloudFront's maximum wait for an origin's next byte without a raised quota. */
 const ORIGIN_TIMEOUT = Duration.seconds(120);
 const KEEP_ALIVE = Duration.seconds(60);
-/** Of a publication; a few dozen small files. */
+/** Timeout of a publication: a few dozen small files. */
 const PUBLISH_TIMEOUT = Duration.minutes(2);
 
 /**
- * What the distribution shows to the functions behind it, so that they take the viewer's address from it and from nobody else:
- * the id of the policy by which it passes requests on. CloudFront draws it at random, and tells it to nobody outside the AWS
- * account; no template holds it. Apart from the distribution, which needs the API, whose functions need this.
+ * The proof that a request comes through the distribution, so that the functions accept the viewer's address
+ * from it only. It is the id of the origin request policy. CloudFront generates it at random and discloses it
+ * only within the AWS account; no template contains it.
+ *
+ * A separate construct, because the distribution needs the API, whose functions need the pass.
  */
 export class DistributionPass extends Construct {
   readonly policy: OriginRequestPolicy;
@@ -74,7 +76,7 @@ export class DistributionPass extends Construct {
     super(scope, id);
     this.policy = new OriginRequestPolicy(this, 'Policy', {
       comment: `Jobwire, ${stage.stage}-${region}: all that a viewer sends but the host, and no cookies`,
-      // API Gateway goes by the host.
+      // API Gateway routes by the host.
       headerBehavior: OriginRequestHeaderBehavior.denyList('host'),
       queryStringBehavior: OriginRequestQueryStringBehavior.all(),
       cookieBehavior: OriginRequestCookieBehavior.none(),
@@ -82,24 +84,24 @@ export class DistributionPass extends Construct {
     this.id = this.policy.originRequestPolicyId;
   }
 
-  /** Tells a function of the API. */
+  /** Passes it to a function of the API. */
   tell(fn: CellFunction): void {
     fn.set('JOBWIRE_DISTRIBUTION_PASS', this.id);
   }
 }
 
 interface Props extends Cell {
-  /** The folder of the files. */
+  /** Folder of the files. */
   readonly files: string;
   readonly pass: DistributionPass;
   readonly api: Api;
 }
 
-/** See the top of the file. */
+/** The dashboard; see the top of the file. */
 export class Dashboard extends Construct {
-  /** Where it is reached, without a slash at the end. */
+  /** URL without a final slash. */
   readonly url: string;
-  /** The name that CloudFront has given. */
+  /** Domain name that CloudFront assigned. */
   readonly distributionDomain: string;
 
   constructor(scope: Construct, id: string, props: Props) {
@@ -108,11 +110,11 @@ export class Dashboard extends Construct {
     const bucket = new Bucket(this, 'Bucket', {
       blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
       objectOwnership: ObjectOwnership.BUCKET_OWNER_ENFORCED,
-      // Nothing in it is anybody's: what everybody may load before signing in.
+      // The files are public: all viewers may load them before signing in.
       encryption: BucketEncryption.S3_MANAGED,
       enforceSSL: true,
       minimumTLSVersion: 1.2,
-      // Made of the source at each deployment. It is emptied before it goes.
+      // Rebuilt from the source at each deployment. It is emptied before it is deleted.
       removalPolicy: RemovalPolicy.DESTROY,
     });
     const distribution = this.#distribute(bucket, props);
@@ -124,13 +126,14 @@ export class Dashboard extends Construct {
 
   #distribute(bucket: Bucket, { stage, region, cell, api, pass }: Props): Distribution {
     const files = {
-      // With the right to list, what is not there is 404 and not 403. Nobody can list: only known names are asked for.
+      // With the list permission, a missing file is 404 and not 403. Viewers cannot list: only known names
+      // are requested.
       origin: S3BucketOrigin.withOriginAccessControl(bucket, {
         originAccessLevels: [AccessLevel.READ, AccessLevel.LIST],
       }),
       allowedMethods: AllowedMethods.ALLOW_GET_HEAD,
       viewerProtocolPolicy: ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
-      // It keeps what says `no-cache` for a second, and what is immutable for as long as it likes.
+      // Caches `no-cache` responses for a second, and immutable ones for as long as CloudFront decides.
       cachePolicy: CachePolicy.CACHING_OPTIMIZED,
       compress: true,
       functionAssociations: this.#atTheEdge('Files', 'which file answers a path', filesFunction()),
@@ -142,11 +145,11 @@ export class Dashboard extends Construct {
         customHeaders: { [PASS_HEADER]: pass.id },
       }),
       allowedMethods: AllowedMethods.ALLOW_ALL,
-      // A key that came in the clear is not to be sent a second time.
+      // HTTP is rejected: a redirect would let a client send its API key in the clear a second time.
       viewerProtocolPolicy: ViewerProtocolPolicy.HTTPS_ONLY,
       cachePolicy: CachePolicy.CACHING_DISABLED,
       originRequestPolicy: pass.policy,
-      // What is compressed on the way waits until there is enough of it.
+      // Compression at the edge delays a stream until enough data is buffered.
       compress: false,
       functionAssociations: this.#atTheEdge('Viewer', 'whose address it is', viewerFunction()),
     } satisfies BehaviorOptions;
@@ -160,7 +163,7 @@ export class Dashboard extends Construct {
       },
       errorResponses: NEVER_KEPT,
       httpVersion: HttpVersion.HTTP2_AND_3,
-      // Outside of America and Europe only the last class has edges nearby.
+      // Outside America and Europe, only the largest price class has nearby edges.
       priceClass: /^(us|ca|eu)-/.test(cell.awsRegion)
         ? PriceClass.PRICE_CLASS_100
         : PriceClass.PRICE_CLASS_ALL,
@@ -191,7 +194,7 @@ export class Dashboard extends Construct {
     } = FILE_HEADERS;
     return new ResponseHeadersPolicy(this, id, {
       comment: `Jobwire: what goes with ${file}`,
-      // CloudFront takes these as settings only.
+      // CloudFront accepts these headers only as settings.
       securityHeadersBehavior: {
         contentSecurityPolicy: { contentSecurityPolicy: policyOf(file), override: true },
         contentTypeOptions: { override: true },
@@ -207,7 +210,7 @@ export class Dashboard extends Construct {
     });
   }
 
-  /** Has the files put into the bucket, whenever they or what else stands there have changed. */
+  /** Publishes the files to the bucket whenever they or the other published content change. */
   #publish(bucket: Bucket, distribution: Distribution, props: Props): void {
     const fn = new CellFunction(this, 'Publish', {
       ...props,
@@ -237,12 +240,12 @@ export class Dashboard extends Construct {
       serviceTimeout: PUBLISH_TIMEOUT.plus(Duration.minutes(3)),
       properties: propertiesOf(props),
     });
-    // The page comes last: behind it stands all that it asks for.
+    // The page comes last, after everything that it requests.
     files.node.addDependency(fn, distribution, ...Object.values(props.api.functions));
   }
 }
 
-/** What of paths goes to the API: each route is below one of these. */
+/** Path patterns of the API: each route is below one of these. */
 const API_PATTERNS = [
   ...new Set(
     routes.map(({ spec }) => {
@@ -256,15 +259,15 @@ const API_PATTERNS = [
 ];
 
 /**
- * CloudFront keeps errors for ten seconds, whatever their headers say, and by path alone: what one key was refused the next
- * would be refused as well.
+ * CloudFront caches errors for ten seconds, whatever their headers are, and by path alone: an error for one
+ * key would be returned to the next key as well.
  */
 const NEVER_KEPT: ErrorResponse[] = [400, 403, 404, 405, 414, 500, 501, 502, 503, 504].map((httpStatus) => ({
   httpStatus,
   ttl: Duration.seconds(0),
 }));
 
-/** What CloudFormation hands to the function; a change of it is why it does. */
+/** Returns the properties that CloudFormation passes to the function; a change of them triggers it. */
 function propertiesOf({ files, region, stage }: Props): z.infer<typeof DashboardProperties> {
   const names = readdirSync(files, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -281,7 +284,7 @@ function propertiesOf({ files, region, stage }: Props): z.infer<typeof Dashboard
   };
 }
 
-/** `fileOf` and `fileOfNowhere` as CloudFront runs them; tests hold them together. */
+/** Generates `fileOf` and `fileOfNowhere` as CloudFront runs them; tests ensure that they are equivalent. */
 function filesFunction(): string {
   return `var PAGES = ${JSON.stringify(PAGE_PATHS)};
 var FILES = ${JSON.stringify(NAMED_FILES.map((name) => `/${name}`))};
@@ -312,7 +315,7 @@ function handler(event) {
 `;
 }
 
-/** What no file answers. */
+/** Headers of responses without a file. */
 const NOT_FOUND_HEADERS = {
   ...FILE_HEADERS,
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -323,7 +326,7 @@ const NOT_FOUND_HEADERS = {
 const valuesOf = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, { value }]));
 
-/** Says whose address it is, whatever the viewer has said of it. */
+/** Generates the function that sets the viewer's address, and overwrites the viewer's own value. */
 function viewerFunction(): string {
   return `function handler(event) {
   event.request.headers['${VIEWER_HEADER}'] = { value: event.viewer.ip };

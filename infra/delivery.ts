@@ -13,8 +13,8 @@ import type { StateTable } from './state-table.ts';
 import { DeadLetters, WorkQueue } from './work-queue.ts';
 
 /**
- * How long a drain may go on, and the attempts under way at its end besides: it keeps its lease for as long as it works.
- * What is left then waits for the next tick, so a backlog is worked off for five minutes of at most six.
+ * Maximum duration of a drain, including the attempts in progress at its end: it keeps its lease for as long
+ * as it runs. The rest waits for the next tick, so a backlog is processed for five minutes of at most six.
  */
 const DRAIN_TIMEOUT = Duration.minutes(5);
 
@@ -24,12 +24,15 @@ interface Props extends Cell {
   readonly secrets: CellSecrets;
 }
 
-/** New wake marks wake sinks; drainSink takes the events behind their cursors to the topic and to endpoints. */
+/**
+ * New wake marks wake sinks. drainSink delivers the events behind their cursors to the topic and to
+ * endpoints.
+ */
 export class Delivery extends Construct {
   readonly topicArn: string;
-  /** In cells that have a standard topic. */
+  /** In cells with a standard topic. */
   readonly standardTopicArn: string | undefined;
-  /** Whoever finds a sink with something to deliver sends here. */
+  /** Queue of drains, for all functions that find sinks with due work. */
   readonly drains: WorkQueue;
   readonly deadWakes: DeadLetters;
   readonly functions: { readonly drainSink: CellFunction; readonly wakeSinks: CellFunction };
@@ -42,7 +45,7 @@ export class Delivery extends Construct {
       fifo: true,
       topicName: `jobwire-${stage.stage}-${region}-events.fifo`,
       displayName: `Jobwire events, ${region}`,
-      // Event ids are unique by themselves; per group, a topic takes many more of them.
+      // Event ids are unique. With deduplication per message group, a topic has a far higher throughput.
       contentBasedDeduplication: false,
       fifoThroughputScope: FifoThroughputScope.MESSAGE_GROUP,
       // A late subscriber replays what it missed.
@@ -85,7 +88,7 @@ export class Delivery extends Construct {
       batchSize: 5,
       maxConcurrency: stage.drainConcurrency,
       maxReceiveCount: 3,
-      // A message is only a hint; what is due stands in the table, and the tick finds it.
+      // A message is only a hint: due work is in the table, and the tick finds it.
       retention: Duration.hours(1),
       deadMeans:
         'A drain died three times: it threw, or ran out of time. The sink stays due and the tick goes on asking; see the log of drainSink for why.',
@@ -112,7 +115,8 @@ export class Delivery extends Construct {
       new DynamoEventSource(table.table, {
         startingPosition: StartingPosition.TRIM_HORIZON,
         batchSize: 100,
-        // Stream filters do not see the kind of a change. Only a put has a new image, so deleting a mark invokes nothing.
+        // Stream filters do not see the kind of a change. Only a put has a new image, so deleting a mark
+        // invokes nothing.
         filters: [
           FilterCriteria.filter({
             dynamodb: {
@@ -120,7 +124,7 @@ export class Delivery extends Construct {
             },
           }),
         ],
-        // The tick finds marks that are left, so there is no use in holding up the newer ones for long.
+        // The tick finds remaining marks, so blocking newer ones for long is useless.
         retryAttempts: 3,
         maxRecordAge: Duration.minutes(5),
         bisectBatchOnError: true,
@@ -131,14 +135,14 @@ export class Delivery extends Construct {
     this.functions = { drainSink, wakeSinks };
   }
 
-  /** Tells the tick where the cell's built-in sinks publish to. It needs no right to publish. */
+  /** Passes the topics of the cell's built-in sinks to the tick. It needs no permission to publish. */
   nameTopics(fn: CellFunction): void {
     fn.set('JOBWIRE_TOPIC_ARN', this.topicArn);
     if (this.standardTopicArn) fn.set('JOBWIRE_STANDARD_TOPIC_ARN', this.standardTopicArn);
   }
 }
 
-/** What whoever reads or writes the event log has to know besides the table. */
+/** Sets what functions that read or write the event log need besides the table. */
 export function setLog(fn: CellFunction, { stage, cell }: Cell): void {
   fn.set('JOBWIRE_PUBLIC_URL', cell.publicUrl);
   fn.set('JOBWIRE_RETENTION_DAYS', String(stage.eventRetentionDays));

@@ -7,15 +7,15 @@ import type { Cell } from './cell-stack.ts';
 import { allow, allowIndexes, tableProps } from './state-table.ts';
 
 /**
- * What of the cell is only looked back at, and leaves by itself. No stream, for nothing follows it; no point-in-time
- * recovery, which is paid for by the gigabyte, for nothing goes by what stands here. It outlives its
- * stack.
+ * The cell's records that are only read for review and expire by TTL. No stream, because nothing consumes it.
+ * No point-in-time recovery, which is charged by the gigabyte, because no operation depends on this data. The
+ * table outlives its stack.
  */
 export class HistoryTable extends Construct {
   readonly table: ITableV2;
-  /** What the leading keys of deliveries look like, in the notation of `StringLike`. */
+  /** Patterns of the leading keys of deliveries, in the notation of `StringLike`. */
   readonly #deliveries: string;
-  /** The same of messages to customers, and of where they are found. */
+  /** Patterns of the leading keys of messages to customers, and of their references. */
   readonly #notifications: Readonly<Record<'messages' | 'byJob' | 'byRecipient', string>>;
 
   constructor(scope: Construct, id: string, { stage, region }: Cell) {
@@ -39,20 +39,20 @@ export class HistoryTable extends Construct {
     };
   }
 
-  /** Drains: keep what became of deliveries. They never read it. */
+  /** Grants drains to record deliveries. They never read them. */
   grantRecording(fn: CellFunction): void {
     allow(fn, this.table, ['BatchWriteItem'], [this.#deliveries]);
     this.#name(fn);
   }
 
-  /** The HTTP API: reads it, by sink, event and outcome. */
+  /** Grants the HTTP API to read deliveries, by sink, event and outcome. */
   grantLookingBack(fn: CellFunction): void {
     allow(fn, this.table, ['Query', 'BatchGetItem'], [this.#deliveries]);
     allowIndexes(fn, this.table, Object.keys(historySchema.indexes));
     this.#name(fn);
   }
 
-  /** Drains: keep what can't be told. They never read it. */
+  /** Grants drains to record notifications that cannot be sent. They never read them. */
   grantFolding(fn: CellFunction): void {
     const { messages, byJob } = this.#notifications;
     allow(fn, this.table, ['PutItem'], [messages]);
@@ -60,7 +60,7 @@ export class HistoryTable extends Construct {
     this.#name(fn);
   }
 
-  /** Keeps what becomes of messages. */
+  /** Grants recording the outcome of messages. */
   grantNotifying(fn: CellFunction): void {
     const { messages, byJob, byRecipient } = this.#notifications;
     allow(fn, this.table, ['PutItem'], [messages]);
@@ -68,13 +68,13 @@ export class HistoryTable extends Construct {
     this.#name(fn);
   }
 
-  /** Keeps what is heard of messages later. */
+  /** Grants recording later feedback about messages. */
   grantHearing(fn: CellFunction): void {
     allow(fn, this.table, ['GetItem', 'PutItem', 'UpdateItem'], [this.#notifications.messages]);
     this.#name(fn);
   }
 
-  /** The HTTP API: shows messages, of an account, a job, a recipient. */
+  /** Grants the HTTP API to read the messages of an account, a job or a recipient. */
   grantReadingMessages(fn: CellFunction): void {
     const { messages, byJob, byRecipient } = this.#notifications;
     allow(fn, this.table, ['GetItem', 'BatchGetItem'], [messages]);

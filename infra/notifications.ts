@@ -20,10 +20,10 @@ import { addressOf, type NotificationSettings } from './settings.ts';
 import type { StateTable } from './state-table.ts';
 import { WorkQueue } from './work-queue.ts';
 
-/** How long messages are sent in one go. What is left then is asked for by the next tick. */
+/** Maximum duration of one send run. The next tick requests the rest. */
 const NOTIFY_TIMEOUT = Duration.minutes(5);
 const FEEDBACK_TIMEOUT = Duration.seconds(30);
-/** Topics, and whatever else has an ARN at SNS. A phone number has none. */
+/** All resources with an ARN at SNS. A phone number has none. */
 const ALL_OF_SNS = 'arn:aws:sns:*:*:*';
 
 interface Props extends Cell {
@@ -33,11 +33,12 @@ interface Props extends Cell {
 }
 
 /**
- * What it takes to tell customers. The tick asks for `notify` when a notice or a message is due; it sends by SES and SNS. What
- * SES hears of mails later comes by a topic to a queue of `mailFeedback`. Only in cells whose settings want it.
+ * The resources for customer notifications. The tick invokes `notify` when a notice or a message is due; it
+ * sends through SES and SNS. Feedback that SES reports later arrives through a topic in the queue of
+ * `mailFeedback`. Only in cells whose settings request it.
  */
 export class Notifications extends Construct {
-  /** Whoever finds something due sends here. */
+  /** Queue of requests, for all functions that find due messages. */
   readonly messages: WorkQueue;
   readonly feedback: WorkQueue;
   readonly functions: { readonly notify: CellFunction; readonly mailFeedback: CellFunction };
@@ -76,10 +77,11 @@ export class Notifications extends Construct {
       consumer: notify,
       consumerTimeout: NOTIFY_TIMEOUT,
       batchSize: 1,
-      // One that sends, and the next that begins while it ends. Messages are claimed, so that neither sends what the other does.
+      // One run that sends, and the next one that begins while it ends. Messages are claimed, so that no
+      // message is sent twice.
       maxConcurrency: 2,
       maxReceiveCount: 3,
-      // A message is only a hint; what is due stands in the table, and the tick finds it.
+      // A message is only a hint: due work is in the table, and the tick finds it.
       retention: Duration.hours(1),
       deadMeans:
         'Telling customers died three times: notify threw, or ran out of time. What is due stays due and the tick goes on asking; see the log of notify for why.',
@@ -102,7 +104,7 @@ export class Notifications extends Construct {
       batchSize: 10,
       maxConcurrency: 2,
       maxReceiveCount: 5,
-      // SES says it once.
+      // SES reports each feedback only once.
       retention: Duration.days(14),
       deadMeans:
         'What SES said of a mail could not be kept: somebody whose mail came back, or who complained, may be told again; see the log of mailFeedback for why.',
@@ -111,7 +113,7 @@ export class Notifications extends Construct {
     this.functions = { notify, mailFeedback };
   }
 
-  /** By this identity and this configuration set alone, and from one address. */
+  /** Grants sending with this identity and this configuration set only, and from one address. */
   #grantMail(fn: CellFunction, { from, identity }: NotificationSettings, configurationSet: string): void {
     const stack = Stack.of(this);
     const ofSes = (resource: string, resourceName: string) =>
@@ -119,7 +121,7 @@ export class Notifications extends Construct {
     const address = addressOf(from);
     fn.addToRolePolicy(
       new PolicyStatement({
-        // SES asks for the second one when a mail comes whole, whatever the name of the call is.
+        // SES requires the second permission for a raw mail, whatever the call.
         actions: ['ses:SendEmail', 'ses:SendRawEmail'],
         resources: [
           identity.startsWith('arn:') ? identity : ofSes('identity', this.#makeIdentity(identity)),
@@ -132,7 +134,7 @@ export class Notifications extends Construct {
     fn.set('JOBWIRE_MAIL_CONFIGURATION_SET', configurationSet);
   }
 
-  /** The name of the identity of a domain, with what has to stand in its DNS as outputs. */
+  /** Creates the identity of a domain, with the required DNS records as outputs. Returns its name. */
   #makeIdentity(domain: string): string {
     const identity = new EmailIdentity(this, 'Identity', { identity: Identity.domain(domain) });
     for (const [at, { name, value }] of identity.dkimRecords.entries()) {
@@ -141,7 +143,10 @@ export class Notifications extends Construct {
     return identity.emailIdentityName;
   }
 
-  /** To phone numbers, which have no ARN: whatever has one is left out. Whether one has opted out can be asked of all, or of none. */
+  /**
+   * Grants sending to phone numbers, which have no ARN: all resources with an ARN are excluded. The opt-out
+   * check can only be granted for all numbers or none.
+   */
   #grantSms(fn: CellFunction, senderId: string | undefined): void {
     fn.addToRolePolicy(new PolicyStatement({ actions: ['sns:Publish'], notResources: [ALL_OF_SNS] }));
     fn.addToRolePolicy(
@@ -156,7 +161,7 @@ export class Notifications extends Construct {
   }
 }
 
-/** Tells a function by which ways the cell can tell customers; nothing in one that can't. */
+/** Passes the cell's notification channels to a function; no effect in a cell without any. */
 export function setChannels(fn: CellFunction, { notifications }: Cell['cell']): void {
   if (!notifications) return;
   const names: Channel[] = notifications.sms ? ['email', 'sms'] : ['email'];

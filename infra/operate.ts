@@ -14,18 +14,21 @@ interface Props extends Cell {
   readonly table: StateTable;
   readonly history: HistoryTable;
   readonly secrets: CellSecrets;
-  /** In cells that have one: secrets of endpoints are made with it. */
+  /** The cell's key, if it has one: secrets of endpoints are created with it. */
   readonly key: CellKey | undefined;
 }
 
-/** The function that operators invoke with commands. Nothing else does; who may is for the AWS account to say. */
+/**
+ * The function that operators invoke with commands. Nothing else invokes it; permissions are set in the AWS
+ * account.
+ */
 export class Operate extends Construct {
   readonly functionName: string;
 
   constructor(scope: Construct, id: string, props: Props) {
     super(scope, id);
     const { stage, region, table, history, secrets } = props;
-    // The name is what operators type, and stands in docs/deploying.md.
+    // Operators type this name; docs/deploying.md contains it.
     this.functionName = `jobwire-${stage.stage}-${region}-operate`;
     const fn = new CellFunction(this, 'Function', {
       ...props,
@@ -42,7 +45,7 @@ export class Operate extends Construct {
     table.grantReporting(fn);
     table.grantManagingKeys(fn);
     table.grantListingKeys(fn);
-    // A ping is a delivery as any other.
+    // A ping is a delivery like any other.
     history.grantRecording(fn);
     secrets.grantManageEndpoints(fn);
     secrets.grantManageAccounts(fn);

@@ -1,4 +1,4 @@
-/** How a cell is watched: a topic for whoever is on call, alarms that tell it, and a dashboard. */
+/** Monitoring of a cell: a topic for the operator on call, its alarms, and a dashboard. */
 import { ArnFormat, Duration, Stack } from 'aws-cdk-lib';
 import type { RestApi } from 'aws-cdk-lib/aws-apigateway';
 import {
@@ -32,44 +32,47 @@ import type { DeadLetters } from './work-queue.ts';
 type Named<T> = Readonly<Record<string, T>>;
 
 interface Props extends Cell {
-  /** Functions that nobody waits for. */
+  /** Functions that no client waits for. */
   readonly functions: Named<CellFunction>;
   /** Functions that clients wait for. */
   readonly serving: Named<CellFunction>;
   readonly queues: Named<IQueue>;
-  /** The queue of polls that are due. */
+  /** Queue of due polls. */
   readonly polls: IQueue;
-  /** Where failures end; an alarm for each is called `dead-` and its name. */
+  /** Dead-letter queues; the alarm of each is named `dead-` and its name. */
   readonly dead: Named<DeadLetters>;
   readonly state: ITableV2;
   readonly history: ITableV2;
   readonly api: RestApi;
 }
 
-/** When an alarm goes off. Its title is a heading of docs/runbook.md. */
+/** The condition of an alarm. Its title is a heading of docs/runbook.md. */
 interface Watch {
-  /** What it means, in a sentence. */
+  /** Meaning of the alarm, as one sentence. */
   readonly means: string;
   readonly metric: IMetric;
-  /** It goes off from here on … */
+  /** Threshold: alarms at or above this value. */
   readonly from?: number;
-  /** … or below here. */
+  /** Threshold: alarms below this value. */
   readonly below?: number;
-  /** In so many periods, out of so many; absent: in one. */
+  /** Number of breaching periods out of the evaluated ones. Default: one of one. */
   readonly in?: readonly [periods: number, of: number];
-  /** Nothing is said when all is well, unless silence itself is the trouble. */
+  /** Missing data is not breaching, unless set. */
   readonly silence?: 'alarming';
-  /** `event`: it tells of something that happened, of whose end there is nothing to tell. */
+  /** `event`: reports an occurrence, so no OK notification is sent. */
   readonly about: 'state' | 'event';
 }
 
 const MINUTE = Duration.minutes(1);
 const FIVE_MINUTES = Duration.minutes(5);
-/** A message is sent up to 130 seconds ahead, may be in flight for 150 more, and is of no use when its claim has run out. */
+/**
+ * A message is sent up to 130 seconds ahead, may be in flight for 150 more, and is useless once its claim has
+ * expired.
+ */
 const POLLS_WAIT_SECONDS = 400;
 const DUE_INDEX = 'due' satisfies keyof typeof stateSchema.indexes;
 
-/** See the top of the file. */
+/** The monitoring of a cell; see the top of the file. */
 export class Operations extends Construct {
   readonly topicArn: string;
   readonly #props: Props;
@@ -97,7 +100,7 @@ export class Operations extends Construct {
       displayName: `Jobwire ${cellName({ stage: stage.stage, region })}`,
       enforceSSL: true,
     });
-    // A topic with a policy of its own no longer has the one that lets alarms of the same account in.
+    // A topic policy replaces the default one, which allows alarms of the same account.
     topic.addToResourcePolicy(
       new PolicyStatement({
         principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],
@@ -299,7 +302,7 @@ export class Operations extends Construct {
 
   // Metrics
 
-  /** A metric of the catalogue, over five minutes unless told. */
+  /** Returns a metric of the catalogue, by default over five minutes. */
   #of(name: MetricName, statistic: string, period = FIVE_MINUTES, dimensions: Named<string> = {}): Metric {
     const { stage, region } = this.#props;
     return new Metric({
@@ -307,7 +310,7 @@ export class Operations extends Construct {
       metricName: name,
       dimensionsMap: { cell: cellName({ stage: stage.stage, region }), ...dimensions },
       ...{ statistic, period },
-      // With a label CloudFormation is told of an alarm's metric as of a formula.
+      // With a label, the CDK renders an alarm's metric as a math expression.
       ...(dimensions.kind === undefined ? {} : { label: dimensions.kind }),
     });
   }
@@ -318,7 +321,7 @@ export class Operations extends Construct {
     return [
       this.#ofTable(state, 'ReadThrottleEvents'),
       this.#ofTable(state, 'WriteThrottleEvents'),
-      // The one index whose writes crowd into few partitions.
+      // The one index whose writes concentrate on few partitions.
       state.metric('WriteThrottleEvents', {
         ...SUM,
         dimensionsMap,
@@ -510,7 +513,7 @@ export class Operations extends Construct {
 
 const SUM = { statistic: Stats.SUM, period: FIVE_MINUTES } as const;
 
-/** The sum of metrics that may be silent: what says nothing counts as none. */
+/** Returns the sum of metrics with missing data counted as zero. */
 function total(label: string, metrics: readonly IMetric[]): MathExpression {
   const named = metrics.map((metric, at) => [`m${at}`, metric] as const);
   return new MathExpression({

@@ -13,30 +13,34 @@ import type { StateTable } from './state-table.ts';
 import { WorkQueue } from './work-queue.ts';
 
 /**
- * How the two queues of polls are worked off. Ten thousand accounts every two minutes are 83 polls a second of one to two
- * seconds each, for they wait for the service and do little else. So ten go side by side in an invocation, which lasts as
- * long as the slowest of them: `test/unit/load.test.ts` plays it through with these settings, and prints what comes of it.
+ * Settings of the two poll queues. Ten thousand accounts every two minutes are 83 polls a second of one to
+ * two seconds each, mostly waiting for the ordering API. So ten run concurrently in an invocation, which
+ * lasts as long as the slowest of them. `test/unit/load.test.ts` simulates these settings and prints the
+ * results.
  */
 export const POLLS = {
-  /** A crawl of 50,000 jobs, or one at a service that answers each page after ten seconds, and a margin. */
+  /** A crawl of 50,000 jobs, or one whose pages take ten seconds each, and a margin. */
   timeoutSeconds: 120,
   /**
-   * A poll waits far more than it computes, and waiting is paid for by memory. Ten quiet polls of 10,000 jobs each take 360 MB.
-   * Ten larger ones, or large baselines, may want more: then each gets all of it, alone.
+   * A poll waits far more than it computes, and waiting is charged by memory. Ten quiet polls of 10,000 jobs
+   * each take 360 MB. Ten larger ones, or large baselines, may need more: then each gets all of it, alone.
    */
   memoryMb: 512,
   batchSize: 10,
-  /** A second is little beside an interval. Without it a batch is what came since the last look: two polls, at nearly twice the price. */
+  /**
+   * A second is short compared with an interval. Without it, a batch contains the messages since the last
+   * receive: two polls, at nearly twice the price.
+   */
   batchingSeconds: 1,
-  /** Not delivered again: the next tick after the claim has run out is the retry. */
+  /** Not delivered again: the next tick after the claim expires is the retry. */
   maxReceiveCount: 1,
   /**
-   * Longer than a claim: a message that waited for its time, was received late and died is to be seen among the dead. One
-   * whose claim has run out is thrown away when it is received.
+   * Longer than a claim. A message that waited for its time, was received late and failed must be visible
+   * among the dead letters. A message whose claim has expired is discarded when it is received.
    */
   retentionSeconds: 900,
 } as const;
-/** Few at a time: they are there to be found out, and the queue is for those that are not well. */
+/** Few at a time: this queue isolates accounts whose polls may have failed their process. */
 export const LONE_POLLS = { ...POLLS, batchSize: 1, batchingSeconds: 0, maxConcurrency: 10 } as const;
 const POLL_TIMEOUT = Duration.seconds(POLLS.timeoutSeconds);
 
@@ -44,11 +48,14 @@ interface Props extends Cell {
   readonly table: StateTable;
   readonly secrets: CellSecrets;
   readonly delivery: Delivery;
-  /** In cells that tell customers. */
+  /** In cells that notify customers. */
   readonly notifications: Notifications | undefined;
 }
 
-/** Each minute the tick claims what falls due until the next one; pollAccount polls it, each when it is due. */
+/**
+ * Each minute the tick claims the accounts that fall due until the next one; pollAccount polls each when it
+ * is due.
+ */
 export class Polling extends Construct {
   readonly polls: WorkQueue;
   readonly lonePolls: WorkQueue;
@@ -102,7 +109,8 @@ export class Polling extends Construct {
       env: TickEnv,
       description: 'Each minute: queues due polls, works off wake marks, finds sinks to drain',
       timeout: Duration.seconds(55),
-      // Five thousand claims a minute in the largest cell, at half a millisecond of CPU, of which memory buys the share.
+      // Five thousand claims a minute in the largest cell, at half a millisecond of CPU each; memory
+      // determines the CPU share.
       memoryMb: 1024,
       invokedOnce: true,
     });
@@ -120,7 +128,8 @@ export class Polling extends Construct {
   #eachMinute(tick: CellFunction): void {
     const stack = Stack.of(this);
     const role = new Role(this, 'ScheduleRole', {
-      // Nobody else's schedules. The scheduler names itself by the group; a condition on one schedule would never hold.
+      // Only this cell's schedules. The scheduler identifies itself by the group; a condition on one schedule
+      // would never match.
       assumedBy: new ServicePrincipal('scheduler.amazonaws.com', {
         conditions: {
           StringEquals: {
@@ -141,9 +150,9 @@ export class Polling extends Construct {
       description: 'The tick',
       schedule: ScheduleExpression.rate(Duration.minutes(1)),
       target: new LambdaInvoke(tick, {
-        // The target would add every version of the function.
+        // CDK's target would add every version of the function.
         role: role.withoutPolicyUpdates(),
-        // The next minute's tick is the retry.
+        // The tick of the next minute is the retry.
         retryAttempts: 0,
         maxEventAge: Duration.minutes(1),
       }),
@@ -151,7 +160,7 @@ export class Polling extends Construct {
   }
 }
 
-/** Tells a function where the ordering service of its region is. */
+/** Passes the URLs of the region's ordering API to a function. */
 export function setUpstream(fn: CellFunction, { cell }: Cell): void {
   fn.set('JOBWIRE_UPSTREAM_BASE_URL', cell.upstream.baseUrl);
   fn.set('JOBWIRE_UPSTREAM_AUTH_URL', cell.upstream.authUrl);

@@ -1,10 +1,10 @@
-/** What differs from stage to stage and from cell to cell, written out. Checked before anything is synthesized. */
+/** The settings that differ between stages and cells, written out. Validated before synthesis. */
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import * as z from 'zod';
 import { MAX_SLOTS_PER_KEY } from '../shared/api/slots.ts';
 import { corsOrigins, sentenceOf } from '../shared/checks.ts';
 
-/** The API regions of the ordering service; there can be one cell for each. */
+/** The API regions of the ordering API; there can be one cell for each. */
 const ApiRegion = z.enum(['us', 'nz', 'au', 'uk', 'eu']);
 
 const AWS_REGION = /^[a-z]{2}(-[a-z]+)+-\d$/;
@@ -25,22 +25,22 @@ const DOMAIN_RULE = 'must be a host name such as us.jobwire.example';
 const DOMAIN = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/;
 const IDENTITY_ARN = /^arn:[^:]+:ses:([^:]+):\d{12}:identity\/(.+)$/;
 
-/** What it takes to tell customers: see infra/notifications.ts. */
+/** Settings of customer notifications; see infra/notifications.ts. */
 const NotificationSettings = z.strictObject({
-  /** Who e-mails are from. The name is that of each account. */
+  /** From address of e-mails. The display name is that of each account. */
   from: z.string(FROM_RULE).refine((from) => z.email().safeParse(addressOf(from)).success, FROM_RULE),
   /**
-   * The domain that SES is to send for: the stack makes the identity, and says which DNS records prove that the domain is
-   * yours. Or the ARN of one that was made elsewhere, by another cell in the same AWS region, say.
+   * The domain for SES: the stack creates the identity, and outputs the DNS records that prove its ownership.
+   * Or the ARN of an identity created elsewhere, for example by another cell in the same AWS region.
    */
   identity: z
     .string(IDENTITY_RULE)
     .refine((identity) => DOMAIN.test(identity) || IDENTITY_ARN.test(identity), IDENTITY_RULE),
-  /** Absent: the cell sends no SMS, and may not. */
+  /** Absent: the cell sends no SMS, and has no permission to. */
   sms: z
     .strictObject(
       {
-        /** Who SMS are from where an account says nothing else, and the country lets one choose. */
+        /** Default sender of SMS, for accounts without their own, in countries that allow a custom one. */
         senderId: z
           .string(SENDER_RULE)
           .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, SENDER_RULE)
@@ -56,21 +56,24 @@ const NotificationSettings = z.strictObject({
 
 const CellSettings = z
   .strictObject({
-    /** Where the cell stands, and with it all its data. */
+    /** AWS region of the cell and of all its data. */
     awsRegion: z
       .string('must be an AWS region')
       .regex(AWS_REGION, 'must be an AWS region such as eu-central-1'),
-    /** The ordering service in this API region. */
+    /** URLs of the ordering API of this API region. */
     upstream: z.strictObject({
       baseUrl: httpsUrl,
       authUrl: httpsUrl,
       realm: z.string('must be the name of the realm').min(1, 'must be the name of the realm'),
     }),
-    /** Where the cell's HTTP API is reached; events name their schema under it. */
+    /** Base URL of the cell's HTTP API; the schema URLs of events begin with it. */
     publicUrl: httpsUrl,
-    /** Whether the cell has the dashboard: a CloudFront distribution that serves the page, and the API beside it. */
+    /**
+     * Whether the cell has the dashboard: a CloudFront distribution that serves the page and the API.
+     * Default: true.
+     */
     dashboard: z.boolean('must be true or false').default(true),
-    /** A name of your own for that distribution, with a certificate for it. */
+    /** A custom domain for that distribution, with a certificate for it. */
     dashboardDomain: z
       .strictObject({
         name: z.string(DOMAIN_RULE).regex(DOMAIN, DOMAIN_RULE),
@@ -79,20 +82,26 @@ const CellSettings = z
           .regex(/^arn:[^:]+:acm:us-east-1:\d{12}:certificate\/[\w-]+$/, CERTIFICATE_RULE),
       })
       .optional(),
-    /** Whether there is a second topic, for subscribers that a FIFO topic can't have: e-mail, SMS, Lambda, HTTP. */
+    /**
+     * Whether there is a second topic, for subscribers that a FIFO topic does not support: e-mail, SMS,
+     * Lambda, HTTP. Default: false.
+     */
     standardTopic: z.boolean('must be true or false').default(false),
-    /** Telling the customers of accounts by e-mail and SMS. Absent: the cell has nothing of what it takes. */
+    /**
+     * Notifications to the customers of accounts by e-mail and SMS. Absent: the cell has none of the
+     * resources.
+     */
     notifications: NotificationSettings.optional(),
-    /** Who is told of alarms by e-mail. Others subscribe to the cell's ops topic. */
+    /** E-mail address that receives alarms. Other recipients subscribe to the cell's ops topic. */
     opsEmail: z.email('must be an e-mail address').optional(),
     /**
-     * Whether the cell has a KMS key of its own, of which the AWS account disposes. It costs $1 a month and by the call; without
-     * it everything is encrypted all the same, with keys of AWS.
+     * Whether the cell has its own KMS key, controlled by the AWS account. It costs $1 a month plus a fee per
+     * call. Without it, everything is encrypted as well, with keys of AWS. Default: false.
      */
     customerKey: z.boolean('must be true or false').default(false),
     /**
-     * A state table that is there already, instead of one that the stack makes: restored from a backup, or kept of an earlier
-     * stack. The steps are in docs/deploying.md.
+     * An existing state table instead of one that the stack creates: restored from a backup, or retained from
+     * an earlier stack. The steps are in docs/deploying.md.
      */
     stateTable: z
       .strictObject({
@@ -100,7 +109,10 @@ const CellSettings = z
         streamArn: z
           .string(STREAM_RULE)
           .regex(/^arn:[^:]+:dynamodb:[^:]+:\d{12}:table\/[^/]+\/stream\/.+$/, STREAM_RULE),
-        /** When it was restored. Logs that began before take nothing until the operator has renewed them. */
+        /**
+         * Time of the restore. Logs that began before it accept no events until the operator has renewed
+         * them.
+         */
         restoredAt: z.iso.datetime('must be an instant such as 2026-03-02T08:00:00Z').optional(),
       })
       .optional(),
@@ -131,58 +143,62 @@ const CellSettings = z
     if (region !== awsRegion || table?.split('/')[1] !== stateTable.name) {
       fail('streamArn', `must be that of the stream of ${stateTable.name} in ${awsRegion}`);
     }
-    // Epochs begin now: a bound that lies ahead would refuse those of accounts that are registered until then.
+    // Epochs begin now: a bound in the future would reject those of accounts that are registered until then.
     if (stateTable.restoredAt !== undefined && Date.parse(stateTable.restoredAt) > Date.now()) {
       fail('restoredAt', 'must not be in the future');
     }
   });
 
-/** The address of `Name <address>`, or what is said alone. */
+/** Returns the address of `Name <address>`, or of an address alone. */
 export function addressOf(from: string): string {
   return /^[^<>"\r\n]{1,100}<([^<>]+)>$/.exec(from)?.[1] ?? from;
 }
 
 const StageSettings = z.strictObject({
-  /** Part of names: of stacks, secrets and the topic. */
+  /** Part of the names of stacks, secrets and the topic. */
   stage: z
     .string('must be the name of the stage')
     .regex(/^[a-z][a-z0-9]{1,15}$/, 'must be 2–16 lower-case letters and digits, beginning with a letter'),
-  /** Guards table and stack against deletion. */
+  /** Protects table and stack against deletion. */
   protected: z.boolean('must be true or false'),
-  /** How long events stay in the logs of accounts. */
+  /** Retention of events in the logs of accounts (days). */
   eventRetentionDays: wholeNumber(7, 365),
   /**
-   * How long the FIFO topic keeps messages for subscribers that come late; null: not at all. A topic that keeps any can't
-   * be deleted, nor can the stack, before the archive is given up by hand.
+   * Retention of messages in the FIFO topic for late subscribers (days); `null`: none. Default: 30. A topic
+   * with an archive cannot be deleted, nor can the stack, until the archive is disabled by hand.
    */
   topicArchiveDays: wholeNumber(1, 365).nullable().default(30),
   logRetention: z.enum(RetentionDays, 'must be one of RetentionDays'),
-  /** Invocations of pollAccount side by side; each polls up to ten accounts. */
+  /** Maximum number of concurrent invocations of pollAccount; each polls up to ten accounts. */
   pollConcurrency: wholeNumber(2, 1000),
-  /** Invocations of drainSink side by side; each drains up to five sinks. */
+  /** Maximum number of concurrent invocations of drainSink; each drains up to five sinks. */
   drainConcurrency: wholeNumber(2, 1000),
   api: z.strictObject({
     requestsPerSecond: wholeNumber(1, 10_000),
     burst: wholeNumber(1, 5000),
-    /** After this time a stream ends, and its client resumes: one that has gone is paid for until then. */
+    /**
+     * Maximum duration of a stream (s); then the client resumes. A stream whose client has disconnected is
+     * charged until then. Default: 300.
+     */
     streamSeconds: wholeNumber(60, 840).default(300),
-    /** How many streams and waiting long polls a key may have at the same time. */
+    /** Maximum number of concurrent streams and waiting long polls of a key. Default: 20. */
     streamsPerKey: wholeNumber(1, MAX_SLOTS_PER_KEY).default(20),
     /**
-     * Streams and long polls hold an invocation while they wait. The reserve caps them all together, so that they can't take
-     * what polling needs. It comes off the AWS account's limit, of which a new account has too little: then null, for no
-     * reserve and no cap but the one per key.
+     * Reserved concurrency for streams and long polls, which hold an invocation while they wait. It caps them
+     * all together, so that they cannot use the capacity that polling needs. It reduces the AWS account's
+     * limit, which is too small in a new account. `null`: no reserve and no cap except the one per key.
      */
     liveConcurrency: wholeNumber(1, 10_000).nullable(),
     /**
-     * A web ACL in front: AWS's common rules, known bad inputs, a rate per address. It costs $8 a month and $0.60 per million
-     * requests, and every request has to show a key anyway; so it is for APIs that strangers find.
+     * Whether the API has a web ACL: AWS's common rules, known bad inputs, a rate limit per address. It costs
+     * $8 a month and $0.60 per million requests. Every request needs a key anyway, so it is for APIs exposed
+     * to unknown clients. Default: false.
      */
     waf: z.boolean('must be true or false').default(false),
-    /** Web pages of these origins may call the API from a browser; none unless told. */
+    /** Origins whose web pages may call the API from a browser. Default: none. */
     corsOrigins,
   }),
-  /** A cell for each API region that is served. One that is taken out here leaves its stack, and all data, where they are. */
+  /** One cell for each served API region. Removing a cell here leaves its stack and all its data in place. */
   cells: z.partialRecord(ApiRegion, CellSettings).superRefine(refuseSharedIdentities),
 });
 
@@ -190,17 +206,20 @@ const StageSettings = z.strictObject({
 export type ApiRegion = z.infer<typeof ApiRegion>;
 /** The settings of one cell. */
 export type CellSettings = z.infer<typeof CellSettings>;
-/** What the settings of a cell say of telling customers. */
+/** The notification settings of a cell. */
 export type NotificationSettings = z.infer<typeof NotificationSettings>;
 /** The settings of one stage. */
 export type StageSettings = z.infer<typeof StageSettings>;
 
-/** The settings can't be used. The message is one sentence that names the stage, the path and what would be right. */
+/**
+ * The settings are invalid. The message is one sentence that names the stage, the path and the accepted
+ * values.
+ */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }
 
-/** Checks the settings of all stages. Throws {@link SettingsError} about the first thing that is wrong. */
+/** Validates the settings of all stages. Throws {@link SettingsError} for the first error. */
 export function parseStages(raw: readonly unknown[]): readonly StageSettings[] {
   const result = z.array(StageSettings).superRefine(refuseTwins).safeParse(raw, { reportInput: true });
   if (result.success) return result.data;
@@ -213,7 +232,7 @@ export function parseStages(raw: readonly unknown[]): readonly StageSettings[] {
   throw new SettingsError(`infra/settings.ts: ${sentence}${of}.`, { cause: result.error });
 }
 
-/** In an AWS region there is one SES identity of a name; only one stack can make it. */
+/** An AWS region has one SES identity of a name; only one stack can create it. */
 function refuseSharedIdentities(
   cells: Partial<Record<ApiRegion, CellSettings>>,
   context: z.RefinementCtx,
@@ -231,14 +250,14 @@ function refuseSharedIdentities(
   }
 }
 
-/** Names are made of stage and region, so two stages of one name would be the same stacks. */
+/** Names consist of stage and region, so two stages with one name would be the same stacks. */
 function refuseTwins(all: readonly StageSettings[], context: z.RefinementCtx): void {
   const names = all.map(({ stage }) => stage);
   const twin = names.findIndex((name, at) => names.indexOf(name) !== at);
   if (twin >= 0) context.addIssue({ code: 'custom', path: [twin, 'stage'], message: 'must be there once' });
 }
 
-/** All stages. The addresses of the ordering service are placeholders until a deployment fills in its own. */
+/** All stages. The URLs of the ordering API are placeholders until a deployment sets its own. */
 export const stages: readonly StageSettings[] = parseStages([
   {
     stage: 'dev',

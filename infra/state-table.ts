@@ -63,9 +63,9 @@ type Action =
   | 'BatchWriteItem';
 
 /**
- * The cell's state. Each grant names the actions, the partitions (IAM compares them with the leading keys of a call) and
- * the indexes that one capability needs, and tells the function the table's name. Tokens stand in partitions of their
- * own, which only `grantPolling` opens.
+ * The state table of the cell. Each grant names the actions, the partitions (IAM compares them with the
+ * leading keys of a call) and the indexes that one capability needs. It also passes the table's name to the
+ * function. Tokens are in separate partitions, which only `grantPolling` opens.
  */
 export class StateTable extends Construct {
   readonly name: string;
@@ -90,7 +90,10 @@ export class StateTable extends Construct {
     });
   }
 
-  /** A table that the settings name: restored from a backup, or left of an earlier stack. The one made before stays, unused. */
+  /**
+   * A table that the settings name: restored from a backup, or retained from an earlier stack. The previous
+   * table stays, unused.
+   */
   #existing(tableName: string, tableStreamArn: string): ITableV2 {
     const tableArn = Stack.of(this).formatArn({
       service: 'dynamodb',
@@ -104,14 +107,15 @@ export class StateTable extends Construct {
     });
   }
 
-  /** The exact partitions of the wake marks. */
+  /** Returns the exact partitions of the wake marks. */
   wakePartitions(): string[] {
     return Array.from({ length: WAKE_SHARDS }, (_, shard) => wakePk(this.#cell.region, shard));
   }
 
   /**
-   * The tick: claims due accounts (few while the region's service fails), works off wake marks, looks for due cursors,
-   * makes the built-in sinks, one of which starts where the logs of all accounts stand, and starts the cell feed so.
+   * Grants of the tick: claim due accounts (few while the region's ordering API fails), process wake marks,
+   * look up due cursors. It also creates the built-in sinks, one of which starts at the current heads of all
+   * logs, and starts the cell feed there.
    */
   grantTicking(fn: CellFunction): void {
     const { cell, accounts, status, index, log, cursors, sinks } = this.#partitions();
@@ -119,16 +123,16 @@ export class StateTable extends Construct {
     const feed = feedLog(this.#cell.region);
     this.#allow(fn, ['PutItem'], [cursors, logPk(feed), indexPk(feed)]);
     this.#allow(fn, ['UpdateItem'], [cell, status, cursors, sinks, indexPk(feed)]);
-    // A write whose condition does not hold is read again.
+    // A write whose condition does not hold is followed by a read.
     this.#allow(fn, ['GetItem'], [...this.wakePartitions(), cell, status, index, cursors]);
-    // How far a log has grown; of the log, the events that have waited longest for a sink.
+    // The heads of logs; from the logs, the events that have waited longest for a sink.
     this.#allow(fn, ['BatchGetItem'], [cursors, index, log]);
     this.#allow(fn, ['DeleteItem'], this.wakePartitions());
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);
   }
 
-  /** Polls: the only ones to read and write tokens. */
+  /** Grants of polls: the only ones to read and write tokens. */
   grantPolling(fn: CellFunction): void {
     const { cell, accounts, status, tokens, index, snapshots, groups, log } = this.#partitions();
     const { rollups, openJobs } = this.#partitions();
@@ -138,13 +142,17 @@ export class StateTable extends Construct {
     this.#allow(fn, ['PutItem'], [cell, index, snapshots, groups, log, tokens, ...this.wakePartitions()]);
     this.#allow(fn, ['PutItem'], [rollups, openJobs]);
     this.#allow(fn, ['UpdateItem'], [status, index]);
-    // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs, refused tokens.
+    // Empty shards, marks of groups, snapshots of jobs that turned out not to count, groups without jobs,
+    // rejected tokens.
     this.#allow(fn, ['DeleteItem'], [index, snapshots, groups, tokens]);
     this.#allowOwnUser(fn);
     this.#name(fn);
   }
 
-  /** Wakes sinks for marks of the stream, and fills the cell feed. Reading the stream is granted by its event source. */
+  /**
+   * Grants waking sinks for marks of the stream, and filling the cell feed. The event source grants reading
+   * the stream.
+   */
   grantWaking(fn: CellFunction): void {
     const { index, cursors, sinks } = this.#partitions();
     const feed = feedLog(this.#cell.region);
@@ -158,8 +166,8 @@ export class StateTable extends Construct {
   }
 
   /**
-   * Drains: read all logs, move cursors, take leases, set events aside and bury them, work off replays. What becomes of
-   * sinks they say on the cell's own log, and on no other.
+   * Grants of drains: read all logs, move cursors, take leases, park events and dead-letter them, process
+   * replays. They record events about sinks on the cell's own log, and on no other.
    */
   grantDraining(fn: CellFunction): void {
     const { index, log, cursors, sinks, parked, dead, replays } = this.#partitions();
@@ -168,13 +176,13 @@ export class StateTable extends Construct {
     this.#allow(fn, ['Query'], [log, parked]);
     this.#allow(fn, ['PutItem'], [cursors, parked, dead, logPk(own), keys.wake(own).pk]);
     this.#allow(fn, ['UpdateItem'], [cursors, sinks, parked, indexPk(own)]);
-    // Cursors of replays that are gone or cancelled; what was set aside and got through, or is dead.
+    // Cursors of deleted or cancelled replays; parked events that were delivered or are dead.
     this.#allow(fn, ['DeleteItem'], [cursors, parked]);
     this.#allowIndexes(fn, ['due']);
     this.#name(fn);
   }
 
-  /** The HTTP API: reads accounts, their logs, their jobs and the figures about them, and the cell's own. */
+  /** Grants the HTTP API to read accounts, their logs, jobs and totals, and the cell's own log. */
   grantReading(fn: CellFunction): void {
     const { cell, accounts, status, index, snapshots, log, rollups, openJobs } = this.#partitions();
     this.#allow(fn, ['GetItem'], [cell, accounts, status, index, snapshots, log]);
@@ -186,21 +194,21 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** The HTTP API: shows endpoints, and what becomes of events there. Their secrets stand elsewhere. */
+  /** Grants the HTTP API to read endpoints and their delivery state. Their secrets are stored elsewhere. */
   grantReadingEndpoints(fn: CellFunction): void {
     const { sinks, cursors, parked, dead, replays } = this.#partitions();
     this.#allow(fn, ['GetItem'], [sinks, replays]);
-    // How far replays have come.
+    // Progress of replays.
     this.#allow(fn, ['BatchGetItem'], [sinks, cursors]);
     this.#allow(fn, ['Query'], [sinks, cursors, parked, dead, replays]);
     this.#name(fn);
   }
 
-  /** What the HTTP API does with endpoints besides {@link grantManaging}: replays, and what is set aside. */
+  /** Grants the HTTP API's endpoint operations besides {@link grantManaging}: replays and parked events. */
   grantReplaying(fn: CellFunction): void {
     const { sinks, cursors, parked, replays } = this.#partitions();
     this.#allow(fn, ['BatchGetItem'], [sinks, cursors]);
-    // A write whose condition does not hold is read again.
+    // A write whose condition does not hold is followed by a read.
     this.#allow(fn, ['GetItem'], [cursors, parked, replays]);
     this.#allow(fn, ['PutItem'], [replays]);
     this.#allow(fn, ['UpdateItem'], [parked, replays]);
@@ -208,8 +216,8 @@ export class StateTable extends Construct {
   }
 
   /**
-   * Streams and feeds of the HTTP API: read the cell feed, the cell's own log and those of its accounts, take slots and give
-   * them back. No jobs are shown there.
+   * Grants streams and feeds of the HTTP API: read the cell feed, the cell's own log and those of its
+   * accounts, take and release slots. They return no jobs.
    */
   grantStreaming(fn: CellFunction): void {
     const { accounts, status, index, log, slots } = this.#partitions();
@@ -220,16 +228,16 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** Whoever lets clients in: looks keys up, and notes when one was used. No right to write keys. */
+  /** Grants API authentication: look up keys and record their last use. No permission to write keys. */
   grantCheckingKeys(fn: CellFunction): void {
     const { apiKeys, keyUse } = this.#partitions();
-    // A write whose condition does not hold is read again.
+    // A write whose condition does not hold is followed by a read.
     this.#allow(fn, ['GetItem'], [apiKeys, keyUse]);
     this.#allow(fn, ['PutItem'], [keyUse]);
     this.#name(fn);
   }
 
-  /** Makes, lists and revokes keys, and removes deleted accounts from them. */
+  /** Grants creating, listing and revoking keys, and removing deleted accounts from them. */
   grantManagingKeys(fn: CellFunction): void {
     const { apiKeys, keyUse } = this.#partitions();
     this.#allow(fn, ['GetItem', 'Query', 'PutItem', 'UpdateItem', 'DeleteItem'], [apiKeys]);
@@ -237,7 +245,7 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** Shows keys, and when they were used. */
+  /** Grants listing keys and their last use. */
   grantListingKeys(fn: CellFunction): void {
     const { apiKeys, keyUse } = this.#partitions();
     this.#allow(fn, ['Query'], [apiKeys]);
@@ -245,15 +253,15 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** Does requests with an idempotency key once, and keeps their answers. */
+  /** Grants executing requests with an idempotency key once, and storing their responses. */
   grantDoingOnce(fn: CellFunction): void {
     this.#allow(fn, ['GetItem', 'PutItem', 'UpdateItem'], [this.#partitions().idempotent]);
     this.#name(fn);
   }
 
   /**
-   * An operator's commands: all that can be done with endpoints, and new epochs for restored logs. Events are read to find
-   * where an endpoint is to start. Accounts: {@link grantManagingAccounts}.
+   * Grants the operator's commands: all operations on endpoints, and new epochs for restored logs. Events are
+   * read to find the start position of an endpoint. Accounts: {@link grantManagingAccounts}.
    */
   grantManaging(fn: CellFunction): void {
     const { accounts, status, index, log, sinks, locks, cursors, parked, dead, replays } = this.#partitions();
@@ -268,8 +276,8 @@ export class StateTable extends Construct {
   }
 
   /**
-   * Makes accounts, changes how they are polled, tests and deletes them with everything that is kept of them. Tokens and jobs
-   * are deleted, and shown to nobody.
+   * Grants creating accounts, changing their polling, testing them, and deleting them with all their data.
+   * Tokens and jobs are deleted, never returned.
    */
   grantManagingAccounts(fn: CellFunction): void {
     const { accounts, accountLocks, deletions, status, tokens, index, snapshots, groups, log } =
@@ -278,7 +286,7 @@ export class StateTable extends Construct {
     const { notifySettings, recipients, recipientPlaces, templates } = this.#partitions();
     const { suppressions, threads, messages, smsUse } = this.#partitions();
     this.#allow(fn, ['GetItem'], [accounts, accountLocks, deletions, status, index]);
-    // In one statement what is read in one call.
+    // One statement for all partitions that one call reads.
     this.#allow(fn, ['BatchGetItem'], [accounts, rollups, openJobs, notifySettings, smsUse]);
     this.#allow(fn, ['Query'], [accounts, deletions, index, snapshots, groups, log, sinks]);
     this.#allow(fn, ['Query'], [cursors, parked, dead]);
@@ -293,7 +301,7 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** Drains: fold what is to be told to customers into threads. */
+  /** Grants drains to fold notifications to customers into threads. */
   grantFolding(fn: CellFunction): void {
     const { notifySettings, threads } = this.#partitions();
     this.#allow(fn, ['GetItem'], [notifySettings, threads]);
@@ -302,8 +310,8 @@ export class StateTable extends Construct {
   }
 
   /**
-   * Closes threads that are due once the log is read up to their end, finds who is to be told, and sends. The key of links is
-   * made when there is none.
+   * Grants closing due threads once the log is read up to their end, finding the recipients, and sending. The
+   * link key is created if there is none.
    */
   grantNotifying(fn: CellFunction): void {
     const { notifySettings, threads, messages, recipients, recipientPlaces } = this.#partitions();
@@ -313,7 +321,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['BatchGetItem'], [notifySettings, threads, messages, recipients, suppressions]);
     this.#allow(fn, ['Query'], [recipientPlaces, templates, log]);
     this.#allow(fn, ['PutItem'], [threads, messages, linkKey]);
-    // Addresses that are refused for good are told nothing more.
+    // Addresses that reject messages permanently are suppressed.
     this.#allow(fn, ['UpdateItem'], [threads, messages, smsUse, suppressions]);
     this.#allow(fn, ['DeleteItem'], [messages]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);
@@ -321,18 +329,21 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** Keeps what is heard of mails, and addresses that they came back from, or that complained. */
+  /** Grants recording mail feedback, and suppressing addresses that bounced or complained. */
   grantHearing(fn: CellFunction): void {
     const { accounts, messages, suppressions, linkKey } = this.#partitions();
     this.#allow(fn, ['GetItem', 'UpdateItem', 'PutItem', 'DeleteItem'], [messages]);
-    // Addresses are kept by a keyed hash; the key was made with the link in the mail.
+    // Addresses are stored as keyed hashes; the key was created with the link in the mail.
     this.#allow(fn, ['GetItem'], [linkKey]);
     this.#allow(fn, ['UpdateItem'], [suppressions]);
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);
     this.#name(fn);
   }
 
-  /** The HTTP API: shows whom accounts tell what, and in which words; and where links of messages lead. */
+  /**
+   * Grants the HTTP API to read recipients, settings and templates of accounts, and the targets of links in
+   * messages.
+   */
   grantReadingNotifications(fn: CellFunction): void {
     const { notifySettings, recipients, templates, suppressions, threads, linkKey } = this.#partitions();
     this.#allow(fn, ['GetItem'], [notifySettings, recipients, templates, threads, linkKey]);
@@ -341,7 +352,9 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** The HTTP API: changes whom accounts tell what; previews are of jobs as they stand. */
+  /**
+   * Grants the HTTP API to change recipients, settings and templates of accounts; previews use current jobs.
+   */
   grantManagingNotifications(fn: CellFunction): void {
     const { notifySettings, recipients, recipientPlaces, templates, suppressions } = this.#partitions();
     const { accounts, linkKey, snapshots } = this.#partitions();
@@ -355,7 +368,7 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** Polls: the recipient that the user of an account’s credentials is. */
+  /** Grants polls to write the recipient that represents the user of an account’s credentials. */
   #allowOwnUser(fn: CellFunction): void {
     const { accounts, recipients, recipientPlaces } = this.#partitions();
     this.#allow(fn, ['GetItem'], [recipients]);
@@ -364,7 +377,7 @@ export class StateTable extends Construct {
     this.#allow(fn, ['ConditionCheckItem'], [accounts]);
   }
 
-  /** Says how accounts stand, to operators; the HTTP API has {@link grantReading} for that. */
+  /** Grants reporting the state of accounts to operators; for the HTTP API there is {@link grantReading}. */
   grantReporting(fn: CellFunction): void {
     const { cell, status, index } = this.#partitions();
     this.#allow(fn, ['GetItem'], [cell]);
@@ -372,7 +385,7 @@ export class StateTable extends Construct {
     this.#name(fn);
   }
 
-  /** What the leading keys of each kind of item look like, in the notation of `StringLike`. */
+  /** Returns the patterns of the leading keys of each kind of item, in the notation of `StringLike`. */
   #partitions() {
     const { region } = this.#cell;
     const any = { region, account: '*' };
@@ -415,7 +428,7 @@ export class StateTable extends Construct {
     allow(fn, this.table, actions, partitions);
   }
 
-  /** Indexes hold keys only, and no token has a place in any. */
+  /** Indexes contain keys only, and no token is in any of them. */
   #allowIndexes(fn: CellFunction, indexes: readonly IndexName[]): void {
     allowIndexes(fn, this.table, indexes);
   }
@@ -425,7 +438,7 @@ export class StateTable extends Construct {
   }
 }
 
-/** What any table of a schema is made with: its keys and indexes, on demand, TTL. */
+/** Returns the properties of a table with a schema: its keys and indexes, on-demand capacity, TTL. */
 export function tableProps(schema: TableSchema): TablePropsV2 {
   const text = (name: string) => ({ name, type: AttributeType.STRING });
   return {
@@ -455,7 +468,7 @@ export function allow(
       resources: [table.tableArn],
       conditions: {
         'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [...partitions] },
-        // "For all values" holds for none as well.
+        // `ForAllValues` is also true without any value.
         Null: { 'dynamodb:LeadingKeys': 'false' },
       },
     }),

@@ -5,10 +5,10 @@ import { Construct } from 'constructs';
 import type { EnvName } from '../functions/env.ts';
 import type { CellFunction } from './cell-function.ts';
 
-/** A queue that only keeps what could not be done; that there is any is alarming. */
+/** A queue that only stores failed messages; any message in it raises an alarm. */
 export class DeadLetters extends Construct {
   readonly queue: Queue;
-  /** What the alarm tells: what lies here, and what becomes of it. */
+  /** Meaning of a message in this queue, and its consequences; text of the alarm. */
   readonly meaning: string;
 
   constructor(scope: Construct, id: string, meaning: string) {
@@ -30,22 +30,25 @@ export class DeadLetters extends Construct {
 interface Props {
   readonly consumer: CellFunction;
   readonly consumerTimeout: Duration;
-  /** Messages of one invocation. */
+  /** Maximum number of messages per invocation. */
   readonly batchSize: number;
-  /** How long messages are gathered for an invocation; absent: not at all. */
+  /** How long messages are gathered for an invocation. Default: not at all. */
   readonly batching?: Duration;
-  /** Invocations side by side. Not a reserve on the function: that would throttle, and good messages would be dead letters. */
+  /**
+   * Maximum number of concurrent invocations. Not a reserve on the function: that would throttle, and good
+   * messages would become dead letters.
+   */
   readonly maxConcurrency: number;
-  /** How often a message is received before it is a dead letter. */
+  /** Number of receives before a message becomes a dead letter. */
   readonly maxReceiveCount: number;
   readonly retention: Duration;
-  /** Of the alarm on dead letters. */
+  /** Description of the alarm on dead letters. */
   readonly deadMeans: string;
-  /** Where functions that send find the queue's URL; absent: none does. */
+  /** Environment variable with the queue's URL, for functions that send. Absent: no function sends. */
   readonly urlEnv?: EnvName;
 }
 
-/** A queue of work, its consumer, and what becomes of messages that fail. */
+/** A queue of work, its consumer, and its dead-letter queue. */
 export class WorkQueue extends Construct {
   readonly queue: Queue;
   readonly dead: DeadLetters;
@@ -59,7 +62,7 @@ export class WorkQueue extends Construct {
       encryption: QueueEncryption.SQS_MANAGED,
       enforceSSL: true,
       retentionPeriod: props.retention,
-      // A message must not come back while its work may still be going on.
+      // A message must not reappear while it may still be in process.
       visibilityTimeout: props.consumerTimeout.plus(Duration.seconds(30)),
       deadLetterQueue: { queue: this.dead.queue, maxReceiveCount: props.maxReceiveCount },
     });
@@ -73,7 +76,7 @@ export class WorkQueue extends Construct {
     );
   }
 
-  /** May send, and knows where to. Throws for a queue that no function sends to. */
+  /** Grants sending, and passes the URL. Throws for a queue that no function sends to. */
   grantSend(fn: CellFunction): void {
     if (this.#urlEnv === undefined) throw new Error(`${this.node.path} is no queue that functions send to.`);
     this.queue.grant(fn, 'sqs:SendMessage');

@@ -69,7 +69,7 @@ export class Lease {
     this.#lost = true;
   }
 
-  /** Writes attributes of the sink, unless the lease is lost: its item with them. */
+  /** Writes attributes of the sink and returns its item; `undefined` if the lease is lost. */
   async note(set: { readonly [attribute: string]: Value | undefined }): Promise<Item | undefined> {
     const outcome = await this.#table.write({ update: this.#key, set, when: [this.held] });
     if (outcome.done) return outcome.item;
@@ -98,7 +98,7 @@ export async function takeLease(
   const known = await table.get(key);
   if (known?.kind === undefined || !isReady(toSink(known), now)) return undefined;
   const before = typeof known.leaseToken === 'number' ? known.leaseToken : undefined;
-  // The clock's part keeps a sink that was deleted and made again from giving out a token twice.
+  // Using the clock prevents a sink that was deleted and re-created from issuing a token twice.
   const token = Math.max(now, (before ?? 0) + 1);
   const owner = newId();
   const outcome = await table.write({

@@ -26,7 +26,7 @@ const SPARE_BYTES = 4_096;
 const WRAPPING_BYTES = 2_048;
 /** Maximum length of an attribute. A longer one is omitted: truncated, its value would be wrong. */
 const MAX_ATTRIBUTE_CHARACTERS = 1_024;
-/** SNS wants the subject of e-mails shorter than 100 characters. */
+/** SNS requires e-mail subjects shorter than 100 characters. */
 const MAX_SUBJECT_CHARACTERS = 99;
 
 interface Options {
