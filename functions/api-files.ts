@@ -1,10 +1,13 @@
-/** The documents of the HTTP API, and what the page that shows them is made of: files that stand beside the bundle. */
+/**
+ * The documents of the HTTP API, and the files of the page that renders them. They are stored beside the
+ * bundle.
+ */
 import { readFile } from 'node:fs/promises';
 
-/** The folder beside the bundle that holds them, by the names that they are served under. */
+/** Name of the folder beside the bundle that contains them, by their served names. */
 export const API_FILES = 'api-files';
 
-/** Reads one. Rejects when there is no such file. */
+/** Reads a file. Rejects if it does not exist. */
 export async function readApiFile(name: string): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await readFile(new URL(`./${API_FILES}/${name}`, import.meta.url)));
 }

@@ -1,4 +1,6 @@
-/** Lambda: the part of a cell's HTTP API that reads. What changes something is `manage.ts`, what waits `live.ts`. */
+/**
+ * Lambda: the read part of a cell's HTTP API. Changes are in `manage.ts`, requests that wait in `live.ts`.
+ */
 import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { createApi } from '../shared/api/app.ts';
@@ -20,7 +22,7 @@ const app = createApi({
   readFile: readApiFile,
   notifications: notificationParts(env),
   deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
-  // What waits is sent to another function. Should a request for it get here all the same, it is answered at once.
+  // Requests that wait are routed to another function. One that arrives here is answered at once.
   pace: { streamMs: 0, waitMs: 0 },
 });
 

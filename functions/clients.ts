@@ -1,4 +1,4 @@
-/** What several functions build the same way from their environment. */
+/** Construction of shared dependencies from the environment. */
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { EventUrls } from '../shared/events/event.ts';
@@ -8,7 +8,10 @@ import { historySchema } from '../shared/table/schema.ts';
 import type { Table } from '../shared/table/table.ts';
 import type { RegionSettings } from '../shared/tracking/connect.ts';
 
-/** A dead connection must cost seconds, not the function's whole time; a call that timed out is retried. */
+/**
+ * Timeouts: a dead connection must cost seconds, not the function's whole time; a call that timed out is
+ * retried.
+ */
 export const REQUEST_TIMEOUTS = {
   connectionTimeout: 2_000,
   requestTimeout: 5_000,
@@ -16,8 +19,8 @@ export const REQUEST_TIMEOUTS = {
 };
 
 /**
- * How long the credentials of an account are used without asking for them again; a refusal ends it. Every call costs, and
- * each process makes its own.
+ * Maximum age (ms) of cached account credentials; a rejection by the upstream API ends it. Every call costs
+ * money, and each process makes its own.
  */
 export const CREDENTIALS_MAX_AGE_MS = 3 * 3_600_000;
 
@@ -33,7 +36,7 @@ export function createHistoryTable(env: { readonly JOBWIRE_HISTORY_TABLE: string
   return createDynamoTable(client, { tableName: env.JOBWIRE_HISTORY_TABLE, schema: historySchema });
 }
 
-/** What URLs in events start with. */
+/** Returns the base URLs in events. */
 export function eventUrlsOf(env: { readonly JOBWIRE_PUBLIC_URL: string }): EventUrls {
   const publicUrl = env.JOBWIRE_PUBLIC_URL.replace(/\/$/, '');
   return { schemaBaseUrl: publicUrl, sourceBaseUrl: publicUrl };
@@ -57,12 +60,15 @@ export function createCellLog(
   });
 }
 
-/** In a cell whose table was restored: logs, and the cell feed, of an epoch before it have to be renewed first. */
+/**
+ * Returns the lower bound of epochs in a cell whose table was restored: logs, and the cell feed, of an
+ * earlier epoch must be renewed first.
+ */
 export function leastEpochOf(env: { readonly JOBWIRE_RESTORED_AT?: string | undefined }): string | undefined {
   return env.JOBWIRE_RESTORED_AT && epochFloor(Date.parse(env.JOBWIRE_RESTORED_AT));
 }
 
-/** Where the cell's ordering service is. */
+/** Returns the URLs of the cell's ordering API. */
 export function serviceOf(env: {
   readonly JOBWIRE_UPSTREAM_BASE_URL: string;
   readonly JOBWIRE_UPSTREAM_AUTH_URL: string;

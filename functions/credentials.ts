@@ -1,10 +1,12 @@
 /**
- * What bundles have in place of the SDK's chain of credential providers (infra/bundling.ts puts it there): Lambda gives a
- * function its role's credentials in the environment. Profiles, SSO and instance metadata are never there, and asking for
- * them is a fifth of a bundle.
+ * Replaces the SDK's chain of credential providers in bundles (see infra/bundling.ts). Lambda provides a
+ * function's role credentials in the environment. Profiles, SSO and instance metadata never exist there, and
+ * the code for them is a fifth of a bundle.
  */
 
-/** The credentials of the environment. They last as long as the environment does, so they are read once. */
+/**
+ * Returns the credentials of the environment. They last as long as the environment, so they are read once.
+ */
 export function defaultProvider() {
   return async () => {
     const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;

@@ -1,10 +1,10 @@
 /** The files of the dashboard: a folder beside the bundle. */
 import { readdir, readFile } from 'node:fs/promises';
 
-/** The folder beside the bundle that holds them. */
+/** Name of the folder beside the bundle that contains them. */
 export const DASHBOARD_FILES = 'dashboard';
 
-/** All of them, by names such as `assets/index-4f2a.js`. */
+/** Returns all files by name, such as `assets/index-4f2a.js`. */
 export async function readDashboard(): Promise<ReadonlyMap<string, Uint8Array>> {
   const folder = new URL(`./${DASHBOARD_FILES}/`, import.meta.url);
   const found = await readdir(folder, { recursive: true, withFileTypes: true });

@@ -1,4 +1,4 @@
-/** What the functions of the HTTP API have in common. */
+/** The common parts of the HTTP API's functions. */
 import type { ApiDeps } from '../shared/api/app.ts';
 import { createKeyring, type Keyring } from '../shared/api/keys.ts';
 import type { Notifications } from '../shared/api/route.ts';
@@ -8,8 +8,8 @@ import { createCellLog, createHistoryTable } from './clients.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /**
- * The parts of the app that each of them has. There is no key but those in the table: the first is made by the operator's
- * function.
+ * Returns the parts of the app that each function has. Only keys in the table are valid: the operator's
+ * function creates the first.
  */
 export function apiParts(
   env: Parameters<typeof createCellLog>[0] & {
@@ -32,7 +32,7 @@ export function apiParts(
   } satisfies ApiDeps;
 }
 
-/** What routes about what customers are told serve from. */
+/** Returns the dependencies of the notification routes. */
 export function notificationParts(
   env: Parameters<typeof createHistoryTable>[0] & {
     readonly JOBWIRE_PUBLIC_URL: string;
@@ -46,7 +46,10 @@ export function notificationParts(
   };
 }
 
-/** A middleware that waits for the note that a key was used: once an answer is out, a function stands still. */
+/**
+ * Returns a middleware that waits until the use of a key is recorded: after the response, a function is
+ * frozen.
+ */
 export function settling({ keyring }: { readonly keyring: Pick<Keyring, 'settled'> }) {
   return { after: () => keyring.settled() };
 }

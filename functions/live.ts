@@ -1,4 +1,4 @@
-/** Lambda: the part of a cell's HTTP API that waits, streams and feeds; an invocation is held for each. */
+/** Lambda: the part of a cell's HTTP API that waits: streams and feeds. Each holds an invocation. */
 import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { executionModeStreamifyResponse } from '@middy/core/StreamifyResponse';
@@ -19,7 +19,7 @@ const parts = apiParts(env, table, telemetry);
 
 const app = createApi({
   ...parts,
-  // A client that goes does not end the invocation: only its own end does.
+  // A client that disconnects does not end the invocation: only its own end does.
   pace: { streamMs: env.JOBWIRE_STREAM_SECONDS * 1000 },
   slots: createSlots({
     table,
@@ -31,7 +31,7 @@ const app = createApi({
   }),
 });
 
-/** Invoked by the REST API for the streams and feeds; answers as it goes. */
+/** Invoked by the REST API for streams and feeds; streams the response. */
 export const handler = middy(
   createStreamingHandler((request, from) => app.fetch(request, from), {
     pass: env.JOBWIRE_DISTRIBUTION_PASS,

@@ -1,4 +1,4 @@
-/** Lambda: keeps what SES hears of mails. */
+/** Lambda: records the mail feedback of SES. */
 import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { createCellTable, createHistoryTable } from './clients.ts';
@@ -9,7 +9,7 @@ import { createTelemetry } from './telemetry.ts';
 const env = readEnv(MailFeedbackEnv, process.env);
 const telemetry = createTelemetry('mail-feedback', { stage: env.JOBWIRE_STAGE, region: env.JOBWIRE_REGION });
 
-/** Invoked with events of SES, as its topic puts them into the queue. */
+/** Invoked with SES events from the queue of its topic. */
 export const handler = middy(
   createMailFeedbackHandler({
     region: env.JOBWIRE_REGION,

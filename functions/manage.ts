@@ -1,4 +1,4 @@
-/** Lambda: the part of a cell's HTTP API that changes something. */
+/** Lambda: the part of a cell's HTTP API that makes changes. */
 import middy from '@middy/core';
 import { createApi } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
@@ -9,7 +9,7 @@ import { apiParts, notificationParts, settling } from './http.ts';
 import { managing } from './managing.ts';
 import { createTelemetry } from './telemetry.ts';
 
-/** Trying out credentials takes three steps, and API Gateway waits for 29 seconds. */
+/** Timeout of one step (ms). Testing credentials takes three steps, and API Gateway waits for 29 seconds. */
 const STEP_MS = 8_000;
 
 const env = readEnv(ManageEnv, process.env);
@@ -30,7 +30,7 @@ const app = createApi({
   },
 });
 
-/** Invoked by the REST API for every method that changes something. */
+/** Invoked by the REST API for every method that makes changes. */
 export const handler = middy(
   createRestProxyHandler((request, from) => app.fetch(request, from), {
     pass: env.JOBWIRE_DISTRIBUTION_PASS,

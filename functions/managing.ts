@@ -1,4 +1,4 @@
-/** What it takes to change accounts and endpoints: the same for an operator's commands and for the HTTP API. */
+/** Dependencies for changing accounts and endpoints, shared by the operator's commands and the HTTP API. */
 import { randomUUID } from 'node:crypto';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { createReferenceRemover } from '../shared/api/references.ts';
@@ -15,7 +15,7 @@ import { createHistoryTable, eventUrlsOf, REQUEST_TIMEOUTS, serviceOf } from './
 import { createWebhookOpener } from './handlers/drain-sink.ts';
 import type { Telemetry } from './telemetry.ts';
 
-/** What of its environment it needs. */
+/** The required part of the environment. */
 type Env = Parameters<typeof serviceOf>[0] &
   Parameters<typeof createHistoryTable>[0] & {
     readonly JOBWIRE_STAGE: string;
@@ -24,14 +24,14 @@ type Env = Parameters<typeof serviceOf>[0] &
     readonly JOBWIRE_KEY_ARN?: string | undefined;
   };
 
-/** Deps of the use-cases of accounts and of endpoints, in the cell's one region. */
+/** Returns the dependencies of the account and endpoint operations, in the cell's one region. */
 export function managing(
   env: Env,
   parts: {
     readonly table: Table;
     readonly log: EventLog;
     readonly telemetry: Pick<Telemetry, 'attempt'>;
-    /** How long a step of trying out credentials may take. */
+    /** Timeout (ms) of one step of testing credentials. */
     readonly stepMs?: number;
   },
 ): { readonly accounts: AccountDeps & TestDeps; readonly endpoints: EndpointDeps } {
@@ -45,7 +45,7 @@ export function managing(
     secrets,
     deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
     attempted: (attempt) => telemetry.attempt(attempt),
-    // Nothing is kept from one request to the next: a secret that was just changed is the one to sign with.
+    // No cache between requests: a secret that was just changed must sign the next request.
     open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
     ...eventUrlsOf(env),
     allowPrivateNetworks: false,

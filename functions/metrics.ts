@@ -1,101 +1,110 @@
 /**
- * The metrics of a cell: the one place where they are named. Telemetry emits these and no others, and the dashboard and the
- * alarms can show no others. Each costs by the hours in which it says anything, and by the values of its dimensions: so the
- * cell is the only dimension, and what is rare is said only when it happens. Accounts and sinks stand in the log lines.
+ * The metrics of a cell; the only place that names them. Telemetry, the dashboard and the alarms can use no
+ * others. The cost of a metric depends on the hours in which it has values, and on the values of its
+ * dimensions. So the cell is the only dimension, and rare metrics are emitted only on occurrence. Ids of
+ * accounts and sinks are in the log lines.
  */
 
-/** Namespace of all of them. */
+/** CloudWatch namespace of all metrics. */
 export const NAMESPACE = 'Jobwire';
 
 /**
- * `each`: every hour, whatever happens. `active`: whenever something goes on, so in most hours of a busy cell. `rare`: only
- * when something is not as it should be. `kind`: whether the kind of a fault is a dimension besides the cell.
+ * `each`: emitted every hour, in every state. `active`: emitted on activity, so in most hours of a busy cell.
+ * `rare`: emitted only on problems. `kind`: whether the kind of a fault is a dimension besides the cell.
  */
 interface Metric {
   readonly unit: 'Count' | 'Milliseconds' | 'Seconds';
   readonly said: 'each' | 'active' | 'rare';
   readonly kind?: true;
-  /** Said only in cells that tell customers. */
+  /** Emitted only in cells with notifications. */
   readonly part?: 'notifications';
 }
 
 const notifications = { part: 'notifications' } as const;
 
-/** The catalogue. */
+/** The catalogue of metrics. */
 export const METRICS = {
-  /** A tick got through with everything. */
+  /** Number of ticks that completed without an error. */
   Ticks: { unit: 'Count', said: 'each' },
-  /** By how much a poll began later than it was due. Not while an outage of the region holds polls back. */
+  /** Delay of the start of a poll after its due time. Not emitted while a regional outage delays polls. */
   PollLag: { unit: 'Milliseconds', said: 'each' },
   /**
-   * 0 for a poll that saw and committed everything, 1 for one that did not: the average is the part of polls that did not,
-   * the number of samples is that of polls. Polls that fail in an announced outage of the region don't count.
+   * 0 for a poll that read and committed everything, 1 for one that did not. The average is the fraction of
+   * incomplete polls, the sample count the number of polls. Polls that fail in an announced regional outage
+   * do not count.
    */
   PollsIncomplete: { unit: 'Count', said: 'each' },
-  /** Polls that left something for the next one. */
+  /** Number of polls that left work for the next one. */
   PollsPartial: { unit: 'Count', said: 'rare' },
-  /** Polls that could read nothing. */
+  /** Number of polls that could read nothing. */
   PollsFailed: { unit: 'Count', said: 'rare' },
-  /** Jobs that had to be written anew. */
+  /** Number of jobs that had to be rewritten. */
   ChangedJobs: { unit: 'Count', said: 'active' },
-  /** Jobs of one account that are missing from the list, and whose fate is open after its poll; only when there are any. */
+  /**
+   * Number of delisted jobs of one account whose outcome is not yet known after its poll. Emitted only if
+   * there are any.
+   */
   UnresolvedDepartures: { unit: 'Count', said: 'active' },
   EventsCommitted: { unit: 'Count', said: 'active' },
-  /** Faults of the ordering service by kind, of requests that were repeated as well. */
+  /** Number of errors of the ordering API by kind, including those of retried requests. */
   UpstreamErrors: { unit: 'Count', said: 'rare', kind: true },
-  /** Tokens and credentials that the service refused; a token that could be replaced is among them. */
+  /**
+   * Number of tokens and credentials that the ordering API rejected, including tokens that could be replaced.
+   */
   TokenRefusals: { unit: 'Count', said: 'rare' },
-  /** Accounts whose credentials are no longer good, counted when that is said. */
+  /** Number of accounts whose credentials are no longer valid, counted when the event is emitted. */
   CredentialsRejected: { unit: 'Count', said: 'rare' },
-  /** Accounts whose credentials turned out to be another’s. */
+  /** Number of accounts whose credentials belong to another account. */
   IdentityMismatches: { unit: 'Count', said: 'rare' },
   AccountsQuarantined: { unit: 'Count', said: 'rare' },
-  /** 1 with each tick while an outage of the whole region is announced. */
+  /** 1 with each tick during an announced outage of the whole region. */
   UpstreamOutage: { unit: 'Count', said: 'rare' },
-  /** Events that sinks took. */
+  /** Number of events delivered. */
   Deliveries: { unit: 'Count', said: 'active' },
-  /** From when an event was observed until a sink took it; not of what was asked for again. */
+  /** Time from the observation of an event to its delivery. Requested resends do not count. */
   DeliveryLag: { unit: 'Milliseconds', said: 'active' },
-  /** How long ago the oldest event was observed that a sink has not come to yet; 0 when there is none. */
+  /** Age of the oldest event that a sink has not reached yet; 0 if there is none. */
   OldestUndelivered: { unit: 'Seconds', said: 'each' },
-  /** Attempts that are to be repeated: the sink could take nothing. */
+  /** Number of attempts to be retried: the sink accepted nothing. */
   DeliveryFailures: { unit: 'Count', said: 'rare' },
-  /** Attempts in which the event itself was refused. */
+  /** Number of attempts in which the receiver rejected the event itself. */
   DeliveryRejections: { unit: 'Count', said: 'rare' },
   EventsParked: { unit: 'Count', said: 'rare' },
   EventsDead: { unit: 'Count', said: 'rare' },
   EventsLost: { unit: 'Count', said: 'rare' },
-  /** Attempts that could not be noted in the delivery log. */
+  /** Number of attempts that could not be recorded in the delivery log. */
   DeliveriesUnlogged: { unit: 'Count', said: 'rare' },
   SinksDisabled: { unit: 'Count', said: 'rare' },
-  /** Requests that the HTTP API itself could not answer: the table did not, or there is a fault. */
+  /**
+   * Number of requests that the HTTP API failed to handle: the table did not respond, or there is a fault.
+   */
   RequestsFailed: { unit: 'Count', said: 'rare' },
-  /** Requests that showed no key, or one that is not good. */
+  /** Number of requests without an API key, or with an invalid one. */
   KeysRefused: { unit: 'Count', said: 'rare' },
-  /** E-mails and SMS that were taken. */
+  /** Number of e-mails and SMS that the provider accepted. */
   MessagesSent: { unit: 'Count', said: 'active', ...notifications },
-  /** How long something to tell has been due, at most; only when anything is. */
+  /** Longest time for which a notification has been due. Emitted only if any is. */
   OldestUnsent: { unit: 'Seconds', said: 'active', ...notifications },
-  /** Messages that were not taken, and are tried again later. */
+  /** Number of messages that the provider did not accept, and that are retried later. */
   MessagesPutOff: { unit: 'Count', said: 'rare', ...notifications },
-  /** Messages that could not be sent, and will not be; those of an unknown outcome are not among them. */
+  /** Number of messages that failed permanently. Those of an unknown outcome are not included. */
   MessagesFailed: { unit: 'Count', said: 'rare', ...notifications },
-  /** Messages that were not sent on purpose. */
+  /** Number of messages suppressed on purpose. */
   MessagesSuppressed: { unit: 'Count', said: 'rare', ...notifications },
-  /** SMS of which nobody knows whether they went. */
+  /** Number of SMS whose outcome is unknown. */
   SmsUnknown: { unit: 'Count', said: 'rare', ...notifications },
-  /** E-mails that were sent again because nobody knew whether they went: duplicates, at most so many. */
+  /** Number of e-mails sent again because their outcome was unknown: the maximum number of duplicates. */
   MailsRepeated: { unit: 'Count', said: 'rare', ...notifications },
-  /** E-mails that came back for good. */
+  /** Number of e-mails that bounced permanently. */
   MailsBounced: { unit: 'Count', said: 'rare', ...notifications },
-  /** E-mails that were marked as spam. */
+  /** Number of e-mails that were marked as spam. */
   MailComplaints: { unit: 'Count', said: 'rare', ...notifications },
 } as const satisfies Record<string, Metric>;
 
 /** A metric by its name. */
 export type MetricName = keyof typeof METRICS;
 
-/** The value of the dimension `cell`. */
+/** Returns the value of the dimension `cell`. */
 export function cellName(cell: { readonly stage: string; readonly region: string }): string {
   return `${cell.stage}-${cell.region}`;
 }

@@ -1,4 +1,4 @@
-/** Lambda: tells customers. */
+/** Lambda: sends notifications to customers. */
 import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { type SendDeps, sendDue } from '../shared/notifications/sender.ts';

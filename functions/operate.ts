@@ -1,4 +1,4 @@
-/** Lambda: an operator's commands. Who may invoke it is IAM's business. */
+/** Lambda: the operator's commands. IAM controls who may invoke it. */
 import middy from '@middy/core';
 import { createCellLog, createCellTable } from './clients.ts';
 import { OperateEnv, readEnv } from './env.ts';

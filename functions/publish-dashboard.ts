@@ -1,4 +1,4 @@
-/** Lambda: puts the files of the dashboard where the cell's distribution serves them from. */
+/** Lambda: publishes the dashboard's files to the bucket of the cell's distribution. */
 import { DeleteObjectsCommand, PutObjectCommand, paginateListObjectsV2, S3Client } from '@aws-sdk/client-s3';
 import middy from '@middy/core';
 import { readDashboard } from './dashboard-files.ts';
@@ -6,11 +6,11 @@ import { PublishDashboardEnv, readEnv } from './env.ts';
 import { createPublishDashboardHandler, type FileStore } from './handlers/publish-dashboard.ts';
 import { createTelemetry } from './telemetry.ts';
 
-/** The largest file is uploaded within seconds; a dead connection must not cost the function's whole time. */
+/** The largest file is uploaded within seconds; a dead connection must not use up the function's timeout. */
 const TIMEOUTS = { connectionTimeout: 2_000, requestTimeout: 20_000, throwOnRequestTimeout: true };
-/** S3 deletes so many at once. */
+/** Maximum number of objects that S3 deletes in one call. */
 const DELETED_AT_ONCE = 1_000;
-/** CloudFormation waits for its answer; a lost one costs an hour. */
+/** CloudFormation waits for the response; a lost one costs an hour. */
 const ANSWER_ATTEMPTS = 3;
 
 const env = readEnv(PublishDashboardEnv, process.env);

@@ -1,6 +1,7 @@
 /**
- * What functions tell the outside: one wide structured log line per tick, poll, drain, delivery attempt and request, and a few
- * metrics per cell. The metrics stand in metrics.ts; ids of accounts and sinks stand in the log lines only.
+ * The telemetry of functions: one wide structured log line per tick, poll, drain, delivery attempt and
+ * request, and a few metrics per cell. The metrics are in metrics.ts; ids of accounts and sinks are in the
+ * log lines only.
  */
 import { Logger } from '@aws-lambda-powertools/logger';
 import { injectLambdaContext } from '@aws-lambda-powertools/logger/middleware';
@@ -12,52 +13,54 @@ import type { DrainReport } from '../shared/sinks/drain.ts';
 import type { PollReport } from '../shared/tracking/poll.ts';
 import { cellName, METRICS, type MetricName, NAMESPACE } from './metrics.ts';
 
-/** What one tick did. */
+/** The result of one tick. */
 interface TickReport {
   /** Everything there was to do was done: nothing of the tick failed. */
   readonly whole: boolean;
-  /** Accounts whose poll was handed on. */
+  /** Number of accounts whose poll was queued. */
   readonly claimed: number;
-  /** Those among them that are polled alone: no poll has reported since they were claimed before, or they are very large. */
+  /**
+   * Number of those polled alone: no poll has reported since their previous claim, or they are very large.
+   */
   readonly alone: number;
-  /** Wake marks that the stream had left behind. */
+  /** Number of wake marks that the stream left behind. */
   readonly wakes: number;
-  /** Sinks with something to deliver that nobody seems to be at. */
+  /** Number of sinks with due work that no drain seems to process. */
   readonly drains: number;
-  /** An outage of the whole region is announced. Absent when it could not be found out. */
+  /** Whether an outage of the whole region is announced. Absent if unknown. */
   readonly outage?: boolean;
-  /** How long ago the event was observed that has waited longest for its sink; 0 when none does. Absent as above. */
+  /** Age of the oldest undelivered event (s); 0 if there is none. Absent if unknown. */
   readonly oldestSeconds?: number;
-  /** Which event that is. */
+  /** Id of the sink of that event. */
   readonly oldestSink?: string;
   readonly oldestAccount?: string;
   readonly oldestSequence?: number;
-  /** How long something to tell customers has been due; absent when nothing is, or nobody is told anything. */
+  /** Time for which a notification has been due (s); absent if none is, or without notifications. */
   readonly unsentSeconds?: number;
   readonly ms: number;
 }
 
-/** What an operator did. Ids only: what was said besides may hold secrets. */
+/** The result of an operator's command. Ids only: its other input may contain secrets. */
 interface OperateReport {
   readonly command: string;
-  /** The account or endpoint it was about. */
+  /** Id of the command's account or endpoint. */
   readonly about: string | null;
   readonly outcome: 'done' | 'refused' | 'unknown' | 'conflict';
 }
 
-/** A request to the HTTP API. The pattern of its route, so nothing that was asked for; no address. */
+/** A request to the HTTP API. Contains the route's pattern instead of the requested path, and no address. */
 interface RequestReport {
   readonly requestId: string;
-  /** `GET /v1/accounts/{id}`; null where no route answered. */
+  /** For example `GET /v1/accounts/{id}`; `null` if no route matched. */
   readonly route: string | null;
   readonly status: number;
-  /** Until the answer began. */
+  /** Time to the start of the response. */
   readonly ms: number;
-  /** Who asked; null without a good key. */
+  /** Id of the API key; `null` without a valid one. */
   readonly keyId: string | null;
 }
 
-/** What SES said of a mail. Ids only: no address. */
+/** The mail feedback of SES. Ids only: no address. */
 interface FeedbackReport {
   readonly region?: string;
   readonly account?: string;
@@ -67,33 +70,33 @@ interface FeedbackReport {
   readonly detail: string;
 }
 
-/** How handlers report. */
+/** The port by which handlers report. */
 export interface Telemetry {
   operate(report: OperateReport): void;
   request(report: RequestReport): void;
   tick(report: TickReport): void;
-  /** `lagMs`: how long after it was due the poll began. */
+  /** Reports a poll. `lagMs`: delay of its start after the due time. */
   poll(report: PollReport, late: { readonly lagMs: number }): void;
   drain(report: DrainReport): void;
-  /** What was told to customers in one go. */
+  /** Reports one send run. */
   notify(report: SendReport, took: { readonly ms: number }): void;
-  /** One attempt to tell somebody, or something that went wrong with it. */
+  /** Reports one attempt to send a message, or an error of it. */
   told(line: SendLine): void;
   mailFeedback(report: FeedbackReport): void;
-  /** One attempt to deliver one event. */
+  /** Reports one attempt to deliver one event. */
   attempt(attempt: Attempt): void;
-  /** Something that should not have happened, with the ids of what it happened to. */
+  /** Reports a fault, with the ids that it concerns. */
   fault(message: string, cause: unknown, ids?: Readonly<Record<string, string | number | null>>): void;
 }
 
-/** Telemetry by log line and embedded metrics, and the middlewares that go with it. */
+/** Creates telemetry by log lines and embedded metrics, with its middlewares. */
 export function createTelemetry(service: string, cell: { readonly stage: string; readonly region: string }) {
   const logger = new Logger({ serviceName: service, persistentKeys: { cell: cellName(cell) } });
   const metrics = new Metrics({ namespace: NAMESPACE, serviceName: service });
   onlyCell(metrics);
 
   function onlyCell(of: Metrics): void {
-    // The cell alone: with the function as a second dimension there would be no figure for the cell to alarm on.
+    // Only the cell: with the function as a second dimension, no metric would cover the cell for an alarm.
     of.clearDefaultDimensions();
     of.setDefaultDimensions({ cell: cellName(cell) });
   }
@@ -119,7 +122,7 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
     request(report) {
       const { route, status } = report;
       const failed = status >= 500;
-      // Before any route: one that is answered 429 is about streams that wait.
+      // Before routing: a 429 of a route concerns streams that wait.
       const refused = status === 401 || (status === 429 && route === null);
       logger[failed ? 'warn' : 'info']('request', { ...report });
       addIfAny({ RequestsFailed: failed ? 1 : 0, KeysRefused: refused ? 1 : 0 });
@@ -203,14 +206,17 @@ export function createTelemetry(service: string, cell: { readonly stage: string;
   };
 
   function publish(): void {
-    // An invocation with nothing to count is in order; the library would warn of it.
+    // An invocation without metrics is normal; the library would warn of it.
     if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();
   }
   return {
     ...telemetry,
-    /** For a function whose log lines carry the request's id. */
+    /** Middleware for a function whose log lines contain the request id. */
     logging: injectLambdaContext(logger),
-    /** For a function that counts: writes the metrics out after each invocation, also after one that failed. */
+    /**
+     * Middleware for a function with metrics: publishes them after each invocation, also after one that
+     * failed.
+     */
     counting: { after: publish, onError: publish },
   };
 }

@@ -1,4 +1,4 @@
-/** Works off drain messages: takes a sink's due events to where they go. */
+/** Processes drain messages: delivers a sink's due events. */
 import type { SNSClient } from '@aws-sdk/client-sns';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { type DrainDeps, type DrainReport, drainSink } from '../../shared/sinks/drain.ts';
@@ -10,20 +10,25 @@ import { createWebhookSink } from '../../shared/sinks/webhook.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { DrainMessage, workOff } from './messages.ts';
 
-/** What the handler needs. */
+/** Dependencies of the handler. */
 export interface DrainSinkDeps {
   readonly region: string;
   readonly draining: Omit<DrainDeps, 'attempted'>;
   readonly telemetry: Pick<Telemetry, 'drain' | 'attempt' | 'fault'>;
 }
 
-/** How long before the function's time is up nothing new is delivered: an attempt takes up to 15 s, then it is booked. */
+/**
+ * Time (ms) before the function's timeout from which no delivery begins: an attempt takes up to 15 s, then it
+ * is recorded.
+ */
 const TAIL_MS = 20_000;
 
 /**
- * Drains the sinks of a batch side by side, each until everything due is done or time runs out; what is left then stays
- * due, and the tick finds it; nothing is put back into the queue. A drain that had something to do is followed by a look
- * for more: whoever was woken at its end, when it looked no more, found the sink busy and left.
+ * Drains the sinks of a batch concurrently, each until all due work is done or time runs out. The rest stays
+ * due and the tick finds it; no message returns to the queue.
+ *
+ * A drain that had work is followed by a further one. A wake-up at the end of the drain, after its last
+ * lookup, found the sink busy and stopped.
  */
 export function createDrainSinkHandler(deps: DrainSinkDeps) {
   const { region, telemetry } = deps;
@@ -37,7 +42,7 @@ export function createDrainSinkHandler(deps: DrainSinkDeps) {
       for (let turn = 0; ; turn += 1) {
         const report = await drainSink(draining, region, sink, deadline);
         const worked = hadSomethingToDo(report);
-        // A further look that finds nothing is no news.
+        // A further drain that finds nothing is not reported.
         if (turn === 0 || worked || report.outcome === 'waiting') telemetry.drain(report);
         if (report.outcome !== 'drained' || !worked || draining.now() >= deadline) return;
       }
@@ -49,15 +54,15 @@ function hadSomethingToDo({ delivered, skipped, failed, parked, dead, lost }: Dr
   return delivered + skipped + failed + parked + dead + lost > 0;
 }
 
-/** The sinks of a cell as they are on AWS; connections are kept from one drain to the next. */
+/** Creates the opener of a cell's sinks on AWS; connections are reused between drains. */
 export function createSinkOpener(deps: {
   readonly sns: SNSClient;
-  /** Where the HTTP API is reached. */
+  /** Base URL of the HTTP API. */
   readonly publicUrl: string;
-  /** What signs the requests of an endpoint, and the headers of its own that it wants. */
+  /** Reads the signing secrets and custom headers of an endpoint. */
   readonly signing: ReadSigning;
   readonly now: () => number;
-  /** Folds what customers are told; absent in a cell that tells them nothing. */
+  /** Folds notifications to customers; absent in a cell without notifications. */
   readonly notifications?: SinkPort | undefined;
 }): (record: SinkRecord) => Promise<SinkPort> {
   const { sns, publicUrl, notifications = NOTHING_TOLD } = deps;
@@ -74,17 +79,20 @@ export function createSinkOpener(deps: {
   };
 }
 
-/** What an account’s settings ask for is passed over where nothing could send it; the API warns of that. */
+/**
+ * Skips the notifications of accounts whose settings request them in a cell without channels; the API warns
+ * of that.
+ */
 const NOTHING_TOLD: SinkPort = {
   maxBatch: 100,
   deliver: async (deliveries) => deliveries.map(() => ({ kind: 'delivered' })),
 };
 
-/** The part of {@link SigningReader} that opening endpoints takes. */
+/** The part of {@link SigningReader} that opening endpoints requires. */
 type ReadSigning = (...args: Parameters<SigningReader>) => ReturnType<SigningReader>;
 
 /**
- * The endpoints of a cell as they are on AWS; connections are kept from one time to the next. Secrets and headers are read for
+ * Creates the opener of a cell's endpoints on AWS; connections are reused. Secrets and headers are read for
  * each attempt.
  */
 export function createWebhookOpener(deps: {

@@ -1,4 +1,4 @@
-/** Works off what SES hears of mails: that they came back, or were marked as spam. */
+/** Processes the mail feedback of SES: bounces and complaints. */
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { type JournalDeps, noteFeedback } from '../../shared/notifications/messages.ts';
 import { parseSesEvent } from '../../shared/notifications/ses-feedback.ts';
@@ -6,7 +6,7 @@ import { suppress } from '../../shared/notifications/suppressions.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { workOffRecords } from './messages.ts';
 
-/** What the handler needs. */
+/** Dependencies of the handler. */
 export interface MailFeedbackDeps {
   readonly region: string;
   readonly messages: JournalDeps;
@@ -14,8 +14,9 @@ export interface MailFeedbackDeps {
 }
 
 /**
- * Keeps what is said of messages of the cell, and that who complained, or can't be reached, is told nothing more. SES says things twice, and things of which nothing follows; when the topic is made
- * it sends a line of text.
+ * Records feedback about the cell's messages, and suppresses addresses that complained or cannot be reached.
+ * SES can report feedback twice, and reports events without consequences. When the topic is created, it sends
+ * a line of text.
  */
 export function createMailFeedbackHandler({ region, messages, telemetry }: MailFeedbackDeps) {
   return (event: SQSEvent): Promise<SQSBatchResponse> =>

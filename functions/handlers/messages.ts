@@ -1,4 +1,4 @@
-/** What stands in the cell's queues, and how it is sent and worked off. */
+/** The messages in the cell's queues, and how they are sent and processed. */
 import { SendMessageBatchCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import pLimit from 'p-limit';
@@ -6,37 +6,38 @@ import * as z from 'zod';
 import type { Telemetry } from '../telemetry.ts';
 
 /**
- * How long an account stays claimed, from when its poll is due or, if that was before, from when it was claimed. The poll
- * is begun within that, or it never is: a later tick has asked for it again, and a slow queue must not fill with polls.
+ * How long an account stays claimed (s), from its due time or, if that was before the claim, from the claim.
+ * A poll begins within that time or never: a later tick has requested it again, and a slow queue must not
+ * fill with polls.
  */
 export const CLAIM_SECONDS = 300;
 
-/** Poll this account of the cell once, when it is due (epoch ms). */
+/** Requests one poll of an account of the cell at its due time (epoch ms). */
 export const PollMessage = z.object({ account: z.string().min(1), dueAt: z.int() });
-/** Drain this sink of the cell. */
+/** Requests a drain of a sink of the cell. */
 export const DrainMessage = z.object({ sink: z.string().min(1) });
 
-/** Tell customers what is due, and has been since then at most (epoch ms). */
+/** Requests sending the due notifications; `dueSince` is the earliest due time (epoch ms). */
 export const NotifyMessage = z.object({ dueSince: z.int() });
 
 /** Sends messages to one queue. */
 export type Send<T> = (messages: readonly T[]) => Promise<void>;
 
-/** Messages did not get into a queue. Some of those sent with them may have. */
+/** Some messages were not accepted by a queue. Others of the same call may have been. */
 export class QueueError extends Error {
   override readonly name = 'QueueError';
 }
 
 /** SQS's limit on the entries of one SendMessageBatch. */
 export const MAX_ENTRIES = 10;
-/** Calls to one queue at the same time. */
+/** Maximum number of concurrent calls to one queue. */
 const CALLS_AT_ONCE = 5;
 /** SQS's limit on DelaySeconds. */
 const MAX_DELAY_SECONDS = 900;
 
 /**
- * A sender to a queue, ten messages a call, some calls side by side. Throws {@link QueueError} when any did not get in.
- * `waitMs`: how long the queue is to keep a message to itself, whole seconds and rounded up; absent, not at all.
+ * Creates a sender to a queue: ten messages per call, several calls concurrently. Throws {@link QueueError}
+ * if any message was not accepted. `waitMs`: delay of a message, rounded up to whole seconds. Default: none.
  */
 export function createSend<T>(
   client: SQSClient,
@@ -72,7 +73,7 @@ export function createSend<T>(
 }
 
 /**
- * Works off the messages of a batch side by side, and says which of them failed: a message that is not understood, or
+ * Processes the messages of a batch concurrently, and returns the failed ones. An invalid message, or one
  * whose work throws, fails alone.
  */
 export function workOff<T>(
@@ -84,7 +85,7 @@ export function workOff<T>(
   return workOffRecords(event, telemetry, (record) => work(shape.parse(JSON.parse(record.body)), record));
 }
 
-/** The same for messages that are not ours: what they say is for the work to read. */
+/** Does the same for external messages: the work parses their content. */
 export async function workOffRecords(
   event: SQSEvent,
   telemetry: Pick<Telemetry, 'fault'>,

@@ -1,24 +1,30 @@
-/** Works off messages of the tick: tells customers what is due. */
+/** Processes messages of the tick: sends the due notifications. */
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import type { SendReport } from '../../shared/notifications/sender.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { NotifyMessage, workOff } from './messages.ts';
 
-/** What the handler needs. */
+/** Dependencies of the handler. */
 export interface NotifyDeps {
-  /** Tells what is due, and begins nothing from the deadline (epoch ms) on. */
+  /** Sends due messages, and begins nothing after the deadline (epoch ms). */
   readonly send: (deadline: number) => Promise<SendReport>;
   readonly telemetry: Pick<Telemetry, 'notify' | 'fault'>;
   /** Epoch ms. */
   readonly now: () => number;
 }
 
-/** SES and SNS are waited for up to 20 s; where they ask to slow down, they are asked again for some seconds. */
+/** Timeout of sending: SES and SNS calls last up to 20 s; if throttled, they are retried for some seconds. */
 export const SEND_TIMEOUT_MS = 30_000;
-/** How long before the function's time is up nothing new is sent: what is on its way comes to its end, and is kept. */
+/**
+ * Time (ms) before the function's timeout from which no sending begins: messages in progress complete and are
+ * recorded.
+ */
 const TAIL_MS = SEND_TIMEOUT_MS + 15_000;
 
-/** Tells what is due until nothing is left, or time runs out; the next tick asks again. */
+/**
+ * Creates the handler, which sends due messages until nothing is left or time runs out; the next tick
+ * requests the rest.
+ */
 export function createNotifyHandler({ send, telemetry, now }: NotifyDeps) {
   return async (
     event: SQSEvent,

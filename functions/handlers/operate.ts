@@ -1,7 +1,8 @@
 /**
- * What an operator can tell a cell: one command per invocation, which is an object with a `do`. The answer says what came
- * of it. What can't be done is an answer, too: `{ "error": { "kind", "message" } }`, one sentence that names the field.
- * Only faults (the table does not answer) are thrown, so that an error of the function is one that somebody has to look at.
+ * The operator's commands to a cell: one command per invocation, an object with the field `do`. The response
+ * contains the result. A command that cannot be executed also gets a response: `{ "error": { "kind",
+ * "message" } }`, one sentence that names the field. Only faults (the table does not respond) are thrown, so
+ * that every error of the function needs attention.
  */
 import * as z from 'zod';
 import { showEndpoint } from '../../shared/api/endpoint-views.ts';
@@ -43,20 +44,20 @@ import {
 import { confirmAccount, renewLogs, reportAccount } from '../../shared/tracking/operator.ts';
 import type { Telemetry } from '../telemetry.ts';
 
-/** What the handler needs. */
+/** Dependencies of the handler. */
 export interface OperateDeps extends EndpointDeps {
   readonly region: string;
-  /** What the use-cases of accounts need, in this one region. */
+  /** Dependencies of the account operations, in this one region. */
   readonly accounts: AccountDeps & TestDeps;
-  /** The cell's table was restored from a backup. */
+  /** Whether the cell's table was restored from a backup. */
   readonly isRestored: boolean;
   readonly telemetry: Pick<Telemetry, 'operate'>;
 }
 
-/** What is answered: JSON. */
+/** A response: JSON. */
 type Answer = { readonly [field: string]: unknown };
 
-/** Why something was not done. */
+/** The reason why a command was not executed. */
 interface Failure {
   readonly kind: Refusal['kind'];
   readonly message: string;
@@ -69,15 +70,15 @@ const pollIntervalSeconds = z
   .max(MAX_INTERVAL_SECONDS, INTERVAL_RULE);
 const secretRef = z.string('must be the name of a secret');
 const ID_RULE = 'must be the id of an account';
-/** Of an account that is there: whatever it was registered by. */
+/** The id of an existing account, whatever rule applied when it was registered. */
 const account = z.string(ID_RULE).min(1, ID_RULE).max(200, ID_RULE);
 const endpoint = z.string('must be the id of an endpoint').min(1, 'must be the id of an endpoint');
-/** What the use-cases of endpoints check themselves. */
+/** Input that the endpoint operations validate themselves. */
 const input = (what: string) => z.record(z.string(), z.unknown(), `must be ${what}`);
 
 const UPSTREAM_RULE = 'must be the id that the ordering service has for the account: a whole number above 0';
 
-/** All commands, each with the one place where it says what it takes. */
+/** All commands, each with its input schema. */
 const Command = z.discriminatedUnion(
   'do',
   [
@@ -121,7 +122,7 @@ const Command = z.discriminatedUnion(
     z.strictObject({ do: z.literal('endpoints.enable'), endpoint }),
     z.strictObject({ do: z.literal('endpoints.ping'), endpoint }),
     z.strictObject({ do: z.literal('endpoints.delete'), endpoint }),
-    // The first key of a cell is made here: without one nobody can ask the API for another.
+    // The first key of a cell is created here: the API requires a key to create another.
     z.strictObject({
       do: z.literal('keys.create'),
       ...NewKey.shape,
@@ -138,15 +139,18 @@ const Command = z.discriminatedUnion(
 );
 type Command = z.infer<typeof Command>;
 
-/** Every command that there is. */
+/** Returns the names of all commands. */
 export function commands(): string[] {
   return Command.options.map(({ shape }) => shape.do.value);
 }
 
-/** How long a command works on a deletion: within the function's time, which is 5 minutes. */
+/** Maximum duration (ms) of a deletion in one command: within the function's timeout, which is 5 minutes. */
 const DELETE_MS = 240_000;
 
-/** Does one command. Bad input and what can't be done are answers; faults are thrown. */
+/**
+ * Creates the handler, which executes one command. Invalid input and impossible commands get a response;
+ * faults are thrown.
+ */
 export function createOperateHandler(deps: OperateDeps) {
   const { telemetry } = deps;
   return async (event: unknown): Promise<Answer> => {
@@ -313,7 +317,10 @@ function changed(outcome: { readonly kind: 'changed'; readonly endpoint: Endpoin
   return outcome.kind === 'changed' ? { endpoint: showEndpoint(outcome.endpoint) } : notDone(outcome);
 }
 
-/** The id of what a command was about: a new one's is in the answer, for it may have been generated. */
+/**
+ * Returns the id of the command's subject. A new resource's id is in the response, because it may be
+ * generated.
+ */
 function aboutWhat(command: Command, answer: Answer): string | null {
   if ('account' in command) return command.account;
   if ('endpoint' in command && typeof command.endpoint === 'string') return command.endpoint;

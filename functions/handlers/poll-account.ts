@@ -1,10 +1,10 @@
-/** Works off poll messages: one poll for each. */
+/** Processes poll messages: one poll for each. */
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { type PollDeps, pollAccount } from '../../shared/tracking/poll.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { CLAIM_SECONDS, PollMessage, workOff } from './messages.ts';
 
-/** What the handler needs. */
+/** Dependencies of the handler. */
 export interface PollAccountDeps {
   readonly region: string;
   readonly polling: PollDeps;
@@ -12,10 +12,14 @@ export interface PollAccountDeps {
 }
 
 /**
- * Polls the accounts of a batch side by side: a poll mostly waits for the ordering service, and one that waits long keeps
- * no other from reading, committing and reporting. A message that comes again after its poll is none; two at the same time
- * are two polls, of which the fence lets one speak; one whose claim has run out is none, for another was asked for. A failed poll is an outcome; only a fault (the table does not answer) fails its message, and that is not delivered
- * again: the account's claim runs out, and a later tick is the retry.
+ * Polls the accounts of a batch concurrently: a poll mostly waits for the ordering API, and a slow one delays
+ * no other.
+ *
+ * A message that is repeated after its poll is ignored. Two at the same time are two polls, of which the
+ * fence lets one commit. A message whose claim has expired is ignored, because another one was sent.
+ *
+ * A failed poll is a result. Only a fault (the table does not respond) fails its message, which is not
+ * delivered again: the account's claim expires, and a later tick is the retry.
  */
 export function createPollAccountHandler(deps: PollAccountDeps) {
   const { region, polling, telemetry } = deps;

@@ -1,25 +1,28 @@
 /**
- * The files of the dashboard on their way to where they are served from: what CloudFormation asks for when they have changed,
- * and when the stack goes.
+ * Publishes the dashboard's files. CloudFormation invokes it when the files have changed and when the stack
+ * is deleted.
  */
 import type { CloudFormationCustomResourceEvent, CloudFormationCustomResourceResponse } from 'aws-lambda';
 import * as z from 'zod';
 import { ASSETS, CELLS_FILE, cacheControlOf, contentTypeOf, PAGE_FILE } from '../../shared/dashboard.ts';
 
-/** The type of the resource in templates. */
+/** Resource type in templates. */
 export const RESOURCE_TYPE = 'Custom::JobwireDashboard';
 
-/** What the template says of the files. CloudFormation asks again when any of it changes. */
+/**
+ * Properties of the resource in the template. CloudFormation invokes the function again if any of them
+ * changes.
+ */
 export const DashboardProperties = z.object({
-  /** A hash of all that is in them. */
+  /** A hash of all files. */
   Build: z.string(),
-  /** Names of those in `assets`: they outlive the build by {@link KEPT_MS}. */
+  /** Names of the files in `assets`: they outlive the build by {@link KEPT_MS}. */
   Assets: z.array(z.string()),
-  /** What `cells.json` holds, in place of the one that the build brings. */
+  /** Content of `cells.json`, in place of the build's own. */
   Cells: z.string().optional(),
 });
 
-/** Where files are put, by their names. */
+/** The store of the published files, by name. */
 export interface FileStore {
   put(
     name: string,
@@ -30,9 +33,14 @@ export interface FileStore {
   delete(names: readonly string[]): Promise<void>;
 }
 
-/** So long an asset is kept after the last build that named it was replaced: pages that are open load parts of themselves late. */
+/**
+ * Retention (ms) of an asset after the last build that named it was replaced: open pages load some of their
+ * parts late.
+ */
 export const KEPT_MS = 30 * 86_400_000;
-/** Before the name of an asset: an empty file that is as old as that replacement. It is served to nobody. */
+/**
+ * Prefix of an asset's name: an empty file whose age is the time since that replacement. It is never served.
+ */
 const REPLACED = 'replaced/';
 
 export interface PublishDeps {
@@ -40,12 +48,15 @@ export interface PublishDeps {
   readonly store: FileStore;
   /** Epoch ms. */
   readonly now: () => number;
-  /** Tells CloudFormation what came of it. */
+  /** Sends the result to CloudFormation. */
   readonly answer: (url: string, response: CloudFormationCustomResourceResponse) => Promise<void>;
   readonly onFault: (cause: unknown) => void;
 }
 
-/** A handler of what CloudFormation asks. It is answered whatever happens: without an answer a stack stands still for an hour. */
+/**
+ * Creates a handler of CloudFormation requests. It responds in every case: without a response, a stack hangs
+ * for an hour.
+ */
 export function createPublishDashboardHandler({ read, store, now, answer, onFault }: PublishDeps) {
   return async (event: CloudFormationCustomResourceEvent): Promise<void> => {
     const { StackId, RequestId, LogicalResourceId } = event;
@@ -62,7 +73,7 @@ export function createPublishDashboardHandler({ read, store, now, answer, onFaul
     }
   };
 
-  /** Assets first and the page last: it is never there before what it loads. */
+  /** Publishes assets first and the page last: the page never exists before the files it loads. */
   async function publish(event: CloudFormationCustomResourceEvent): Promise<void> {
     const { Cells } = DashboardProperties.parse(event.ResourceProperties);
     const former =
@@ -98,7 +109,7 @@ export function createPublishDashboardHandler({ read, store, now, answer, onFaul
   }
 }
 
-/** Whether a file is named by its contents. */
+/** Reports whether a file is named by its content. */
 export function isAsset(name: string): boolean {
   return `/${name}`.startsWith(ASSETS);
 }

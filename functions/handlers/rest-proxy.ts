@@ -1,31 +1,37 @@
-/** From a REST API's proxy event to a web-standard request, and back. */
+/** Converts a REST API's proxy event to a web-standard request, and the response back. */
 import { timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from 'aws-lambda';
 
-/** What answers requests: a Hono app's `fetch`. */
+/** The request handler: a Hono app's `fetch`. */
 export type Fetch = (
   request: Request,
   env: {
     /**
-     * As API Gateway saw it; of a request that comes through the cell's own distribution as that saw it. No header of anybody
-     * else can say otherwise.
+     * The client's address as API Gateway saw it; for a request through the cell's own distribution, as the
+     * distribution saw it. No other header can override it.
      */
     readonly clientAddress?: string;
   },
 ) => Response | Promise<Response>;
 
-/** What the cell's distribution adds to each request: that it is the one, and the address of the viewer. */
+/** Header that the cell's distribution adds to each request: its pass and the viewer's address. */
 export const PASS_HEADER = 'x-jobwire-pass';
 export const VIEWER_HEADER = 'x-jobwire-viewer';
 
 interface Options {
-  /** What the distribution has to show to be believed. Absent: the cell has none, and nobody is. */
+  /**
+   * The pass that the distribution must present. Absent: the cell has no distribution, and no such header is
+   * accepted.
+   */
   readonly pass?: string | undefined;
 }
 
-/** A handler of API Gateway's proxy events over an app. Answers are handed over whole; compressed ones in base64. */
+/**
+ * Creates a handler of API Gateway's proxy events for an app. Responses are returned whole; compressed ones
+ * in base64.
+ */
 export function createRestProxyHandler(fetch: Fetch, options: Options = {}) {
   return async (event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> => {
     const request = toRequest(event);
@@ -39,7 +45,7 @@ export function createRestProxyHandler(fetch: Fetch, options: Options = {}) {
   };
 }
 
-/** What is answered before the body, and the body as it comes. */
+/** Status and headers of a response, and the body as a stream. */
 export interface StreamedResult {
   readonly statusCode: number;
   readonly multiValueHeaders: Record<string, string[]>;
@@ -47,15 +53,16 @@ export interface StreamedResult {
 }
 
 /**
- * A handler of API Gateway's proxy events over an app whose answers are handed over as they come, for middy's mode of
- * streamed responses: that sends status and headers ahead, takes from the body what the connection takes, and destroys it,
- * which cancels the app's stream, when the connection fails. Nobody tells a function that its client has gone.
+ * Creates a handler of API Gateway's proxy events for an app with streamed responses, for middy's streaming
+ * mode. Middy sends status and headers ahead, and reads from the body at the speed of the connection. If the
+ * connection fails, it destroys the body, which cancels the app's stream. Lambda does not notify a function
+ * that its client has disconnected.
  */
 export function createStreamingHandler(fetch: Fetch, options: Options = {}) {
   return async (event: APIGatewayProxyEvent): Promise<StreamedResult> => {
     const request = toRequest(event);
     const response = await fetch(request, takeAddress(event, request.headers, options));
-    // Nothing is read ahead: a stream is made no faster than it is taken.
+    // No read-ahead: a stream is produced no faster than it is consumed.
     const body = response.body ? Readable.fromWeb(response.body, { highWaterMark: 0 }) : '';
     return { ...headOf(response), body };
   };
@@ -64,13 +71,13 @@ export function createStreamingHandler(fetch: Fetch, options: Options = {}) {
 function headOf(response: Response): { statusCode: number; multiValueHeaders: Record<string, string[]> } {
   const multiValueHeaders: Record<string, string[]> = {};
   for (const [name, value] of response.headers) {
-    // `Set-Cookie` comes once for each cookie; the values of any other header come joined.
+    // `Set-Cookie` occurs once for each cookie; the values of any other header are joined.
     multiValueHeaders[name] = [...(multiValueHeaders[name] ?? []), value];
   }
   return { statusCode: response.status, multiValueHeaders };
 }
 
-/** Whose address counts; the headers that say it are for nobody else. */
+/** Determines the client's address, and removes the headers that carry it. */
 function takeAddress(
   { requestContext }: APIGatewayProxyEvent,
   headers: Headers,
@@ -94,10 +101,10 @@ function isSame(shown: string, pass: string): boolean {
 function toRequest(event: APIGatewayProxyEvent): Request {
   const headers = new Headers();
   for (const [name, values] of Object.entries(event.multiValueHeaders ?? {})) {
-    // A header holds bytes, one to a character: a text of others can't be one.
+    // A header contains bytes, one per character; a text with other characters is not possible.
     for (const value of values ?? []) headers.append(name, bytesOf(value));
   }
-  // The id in the access log is the one in the answer and in the app's own log, unless the client has one of its own.
+  // The response and the app's log use the id of the access log, unless the client sent its own.
   const { requestId } = event.requestContext;
   if (requestId && !headers.has('x-request-id')) headers.set('x-request-id', requestId);
   const url = new URL(`https://${event.requestContext.domainName ?? 'localhost'}`);

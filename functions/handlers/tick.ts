@@ -1,4 +1,4 @@
-/** The tick: what has to happen each minute, whatever became of messages. */
+/** The tick: the work of each minute, independent of the outcome of messages. */
 import type { Context } from 'aws-lambda';
 import pLimit from 'p-limit';
 import type * as z from 'zod';
@@ -30,7 +30,7 @@ import {
   type Send,
 } from './messages.ts';
 
-/** What the handler needs. */
+/** Dependencies of the handler. */
 export interface TickDeps {
   readonly region: string;
   readonly table: Table;
@@ -38,12 +38,12 @@ export interface TickDeps {
   readonly topicArn: string;
   /** Absent in a cell without a standard topic. */
   readonly standardTopicArn?: string | undefined;
-  /** To be received when they are due, and polled side by side. */
+  /** Queue of polls that run concurrently; messages are delayed until they are due. */
   readonly sendPolls: Send<z.infer<typeof PollMessage>>;
-  /** The same, and each polled alone. */
+  /** Queue of polls that run alone; messages are delayed as well. */
   readonly sendLonePolls: Send<z.infer<typeof PollMessage>>;
   readonly sendDrains: Send<z.infer<typeof DrainMessage>>;
-  /** Absent in a cell that tells customers nothing. */
+  /** Absent in a cell without notifications. */
   readonly sendNotify?: Send<z.infer<typeof NotifyMessage>> | undefined;
   readonly telemetry: Pick<Telemetry, 'tick'>;
   /** Epoch ms. */
@@ -51,52 +51,57 @@ export interface TickDeps {
 }
 
 /**
- * How far ahead a tick claims; the queue keeps a poll until it is due. The scheduler promises a tick within its minute, so
- * two can be nearly two minutes apart, and are when one is lost; and a tick takes seconds itself. None of that makes a poll
- * late. More would only have more polls on their way into an outage of the region when it is noticed.
+ * How far ahead (s) a tick claims; the queue delays a poll until it is due. The scheduler guarantees a tick
+ * within its minute, so two can be nearly two minutes apart, and are when one is lost. A tick itself takes
+ * seconds. None of that makes a poll late. A larger value would only leave more polls in progress when a
+ * regional outage is noticed.
  */
 export const LOOK_AHEAD_SECONDS = 130;
 
-/** The built-in sink of each cell: everything, to the cell's topic. */
+/** The built-in sink of each cell: all events, to the cell's topic. */
 export const TOPIC_SINK = 'topic' satisfies BuiltInSink;
-/** The built-in sink of cells with a standard topic: everything since there is one. */
+/** The built-in sink of cells with a standard topic: all events since it exists. */
 export const STANDARD_TOPIC_SINK = 'sns-standard' satisfies BuiltInSink;
 type BuiltInSink = (typeof BUILT_IN_SINKS)[number];
 
 /**
- * Accounts are claimed and queued by the message batch, so many batches side by side: when a tick dies in between, up to
- * 50 accounts wait for their claim to run out.
+ * Number of concurrent batches. Accounts are claimed and queued by message batch. If a tick crashes in
+ * between, up to 50 accounts wait for their claim to expire.
  */
 const BATCHES_AT_ONCE = 5;
 /**
- * Accounts of one tick that are polled alone, at most. One that takes its process with it leaves up to nine others under
- * suspicion; where very many are, something else made polls die, and one by one they would take hours.
+ * Maximum number of accounts per tick that are polled alone. A poll that crashes its process makes up to nine
+ * others suspects. If very many are suspects, another cause made the polls fail, and polling them one by one
+ * would take hours.
  */
 const ALONE_PER_TICK = 50;
 /**
- * From so many open jobs on an account is always polled alone. Ten such polls are more than the memory of one process;
- * found out as suspects, they would go together again in their next turn, for their turns are the same for ever.
+ * Number of open jobs from which an account is always polled alone. Ten such polls exceed the memory of one
+ * process. As suspects they would be polled together again in their next turn, because their phases never
+ * change.
  */
 const MANY_OPEN_JOBS = 15_000;
-/** Wake marks taken up in one tick, per shard. */
+/** Maximum number of wake marks handled in one tick, per shard. */
 const WAKES_PER_SHARD = 100;
 const CALLS_AT_ONCE = 10;
-/** Accounts of a cell, at most: of any beyond them a new sink tells from the beginning of their logs. */
+/**
+ * Maximum number of accounts of a cell. For any beyond it, a new sink starts at the beginning of their logs.
+ */
 const MAX_ACCOUNTS = 100_000;
-/** Milliseconds before the tick's time is up from which on no more accounts are claimed. */
+/** Time (ms) before the tick's timeout from which no more accounts are claimed. */
 const TAIL_MS = 10_000;
 
 /**
- * One tick of a cell: queues the polls that are due, works off wake marks that the stream has left behind, and asks for
- * drains of sinks that have something due and nobody woken for them: after a wait, or after a message was lost. Where customers
- * are told, it asks for that when something is due.
+ * Creates the handler of a cell's tick. It queues due polls, processes wake marks that the stream left
+ * behind, and requests drains of sinks with due work: after a wait, or after a lost message. In cells with
+ * notifications, it requests sending when something is due.
  */
 export function createTickHandler(deps: TickDeps) {
   const { region, table, sendPolls, sendLonePolls, sendDrains, sendNotify, telemetry, now } = deps;
   return async (_event: unknown, context: Pick<Context, 'getRemainingTimeInMillis'>): Promise<void> => {
     const startedAt = now();
     const deadline = startedAt + context.getRemainingTimeInMillis() - TAIL_MS;
-    // Side by side, so that neither trouble with a sink nor very many accounts keep the other half waiting.
+    // Concurrently, so that neither failing sinks nor very many accounts delay the other half.
     const finding = findDrains();
     const [polls, drains, state, telling, waking] = await Promise.allSettled([
       queuePolls(deadline),
@@ -119,7 +124,10 @@ export function createTickHandler(deps: TickDeps) {
     for (const part of parts) if (part.status === 'rejected') throw part.reason;
   };
 
-  /** How many accounts were claimed and queued. Throws with the rest unclaimed: the next tick finds them. */
+  /**
+   * Returns how many accounts were claimed and queued. On error, the rest stays unclaimed: the next tick
+   * finds them.
+   */
   async function queuePolls(deadline: number): Promise<{ claimed: number; alone: number }> {
     const until = now() + LOOK_AHEAD_SECONDS * 1000;
     const due = await duePolls(table, region, { now: now(), until, limit: MAX_ACCOUNTS });
@@ -174,7 +182,7 @@ export function createTickHandler(deps: TickDeps) {
     return { unsentSeconds: Math.max(0, Math.round((now() - dueSince) / 1000)) };
   }
 
-  /** How the cell is doing, as nobody sees who looks at one account or one sink; `due` are the sinks with something due. */
+  /** Returns the state of the cell as a whole. `due`: the sinks with due work. */
   async function stateOfCell(due: readonly string[]) {
     const at = now();
     const [{ openedAt }, oldest] = await Promise.all([
@@ -193,15 +201,18 @@ export function createTickHandler(deps: TickDeps) {
   }
 }
 
-/** What was found for sinks to do: wake marks that were left, and the sinks that have something due. */
+/** The work found for sinks: remaining wake marks, and the sinks with due work. */
 interface Awakened {
   readonly wakes: number;
   readonly sinks: readonly string[];
-  /** What went wrong on the way, the first of it: all the rest was done. */
+  /** The first error; all other work was done. */
   readonly fault?: { readonly cause: unknown };
 }
 
-/** Marks what the stream left behind, takes it into the cell feed, and names the sinks that have something due. */
+/**
+ * Processes the wake marks that the stream left behind, forwards their logs to the cell feed, and returns the
+ * sinks with due work.
+ */
 async function awaken(
   table: Table,
   region: string,
@@ -216,23 +227,23 @@ async function awaken(
     try {
       return await wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref));
     } catch (cause) {
-      // Neither the other accounts nor delivery hang on it; the mark stays.
+      // Neither the other accounts nor delivery depends on it; the mark stays.
       fault ??= { cause };
       return cause instanceof ForwardError ? cause.sinks : [];
     }
   });
-  // The index may not show yet what was marked just now, so those are named as well.
+  // The index may not yet contain what was marked just now, so those sinks are added.
   const due = await dueSinks(table, region, now());
   return { wakes: wakes.length, sinks: [...new Set([...woken.flat(), ...due])], ...(fault && { fault }) };
 }
 
-/** Makes the built-in sinks of a new cell, and points them to their topics again when those were replaced. */
+/** Creates the built-in sinks of a new cell, and updates their targets when their topics were replaced. */
 async function keepTopicSinks(deps: TickDeps): Promise<void> {
   const { region, table, log, topicArn, standardTopicArn } = deps;
   const known = await listSinks(table, region);
   const topic = known.find(({ id }) => id === TOPIC_SINK) ?? newTopicSink(region, TOPIC_SINK);
   if (topic.target !== topicArn) {
-    // Without accounts no cursor is made: the topic gets every log from its beginning.
+    // Without accounts, no cursor is created: the topic gets every log from its beginning.
     await registerSink(table, log, { ...topic, target: topicArn }, []);
   }
 
@@ -244,20 +255,23 @@ async function keepTopicSinks(deps: TickDeps): Promise<void> {
     await registerSink(table, log, { ...sink, target: standardTopicArn, paused }, []);
   }
   if (standardTopicArn === undefined && standard && !standard.paused) {
-    // Its cursors stay, should the topic come back. The target tells that it was not an operator who paused it.
+    // Its cursors stay, in case the topic returns. The target distinguishes this from an operator's pause.
     const set = { paused: true, target: NO_TOPIC };
     await table.write({ update: keys.sink(region, STANDARD_TOPIC_SINK), set });
   }
 }
 
-/** The target of a sink whose topic is not there, or no longer. */
+/** Target of a sink whose topic does not exist, or no longer. */
 const NO_TOPIC = 'none';
 
 function newTopicSink(region: string, id: string): SinkRecord {
   return { region, id, kind: 'sns', target: NO_TOPIC, accounts: [], types: [], paused: false };
 }
 
-/** Puts the cursors of a new sink where the logs stand, so that nobody is told by e-mail of what was long ago. */
+/**
+ * Writes the cursors of a new sink at the current heads, so that its subscribers get no e-mails about old
+ * events.
+ */
 async function startAtHeads({ region, table, log }: TickDeps, sink: string): Promise<void> {
   const limit = pLimit(CALLS_AT_ONCE);
   const logs = [...(await listAccounts(table, region, MAX_ACCOUNTS)), cellLog(region)];

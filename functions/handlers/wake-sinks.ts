@@ -1,4 +1,7 @@
-/** Works off new wake marks from the table's stream: marks the cursors due, fills the cell feed, and asks for drains. */
+/**
+ * Processes new wake marks from the table's stream: marks the cursors due, fills the cell feed, and requests
+ * drains.
+ */
 import type { DynamoDBBatchResponse } from 'aws-lambda';
 import pLimit from 'p-limit';
 import * as z from 'zod';
@@ -8,19 +11,19 @@ import type { Table } from '../../shared/table/table.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { DrainMessage, Send } from './messages.ts';
 
-/** What the handler needs. */
+/** Dependencies of the handler. */
 export interface WakeSinksDeps {
   readonly region: string;
   readonly table: Table;
   readonly sendDrains: Send<z.infer<typeof DrainMessage>>;
-  /** Feeds of an epoch before it have to be renewed; see the log. */
+  /** Feeds of an epoch before this must be renewed; see the log. */
   readonly leastEpoch?: string | undefined;
   readonly telemetry: Pick<Telemetry, 'fault'>;
   /** Epoch ms. */
   readonly now: () => number;
 }
 
-/** What is read of a stream record; the event source's filter lets only wake marks through. */
+/** The parsed part of a stream record; the event source's filter passes only wake marks. */
 const WakeEvent = z.object({
   Records: z.array(
     z.object({
@@ -35,13 +38,13 @@ const WakeEvent = z.object({
   ),
 });
 
-/** Accounts whose cursors are marked at the same time. */
+/** Number of accounts whose cursors are marked concurrently. */
 const ACCOUNTS_AT_ONCE = 10;
 
 /**
- * Handles a batch of the stream. Marks of the same account are one wake-up, a sink is asked for once. Records that come
- * twice or late do nothing, for cursors and marks only move up. What fails is told by its sequence number, and when it
- * fails for good the tick finds the mark, or the due cursor.
+ * Creates the handler of a stream batch. Marks of the same account are one wake-up, and a sink is requested
+ * once. Repeated or late records have no effect, because cursors and marks only increase. A failed record is
+ * returned by its sequence number. If it fails permanently, the tick finds the mark, or the due cursor.
  */
 export function createWakeSinksHandler(deps: WakeSinksDeps) {
   const { region, table, leastEpoch, sendDrains, telemetry, now } = deps;
@@ -65,7 +68,7 @@ export function createWakeSinksHandler(deps: WakeSinksDeps) {
         const forward = () => forwarder.forward(ref);
         for (const sink of await wakeSinks(table, ref, sequence, now(), forward)) sinks.add(sink);
       } catch (cause) {
-        // Delivery does not hang on the feed.
+        // Delivery does not depend on the feed.
         if (cause instanceof ForwardError) for (const sink of cause.sinks) sinks.add(sink);
         telemetry.fault('The sinks of an account could not be woken.', cause, { account });
         failed.push(...records);
