@@ -15,7 +15,7 @@ import { cellName, METRICS, type MetricName, NAMESPACE } from './metrics.ts';
 
 /** The result of one tick. */
 interface TickReport {
-  /** Everything there was to do was done: nothing of the tick failed. */
+  /** Whether the whole tick succeeded. */
   readonly whole: boolean;
   /** Number of accounts whose poll was queued. */
   readonly claimed: number;

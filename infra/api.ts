@@ -76,7 +76,7 @@ export class Api extends Construct {
       ...props,
       entry: 'api',
       env: ApiEnv,
-      description: 'The HTTP API: what reads',
+      description: 'The HTTP API: reads',
       // A few table reads, each with a timeout of 5 s and retries.
       timeout: Duration.seconds(20),
       memoryMb: 512,
@@ -95,7 +95,7 @@ export class Api extends Construct {
       ...props,
       entry: 'manage',
       env: ManageEnv,
-      description: 'The HTTP API: what changes something',
+      description: 'The HTTP API: changes',
       // API Gateway's maximum. A repeated request runs again only after a longer time than this.
       timeout: Duration.seconds(29),
       memoryMb: 512,

@@ -43,7 +43,7 @@ export class CellKey extends Construct implements IAspect {
     const stack = Stack.of(this);
     const name = `jobwire-${stage.stage}-${region}`;
     const key = new Key(this, 'Key', {
-      description: `Jobwire, ${stage.stage}-${region}: all that the cell stores`,
+      description: `Jobwire, ${stage.stage}-${region}: encrypts all data that the cell stores`,
       enableKeyRotation: true,
       // The cell's retained data cannot be read without it.
       removalPolicy: RemovalPolicy.RETAIN,

@@ -216,7 +216,7 @@ export class Dashboard extends Construct {
       ...props,
       entry: 'publish-dashboard',
       env: PublishDashboardEnv,
-      description: 'Puts the files of the dashboard where they are served from; CloudFormation invokes it',
+      description: 'Publishes the files of the dashboard; CloudFormation invokes it',
       timeout: PUBLISH_TIMEOUT,
       memoryMb: 256,
       bundling: withDashboard(props.files),

@@ -91,7 +91,7 @@ export class Delivery extends Construct {
       // A message is only a hint: due work is in the table, and the tick finds it.
       retention: Duration.hours(1),
       deadMeans:
-        'A drain died three times: it threw, or ran out of time. The sink stays due and the tick goes on asking; see the log of drainSink for why.',
+        'A drain failed three times: it threw, or ran out of time. The sink stays due and the tick keeps requesting drains; see the log of drainSink for the cause.',
       urlEnv: 'JOBWIRE_DRAIN_QUEUE_URL',
     });
 

@@ -62,7 +62,7 @@ export class Notifications extends Construct {
       ...props,
       entry: 'notify',
       env: NotifyEnv,
-      description: 'Tells customers what is due: e-mails by SES, SMS by SNS',
+      description: 'Sends due notifications to customers: e-mails through SES, SMS through SNS',
       timeout: NOTIFY_TIMEOUT,
       memoryMb: 512,
       bundling: withRenderWorker,
@@ -84,7 +84,7 @@ export class Notifications extends Construct {
       // A message is only a hint: due work is in the table, and the tick finds it.
       retention: Duration.hours(1),
       deadMeans:
-        'Telling customers died three times: notify threw, or ran out of time. What is due stays due and the tick goes on asking; see the log of notify for why.',
+        'Sending notifications failed three times: notify threw, or ran out of time. Due messages stay due and the tick keeps requesting; see the log of notify for the cause.',
       urlEnv: 'JOBWIRE_NOTIFY_QUEUE_URL',
     });
 
@@ -92,7 +92,7 @@ export class Notifications extends Construct {
       ...props,
       entry: 'mail-feedback',
       env: MailFeedbackEnv,
-      description: 'Keeps what SES hears of mails: bounces and complaints stop further ones',
+      description: 'Records mail feedback of SES: bounces and complaints suppress further e-mails',
       timeout: FEEDBACK_TIMEOUT,
       memoryMb: 256,
     });
@@ -107,7 +107,7 @@ export class Notifications extends Construct {
       // SES reports each feedback only once.
       retention: Duration.days(14),
       deadMeans:
-        'What SES said of a mail could not be kept: somebody whose mail came back, or who complained, may be told again; see the log of mailFeedback for why.',
+        'Mail feedback of SES could not be recorded: a recipient whose mail bounced, or who complained, may be notified again; see the log of mailFeedback for the cause.',
     });
     heard.addSubscription(new SqsSubscription(this.feedback.queue, { rawMessageDelivery: true }));
     this.functions = { notify, mailFeedback };

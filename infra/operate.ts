@@ -34,7 +34,7 @@ export class Operate extends Construct {
       ...props,
       entry: 'operate',
       env: OperateEnv,
-      description: 'Commands of an operator: accounts, endpoints, keys, logs after a restore',
+      description: 'Commands of the operator: accounts, endpoints, keys, logs after a restore',
       functionName: this.functionName,
       // An endpoint that follows all accounts gets a cursor for each of them.
       timeout: Duration.minutes(5),

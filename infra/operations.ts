@@ -129,28 +129,27 @@ export class Operations extends Construct {
     const { polls } = this.#props;
     this.#watch('tick-not-running', {
       means:
-        'No tick has got through for five minutes: nothing is polled, and sinks that wait are not tried.',
+        'No tick has completed for five minutes: no account is polled, and waiting sinks are not retried.',
       metric: this.#of('Ticks', Stats.SUM, MINUTE),
       ...{ below: 1, in: [5, 5], silence: 'alarming', about: 'state' },
     });
     this.#watch('poll-lag', {
-      means: 'For 15 minutes one poll of a hundred has begun more than a minute late.',
+      means: 'For 15 minutes, one poll in a hundred has begun more than a minute late.',
       metric: this.#of('PollLag', Stats.p(99)),
       ...{ from: 60_000, in: [3, 3], about: 'state' },
     });
     this.#watch('polls-waiting', {
-      means: 'Polls wait in their queue for longer than their claims last: accounts miss their turns.',
+      means: 'Polls wait in their queue for longer than their claims last: accounts miss polls.',
       metric: polls.metricApproximateAgeOfOldestMessage({ statistic: Stats.MAXIMUM, period: MINUTE }),
       ...{ from: POLLS_WAIT_SECONDS, in: [3, 3], about: 'state' },
     });
     this.#watch('polls-incomplete', {
-      means: 'For 15 minutes a quarter of the polls has failed, or has not seen or committed everything.',
+      means: 'For 15 minutes, a quarter of the polls has failed, or has not read or committed everything.',
       metric: this.#of('PollsIncomplete', Stats.AVERAGE),
       ...{ from: 0.25, in: [3, 3], about: 'state' },
     });
     this.#watch('upstream-outage', {
-      means:
-        'The ordering service fails for the whole region; only a few accounts are polled until it is back.',
+      means: 'The ordering API fails for the whole region; only a few accounts are polled until it recovers.',
       metric: this.#of('UpstreamOutage', Stats.MAXIMUM, MINUTE),
       ...{ from: 1, in: [2, 2], about: 'state' },
     });
@@ -159,17 +158,18 @@ export class Operations extends Construct {
   #watchAccounts(): void {
     const happened = { from: 1, about: 'event' } as const;
     this.#watch('credentials-rejected', {
-      means: 'The ordering service no longer takes the credentials of an account.',
+      means: 'The ordering API no longer accepts the credentials of an account.',
       metric: this.#of('CredentialsRejected', Stats.SUM),
       ...happened,
     });
     this.#watch('identity-mismatch', {
-      means: 'The credentials of an account belong to another one; it is not polled until somebody decides.',
+      means:
+        'The credentials of an account belong to another one; it is not polled until the operator decides.',
       metric: this.#of('IdentityMismatches', Stats.SUM),
       ...happened,
     });
     this.#watch('account-quarantined', {
-      means: 'So many jobs of an account seem to be gone at once that none of them is said to be.',
+      means: 'So many jobs of an account were delisted at once that no departure is emitted for them.',
       metric: this.#of('AccountsQuarantined', Stats.SUM),
       ...happened,
     });
@@ -177,24 +177,23 @@ export class Operations extends Construct {
 
   #watchDelivery(): void {
     this.#watch('oldest-undelivered', {
-      means:
-        'For five minutes there has been an event, more than 15 minutes old, that a sink has not come to.',
+      means: 'For five minutes, a sink has not reached an event that is more than 15 minutes old.',
       metric: this.#of('OldestUndelivered', Stats.MAXIMUM, MINUTE),
       ...{ from: 900, in: [5, 5], about: 'state' },
     });
     const happened = { from: 1, about: 'event' } as const;
     this.#watch('events-dead', {
-      means: 'A sink has refused an event to the last attempt; it is not tried any more.',
+      means: 'A sink rejected an event at the last attempt; the event is not retried.',
       metric: this.#of('EventsDead', Stats.SUM),
       ...happened,
     });
     this.#watch('events-lost', {
-      means: 'Events fell out of retention before a sink had taken them.',
+      means: 'Events passed retention before a sink accepted them.',
       metric: this.#of('EventsLost', Stats.SUM),
       ...happened,
     });
     this.#watch('sink-disabled', {
-      means: 'A sink gets no more events: it failed for days with nothing in between, or asked for none.',
+      means: 'A sink is disabled: it only failed for days, or requested no more events.',
       metric: this.#of('SinksDisabled', Stats.SUM),
       ...happened,
     });
@@ -202,34 +201,34 @@ export class Operations extends Construct {
 
   #watchNotifications(): void {
     this.#watch('messages-late', {
-      means: 'For five minutes there has been something to tell customers that was due 15 minutes ago.',
+      means: 'For five minutes, a customer notification has been more than 15 minutes overdue.',
       metric: this.#of('OldestUnsent', Stats.MAXIMUM, MINUTE),
       ...{ from: 900, in: [5, 5], about: 'state' },
     });
     this.#watch('messages-put-off', {
-      means: 'For 15 minutes SES or SNS has kept on taking no messages.',
+      means: 'For 15 minutes, SES or SNS has repeatedly accepted no messages.',
       metric: this.#of('MessagesPutOff', Stats.SUM),
       ...{ from: 10, in: [3, 3], about: 'state' },
     });
     this.#watch('messages-failed', {
       means:
-        'Messages keep failing for good: they are refused, their templates fail, or they were tried too long.',
+        'Messages repeatedly fail permanently: rejected, with failing templates, or retried for too long.',
       metric: this.#of('MessagesFailed', Stats.SUM),
       ...{ from: 10, in: [2, 3], about: 'state' },
     });
     const happened = { about: 'event' } as const;
     this.#watch('sms-unknown', {
-      means: 'Nobody knows whether an SMS went; it is not sent again.',
+      means: 'The outcome of an SMS is unknown; it is not sent again.',
       metric: this.#of('SmsUnknown', Stats.SUM),
       ...{ from: 1, ...happened },
     });
     this.#watch('mails-bounced', {
-      means: 'Many e-mails came back at once; SES stops taking any where it goes on like that.',
+      means: 'Many e-mails bounced at once; SES suspends sending if this continues.',
       metric: this.#of('MailsBounced', Stats.SUM),
       ...{ from: 10, ...happened },
     });
     this.#watch('mail-complaints', {
-      means: 'Somebody marked an e-mail as spam; SES stops taking any where one in a thousand is.',
+      means: 'A recipient marked an e-mail as spam; SES suspends sending at one complaint in a thousand.',
       metric: this.#of('MailComplaints', Stats.SUM),
       ...{ from: 1, ...happened },
     });
@@ -238,7 +237,7 @@ export class Operations extends Construct {
   #watchMachinery(): void {
     const { functions, serving, dead, api } = this.#props;
     this.#watch('function-errors', {
-      means: 'Functions keep failing: they throw, or run out of time or memory.',
+      means: 'Functions fail repeatedly: they throw, or run out of time or memory.',
       metric: total(
         'Errors',
         Object.values({ ...functions, ...serving }).map((fn) => fn.metricErrors()),
@@ -253,12 +252,12 @@ export class Operations extends Construct {
       });
     }
     this.#watch('api-errors', {
-      means: 'The HTTP API keeps answering that it failed.',
+      means: 'The HTTP API repeatedly responds with server errors.',
       metric: api.metricServerError({ statistic: Stats.SUM, dimensionsMap: this.#apiDimensions() }),
       ...{ from: 5, in: [2, 3], about: 'state' },
     });
     this.#watch('api-throttled', {
-      means: 'The functions behind the HTTP API are all busy, and clients are turned away.',
+      means: 'The functions behind the HTTP API are all busy, and requests of clients are throttled.',
       metric: total(
         'Throttles',
         Object.values(serving).map((fn) => fn.metricThrottles()),
@@ -266,7 +265,7 @@ export class Operations extends Construct {
       ...{ from: 10, in: [2, 3], about: 'state' },
     });
     this.#watch('functions-throttled', {
-      means: 'AWS keeps turning away invocations of the functions that poll and deliver.',
+      means: 'AWS repeatedly throttles invocations of the functions that poll and deliver.',
       metric: total(
         'Throttles',
         Object.values(functions).map((fn) => fn.metricThrottles()),
@@ -274,7 +273,7 @@ export class Operations extends Construct {
       ...{ from: 10, in: [2, 3], about: 'state' },
     });
     this.#watch('table-throttled', {
-      means: 'DynamoDB keeps turning down reads or writes; they are tried again, and everything is slower.',
+      means: 'DynamoDB repeatedly throttles reads or writes; they are retried, and everything is slower.',
       metric: total('Throttled', this.#throttles()),
       ...{ from: 50, in: [2, 3], about: 'state' },
     });
@@ -374,7 +373,7 @@ export class Operations extends Construct {
       graph('How late polls begin (ms)', [
         this.#of('PollLag', Stats.p(50)).with({ label: 'p50' }),
         this.#of('PollLag', Stats.p(99)).with({ label: 'p99' }),
-        this.#of('PollLag', Stats.MAXIMUM).with({ label: 'at most' }),
+        this.#of('PollLag', Stats.MAXIMUM).with({ label: 'maximum' }),
       ]),
       graph(
         'Polls',
@@ -383,7 +382,7 @@ export class Operations extends Construct {
           this.#of('PollsPartial', Stats.SUM),
           this.#of('PollsFailed', Stats.SUM),
         ],
-        [this.#of('PollsIncomplete', Stats.AVERAGE).with({ label: 'part of them incomplete' })],
+        [this.#of('PollsIncomplete', Stats.AVERAGE).with({ label: 'fraction incomplete' })],
       ),
       graph('Changes', [this.#of('ChangedJobs', Stats.SUM), this.#of('EventsCommitted', Stats.SUM)]),
       graph('Faults of the ordering service', [
@@ -397,7 +396,7 @@ export class Operations extends Construct {
     return section('Truth', [
       graph(
         'Jobs that are missing and whose fate is open',
-        [this.#of('UnresolvedDepartures', Stats.MAXIMUM).with({ label: 'of one account, at most' })],
+        [this.#of('UnresolvedDepartures', Stats.MAXIMUM).with({ label: 'maximum of one account' })],
         [this.#of('UnresolvedDepartures', Stats.SAMPLE_COUNT).with({ label: 'polls with any' })],
       ),
       graph('Accounts that stop', [

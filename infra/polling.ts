@@ -69,7 +69,7 @@ export class Polling extends Construct {
       ...props,
       entry: 'poll-account',
       env: PollAccountEnv,
-      description: 'Polls accounts and commits what has changed',
+      description: 'Polls accounts and commits the changes',
       timeout: POLL_TIMEOUT,
       memoryMb: POLLS.memoryMb,
     });
@@ -90,7 +90,7 @@ export class Polling extends Construct {
       maxConcurrency: stage.pollConcurrency,
       maxReceiveCount: POLLS.maxReceiveCount,
       deadMeans:
-        'A poll died: it threw, or ran out of time, or another one of its batch took the process with it. The account is polled again, alone, when its claim runs out; see the log of pollAccount for why.',
+        'A poll failed: it threw, or ran out of time, or another one of its batch crashed the process. The account is polled again, alone, when its claim expires; see the log of pollAccount for the cause.',
       urlEnv: 'JOBWIRE_POLL_QUEUE_URL',
     });
     this.lonePolls = new WorkQueue(this, 'LonePolls', {
@@ -99,7 +99,7 @@ export class Polling extends Construct {
       maxConcurrency: LONE_POLLS.maxConcurrency,
       maxReceiveCount: LONE_POLLS.maxReceiveCount,
       deadMeans:
-        'An account’s poll died, and had no other beside it: the account itself is the reason, if others are polled. It is tried again each time its claim runs out; see the log of pollAccount for why.',
+        'The poll of an account failed while running alone: the account itself is the cause, if others are polled. It is retried each time its claim expires; see the log of pollAccount for the cause.',
       urlEnv: 'JOBWIRE_LONE_POLL_QUEUE_URL',
     });
 
@@ -107,7 +107,7 @@ export class Polling extends Construct {
       ...props,
       entry: 'tick',
       env: TickEnv,
-      description: 'Each minute: queues due polls, works off wake marks, finds sinks to drain',
+      description: 'Each minute: queues due polls, processes wake marks, finds sinks to drain',
       timeout: Duration.seconds(55),
       // Five thousand claims a minute in the largest cell, at half a millisecond of CPU each; memory
       // determines the CPU share.

@@ -1,4 +1,6 @@
-/** Rules for what people write, in the configuration file and in requests, and the sentence for what breaks one. */
+/**
+ * Validation rules for the configuration file and for requests, and the error message for a violated rule.
+ */
 import * as z from 'zod';
 import { eventTypes } from './events/catalogue.ts';
 import { typeMatches } from './events/types.ts';
@@ -7,19 +9,22 @@ import { BUILT_IN_SINKS } from './sinks/built-in.ts';
 const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const ID_RULE = 'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit';
 
-/** The id that somebody gives to an account, a region or an endpoint. */
+/** The user-defined id of an account, a region or an endpoint. */
 export const id = z.string().regex(ID, ID_RULE);
 
-/** Whether a text can be the id of an account, an endpoint, a recipient or a replay. No other text is looked up. */
+/**
+ * Reports whether a text can be the id of an account, an endpoint, a recipient or a replay. No other text is
+ * looked up.
+ */
 export const isId = (text: string): boolean => ID.test(text);
 
 /**
- * The same where an id only names what exists. Without a pattern in the documents: released ones have none there, and a new one
- * would count as a change that breaks clients.
+ * An id that refers to an existing resource. It has no pattern in the OpenAPI documents: released ones have
+ * none there, and a new one would count as a breaking change.
  */
 export const existingId = z.string().refine(isId, ID_RULE);
 
-/** The id of an endpoint: endpoints and built-in sinks stand side by side. */
+/** The id of an endpoint: endpoints and built-in sinks share one namespace. */
 export const endpointId = id.refine(
   (value) => !BUILT_IN_SINKS.some((builtIn) => builtIn === value),
   `must not be ${BUILT_IN_SINKS.join(', ').replace(/, ([^,]*)$/, ' or $1')}: built-in sinks have these names`,
@@ -32,7 +37,7 @@ export const webhookSecret = z.string('must be text that begins with whsec_').re
   return bytes >= 24 && bytes <= 64;
 }, 'must be "whsec_" and 24 to 64 random bytes in base64');
 
-/** Which event types somebody wants; a final `*` stands for the rest of the name. */
+/** Patterns of event types; a final `*` matches the rest of the name. */
 export const typePatterns = z
   .array(
     z
@@ -46,7 +51,7 @@ export const typePatterns = z
   )
   .min(1, 'must name at least one type');
 
-/** An instant as people write it. */
+/** A time in ISO 8601. */
 export const instant = z.iso.datetime({
   offset: true,
   error: 'must be an instant such as 2026-03-02T08:00:00Z',
@@ -65,12 +70,13 @@ export const corsOrigins = z
   .max(20, 'must name at most 20 origins')
   .default([]);
 
-/** What zod says of a value that is not there: by its type, its choices, or none of its shapes. */
+/** Zod's issue codes for an absent value: by its type, its choices, or none of its shapes. */
 const ABSENT = new Set<string | undefined>(['invalid_type', 'invalid_value', 'invalid_union']);
 
 /**
- * What is wrong, in one sentence without its full stop: it names the field and says what would be right. Values are never
- * quoted, for they may be secrets. `whole` stands for the document; `issue` is as zod reports it with `reportInput`.
+ * Returns the error message of an issue as one sentence without its full stop: it names the field and the
+ * accepted values. Values are never quoted, because they may be secrets. `whole` names the document; `issue`
+ * is as zod reports it with `reportInput`.
  */
 export function sentenceOf(issue: z.core.$ZodIssue | undefined, whole: string): string {
   if (!issue) return `${whole} is not valid`;
@@ -85,7 +91,7 @@ export function sentenceOf(issue: z.core.$ZodIssue | undefined, whole: string): 
   return `${where} ${missing ? `is missing; it ${rule}` : rule}`;
 }
 
-/** What would be right: the rule's own words, in place of zod's. */
+/** Returns the accepted values: the rule's own message instead of zod's. */
 function ruleOf(issue: z.core.$ZodIssue): string {
   if (!issue.message.startsWith('Invalid ')) return issue.message;
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;
@@ -93,7 +99,7 @@ function ruleOf(issue: z.core.$ZodIssue): string {
   return 'must be valid';
 }
 
-/** What people call a type. */
+/** Names of types in messages. */
 const TYPES: Readonly<Record<string, string>> = {
   string: 'text',
   number: 'a number',
@@ -103,7 +109,7 @@ const TYPES: Readonly<Record<string, string>> = {
   object: 'an object',
 };
 
-/** The place of a field, as one would write it. */
+/** Formats the path of a field. */
 export function pathText(path: readonly PropertyKey[], whole: string): string {
   if (path.length === 0) return whole;
   return path.reduce<string>((text, part) => {
@@ -112,12 +118,12 @@ export function pathText(path: readonly PropertyKey[], whole: string): string {
   }, '');
 }
 
-/** The input as checked, or why it is refused: one sentence. */
+/** The validated input, or the reason for its rejection as one sentence. */
 export type Checked<T> =
   | { readonly kind: 'checked'; readonly value: T }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** Checks an input of any shape. Values are not quoted, for they may be secrets. */
+/** Validates an input of any shape. Values are not quoted, because they may be secrets. */
 export function checkInput<T>(shape: z.ZodType<T>, raw: unknown): Checked<T> {
   const result = shape.safeParse(raw, { reportInput: true });
   if (result.success) return { kind: 'checked', value: result.data };

@@ -1,4 +1,6 @@
-/** The configuration file of a self-hosted Jobwire: what it may hold, and one clear sentence when it doesn't. */
+/**
+ * The configuration file of a self-hosted Jobwire: its schema, and one clear error message if it is invalid.
+ */
 import { createPrivateKey } from 'node:crypto';
 import * as z from 'zod';
 import { MAX_SLOTS_PER_KEY } from './api/slots.ts';
@@ -8,7 +10,7 @@ import { endpointFields } from './sinks/endpoint-input.ts';
 import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './sinks/health.ts';
 import { refuseUrl } from './sinks/outbound.ts';
 
-/** What the document is called in sentences about it. */
+/** Name of the document in error messages. */
 const WHOLE = 'The configuration';
 
 const httpUrl = z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
@@ -16,7 +18,7 @@ const seconds = z.number('must be a number of seconds').positive('must be more t
 const STREAMS_RULE = `must be a whole number from 1 to ${MAX_SLOTS_PER_KEY}`;
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
-/** Where links to this program begin: an origin, and a path where it stands below one. Without a final slash. */
+/** Base URL of links to this program: an origin, and a path prefix if there is one. Without a final slash. */
 const publicUrl = httpUrl
   .refine((url) => !/[?#]/.test(url), 'must be without ? and #')
   .transform((url) => url.replace(/\/+$/, ''));
@@ -25,7 +27,10 @@ const PORT_RULE = 'must be a port number from 1 to 65535';
 
 const FROM_RULE = 'the e-mail address that mails come from, such as orders@example.com';
 
-/** How customers are told: by which mail server, and by whom SMS are sent. What is told to whom, each account says. */
+/**
+ * Channels of customer notifications: the mail server and the SMS provider. Each account's settings select
+ * recipients and messages.
+ */
 const notifications = z.strictObject({
   from: z
     .string(`must be ${FROM_RULE}`)
@@ -34,7 +39,10 @@ const notifications = z.strictObject({
     .strictObject({
       host: text('the name of a mail server'),
       port: z.int(PORT_RULE).min(1, PORT_RULE).max(65_535, PORT_RULE).default(587),
-      /** TLS from the first byte; otherwise STARTTLS where the server offers it, always with a password. */
+      /**
+       * TLS from the first byte. Otherwise STARTTLS if the server offers it; with a password, STARTTLS is
+       * required.
+       */
       secure: z.boolean('must be true or false').optional(),
       user: text('the user’s name at the mail server').optional(),
       password: text('the user’s password').optional(),
@@ -55,19 +63,19 @@ const notifications = z.strictObject({
       if (user === undefined && password !== undefined) fail('user', 'must be given with password');
     })
     .transform((smtp) => ({ ...smtp, secure: smtp.secure ?? smtp.port === 465 })),
-  /** Through SNS, with the AWS credentials of the environment. Absent: no SMS. */
+  /** SMS through SNS, with the AWS credentials of the environment. Absent: no SMS. */
   sms: z
     .strictObject({
       awsRegion: z
         .string('must be an AWS region')
         .regex(/^[a-z]{2}(-[a-z]+)+-\d$/, 'must be an AWS region such as eu-central-1'),
       endpoint: httpUrl.optional(),
-      /** For accounts without their own. */
+      /** Default sender, for accounts without their own. */
       senderId: z
         .string('must be 1 to 11 letters and digits')
         .regex(/^(?=.*[A-Za-z])[A-Za-z0-9]{1,11}$/, 'must be 1 to 11 letters and digits, one letter at least')
         .optional(),
-      /** Of all accounts of a region together, in a calendar month (UTC). */
+      /** Maximum for all accounts of a region together, in a calendar month (UTC). */
       monthlySegments: z.int('must be a whole number').min(0, 'must be 0 or more').optional(),
     })
     .optional(),
@@ -88,20 +96,23 @@ const schema = z
       .min(0, 'must be a port number from 0 to 65535')
       .max(65_535, 'must be a port number from 0 to 65535')
       .default(4000),
-    /** Loopback unless told otherwise. */
+    /** Default: loopback. */
     host: text('a host name or address to listen on').default('127.0.0.1'),
     dataDir: text('a folder').default('.jobwire'),
     /** The bootstrap key of the HTTP API. */
     apiKey: z.string('must be text').min(16, 'must be at least 16 characters').optional(),
-    /** How others reach the HTTP API: links in e-mails and schemas of events begin with it. By default the address it listens on. */
+    /**
+     * External base URL of the HTTP API: links in e-mails and schema URLs of events begin with it. Default:
+     * the address it listens on.
+     */
     publicUrl: publicUrl.optional(),
-    /** Absent: customers are told nothing. */
+    /** Absent: no customer notifications. */
     notifications: notifications.optional(),
-    /** How many streams and waiting long polls a key may have at the same time. */
+    /** Maximum number of concurrent streams and waiting long polls of a key. Default: 100. */
     streamsPerKey: z.int(STREAMS_RULE).min(1, STREAMS_RULE).max(MAX_SLOTS_PER_KEY, STREAMS_RULE).default(100),
-    /** Web pages of these origins may call the HTTP API from a browser; none unless told. */
+    /** Origins whose web pages may call the HTTP API from a browser. Default: none. */
     corsOrigins,
-    /** An external DynamoDB (or a server that speaks its protocol) instead of the SQLite file in `dataDir`. */
+    /** An external DynamoDB, or a server that implements its API, instead of the SQLite file in `dataDir`. */
     dynamodbEndpoint: httpUrl.optional(),
     regions: z
       .record(
@@ -128,12 +139,12 @@ const schema = z
         z.strictObject({
           id: endpointId,
           url: z.string('must be a URL'),
-          /** A list while one is being rotated out, the new one first: each request carries a signature of every one. */
+          /** A list during a rotation, the new secret first: each request carries a signature of each. */
           secret: z.union(
             [webhookSecret, z.array(webhookSecret).min(1).max(4)],
             'must be "whsec_" and 24 to 64 random bytes in base64, or a list of 1 to 4 such secrets',
           ),
-          /** Absent: all accounts. The rest restricts what it gets, too: absent, nothing is left out. */
+          /** Absent: all accounts. The other filters work the same way: an absent one restricts nothing. */
           accounts: z.array(z.string()).min(1, 'must name at least one account').optional(),
           types: typePatterns.optional(),
           orderGroups: endpointFields.orderGroups.optional(),
@@ -150,7 +161,7 @@ const schema = z
       .strictObject({
         allowPrivateNetworks: z.boolean('must be true or false').default(false),
         retrySeconds: z.array(seconds).min(1, 'must hold at least one wait').default(DEFAULT_RETRY_SECONDS),
-        /** After so many days of nothing but failure an endpoint is disabled. */
+        /** An endpoint that only fails for this many days is disabled. */
         disableAfterDays: z
           .number('must be a number of days')
           .positive('must be more than 0')
@@ -207,17 +218,18 @@ const schema = z
     });
   });
 
-/** A checked configuration with every default filled in. */
+/** A validated configuration with all defaults. */
 export type Config = z.infer<typeof schema>;
 
-/** The configuration can't be used. The message is one sentence that names the field and says what would be right. */
+/** The configuration is invalid. The message is one sentence that names the field and the accepted values. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
 /**
- * Checks a configuration as read from JSON. Text values `env:NAME` are taken from the environment first. Throws
- * {@link ConfigError} for the first thing that is wrong; values are never quoted, for they may be secrets.
+ * Validates a configuration as read from JSON. Text values `env:NAME` are first replaced from the
+ * environment. Throws {@link ConfigError} for the first error. Values are never quoted, because they may be
+ * secrets.
  */
 export function parseConfig(raw: unknown, env: Readonly<Record<string, string | undefined>>): Config {
   const result = schema.safeParse(fromEnvironment(raw, env, []), { reportInput: true });

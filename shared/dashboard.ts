@@ -1,30 +1,39 @@
 /**
- * The dashboard as it is served: which paths are its own, and which headers go with its files. A machine's own server and a
- * cell's distribution both serve by this. Free of dependencies.
+ * Serving of the dashboard: its paths, and the headers of its files. The self-hosted server and a cell's
+ * distribution both use this. Free of dependencies.
  */
 
-/** Beginnings of the paths at which the page stands, besides `/`; it tells them apart itself. */
+/** Path prefixes of the page, besides `/`; the page distinguishes them itself. */
 export const PAGE_PATHS = ['/jobs', '/health', '/setup'] as const;
 
-/** The page itself, in the folder that `vite build` makes. */
+/** The page, in the output folder of `vite build`. */
 export const PAGE_FILE = 'index.html';
 
-/** What shows an e-mail in a frame: a page of its own, for a mail has styles that the dashboard's policy forbids. */
+/**
+ * The frame that displays an e-mail: a separate page, because e-mails have styles that the dashboard's policy
+ * forbids.
+ */
 export const MAIL_FRAME = 'mail-frame.html';
 
-/** Where the other cells' dashboards are, for the switcher: `{ "cells": [{ "region", "url" }] }`. A build names none; a cell that knows others puts its own in its place. */
+/**
+ * The other cells' dashboards, for the switcher: `{ "cells": [{ "region", "url" }] }`. The build's file lists
+ * none; a cell that knows others replaces it.
+ */
 export const CELLS_FILE = 'cells.json';
 
-/** Files below here are named by their contents. */
+/** Path prefix of files that are named by their content. */
 export const ASSETS = '/assets/';
 
 /** The paths of such files. */
 export const ASSET_PATH = /^\/assets\/[\w.-]+$/;
 
-/** The other files that are asked for by their names. */
+/** The other files that are requested by name. */
 export const NAMED_FILES = [MAIL_FRAME, CELLS_FILE, 'favicon.svg'] as const;
 
-/** The file of the build that answers a path (`/jobs/acme/1` is the page); `undefined`: it is not the dashboard's. */
+/**
+ * Returns the file of the build for a path (`/jobs/acme/1` is the page); `undefined` if the path is not the
+ * dashboard's.
+ */
 export function fileOf(path: string): string | undefined {
   if (path === '/' || PAGE_PATHS.some((page) => path === page || path.startsWith(`${page}/`)))
     return PAGE_FILE;
@@ -32,18 +41,24 @@ export function fileOf(path: string): string | undefined {
   return undefined;
 }
 
-/** Where nothing is a page, whoever asks: the API, the files of the build, and what a browser would read as another host. */
+/**
+ * Paths that are never pages, for any client: the API, the files of the build, and what a browser would parse
+ * as another host.
+ */
 export const NEVER_PAGES = /^\/(\/|v1\/|assets\/)/;
 
-/** What the header `Accept` of a browser has that goes somewhere; programs, and what pages load, do not ask for it. */
+/** Part of a browser's `Accept` header when it navigates. Programs and subresources do not send it. */
 export const WANTS_PAGE = /\btext\/html\b/;
 
-/** The file that answers a path that is nobody's: for a browser that goes there the page, which says that there is none. */
+/**
+ * Returns the file for an unknown path: the page for a browser that navigates there, which displays a "not
+ * found" message.
+ */
 export function fileOfNowhere(path: string, accept: string): string | undefined {
   return WANTS_PAGE.test(accept) && !NEVER_PAGES.test(path) ? PAGE_FILE : undefined;
 }
 
-/** By the ends of names. */
+/** Content types by file extension. */
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
   html: 'text/html; charset=utf-8',
@@ -54,14 +69,14 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   woff2: 'font/woff2',
 };
 
-/** What a file of the build is. */
+/** Returns the content type of a file of the build. */
 export function contentTypeOf(file: string): string {
   return CONTENT_TYPES[file.split('.').at(-1) ?? ''] ?? 'application/octet-stream';
 }
 
 /**
- * The policy of the page: nothing but its own files and its own API. Styles are set by script (the CSSOM), which needs no
- * leave; there is no `unsafe-inline` for anybody.
+ * The content security policy of the page: only its own files and its own API. Script sets styles (the
+ * CSSOM), which needs no permission; `unsafe-inline` is never allowed.
  */
 const PAGE_POLICY = [
   "default-src 'none'",
@@ -78,12 +93,15 @@ const PAGE_POLICY = [
 ].join('; ');
 
 /**
- * The hash of the script in the frame. It stands in the frame itself: without an origin the frame may load nothing, not even
- * from here.
+ * The hash of the frame's script. The script is inline: without an origin, the frame may load nothing, not
+ * even from here.
  */
 const MAIL_SCRIPT = "'sha256-ZckVqjR48hj7USdyWEpA90iVLL3iphAxZvx2R6A/rJk='";
 
-/** The frame's: no origin, its one script, the mail's inline styles; no request, and pictures only where they are in the mail. */
+/**
+ * The content security policy of the frame: no origin, its one script, the mail's inline styles; no requests,
+ * and only images embedded in the mail.
+ */
 const MAIL_POLICY = [
   'sandbox allow-scripts',
   "default-src 'none'",
@@ -95,17 +113,17 @@ const MAIL_POLICY = [
   "frame-ancestors 'self'",
 ].join('; ');
 
-/** The policy that goes with a file of the build. */
+/** Returns the content security policy of a file of the build. */
 export function policyOf(file: string): string {
   return file === MAIL_FRAME ? MAIL_POLICY : PAGE_POLICY;
 }
 
-/** How long a file may be kept: for ever where its name changes with it. */
+/** Returns the cache policy of a file: immutable if its name changes with its content. */
 export function cacheControlOf(file: string): string {
   return file.startsWith(ASSETS.slice(1)) ? 'public, max-age=31536000, immutable' : 'no-cache';
 }
 
-/** Headers of every file besides its policy, its type and how long it may be kept. */
+/** Headers of every file besides its security policy, content type and cache policy. */
 export const FILE_HEADERS = {
   'strict-transport-security': 'max-age=63072000',
   'x-content-type-options': 'nosniff',

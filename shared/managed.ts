@@ -1,44 +1,47 @@
-/** What all that people make, change and take away has in common: why not, on what condition, and one at a time. */
+/** Common parts of resources that users create, change and delete: rejections, preconditions and locks. */
 import type { Clause, Item, Key, Table } from './table/table.ts';
 
-/** Why something was not done, in one sentence. */
+/** The reason why an operation was rejected, as one sentence. */
 export type Refusal = {
   readonly kind: /** What was asked for can't be. */
     | 'refused'
-    /** There is no such thing. */
+    /** The resource does not exist. */
     | 'unknown'
-    /** It stands otherwise than was assumed, or somebody else is at work on it. */
+    /** The resource has a different state than expected, or another process holds its lock. */
     | 'conflict';
   readonly reason: string;
-  /** Of conflicts that may be over the next moment: somebody else is at work, or has changed it since it was read. */
+  /**
+   * For conflicts that may resolve soon: another process holds the lock, or has changed the resource since it
+   * was read.
+   */
   readonly why?: 'busy' | 'changed';
 };
 
-/** For changes on the condition that nothing was changed since. */
+/** A precondition: the resource was not changed since. */
 export interface Expectation {
   readonly revision?: number;
 }
 
-/** How often something was changed. */
+/** Returns the number of changes of a resource. */
 export const revisionOf = (item: Item): number => Number(item.revision ?? 0);
 
-/** Nobody has changed it since it was read. */
+/** Returns the condition that the resource is unchanged since it was read. */
 export function revisionStill(item: Item): Clause {
   return item.revision === undefined ? ['revision', 'absent'] : ['revision', '=', revisionOf(item)];
 }
 
-/** How long something may take before somebody else may try. */
+/** Time (ms) after which a lock expires. */
 const LOCK_MS = 120_000;
-/** How long it is remembered what the lock was used for. */
+/** Retention (ms) of a released lock's data. */
 const LOCK_TTL_MS = 86_400_000;
 
-/** A lock that is held: by whom, and what is kept with it. */
+/** A held lock: its owner, and the data stored with it. */
 export interface Lock {
   readonly owner: string;
   readonly item: Item | undefined;
 }
 
-/** Does something with `id` that nobody else may do at the same time. The lock is an item of its own, and ends by itself. */
+/** Runs an exclusive operation on `id`. The lock is a separate item, and expires. */
 export async function whileLocked<T>(
   { table, newId, now }: { readonly table: Table; readonly newId: () => string; readonly now: () => number },
   key: Key,
@@ -49,7 +52,7 @@ export async function whileLocked<T>(
   const at = now();
   const taken = await table.write({
     update: key,
-    // It stays until it is given back, so that what was cut off can be found.
+    // The item stays until the lock is released, so that interrupted operations can be found.
     set: { owner, until: at + LOCK_MS, ttl: undefined },
     when: [['until', 'absent or <=', at]],
   });
@@ -57,7 +60,7 @@ export async function whileLocked<T>(
   try {
     return await work({ owner, item: taken.item });
   } finally {
-    // One that can't be given back ends by itself.
+    // A lock that cannot be released expires.
     const ttl = Math.ceil((now() + LOCK_TTL_MS) / 1000);
     await table
       .write({ update: key, set: { owner: undefined, until: undefined, ttl }, when: [['owner', '=', owner]] })
@@ -65,7 +68,7 @@ export async function whileLocked<T>(
   }
 }
 
-/** Somebody else has the lock. */
+/** Returns the conflict for a lock that another process holds. */
 export const beingWorkedOn = (id: string): Refusal => ({
   kind: 'conflict',
   why: 'busy',

@@ -1,6 +1,6 @@
 /**
- * Where secrets that were given to Jobwire are kept, as texts: in Secrets Manager on AWS, encrypted in the state table
- * elsewhere. What the texts hold is for their owners: secrets of endpoints, credentials of accounts.
+ * Storage of the secrets entrusted to Jobwire, as texts: in Secrets Manager on AWS, encrypted in the state
+ * table elsewhere. Their owners define the content: secrets of endpoints, credentials of accounts.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
@@ -16,22 +16,25 @@ import { SecretError } from './secrets.ts';
 import { keys } from './table/schema.ts';
 import type { Key, Table } from './table/table.ts';
 
-/** Attempts to make a secret under a name that AWS has not yet let go of, and the first wait between them. */
+/**
+ * Number of attempts to create a secret under a name that AWS has not released yet, and the first wait
+ * between them.
+ */
 const AWS_ATTEMPTS = 6;
 const AWS_WAIT_MS = 250;
 
-/** How secrets are made on AWS. */
+/** Options for creating secrets on AWS. */
 export interface AwsTextsOptions {
-  /** What new ones are encrypted with; absent: a key of AWS. */
+  /** Key that encrypts new secrets. Default: a key of AWS. */
   readonly keyArn?: string | undefined;
   readonly sleep?: (ms: number) => Promise<unknown>;
 }
 
-/** Texts in Secrets Manager, by name. Every method throws {@link SecretError}. */
+/** Creates a store of texts in Secrets Manager, by name. Every method throws {@link SecretError}. */
 export function createAwsTexts(client: SecretsManagerClient, options: AwsTextsOptions) {
   const { keyArn, sleep = sleepMs } = options;
 
-  /** The answer, or the name of the error if it is one of those expected. */
+  /** Returns the response, or the name of the error if it is an expected one. */
   async function attempt<T>(
     secretId: string,
     call: () => Promise<T>,
@@ -48,7 +51,7 @@ export function createAwsTexts(client: SecretsManagerClient, options: AwsTextsOp
   }
 
   return {
-    /** The text; `undefined` when there is none, or it is marked for deletion. */
+    /** Returns the text; `undefined` if there is none, or if it is marked for deletion. */
     async load(SecretId: string): Promise<string | undefined> {
       const answer = await attempt(
         SecretId,
@@ -65,7 +68,7 @@ export function createAwsTexts(client: SecretsManagerClient, options: AwsTextsOp
       return answer.SecretString;
     },
 
-    /** Stores a text over the one before; makes the secret, or brings it back, where that is needed. */
+    /** Stores a text and overwrites the previous one; creates or restores the secret if necessary. */
     async save(SecretId: string, SecretString: string): Promise<void> {
       for (let tries = 0; tries < AWS_ATTEMPTS; tries += 1) {
         if (tries > 0) await sleep(AWS_WAIT_MS * 2 ** (tries - 1));
@@ -83,7 +86,7 @@ export function createAwsTexts(client: SecretsManagerClient, options: AwsTextsOp
           ]);
           continue;
         }
-        // A name deleted a moment ago is neither there nor free.
+        // A name that was just deleted is neither there nor free.
         const created = await attempt(
           SecretId,
           () =>
@@ -98,7 +101,7 @@ export function createAwsTexts(client: SecretsManagerClient, options: AwsTextsOp
       throw new SecretError(SecretId, 'could not be saved: its name is not free yet.');
     },
 
-    /** Removes it for good; nothing happens when there is none. */
+    /** Deletes a text permanently. No effect if there is none. */
     async remove(SecretId: string): Promise<void> {
       await attempt(
         SecretId,
@@ -114,7 +117,7 @@ const NOT_FOUND = 'ResourceNotFoundException';
 const INVALID = 'InvalidRequestException';
 const EXISTS = 'ResourceExistsException';
 
-/** Where a text stands in the table; `place` is what it is bound to, `name` what errors call it. */
+/** The key of a text in the table; `place` is its binding, `name` its name in error messages. */
 interface SealedPlace {
   readonly key: Key;
   readonly place: string;
@@ -122,9 +125,9 @@ interface SealedPlace {
 }
 
 /**
- * Texts in the state table, encrypted with a key (32 bytes) that stands elsewhere: AES-256-GCM, bound to their place, so that
- * one can't be passed off as another. Throws {@link SecretError} at once when the key is not the one that was used
- * before.
+ * Opens a store of texts in the state table, encrypted with an external key (32 bytes): AES-256-GCM, bound to
+ * their place, so that no text can be substituted for another. Throws {@link SecretError} at once if the key
+ * differs from the one used before.
  */
 export async function openSealedTexts(table: Table, key: Uint8Array) {
   const known = await table.write({
@@ -160,7 +163,7 @@ const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Nonce, tag, and what was encrypted. */
+/** Encrypts a text. Returns nonce, tag and ciphertext. */
 function seal(key: Uint8Array, place: string, text: string): Uint8Array {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(place));
@@ -168,7 +171,7 @@ function seal(key: Uint8Array, place: string, text: string): Uint8Array {
   return new Uint8Array(Buffer.concat([nonce, cipher.getAuthTag(), sealed]));
 }
 
-/** `undefined` when it was not sealed with this key for this place. */
+/** Decrypts a text. `undefined` if it was not sealed with this key for this place. */
 function unseal(key: Uint8Array, place: string, bytes: Uint8Array): string | undefined {
   if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
   const nonce = bytes.subarray(0, NONCE_BYTES);

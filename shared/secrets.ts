@@ -1,27 +1,29 @@
-/** Secrets as AWS Secrets Manager keeps them: whose names are whose, and a small reader that remembers for a while. */
+/** Secrets in AWS Secrets Manager: their names, and a reader with a cache. */
 import { GetSecretValueCommand, type SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import * as z from 'zod';
 import type { Credentials } from './tracking/connect.ts';
 
-/** Names of the secrets of one cell. IAM lets each function read only those below the name it needs. */
+/**
+ * Returns the names of a cell's secrets. IAM lets each function read only those under the prefix it needs.
+ */
 export function secretNames(stage: string, region: string) {
   const cell = `jobwire/${stage}/${region}`;
   return {
-    /** What the credentials of accounts begin with; an account's `secretRef` names one of them. */
+    /** Prefix of the credentials of accounts; an account's `secretRef` names one of them. */
     accounts: `${cell}/accounts/`,
-    /** What the signing secrets of endpoints begin with. */
+    /** Prefix of the signing secrets of endpoints. */
     endpoints: `${cell}/endpoints/`,
-    /** The signing secrets of one endpoint, and what else of it is secret: {@link EndpointSecrets} as JSON. */
+    /** The secrets of one endpoint: {@link EndpointSecrets} as JSON. */
     endpoint: (sink: string) => `${cell}/endpoints/${sink}`,
   } as const;
 }
 
-/** What a secret's name may hold, as Secrets Manager has it. */
+/** Characters that Secrets Manager allows in a secret's name. */
 const SECRET_NAME = /^[A-Za-z0-9/_+=.@-]{1,512}$/;
 
 /**
- * Why an account's `secretRef` can't be one of the cell's: the rest of a sentence that begins with the field's name. A
- * secret elsewhere could not be read, and that would show in the first poll only.
+ * Returns why an account's `secretRef` cannot be a secret of the cell: a phrase to follow the field's name. A
+ * secret elsewhere would not be readable, which would only appear at the first poll.
  */
 export function refuseAccountSecret(stage: string, region: string, secretRef: string): string | undefined {
   const { accounts } = secretNames(stage, region);
@@ -34,31 +36,34 @@ export function refuseAccountSecret(stage: string, region: string, secretRef: st
 
 const signingSecret = z.string().startsWith('whsec_');
 
-/** What is kept of an endpoint that nobody is shown. */
+/** The confidential data of an endpoint, which no response contains. */
 export const EndpointSecrets = z.object({
-  /** They sign until they are replaced, the current one first; usually there is one. */
+  /** Signing secrets until they are replaced, the current one first; usually there is one. */
   secrets: z.array(signingSecret).min(1).max(4),
-  /** Former ones, the latest first: each signs along until an instant (epoch ms). */
+  /** Former secrets, the latest first: each also signs until its expiry (epoch ms). */
   retiring: z.array(z.object({ secret: signingSecret, until: z.number() })).optional(),
-  /** Headers that each request carries besides our own: their values may be credentials. */
+  /** Custom headers of each request: their values may be credentials. */
   headers: z.record(z.string(), z.string()).optional(),
   /**
    * Headers of requests to the former URL, if a change replaced URL and headers together: a drain that still sends to the
    * former URL must not send the new credentials there.
    */
   former: z.object({ url: z.string(), headers: z.record(z.string(), z.string()) }).optional(),
-  /** The endpoint they belong to, as in its record: an id can be used again. Absent in those saved by earlier versions. */
+  /**
+   * Creation id of their endpoint, as in its record: an id can be reused. Absent in those saved by earlier
+   * versions.
+   */
   creation: z.string().optional(),
 });
 export type EndpointSecrets = z.infer<typeof EndpointSecrets>;
 
-/** The secrets that sign at an instant (epoch ms), the current one first. */
+/** Returns the secrets that sign at a time (epoch ms), the current one first. */
 export function signingAt(kept: EndpointSecrets, now: number): readonly string[] {
   const former = (kept.retiring ?? []).filter(({ until }) => now < until);
   return [...kept.secrets, ...former.map(({ secret }) => secret)];
 }
 
-/** A secret could not be had. Neither the message nor the cause holds any of it. */
+/** A secret is not available. Neither the message nor the cause contains any of it. */
 export class SecretError extends Error {
   override readonly name = 'SecretError';
   readonly secretRef: string;
@@ -72,20 +77,23 @@ export class SecretError extends Error {
 /** Reads secrets. Every method throws {@link SecretError}. */
 export interface SecretReader {
   /**
-   * The credentials behind an account's `secretRef`: a secret's name or ARN, holding `{"clientId", "clientSecret"}`; or
-   * that and `#key`, for one secret that holds the credentials of many accounts by key (a secret costs by the month).
-   * The version is the whole secret's, and with a key that as well: a change of one account's credentials renews the
-   * tokens of all in it, and an account that is given another key keeps none of its old ones.
+   * Returns the credentials of an account's `secretRef`: the name or ARN of a secret with `{"clientId",
+   * "clientSecret"}`. With `#key` appended, one secret contains the credentials of many accounts by key (a
+   * secret is charged by the month).
+   *
+   * The version covers the whole secret, and the key if there is one. So a change of one account's
+   * credentials renews the tokens of all accounts in it, and an account with a new key keeps none of its old
+   * tokens.
    */
   readSecret(secretRef: string): Promise<Credentials>;
-  /** Forgets what is remembered of the secret behind a reference: it is read anew when it is asked for next. */
+  /** Drops the cached secret of a reference: the next call reads it again. */
   forget(secretRef: string): void;
 }
 
 interface Options {
   /** Epoch ms. */
   readonly now: () => number;
-  /** How long a value is used without asking again: a changed secret is picked up this late at most. */
+  /** Maximum age (ms) of cached values, and so the maximum delay of a change. */
   readonly maxAgeMs: number;
 }
 
@@ -96,7 +104,7 @@ interface SecretValue {
 
 const AccountSecret = z.object({ clientId: z.string().min(1), clientSecret: z.string().min(1) });
 
-/** Makes a reader. Calls for the same secret at the same time share one request; failures are not remembered. */
+/** Creates a reader. Concurrent calls for the same secret share one request; failures are not cached. */
 export function createSecretReader(client: SecretsManagerClient, options: Options): SecretReader {
   const { now, maxAgeMs } = options;
   const read = remembering((secretId: string) => request(client, secretId), now, maxAgeMs);
@@ -124,17 +132,17 @@ function partsOf(secretRef: string): { readonly secretId: string; readonly key: 
     : { secretId: secretRef.slice(0, at), key: secretRef.slice(at + 1) };
 }
 
-/** Reads the text of {@link EndpointSecrets}. Throws {@link SecretError}. */
+/** Parses {@link EndpointSecrets}. Throws {@link SecretError}. */
 export function parseEndpointSecrets(secretRef: string, text: string): EndpointSecrets {
   return check(secretRef, readJson(secretRef, text), EndpointSecrets);
 }
 
-/** Reads the text of an account's credentials. Throws {@link SecretError}. */
+/** Parses an account's credentials. Throws {@link SecretError}. */
 export function parseCredentials(secretRef: string, text: string): z.infer<typeof AccountSecret> {
   return check(secretRef, readJson(secretRef, text), AccountSecret);
 }
 
-/** The same reading, with its answers used again for a while. Those who ask at once share one; failures are not kept. */
+/** Returns a caching variant of a read function. Concurrent calls share one read; failures are not cached. */
 export function remembering<T>(
   read: (name: string) => Promise<T>,
   now: () => number,
@@ -144,7 +152,7 @@ export function remembering<T>(
   const reading = (name: string): Promise<T> => {
     const known = held.get(name);
     const ageMs = known ? now() - known.readAt : 0;
-    // A clock that was set back does not keep a value for longer.
+    // A clock that was set back does not extend the age.
     if (known && ageMs >= 0 && ageMs < maxAgeMs) return known.value;
     const entry = { readAt: now(), value: read(name) };
     held.set(name, entry);
@@ -168,7 +176,7 @@ async function request(client: SecretsManagerClient, secretId: string): Promise<
   return { text: answer.SecretString, version: answer.VersionId ?? '' };
 }
 
-/** The parser's own error is left out: it quotes the text. */
+/** Parses JSON. The parser's own error is omitted: it quotes the text. */
 function readJson(secretRef: string, text: string): unknown {
   try {
     return JSON.parse(text);
@@ -185,7 +193,7 @@ function ownValue(value: unknown, key: string): unknown {
 function check<T>(secretRef: string, value: unknown, shape: z.ZodType<T>): T {
   const result = shape.safeParse(value);
   if (result.success) return result.data;
-  // Only where it is wrong: what is there may be the secret.
+  // Only the path of the error: the value may be the secret.
   const where = result.error.issues[0]?.path.join('.') || 'its content';
   throw new SecretError(secretRef, `is not as it should be: ${where} is missing or not valid.`);
 }

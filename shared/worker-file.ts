@@ -1,7 +1,13 @@
-/** Where the code of a worker thread is: beside the module that starts it, or, when that was bundled, beside the bundle. */
+/**
+ * The location of a worker thread's code: beside the module that starts it, or beside the bundle if that
+ * module was bundled.
+ */
 import { existsSync } from 'node:fs';
 
-/** The file of a worker, by its name without an extension. `base`: `import.meta.url` of who starts it. Throws if there is none. */
+/**
+ * Returns the file of a worker by its name without extension. `base`: `import.meta.url` of the caller. Throws
+ * if there is none.
+ */
 export function workerFile(name: string, base: string): URL {
   for (const extension of ['ts', 'js', 'mjs']) {
     const file = new URL(`./${name}.${extension}`, base);
