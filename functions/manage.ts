@@ -25,7 +25,7 @@ const app = createApi({
     idempotency: createIdempotency({
       table,
       now: Date.now,
-      onFault: (cause) => telemetry.fault('What became of a request could not be kept.', cause),
+      onFault: (cause) => telemetry.fault('The outcome of a request could not be stored.', cause),
     }),
   },
 });

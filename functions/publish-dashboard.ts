@@ -26,7 +26,7 @@ export const handler = middy(
     store: bucketStore(new S3Client({ requestHandler: TIMEOUTS }), env.JOBWIRE_DASHBOARD_BUCKET),
     now: Date.now,
     answer,
-    onFault: (cause) => telemetry.fault('The files of the dashboard could not be put in place.', cause),
+    onFault: (cause) => telemetry.fault('The files of the dashboard could not be published.', cause),
   }),
 ).use(telemetry.logging);
 

@@ -41,7 +41,7 @@ const notifications = z.strictObject({
       port: z.int(PORT_RULE).min(1, PORT_RULE).max(65_535, PORT_RULE).default(587),
       /**
        * TLS from the first byte. Otherwise STARTTLS if the server offers it; with a password, STARTTLS is
-       * required.
+       * required, except on loopback.
        */
       secure: z.boolean('must be true or false').optional(),
       user: text('the user’s name at the mail server').optional(),

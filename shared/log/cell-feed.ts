@@ -494,9 +494,9 @@ export interface FeedRead {
    * skipped without being read.
    */
   readonly accounts: readonly string[] | null;
-  /** Events read at most. */
+  /** Maximum number of events to read. */
   readonly events: number;
-  /** References looked at, at most. */
+  /** Maximum number of references to examine. */
   readonly ranges: number;
 }
 

@@ -592,7 +592,7 @@ class Drain {
     });
   }
 
-  // What is said of the sink
+  // Events about the sink
 
   /**
    * Counts lost events and records them on the cell's log, if that exists, in one transaction with the writes
