@@ -36,8 +36,8 @@ import {
 } from './table.ts';
 
 /**
- * Maximum number of attempts after conflicts, throttling or unprocessed keys and items; then {@link
- * TableError}.
+ * Maximum number of attempts after conflicts, throttling or unprocessed keys and items; then
+ * {@link TableError}.
  */
 const ATTEMPTS = 8;
 /** DynamoDB's limit on the keys of one BatchGetItem. */
