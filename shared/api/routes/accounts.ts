@@ -1,4 +1,4 @@
-/** Accounts: what is polled, how that goes, and what an operator can say to it. */
+/** Account routes: registration, credentials, polling state and operator actions. */
 
 import type { Context } from 'hono';
 import * as z from 'zod';
@@ -33,28 +33,28 @@ import { afterId, afterInTime, limit, nextOf, one, pageInTime } from '../paramet
 import { badParameter, notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, route, type Subject } from '../route.ts';
 
-const UPSTREAM_RULE = 'must be a whole number: the id the service gives the account';
+const UPSTREAM_RULE = 'must be a positive integer: the id of the account in the ordering API';
 
 const Listed = AccountRecord.extend({
   status: AccountReport.nullable()
     .optional()
-    .describe('With `include=status`; null while it is not registered to its end.'),
+    .describe('State of tracking. Present with `include=status`; `null` while registration is incomplete.'),
 }).meta({ id: 'ListedAccount' });
 
 const record = {
   status: 200,
-  description: 'The account as it is now.',
+  description: 'The current account.',
   schema: AccountRecord,
-  headers: { ETag: 'Its revision, for `If-Match`.' },
+  headers: { ETag: 'Revision of the account, for `If-Match`.' },
 } as const;
 
-/** Whether a text can be a cursor of the list of accounts: `<region>/<account>`. */
+/** Returns whether `text` can be a cursor of the list of accounts: `<region>/<account>`. */
 function isAccountPlace(text: string): boolean {
   const parts = text.split('/');
   return parts.length === 2 && parts.every(isId);
 }
 
-/** An account that is there, or one that is being deleted. */
+/** An account that exists or is being deleted. */
 const ofDeletable: Subject<{
   readonly region: string;
   readonly account: string;
@@ -77,7 +77,7 @@ const ofDeletable: Subject<{
   },
 };
 
-/** Everything about accounts. */
+/** All account routes. */
 export const accountRoutes: readonly Route[] = [
   route(
     {
@@ -85,20 +85,20 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts',
       id: 'listAccounts',
       tag: 'Accounts',
-      summary: 'Accounts, by region and id',
+      summary: 'List accounts',
       role: 'read',
       query: z.strictObject({
-        region: one.optional().describe('Only those of this region.'),
+        region: one.optional().describe('Only accounts of this region.'),
         include: z
           .literal('status', 'must be status')
           .optional()
-          .describe('`status`: how each of them stands, too.'),
+          .describe('`status`: include the state of tracking of each account.'),
         limit,
         after: afterId('accounts', isAccountPlace),
       }),
       answer: {
         status: 200,
-        description: 'A page of accounts: those of the key.',
+        description: 'A page of the accounts of the API key, ordered by region and id.',
         schema: z.object({ accounts: z.array(Listed), next: nextOf }),
       },
     },
@@ -120,7 +120,7 @@ export const accountRoutes: readonly Route[] = [
       tag: 'Accounts',
       summary: 'Register an account',
       description:
-        'Its first poll is due at once, unless it is to begin paused. Credentials are kept, and never shown.',
+        'The first poll is due immediately, unless the account is created paused. Credentials are write-only.',
       role: 'admin',
       allAccounts: true,
       body: NewAccount,
@@ -133,7 +133,7 @@ export const accountRoutes: readonly Route[] = [
       answer: {
         ...record,
         status: 201,
-        headers: { ...record.headers, Location: 'The path of the account.' },
+        headers: { ...record.headers, Location: 'Path of the account.' },
       },
       problems: ['conflict', 'refused'],
     },
@@ -150,7 +150,7 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}',
       id: 'getAccount',
       tag: 'Accounts',
-      summary: 'One account',
+      summary: 'Get an account',
       role: 'read',
       of: ofAccountRecord,
       answer: record,
@@ -163,9 +163,9 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}',
       id: 'changeAccount',
       tag: 'Accounts',
-      summary: 'Change how an account is polled, or where its credentials are',
+      summary: 'Update an account',
       description:
-        '`secretRef` takes a key that is for all accounts: it may name the credentials of any of them.',
+        'Changes the polling settings or the location of the credentials. `secretRef` requires a key for all accounts, because it can name the credentials of any account.',
       role: 'admin',
       of: ofAccountRecord,
       conditional: true,
@@ -175,7 +175,7 @@ export const accountRoutes: readonly Route[] = [
       problems: ['conflict', 'refused'],
     },
     async ({ c, caller, subject, body, expected }, { manage }) => {
-      // Whoever reads jobs with the credentials of another account reads that account.
+      // A secret reference can name the credentials of another account, and so give access to its jobs.
       if (body.secretRef !== undefined && caller.accounts !== null) {
         return problem(c, 'forbidden', {
           field: 'secretRef',
@@ -191,14 +191,14 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}',
       id: 'deleteAccount',
       tag: 'Accounts',
-      summary: 'Delete an account with all that is kept of it',
+      summary: 'Delete an account and its data',
       description:
-        'There is no such account from then on. Where much is kept, the rest goes by and by: ask again until it is 204, or wait.',
+        'The account no longer exists after the first request. Large accounts are deleted in the background (202): repeat the request until it returns 204, or wait.',
       role: 'admin',
       of: ofDeletable,
       conditional: true,
-      answer: { status: 204, description: 'Nothing is left of it.' },
-      also: [{ status: 202, description: 'It is gone, and what was kept of it is going.' }],
+      answer: { status: 204, description: 'The account and all its data are deleted.' },
+      also: [{ status: 202, description: 'The account is deleted. Deletion of its data is in progress.' }],
       problems: ['conflict', 'refused'],
     },
     async ({ c, subject, expected }, { manage }) => {
@@ -213,9 +213,9 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/credentials',
       id: 'rotateCredentials',
       tag: 'Accounts',
-      summary: 'Give an account new credentials',
+      summary: 'Replace the credentials of an account',
       description:
-        'They count at once: the account is polled with them, whatever it waited for after a refusal.',
+        'The new credentials take effect immediately. A pending wait after an authentication failure ends.',
       role: 'admin',
       of: ofAccountRecord,
       conditional: true,
@@ -233,11 +233,12 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/test',
       id: 'testAccount',
       tag: 'Accounts',
-      summary: 'Try out the credentials of an account: token, identity, one page',
+      summary: 'Test the credentials of an account',
       role: 'operate',
       of: ofAccount,
       repeatable: true,
-      answer: { status: 200, description: 'What came of it, step by step.', schema: TestReport },
+      description: 'Requests a token, verifies the identity and reads one page of jobs.',
+      answer: { status: 200, description: 'Result of each step.', schema: TestReport },
     },
     async ({ c, subject }, { manage }) => {
       const outcome = await testAccount(manage.accounts, subject);
@@ -250,14 +251,14 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/credentials/test',
       id: 'testCredentials',
       tag: 'Accounts',
-      summary: 'Try out credentials before an account has them',
-      description: 'Nothing is stored.',
+      summary: 'Test credentials before registration',
+      description: 'Requests a token, verifies the identity and reads one page of jobs. Nothing is stored.',
       role: 'admin',
       allAccounts: true,
       body: CredentialsTest,
       example: { region: 'us', credentials: { clientId: 'acme-api', clientSecret: '…' } },
       repeatable: true,
-      answer: { status: 200, description: 'What came of it, step by step.', schema: TestReport },
+      answer: { status: 200, description: 'Result of each step.', schema: TestReport },
       problems: ['refused'],
     },
     async ({ c, body }, { manage }) => {
@@ -271,8 +272,8 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/pause',
       id: 'pauseAccount',
       tag: 'Accounts',
-      summary: 'Poll an account no more, until it is resumed',
-      description: 'Its log, its jobs and its state stay.',
+      summary: 'Pause polling of an account',
+      description: 'Log, jobs and state are kept.',
       role: 'operate',
       of: ofAccountRecord,
       conditional: true,
@@ -288,7 +289,7 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/resume',
       id: 'resumeAccount',
       tag: 'Accounts',
-      summary: 'Poll a paused account again, and at once',
+      summary: 'Resume polling of a paused account',
       role: 'operate',
       of: ofAccountRecord,
       conditional: true,
@@ -304,10 +305,10 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/status',
       id: 'getAccountStatus',
       tag: 'Accounts',
-      summary: 'How tracking of an account stands',
+      summary: 'Get the state of tracking of an account',
       role: 'read',
       of: ofAccount,
-      answer: { status: 200, description: 'How it stands.', schema: AccountReport },
+      answer: { status: 200, description: 'State of tracking.', schema: AccountReport },
     },
     async ({ c, subject }, { feed }) => {
       const report = await reportAccount(feed, subject);
@@ -320,14 +321,14 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/polls',
       id: 'listAccountPolls',
       tag: 'Accounts',
-      summary: 'The last polls of an account, newest first: how long each took, and how it ended',
-      description: 'The last 20 at most; fewer where their problems are long.',
+      summary: 'List recent polls of an account',
+      description: 'At most the last 20 polls, newest first. Fewer are kept if their problem texts are long.',
       role: 'read',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterInTime('polls') }),
       answer: {
         status: 200,
-        description: 'A page of those that are kept.',
+        description: 'A page of the stored polls.',
         schema: z.object({ polls: z.array(PollRecord), next: nextOf }),
       },
     },
@@ -344,9 +345,9 @@ export const accountRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/confirm',
       id: 'confirmAccount',
       tag: 'Accounts',
-      summary: 'Confirm what an account waits for',
+      summary: 'Confirm a quarantine or an identity mismatch',
       description:
-        'Ends a quarantine (the missing jobs are truly gone) or an identity mismatch (the credentials are in order again; with `upstreamId`: the account is that one from now on).',
+        'Ends a quarantine (the missing jobs are confirmed as delisted) or an identity mismatch (the credentials are confirmed as correct). With `upstreamId`, that id becomes the upstream id of the account.',
       role: 'operate',
       of: ofAccount,
       body: z
@@ -355,17 +356,17 @@ export const accountRoutes: readonly Route[] = [
             .int(UPSTREAM_RULE)
             .positive(UPSTREAM_RULE)
             .optional()
-            .describe('The id that the ordering service has for the account from now on.'),
+            .describe('New id of the account in the ordering API.'),
         })
         .meta({ id: 'AccountConfirmation' }),
       answer: {
         status: 200,
-        description: 'What is over.',
+        description: 'The confirmed state.',
         schema: z
           .object({
             confirmed: z
               .enum(['quarantined', 'identity_mismatch'])
-              .describe('The state that it was in, and that is over.'),
+              .describe('State that the confirmation ended.'),
           })
           .meta({ id: 'ConfirmedAccount' }),
       },
@@ -378,7 +379,7 @@ export const accountRoutes: readonly Route[] = [
           return { body: { confirmed: outcome.was } };
         case 'nothing to confirm':
           return problem(c, 'nothing-to-confirm', {
-            detail: `The account is ${outcome.state}: it waits for nobody.`,
+            detail: `The account is ${outcome.state}: there is nothing to confirm.`,
           });
         case 'unknown account':
           return problem(c, 'not-found', { detail: 'There is no such account.' });

@@ -1,4 +1,4 @@
-/** Every route of the HTTP API. */
+/** All routes of the HTTP API. */
 import type { Route } from '../route.ts';
 import { accountRoutes } from './accounts.ts';
 import { endpointRoutes } from './endpoints.ts';

@@ -1,4 +1,4 @@
-/** Endpoints: webhooks, what was delivered to them, what is set aside, and what is sent once more. */
+/** Endpoint routes: webhooks, deliveries, parked and dead events, replays. */
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { isId } from '../../checks.ts';
@@ -68,19 +68,19 @@ import { type ApiEnv, etagOf, type Route, type RouteParts, route } from '../rout
 import { ofEvent, partsOfId } from './events.ts';
 import { afterJobEvent, jobParams } from './jobs.ts';
 
-const ETAG = 'What `If-Match` takes.';
+const ETAG = 'Revision of the endpoint, for `If-Match`.';
 const PAGE_NOTE =
-  'A page can be shorter than asked for, with a `next` all the same: what is of accounts that are not the key’s is left out.';
+  'Entries of accounts outside the scope of the API key are left out. A page can therefore be shorter than `limit` and still have a `next`.';
 
 const OUTCOMES = ['delivered', 'rejected', 'retry', 'failed'] as const;
 const DELIVERIES_CURSOR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#[\w-]{1,100}$/;
 
-/** Attempts of one event that are shown. */
+/** Maximum number of delivery attempts returned per event. */
 const EVENT_DELIVERIES = 100;
-/** Events of a job whose deliveries are on one page. */
+/** Maximum number of events per page of a job's deliveries. */
 const MAX_JOB_EVENTS = 20;
 
-/** A page of replays may read the cursors of a thousand accounts for each. */
+/** Upper limit of a page of replays: each replay may need the cursors of a thousand accounts. */
 const MAX_REPLAYS = 100;
 const DEFAULT_REPLAYS = 20;
 
@@ -94,9 +94,9 @@ function decodeReplayPlace(text: string) {
   return id === undefined ? undefined : { startedAt: Number(startedAt), id };
 }
 
-/** The sort key behind which a list of parked events resumes: `<account>#<lane>#<sequence>`. */
+/** Parses the cursor of a list of parked events into a sort key: `<account>#<lane>#<sequence>`. */
 const decodeParkedPlace = (text: string) => decodeOwnPlace(text, /^([^#]+)#.*#\d{16}$/s);
-/** The same of dead events: `<account>#<sequence>`. */
+/** Parses the cursor of a list of dead events into a sort key: `<account>#<sequence>`. */
 const decodeDeadPlace = (text: string) => decodeOwnPlace(text, /^([^#]+)#\d{16}$/);
 
 function decodeOwnPlace(text: string, shape: RegExp): string | undefined {
@@ -108,12 +108,12 @@ function decodeOwnPlace(text: string, shape: RegExp): string | undefined {
 const Which = z
   .strictObject({
     events: z
-      .array(z.string('must be the id of an event').min(1, 'must be the id of an event').max(400))
-      .min(1, 'must name at least one event')
-      .max(MAX_PARKED, `must name at most ${MAX_PARKED} events`)
+      .array(z.string('must be an event id').min(1, 'must be an event id').max(400))
+      .min(1, 'must contain at least one event id')
+      .max(MAX_PARKED, `must contain at most ${MAX_PARKED} event ids`)
       .optional()
-      .describe('The ids of the events.'),
-    all: z.literal(true, 'must be true').optional().describe('All that are set aside.'),
+      .describe('Ids of the events.'),
+    all: z.literal(true, 'must be true').optional().describe('`true`: all parked events.'),
   })
   .superRefine(({ events, all }, context) => {
     if ((events === undefined) === (all === undefined)) {
@@ -122,21 +122,21 @@ const Which = z
   })
   .meta({ id: 'WhichParked', minProperties: 1, maxProperties: 1 });
 
-const EVENT_RULE = 'must be the id of an event: `<account>.<epoch>.<sequence>`';
+const EVENT_RULE = 'must be an event id: `<account>.<epoch>.<sequence>`';
 
 const missing = z
   .array(z.string())
-  .describe('Ids of those that were named and are not set aside: delivered meanwhile, discarded, dead.');
+  .describe('Ids from the request that are not parked (already delivered, discarded or dead).');
 
-const replayParams = z.object({ replay: one.describe('The id of the replay.') });
+const replayParams = z.object({ replay: one.describe('Id of the replay.') });
 const changedAnswer = {
   status: 200,
-  description: 'The endpoint.',
+  description: 'The current endpoint.',
   schema: Endpoint,
   headers: { ETag: ETAG },
 } as const;
 
-/** Everything about endpoints. */
+/** All endpoint routes. */
 export const endpointRoutes: readonly Route[] = [
   route(
     {
@@ -144,17 +144,17 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints',
       id: 'listEndpoints',
       tag: 'Endpoints',
-      summary: 'All endpoints, by id',
+      summary: 'List endpoints',
       role: 'read',
       query: z.strictObject({
         limit,
         after: afterBy('endpoints', decodeEndpointPlace),
-        region: one.optional().describe('Only those of this region.'),
-        builtIn: flag.optional().describe('Topics that are built in as well, for keys for all accounts.'),
+        region: one.optional().describe('Only endpoints of this region.'),
+        builtIn: flag.optional().describe('Include built-in topics. Requires a key for all accounts.'),
       }),
       answer: {
         status: 200,
-        description: 'A page of endpoints.',
+        description: 'A page of endpoints, ordered by id.',
         schema: z.object({ endpoints: z.array(Endpoint), next: nextOf }),
       },
     },
@@ -178,15 +178,17 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints',
       id: 'createEndpoint',
       tag: 'Endpoints',
-      summary: 'Make an endpoint',
+      summary: 'Create an endpoint',
       description:
-        'What is left out restricts nothing. A key that is for some accounts has to name accounts, all of them its own.',
+        'Omitted filters do not restrict anything. A key for some accounts must set `accounts` to a subset of its own accounts.',
       role: 'admin',
       body: NewEndpoint.extend({
         region: z
           .string('must be the name of a region')
           .optional()
-          .describe('Where it is: needed where several regions are served and no accounts are named.'),
+          .describe(
+            'Region of the endpoint. Required if several regions are served and `accounts` is omitted.',
+          ),
       }).meta({ id: 'NewEndpoint' }),
       example: {
         id: 'erp',
@@ -197,9 +199,9 @@ export const endpointRoutes: readonly Route[] = [
       },
       answer: {
         status: 201,
-        description: 'The endpoint, and the secret that signs its requests, which is shown this once.',
+        description: 'The endpoint and its signing secret. The secret is not returned again.',
         schema: NewEndpointAnswer,
-        headers: { ETag: ETAG, Location: 'The path of the endpoint.' },
+        headers: { ETag: ETAG, Location: 'Path of the endpoint.' },
       },
       problems: ['refused', 'conflict'],
     },
@@ -223,7 +225,7 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}',
       id: 'getEndpoint',
       tag: 'Endpoints',
-      summary: 'One endpoint',
+      summary: 'Get an endpoint',
       role: 'read',
       of: ofEndpoint,
       answer: changedAnswer,
@@ -236,9 +238,9 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}',
       id: 'changeEndpoint',
       tag: 'Endpoints',
-      summary: 'Change an endpoint',
+      summary: 'Update an endpoint',
       description:
-        'What is left out stays as it is, null takes a restriction away. A key that is for some accounts can’t have it follow others.',
+        'Omitted fields are unchanged; `null` removes a restriction. A key for some accounts cannot subscribe the endpoint to other accounts.',
       role: 'admin',
       of: ofWebhook,
       body: EndpointChange,
@@ -250,7 +252,7 @@ export const endpointRoutes: readonly Route[] = [
     async ({ c, caller, subject, body, expected }, { manage }) => {
       const refusal = body.accounts === undefined ? undefined : refuseAccounts(caller, body.accounts);
       if (refusal) return notDone(c, refusal);
-      // What others have it follow meanwhile is none of this key's business.
+      // For a key of some accounts, concurrent changes by other keys must not be overwritten or reported.
       const condition = caller.accounts === null ? expected : { revision: subject.revision };
       const { region, id } = subject;
       return changed(c, await changeEndpoint(manage.endpoints, region, id, body, condition), expected);
@@ -262,13 +264,13 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}',
       id: 'deleteEndpoint',
       tag: 'Endpoints',
-      summary: 'Delete an endpoint with everything that is kept of it',
+      summary: 'Delete an endpoint and its data',
       description:
-        'What is under way to it arrives. Deliveries stay in the log of deliveries until they expire.',
+        'Requests in flight are completed. Entries in the delivery log are kept until they expire.',
       role: 'admin',
       of: ofWebhook,
       conditional: true,
-      answer: { status: 204, description: 'It is gone.' },
+      answer: { status: 204, description: 'The endpoint is deleted.' },
       problems: ['conflict'],
     },
     async ({ c, subject: { region, id }, expected }, { manage }) => {
@@ -282,7 +284,8 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/pause',
       id: 'pauseEndpoint',
       tag: 'Endpoints',
-      summary: 'Hold an endpoint back: it keeps its places in the logs, and gets nothing',
+      summary: 'Pause an endpoint',
+      description: 'Nothing is sent while the endpoint is paused. Its cursors are kept.',
       role: 'operate',
       of: ofWebhook,
       conditional: true,
@@ -298,7 +301,8 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/resume',
       id: 'resumeEndpoint',
       tag: 'Endpoints',
-      summary: 'Let an endpoint that was paused go on where it stood',
+      summary: 'Resume a paused endpoint',
+      description: 'Deliveries resume after the last cursor.',
       role: 'operate',
       of: ofWebhook,
       conditional: true,
@@ -314,8 +318,9 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/enable',
       id: 'enableEndpoint',
       tag: 'Endpoints',
-      summary: 'Let an endpoint that was disabled, or that waits after a failure, go on at once',
-      description: 'One event goes first. Also for endpoints of the configuration and for what is built in.',
+      summary: 'Enable an endpoint',
+      description:
+        'Resumes deliveries to an endpoint that is disabled, or that waits after a failure. One event is sent first, the others after it is acknowledged. Also for configured and built-in endpoints.',
       role: 'operate',
       of: ofEndpoint,
       conditional: true,
@@ -331,12 +336,13 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/ping',
       id: 'pingEndpoint',
       tag: 'Endpoints',
-      summary: 'Send an event of type jobwire.ping at once',
-      description: 'Signed as all are, also to an endpoint that is paused or disabled; it stands in no log.',
+      summary: 'Send a test event',
+      description:
+        'Sends an event of type `jobwire.ping` immediately, signed like every event, even if the endpoint is paused or disabled. The event is not recorded in a log.',
       role: 'operate',
       of: ofWebhook,
       repeatable: true,
-      answer: { status: 200, description: 'What came of it.', schema: AttemptReport },
+      answer: { status: 200, description: 'Result of the attempt.', schema: AttemptReport },
     },
     async ({ c, subject: { region, id } }, { manage }) => {
       const outcome = await pingEndpoint(manage.endpoints, region, id);
@@ -351,9 +357,9 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/resend',
       id: 'resendEvent',
       tag: 'Endpoints',
-      summary: 'Send one event of the log again at once',
+      summary: 'Resend an event',
       description:
-        'With the id it had, and the header `webhook-replay: true`, which the signature does not cover; whatever types the endpoint gets, also when it is paused or disabled.',
+        'Sends one event of the log immediately, even if its type is filtered out or the endpoint is paused or disabled. The event keeps its id. The request has the header `webhook-replay: true`, which the signature does not cover.',
       role: 'operate',
       of: ofWebhook,
       body: z
@@ -365,10 +371,10 @@ export const endpointRoutes: readonly Route[] = [
               if (!parts) context.addIssue(EVENT_RULE);
               return parts ?? z.NEVER;
             })
-            .describe('The id of the event.'),
+            .describe('Id of the event.'),
         })
         .meta({ id: 'ResendRequest' }),
-      answer: { status: 200, description: 'What came of it.', schema: AttemptReport },
+      answer: { status: 200, description: 'Result of the attempt.', schema: AttemptReport },
       problems: ['refused'],
     },
     async ({ c, subject: { region, id }, body: { event } }, { manage }) => {
@@ -390,19 +396,19 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/rotate-secret',
       id: 'rotateEndpointSecret',
       tag: 'Endpoints',
-      summary: 'Give an endpoint a new signing secret',
-      description: 'The former ones sign along for a day unless told otherwise.',
+      summary: 'Rotate the signing secret of an endpoint',
+      description: 'Requests are also signed with the previous secrets, by default for one day.',
       role: 'admin',
       of: ofWebhook,
       body: Rotation,
       example: { keepOldSeconds: 86_400 },
       answer: {
         status: 200,
-        description: 'The new secret, which is shown this once.',
+        description: 'The new secret. It is not returned again.',
         schema: z
           .object({
-            secret: z.string().describe('What requests are signed with from now on.'),
-            oldSignUntil: instant.describe('Until when the former ones sign along.'),
+            secret: z.string().describe('New signing secret.'),
+            oldSignUntil: instant.describe('Time at which the previous secrets expire.'),
           })
           .meta({ id: 'RotatedSecret' }),
       },
@@ -420,10 +426,10 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/health',
       id: 'getEndpointHealth',
       tag: 'Endpoints',
-      summary: 'How an endpoint is doing',
+      summary: 'Get the health of an endpoint',
       role: 'read',
       of: ofEndpoint,
-      answer: { status: 200, description: 'Its health.', schema: EndpointHealth },
+      answer: { status: 200, description: 'Health of the endpoint.', schema: EndpointHealth },
     },
     async ({ c, subject: { region, id } }, { feed, deliveries }) => {
       const health = await endpointHealth({ ...feed, deliveries }, region, id);
@@ -437,8 +443,8 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/deliveries',
       id: 'listEndpointDeliveries',
       tag: 'Endpoints',
-      summary: 'What was sent to an endpoint, and what came of it: newest first',
-      description: PAGE_NOTE,
+      summary: 'List deliveries to an endpoint',
+      description: `Newest first. ${PAGE_NOTE}`,
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({
@@ -452,7 +458,7 @@ export const endpointRoutes: readonly Route[] = [
           .transform((text) => text as (typeof OUTCOMES)[number])
           .meta({ enum: [...OUTCOMES] })
           .optional()
-          .describe('Only attempts with this outcome; `failed` stands for `rejected` and `retry`.'),
+          .describe('Only attempts with this outcome. `failed` includes `rejected` and `retry`.'),
       }),
       answer: {
         status: 200,
@@ -468,7 +474,7 @@ export const endpointRoutes: readonly Route[] = [
         outcome,
         sinkCreatedAt,
       });
-      // It may have followed others before. A ping is of no account.
+      // The endpoint may have followed other accounts before. A ping belongs to no account.
       const theirs = page.entries.filter(({ account, cause }) => cause === 'ping' || isFor(caller, account));
       return { body: { deliveries: theirs.map(showDelivery), next: page.next ?? null } };
     },
@@ -479,14 +485,14 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/events/{event}/deliveries',
       id: 'listEventDeliveries',
       tag: 'Events',
-      summary: 'To which endpoints an event was sent, and what came of it: first to last',
-      description: `The last ${EVENT_DELIVERIES} attempts, to endpoints that the key may see. Those of the last moment can be missing.`,
+      summary: 'List deliveries of an event',
+      description: `The last ${EVENT_DELIVERIES} attempts, oldest first, to endpoints visible to the API key. The most recent attempts can be missing.`,
       role: 'read',
       of: ofEvent,
       query: z.strictObject({ limit, after: afterInTime('deliveries of an event') }),
       answer: {
         status: 200,
-        description: 'A page of its deliveries.',
+        description: 'A page of deliveries of the event.',
         schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
       },
     },
@@ -503,21 +509,21 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/jobs/{jobNumber}/deliveries',
       id: 'listJobDeliveries',
       tag: 'Jobs',
-      summary: 'To which endpoints the events of a job were sent, and what came of it',
+      summary: 'List deliveries of the events of a job',
       description:
-        'By event, the newest first; to endpoints that the key may see. Those of the last moment can be missing.',
+        'Grouped by event, newest event first. Only endpoints visible to the API key are included. The most recent attempts can be missing.',
       role: 'read',
       of: ofAccount,
       params: jobParams,
       query: z.strictObject({
         limit: wholeNumber(1, MAX_JOB_EVENTS)
           .default(MAX_JOB_EVENTS)
-          .describe(`Of how many events at most: 1 to ${MAX_JOB_EVENTS}, ${MAX_JOB_EVENTS} unless told.`),
+          .describe(`Maximum number of events per page, 1 to ${MAX_JOB_EVENTS}. Default: ${MAX_JOB_EVENTS}.`),
         after: afterJobEvent,
       }),
       answer: {
         status: 200,
-        description: 'Deliveries of a page of its events.',
+        description: 'Deliveries of a page of events.',
         schema: z.object({ deliveries: z.array(Delivery), next: nextOf }),
       },
     },
@@ -534,8 +540,8 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/parked',
       id: 'listParkedEvents',
       tag: 'Endpoints',
-      summary: 'Events that are set aside for an endpoint, by account and job, first to last',
-      description: PAGE_NOTE,
+      summary: 'List parked events of an endpoint',
+      description: `Ordered by account, job and sequence. ${PAGE_NOTE}`,
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({ limit, after: afterBy('parked events', decodeParkedPlace) }),
@@ -557,18 +563,18 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/parked/retry',
       id: 'retryParkedEvents',
       tag: 'Endpoints',
-      summary: 'Have events that are set aside tried again now',
+      summary: 'Retry parked events',
       description:
-        'Of each job the first event that is set aside is tried, and once it is taken those behind it. An endpoint that is paused or waits gets nothing before that is over.',
+        'The first parked event of each job is sent; the following ones after it is acknowledged. Nothing is sent while the endpoint is paused or waits after a failure.',
       role: 'operate',
       of: ofEndpoint,
       repeatable: true,
       body: Which,
       answer: {
         status: 200,
-        description: 'How many are to be tried.',
+        description: 'Number of events scheduled for a retry.',
         schema: z
-          .object({ retried: z.int().describe('How many events.'), missing })
+          .object({ retried: z.int().describe('Number of events scheduled for a retry.'), missing })
           .meta({ id: 'RetriedEvents' }),
       },
     },
@@ -584,16 +590,17 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/parked/discard',
       id: 'discardParkedEvents',
       tag: 'Endpoints',
-      summary: 'Give up events that are set aside: they are not sent any more',
-      description: 'The next event of the job goes on at once. What was discarded can still be resent.',
+      summary: 'Discard parked events',
+      description:
+        'Discarded events are not sent any more. The next event of the job is sent immediately. A discarded event can still be resent.',
       role: 'operate',
       of: ofEndpoint,
       body: Which,
       answer: {
         status: 200,
-        description: 'How many were discarded.',
+        description: 'Number of discarded events.',
         schema: z
-          .object({ discarded: z.int().describe('How many events.'), missing })
+          .object({ discarded: z.int().describe('Number of discarded events.'), missing })
           .meta({ id: 'DiscardedEvents' }),
       },
     },
@@ -609,8 +616,8 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/dead',
       id: 'listDeadEvents',
       tag: 'Endpoints',
-      summary: 'Events that an endpoint refused to the last attempt, by account and sequence',
-      description: PAGE_NOTE,
+      summary: 'List dead-lettered events of an endpoint',
+      description: `Events that the endpoint rejected on the last attempt, ordered by account and sequence. ${PAGE_NOTE}`,
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({ limit, after: afterBy('dead events', decodeDeadPlace) }),
@@ -632,13 +639,14 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/replays',
       id: 'listReplays',
       tag: 'Endpoints',
-      summary: 'Replays to an endpoint, newest first: those that run, and the last that ran',
+      summary: 'List replays to an endpoint',
+      description: 'Newest first: running replays and recently completed ones.',
       role: 'read',
       of: ofEndpoint,
       query: z.strictObject({
         limit: wholeNumber(1, MAX_REPLAYS)
           .default(DEFAULT_REPLAYS)
-          .describe(`How many at most: 1 to ${MAX_REPLAYS}, ${DEFAULT_REPLAYS} unless told.`),
+          .describe(`Maximum number of replays per page, 1 to ${MAX_REPLAYS}. Default: ${DEFAULT_REPLAYS}.`),
         after: afterBy('replays', decodeReplayPlace),
       }),
       answer: {
@@ -662,9 +670,9 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/replays',
       id: 'startReplay',
       tag: 'Endpoints',
-      summary: 'Send a stretch of the logs to an endpoint once more',
+      summary: 'Start a replay',
       description:
-        'Beside what is live, with the ids that the events had, and the header `webhook-replay: true`, which the signature does not cover. What it refuses is counted, not set aside.',
+        'Sends a range of the logs again, in parallel to live deliveries. Events keep their ids. Requests have the header `webhook-replay: true`, which the signature does not cover. Rejected events are counted, not parked.',
       role: 'operate',
       of: ofEndpoint,
       body: NewReplay,
@@ -673,13 +681,13 @@ export const endpointRoutes: readonly Route[] = [
         status: 201,
         description: 'The replay.',
         schema: Replay,
-        headers: { Location: 'The path of the replay.' },
+        headers: { Location: 'Path of the replay.' },
       },
       problems: ['refused', 'conflict'],
     },
     async ({ c, caller, subject, body, making }, { feed, manage }) => {
       const { region, id } = subject;
-      // One that is there by this id may be of accounts that the endpoint followed before.
+      // An existing replay with this id may cover accounts that the endpoint followed before.
       const there = body.id === undefined ? undefined : await readReplay(feed, region, id, body.id);
       if (there && !isForAll(caller, there.accounts)) {
         return notDone(c, { kind: 'conflict', reason: `id must be new, and "${body.id}" is taken.` });
@@ -696,7 +704,7 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/replays/{replay}',
       id: 'getReplay',
       tag: 'Endpoints',
-      summary: 'One replay, and how far it is',
+      summary: 'Get a replay and its progress',
       role: 'read',
       of: ofEndpoint,
       params: replayParams,
@@ -713,13 +721,13 @@ export const endpointRoutes: readonly Route[] = [
       path: '/v1/endpoints/{id}/replays/{replay}/cancel',
       id: 'cancelReplay',
       tag: 'Endpoints',
-      summary: 'End a replay',
-      description: 'What is under way arrives, nothing else of it is sent.',
+      summary: 'Cancel a replay',
+      description: 'Requests in flight are completed. No further events of the replay are sent.',
       role: 'operate',
       of: ofEndpoint,
       params: replayParams,
       repeatable: true,
-      answer: { status: 200, description: 'The replay, as far as it came.', schema: Replay },
+      answer: { status: 200, description: 'The cancelled replay.', schema: Replay },
       problems: ['conflict'],
     },
     async ({ c, caller, subject, params }, parts) => {
@@ -735,7 +743,7 @@ export const endpointRoutes: readonly Route[] = [
 const isForAll = (caller: Caller, accounts: readonly string[]): boolean =>
   accounts.every((account) => isFor(caller, account));
 
-/** Why a key can't have an endpoint follow these accounts; null stands for all of them. */
+/** Returns why a key cannot subscribe an endpoint to `accounts`; `null` means all accounts. */
 function refuseAccounts(caller: Caller, accounts: readonly string[] | null): Refusal | undefined {
   if (caller.accounts === null || (accounts && isForAll(caller, accounts))) return undefined;
   const reason = accounts
@@ -744,7 +752,7 @@ function refuseAccounts(caller: Caller, accounts: readonly string[] | null): Ref
   return { kind: 'refused', reason };
 }
 
-/** The region of a new endpoint: the one that was given, the only one, or that of its accounts. */
+/** Returns the region of a new endpoint: the given one, the only one served, or the one of its accounts. */
 async function regionFor(
   { table, regions }: RouteParts['feed'],
   given: string | undefined,
@@ -768,7 +776,7 @@ async function regionFor(
   return { kind: 'refused', reason: `region is missing; it ${regionRule(regions)}.` };
 }
 
-/** The path of an endpoint, with its region where there are several. */
+/** Returns the path of an endpoint, with its region if several regions are served. */
 function pathOf(
   { regions }: RouteParts['feed'],
   { region, id }: Pick<EndpointRecord, 'region' | 'id'>,
@@ -806,7 +814,7 @@ async function findReplay(
   return problem(c, 'not-found', { detail: 'There is no such replay to this endpoint.' });
 }
 
-/** What became of some events, to endpoints that the key may see: what others do with them is their business. */
+/** Returns the deliveries of `events` to the endpoints visible to the key. */
 async function deliveriesOf(
   caller: Caller,
   { region }: { readonly region: string },
@@ -824,7 +832,7 @@ async function deliveriesOf(
       .filter((one) => isForEndpoint(caller, one))
       .map(({ id, createdAt }) => [id, createdAt ?? undefined]),
   );
-  // An id may have been another endpoint's before; entries of older versions don't say of which.
+  // A deleted endpoint may have had the same id. Entries of older versions do not record the creation time.
   const isOwn = ({ sink, sinkCreatedAt, at }: DeliveryEntry): boolean => {
     const createdAt = seen.get(sink);
     return sinkCreatedAt === undefined ? at >= (createdAt ?? 0) : sinkCreatedAt === createdAt;

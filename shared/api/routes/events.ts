@@ -1,4 +1,4 @@
-/** The logs: feeds with a cursor, long polls, live streams. */
+/** Event routes: paged feeds, long polls and server-sent event streams. */
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { isId } from '../../checks.ts';
@@ -43,50 +43,50 @@ import { type ApiEnv, type Route, type RouteParts, route, type Subject } from '.
 import { SLOT_GRACE_MS, type Slot } from '../slots.ts';
 
 const MAX_WAIT_SECONDS = 25;
-/** How long after its end a stream that is not read to it is cut off. */
+/** Time after the end of a stream at which an unread response is aborted. */
 const CUT_AFTER_MS = 20_000;
-/** A client is asked to come back after this time when somebody else's stream or long poll has to end first. */
+/** `Retry-After` of a response that is rejected because all stream slots of the key are in use. */
 const CROWDED_RETRY_SECONDS = 15;
 
 const CURSOR_RULE =
-  'must be a cursor (`<epoch>.<number>`) as found in `next`, in `head` or in the `id:` of a stream, or a bare number';
+  'must be a cursor (`<epoch>.<number>`) from `next`, `head` or the `id:` of a stream, or a bare number';
 const CELL_CURSOR_RULE = 'must be a `next` or `head` of /v1/events, or an `id:` of its stream';
 
-/** An envelope as it was stored; its type says what `data` holds. */
+/** A stored envelope. Its type determines the schema of `data`. */
 export const Event = z
   .object({
     specversion: z.literal('1.0'),
-    id: z.string().describe('`<account>.<epoch>.<sequence>`; never used twice.'),
-    source: z.string().describe('The log that holds the event; a URL if a public URL is configured.'),
-    type: z.string().describe('One of `/v1/event-types`.'),
+    id: z.string().describe('Unique id: `<account>.<epoch>.<sequence>`. Never reused.'),
+    source: z.string().describe('Log that contains the event. A URL if a public URL is configured.'),
+    type: z.string().describe('Event type, as listed by `/v1/event-types`.'),
     subject: z.string().optional().describe('`jobs/<jobNumber>` or `order-groups/<name>`.'),
     time: instant,
-    sequence: z.string().describe('20 digits: sorts as text, per account.'),
-    dataschema: z.string().describe('Where the JSON Schema of `data` is.'),
+    sequence: z.string().describe('Position in the log of the account: 20 digits, sortable as text.'),
+    dataschema: z.string().describe('URI of the JSON Schema of `data`.'),
     datacontenttype: z.literal('application/json'),
     data: z.looseObject({ account: z.string().optional(), region: z.string() }),
   })
   .meta({ id: 'Event', description: 'A CloudEvents 1.0 envelope in structured JSON.' });
 
-const Cursor = z.string().describe('A cursor: `<epoch>.<number>`.');
+const Cursor = z.string().describe('Cursor: `<epoch>.<number>`.');
 
 const EventPage = z
   .object({
     events: z.array(Event),
-    next: Cursor.describe('The cursor to go on with; it moves past what a filter left out.'),
-    head: Cursor.describe('The end of the log.'),
+    next: Cursor.describe('Cursor of the next page. It also advances past events that a filter excludes.'),
+    head: Cursor.describe('Cursor of the end of the log.'),
     observedThrough: instant
       .nullable()
       .optional()
       .describe(
-        'All that the ordering service showed before this instant is at or before `next`. Null when the page ends before the head; absent in a region’s own log.',
+        'Time up to which all upstream changes are in the log, at or before `next`. `null` if the page ends before `head`. Absent in the log of a region.',
       ),
   })
   .meta({ id: 'EventPage' });
 
 const after = cursorBy(parseCursor, CURSOR_RULE)
   .optional()
-  .describe('What comes after this cursor. Absent: from the earliest event there still is.');
+  .describe('Return events after this cursor. Default: the earliest event that is still kept.');
 
 const EventsQuery = z.strictObject({
   after,
@@ -94,27 +94,27 @@ const EventsQuery = z.strictObject({
   types: typePatterns.optional(),
   wait: wholeNumber(0, MAX_WAIT_SECONDS)
     .default(0)
-    .describe(`Seconds to wait for the first event when there is none yet: 0 to ${MAX_WAIT_SECONDS}.`),
+    .describe(`Maximum time to wait for the first event, in seconds, 0 to ${MAX_WAIT_SECONDS}. Default: 0.`),
 });
 
 const StreamQuery = z.strictObject({
   after: cursorBy(parseCursor, CURSOR_RULE)
     .optional()
-    .describe('What comes after this cursor. Absent: what comes from now on.'),
+    .describe('Return events after this cursor. Default: the current end of the log.'),
   types: typePatterns.optional(),
 });
 
-/** Cursors of the feed of everything are read when the regions are known. */
+/** Query of the merged feed. Its cursor is parsed when the regions are known. */
 const CellEventsQuery = z
   .strictObject({
     ...EventsQuery.shape,
     after: one
       .optional()
-      .describe('What comes after this cursor. Absent: from the earliest event there still is.'),
+      .describe('Return events after this cursor. Default: the earliest event that is still kept.'),
     last: wholeNumber(1, MAX_EVENTS)
       .optional()
       .describe(
-        'Instead of `after`: the latest events, so many of each region; fewer for a key that is for some accounts, or with `types`.',
+        'Alternative to `after`: the latest events, at most this many per region. Fewer for a key for some accounts or with `types`.',
       ),
   })
   .superRefine(({ after, last }, context) => {
@@ -123,7 +123,7 @@ const CellEventsQuery = z
   });
 
 const CellStreamQuery = z.strictObject({
-  after: one.optional().describe('What comes after this cursor. Absent: what comes from now on.'),
+  after: one.optional().describe('Return events after this cursor. Default: the current end of the feed.'),
   types: typePatterns.optional(),
 });
 
@@ -131,17 +131,17 @@ const CellPage = EventPage.omit({ observedThrough: true }).meta({ id: 'CellEvent
 
 const LAST_EVENT_ID = {
   'Last-Event-ID':
-    'The `id:` of the last event that was taken, which resumes after it; counts for more than `after`.',
+    'The `id:` of the last event received. The stream resumes after it. Takes precedence over `after`.',
 };
 const STREAM = {
   status: 200,
   description:
-    'Server-sent events: `id:` is the cursor, `event:` the type, `data:` the envelope. The first frame, and others between events, have `event: cursor` and the cursor as `data:`. A stream ends by itself after some minutes; resume with the last id.',
+    'Server-sent events: `id:` is the cursor, `event:` the type, `data:` the envelope. The first frame and periodic frames between events have `event: cursor` and the cursor as `data:`. The server closes a stream after some minutes; resume with the last id.',
   schema: z.string(),
   contentType: 'text/event-stream',
 } as const;
 
-/** Feed and stream of a log: an account's, or a region's own. */
+/** Returns the feed and stream routes of a log of an account or a region. */
 function logRoutes<S extends { readonly region: string; readonly account: string }>(
   path: `/${string}`,
   of: Subject<S>,
@@ -154,7 +154,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
         path,
         id: `list${words.name}Events`,
         tag: 'Events',
-        summary: `Events of ${words.whose}, after a cursor`,
+        summary: `List events of ${words.whose}`,
         role: 'read',
         of,
         query: EventsQuery,
@@ -185,7 +185,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
         path: `${path}/stream`,
         id: `stream${words.name}Events`,
         tag: 'Events',
-        summary: `Events of ${words.whose}, live`,
+        summary: `Stream events of ${words.whose}`,
         role: 'read',
         of,
         query: StreamQuery,
@@ -206,7 +206,7 @@ function logRoutes<S extends { readonly region: string; readonly account: string
   ];
 }
 
-/** A page as it is sent. */
+/** A serialized page. */
 interface WrittenPage {
   readonly kind: 'written';
   readonly json: Uint8Array<ArrayBuffer>;
@@ -217,7 +217,7 @@ function written(ref: AccountRef, page: Page | Gone | Crowded | undefined) {
   const { next, head, observedThrough } = page;
   const observed = isCell(ref) ? {} : { observedThrough: instantText(observedThrough) };
   const rest = JSON.stringify({ next, head, ...observed });
-  // Spliced in as they are stored: whoever keeps or compares envelopes gets the same bytes on every way.
+  // The envelopes are inserted as stored, so that every route returns identical bytes.
   const text = `{"events":[${page.events.join(',')}],${rest.slice(1)}`;
   return { kind: 'written', json: new TextEncoder().encode(text) } as const satisfies WrittenPage;
 }
@@ -226,7 +226,7 @@ type AskedPage = { readonly ref: AccountRef } & Pick<PageQuery, 'after' | 'limit
 const pages = new WeakMap<FeedDeps, (asked: AskedPage) => Promise<ReturnType<typeof written>>>();
 const NEVER = new AbortController().signal;
 
-/** Pages that nobody waits for: one that several ask for in the same turn is read and written once. */
+/** Returns the reader of pages without a wait. Identical requests in the same turn share one read. */
 function pagesOf(feed: FeedDeps) {
   const known = pages.get(feed);
   if (known) return known;
@@ -239,16 +239,16 @@ function pagesOf(feed: FeedDeps) {
   return read;
 }
 
-/** The parts of an event's id; `undefined` for what can be none. No other text is looked up. */
+/** Parses an event id into its parts. Returns `undefined` if it is not valid; only valid ids are looked up. */
 export function partsOfId(id: string) {
   const [, account = '', epoch, sequence] = /^([^.]+)\.([0-9a-z]{1,32})\.(\d{1,15})$/.exec(id) ?? [];
   if (epoch === undefined || !(isId(account) || account === CELL_LOG)) return undefined;
   return { account, epoch, sequence: Number(sequence) };
 }
 
-/** An event by its id: of an account of the key, or of a region's own log for a key that is for all accounts. */
+/** An event by its id: of an account of the key, or of the log of a region for a key for all accounts. */
 export const ofEvent: Subject<{ readonly ref: AccountRef; readonly json: string }> = {
-  params: { event: one.describe('The id of the event.') },
+  params: { event: one.describe('Id of the event.') },
   async find({ c, caller, params }, { feed }) {
     const id = partsOfId(params.event ?? '');
     const mayBe = id && isFor(caller, id.account) ? id : undefined;
@@ -261,12 +261,12 @@ export const ofEvent: Subject<{ readonly ref: AccountRef; readonly json: string 
   },
 };
 
-/** Everything about events. */
+/** All event routes. */
 export const eventRoutes: readonly Route[] = [
   ...logRoutes('/v1/accounts/{id}/events', ofAccount, { name: 'Account', whose: 'an account' }),
   ...logRoutes('/v1/regions/{id}/events', ofRegion, {
     name: 'Region',
-    whose: 'a region as a whole: outages, endpoints',
+    whose: 'a region',
   }),
   route(
     {
@@ -274,9 +274,9 @@ export const eventRoutes: readonly Route[] = [
       path: '/v1/events',
       id: 'listEvents',
       tag: 'Events',
-      summary: 'Events of all accounts and regions in one sequence, after a cursor',
+      summary: 'List events of all accounts and regions',
       description:
-        'For a key that is for some accounts: the events of those. The cursor is of this feed alone.',
+        'One merged sequence. A key for some accounts receives only the events of those accounts. The cursor is valid for this feed only.',
       role: 'read',
       query: CellEventsQuery,
       answer: { status: 200, description: 'A page of the feed.', schema: CellPage },
@@ -308,9 +308,9 @@ export const eventRoutes: readonly Route[] = [
       path: '/v1/events/stream',
       id: 'streamEvents',
       tag: 'Events',
-      summary: 'Events of all accounts and regions, live',
+      summary: 'Stream events of all accounts and regions',
       description:
-        'For a key that is for some accounts: the events of those. The cursor is of this feed alone.',
+        'One merged sequence. A key for some accounts receives only the events of those accounts. The cursor is valid for this feed only.',
       role: 'read',
       query: CellStreamQuery,
       headers: LAST_EVENT_ID,
@@ -335,12 +335,12 @@ export const eventRoutes: readonly Route[] = [
       path: '/v1/events/{event}',
       id: 'getEvent',
       tag: 'Events',
-      summary: 'One event',
+      summary: 'Get an event',
       role: 'read',
       of: ofEvent,
       answer: {
         status: 200,
-        description: 'The envelope, as it was stored.',
+        description: 'The stored envelope.',
         schema: Event,
         contentType: 'application/cloudevents+json',
       },
@@ -350,7 +350,7 @@ export const eventRoutes: readonly Route[] = [
   ),
 ];
 
-/** The log can't be read from there, and where it can. */
+/** Responds that the log cannot be read from the cursor, with the range that can be read. */
 export function cursorGone(c: Context<ApiEnv>, gone: Gone): Response {
   const { earliest, head, restored } = gone;
   if (restored !== undefined) {
@@ -372,8 +372,8 @@ function noLog(c: Context<ApiEnv>): Response {
 }
 
 /**
- * The feed of everything as a key may see it. Of one for some accounts these are the regions that the accounts are in: a cursor
- * tells how much happens in each region it names.
+ * Returns the merged feed for a key. For a key of some accounts it covers only the regions of those accounts, because a cursor
+ * reveals the number of events in each region that it names.
  */
 async function feedFor(
   feed: RouteParts['feed'],
@@ -390,7 +390,7 @@ async function feedFor(
 
 const isItem = (item: Item, { pk, sk }: Key): boolean => item.pk === pk && item.sk === sk;
 
-/** The places that a cursor of the feed of everything names. */
+/** Parses a cursor of the merged feed. */
 function placesIn(
   c: Context<ApiEnv>,
   feed: CellFeedDeps,
@@ -402,7 +402,7 @@ function placesIn(
   return places ?? problem(c, 'bad-parameter', { field, detail: `${field} ${CELL_CURSOR_RULE}.` });
 }
 
-/** Where a stream begins: the browser's Last-Event-ID is newer than the `after` it was opened with. */
+/** Returns the start of a stream. `Last-Event-ID` is newer than the `after` that the stream was opened with. */
 function resumeAt<T>(
   c: Context<ApiEnv>,
   after: T | undefined,
@@ -416,8 +416,8 @@ function resumeAt<T>(
 }
 
 /**
- * A stream as a response, which holds a slot until it ends. What it is made from is opened when it is read, and for a HEAD
- * request not at all.
+ * Returns a stream as a response that holds a slot until it ends. The source is opened when the response is read, and not
+ * for a HEAD request.
  */
 async function eventStream(
   c: Context<ApiEnv>,
@@ -426,7 +426,7 @@ async function eventStream(
 ): Promise<Response> {
   const headers = {
     'content-type': 'text/event-stream',
-    // Proxies that collect answers would hold the events back.
+    // Disables response buffering in proxies.
     'x-accel-buffering': 'no',
   };
   if (c.req.method === 'HEAD') return c.body(null, 200, headers);
@@ -441,7 +441,7 @@ async function eventStream(
   return c.body(body, 200, headers);
 }
 
-/** Ends a stream when the key that opened it is revoked, expires or is for other accounts. */
+/** Ends a stream when its key is revoked, expires or changes its accounts. */
 async function* whileCurrent(
   c: Context<ApiEnv>,
   { isCurrent }: RouteParts,
@@ -453,7 +453,7 @@ async function* whileCurrent(
   }
 }
 
-/** The slot of a request, once it takes one: true when it has one, or needs none. Giving it back never rejects. */
+/** Returns the slot of a request. `take` resolves to `true` if there is a slot or no limit. The release never rejects. */
 function holdOf(c: Context<ApiEnv>, { slots, report: tell }: RouteParts, ms: number) {
   const { keyId } = c.get('caller');
   let held: Slot | undefined;
@@ -464,7 +464,7 @@ function holdOf(c: Context<ApiEnv>, { slots, report: tell }: RouteParts, ms: num
       held ??= await slots?.take(keyId, ms + SLOT_GRACE_MS);
       return held !== undefined || slots === undefined;
     },
-    // What could not be given back is free again when it has expired.
+    // A slot that could not be released becomes free when it expires.
     [Symbol.asyncDispose]: async () => held?.giveBack().catch(report),
   };
 }

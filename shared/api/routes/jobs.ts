@@ -1,4 +1,4 @@
-/** Jobs as they stand, what happened to one, and figures about them. */
+/** Job routes: current jobs, their events, and statistics. */
 import * as z from 'zod';
 import { ofAccount, ofRegion } from '../access.ts';
 import {
@@ -22,16 +22,16 @@ import { cursorGone, Event } from './events.ts';
 
 const jobNumber = one.regex(/^[1-9]\d{0,11}$/, 'must be a whole number from 1 to 999999999999');
 
-/** One of these at a time: an index for each. */
+/** Filters. At most one per request: each has its own index. */
 const filters = {
-  jobNumber: jobNumber.describe('The job with this number, or none.'),
-  status: textUpTo(200).describe('Jobs in this status, in the words of the ordering service; by due day.'),
-  dueOn: day.describe('Open, undispatched jobs that are due on this day.'),
-  dueBefore: day.describe('Open, undispatched jobs that are due before this day; by due day.'),
-  late: flag.describe('`true`: open jobs that were seen undispatched after their due instant; by due day.'),
-  awaited: flag.describe('`true`: open, undispatched jobs by due day; those without a due date come last.'),
+  jobNumber: jobNumber.describe('The job with this number.'),
+  status: textUpTo(200).describe('Jobs with this upstream status name, ordered by due date.'),
+  dueOn: day.describe('Open, undispatched jobs due on this day (`YYYY-MM-DD`).'),
+  dueBefore: day.describe('Open, undispatched jobs due before this day (`YYYY-MM-DD`), ordered by due date.'),
+  late: flag.describe('`true`: open jobs observed undispatched after their due time, ordered by due date.'),
+  awaited: flag.describe('`true`: open, undispatched jobs ordered by due date; jobs without one come last.'),
   dispatchedOn: day.describe(
-    'Jobs that were dispatched on this day, as roll-ups count it; those that were dispatched before tracking began, by the day of `dateOut`. One that was dispatched before there was this filter is missing as long as nothing about it changes.',
+    'Jobs dispatched on this day (`YYYY-MM-DD`), counted as in roll-ups. Jobs dispatched before tracking began are listed by the day of `dateOut`. Jobs stored by a version without this filter are missing until they change.',
   ),
   orderNumber: textUpTo(500).describe('Jobs with exactly this order number.'),
   orderGroup: textUpTo(500).describe('Jobs of this order group.'),
@@ -45,7 +45,7 @@ const JobsQuery = z
     limit,
     after: cursorBy(decodeJobsCursor, 'must be the `next` of a page of jobs')
       .optional()
-      .describe('The `next` of the page before, which had the same filter.'),
+      .describe('Cursor: the `next` of the previous page, with the same filter.'),
   })
   .superRefine((given, context) => {
     const [first, second] = FILTERS.filter((name) => given[name] !== undefined && given[name] !== false);
@@ -55,31 +55,28 @@ const JobsQuery = z
 
 /** A job of an account, by its number. */
 export const jobParams = z.object({
-  jobNumber: jobNumber.describe('The number of the job.'),
+  jobNumber: jobNumber.describe('Number of the job.'),
 });
 
-/** Behind which of a job's events to go on. */
+/** Cursor of the events of a job. */
 export const afterJobEvent = one
-  .regex(/^\d{1,15}$/, 'must be the `next` of a page of what is about a job')
+  .regex(/^\d{1,15}$/, 'must be the `next` of a page of events of a job')
   .transform((text) => ({ sequence: Number(text) }))
   .optional()
-  .describe('The `next` of the page before.');
+  .describe('Cursor: the `next` of the previous page.');
 
 const JobEventsQuery = z.strictObject({
-  order: z
-    .enum(['newest', 'oldest'], 'must be newest or oldest')
-    .default('newest')
-    .describe('Which come first.'),
+  order: z.enum(['newest', 'oldest'], 'must be newest or oldest').default('newest').describe('Sort order.'),
   limit,
   after: afterJobEvent,
 });
 
 const rollupsQuery = z.strictObject({
-  from: day.optional().describe('The first day; six days before `to` unless told.'),
-  to: day.optional().describe('The last day; today (UTC) unless told.'),
+  from: day.optional().describe('First day (`YYYY-MM-DD`). Default: six days before `to`.'),
+  to: day.optional().describe('Last day (`YYYY-MM-DD`). Default: today (UTC).'),
 });
 
-/** Everything about jobs. */
+/** All job routes. */
 export const jobRoutes: readonly Route[] = [
   route(
     {
@@ -87,9 +84,9 @@ export const jobRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/jobs',
       id: 'listJobs',
       tag: 'Jobs',
-      summary: 'Jobs of an account',
+      summary: 'List jobs of an account',
       description:
-        'By number, or by one of the filters. A job that has just changed may be missing from a filter for a moment, and is never shown on the word of an index that lags.',
+        'Ordered by number, or selected by one filter. A job that has just changed can be missing from a filtered list for a short time. Every listed job is read from the store, not from a lagging index.',
       role: 'read',
       of: ofAccount,
       query: JobsQuery,
@@ -114,11 +111,11 @@ export const jobRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/jobs/{jobNumber}',
       id: 'getJob',
       tag: 'Jobs',
-      summary: 'One job',
+      summary: 'Get a job',
       role: 'read',
       of: ofAccount,
       params: jobParams,
-      answer: { status: 200, description: 'The job as it stands.', schema: JobAnswer },
+      answer: { status: 200, description: 'The current job.', schema: JobAnswer },
     },
     async ({ c, subject, params }, { feed }) => {
       const found = await readJob(feed, subject, Number(params.jobNumber));
@@ -131,16 +128,16 @@ export const jobRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/jobs/{jobNumber}/events',
       id: 'listJobEvents',
       tag: 'Jobs',
-      summary: 'What happened to a job',
+      summary: 'List events of a job',
       description:
-        'Its events that are still kept. The newest may be missing for a moment; to follow events, follow the feed.',
+        'Only events that are still kept. The newest events can be missing for a short time. Use the feed to follow events.',
       role: 'read',
       of: ofAccount,
       params: jobParams,
       query: JobEventsQuery,
       answer: {
         status: 200,
-        description: 'A page of its events; none for a job that is not known.',
+        description: 'A page of events of the job. Empty if the job is unknown.',
         schema: z.object({ events: z.array(Event), next: nextOf }).meta({ id: 'JobEventsPage' }),
       },
     },
@@ -157,12 +154,12 @@ export const jobRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/rollups',
       id: 'listAccountRollups',
       tag: 'Jobs',
-      summary: 'What happened in an account, day by day',
-      description: `At most ${MAX_ROLLUP_DAYS.account} days.`,
+      summary: 'List daily statistics of an account',
+      description: `At most ${MAX_ROLLUP_DAYS.account} days per request.`,
       role: 'read',
       of: ofAccount,
       query: rollupsQuery,
-      answer: { status: 200, description: 'Every day of the range.', schema: AccountRollups },
+      answer: { status: 200, description: 'One entry for each day of the range.', schema: AccountRollups },
     },
     async ({ c, subject, query }, { feed }) => {
       const { from, to } = rangeOf(query, feed.now());
@@ -176,10 +173,15 @@ export const jobRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/open-jobs',
       id: 'getAccountOpenJobs',
       tag: 'Jobs',
-      summary: 'How many jobs of an account are open, by status and by due day',
+      summary: 'Get open-job counts of an account',
+      description: 'Counts by status and by due date.',
       role: 'read',
       of: ofAccount,
-      answer: { status: 200, description: 'As of the last complete reading of its list.', schema: OpenJobs },
+      answer: {
+        status: 200,
+        description: 'Counts as of the last complete scan of the list.',
+        schema: OpenJobs,
+      },
     },
     async ({ c, subject }, { feed }) => {
       const found = await readOpenJobs(feed, subject);
@@ -193,14 +195,14 @@ export const jobRoutes: readonly Route[] = [
       path: '/v1/regions/{id}/rollups',
       id: 'listRegionRollups',
       tag: 'Regions',
-      summary: 'What happened in all accounts of a region, day by day',
-      description: `At most ${MAX_ROLLUP_DAYS.region} days.`,
+      summary: 'List daily statistics of a region',
+      description: `At most ${MAX_ROLLUP_DAYS.region} days per request.`,
       role: 'read',
       of: ofRegion,
       query: rollupsQuery,
       answer: {
         status: 200,
-        description: 'Every day of the range, and the accounts.',
+        description: 'One entry for each day of the range, and the accounts.',
         schema: RegionRollups,
       },
     },
@@ -216,12 +218,13 @@ export const jobRoutes: readonly Route[] = [
       path: '/v1/regions/{id}/open-jobs',
       id: 'getRegionOpenJobs',
       tag: 'Regions',
-      summary: 'How many jobs are open in a region, by status, by due day and by account',
+      summary: 'Get open-job counts of a region',
+      description: 'Counts by status, by due date and by account.',
       role: 'read',
       of: ofRegion,
       answer: {
         status: 200,
-        description: 'As of the last complete reading of each list.',
+        description: 'Counts as of the last complete scan of each list.',
         schema: RegionOpenJobs,
       },
     },

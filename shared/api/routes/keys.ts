@@ -1,4 +1,4 @@
-/** API keys: who may do what through the API. */
+/** API key routes. */
 import * as z from 'zod';
 import { KeyRecord, NewKey, ROLES } from '../key-input.ts';
 import { type Caller, createKey, isKeyId, listKeys, readKey, revokeKey } from '../keys.ts';
@@ -7,22 +7,23 @@ import { notDone } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 
 const params = z.object({
-  id: one.describe('The id of the key: what stands between the first two `_` of it.'),
+  id: one.describe('Id of the key: the part between the first two `_`.'),
 });
 
 const Self = z
   .object({
-    id: z
-      .string()
-      .describe('What the key is known by; `bootstrap` for the one that the configuration names.'),
-    name: z.string().nullable().describe('What somebody called it.'),
-    role: z.enum(ROLES).describe('What it may do.'),
-    accounts: z.array(z.string()).nullable().describe('Ids of the accounts it is for; null: all of them.'),
-    expiresAt: instant.nullable().describe('From when on it is refused; null: never.'),
+    id: z.string().describe('Id of the key. `bootstrap` for the key from the configuration.'),
+    name: z.string().nullable().describe('Display name.'),
+    role: z.enum(ROLES).describe('Role of the key.'),
+    accounts: z
+      .array(z.string())
+      .nullable()
+      .describe('Ids of the accounts of the key. `null`: all accounts.'),
+    expiresAt: instant.nullable().describe('Time at which the key expires. `null`: never.'),
   })
-  .meta({ id: 'OwnKey', description: 'The key that a request was made with.' });
+  .meta({ id: 'OwnKey', description: 'The API key of the request.' });
 
-/** Everything about keys. */
+/** All API key routes. */
 export const keyRoutes: readonly Route[] = [
   route(
     {
@@ -30,7 +31,7 @@ export const keyRoutes: readonly Route[] = [
       path: '/v1/key',
       id: 'getOwnKey',
       tag: 'Keys',
-      summary: 'The key that is shown: what it may do, and for which accounts',
+      summary: 'Get the API key of the request',
       role: 'read',
       answer: { status: 200, description: 'The key.', schema: Self },
     },
@@ -42,12 +43,13 @@ export const keyRoutes: readonly Route[] = [
       path: '/v1/keys',
       id: 'listKeys',
       tag: 'Keys',
-      summary: 'All keys that may no more than the one that asks',
+      summary: 'List API keys',
+      description: 'Only keys whose permissions do not exceed those of the caller.',
       role: 'admin',
       query: z.strictObject({ limit, after: afterId('keys', isKeyId) }),
       answer: {
         status: 200,
-        description: 'A page of keys, by id.',
+        description: 'A page of keys, ordered by id.',
         schema: z.object({ keys: z.array(KeyRecord), next: nextOf }),
       },
     },
@@ -62,21 +64,22 @@ export const keyRoutes: readonly Route[] = [
       path: '/v1/keys',
       id: 'createKey',
       tag: 'Keys',
-      summary: 'Make a key',
-      description: 'It may no more than the key that makes it, and does not outlive it.',
+      summary: 'Create an API key',
+      description:
+        "A new key cannot grant more than the caller's own permissions and cannot expire after the caller's key.",
       role: 'admin',
       body: NewKey,
       example: { name: 'dashboard', role: 'read', accounts: ['acme'], expiresAt: '2027-03-02T08:00:00Z' },
       answer: {
         status: 201,
-        description: 'The key. Its secret is shown here and never again.',
+        description: 'The key and its secret. The secret is not returned again.',
         schema: z
           .object({
             key: KeyRecord,
-            secret: z.string().describe('The whole key: what to send as `Authorization: Bearer …`.'),
+            secret: z.string().describe('Complete key, to be sent as `Authorization: Bearer …`.'),
           })
           .meta({ id: 'NewKeyAnswer' }),
-        headers: { Location: 'The path of the key.' },
+        headers: { Location: 'Path of the key.' },
       },
       problems: ['refused'],
     },
@@ -94,7 +97,7 @@ export const keyRoutes: readonly Route[] = [
       path: '/v1/keys/{id}',
       id: 'getKey',
       tag: 'Keys',
-      summary: 'One key',
+      summary: 'Get an API key',
       role: 'admin',
       params,
       answer: { status: 200, description: 'The key.', schema: KeyRecord },
@@ -110,11 +113,11 @@ export const keyRoutes: readonly Route[] = [
       path: '/v1/keys/{id}',
       id: 'revokeKey',
       tag: 'Keys',
-      summary: 'Take a key away',
-      description: 'Counts within 30 seconds; streams that are open with it go on to their end.',
+      summary: 'Revoke an API key',
+      description: 'Takes effect within 30 seconds. Open streams of the key are closed.',
       role: 'admin',
       params,
-      answer: { status: 204, description: 'It is gone.' },
+      answer: { status: 204, description: 'The key is revoked.' },
       problems: ['refused'],
     },
     async ({ c, caller, params: { id } }, { feed }) => {

@@ -1,4 +1,4 @@
-/** How an account tells its customers, in which words, and what became of it. */
+/** Notification routes: settings, templates and messages of an account. */
 import * as z from 'zod';
 import { type Checked, checkInput, existingId } from '../../checks.ts';
 import { defaultsOf } from '../../notifications/addresses.ts';
@@ -68,15 +68,15 @@ import { etagOf, type Route, route, type Subject } from '../route.ts';
 import { jobParams } from './jobs.ts';
 import { ofRecipient } from './recipients.ts';
 
-const MASKED = 'Keys of role `read` are shown addresses without their middle.';
+const MASKED = 'Addresses are masked for keys with the role `read`.';
 
 interface Notifying {
   readonly ref: AccountRef;
-  /** Those of the region, and switched off, where nobody has said anything. */
+  /** Stored settings. Default if none are stored: the defaults of the region, disabled. */
   readonly settings: Settings;
 }
 
-/** How an account notifies. */
+/** Notification settings of an account. */
 const ofSettings: Subject<Notifying> = {
   params: ofAccount.params,
   revisionOf: ({ settings }) => settings.revision,
@@ -106,13 +106,13 @@ const settingsAnswer = {
   status: 200,
   description: 'The settings.',
   schema: NotificationSettings,
-  headers: { ETag: 'What `If-Match` takes.' },
+  headers: { ETag: 'Revision of the settings, for `If-Match`.' },
 } as const;
 
 const templateParams = z.object({
-  kind: Kind.describe('What the message is about.'),
-  channel: ChannelName.describe('How it goes.'),
-  locale: LocaleName.describe('In which language.'),
+  kind: Kind.describe('Kind of message.'),
+  channel: ChannelName.describe('Channel of the message.'),
+  locale: LocaleName.describe('Locale of the message.'),
 });
 
 const messagesAnswer = {
@@ -122,7 +122,7 @@ const messagesAnswer = {
 } as const;
 const pageOnly = z.strictObject({ limit, after: afterId('messages', isMessageId) });
 
-/** Everything about what customers are told, but who they are. */
+/** All notification routes, except those of recipients and suppressions. */
 export const notificationRoutes: readonly Route[] = [
   route(
     {
@@ -130,8 +130,8 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/notifications',
       id: 'getNotificationSettings',
       tag: 'Notifications',
-      summary: 'How an account tells its customers',
-      description: 'Where nobody has said anything: off, and otherwise as it would be by default.',
+      summary: 'Get the notification settings of an account',
+      description: 'Returns the defaults, with `enabled` set to `false`, if no settings are stored.',
       role: 'read',
       of: ofSettings,
       answer: settingsAnswer,
@@ -144,9 +144,9 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/notifications',
       id: 'saveNotificationSettings',
       tag: 'Notifications',
-      summary: 'Say how an account tells its customers',
+      summary: 'Replace the notification settings of an account',
       description:
-        'In place of what was said before; what is left out is as by default. What was observed before it is switched on is not told.',
+        'Replaces all settings; omitted fields get their defaults. Changes observed before notifications are enabled are not sent.',
       role: 'admin',
       of: ofSettings,
       body: SettingsInput,
@@ -172,28 +172,35 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/notifications/preview',
       id: 'previewMessage',
       tag: 'Notifications',
-      summary: 'What a message would say, about a real job or a made-up one; nothing is sent',
+      summary: 'Preview a message',
+      description: 'Renders a message for a job of the account or for sample data. Nothing is sent.',
       role: 'operate',
       of: ofSettings,
       repeatable: true,
       body: z
         .strictObject({
-          kind: Kind.describe('What it is about.'),
-          channel: ChannelName.describe('How it would go.'),
-          locale: LocaleName.optional().describe('The recipient’s, or the account’s, unless told.'),
-          zone: zoneName.optional().describe('The same, an IANA name.'),
+          kind: Kind.describe('Kind of message.'),
+          channel: ChannelName.describe('Channel of the message.'),
+          locale: LocaleName.optional().describe(
+            'Locale. Default: the locale of the recipient, or of the account.',
+          ),
+          zone: zoneName
+            .optional()
+            .describe('Time zone (IANA name). Default: the zone of the recipient, or of the account.'),
           jobNumber: z
             .int('must be the number of a job')
             .min(1, 'must be the number of a job')
             .max(999_999_999_999, 'must be the number of a job')
             .optional()
-            .describe('A job of the account, as it stands; made-up ones unless told.'),
-          recipient: existingId.optional().describe('Whose name, locale and zone.'),
-          template: TemplateInput.optional().describe('With this instead of the template that would count.'),
+            .describe('Number of a job of the account. Default: sample jobs.'),
+          recipient: existingId
+            .optional()
+            .describe('Id of the recipient whose name, locale and zone are used.'),
+          template: TemplateInput.optional().describe('Template to use instead of the stored one.'),
         })
         .meta({ id: 'PreviewRequest' }),
       example: { kind: 'dispatched', channel: 'email', locale: 'en-GB' },
-      answer: { status: 200, description: 'The message.', schema: Preview },
+      answer: { status: 200, description: 'The rendered message.', schema: Preview },
       problems: ['refused'],
     },
     async ({ c, subject: { ref, settings }, body }, { feed, notifications }) => {
@@ -225,7 +232,7 @@ export const notificationRoutes: readonly Route[] = [
         content,
         recipient: { name: recipient?.name ?? null, locale, zone },
         branding: settings.branding,
-        // A link that leads nowhere: what is shown here is nobody's.
+        // A placeholder link: a preview has no recipient to unsubscribe.
         unsubscribeUrl: `${notifications.publicUrl}/v1/unsubscribe/preview`,
         ...(template === undefined ? {} : { template }),
       };
@@ -250,13 +257,14 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/templates',
       id: 'listTemplates',
       tag: 'Notifications',
-      summary: 'For what there are templates, and which are the account’s own',
+      summary: 'List templates of an account',
+      description: 'One entry for each kind, channel and locale. `own` marks custom templates.',
       role: 'read',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterBy('templates', decodeTemplatePlace) }),
       answer: {
         status: 200,
-        description: 'A page of them.',
+        description: 'A page of templates.',
         schema: z.object({ templates: z.array(ListedTemplate), next: nextOf }),
       },
     },
@@ -278,7 +286,8 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}',
       id: 'getTemplate',
       tag: 'Notifications',
-      summary: 'A template: the account’s own, or the default one where there is none',
+      summary: 'Get a template',
+      description: 'Returns the custom template of the account, or the default template.',
       role: 'read',
       of: ofAccount,
       params: templateParams,
@@ -296,9 +305,9 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}',
       id: 'saveTemplate',
       tag: 'Notifications',
-      summary: 'Give an account a template of its own',
+      summary: 'Save a custom template',
       description:
-        'In Liquid. It is tried out with jobs of every kind first, and refused when it fails with any of them. It also counts for locales of the same language that have none of their own.',
+        'A Liquid template. It is rendered with sample jobs of every kind and rejected if any rendering fails. It also applies to locales of the same language that have no custom template.',
       role: 'admin',
       of: ofAccount,
       params: templateParams,
@@ -324,11 +333,12 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/templates/{kind}/{channel}/{locale}',
       id: 'deleteTemplate',
       tag: 'Notifications',
-      summary: 'Take an account’s own template away: the default one counts again',
+      summary: 'Delete a custom template',
+      description: 'The default template applies again.',
       role: 'admin',
       of: ofAccount,
       params: templateParams,
-      answer: { status: 204, description: 'There is none any more.' },
+      answer: { status: 204, description: 'The account has no such custom template.' },
     },
     async ({ subject, params }, { feed }) => {
       await deleteTemplate(feed.table, subject, params);
@@ -341,8 +351,8 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/messages',
       id: 'listMessages',
       tag: 'Notifications',
-      summary: 'What customers of an account were told, or were not and why; the newest first',
-      description: `${MASKED} A page of one state can be shorter than asked for, with a \`next\` all the same.`,
+      summary: 'List messages of an account',
+      description: `Newest first, including messages that were not sent and the reason. ${MASKED} With \`state\`, a page can be shorter than \`limit\` and still have a \`next\`.`,
       role: 'read',
       of: ofAccount,
       query: pageOnly.extend({
@@ -359,7 +369,7 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/messages/{message}',
       id: 'getMessage',
       tag: 'Notifications',
-      summary: 'One message, with what it says',
+      summary: 'Get a message and its content',
       description: MASKED,
       role: 'read',
       of: ofMessage,
@@ -373,8 +383,8 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/jobs/{jobNumber}/messages',
       id: 'listJobMessages',
       tag: 'Notifications',
-      summary: 'What was told about a job, the newest first, and what will be',
-      description: MASKED,
+      summary: 'List messages about a job',
+      description: `Newest first, with the upcoming messages. ${MASKED}`,
       role: 'read',
       of: ofAccount,
       params: jobParams,
@@ -383,7 +393,7 @@ export const notificationRoutes: readonly Route[] = [
         ...messagesAnswer,
         schema: messagesAnswer.schema
           .extend({
-            upcoming: z.array(Upcoming).describe('Windows that are open at this moment; on every page.'),
+            upcoming: z.array(Upcoming).describe('Messages whose windows are open now. On every page.'),
           })
           .meta({ id: 'JobMessagesPage' }),
       },
@@ -404,8 +414,8 @@ export const notificationRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/recipients/{recipient}/messages',
       id: 'listRecipientMessages',
       tag: 'Notifications',
-      summary: 'What a recipient was told, the newest first',
-      description: MASKED,
+      summary: 'List messages to a recipient',
+      description: `Newest first. ${MASKED}`,
       role: 'read',
       of: ofRecipient,
       query: pageOnly,
@@ -418,7 +428,7 @@ export const notificationRoutes: readonly Route[] = [
   ),
 ];
 
-/** Every place a template can be for. */
+/** Every combination of kind, channel and locale. */
 const places: readonly TemplatePlace[] = (Object.keys(messageKinds) as MessageKind[]).flatMap((kind) =>
   channels.flatMap((channel) => locales.map((locale) => ({ kind, channel, locale }))),
 );
@@ -427,7 +437,7 @@ const isAt = (one: TemplatePlace, { kind, channel, locale }: TemplatePlace): boo
 
 const nameOf = ({ kind, channel, locale }: TemplatePlace): string => `${kind}/${channel}/${locale}`;
 
-/** How many templates come before those of the next page. */
+/** Parses a cursor into the number of templates before the page. */
 function decodeTemplatePlace(text: string): number | undefined {
   const name = decodePlace(text);
   const at = places.findIndex((place) => nameOf(place) === name);
@@ -445,7 +455,7 @@ function checkedTemplate(channel: Channel, raw: object): Checked<EmailTemplate |
 const faultOf = (problem: { readonly field: string; readonly reason: string } | undefined): string =>
   problem ? `${problem.field} does not work: ${problem.reason}.` : 'The template does not work.';
 
-/** Why a template came to nothing (`field: what`); of one that was sent along it is the field that is refused. */
+/** Returns a rendering failure (`field: reason`) as a rejection. `given`: the template was part of the request. */
 function failed(reason: string, given: boolean) {
   const [field = 'text', ...what] = reason.split(': ');
   const said = given
@@ -473,7 +483,7 @@ function shownPage(
   return { body: { messages: messages.map((message) => showMessage(message, caller)), next } };
 }
 
-/** What there is to say of a job as it stands. */
+/** Returns the current facts of a job for a message. */
 async function contentOf(
   feed: Parameters<typeof readJob>[0] & { readonly now: () => number },
   ref: AccountRef,

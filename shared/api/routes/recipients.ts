@@ -1,4 +1,4 @@
-/** Recipients: who is told about the jobs of an account; and addresses that get nothing more. */
+/** Recipient and suppression routes. */
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { isId } from '../../checks.ts';
@@ -32,9 +32,9 @@ import { afterBy, afterId, decodePlace, encodePlace, limit, nextOf, one } from '
 import { notDone, problem } from '../problems.ts';
 import { type ApiEnv, etagOf, type Route, route, type Subject } from '../route.ts';
 
-const MASKED = 'Keys of role `read` are shown addresses without their middle.';
+const MASKED = 'Addresses are masked for keys with the role `read`.';
 
-/** What is in a cursor of the list of recipients before the id: a bare id could be any word. */
+/** Prefix of the id in a cursor of the list of recipients. Distinguishes cursors from bare ids. */
 const PLACE = 'recipient/';
 
 function decodeRecipientPlace(text: string): string | undefined {
@@ -60,10 +60,10 @@ const shownAnswer = {
   status: 200,
   description: 'The recipient.',
   schema: Recipient,
-  headers: { ETag: 'What `If-Match` takes.' },
+  headers: { ETag: 'Revision of the recipient, for `If-Match`.' },
 } as const;
 
-/** Everything about recipients and suppressions. */
+/** All recipient and suppression routes. */
 export const recipientRoutes: readonly Route[] = [
   route(
     {
@@ -71,8 +71,8 @@ export const recipientRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/recipients',
       id: 'listRecipients',
       tag: 'Notifications',
-      summary: 'Who is told about the jobs of an account, by id',
-      description: MASKED,
+      summary: 'List recipients of an account',
+      description: `Ordered by id. ${MASKED}`,
       role: 'read',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterBy('recipients', decodeRecipientPlace) }),
@@ -98,9 +98,9 @@ export const recipientRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/recipients',
       id: 'createRecipient',
       tag: 'Notifications',
-      summary: 'Add somebody who is told',
+      summary: 'Create a recipient',
       description:
-        'Of all jobs of the account, or with one of `orderGroup`, `orderNumber` and `jobNumber` only of those. At least one of `email` and `mobile` has to be there.',
+        'The recipient is notified about all jobs of the account, or only about those selected by one of `orderGroup`, `orderNumber` and `jobNumber`. At least one of `email` and `mobile` is required.',
       role: 'admin',
       of: ofAccount,
       body: NewRecipient,
@@ -108,7 +108,7 @@ export const recipientRoutes: readonly Route[] = [
       answer: {
         ...shownAnswer,
         status: 201,
-        headers: { ...shownAnswer.headers, Location: 'The path of the recipient.' },
+        headers: { ...shownAnswer.headers, Location: 'Path of the recipient.' },
       },
       problems: ['refused', 'conflict'],
     },
@@ -130,9 +130,9 @@ export const recipientRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/recipients/import',
       id: 'importRecipients',
       tag: 'Notifications',
-      summary: 'Add and change recipients by a table (CSV)',
+      summary: 'Import recipients from CSV',
       description:
-        'The first line names the columns: `id`, `name`, `email`, `mobile`, `locale`, `zone`, `channels`, `kinds`, `paused`, and of `orderGroup`, `orderNumber` and `jobNumber` at most one in a row. A row without `id` changes the recipient with the same address and the same jobs. Rows that are not good are left out, and told with line, field and reason; the others are taken. It may be sent again.',
+        'The first line contains the column names: `id`, `name`, `email`, `mobile`, `locale`, `zone`, `channels`, `kinds`, `paused`, and `orderGroup`, `orderNumber`, `jobNumber`. A row can set at most one of the last three. A row without `id` updates the recipient with the same address and the same jobs. Invalid rows are skipped and reported with line, field and reason; the other rows are imported. The request can be repeated.',
       role: 'admin',
       of: ofAccount,
       repeatable: true,
@@ -141,15 +141,15 @@ export const recipientRoutes: readonly Route[] = [
           csv: z
             .string('must be the text of a CSV file')
             .min(1, 'must not be empty')
-            .describe('The table, with a line of names.'),
+            .describe('CSV table with a header line.'),
           dryRun: z
             .boolean('must be true or false')
             .default(false)
-            .describe('Only look: what would come of it.'),
+            .describe('`true`: validate only and return the expected result. Default: `false`.'),
         })
         .meta({ id: 'RecipientImport' }),
       example: { csv: 'name,email,orderGroup\nAnn Lee,ann@example.com,Spring\n', dryRun: true },
-      answer: { status: 200, description: 'What came of each row.', schema: ImportReport },
+      answer: { status: 200, description: 'Result of the import.', schema: ImportReport },
       problems: ['refused', 'conflict'],
     },
     async ({ c, subject, body: { csv, dryRun } }, { manage }) => {
@@ -165,7 +165,7 @@ export const recipientRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/recipients/{recipient}',
       id: 'getRecipient',
       tag: 'Notifications',
-      summary: 'One recipient',
+      summary: 'Get a recipient',
       description: MASKED,
       role: 'read',
       of: ofRecipient,
@@ -179,9 +179,9 @@ export const recipientRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/recipients/{recipient}',
       id: 'changeRecipient',
       tag: 'Notifications',
-      summary: 'Change a recipient',
+      summary: 'Update a recipient',
       description:
-        'What is left out stays as it is, null takes a value away. What it is for is replaced as a whole.',
+        'Omitted fields are unchanged; `null` removes a value. `orderGroup`, `orderNumber` and `jobNumber` are replaced together.',
       role: 'admin',
       of: ofRecipient,
       body: RecipientChange,
@@ -201,13 +201,13 @@ export const recipientRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/recipients/{recipient}',
       id: 'deleteRecipient',
       tag: 'Notifications',
-      summary: 'Remove a recipient',
+      summary: 'Delete a recipient',
       description:
-        'Nothing is sent to it any more, what waits included. What it was sent stays in the history.',
+        'Nothing more is sent to the recipient, including waiting messages. Messages already sent stay in the history.',
       role: 'admin',
       of: ofRecipient,
       conditional: true,
-      answer: { status: 204, description: 'It is gone.' },
+      answer: { status: 204, description: 'The recipient is deleted.' },
       problems: ['conflict'],
     },
     async ({ c, subject, expected }, { manage }) => {
@@ -221,7 +221,7 @@ export const recipientRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/suppressions',
       id: 'listSuppressions',
       tag: 'Notifications',
-      summary: 'Addresses that get nothing more from an account, and why',
+      summary: 'List suppressed addresses of an account',
       role: 'operate',
       of: ofAccount,
       query: z.strictObject({ limit, after: afterId('suppressions', isSuppressionId) }),
@@ -242,8 +242,9 @@ export const recipientRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/suppressions',
       id: 'createSuppression',
       tag: 'Notifications',
-      summary: 'Keep an address from getting anything more from an account',
-      description: 'For somebody who says so by telephone, say. Of the address only a hash is kept.',
+      summary: 'Suppress an address',
+      description:
+        'Stops all messages from the account to the address, for example after a request by telephone. Only a hash of the address is stored.',
       role: 'operate',
       of: ofAccount,
       repeatable: true,
@@ -264,13 +265,13 @@ export const recipientRoutes: readonly Route[] = [
       path: '/v1/accounts/{id}/suppressions/{suppression}',
       id: 'deleteSuppression',
       tag: 'Notifications',
-      summary: 'Let an address get messages again',
+      summary: 'Delete a suppression',
       description:
-        'What was the address’s own (mail that came back, a mark as spam) counts for no account of the region any more. What the messages of other accounts brought up can only be taken back with a key that is for all accounts. Whoever unsubscribed has said that they want none.',
+        'Removes the reasons that concern the address itself (bounce, complaint) for all accounts of the region. Reasons caused by messages of other accounts can be removed only with a key for all accounts. An unsubscription by the recipient cannot be removed.',
       role: 'operate',
       of: ofAccount,
-      params: z.object({ suppression: one.describe('The id of the suppression.') }),
-      answer: { status: 204, description: 'It is gone.' },
+      params: z.object({ suppression: one.describe('Id of the suppression.') }),
+      answer: { status: 204, description: 'The suppression is deleted.' },
     },
     async ({ c, caller, subject, params: { suppression } }, { manage }) => {
       const whole = caller.accounts === null;

@@ -1,4 +1,4 @@
-/** The regions that are served. */
+/** Region routes. */
 import * as z from 'zod';
 import { readUpstream } from '../../tracking/breaker.ts';
 import { ofRegion } from '../access.ts';
@@ -8,16 +8,16 @@ import { type Route, type RouteParts, route } from '../route.ts';
 
 const Region = z
   .object({
-    id: z.string().describe('Its name, as the configuration has it: `us`, say.'),
+    id: z.string().describe('Name of the region as configured, for example `us`.'),
     state: z
       .enum(['ok', 'outage'])
-      .describe('`outage`: the ordering service fails for the whole region, and that was announced.'),
-    failingSince: instant.nullable().describe('When the failures of an outage began.'),
-    problem: z.string().nullable().describe('What the failures are, in a sentence.'),
+      .describe('`outage`: the ordering API fails for the whole region, and an outage event was emitted.'),
+    failingSince: instant.nullable().describe('Start of the outage. `null`: no outage.'),
+    problem: z.string().nullable().describe('Error message of the failures. `null`: no outage.'),
   })
-  .meta({ id: 'Region', description: 'A region of the ordering service.' });
+  .meta({ id: 'Region', description: 'A region of the ordering API.' });
 
-/** Regions, and how the ordering service does there. */
+/** All region routes. */
 export const regionRoutes: readonly Route[] = [
   route(
     {
@@ -25,15 +25,16 @@ export const regionRoutes: readonly Route[] = [
       path: '/v1/regions',
       id: 'listRegions',
       tag: 'Regions',
-      summary: 'The regions that are served; none for a key that is for some accounts only',
+      summary: 'List regions',
+      description: 'Empty for a key for some accounts.',
       role: 'read',
       query: z.strictObject({
         limit,
-        after: one.optional().describe('The `next` of the page before.'),
+        after: one.optional().describe('Cursor: the `next` of the previous page.'),
       }),
       answer: {
         status: 200,
-        description: 'A page of them.',
+        description: 'A page of regions.',
         schema: z.object({ regions: z.array(Region), next: nextOf }),
       },
     },
@@ -54,7 +55,7 @@ export const regionRoutes: readonly Route[] = [
       path: '/v1/regions/{id}',
       id: 'getRegion',
       tag: 'Regions',
-      summary: 'One region',
+      summary: 'Get a region',
       role: 'read',
       of: ofRegion,
       answer: { status: 200, description: 'The region.', schema: Region },

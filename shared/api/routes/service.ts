@@ -1,4 +1,4 @@
-/** What needs no key: whether the service runs, and the catalogue of events. */
+/** Routes without authentication: health, event catalogue and documents. */
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { catalogue, eventTypes } from '../../events/catalogue.ts';
@@ -10,21 +10,21 @@ import { problem } from '../problems.ts';
 import { type ApiEnv, type Route, type RouteParts, route, sendStatic } from '../route.ts';
 import { Event } from './events.ts';
 
-/** Catalogue and schemas change with a release only. */
+/** Cache headers of the catalogue and the schemas, which change only with a release. */
 const CACHED = { 'cache-control': 'public, max-age=3600' };
 
 const EventType = z
   .object({
-    type: z.string().describe('Its name: `job.dispatched`, say.'),
-    when: z.string().describe('When it is sent.'),
-    schema: z.string().describe('The path of the JSON Schema of its `data`.'),
-    example: z.string().describe('The path of an example.'),
+    type: z.string().describe('Event type, for example `job.dispatched`.'),
+    when: z.string().describe('Condition under which the event is emitted.'),
+    schema: z.string().describe('Path of the JSON Schema of its `data`.'),
+    example: z.string().describe('Path of an example event.'),
   })
   .meta({ id: 'CatalogueEntry' });
 
 const EventTypeList = z.object({ types: z.array(EventType) }).meta({ id: 'EventTypeList' });
 
-const typeParam = z.object({ type: one.describe('The name of the type: `job.dispatched`, say.') });
+const typeParam = z.object({ type: one.describe('Event type, for example `job.dispatched`.') });
 
 const OK = { body: { status: 'ok' } } as const;
 const State = z.object({ status: z.literal('ok') }).meta({ id: 'ServiceState' });
@@ -36,7 +36,7 @@ const SCHEMA_ANSWER = {
   contentType: 'application/schema+json',
 } as const;
 
-/** Everything that needs no key. */
+/** All routes without authentication. */
 export const serviceRoutes: readonly Route[] = [
   route(
     {
@@ -44,9 +44,9 @@ export const serviceRoutes: readonly Route[] = [
       path: '/healthz',
       id: 'getHealth',
       tag: 'Service',
-      summary: 'Whether the process answers',
+      summary: 'Check whether the process is alive',
       role: null,
-      answer: { status: 200, description: 'It does.', schema: State },
+      answer: { status: 200, description: 'The process is alive.', schema: State },
     },
     () => OK,
   ),
@@ -56,9 +56,10 @@ export const serviceRoutes: readonly Route[] = [
       path: '/readyz',
       id: 'getReadiness',
       tag: 'Service',
-      summary: 'Whether requests can be served: the store answers',
+      summary: 'Check whether the service is ready',
+      description: 'Reads from the store.',
       role: null,
-      answer: { status: 200, description: 'They can.', schema: State },
+      answer: { status: 200, description: 'The store responds.', schema: State },
     },
     async (_, { feed }) => {
       await feed.table.get(keys.upstream(feed.regions[0] ?? ''));
@@ -71,7 +72,7 @@ export const serviceRoutes: readonly Route[] = [
       path: '/v1/event-types',
       id: 'listEventTypes',
       tag: 'Catalogue',
-      summary: 'All event types',
+      summary: 'List event types',
       role: null,
       answer: { status: 200, description: 'The catalogue.', schema: EventTypeList },
     },
@@ -83,7 +84,7 @@ export const serviceRoutes: readonly Route[] = [
       path: '/v1/event-types/{type}/schema',
       id: 'getEventTypeSchema',
       tag: 'Catalogue',
-      summary: 'The JSON Schema of the data of an event type',
+      summary: 'Get the JSON Schema of an event type',
       description: 'The same document as `/schemas/v1/{type}.json`.',
       role: null,
       validated: true,
@@ -98,12 +99,13 @@ export const serviceRoutes: readonly Route[] = [
       path: '/schemas/v1/{file}',
       id: 'getSchema',
       tag: 'Catalogue',
-      summary: 'The JSON Schema of the data of an event type, at its versioned address',
-      description:
-        'The address that `dataschema` of events names. Changes within `v1` only add optional fields.',
+      summary: 'Get a JSON Schema by its versioned path',
+      description: 'The path in the `dataschema` of events. Changes within `v1` only add optional fields.',
       role: null,
       validated: true,
-      params: z.object({ file: one.describe('Event type and `.json`. Example: `job.dispatched.json`.') }),
+      params: z.object({
+        file: one.describe('Event type with the extension `.json`: `job.dispatched.json`.'),
+      }),
       answer: SCHEMA_ANSWER,
     },
     ({ c, params: { file } }, parts) =>
@@ -115,7 +117,7 @@ export const serviceRoutes: readonly Route[] = [
       path: '/v1/event-types/{type}',
       id: 'getEventType',
       tag: 'Catalogue',
-      summary: 'One event type',
+      summary: 'Get an event type',
       role: null,
       params: typeParam,
       answer: { status: 200, description: 'The event type.', schema: EventType },
@@ -131,12 +133,12 @@ export const serviceRoutes: readonly Route[] = [
       path: '/v1/event-types/{type}/example',
       id: 'getEventTypeExample',
       tag: 'Catalogue',
-      summary: 'A whole event of a type, as an example',
+      summary: 'Get an example event',
       role: null,
       params: typeParam,
       answer: {
         status: 200,
-        description: 'An envelope.',
+        description: 'An example envelope.',
         schema: Event,
         contentType: 'application/cloudevents+json',
       },
@@ -153,7 +155,7 @@ export const serviceRoutes: readonly Route[] = [
         path: `/${name}.json`,
         id: name === 'openapi' ? 'getOpenApi' : 'getAsyncApi',
         tag: 'Service',
-        summary: name === 'openapi' ? 'This document' : 'The AsyncAPI document of the events',
+        summary: name === 'openapi' ? 'Get this OpenAPI document' : 'Get the AsyncAPI document of the events',
         role: null,
         document: true,
         validated: true,
@@ -172,7 +174,7 @@ export const serviceRoutes: readonly Route[] = [
       path: '/docs',
       id: 'getReference',
       tag: 'Service',
-      summary: 'A page that shows this document',
+      summary: 'Get the API reference',
       role: null,
       document: true,
       validated: true,
@@ -189,17 +191,17 @@ export const serviceRoutes: readonly Route[] = [
       path: '/docs/assets/{version}/{name}',
       id: 'getReferenceAsset',
       tag: 'Service',
-      summary: 'What belongs to the page',
+      summary: 'Get an asset of the API reference',
       role: null,
       document: true,
       validated: true,
       params: z.object({
-        version: one.describe('Which build of it: the page names it.'),
-        name: one.describe('The name of the file.'),
+        version: one.describe('Version of the build, as linked in the page.'),
+        name: one.describe('File name.'),
       }),
       answer: {
         status: 200,
-        description: 'A style or a script.',
+        description: 'A stylesheet or a script.',
         schema: z.string(),
         contentType: 'text/*',
       },

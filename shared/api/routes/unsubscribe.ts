@@ -1,4 +1,4 @@
-/** Where the links at the end of messages lead: for people who have no key, and for their mail programs. */
+/** Unsubscribe routes: the target of the link in every message, for recipients and their mail programs. */
 import type { Context } from 'hono';
 import * as z from 'zod';
 import type { Locale, NotificationSettings } from '../../notifications/model.ts';
@@ -9,16 +9,16 @@ import { one } from '../parameters.ts';
 import { type Answer, type ApiEnv, type Route, route, type Subject } from '../route.ts';
 import { CHOICE, choices, localeFor, type UnsubscribeView, unsubscribePage } from '../unsubscribe-page.ts';
 
-/** What is read best by whoever says nothing. */
+/** Default locale if the request has no `Accept-Language` and the link is unknown. */
 const DEFAULT_LOCALE: Locale = 'en-GB';
 
 interface Link extends Unsubscription {
   readonly settings: NotificationSettings;
 }
 
-/** What a link is for. Whatever it is not, is answered with a page too: people open it. */
+/** The target of an unsubscribe link. An unknown token is answered with a page, because recipients open it. */
 const ofLink: Subject<Link> = {
-  params: { token: one.describe('What the link says, signed.') },
+  params: { token: one.describe('Signed token of the link.') },
   async find({ c, params }, { feed }) {
     const link = await readUnsubscribeToken(feed, params.token ?? '');
     const settings = link && (await readSettings(feed.table, link.ref));
@@ -32,9 +32,9 @@ const answer = {
   schema: z.string(),
   contentType: 'text/html',
 } as const satisfies Answer;
-const also = [{ ...answer, status: 404, description: 'A web page: the link leads nowhere.' }] as const;
+const also = [{ ...answer, status: 404, description: 'A web page: the link is invalid.' }] as const;
 
-/** Stopping messages, and letting them come again. */
+/** Routes to unsubscribe and to subscribe again. */
 export const unsubscribeRoutes: readonly Route[] = [
   route(
     {
@@ -42,9 +42,9 @@ export const unsubscribeRoutes: readonly Route[] = [
       path: '/v1/unsubscribe/{token}',
       id: 'getUnsubscribePage',
       tag: 'Notifications',
-      summary: 'The page behind the link of a message',
+      summary: 'Get the unsubscribe page',
       description:
-        'It changes nothing: programs that look at links open it as well. Its button does. In the language that `Accept-Language` asks for.',
+        'Has no side effects, because link scanners open it as well. The button of the page unsubscribes. The language follows `Accept-Language`.',
       role: null,
       of: ofLink,
       answer,
@@ -61,9 +61,9 @@ export const unsubscribeRoutes: readonly Route[] = [
       path: '/v1/unsubscribe/{token}',
       id: 'unsubscribe',
       tag: 'Notifications',
-      summary: 'Stop messages to the address of a link, or let them come again',
+      summary: 'Unsubscribe or subscribe again',
       description:
-        'Whatever is sent stops them, as mail programs do with one click (RFC 8058), unless the field `choice` says `subscribe`.',
+        'Any form unsubscribes the address of the link (one-click unsubscribe, RFC 8058), unless the field `choice` is `subscribe`.',
       role: null,
       of: ofLink,
       form: z
@@ -71,7 +71,7 @@ export const unsubscribeRoutes: readonly Route[] = [
           [CHOICE]: z
             .enum(choices, `must be ${choices.join(' or ')}`)
             .default('unsubscribe')
-            .describe('`subscribe` lets messages come again.'),
+            .describe('`subscribe`: send messages again. Default: `unsubscribe`.'),
         })
         .meta({ id: 'UnsubscribeForm' }),
       answer,
@@ -82,7 +82,7 @@ export const unsubscribeRoutes: readonly Route[] = [
         const done = await resubscribe(manage.endpoints, subject.ref, subject);
         return page(c, done ? 'goes on' : 'stopped by them', subject);
       }
-      // Of an account that went in this moment nothing comes either.
+      // If the account has just been deleted, nothing is sent either.
       await suppress(manage.endpoints, subject.ref, subject, 'unsubscribed');
       return page(c, 'stopped', subject);
     },
