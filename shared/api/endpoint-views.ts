@@ -1,4 +1,4 @@
-/** Endpoints and their deliveries as they are shown: instants as texts, what is not known as null, and no secrets. */
+/** Endpoints and deliveries as returned by the API: timestamps as ISO 8601, unknown values as `null`, no secrets. */
 import * as z from 'zod';
 import type { DeliveryEntry } from '../sinks/delivery-log.ts';
 import type { EndpointHealth as Health } from '../sinks/endpoint-health.ts';
@@ -8,58 +8,65 @@ import type { Replay as Running } from '../sinks/replays.ts';
 import { instant, instantText } from './parameters.ts';
 
 const count = z.int().min(0);
-const eventId = z.string().describe('The id of the event: `<account>.<epoch>.<sequence>`.');
-const account = z.string().describe('The id of the account; `_cell` for the region’s own log.');
-const sequence = count.describe('The number of the event in the log of the account.');
-const jobNumber = z.int().nullable().describe('The job it is about, if it is about one.');
+const eventId = z.string().describe('Id of the event: `<account>.<epoch>.<sequence>`.');
+const account = z.string().describe('Id of the account. `_cell` for the log of the region.');
+const sequence = count.describe('Sequence number of the event in the log of the account.');
+const jobNumber = z.int().nullable().describe('Number of the job. `null`: the event is not about a job.');
 const accounts = z.array(z.string());
 const late = accounts.describe(
-  'Accounts of which some events that were asked for may no longer be kept: it begins later there.',
+  'Accounts for which some requested events may no longer be kept. For these, it begins at a later event.',
 );
 
 const filter = {
-  types: z
-    .array(z.string())
-    .describe('Only events of these types; a final `*` stands for the rest of a name.'),
+  types: z.array(z.string()).describe('Only events of these types. A trailing `*` matches any suffix.'),
   orderGroups: z.array(z.string()).describe('Only events of these order groups.'),
-  origins: z.array(z.string()).describe('Only events of jobs of these origins.'),
+  origins: z.array(z.string()).describe('Only events of jobs with these origins.'),
   jobFields: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
-    .describe('Only events whose job has these values.'),
+    .describe('Only events of jobs with these field values.'),
 };
 
 /** An endpoint. */
 export const Endpoint = z
   .object({
-    id: z.string().describe('Its id; unique in its region.'),
-    region: z.string().describe('The region whose events it gets.'),
+    id: z.string().describe('Id of the endpoint, unique in its region.'),
+    region: z.string().describe('Region whose events are delivered.'),
     kind: z
       .enum(['webhook', 'sns', 'notifications'])
-      .describe('`sns`: a topic that is built in; `notifications`: what tells customers, built in as well.'),
-    url: z.string().describe('Where it is; the ARN of a topic; `-` for notifications.'),
-    accounts: accounts.describe('Accounts it follows; empty: all of the region, also those that come later.'),
-    types: filter.types.describe('Types of events it gets, a final `*` standing for the rest; empty: all.'),
-    orderGroups: filter.orderGroups.describe('Order groups whose events it gets; empty: all.'),
-    origins: filter.origins.describe('Origins of jobs whose events it gets; empty: all.'),
-    jobFields: filter.jobFields.describe('Values that a job must have; empty: any.'),
-    headers: z.array(z.string()).describe('Names of the headers that each request carries besides ours.'),
-    concurrency: z.int().nullable().describe('How many jobs are delivered side by side; null: 16.'),
-    ratePerSecond: z.number().nullable().describe('Requests a second at most; null: as many as it takes.'),
-    description: z.string().nullable().describe('What it is for, in the words of whoever made it.'),
+      .describe('Kind of endpoint. Built-in: `sns` (topic) and `notifications` (customer notifications).'),
+    url: z.string().describe('URL of a webhook, or ARN of a topic. `-` for notifications.'),
+    accounts: accounts.describe(
+      'Ids of the accounts. Empty: all accounts of the region, including future ones.',
+    ),
+    types: filter.types.describe('Event types. A trailing `*` matches any suffix. Empty: all types.'),
+    orderGroups: filter.orderGroups.describe('Order groups. Empty: all order groups.'),
+    origins: filter.origins.describe('Origins of jobs. Empty: all origins.'),
+    jobFields: filter.jobFields.describe('Required field values of the job. Empty: any values.'),
+    headers: z.array(z.string()).describe('Names of the custom headers of each request.'),
+    concurrency: z.int().nullable().describe('Maximum number of jobs delivered in parallel. `null`: 16.'),
+    ratePerSecond: z
+      .number()
+      .nullable()
+      .describe('Maximum number of requests per second. `null`: unlimited.'),
+    description: z.string().nullable().describe('Description set by the creator.'),
     state: z
       .enum(['active', 'paused', 'failing', 'disabled'])
-      .describe('`failing`: nothing was taken since the last failure. `…/health` says more.'),
-    paused: z.boolean().describe('It keeps its places in the logs, and gets nothing.'),
+      .describe(
+        'State of deliveries. `failing`: nothing has been delivered since the last failure. See `…/health`.',
+      ),
+    paused: z.boolean().describe('Whether deliveries are paused. Cursors are kept.'),
     managed: z
       .boolean()
-      .describe('Whether it was made here; what the configuration declares can only be changed there.'),
-    revision: count.describe('Counted up with each change; the `ETag` is this.'),
-    createdAt: instant.nullable().describe('When it was made; null for what was not made here.'),
-    changedAt: instant.nullable().describe('When it was changed last.'),
+      .describe(
+        'Whether the endpoint is managed by the API. `false`: defined by the configuration, or built in.',
+      ),
+    revision: count.describe('Revision, incremented with each change. Value of the `ETag`.'),
+    createdAt: instant.nullable().describe('Creation time. `null`: not created by the API.'),
+    changedAt: instant.nullable().describe('Time of the last change.'),
   })
   .meta({ id: 'Endpoint' });
 
-/** An endpoint as it is shown. */
+/** Converts an endpoint into its API representation. */
 export function showEndpoint(endpoint: Record): z.input<typeof Endpoint> {
   const { accounts, types = [], orderGroups = [], origins = [], jobFields = {}, headers } = endpoint;
   return {
@@ -77,55 +84,60 @@ export function showEndpoint(endpoint: Record): z.input<typeof Endpoint> {
   };
 }
 
-/** How an endpoint is doing. */
+/** Health of an endpoint. */
 export const EndpointHealth = z
   .object({
     state: z
       .enum(['active', 'paused', 'failing', 'disabled'])
       .describe(
-        '`failing`: it took nothing since its last failure. `disabled`: it gets nothing until it is enabled.',
+        'State of deliveries. `failing`: nothing has been delivered since the last failure. `disabled`: nothing is sent until the endpoint is enabled.',
       ),
-    waitUntil: instant.nullable().describe('Until when it is left alone after a failure.'),
-    problem: z.string().nullable().describe('What is wrong, in a sentence.'),
-    failingSince: instant.nullable().describe('When the failures began that go on.'),
-    disabledAt: instant.nullable().describe('When it was disabled.'),
-    lastDeliveredAt: instant.nullable().describe('When it took something last.'),
-    lastFailedAt: instant.nullable().describe('When it failed last.'),
-    lost: count.describe('Events that were no longer kept when it came to them.'),
+    waitUntil: instant.nullable().describe('Time of the next attempt after a failure.'),
+    problem: z.string().nullable().describe('Error message of the current problem.'),
+    failingSince: instant.nullable().describe('Start of the current series of failures.'),
+    disabledAt: instant.nullable().describe('Time at which the endpoint was disabled.'),
+    lastDeliveredAt: instant.nullable().describe('Time of the last successful delivery.'),
+    lastFailedAt: instant.nullable().describe('Time of the last failed attempt.'),
+    lost: count.describe('Number of events that expired before they were delivered.'),
     parked: z
       .object({
-        count: count.describe('How many.'),
-        oldestAt: instant.nullable().describe('When the oldest of them was set aside.'),
+        count: count.describe('Number of parked events.'),
+        oldestAt: instant.nullable().describe('Time at which the oldest of them was parked.'),
       })
-      .describe('Events set aside because it refused them, or one before them of the same job.'),
-    dead: count.describe('Events refused to the last attempt, of those that are kept; counted up to 100.'),
+      .describe(
+        'Parked events: rejected by the endpoint, or waiting behind a rejected event of the same job.',
+      ),
+    dead: count.describe('Number of dead-lettered events still kept, counted up to 100.'),
     backlog: z
       .object({
-        events: count.describe('How many.'),
-        oldestAt: instant.nullable().describe('When the oldest of them happened.'),
+        events: count.describe('Number of events.'),
+        oldestAt: instant.nullable().describe('Time of the oldest of them.'),
         accounts: z
-          .array(z.object({ account, events: count.describe('How many of them are in its log.') }))
-          .describe('Those with the longest backlogs, a few of them.'),
-        complete: z.boolean().describe('False: there are too many accounts for all to be counted.'),
+          .array(z.object({ account, events: count.describe('Number of events in the log of the account.') }))
+          .describe('Some accounts with the largest backlogs.'),
+        complete: z.boolean().describe('`false`: only some of the accounts were counted.'),
       })
-      .describe('Events that it has not come to yet, whether it wants them or not.'),
+      .describe('Events not processed yet, before filters are applied.'),
     lately: z
       .object({
-        attempts: count.describe('Attempts of the last 24 hours, the last 500 at most.'),
-        delivered: count.describe('Those that were taken.'),
-        successRate: z.number().nullable().describe('From 0 to 1; null without attempts.'),
-        p50Ms: z.number().nullable().describe('Half of what was taken was taken as fast as this.'),
-        p95Ms: z.number().nullable().describe('And 95 of 100 as fast as this.'),
-        lastError: z
-          .object({ at: instant, reason: z.string().describe('In words.') })
+        attempts: count.describe('Number of attempts in the last 24 hours, up to the last 500.'),
+        delivered: count.describe('Number of successful attempts.'),
+        successRate: z
+          .number()
           .nullable()
-          .describe('The last attempt that failed.'),
+          .describe('Share of successful attempts, 0 to 1. `null`: no attempts.'),
+        p50Ms: z.number().nullable().describe('Median latency of successful attempts, in milliseconds.'),
+        p95Ms: z.number().nullable().describe('95th percentile of the latency, in milliseconds.'),
+        lastError: z
+          .object({ at: instant, reason: z.string().describe('Error message.') })
+          .nullable()
+          .describe('Last failed attempt.'),
       })
-      .describe('How deliveries went lately; pings and resends don’t count.'),
+      .describe('Recent delivery statistics, without pings and resends.'),
   })
   .meta({ id: 'EndpointHealth' });
 
-/** Its health as it is shown. */
+/** Converts the health of an endpoint into its API representation. */
 export function showHealth(health: Health): z.input<typeof EndpointHealth> {
   const { parked, backlog, lately } = health;
   return {
@@ -151,27 +163,27 @@ export function showHealth(health: Health): z.input<typeof EndpointHealth> {
 /** An attempt to deliver an event. */
 export const Delivery = z
   .object({
-    region: z.string().describe('The region of the endpoint.'),
-    endpoint: z.string().describe('The id of the endpoint, or the name of a built-in sink.'),
+    region: z.string().describe('Region of the endpoint.'),
+    endpoint: z.string().describe('Id of the endpoint, or name of the built-in sink.'),
     event: eventId,
-    type: z.string().describe('The type of the event.'),
+    type: z.string().describe('Type of the event.'),
     account,
     sequence,
     jobNumber,
-    at: instant.describe('When the attempt began.'),
-    latencyMs: z.number().describe('How long it took.'),
+    at: instant.describe('Start of the attempt.'),
+    latencyMs: z.number().describe('Duration of the attempt, in milliseconds.'),
     outcome: z
       .enum(['delivered', 'rejected', 'retry'])
-      .describe('`rejected`: this event was refused. `retry`: the endpoint could take nothing.'),
-    reason: z.string().nullable().describe('Why it was not delivered, in words.'),
-    status: z.int().nullable().describe('The status of the answer; null when none came.'),
-    excerpt: z.string().nullable().describe('How the answer began: 1 kB at most.'),
-    cause: z.enum(['live', 'parked', 'replay', 'resend', 'ping']).describe('Why it was sent.'),
-    replay: z.string().nullable().describe('The replay it belongs to.'),
+      .describe('`rejected`: the endpoint rejected this event. `retry`: the endpoint was unavailable.'),
+    reason: z.string().nullable().describe('Error message. `null`: delivered.'),
+    status: z.int().nullable().describe('HTTP status of the response. `null`: no response.'),
+    excerpt: z.string().nullable().describe('Beginning of the response body, up to 1 kB.'),
+    cause: z.enum(['live', 'parked', 'replay', 'resend', 'ping']).describe('Cause of the attempt.'),
+    replay: z.string().nullable().describe('Id of the replay. `null`: not part of a replay.'),
   })
-  .meta({ id: 'Delivery', description: 'One attempt to deliver one event; kept for 30 days.' });
+  .meta({ id: 'Delivery', description: 'An attempt to deliver an event. Kept for 30 days.' });
 
-/** A delivery as it is shown. */
+/** Converts a delivery into its API representation. */
 export function showDelivery(entry: DeliveryEntry): z.input<typeof Delivery> {
   const { region, sink, eventId: event, type, account: of, latencyMs, outcome, cause } = entry;
   return {
@@ -189,37 +201,48 @@ export function showDelivery(entry: DeliveryEntry): z.input<typeof Delivery> {
 
 const setAside = {
   event: eventId,
-  type: z.string().describe('The type of the event.'),
+  type: z.string().describe('Type of the event.'),
   account,
   sequence,
   jobNumber,
-  parkedAt: instant.describe('When it was set aside.'),
-  attempts: count.describe('How often it was refused; 0: it only waits behind another one of its job.'),
-  reason: z.string().nullable().describe('How it was refused the last time, in words.'),
+  parkedAt: instant.describe('Time at which the event was parked.'),
+  attempts: count.describe(
+    'Number of rejected attempts. 0: the event waits behind another event of its job.',
+  ),
+  reason: z.string().nullable().describe('Error message of the last rejection.'),
 };
 
-/** An event that is set aside. */
+/** A parked event. */
 export const ParkedEvent = z
   .object({
     ...setAside,
-    lane: z.string().describe('What it is delivered in turn with: the number of a job, say.'),
+    lane: z
+      .string()
+      .describe('Lane of the event: events of one lane, for example of one job, are delivered in order.'),
     retryAt: instant
       .nullable()
-      .describe('When it is tried again; null: when it has become the first of its lane.'),
+      .describe('Time of the next attempt. `null`: when it is the first event of its lane.'),
   })
-  .meta({ id: 'ParkedEvent', description: 'An event that was refused, or waits behind one that was.' });
+  .meta({
+    id: 'ParkedEvent',
+    description: 'An event that was rejected, or that waits behind a rejected one.',
+  });
 
-/** An event that was refused to the last attempt. */
+/** A dead-lettered event: rejected on the last attempt. */
 export const DeadEvent = z
-  .object({ ...setAside, lane: ParkedEvent.shape.lane, diedAt: instant.describe('When it was given up.') })
-  .meta({ id: 'DeadEvent', description: 'An event that was refused to the last attempt; kept for 90 days.' });
+  .object({
+    ...setAside,
+    lane: ParkedEvent.shape.lane,
+    diedAt: instant.describe('Time of the last attempt.'),
+  })
+  .meta({ id: 'DeadEvent', description: 'An event rejected on the last attempt. Kept for 90 days.' });
 
-/** An event that is set aside as it is shown. */
+/** Converts a parked event into its API representation. */
 export function showParked(parked: Parked): z.input<typeof ParkedEvent> {
   return { ...showSetAside(parked), retryAt: instantText(parked.retryAt) };
 }
 
-/** A dead event as it is shown. */
+/** Converts a dead-lettered event into its API representation. */
 export function showDead(dead: Dead): z.input<typeof DeadEvent> {
   return { ...showSetAside(dead), diedAt: instantText(dead.diedAt) };
 }
@@ -233,27 +256,29 @@ function showSetAside({ eventId: event, type, account: of, ...rest }: Omit<Parke
   };
 }
 
-/** Events that are sent once more. */
+/** A replay. */
 export const Replay = z
   .object({
-    id: z.string().describe('Its id; unique for the endpoint.'),
+    id: z.string().describe('Id of the replay, unique for the endpoint.'),
     state: z
       .enum(['starting', 'running', 'done', 'cancelled'])
-      .describe('`starting`: cut off before all of it was stored; the next start of a replay finishes it.'),
-    accounts: accounts.describe('The accounts whose events it has.'),
-    filter: z.object(filter).partial().describe('Which of their events, on top of what the endpoint gets.'),
-    total: count.describe('Events in the range, wanted or not.'),
-    done: count.describe('Those of them that are done with.'),
-    delivered: count.describe('Events that were taken.'),
-    failed: count.describe('Events that were refused: they are not set aside.'),
-    skipped: count.describe('Events that were not wanted.'),
+      .describe(
+        '`starting`: interrupted before it was stored completely. The next start of a replay completes it.',
+      ),
+    accounts: accounts.describe('Ids of the accounts whose events are replayed.'),
+    filter: z.object(filter).partial().describe('Filter, in addition to the filters of the endpoint.'),
+    total: count.describe('Number of events in the range, before filters are applied.'),
+    done: count.describe('Number of processed events.'),
+    delivered: count.describe('Number of delivered events.'),
+    failed: count.describe('Number of rejected events. These are not parked.'),
+    skipped: count.describe('Number of events excluded by filters.'),
     late,
-    startedAt: instant.describe('When it began.'),
-    finishedAt: instant.nullable().describe('When it was done or cancelled.'),
+    startedAt: instant.describe('Start of the replay.'),
+    finishedAt: instant.nullable().describe('Time of completion or cancellation. `null`: in progress.'),
   })
-  .meta({ id: 'Replay', description: 'A stretch of the logs that is sent to an endpoint once more.' });
+  .meta({ id: 'Replay', description: 'A range of the logs that is sent to an endpoint again.' });
 
-/** A replay as it is shown. */
+/** Converts a replay into its API representation. */
 export function showReplay(replay: Running): z.input<typeof Replay> {
   const { types, orderGroups, origins, jobFields } = replay.filter;
   return {
@@ -271,24 +296,26 @@ export function showReplay(replay: Running): z.input<typeof Replay> {
   };
 }
 
-/** What came of sending one event at once. */
+/** Result of an immediate attempt to send an event. */
 export const AttemptReport = z
   .object({
     outcome: z
       .enum(['delivered', 'rejected', 'retry'])
-      .describe('`rejected`: it refused this event. `retry`: it could take nothing, or did not answer.'),
-    status: z.int().nullable().describe('The status of the answer; null when none came.'),
-    latencyMs: z.number().describe('How long it took.'),
-    words: z.string().describe('What came of it, in a sentence.'),
-    logged: z.boolean().describe('Whether it stands among the deliveries.'),
+      .describe(
+        '`rejected`: the endpoint rejected this event. `retry`: the endpoint was unavailable or did not respond.',
+      ),
+    status: z.int().nullable().describe('HTTP status of the response. `null`: no response.'),
+    latencyMs: z.number().describe('Duration of the attempt, in milliseconds.'),
+    words: z.string().describe('Human-readable result.'),
+    logged: z.boolean().describe('Whether the attempt is recorded in the delivery log.'),
   })
   .meta({ id: 'AttemptReport' });
 
-/** A new endpoint with what is shown once. */
+/** A new endpoint with its secret. */
 export const NewEndpointAnswer = z
   .object({
     endpoint: Endpoint,
-    secret: z.string().describe('What its requests are signed with. Shown here and never again.'),
+    secret: z.string().describe('Signing secret. Not returned again.'),
     late,
   })
   .meta({ id: 'NewEndpointAnswer' });

@@ -1,37 +1,37 @@
 /**
- * A limit on failed authentications, per address of a client and process. Nobody guesses 256 random bits; what it keeps
- * low is what guessing costs, and it slows down those who try keys that people thought up.
+ * Rate limit of failed authentications, per client address and process. It limits the cost of guessing and slows down attacks
+ * on weak configured keys; generated keys have 256 random bits.
  *
- * Who has shown a good key before is never refused, so a neighbour behind the same proxy who tries wrong ones locks out
- * only those whose key this process has not seen yet, and those for a minute.
+ * Keys that this process has already verified are never rejected. A client behind the same proxy as an attacker is therefore
+ * affected only until its key is verified, and for at most a minute.
  *
- * Memory is bounded by counting in a fixed number of places that addresses are hashed to, with a salt of the process. So
- * two addresses may share a count, seldom; and no address is kept.
+ * Memory is bounded: addresses are hashed with a salt of the process into a fixed number of counters. Two addresses can share a
+ * counter, and no address is stored.
  *
- * What is NOT guaranteed: that no more are looked up than the limit says. Those that come at the same moment all are.
+ * Not guaranteed: that lookups never exceed the limit. Concurrent requests are all looked up.
  */
 import { hash, randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
 import type { Caller, Keyring } from './keys.ts';
 
-/** Failures in a window, and its length from the first of them. */
+/** Maximum number of failures in a window, and length of a window from its first failure. */
 const MAX_FAILURES = 20;
 const WINDOW_SECONDS = 60;
-/** About 5 MB when every one is taken. */
+/** Number of counters. About 5 MB if all are in use. */
 const PLACES = 16_384;
 
-/** What came of a key that was shown. */
+/** Result of an authentication. */
 export type Authenticated =
   | { readonly kind: 'caller'; readonly caller: Caller }
   | { readonly kind: 'unknown key' }
-  /** The key was not looked at. */
+  /** The key was not verified. */
   | { readonly kind: 'too many failures'; readonly retryAfterSeconds: number };
 
-/** Looks at a key that somebody shows, from an address (absent: one that is not known). Throws `TableError`. */
+/** Authenticates a key sent from an address (`undefined` if unknown). Throws `TableError`. */
 export type Authenticate = (shown: string, address: string | undefined) => Promise<Authenticated>;
 
-/** Puts the limit in front of a keyring. */
+/** Limits the failures of a keyring. */
 export function limitFailures(keyring: Pick<Keyring, 'verify' | 'isKnown'>): Authenticate {
   const salt = randomBytes(16);
   const failures = new RateLimiterMemory({ points: MAX_FAILURES, duration: WINDOW_SECONDS });
@@ -57,7 +57,7 @@ function placeOf(address: string | undefined, salt: Uint8Array): string {
   return String(hash('sha256', salted, 'buffer').readUInt32BE(0) % PLACES);
 }
 
-/** The first 64 bits of an IPv6 address, of which its holder has the rest as well; any other text as it is. */
+/** Returns the /64 network of an IPv6 address, which is usually assigned to one client. Other texts are returned as is. */
 function networkOf(address: string): string {
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
   if (mapped !== undefined || !isIPv6(address)) return mapped ?? address;

@@ -1,4 +1,4 @@
-/** Figures: what the log says of a day (roll-ups), and how many jobs are open. docs/truth.md says what they mean. */
+/** Statistics: daily roll-ups of the log and counts of open jobs. docs/truth.md defines them. */
 import * as z from 'zod';
 import { type AccountRef, keys, openJobsPk, rollupPk } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
@@ -13,63 +13,65 @@ const count = z.int().min(0);
 const day = z.iso.date();
 
 const figures = {
-  created: count.describe('Jobs created on this day (dateIn), of those whose job.created was said.'),
+  created: count.describe(
+    'Number of jobs created on this day (`dateIn`) for which `job.created` was emitted.',
+  ),
   dispatched: count.describe(
-    'Jobs dispatched on this day (dateOut), less those taken back. A corrected date moves a job to its day.',
+    'Number of jobs dispatched on this day (`dateOut`), without revoked dispatches. A corrected date moves a job to that day.',
   ),
-  onTime: count.describe('Of the dispatched: not after the due instant, as far as can be told.'),
+  onTime: count.describe('Number of these dispatched at or before the due time, as far as it is known.'),
   late: count.describe(
-    'Of the dispatched: after the due instant. Those without a due date are neither late nor on time.',
+    'Number of these dispatched after the due time. Jobs without a due date count as neither late nor on time.',
   ),
-  overdue: count.describe('job.overdue was said on this day.'),
-  cancelled: count.describe('job.cancelled was said on this day.'),
-  closed: count.describe('job.closed was said on this day.'),
+  overdue: count.describe('Number of `job.overdue` events emitted on this day.'),
+  cancelled: count.describe('Number of `job.cancelled` events emitted on this day.'),
+  closed: count.describe('Number of `job.closed` events emitted on this day.'),
 };
 
-/** What the log says of one day. */
+/** Statistics of a day. */
 export const Rollup = z
   .object({
-    day: day.describe('A calendar day at the locations that make the jobs; UTC where a zone is not known.'),
+    day: day.describe('Calendar day at the production location of the job. UTC if its time zone is unknown.'),
     ...figures,
   })
-  .meta({ id: 'Rollup', description: 'What happened on one day.' });
+  .meta({ id: 'Rollup', description: 'Statistics of a day.' });
 export type Rollup = z.infer<typeof Rollup>;
 
-const RollupTotal = z.object(figures).meta({ id: 'RollupTotal', description: 'The sums of some days.' });
+const RollupTotal = z.object(figures).meta({ id: 'RollupTotal', description: 'Totals of several days.' });
 
-const region = z.string().describe('The region.');
-const account = z.string().describe('The id of the account.');
+const region = z.string().describe('Name of the region.');
+const account = z.string().describe('Id of the account.');
 
 const range = {
   region,
-  from: day.describe('The first day.'),
-  to: day.describe('The last day.'),
-  days: z.array(Rollup).describe('Every day of the range, first to last, also those with nothing.'),
-  total: RollupTotal.describe('The sums of all days.'),
+  from: day.describe('First day.'),
+  to: day.describe('Last day.'),
+  days: z.array(Rollup).describe('Every day of the range in ascending order, including days without events.'),
+  total: RollupTotal.describe('Totals of all days.'),
 };
 
-/** Days of an account. */
+/** Daily statistics of an account. */
 export const AccountRollups = z
   .object({ account, ...range })
-  .meta({ id: 'AccountRollups', description: 'Roll-ups of an account, day by day.' });
+  .meta({ id: 'AccountRollups', description: 'Daily statistics of an account.' });
 export type AccountRollups = z.infer<typeof AccountRollups>;
 
-/** Days of all accounts of a region. */
+/** Daily statistics of all accounts of a region. */
 export const RegionRollups = z
   .object({
     ...range,
     accounts: z
       .array(z.object({ account, ...figures }))
-      .describe('The sums of all days for each account of which anything was said, by id.'),
+      .describe('Totals of all days by account, ordered by id. Accounts without events are left out.'),
   })
-  .meta({ id: 'RegionRollups', description: 'Roll-ups of all accounts of a region, day by day.' });
+  .meta({ id: 'RegionRollups', description: 'Daily statistics of all accounts of a region.' });
 export type RegionRollups = z.infer<typeof RegionRollups>;
 
 const open = {
-  jobs: count.describe('Jobs in the list of active jobs that could be read.'),
-  dispatched: count.describe('Of these: dispatched, and not gone from the list yet.'),
+  jobs: count.describe('Number of readable jobs in the list of active jobs.'),
+  dispatched: count.describe('Number of these that are dispatched but still listed.'),
   late: count.describe(
-    'Of the undispatched: those whose due instant is over at the moment of the answer. A due date without an offset is over when its day is over everywhere (UTC−12).',
+    'Number of undispatched jobs whose due time has passed at the time of the response. A due date without an offset passes when the day has ended everywhere (UTC−12).',
   ),
 };
 const openChart = {
@@ -77,61 +79,61 @@ const openChart = {
   byStatus: z
     .array(
       z.object({
-        status: z.string().nullable().describe('Null: the service says none.'),
-        jobs: count.describe('How many.'),
+        status: z.string().nullable().describe('Upstream status name. `null`: none.'),
+        jobs: count.describe('Number of jobs.'),
       }),
     )
-    .describe('In the words of the ordering service; most jobs first, at most 100 of an account.'),
-  otherStatuses: count.describe('Jobs in statuses that are not among these.'),
+    .describe('Counts by upstream status name in descending order, up to 100 per account.'),
+  otherStatuses: count.describe('Number of jobs in statuses not included in `byStatus`.'),
   byDueDay: z
     .array(
       z.object({
-        day: day.describe('The day of the due date, as the service writes it.'),
-        jobs: count.describe('Undispatched jobs due on it.'),
-        late: count.describe('Of these: their due instant is over.'),
+        day: day.describe('Day of the due date, as reported upstream.'),
+        jobs: count.describe('Number of undispatched jobs due on this day.'),
+        late: count.describe('Number of these whose due time has passed.'),
       }),
     )
-    .describe('Undispatched jobs, first day to last; 120 days around the last reading at most.'),
-  dueEarlier: count.describe('Undispatched jobs due before these days, all of them late.'),
-  dueLater: count.describe('Undispatched jobs due after these days.'),
-  withoutDueDate: count.describe('Undispatched jobs without a due date that can be read.'),
+    .describe('Undispatched jobs by due date in ascending order, up to 120 days around the last scan.'),
+  dueEarlier: count.describe('Number of undispatched jobs due before these days. All are late.'),
+  dueLater: count.describe('Number of undispatched jobs due after these days.'),
+  withoutDueDate: count.describe('Number of undispatched jobs without a readable due date.'),
 };
-const changedAt = instant.describe(
-  'When the reading of the list began that first showed what is said here of its jobs.',
-);
+const changedAt = instant.describe('Start of the scan of the list that first returned these counts.');
 
-/** The open jobs of an account. */
+/** Open-job counts of an account. */
 export const OpenJobs = z
   .object({
     region,
     account,
     observedThrough: instant
       .nullable()
-      .describe('When the last complete reading of the list began: nothing later is known.'),
+      .describe('Start of the last complete scan of the list. Later changes are not included.'),
     changedAt,
     ...openChart,
   })
-  .meta({ id: 'OpenJobs', description: 'How many jobs of an account are open, by status and by due day.' });
+  .meta({ id: 'OpenJobs', description: 'Open-job counts of an account, by status and by due date.' });
 export type OpenJobs = z.infer<typeof OpenJobs>;
 
-/** The open jobs of all accounts of a region. */
+/** Open-job counts of all accounts of a region. */
 export const RegionOpenJobs = z
   .object({
     region,
     ...openChart,
-    accounts: z.array(z.object({ account, changedAt, ...open })).describe('By id.'),
+    accounts: z
+      .array(z.object({ account, changedAt, ...open }))
+      .describe('Counts by account, ordered by id.'),
   })
-  .meta({ id: 'RegionOpenJobs', description: 'How many jobs are open in a region, in all and by account.' });
+  .meta({ id: 'RegionOpenJobs', description: 'Open-job counts of a region, in total and by account.' });
 export type RegionOpenJobs = z.infer<typeof RegionOpenJobs>;
 
 // Roll-ups
 
-/** Days that may be asked for at once: a day is a key for an account, and a Query for a region. */
+/** Maximum number of days per request: a day requires a key lookup for an account, and a query for a region. */
 export const MAX_ROLLUP_DAYS = { account: 92, region: 31 } as const;
 
 const DAY_MS = 86_400_000;
 
-/** The days from one to another (YYYY-MM-DD), both included; `undefined` when these are no days in order, or more than `most`. */
+/** Returns the days of a range (YYYY-MM-DD, inclusive), or `undefined` if it is invalid or longer than `most` days. */
 export function dayRange(from: string, to: string, most: number): readonly string[] | undefined {
   const [first, last] = [from, to].map((text) =>
     day.safeParse(text).success ? Date.parse(text) : Number.NaN,
@@ -142,7 +144,7 @@ export function dayRange(from: string, to: string, most: number): readonly strin
   return Array.from({ length }, (_, n) => new Date(first + n * DAY_MS).toISOString().slice(0, 10));
 }
 
-/** The roll-ups of an account, by key. Throws RangeError where {@link dayRange} has nothing. */
+/** Reads the statistics of an account, by key. Throws RangeError if {@link dayRange} returns `undefined`. */
 export async function readRollups(
   { table }: { readonly table: Table },
   ref: AccountRef,
@@ -156,7 +158,7 @@ export async function readRollups(
   return { account, region, from, to, ...summed(days, byDay) };
 }
 
-/** The roll-ups of all accounts of a region, a Query a day. Throws RangeError where {@link dayRange} has nothing. */
+/** Reads the statistics of all accounts of a region, with one query per day. Throws RangeError if {@link dayRange} returns `undefined`. */
 export async function readRegionRollups(
   { table }: { readonly table: Table },
   region: string,
@@ -183,7 +185,8 @@ export async function readRegionRollups(
 
 function daysOf(from: string, to: string, most: number): readonly string[] {
   const days = dayRange(from, to, most);
-  if (!days) throw new RangeError(`From ${from} to ${to} are no days in order, or more than ${most}.`);
+  if (!days)
+    throw new RangeError(`Invalid range from ${from} to ${to}: must be ascending and at most ${most} days.`);
   return days;
 }
 
@@ -205,11 +208,11 @@ function summed(
 
 interface FigureDeps {
   readonly table: Table;
-  /** Epoch ms: by it is judged who is late. */
+  /** Current time in epoch ms. Determines which jobs are late. */
   readonly now: () => number;
 }
 
-/** The figures about an account's open jobs; `undefined` before its list was first read completely. */
+/** Reads the open-job counts of an account. Returns `undefined` before the first complete scan of its list. */
 export async function readOpenJobs(deps: FigureDeps, ref: AccountRef): Promise<OpenJobs | undefined> {
   const [item, status] = await Promise.all([
     deps.table.get(keys.openJobs(ref)),
@@ -228,7 +231,7 @@ export async function readOpenJobs(deps: FigureDeps, ref: AccountRef): Promise<O
   };
 }
 
-/** The figures about the open jobs of all accounts of a region: one Query. */
+/** Reads the open-job counts of all accounts of a region, with one query. */
 export async function readRegionOpenJobs(deps: FigureDeps, region: string): Promise<RegionOpenJobs> {
   const now = deps.now();
   const items = await deps.table.query({ pk: openJobsPk(region) });

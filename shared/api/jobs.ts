@@ -1,4 +1,4 @@
-/** An account's jobs as they are known: pages through the snapshots, and one job with what its own record says. */
+/** Jobs of an account: pages of snapshots, and a job with its detail. */
 import * as z from 'zod';
 import { JobSummary } from '../events/catalogue.ts';
 import { type EventLog, parseCursor } from '../log/log.ts';
@@ -24,72 +24,72 @@ import { dispatchedDayOf, type Ending, type Snapshot, summarize, toSnapshot } fr
 import { cursorOf, type Gone, locate } from './feed.ts';
 import { instant, instantText, nextOf } from './parameters.ts';
 
-/** Where a job stands, as far as anybody asks. */
+/** Phases of a job in the API. */
 const PHASES = ['listed', 'departed', 'settling'] as const;
 
-/** A job in a list. Instants are ISO texts. */
+/** A job in a list. Timestamps are ISO 8601. */
 export const JobEntry = z
   .object({
     ...JobSummary.shape,
     phase: z
       .enum(PHASES)
       .describe(
-        '`listed`: among the active jobs; `departed`: missing, why is not known yet; `settling`: left, looked at for some days.',
+        '`listed`: among the active jobs. `departed`: delisted, outcome not yet known. `settling`: delisted, outcome known, observed for some more days.',
       ),
     ended: z
       .enum(['closed', 'cancelled', 'unavailable'] satisfies Ending[])
       .nullable()
-      .describe('What became of it, once that was announced.'),
-    late: z.boolean().describe('Whether it is open and was seen undispatched after its due instant.'),
-    listedThrough: instant
-      .nullable()
-      .describe('The last time known at which it was in the list of active jobs.'),
+      .describe('Outcome of the job, after the corresponding event was emitted. `null`: not ended.'),
+    late: z.boolean().describe('Whether the job is open and was observed undispatched after its due time.'),
+    listedThrough: instant.nullable().describe('Last time at which the job was in the list of active jobs.'),
   })
-  .meta({ id: 'JobEntry', description: 'A job as it is known.' });
+  .meta({ id: 'JobEntry', description: 'A job as last observed.' });
 export type JobEntry = z.infer<typeof JobEntry>;
 
-/** A job on its own. What only its own record shows is null as long as that was not read. */
+/** A job with its detail. Fields of the detail are `null` before it is fetched. */
 export const JobRecord = z
   .object({
     ...JobEntry.shape,
-    detailAt: instant.nullable().describe('When its own record was last read.'),
+    detailAt: instant.nullable().describe('Time of the last detail fetch. `null`: never fetched.'),
     lines: z
       .array(
         z.object({
-          jobLineId: z.int().describe('The number that the service has for the line.'),
-          status: z.string().nullable().describe('In the words of the ordering service.'),
+          jobLineId: z.int().describe('Upstream id of the line.'),
+          status: z.string().nullable().describe('Upstream status name of the line.'),
         }),
       )
       .nullable()
-      .describe('Its lines, as its own record shows them.'),
-    invoiceNumber: z.string().nullable().describe('The number of its invoice, once there is one.'),
-    timezone: z.string().nullable().describe('IANA name of the zone of the location that makes it.'),
+      .describe('Lines of the job. `null`: the detail was never fetched.'),
+    invoiceNumber: z.string().nullable().describe('Invoice number. `null`: none yet.'),
+    timezone: z.string().nullable().describe('IANA name of the time zone of the production location.'),
   })
-  .meta({ id: 'JobRecord', description: 'A job as it is known, with what its own record shows.' });
+  .meta({ id: 'JobRecord', description: 'A job as last observed, with its detail.' });
 export type JobRecord = z.infer<typeof JobRecord>;
 
 const asOfText = z
   .string()
   .describe(
-    'The cursor of the feed from before this was read: whoever follows the feed from here misses nothing. An event after it may already be in what is shown.',
+    'Cursor of the feed before this response was read. Following the feed from here misses no changes. Events after it may already be included in the response.',
   );
 
-/** The answer with one job. */
+/** A response with a job. */
 export const JobAnswer = z
   .object({ job: JobRecord, asOf: asOfText })
-  .meta({ id: 'JobAnswer', description: 'One job.' });
+  .meta({ id: 'JobAnswer', description: 'A job.' });
 
-/** The answer with a page of jobs. */
+/** A response with a page of jobs. */
 export const JobsAnswer = z
   .object({
-    jobs: z.array(JobEntry).describe('Can be fewer than were asked for, also none, before the last page.'),
+    jobs: z
+      .array(JobEntry)
+      .describe('Jobs of the page. Can be fewer than `limit`, or none, before the last page.'),
     next: nextOf,
     asOf: asOfText,
   })
   .meta({ id: 'JobsAnswer', description: 'A page of jobs.' });
 type JobsAnswer = z.infer<typeof JobsAnswer>;
 
-/** Which jobs of an account: all, or those of one index. */
+/** Selects all jobs of an account, or those of an index. */
 export type JobFilter = z.infer<typeof JobFilter>;
 const JobFilter = z.discriminatedUnion('by', [
   z.strictObject({ by: z.literal('none') }),
@@ -98,39 +98,39 @@ const JobFilter = z.discriminatedUnion('by', [
   z.strictObject({ by: z.literal('orderGroup'), orderGroup: z.string() }),
   z.strictObject({ by: z.literal('jobNumber'), jobNumber: z.int() }),
   z.strictObject({ by: z.literal('dispatchedOn'), day: z.string() }),
-  // Open, undispatched jobs; of them those due before a day (YYYY-MM-DD), or on it.
+  // Open, undispatched jobs: all, those due before a day (YYYY-MM-DD), or those due on it.
   z.strictObject({ by: z.literal('awaited') }),
   z.strictObject({ by: z.literal('dueBefore'), day: z.string() }),
   z.strictObject({ by: z.literal('dueOn'), day: z.string() }),
-  // Open jobs that were seen undispatched after their due instant (rule 15).
+  // Open jobs observed undispatched after their due time (rule 15).
   z.strictObject({ by: z.literal('late') }),
 ]);
 
-/** Where a list of jobs goes on. */
+/** Position in a list of jobs. */
 export interface JobsCursor {
-  /** The log's cursor from before the first page. */
+  /** Cursor of the log before the first page. */
   readonly asOf: string;
   readonly filter: JobFilter;
-  /** The sort key of the last job of the page before. */
+  /** Sort key of the last job of the previous page. */
   readonly behind: string;
 }
 
 /**
- * A page of jobs. `asOf` is the same on all pages: whoever has read them all and follows the feed from there misses
- * nothing. Taking an event in again is harmless, for events carry the job as it stands.
+ * A page of jobs. `asOf` is the same on all pages: a client that reads all pages and then follows the feed from there misses
+ * no changes. Processing an event twice is harmless, because events contain the complete state of the job.
  */
 export interface JobsPage extends JobsAnswer {
   readonly kind: 'jobs';
 }
 
-/** A page is cut (after its first job) before its snapshots grow over this. */
+/** Maximum size of the snapshots of a page. A page has at least one job. */
 const PAGE_BYTES = 4_000_000;
 const DAY_MS = 86_400_000;
 
 /**
- * A page of an account's jobs: by job number, or in the order of the filter's index. Index entries can lag behind, so a
- * job is only shown when its snapshot bears the filter out; pages can be short, and the last one is where `next` is null.
- * `undefined` for an account without a log.
+ * Returns a page of jobs, ordered by job number or by the index of the filter. Index entries can lag behind, so a job is only
+ * listed if its snapshot matches the filter. Pages can be short; `next` is `null` on the last one. Returns `undefined` for an
+ * account without a log.
  */
 export async function listJobs(
   deps: { readonly table: Table; readonly log: EventLog },
@@ -138,7 +138,7 @@ export async function listJobs(
   query: { readonly filter: JobFilter; readonly limit: number; readonly cursor: JobsCursor | undefined },
 ): Promise<JobsPage | Gone | undefined> {
   const { filter, limit, cursor } = query;
-  // Before the snapshots: what is written from here on is in the feed after it.
+  // Before the snapshots are read: later changes are in the feed after this cursor.
   const place = await locate(deps.log, ref, cursor && parseCursor(cursor.asOf), 'head');
   if (!place || 'kind' in place) return place;
   const asOf = cursorOf(place);
@@ -163,7 +163,7 @@ export async function listJobs(
   return { kind: 'jobs', jobs, next, asOf };
 }
 
-/** One job, with the log's cursor from before it was read. `undefined` when the account or the job is unknown. */
+/** Returns a job with the cursor of the log before it was read. Returns `undefined` if the account or the job is unknown. */
 export async function readJob(
   deps: { readonly table: Table; readonly log: EventLog },
   ref: AccountRef,
@@ -186,7 +186,7 @@ export async function readJob(
   return { job, asOf: cursorOf(place) };
 }
 
-/** Reads a cursor of a list of jobs; `undefined` for anything else. */
+/** Parses a cursor of a list of jobs. Returns `undefined` if it is invalid. */
 export function decodeJobsCursor(text: string): JobsCursor | undefined {
   try {
     const parsed = JobsCursorText.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString()));
@@ -200,11 +200,11 @@ function encodeJobsCursor(cursor: JobsCursor): string {
   return Buffer.from(JSON.stringify(cursor)).toString('base64url');
 }
 
-// Whoever makes one up gets no further than to another place of the same list: the partition is never in it.
+// A forged cursor can only address another position of the same list, because the partition is not part of it.
 const JobsCursorText = z.strictObject({
   asOf: z.string().refine((text) => parseCursor(text)?.epoch !== undefined),
   filter: JobFilter,
-  // DynamoDB takes no empty key, none over 1,024 bytes, and no lone surrogates.
+  // DynamoDB rejects keys that are empty, longer than 1,024 bytes or not well-formed.
   behind: z
     .string()
     .min(1)
@@ -212,7 +212,7 @@ const JobsCursorText = z.strictObject({
     .refine((text) => text.isWellFormed()),
 });
 
-/** Snapshots in the order of their list, each with its sort key there; one that is gone since is left out of its place. */
+/** Reads snapshots in list order with their sort keys. `item` is `undefined` if the snapshot no longer exists. */
 async function readPlaces(
   table: Table,
   range: Range,
@@ -233,10 +233,10 @@ async function readPlaces(
   }));
 }
 
-/** A range of an index, or of the snapshots themselves. */
+/** A range of an index or of the snapshots. */
 type Range = JobRange | { readonly pk: string; readonly from?: string; readonly to?: string };
 
-/** Where the jobs of a filter stand, and maybe others; `seenAt` (epoch ms): no job was seen much later than that. */
+/** Returns the range that contains the jobs of a filter. `seenAt` (epoch ms): no job was observed much later. */
 function rangeOf(ref: AccountRef, filter: JobFilter, seenAt: number): Range {
   switch (filter.by) {
     case 'none':
@@ -258,7 +258,7 @@ function rangeOf(ref: AccountRef, filter: JobFilter, seenAt: number): Range {
     case 'dueOn':
       return jobsDueOn(ref, filter.day);
     case 'late':
-      // A day begins at most 14 hours before it does in UTC; a poll that was cut off may have seen later than it says.
+      // A day begins up to 14 hours earlier than in UTC. An interrupted poll can have observed jobs after its recorded time.
       return jobsDueBefore(ref, new Date(seenAt + 2 * DAY_MS).toISOString().slice(0, 10));
     case 'orderGroup':
       return jobsInGroup(ref, filter.orderGroup);
@@ -290,12 +290,12 @@ function bearsOut(snapshot: Snapshot, filter: JobFilter, lastGood: number | null
   }
 }
 
-/** Whether a job is open and not dispatched. */
+/** Returns whether a job is open and not dispatched. */
 function isAwaited({ ended, settling }: Snapshot, job: JobSummary): boolean {
   return ended === null && settling === null && job.dateOut === null;
 }
 
-/** Whether a job is awaited and was seen in the list after its due instant, read as rule 15 has it. */
+/** Returns whether a job is awaited and was listed after its due time (rule 15). */
 function isLate(snapshot: Snapshot, job: JobSummary, lastGood: number | null): boolean {
   const { dateDue } = job;
   if (!isAwaited(snapshot, job) || dateDue === null || snapshot.list === null) return false;

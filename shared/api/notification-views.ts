@@ -1,4 +1,4 @@
-/** What customers are told as it is shown: instants as texts, and addresses whole only for keys that may act on them. */
+/** Notification resources as returned by the API. Addresses are masked for keys with the role `read`. */
 import * as z from 'zod';
 import { maskAddress } from '../notifications/masks.ts';
 import {
@@ -29,62 +29,72 @@ const whySuppressed = Object.fromEntries(
   suppressionReasons.map((reason) => [reason, messageReasons[reason]]),
 );
 
-const revision = count.describe('Counted up with each change; the `ETag` is this.');
-const MASKED = 'Without its middle for keys of role `read`.';
+const revision = count.describe('Revision, incremented with each change. Value of the `ETag`.');
+const MASKED = 'Masked for keys with the role `read`.';
 
-/** What a message is about. */
+/** Kind of message. */
 export const Kind = z.enum(namesOf(messageKinds), `must be one of ${namesOf(messageKinds).join(', ')}`);
-/** How it goes. */
+/** Channel of a message. */
 export const ChannelName = z.enum(channels, `must be one of ${channels.join(', ')}`);
-/** In which language. */
+/** Locale of a message. */
 export const LocaleName = z.enum(locales, `must be one of ${locales.join(', ')}`);
 
 const kind = Kind.describe(listOf(messageKinds));
-const channel = ChannelName.describe('How it goes.');
-const locale = LocaleName.describe('Language and country, by which dates are written.');
-const zone = z.string().describe('IANA name of a time zone: `Pacific/Auckland`.');
+const channel = ChannelName.describe('Channel of the message.');
+const locale = LocaleName.describe('Locale: language and date format.');
+const zone = z.string().describe('IANA name of a time zone, for example `Pacific/Auckland`.');
 
-/** The settings of an account. */
+/** Notification settings of an account. */
 export const NotificationSettings = z
   .object({
-    enabled: z.boolean().describe('Whether customers of the account are told anything.'),
+    enabled: z.boolean().describe('Whether customers of the account are notified.'),
     since: instant
       .nullable()
-      .describe('Since when; what was observed before is not told. Null: it was never enabled.'),
-    dryRun: z.boolean().describe('Everything happens but sending: messages end as `dry_run`.'),
+      .describe(
+        'Time since which notifications are enabled. Earlier changes are not sent. `null` if never enabled.',
+      ),
+    dryRun: z
+      .boolean()
+      .describe('`true`: messages are processed but not sent; they end in the state `dry_run`.'),
     ownUser: z
       .boolean()
-      .describe('The user of the credentials is told too, as his settings in the ordering service say.'),
-    windowSeconds: count.describe('How much of an order group becomes one message, in time of the events.'),
-    maxAgeHours: count.describe('What is older by then is not told.'),
-    locale: locale.describe('For recipients without their own.'),
-    zone: zone.describe('For recipients without their own.'),
+      .describe("Also notify the API user, according to that user's notification settings upstream."),
+    windowSeconds: count.describe(
+      'Window in which events of an order group are combined into one message, in seconds of event time.',
+    ),
+    maxAgeHours: count.describe('Events older than this (hours) are not sent.'),
+    locale: locale.describe('Locale of recipients without their own.'),
+    zone: zone.describe('Time zone of recipients without their own.'),
     branding: z.object({
-      name: z.string().describe('Who messages seem to come from.'),
-      logoUrl: z.string().nullable().describe('An https URL of a picture; null: the name as text.'),
-      color: z.string().describe('`#rrggbb`'),
-      website: z.string().nullable().describe('Where the name or the picture leads.'),
-      footer: z.string().nullable().describe('A line or two at the end of e-mails.'),
+      name: z.string().describe('Sender name in messages.'),
+      logoUrl: z.string().nullable().describe('HTTPS URL of a logo. `null`: the name as text.'),
+      color: z.string().describe('Color as `#rrggbb`.'),
+      website: z.string().nullable().describe('URL that the name or the logo links to.'),
+      footer: z.string().nullable().describe('Footer of e-mails.'),
     }),
-    replyTo: z.string().nullable().describe('Where answers to e-mails go.'),
+    replyTo: z.string().nullable().describe('Reply-to address of e-mails.'),
     sms: z.object({
       enabled: z.boolean().describe('Whether SMS are sent.'),
-      senderId: z.string().nullable().describe('Who SMS seem to come from, where a country allows that.'),
-      monthlySegments: count.describe('SMS segments in a calendar month (UTC); what is above is not sent.'),
+      senderId: z.string().nullable().describe('Sender id of SMS, where the country supports it.'),
+      monthlySegments: count.describe(
+        'Maximum number of SMS segments per calendar month (UTC). Further SMS are not sent.',
+      ),
       quietHours: z
         .object({ from: z.string(), to: z.string() })
         .nullable()
-        .describe('No SMS in these hours (`HH:MM`, in the zone of the recipient): they wait.'),
+        .describe(
+          'Hours without SMS (`HH:MM`, in the time zone of the recipient). SMS are delayed until the end.',
+        ),
     }),
     revision,
     channels: z
       .array(ChannelName)
-      .describe('By what the service itself can send; empty: it has no notifications in its configuration.'),
-    warnings: z.array(z.string()).describe('What may surprise, in sentences.'),
+      .describe('Channels available in this installation. Empty: notifications are not configured.'),
+    warnings: z.array(z.string()).describe('Warnings about the settings.'),
   })
   .meta({ id: 'NotificationSettings' });
 
-/** Settings as they are shown, with what may surprise. */
+/** Converts settings into their API representation, with warnings. */
 export function showSettings(
   settings: Omit<Settings, 'region' | 'account'>,
   served: readonly (typeof channels)[number][],
@@ -92,10 +102,10 @@ export function showSettings(
   const { enabled, dryRun, ownUser, branding, sms } = settings;
   const warnings = [
     ownUser &&
-      'ownUser is on: the ordering service may notify its user as well, who is then told of everything twice.',
+      'ownUser is on: the ordering API may notify its user as well, who then receives every message twice.',
     enabled && dryRun && 'dryRun is on: nothing is sent.',
-    enabled && !served.includes('email') && 'No mail server is set up here: no e-mails are sent.',
-    enabled && sms.enabled && !served.includes('sms') && 'No SMS service is set up here: no SMS are sent.',
+    enabled && !served.includes('email') && 'No mail server is configured: e-mails are not sent.',
+    enabled && sms.enabled && !served.includes('sms') && 'No SMS service is configured: SMS are not sent.',
   ];
   return {
     ...{ enabled, dryRun, ownUser },
@@ -113,30 +123,30 @@ export function showSettings(
   };
 }
 
-/** Somebody who is told. */
+/** A recipient of notifications. */
 export const Recipient = z
   .object({
-    id: z.string().describe('Its id; unique in its account.'),
-    orderGroup: z.string().nullable().describe('Only of jobs of this order group.'),
-    orderNumber: z.string().nullable().describe('Only of jobs with this order number.'),
-    jobNumber: z.int().nullable().describe('Only of this job. All three null: of all jobs of the account.'),
-    name: z.string().nullable().describe('How to address them.'),
-    email: z.string().nullable().describe(`The e-mail address. ${MASKED}`),
-    mobile: z.string().nullable().describe(`The mobile number, as in \`+64211234567\`. ${MASKED}`),
-    locale: locale.nullable().describe('Null: the account’s.'),
-    zone: zone.nullable().describe('Null: the account’s.'),
-    channels: z.array(channel).describe('How they are told.'),
-    kinds: z.array(kind).describe('Of what they are told.'),
-    paused: z.boolean().describe('They are told nothing for the time being.'),
+    id: z.string().describe('Id of the recipient, unique in its account.'),
+    orderGroup: z.string().nullable().describe('Only jobs of this order group. `null`: not restricted.'),
+    orderNumber: z.string().nullable().describe('Only jobs with this order number. `null`: not restricted.'),
+    jobNumber: z.int().nullable().describe('Only this job. `null`: not restricted.'),
+    name: z.string().nullable().describe('Name used in messages.'),
+    email: z.string().nullable().describe(`E-mail address. ${MASKED}`),
+    mobile: z.string().nullable().describe(`Mobile number, for example \`+64211234567\`. ${MASKED}`),
+    locale: locale.nullable().describe('Locale. `null`: the locale of the account.'),
+    zone: zone.nullable().describe('Time zone. `null`: the time zone of the account.'),
+    channels: z.array(channel).describe('Channels by which the recipient is notified.'),
+    kinds: z.array(kind).describe('Kinds of messages that the recipient receives.'),
+    paused: z.boolean().describe('Whether notifications to the recipient are paused.'),
     source: z
       .enum(['people', 'upstream'])
-      .describe('`upstream`: made from what the user of the credentials set in the ordering service.'),
+      .describe('`upstream`: created from the settings of the API user upstream.'),
     createdAt: instant,
     revision,
   })
   .meta({ id: 'Recipient' });
 
-/** A recipient as it is shown to a key. */
+/** Converts a recipient into its API representation for a key. */
 export function showRecipient(recipient: RecipientRecord, caller: Caller): z.input<typeof Recipient> {
   const { id, scope, name, email, mobile, channels, kinds, source, createdAt, revision } = recipient;
   return {
@@ -161,42 +171,44 @@ export function showRecipient(recipient: RecipientRecord, caller: Caller): z.inp
 /** A message. */
 export const Message = z
   .object({
-    id: z.string().describe('Its id; ids sort by the instant of what messages are about.'),
+    id: z.string().describe('Id of the message. Ids sort by the time of the underlying events.'),
     kind,
     orderGroup: z.string().nullable(),
-    jobs: z.array(z.int()).describe('The numbers of the jobs that it is about.'),
-    channel: channel.nullable().describe('Null: it came to no message, `reason` says why.'),
+    jobs: z.array(z.int()).describe('Numbers of the jobs in the message.'),
+    channel: channel.nullable().describe('Channel. `null`: no message was created; see `reason`.'),
     to: z
       .object({
-        recipient: z.string().describe('The id of the recipient; of the first of several with one address.'),
+        recipient: z
+          .string()
+          .describe('Id of the recipient. If several have the same address: the first of them.'),
         name: z.string().nullable(),
-        address: z.string().describe(`The e-mail address or mobile number. ${MASKED}`),
+        address: z.string().describe(`E-mail address or mobile number. ${MASKED}`),
         locale,
         zone,
       })
       .nullable()
-      .describe('To whom it goes.'),
+      .describe('Recipient of the message.'),
     state: z
       .enum(namesOf(messageStates), `must be one of ${namesOf(messageStates).join(', ')}`)
       .describe(listOf(messageStates)),
     reason: z
       .enum(namesOf(messageReasons))
       .nullable()
-      .describe(`Why it was not sent, or came to nothing. ${listOf(messageReasons)}`),
-    detail: z.string().nullable().describe('More of that in a sentence.'),
+      .describe(`Reason why the message was not sent or failed. ${listOf(messageReasons)}`),
+    detail: z.string().nullable().describe('Details of the reason.'),
     createdAt: instant,
-    dueAt: instant.nullable().describe('When it is to go, or was.'),
+    dueAt: instant.nullable().describe('Scheduled time.'),
     sentAt: instant.nullable(),
-    attempts: count.describe('How often it was tried.'),
-    repeats: count.describe('How often an e-mail was sent again because nobody knew whether it went.'),
-    providerId: z.string().nullable().describe('The id that the mail server or SMS service gave it.'),
-    subject: z.string().nullable().describe('As it went, or would have gone.'),
-    text: z.string().nullable().describe('As it went, or would have gone, without HTML.'),
-    segments: count.nullable().describe('Of an SMS.'),
+    attempts: count.describe('Number of attempts.'),
+    repeats: count.describe('Number of times an e-mail was sent again because its outcome was unknown.'),
+    providerId: z.string().nullable().describe('Id assigned by the mail server or SMS service.'),
+    subject: z.string().nullable().describe('Subject, as sent or rendered.'),
+    text: z.string().nullable().describe('Text without HTML, as sent or rendered.'),
+    segments: count.nullable().describe('Number of SMS segments. `null` for e-mails.'),
   })
   .meta({ id: 'Message' });
 
-/** A message as it is shown to a key. */
+/** Converts a message into its API representation for a key. */
 export function showMessage(message: MessageRecord, caller: Caller): z.input<typeof Message> {
   const { id, kind, orderGroup, jobs, channel, to, state, reason, detail } = message;
   return {
@@ -215,28 +227,28 @@ export function showMessage(message: MessageRecord, caller: Caller): z.input<typ
     attempts: message.attempts,
     repeats: message.repeats,
     providerId: message.providerId,
-    // A template of one's own can have the link in either.
+    // A custom template can contain the unsubscribe link in the subject or the text.
     subject: withoutLink(caller, message.subject),
     text: withoutLink(caller, message.text),
     segments: message.segments,
   };
 }
 
-/** Whoever has the link to unsubscribe can act for the recipient. */
+/** Removes the token of the unsubscribe link, which allows acting for the recipient. */
 function withoutLink(caller: Caller, said: string | null): string | null {
   return said && !maySee(caller) ? said.replace(/(\/v1\/unsubscribe\/)[\w.~-]+/g, '$1…') : said;
 }
 
-/** A message that is not made yet: its window is open. */
+/** A message that is not created yet, because its window is open. */
 export const Upcoming = z
   .object({
     kind,
-    dueAt: instant.describe('When the window is over.'),
-    jobs: z.array(z.int()).describe('The numbers of the jobs that it would be about.'),
+    dueAt: instant.describe('End of the window.'),
+    jobs: z.array(z.int()).describe('Numbers of the jobs in the upcoming message.'),
   })
   .meta({ id: 'UpcomingMessage' });
 
-/** A window as it is shown. */
+/** Converts an open window into its API representation. */
 export function showUpcoming(upcoming: {
   readonly kind: MessageKind;
   readonly dueAt: number;
@@ -246,10 +258,10 @@ export function showUpcoming(upcoming: {
 }
 
 const place = { kind, channel, locale };
-const own = z.boolean().describe('Whether it is the account’s own.');
-const changedAt = instant.nullable().describe('When it was saved; null for a default one.');
+const own = z.boolean().describe('Whether it is a custom template of the account.');
+const changedAt = instant.nullable().describe('Time of the last change. `null` for a default template.');
 
-/** For what there is a template. */
+/** An entry in the list of templates. */
 export const ListedTemplate = z.object({ ...place, own, changedAt }).meta({ id: 'ListedTemplate' });
 
 /** A template. */
@@ -260,11 +272,11 @@ export const Template = z
     changedAt,
     template: z
       .record(z.string(), z.string())
-      .describe('As `PUT` takes it; what is not there is as in the default one.'),
+      .describe('Template, as accepted by `PUT`. Absent parts have their defaults.'),
   })
   .meta({ id: 'Template' });
 
-/** A template as it is shown; `savedAt` in epoch ms, null: the default one. */
+/** Converts a template into its API representation. `savedAt`: epoch ms, `null` for a default template. */
 export function showTemplate(
   { kind, channel, locale }: TemplatePlace,
   template: EmailTemplate | SmsTemplate,
@@ -279,54 +291,54 @@ export function showTemplate(
   };
 }
 
-/** What a message would say. */
+/** A rendered message. */
 export const Preview = z
   .object({
     ...place,
     zone,
-    jobNumber: z.int().nullable().describe('The job it is about; null: it is made up.'),
-    own: z.boolean().describe('By the account’s own template.'),
-    subject: z.string().nullable().describe('Of an e-mail.'),
-    html: z.string().nullable().describe('Of an e-mail.'),
+    jobNumber: z.int().nullable().describe('Number of the job. `null`: sample data.'),
+    own: z.boolean().describe('Whether the custom template of the account was used.'),
+    subject: z.string().nullable().describe('Subject of an e-mail. `null` for an SMS.'),
+    html: z.string().nullable().describe('HTML of an e-mail. `null` for an SMS.'),
     text: z.string(),
-    segments: count.nullable().describe('Of an SMS.'),
-    encoding: z.enum(['GSM-7', 'UCS-2']).nullable().describe('Of an SMS.'),
+    segments: count.nullable().describe('Number of SMS segments. `null` for an e-mail.'),
+    encoding: z.enum(['GSM-7', 'UCS-2']).nullable().describe('Encoding of an SMS. `null` for an e-mail.'),
   })
   .meta({ id: 'MessagePreview' });
 
-/** What an import came to. */
+/** Result of an import. */
 export const ImportReport = z
   .object({
-    imported: count.describe('Rows that made a recipient.'),
-    changed: count.describe('Rows that changed one.'),
-    unchanged: count.describe('Rows that say what was said before.'),
+    imported: count.describe('Number of rows that created a recipient.'),
+    changed: count.describe('Number of rows that changed a recipient.'),
+    unchanged: count.describe('Number of rows without a change.'),
     bad: z
       .array(
         z.object({
-          line: z.int().describe('The line where the row begins, from 1, that of the names included.'),
-          field: z.string().nullable().describe('The column; null: the row as a whole.'),
-          reason: z.string().describe('What is wrong, and what would be right.'),
+          line: z.int().describe('First line of the row, from 1, including the header line.'),
+          field: z.string().nullable().describe('Column. `null`: the whole row.'),
+          reason: z.string().describe('What is wrong and what is accepted.'),
         }),
       )
-      .describe('Rows that are not good, and were left out.'),
+      .describe('Invalid rows, which were skipped.'),
   })
   .meta({ id: 'ImportReport' });
 
-/** An address that gets nothing more. */
+/** A suppressed address. */
 export const Suppression = z
   .object({
-    id: z.string().describe('What it is known by.'),
+    id: z.string().describe('Id of the suppression.'),
     channel,
-    address: z.string().nullable().describe('As much of the address as is kept of it.'),
+    address: z.string().nullable().describe('Masked address.'),
     reason: z.enum(suppressionReasons).describe(listOf(whySuppressed)),
     since: instant,
     reasons: z
       .array(z.object({ reason: z.enum(suppressionReasons), since: instant }))
-      .describe('All that there are.'),
+      .describe('All reasons for the suppression.'),
   })
   .meta({ id: 'Suppression' });
 
-/** A suppression as it is shown. */
+/** Converts a suppression into its API representation. */
 export function showSuppression({
   id,
   channel,
@@ -338,7 +350,7 @@ export function showSuppression({
   return { id, channel, address: masked, ...told, reasons: all };
 }
 
-/** Whether a key is shown addresses as they are. */
+/** Returns whether a key may see complete addresses. */
 const maySee = ({ role }: Caller): boolean => roleAllows(role, 'operate');
 
 function addressFor(caller: Caller, address: string): string {

@@ -1,12 +1,12 @@
-/** What parameters of a path or a query may be. Each rule is the rest of a sentence that begins with the parameter's name. */
+/** Schemas of path and query parameters. Each rule completes a sentence that begins with the parameter's name. */
 import * as z from 'zod';
 import { eventTypes } from '../events/catalogue.ts';
 import { typeMatches } from '../events/types.ts';
 
-/** A text that is there once. */
+/** A parameter that must occur exactly once. */
 export const one = z.string('must be given once');
 
-/** A whole number in a range. */
+/** An integer in a range. */
 export function wholeNumber(lowest: number, highest: number) {
   return one
     .refine(
@@ -17,14 +17,14 @@ export function wholeNumber(lowest: number, highest: number) {
     .meta({ type: 'integer', minimum: lowest, maximum: highest });
 }
 
-/** A text of a bounded length. */
+/** A string of limited length. */
 export function textUpTo(characters: number) {
   return one.min(1, lengthRule(characters)).max(characters, lengthRule(characters));
 }
 
 const lengthRule = (characters: number) => `must be 1 to ${characters} characters long`;
 
-/** A cursor read by `decode`, which gives `undefined` for what is none. */
+/** A cursor. `decode` returns `undefined` for an invalid cursor. */
 export function cursorBy<T>(decode: (text: string) => T | undefined, rule: string) {
   return one.transform((text, context): T => {
     const decoded = decode(text);
@@ -34,16 +34,16 @@ export function cursorBy<T>(decode: (text: string) => T | undefined, rule: strin
   });
 }
 
-/** A switch that is on when it is there. */
+/** A boolean parameter. */
 export const flag = one
   .refine((text) => text === 'true' || text === 'false', 'must be true or false')
   .transform((text) => text === 'true')
   .meta({ enum: ['true', 'false'] });
 
-/** A day, as in 2026-03-02. */
+/** A calendar day, for example 2026-03-02. */
 export const day = one.pipe(z.iso.date('must be a day (YYYY-MM-DD)'));
 
-/** Event types, or beginnings of them; a pattern that can't match would be a feed that stays silent forever. */
+/** Event types or prefixes. A pattern that matches no type is rejected, because its feed would always be empty. */
 export const typePatterns = one
   .transform((text, context): string[] => {
     const patterns = text.split(',');
@@ -54,68 +54,66 @@ export const typePatterns = one
     );
     return z.NEVER;
   })
-  .describe(
-    'Only events of these types, separated by commas; a final `*` stands for the rest of a name: `job.*`.',
-  );
+  .describe('Only events of these types, comma-separated. A trailing `*` matches any suffix: `job.*`.');
 
 const MAX_LIMIT = 500;
 const DEFAULT_LIMIT = 100;
 
-/** A feed's pages may be longer: whoever catches up reads many. */
+/** Maximum size of a page of events. Larger than for other lists, to speed up catching up. */
 export const MAX_EVENTS = 1000;
 
-/** How many things a page has at most. */
+/** Maximum number of items per page. */
 export const limit = limitUpTo(MAX_LIMIT);
-/** How many events a page of a feed has at most. */
+/** Maximum number of events per page of a feed. */
 export const eventLimit = limitUpTo(MAX_EVENTS);
 
 function limitUpTo(most: number) {
   return wholeNumber(1, most)
     .default(DEFAULT_LIMIT)
-    .describe(`How many at most: 1 to ${most}, ${DEFAULT_LIMIT} unless told.`);
+    .describe(`Maximum number of items per page, 1 to ${most}. Default: ${DEFAULT_LIMIT}.`);
 }
 
-/** Where a list goes on, in its answer. */
+/** Cursor of the next page, in a response. */
 export const nextOf = z
   .string()
   .nullable()
-  .describe('What `after` takes for the next page; null: this is the last.');
+  .describe('Cursor of the next page, for `after`. `null` on the last page.');
 
-/** `after` of a list whose cursors `decode` reads; it returns `undefined` for anything else, which is a 400. */
+/** `after` of a list. `decode` parses a cursor and returns `undefined` for an invalid one, which results in a 400. */
 export function afterBy<T>(things: string, decode: (text: string) => T | undefined) {
   return cursorBy(decode, `must be the \`next\` of a page of ${things}`)
     .optional()
-    .describe('The `next` of the page before.');
+    .describe('Cursor: the `next` of the previous page.');
 }
 
-/** `after` of a list whose cursors are the ids of its things. */
+/** `after` of a list whose cursors are item ids. */
 export const afterId = (things: string, isOne: (text: string) => boolean) =>
   afterBy(things, (text) => (isOne(text) ? text : undefined));
 
-/** A cursor that says nothing: base64url, so that no id can be taken for one. */
+/** Encodes an opaque cursor as base64url, so that it cannot be confused with an id. */
 export function encodePlace(text: string): string;
 export function encodePlace(text: string | null): string | null;
 export function encodePlace(text: string | null): string | null {
   return text === null ? null : Buffer.from(text).toString('base64url');
 }
 
-/** In base64; no sort key is longer than 1,024 bytes. */
+/** Maximum length in base64. Sort keys are limited to 1,024 bytes. */
 const MAX_PLACE = 1360;
 
-/** What {@link encodePlace} was given; `undefined` for any other text. */
+/** Decodes the result of {@link encodePlace}. Returns `undefined` for any other text. */
 export function decodePlace(text: string): string | undefined {
   const decoded = Buffer.from(text, 'base64url').toString();
   const isOne = text.length <= MAX_PLACE && decoded !== '' && encodePlace(decoded) === text;
   return isOne ? decoded : undefined;
 }
 
-/** A place in a list that is in order of time: behind the first `count` things of that time (epoch ms). */
+/** A position in a list ordered by time: after the first `count` items with this time (epoch ms). */
 interface PlaceInTime {
   readonly at: number;
   readonly count: number;
 }
 
-/** `after` of a list that {@link pageInTime} cuts. */
+/** `after` of a list paged by {@link pageInTime}. */
 export const afterInTime = (things: string) =>
   afterBy(things, (text): PlaceInTime | undefined => {
     const [, at, count] = /^(\d{1,15})\/(\d{1,6})$/.exec(decodePlace(text) ?? '') ?? [];
@@ -123,8 +121,8 @@ export const afterInTime = (things: string) =>
   });
 
 /**
- * A page of a list that was read whole, in order of time: the newest first, or the oldest. What is added to the list, or leaves
- * it, between two pages moves nothing to another page, unless it is of the same millisecond as the last thing of the page.
+ * Returns a page of a complete list ordered by time, newest or oldest first. Items added or removed between two requests do not
+ * shift other items to another page, unless they have the same millisecond as the last item of the page.
  */
 export function pageInTime<T>(
   all: readonly T[],
@@ -142,12 +140,12 @@ export function pageInTime<T>(
   return { page, next: encodePlace(`${at}/${count}`) };
 }
 
-/** The instant (epoch ms) as people and programs read it. */
+/** Formats a timestamp (epoch ms) as ISO 8601. */
 export function instantText(ms: number): string;
 export function instantText(ms: number | null): string | null;
 export function instantText(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 
-/** An instant in an answer. */
-export const instant = z.iso.datetime().describe('An instant, ISO 8601 in UTC.');
+/** A timestamp in a response. */
+export const instant = z.iso.datetime().describe('Timestamp (ISO 8601, UTC).');

@@ -1,141 +1,145 @@
-/** Answers that are not what was asked for: problem details (RFC 9457), every kind in one place. */
+/** All kinds of problem details (RFC 9457). */
 import type { Context } from 'hono';
 import type { Expectation, Refusal } from '../managed.ts';
 import type { ApiEnv } from './route.ts';
 
-/** Every kind: its status, its title, and what the documents say of it. */
+/** Every kind of problem: status, title, and its description in the documents. */
 export const problems = {
   'bad-parameter': {
     status: 400,
-    title: 'A parameter is not right',
+    title: 'Invalid Parameter',
     meaning:
-      'A parameter of the path, the query or a header; `field` names it, `detail` says what would be right.',
+      'A path, query or header parameter is invalid. `field` is its name; `detail` says which values are accepted.',
   },
   'bad-body': {
     status: 400,
-    title: 'The body is not right',
-    meaning: 'The body is no JSON, or a field of it (`field` is its path) is unknown, missing or not valid.',
+    title: 'Invalid Request Body',
+    meaning:
+      'The body is not JSON, or a field is unknown, missing or invalid. `field` is the path of the field.',
   },
   unauthorized: {
     status: 401,
-    title: 'The API key is missing or wrong',
-    meaning: 'Send `Authorization: Bearer <key>`, with a key that exists and has not expired.',
+    title: 'Unauthorized',
+    meaning: 'The API key is missing, unknown or expired. Send a valid key as `Authorization: Bearer <key>`.',
   },
   forbidden: {
     status: 403,
-    title: 'The API key may not do this',
-    meaning: 'The key is good, but its role is too small, or this takes a key that is for all accounts.',
+    title: 'Forbidden',
+    meaning:
+      'The API key is valid, but its role is insufficient or the operation requires a key for all accounts.',
   },
   'not-found': {
     status: 404,
-    title: 'There is nothing here',
-    meaning: 'There is no such thing, or none that the key may see: the two are not told apart.',
+    title: 'Not Found',
+    meaning: 'The resource does not exist or is not visible to the API key.',
   },
   'method-not-allowed': {
     status: 405,
-    title: 'That method is not allowed here',
-    meaning: 'The path exists; the header `Allow` lists its methods.',
+    title: 'Method Not Allowed',
+    meaning: 'The path does not support this method. The header `Allow` lists the supported methods.',
   },
   conflict: {
     status: 409,
-    title: 'It stands otherwise',
+    title: 'Conflict',
     meaning:
-      'What was asked for does not fit how things stand: an id is taken, the configuration file declares it, somebody else is at work on it.',
+      'The request conflicts with the current state of the resource: the id is in use, the resource is managed by the configuration file, or another request is modifying it.',
   },
   'nothing-to-confirm': {
     status: 409,
-    title: 'The account waits for no confirmation',
-    meaning: 'The account is neither quarantined nor stopped for another identity.',
+    title: 'Nothing to Confirm',
+    meaning: 'The account is neither in quarantine nor stopped by an identity mismatch.',
   },
   'still-in-progress': {
     status: 409,
-    title: 'The first request with this Idempotency-Key is still being answered',
-    meaning: 'Ask again after `Retry-After` seconds, with the same key.',
+    title: 'Request in Progress',
+    meaning:
+      'The first request with this `Idempotency-Key` is still in progress. Repeat the request with the same key after `Retry-After` seconds.',
   },
   'cursor-gone': {
     status: 410,
-    title: 'The log cannot be read from there',
+    title: 'Cursor Gone',
     meaning:
-      'The cursor is of another epoch, beyond the head, or older than what is kept. `earliest`, `head` and, after a restore, `restored` are cursors to go on from.',
+      'The log cannot be read from the cursor: it belongs to another epoch, is beyond the head, or is older than the retention period. Resume from one of the cursors `earliest`, `head` and, after a restore, `restored`.',
   },
   'changed-meanwhile': {
     status: 412,
-    title: 'It was changed meanwhile',
-    meaning: '`If-Match` names another revision than the one there is.',
+    title: 'Precondition Failed',
+    meaning: '`If-Match` does not match the current revision. Fetch the resource again and retry.',
   },
   'too-large': {
     status: 413,
-    title: 'The body is too large',
-    meaning: '`detail` says how large it may be.',
+    title: 'Content Too Large',
+    meaning: 'The body exceeds the maximum size. `detail` contains the limit.',
   },
   'unsupported-media-type': {
     status: 415,
-    title: 'The body is not said to be JSON',
-    meaning: 'A body needs `Content-Type: application/json`.',
+    title: 'Unsupported Media Type',
+    meaning: 'The body must have `Content-Type: application/json`.',
   },
   refused: {
     status: 422,
-    title: 'This cannot be done',
+    title: 'Unprocessable Content',
     meaning:
-      'The request is well-formed, but what it asks for is refused: an address of a private network, say. `detail` has the reason.',
+      'The request is well-formed but cannot be processed, for example because a URL resolves to a private network. `detail` contains the reason.',
   },
   'key-reused': {
     status: 422,
-    title: 'The Idempotency-Key belongs to another request',
+    title: 'Idempotency-Key Reused',
     meaning:
-      'The same key was sent before with another path, body or `If-Match`. Take a new key for a new request.',
+      'The `Idempotency-Key` was already used with another path, body or `If-Match`. Use a new key for each new request.',
   },
   'too-many-failures': {
     status: 429,
-    title: 'Too many wrong API keys from this address',
-    meaning: 'Wait `Retry-After` seconds. Keys that are in use go on working.',
+    title: 'Too Many Failed Authentications',
+    meaning:
+      'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Keys already in use are not affected.',
   },
   'too-many-waiting': {
     status: 429,
-    title: 'Too many streams and long polls wait with this key',
-    meaning: 'Come back when one has ended, after `Retry-After` seconds.',
+    title: 'Too Many Open Streams',
+    meaning:
+      'The API key has reached its limit of open streams and long polls. Retry after `Retry-After` seconds, when one has ended.',
   },
   'too-many-requests': {
     status: 429,
-    title: 'Too many requests at once',
-    meaning: 'Of an API on AWS, before the request is looked at: wait `Retry-After` seconds.',
+    title: 'Too Many Requests',
+    meaning: 'Only on AWS: the rate limit of the API was exceeded. Wait `Retry-After` seconds.',
   },
   'turned-away': {
     status: 403,
-    title: 'The request was not let through',
-    meaning:
-      'Of an API on AWS, before the request is looked at: by its firewall, or because it is malformed.',
+    title: 'Request Blocked',
+    meaning: 'Only on AWS: the request was blocked by the web application firewall, or it is malformed.',
   },
   internal: {
     status: 500,
-    title: 'Something went wrong on our side',
-    meaning: 'The fault was recorded under `requestId`.',
+    title: 'Internal Server Error',
+    meaning: 'An unexpected error occurred. It is logged under `requestId`.',
   },
   unavailable: {
     status: 503,
-    title: 'The store cannot answer right now',
-    meaning: 'Nothing is lost; ask again after `Retry-After` seconds.',
+    title: 'Service Unavailable',
+    meaning: 'The store does not respond. Retry after `Retry-After` seconds.',
   },
 } as const;
 
-/** The last part of a problem's `type`, which never changes its meaning. */
+/** Last part of a problem's `type`. Its meaning never changes. */
 export type ProblemKind = keyof typeof problems;
 
-/** What a problem says besides its kind. */
+/** Members of a problem besides those of its kind. */
 export interface ProblemParts {
-  /** A sentence for whoever reads the log of the client: what was wrong, and what would be right. */
+  /** What is wrong and what is accepted. */
   readonly detail: string;
-  /** The path of the parameter or field it is about. */
+  /** Path of the parameter or field. */
   readonly field?: string;
-  /** Further members of the document. */
+  /** Extension members of the document. */
   readonly members?: { readonly [member: string]: unknown };
   readonly headers?: { readonly [header: string]: string };
 }
 
-/** What the `type` of every problem begins with. */
+/** Prefix of the `type` of every problem. */
 export const PROBLEM_TYPE = 'urn:jobwire:problem:';
 
-/** A problem as a response; never cached. */
+/** Returns a problem as a response that must not be cached. */
 export function problem(c: Context<ApiEnv>, kind: ProblemKind, parts: ProblemParts): Response {
   const { status, title } = problems[kind];
   const { detail, field, members, headers } = parts;
@@ -155,21 +159,21 @@ export function problem(c: Context<ApiEnv>, kind: ProblemKind, parts: ProblemPar
   });
 }
 
-/** When to try again what somebody else was at work on. */
+/** `Retry-After` of a conflict with another request in progress. */
 const BUSY_RETRY_SECONDS = 5;
 
-/** A sentence that begins with a field names it; all others begin otherwise. */
+/** Extracts the field from a reason that begins with a field path. */
 function sayingField(reason: string): Pick<ProblemParts, 'detail' | 'field'> {
   const field = /^[a-z][\w.[\]]*(?= )/.exec(reason)?.[0];
   return { detail: reason, ...(field === undefined ? {} : { field }) };
 }
 
-/** A parameter that only whoever knows more than its schema could refuse. The sentence begins with its name. */
+/** Returns a problem for a parameter that its schema cannot validate. `reason` begins with the parameter's name. */
 export function badParameter(c: Context<ApiEnv>, reason: string): Response {
   return problem(c, 'bad-parameter', sayingField(reason));
 }
 
-/** What a use-case did not do, as a problem. */
+/** Returns the rejection of a use case as a problem. */
 export function notDone(
   c: Context<ApiEnv>,
   { kind, reason, why }: Refusal,

@@ -1,4 +1,4 @@
-/** What names an account and has to stop doing so when the account is deleted: API keys and endpoints. */
+/** Removes references to a deleted account from API keys and endpoints. */
 import { type EndpointDeps, removeAccountFromEndpoints } from '../sinks/endpoints.ts';
 import type { DeletionDeps } from '../tracking/deletion.ts';
 import { removeAccountFromKeys } from './keys.ts';
