@@ -3,17 +3,17 @@
 /** One parcel: known by its number, or else by its link. */
 export interface TrackingEntry {
   number: string | null;
-  /** Null when the carrier gives none. */
+  /** Tracking URL. `null`: none provided by the carrier. */
   link: string | null;
 }
 
 /** The job as it stands after the change. Texts written by customers are data: escape them wherever they are shown. */
 export interface JobSummary {
   jobNumber: number;
-  /** The status name in the words of the ordering service. */
+  /** Upstream status name. */
   status: string | null;
   description: string | null;
-  /** The customer’s own reference; neither unique nor required. */
+  /** Reference set by the customer. Optional and not unique. */
   orderNumber: string | null;
   orderGroup: string | null;
   orderGroupSequence: number | null;
@@ -26,11 +26,11 @@ export interface JobSummary {
 
 /** When the change happened: after `since` and not later than `at`. */
 export interface Observed {
-  /** When the answer came that shows the change. */
+  /** Time of the upstream response that contains the change. */
   at: string;
-  /** When the job (or the whole list) was last looked at before; null when it never was. */
+  /** Time of the previous observation of the job, or of the whole list. `null`: none. */
   since: string | null;
-  /** Which answer of the ordering service showed it: the list of active jobs, the job, or a search. */
+  /** Source of the observation in the ordering API: the list of active jobs, the job detail, or a search. */
   view: 'list' | 'detail' | 'search';
 }
 
@@ -42,7 +42,7 @@ export interface Change<T> {
 
 /** Every event type with the shape of its data. */
 export interface EventDataByType {
-  /** A job appeared that was created after tracking began. */
+  /** A job was created after tracking began. */
   'job.created': {
     account: string;
     region: string;
@@ -52,7 +52,7 @@ export interface EventDataByType {
     /** dateIn */
     occurredAt: string | null;
   };
-  /** The status moved: in the list, or, after the job left the list, in its detail. */
+  /** The status of a job changed: in the list or, after the job was delisted, in its detail. */
   'job.status_changed': {
     account: string;
     region: string;
@@ -62,7 +62,7 @@ export interface EventDataByType {
       status: Change<string | null>;
     };
   };
-  /** The status of one or more lines moved. Lines are seen only when the detail is read, so not every move is caught. */
+  /** The status of one or more lines changed. Lines are observed only in detail fetches, so some changes can be missed. */
   'job.line_status_changed': {
     account: string;
     region: string;
@@ -75,7 +75,7 @@ export interface EventDataByType {
       to: string | null;
     }>;
   };
-  /** The job was dispatched (dateOut was set). Said once per dispatch, however often the date is corrected. */
+  /** A job was dispatched (`dateOut` was set). Emitted once per dispatch, even if the date is corrected. */
   'job.dispatched': {
     account: string;
     region: string;
@@ -87,7 +87,7 @@ export interface EventDataByType {
     /** dateOut */
     occurredAt: string;
   };
-  /** The dispatch was taken back (dateOut was cleared, and the detail agrees). */
+  /** A dispatch was revoked (`dateOut` was cleared, confirmed by the job detail). */
   'job.dispatch_revoked': {
     account: string;
     region: string;
@@ -97,7 +97,7 @@ export interface EventDataByType {
       dateOut: Change<string | null>;
     };
   };
-  /** Parcels got tracking; one event per look, listing them. */
+  /** Tracking was added to parcels. One event per observation, with all of them. */
   'job.tracking_added': {
     account: string;
     region: string;
@@ -106,7 +106,7 @@ export interface EventDataByType {
     changes: Record<string, never>;
     tracking: TrackingEntry[];
   };
-  /** The link of known parcels was filled in or changed, or a link got its number. */
+  /** The link of a known parcel was added or changed, or a parcel with only a link got its number. */
   'job.tracking_updated': {
     account: string;
     region: string;
@@ -115,7 +115,7 @@ export interface EventDataByType {
     changes: Record<string, never>;
     tracking: Change<TrackingEntry>[];
   };
-  /** Tracking was taken back, and the detail agrees. */
+  /** Tracking was removed, confirmed by the job detail. */
   'job.tracking_removed': {
     account: string;
     region: string;
@@ -124,7 +124,7 @@ export interface EventDataByType {
     changes: Record<string, never>;
     tracking: TrackingEntry[];
   };
-  /** The due date, or whether it must be met, changed. */
+  /** The due date changed, or whether it is mandatory. */
   'job.due_date_changed': {
     account: string;
     region: string;
@@ -150,7 +150,7 @@ export interface EventDataByType {
       dateOut?: Change<string | null>;
     };
   };
-  /** The job can no longer be edited. */
+  /** A job can no longer be edited. */
   'job.locked': {
     account: string;
     region: string;
@@ -160,7 +160,7 @@ export interface EventDataByType {
       canEdit: Change<boolean | null>;
     };
   };
-  /** The job can be edited again. */
+  /** A job can be edited again. */
   'job.unlocked': {
     account: string;
     region: string;
@@ -170,18 +170,18 @@ export interface EventDataByType {
       canEdit: Change<boolean | null>;
     };
   };
-  /** The job was seen undispatched after its due instant; once per due date. */
+  /** A job was observed undispatched after its due time. Emitted once per due date. */
   'job.overdue': {
     account: string;
     region: string;
     job: JobSummary;
     observed: Observed;
     changes: Record<string, never>;
-    /** An instant, ISO 8601 in UTC. */
+    /** Timestamp (ISO 8601, UTC). */
     dueAt: string;
     zone: string;
   };
-  /** The job left the active list and is among the closed ones. */
+  /** A job was delisted and is among the closed jobs. */
   'job.closed': {
     account: string;
     region: string;
@@ -189,19 +189,19 @@ export interface EventDataByType {
     observed: Observed;
     changes: Record<string, never>;
   };
-  /** The job is in neither list and locked, undispatched, twice with time between: the service never lists cancelled jobs. */
+  /** A job is in neither list, locked and undispatched, confirmed by two observations some time apart. Inferred, because the ordering API does not list cancelled jobs. */
   'job.cancelled': {
     account: string;
     region: string;
     job: JobSummary;
     observed: Observed;
     changes: Record<string, never>;
-    /** The service does not say it; it follows from what it no longer shows. */
+    /** The cancellation is inferred from absence; the ordering API does not report it. */
     inferred: true;
-    /** What the job’s own record says of its status. */
+    /** Status name in the job detail. */
     jobStatus: string | null;
   };
-  /** The service no longer knows the job (404) and lists it nowhere, twice with time between. */
+  /** A job is unknown upstream (404) and in neither list, confirmed by two observations some time apart. */
   'job.unavailable': {
     account: string;
     region: string;
@@ -211,7 +211,7 @@ export interface EventDataByType {
     inferred: true;
     jobStatus: string | null;
   };
-  /** A job said to be closed, cancelled or unavailable is in the active list again. */
+  /** A closed, cancelled or unavailable job is in the active list again. */
   'job.reopened': {
     account: string;
     region: string;
@@ -220,7 +220,7 @@ export interface EventDataByType {
     changes: Record<string, never>;
     was: 'closed' | 'cancelled' | 'unavailable';
   };
-  /** An invoice number appeared. */
+  /** A job got an invoice number. */
   'job.invoiced': {
     account: string;
     region: string;
@@ -230,27 +230,27 @@ export interface EventDataByType {
       invoiceNumber: Change<string | null>;
     };
   };
-  /** The last job of an order group that is not cancelled was dispatched; again when a job joins it later. */
+  /** The last job of an order group was dispatched, not counting cancelled ones. Emitted again if a job joins the group later. */
   'order_group.dispatched': {
     account: string;
     region: string;
     observed: Observed;
     orderGroup: string;
-    /** The dispatched jobs of the group, by number. */
+    /** Numbers of the dispatched jobs of the group, in ascending order. */
     jobs: number[];
-    /** Its jobs that were said to be cancelled or unavailable. */
+    /** Numbers of its cancelled and unavailable jobs. */
     gone: number[];
-    /** It was said before; a job joined or was taken back since. */
+    /** Whether the event was emitted before: a job has since joined or its dispatch was revoked. */
     again: boolean;
   };
-  /** The first complete look at all open jobs is stored; changes from here on are announced. */
+  /** The first complete scan of all open jobs is stored. Later changes are emitted as events. */
   'account.baselined': {
     account: string;
     region: string;
     observed?: Partial<Observed>;
     openJobs: number;
   };
-  /** Several polls in a row failed; nothing new can be said until they recover. */
+  /** Several consecutive polls failed. No changes are emitted until a poll succeeds. */
   'account.poll_failing': {
     account: string;
     region: string;
@@ -265,20 +265,20 @@ export interface EventDataByType {
     observed?: Partial<Observed>;
     failedPolls: number;
   };
-  /** The service refused the account’s credentials. */
+  /** The ordering API rejected the credentials of the account. */
   'account.credentials_rejected': {
     account: string;
     region: string;
     observed?: Partial<Observed>;
     reason: string;
   };
-  /** The service accepts the account’s credentials again. */
+  /** The ordering API accepts the credentials of the account again. */
   'account.credentials_accepted': {
     account: string;
     region: string;
     observed?: Partial<Observed>;
   };
-  /** The credentials now belong to another account; polling stops until an operator acts. */
+  /** The credentials belong to another account. Polling stops until the operator confirms or replaces them. */
   'account.identity_mismatch': {
     account: string;
     region: string;
@@ -286,21 +286,21 @@ export interface EventDataByType {
     expectedId: number;
     actualId: number;
   };
-  /** So many jobs seem to be gone at once that the service’s answers are in doubt: none of them is said to be cancelled or unavailable. */
+  /** So many jobs were delisted at once that the data of the ordering API is in doubt. Cancellations and removals are not emitted during the quarantine. */
   'account.quarantined': {
     account: string;
     region: string;
     observed?: Partial<Observed>;
-    /** Jobs in the list. */
+    /** Number of jobs in the list. */
     openJobs: number;
-    /** Missing jobs that look cancelled or unavailable. */
+    /** Number of missing jobs that seem cancelled or unavailable. */
     suspected: number;
-    /** Missing jobs about which the answers don’t fit together. */
+    /** Number of missing jobs with contradictory upstream data. */
     contradictory: number;
-    /** Jobs said to be cancelled or unavailable in the last 24 hours. */
+    /** Number of jobs reported as cancelled or unavailable in the last 24 hours. */
     announced: number;
   };
-  /** What stopped or held back tracking (identity mismatch, quarantine) is over: by itself, or because an operator confirmed. */
+  /** An identity mismatch or a quarantine ended, by itself or by confirmation of the operator. */
   'account.resumed': {
     account: string;
     region: string;
@@ -308,92 +308,92 @@ export interface EventDataByType {
     was: 'quarantined' | 'identity_mismatch';
     by: 'itself' | 'operator';
   };
-  /** The account’s log was restored from a backup: what was said after `after` before that is forgotten, and as far as it still holds it is said again. Read the jobs anew. */
+  /** The log of the account was restored from a backup. Events recorded after `after` before the restore are lost; changes that still apply are emitted again. Fetch all jobs again. */
   'account.restored': {
     account: string;
     region: string;
     observed?: Partial<Observed>;
-    /** The cursor of the last event that is left of those before. */
+    /** Cursor of the last event that was restored. */
     after: string;
   };
-  /** A status name not seen before in this account. */
+  /** A status name was observed for the first time in this account. */
   'status.discovered': {
     account: string;
     region: string;
     observed: Observed;
     status: string;
-    /** The service’s lookup calls a known status so from now on. */
+    /** Previous name of the status, if it was renamed upstream. */
     formerName?: string;
   };
-  /** The ordering service fails for the whole region; said once, in place of account.poll_failing for each account. */
+  /** The ordering API fails for the whole region. Emitted once, instead of account.poll_failing for each account. */
   'upstream.outage': {
     region: string;
-    /** When the first of the failures came. */
+    /** Time of the first failure. */
     since: string;
-    /** Polls that failed since then, with none answered: at least so many. */
+    /** Minimum number of failed polls since then, without a successful one. */
     failedPolls: number;
-    /** Different accounts among them: at least so many. */
+    /** Minimum number of affected accounts. */
     accounts: number;
-    /** Why the last of them failed. */
+    /** Error message of the last failure. */
     reason: string;
   };
-  /** The ordering service answers again after upstream.outage. */
+  /** The ordering API responds again after upstream.outage. */
   'upstream.recovered': {
     region: string;
-    /** When the first of the failures came. */
+    /** Time of the first failure. */
     since: string;
-    /** From `since` to the first answer. */
+    /** Time from `since` to the first response, in seconds. */
     durationSeconds: number;
   };
-  /** An endpoint gets no more events: it failed for days with nothing in between, or said that it wants none. Enabled again, it goes on where it stood. */
+  /** An endpoint was disabled: all deliveries failed for days, or it responded with 410. When enabled again, it resumes at its cursor. */
   'endpoint.disabled': {
     region: string;
-    /** The id of the endpoint, or the name of a built-in sink. */
+    /** Id of the endpoint, or name of the built-in sink. */
     endpoint: string;
-    /** In words. */
+    /** Error message. */
     reason: string;
-    /** Since when nothing was taken; null when it was taking events. */
+    /** Start of the failures. `null`: the endpoint was receiving events. */
     failingSince: string | null;
   };
-  /** An endpoint takes events again after endpoint.disabled. */
+  /** An endpoint accepts events again after endpoint.disabled. */
   'endpoint.recovered': {
     region: string;
-    /** The id of the endpoint, or the name of a built-in sink. */
+    /** Id of the endpoint, or name of the built-in sink. */
     endpoint: string;
-    /** An instant, ISO 8601 in UTC. */
+    /** Timestamp (ISO 8601, UTC). */
     disabledAt: string;
   };
-  /** Events fell out of retention before an endpoint had taken them; it goes on with the oldest that is left. */
+  /** Events expired before they were delivered to an endpoint. Delivery resumes with the oldest event that is still kept. */
   'endpoint.events_lost': {
     region: string;
-    /** The id of the endpoint, or the name of a built-in sink. */
+    /** Id of the endpoint, or name of the built-in sink. */
     endpoint: string;
-    /** In whose log they stood. */
+    /** Id of the account whose log contained the events. */
     account: string;
-    /** The sequence of the first of them. */
+    /** Sequence number of the first lost event. */
     first: number;
-    /** The sequence of the last of them. */
+    /** Sequence number of the last lost event. */
     last: number;
   };
-  /** An endpoint refused an event to the last attempt; the later events of its job go on without it. */
+  /** An endpoint rejected an event on the last attempt. The following events of the job are delivered without it. */
   'endpoint.event_dead': {
     region: string;
-    /** The id of the endpoint, or the name of a built-in sink. */
+    /** Id of the endpoint, or name of the built-in sink. */
     endpoint: string;
-    /** In whose log the event stands. */
+    /** Id of the account whose log contains the event. */
     account: string;
-    /** Its place there. */
+    /** Sequence number of the event. */
     sequence: number;
-    /** The id of the event. */
+    /** Id of the event. */
     event: string;
     attempts: number;
-    /** How it was refused the last time, in words. */
+    /** Error message of the last attempt. */
     reason: string;
   };
-  /** Somebody asked for a test of an endpoint; sent to that endpoint alone, and in no log. */
+  /** A test of an endpoint was requested. Sent to that endpoint only and not recorded in a log. */
   'jobwire.ping': {
     region: string;
-    /** The id of the endpoint, or the name of a built-in sink. */
+    /** Id of the endpoint, or name of the built-in sink. */
     endpoint: string;
   };
 }

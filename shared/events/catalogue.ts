@@ -1,25 +1,25 @@
 /**
- * The catalogue of events: every type, when it is said, and the shape of its data. JSON Schemas, documents and the types
- * that receivers import all come from here. Within a type, changes are additive only; a breaking change is a new type.
+ * The event catalogue: every type, the condition under which it is emitted, and the schema of its data. JSON Schemas, documents
+ * and the receiver types are generated from it. Changes within a type are additive; a breaking change is a new type.
  */
 import * as z from 'zod';
 import { schemaPathOf } from './types.ts';
 
-const instant = z.iso.datetime().describe('An instant, ISO 8601 in UTC.');
-const asSaid = z.string().describe('A date or timestamp in the words of the ordering service.');
+const instant = z.iso.datetime().describe('Timestamp (ISO 8601, UTC).');
+const asSaid = z.string().describe('Date or timestamp as reported by the ordering API.');
 
-/** One parcel: known by its number, or else by its link. */
+/** A parcel, identified by its number, or by its link if it has no number. */
 const trackingEntry = z.object({
   number: z.string().nullable(),
-  link: z.string().nullable().describe('Null when the carrier gives none.'),
+  link: z.string().nullable().describe('Tracking URL. `null`: none provided by the carrier.'),
 });
 
-/** The job as it stands after the change. Texts written by customers are data: escape them wherever they are shown. */
+/** The job after the change. Texts written by customers are untrusted: escape them for display. */
 const job = z.object({
   jobNumber: z.int(),
-  status: z.string().nullable().describe('The status name in the words of the ordering service.'),
+  status: z.string().nullable().describe('Upstream status name.'),
   description: z.string().nullable(),
-  orderNumber: z.string().nullable().describe('The customer’s own reference; neither unique nor required.'),
+  orderNumber: z.string().nullable().describe('Reference set by the customer. Optional and not unique.'),
   orderGroup: z.string().nullable(),
   orderGroupSequence: z.number().nullable(),
   originCode: z.string().nullable(),
@@ -29,16 +29,16 @@ const job = z.object({
   tracking: z.array(trackingEntry),
 });
 
-/** When the change happened: after `since` and not later than `at`. */
+/** Time of the change: after `since` and not later than `at`. */
 const observed = z.object({
-  at: instant.describe('When the answer came that shows the change.'),
+  at: instant.describe('Time of the upstream response that contains the change.'),
   since: instant
     .nullable()
-    .describe('When the job (or the whole list) was last looked at before; null when it never was.'),
+    .describe('Time of the previous observation of the job, or of the whole list. `null`: none.'),
   view: z
     .enum(['list', 'detail', 'search'])
     .describe(
-      'Which answer of the ordering service showed it: the list of active jobs, the job, or a search.',
+      'Source of the observation in the ordering API: the list of active jobs, the job detail, or a search.',
     ),
 });
 
@@ -47,27 +47,27 @@ const text = z.string().nullable();
 
 const base = { account: z.string(), region: z.string() };
 const ofJob = { ...base, job, observed };
-/** Events about a region as a whole stand in the cell's own log, and have no account. */
-const ofCell = { region: z.string(), since: instant.describe('When the first of the failures came.') };
-/** Events about a sink stand in the cell's own log too. */
+/** Events about a region are recorded in the log of the cell and have no account. */
+const ofCell = { region: z.string(), since: instant.describe('Time of the first failure.') };
+/** Events about an endpoint are recorded in the log of the cell. */
 const ofSink = {
   region: z.string(),
-  endpoint: z.string().describe('The id of the endpoint, or the name of a built-in sink.'),
+  endpoint: z.string().describe('Id of the endpoint, or name of the built-in sink.'),
 };
 const ofAccount = { ...base, observed: observed.partial().optional() };
 
-/** Every event type with the sentence that says when it is sent and the schema of its `data`. */
+/** All event types with the condition under which each is emitted and the schema of its `data`. */
 export const catalogue = {
   'job.created': {
-    when: 'A job appeared that was created after tracking began.',
+    when: 'A job was created after tracking began.',
     data: z.object({ ...ofJob, changes: z.object({}), occurredAt: asSaid.nullable().describe('dateIn') }),
   },
   'job.status_changed': {
-    when: 'The status moved: in the list, or, after the job left the list, in its detail.',
+    when: 'The status of a job changed: in the list or, after the job was delisted, in its detail.',
     data: z.object({ ...ofJob, changes: z.object({ status: change(text) }) }),
   },
   'job.line_status_changed': {
-    when: 'The status of one or more lines moved. Lines are seen only when the detail is read, so not every move is caught.',
+    when: 'The status of one or more lines changed. Lines are observed only in detail fetches, so some changes can be missed.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
@@ -75,7 +75,7 @@ export const catalogue = {
     }),
   },
   'job.dispatched': {
-    when: 'The job was dispatched (dateOut was set). Said once per dispatch, however often the date is corrected.',
+    when: 'A job was dispatched (`dateOut` was set). Emitted once per dispatch, even if the date is corrected.',
     data: z.object({
       ...ofJob,
       changes: z.object({ dateOut: change(text) }),
@@ -83,15 +83,15 @@ export const catalogue = {
     }),
   },
   'job.dispatch_revoked': {
-    when: 'The dispatch was taken back (dateOut was cleared, and the detail agrees).',
+    when: 'A dispatch was revoked (`dateOut` was cleared, confirmed by the job detail).',
     data: z.object({ ...ofJob, changes: z.object({ dateOut: change(text) }) }),
   },
   'job.tracking_added': {
-    when: 'Parcels got tracking; one event per look, listing them.',
+    when: 'Tracking was added to parcels. One event per observation, with all of them.',
     data: z.object({ ...ofJob, changes: z.object({}), tracking: z.array(trackingEntry) }),
   },
   'job.tracking_updated': {
-    when: 'The link of known parcels was filled in or changed, or a link got its number.',
+    when: 'The link of a known parcel was added or changed, or a parcel with only a link got its number.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
@@ -99,11 +99,11 @@ export const catalogue = {
     }),
   },
   'job.tracking_removed': {
-    when: 'Tracking was taken back, and the detail agrees.',
+    when: 'Tracking was removed, confirmed by the job detail.',
     data: z.object({ ...ofJob, changes: z.object({}), tracking: z.array(trackingEntry) }),
   },
   'job.due_date_changed': {
-    when: 'The due date, or whether it must be met, changed.',
+    when: 'The due date changed, or whether it is mandatory.',
     data: z.object({
       ...ofJob,
       changes: z.object({ dateDue: change(text), mustDate: change(z.boolean().nullable()) }).partial(),
@@ -126,61 +126,65 @@ export const catalogue = {
     }),
   },
   'job.locked': {
-    when: 'The job can no longer be edited.',
+    when: 'A job can no longer be edited.',
     data: z.object({ ...ofJob, changes: z.object({ canEdit: change(z.boolean().nullable()) }) }),
   },
   'job.unlocked': {
-    when: 'The job can be edited again.',
+    when: 'A job can be edited again.',
     data: z.object({ ...ofJob, changes: z.object({ canEdit: change(z.boolean().nullable()) }) }),
   },
   'job.overdue': {
-    when: 'The job was seen undispatched after its due instant; once per due date.',
+    when: 'A job was observed undispatched after its due time. Emitted once per due date.',
     data: z.object({ ...ofJob, changes: z.object({}), dueAt: instant, zone: z.string() }),
   },
   'job.closed': {
-    when: 'The job left the active list and is among the closed ones.',
+    when: 'A job was delisted and is among the closed jobs.',
     data: z.object({ ...ofJob, changes: z.object({}) }),
   },
   'job.cancelled': {
-    when: 'The job is in neither list and locked, undispatched, twice with time between: the service never lists cancelled jobs.',
+    when: 'A job is in neither list, locked and undispatched, confirmed by two observations some time apart. Inferred, because the ordering API does not list cancelled jobs.',
     data: z.object({
       ...ofJob,
       changes: z.object({}),
       inferred: z
         .literal(true)
-        .describe('The service does not say it; it follows from what it no longer shows.'),
-      jobStatus: text.describe('What the job’s own record says of its status.'),
+        .describe('The cancellation is inferred from absence; the ordering API does not report it.'),
+      jobStatus: text.describe('Status name in the job detail.'),
     }),
   },
   'job.unavailable': {
-    when: 'The service no longer knows the job (404) and lists it nowhere, twice with time between.',
+    when: 'A job is unknown upstream (404) and in neither list, confirmed by two observations some time apart.',
     data: z.object({ ...ofJob, changes: z.object({}), inferred: z.literal(true), jobStatus: text }),
   },
   'job.reopened': {
-    when: 'A job said to be closed, cancelled or unavailable is in the active list again.',
+    when: 'A closed, cancelled or unavailable job is in the active list again.',
     data: z.object({ ...ofJob, changes: z.object({}), was: z.enum(['closed', 'cancelled', 'unavailable']) }),
   },
   'job.invoiced': {
-    when: 'An invoice number appeared.',
+    when: 'A job got an invoice number.',
     data: z.object({ ...ofJob, changes: z.object({ invoiceNumber: change(text) }) }),
   },
   'order_group.dispatched': {
-    when: 'The last job of an order group that is not cancelled was dispatched; again when a job joins it later.',
+    when: 'The last job of an order group was dispatched, not counting cancelled ones. Emitted again if a job joins the group later.',
     data: z.object({
       ...base,
       observed,
       orderGroup: z.string(),
-      jobs: z.array(z.int()).describe('The dispatched jobs of the group, by number.'),
-      gone: z.array(z.int()).describe('Its jobs that were said to be cancelled or unavailable.'),
-      again: z.boolean().describe('It was said before; a job joined or was taken back since.'),
+      jobs: z.array(z.int()).describe('Numbers of the dispatched jobs of the group, in ascending order.'),
+      gone: z.array(z.int()).describe('Numbers of its cancelled and unavailable jobs.'),
+      again: z
+        .boolean()
+        .describe(
+          'Whether the event was emitted before: a job has since joined or its dispatch was revoked.',
+        ),
     }),
   },
   'account.baselined': {
-    when: 'The first complete look at all open jobs is stored; changes from here on are announced.',
+    when: 'The first complete scan of all open jobs is stored. Later changes are emitted as events.',
     data: z.object({ ...ofAccount, openJobs: z.int() }),
   },
   'account.poll_failing': {
-    when: 'Several polls in a row failed; nothing new can be said until they recover.',
+    when: 'Several consecutive polls failed. No changes are emitted until a poll succeeds.',
     data: z.object({ ...ofAccount, consecutiveFailures: z.int(), reason: z.string() }),
   },
   'account.poll_recovered': {
@@ -188,29 +192,31 @@ export const catalogue = {
     data: z.object({ ...ofAccount, failedPolls: z.int() }),
   },
   'account.credentials_rejected': {
-    when: 'The service refused the account’s credentials.',
+    when: 'The ordering API rejected the credentials of the account.',
     data: z.object({ ...ofAccount, reason: z.string() }),
   },
   'account.credentials_accepted': {
-    when: 'The service accepts the account’s credentials again.',
+    when: 'The ordering API accepts the credentials of the account again.',
     data: z.object(ofAccount),
   },
   'account.identity_mismatch': {
-    when: 'The credentials now belong to another account; polling stops until an operator acts.',
+    when: 'The credentials belong to another account. Polling stops until the operator confirms or replaces them.',
     data: z.object({ ...ofAccount, expectedId: z.int(), actualId: z.int() }),
   },
   'account.quarantined': {
-    when: 'So many jobs seem to be gone at once that the service’s answers are in doubt: none of them is said to be cancelled or unavailable.',
+    when: 'So many jobs were delisted at once that the data of the ordering API is in doubt. Cancellations and removals are not emitted during the quarantine.',
     data: z.object({
       ...ofAccount,
-      openJobs: z.int().describe('Jobs in the list.'),
-      suspected: z.int().describe('Missing jobs that look cancelled or unavailable.'),
-      contradictory: z.int().describe('Missing jobs about which the answers don’t fit together.'),
-      announced: z.int().describe('Jobs said to be cancelled or unavailable in the last 24 hours.'),
+      openJobs: z.int().describe('Number of jobs in the list.'),
+      suspected: z.int().describe('Number of missing jobs that seem cancelled or unavailable.'),
+      contradictory: z.int().describe('Number of missing jobs with contradictory upstream data.'),
+      announced: z
+        .int()
+        .describe('Number of jobs reported as cancelled or unavailable in the last 24 hours.'),
     }),
   },
   'account.resumed': {
-    when: 'What stopped or held back tracking (identity mismatch, quarantine) is over: by itself, or because an operator confirmed.',
+    when: 'An identity mismatch or a quarantine ended, by itself or by confirmation of the operator.',
     data: z.object({
       ...ofAccount,
       was: z.enum(['quarantined', 'identity_mismatch']),
@@ -218,94 +224,97 @@ export const catalogue = {
     }),
   },
   'account.restored': {
-    when: 'The account’s log was restored from a backup: what was said after `after` before that is forgotten, and as far as it still holds it is said again. Read the jobs anew.',
+    when: 'The log of the account was restored from a backup. Events recorded after `after` before the restore are lost; changes that still apply are emitted again. Fetch all jobs again.',
     data: z.object({
       ...ofAccount,
-      after: z.string().describe('The cursor of the last event that is left of those before.'),
+      after: z.string().describe('Cursor of the last event that was restored.'),
     }),
   },
   'status.discovered': {
-    when: 'A status name not seen before in this account.',
+    when: 'A status name was observed for the first time in this account.',
     data: z.object({
       ...base,
       observed,
       status: z.string(),
-      formerName: z.string().optional().describe('The service’s lookup calls a known status so from now on.'),
+      formerName: z.string().optional().describe('Previous name of the status, if it was renamed upstream.'),
     }),
   },
   'upstream.outage': {
-    when: 'The ordering service fails for the whole region; said once, in place of account.poll_failing for each account.',
+    when: 'The ordering API fails for the whole region. Emitted once, instead of account.poll_failing for each account.',
     data: z.object({
       ...ofCell,
-      failedPolls: z.int().describe('Polls that failed since then, with none answered: at least so many.'),
-      accounts: z.int().describe('Different accounts among them: at least so many.'),
-      reason: z.string().describe('Why the last of them failed.'),
+      failedPolls: z.int().describe('Minimum number of failed polls since then, without a successful one.'),
+      accounts: z.int().describe('Minimum number of affected accounts.'),
+      reason: z.string().describe('Error message of the last failure.'),
     }),
   },
   'upstream.recovered': {
-    when: 'The ordering service answers again after upstream.outage.',
-    data: z.object({ ...ofCell, durationSeconds: z.int().describe('From `since` to the first answer.') }),
+    when: 'The ordering API responds again after upstream.outage.',
+    data: z.object({
+      ...ofCell,
+      durationSeconds: z.int().describe('Time from `since` to the first response, in seconds.'),
+    }),
   },
   'endpoint.disabled': {
-    when: 'An endpoint gets no more events: it failed for days with nothing in between, or said that it wants none. Enabled again, it goes on where it stood.',
+    when: 'An endpoint was disabled: all deliveries failed for days, or it responded with 410. When enabled again, it resumes at its cursor.',
     data: z.object({
       ...ofSink,
-      reason: z.string().describe('In words.'),
+      reason: z.string().describe('Error message.'),
       failingSince: instant
         .nullable()
-        .describe('Since when nothing was taken; null when it was taking events.'),
+        .describe('Start of the failures. `null`: the endpoint was receiving events.'),
     }),
   },
   'endpoint.recovered': {
-    when: 'An endpoint takes events again after endpoint.disabled.',
+    when: 'An endpoint accepts events again after endpoint.disabled.',
     data: z.object({ ...ofSink, disabledAt: instant }),
   },
   'endpoint.events_lost': {
-    when: 'Events fell out of retention before an endpoint had taken them; it goes on with the oldest that is left.',
+    when: 'Events expired before they were delivered to an endpoint. Delivery resumes with the oldest event that is still kept.',
     data: z.object({
       ...ofSink,
-      account: z.string().describe('In whose log they stood.'),
-      first: z.int().describe('The sequence of the first of them.'),
-      last: z.int().describe('The sequence of the last of them.'),
+      account: z.string().describe('Id of the account whose log contained the events.'),
+      first: z.int().describe('Sequence number of the first lost event.'),
+      last: z.int().describe('Sequence number of the last lost event.'),
     }),
   },
   'endpoint.event_dead': {
-    when: 'An endpoint refused an event to the last attempt; the later events of its job go on without it.',
+    when: 'An endpoint rejected an event on the last attempt. The following events of the job are delivered without it.',
     data: z.object({
       ...ofSink,
-      account: z.string().describe('In whose log the event stands.'),
-      sequence: z.int().describe('Its place there.'),
-      event: z.string().describe('The id of the event.'),
+      account: z.string().describe('Id of the account whose log contains the event.'),
+      sequence: z.int().describe('Sequence number of the event.'),
+      event: z.string().describe('Id of the event.'),
       attempts: z.int(),
-      reason: z.string().describe('How it was refused the last time, in words.'),
+      reason: z.string().describe('Error message of the last attempt.'),
     }),
   },
   'jobwire.ping': {
-    when: 'Somebody asked for a test of an endpoint; sent to that endpoint alone, and in no log.',
+    when: 'A test of an endpoint was requested. Sent to that endpoint only and not recorded in a log.',
     data: z.object(ofSink),
   },
 } as const satisfies Record<string, { when: string; data: z.ZodType }>;
 
-/** The name of an event type. */
+/** Name of an event type. */
 export type EventType = keyof typeof catalogue;
 
-/** The data of one event type. */
+/** Data of an event type. */
 export type EventData<T extends EventType> = z.infer<(typeof catalogue)[T]['data']>;
 
 /** All event types. */
 export const eventTypes = Object.keys(catalogue) as EventType[];
 
-/** The job as events show it. */
+/** The job in events. */
 export const JobSummary = job;
 export type JobSummary = z.infer<typeof job>;
-/** One parcel. */
+/** A parcel. */
 export type TrackingEntry = z.infer<typeof trackingEntry>;
-/** The evidence of an event (rule 13). */
+/** Evidence of an event (rule 13). */
 export type Observed = z.infer<typeof observed>;
 
 /**
- * Returns the JSON Schema of one type's data, or `undefined` for a type that is not in the catalogue. `baseUrl`: what `$id`
- * starts with, so that it equals `dataschema` of the events.
+ * Returns the JSON Schema of the data of a type, or `undefined` for an unknown type. `baseUrl`: prefix of `$id`, so that it
+ * equals the `dataschema` of events.
  */
 export function dataSchemaOf(type: string, baseUrl = ''): object | undefined {
   const entry = Object.hasOwn(catalogue, type) ? catalogue[type as EventType] : undefined;

@@ -9,10 +9,10 @@ import type { AccountRef } from '../table/schema.ts';
 /** What a message can be about, and what it says in a word. */
 export const messageKinds = {
   dispatched: 'Jobs were dispatched.',
-  tracking: 'Tracking came after it was said that jobs were dispatched.',
-  dispatch_revoked: 'A dispatch that was told was taken back.',
+  tracking: 'Tracking was added after the dispatch notification.',
+  dispatch_revoked: 'A dispatch that was notified was revoked.',
   due_date_changed: 'The due date of jobs changed.',
-  cancelled: 'Jobs seem to be cancelled: the service no longer lists them.',
+  cancelled: 'Jobs seem to be cancelled: the ordering API no longer lists them.',
 } as const;
 export type MessageKind = keyof typeof messageKinds;
 
@@ -142,34 +142,34 @@ export interface NoticeContent {
 
 /** Where a message stands. Final: all but `waiting` and `sending`. */
 export const messageStates = {
-  waiting: 'It goes when it is due.',
-  sending: 'It is being sent at this moment.',
-  sent: 'The mail server, or the SMS service, has taken it.',
-  unknown: 'An SMS of which nobody knows whether it went; it is not sent again.',
-  failed: 'It could not be sent, and will not be.',
-  suppressed: 'It was not sent on purpose.',
-  dry_run: 'It would have been sent.',
-  bounced: 'It was sent, and came back.',
-  complained: 'It was sent, and the recipient marked it as spam.',
+  waiting: 'Scheduled.',
+  sending: 'Being sent.',
+  sent: 'Accepted by the mail server or the SMS service.',
+  unknown: 'An SMS whose outcome is unknown. It is not sent again.',
+  failed: 'Failed permanently.',
+  suppressed: 'Not sent on purpose.',
+  dry_run: 'Not sent, because `dryRun` is on.',
+  bounced: 'Sent, and returned as undeliverable.',
+  complained: 'Sent, and marked as spam by the recipient.',
 } as const;
 export type MessageState = keyof typeof messageStates;
 
 /** Why a message was not sent, or came to nothing. */
 export const messageReasons = {
-  revoked: 'What it would have said was taken back before it went.',
-  too_old: 'It was observed longer ago than is told.',
-  no_recipient: 'Nobody is to be told of it.',
-  unsubscribed: 'The recipient does not want any.',
-  opted_out: 'The recipient’s number takes no SMS from us.',
-  bounced: 'Mail to this address came back.',
-  complained: 'The recipient marked mail as spam.',
-  quota: 'The limit of SMS for this month is reached.',
-  no_channel: 'Nothing is set up that could send it.',
-  template: 'Its template failed.',
-  refused: 'It was refused for good.',
-  gave_up: 'It could not be sent for too long.',
-  unknown_outcome: 'The SMS service did not say whether it was taken.',
-  turned_off: 'Notifications of the account, or the recipient, were turned off or deleted meanwhile.',
+  revoked: 'The change was revoked before the message was sent.',
+  too_old: 'The events are older than `maxAgeHours`.',
+  no_recipient: 'There is no recipient for the message.',
+  unsubscribed: 'The recipient has unsubscribed.',
+  opted_out: 'The mobile number has opted out of SMS.',
+  bounced: 'E-mail to this address was returned as undeliverable.',
+  complained: 'The recipient marked an e-mail as spam.',
+  quota: 'The monthly SMS quota is used up.',
+  no_channel: 'The channel is not configured.',
+  template: 'The template failed.',
+  refused: 'The provider rejected the message permanently.',
+  gave_up: 'All attempts failed.',
+  unknown_outcome: 'The SMS service did not confirm the message.',
+  turned_off: 'Notifications or the recipient were disabled or deleted.',
 } as const;
 export type MessageReason = keyof typeof messageReasons;
 

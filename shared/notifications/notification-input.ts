@@ -26,7 +26,7 @@ export const zone = z
 /** A language that there are templates for. */
 export const locale = z
   .enum(locales, `must be one of ${locales.join(', ')}`)
-  .describe('Language and habits of writing dates.');
+  .describe('Locale: language and date format.');
 
 /** An e-mail address; it comes out as it is written on the wire. */
 export const email = z.string('must be an e-mail address').transform((text, context) => {
@@ -63,25 +63,31 @@ const SENDER_RULE = 'must be 1 to 11 letters and digits, one letter at least';
 /** How an account is to notify: what is absent is as it is by default. */
 export const SettingsInput = z
   .strictObject({
-    enabled: flag.describe('Whether customers are told anything.'),
+    enabled: flag.describe('Whether customers are notified.'),
     dryRun: flag
       .default(false)
-      .describe('Everything happens but sending: messages end as `dry_run`, and can be looked at.'),
+      .describe(
+        '`true`: messages are processed but not sent; they end in the state `dry_run`. Default: `false`.',
+      ),
     ownUser: flag
       .default(false)
       .describe(
-        'The user of the account’s credentials is a recipient, by the settings he has in the ordering service.',
+        "Also notify the API user, according to that user's notification settings upstream. Default: `false`.",
       ),
     windowSeconds: between(0, 3600, 'seconds')
       .default(300)
-      .describe('How much event time of an order group becomes one message.'),
-    maxAgeHours: between(1, 168, 'hours').default(24).describe('What is older by then is not told.'),
-    locale: locale.optional().describe('For recipients without their own; by region unless told.'),
-    zone: zone.optional().describe('For recipients without their own; by region unless told.'),
+      .describe(
+        'Window in which events of an order group are combined into one message, in seconds of event time. Default: 300.',
+      ),
+    maxAgeHours: between(1, 168, 'hours')
+      .default(24)
+      .describe('Events older than this (hours) are not sent. Default: 24.'),
+    locale: locale.optional().describe('Locale of recipients without their own. Default: by region.'),
+    zone: zone.optional().describe('Time zone of recipients without their own. Default: by region.'),
     branding: z
       .strictObject({
-        name: line(100).describe('Who the messages come from.'),
-        logoUrl: httpsUrl.nullable().default(null).describe('An https URL; null: the name as text.'),
+        name: line(100).describe('Sender name in messages.'),
+        logoUrl: httpsUrl.nullable().default(null).describe('HTTPS URL of a logo. `null`: the name as text.'),
         color: z
           .string('must be a colour such as #1a73e8')
           .regex(/^#[0-9a-fA-F]{6}$/, 'must be a colour such as #1a73e8')
@@ -94,23 +100,25 @@ export const SettingsInput = z
           .refine((text) => !/(?!\n)\p{Cc}/u.test(text), 'must be without control characters')
           .nullable()
           .default(null)
-          .describe('A line or two at the end of e-mails.'),
+          .describe('Footer of e-mails.'),
       })
-      .describe('The look of messages.'),
-    replyTo: email.nullable().default(null).describe('Where answers to e-mails go.'),
+      .describe('Branding of messages.'),
+    replyTo: email.nullable().default(null).describe('Reply-to address of e-mails.'),
     sms: z
       .strictObject({
-        enabled: flag.default(false).describe('Whether SMS are sent at all.'),
+        enabled: flag.default(false).describe('Whether SMS are sent. Default: `false`.'),
         senderId: z
           .string('must be 1 to 11 letters and digits')
           .regex(/^[A-Za-z0-9]*[A-Za-z][A-Za-z0-9]*$/, SENDER_RULE)
           .max(11, SENDER_RULE)
           .nullable()
           .default(null)
-          .describe('Shown as the sender where the country allows it; null: the cell’s.'),
+          .describe('Sender id of SMS, where the country supports it. `null`: the sender id of the cell.'),
         monthlySegments: between(0, 1_000_000, 'segments')
           .default(1000)
-          .describe('Segments in a calendar month (UTC); what is above is not sent.'),
+          .describe(
+            'Maximum number of SMS segments per calendar month (UTC). Further SMS are not sent. Default: 1000.',
+          ),
         quietHours: quietHours.nullable().default({ from: '21:00', to: '08:00' }),
       })
       .prefault({}),
@@ -126,7 +134,7 @@ const once = <T>(values: readonly T[]): T[] => [...new Set(values)];
 
 /** What can be said of a recipient. Whether a number in national form is one, the region says. */
 const fields = {
-  name: line(200).describe('How the recipient is addressed.'),
+  name: line(200).describe('Name used in messages.'),
   email,
   mobile: z
     .string('must be a mobile number')
@@ -134,7 +142,7 @@ const fields = {
     .min(1, 'must not be empty')
     .max(40, 'must be at most 40 characters')
     .describe(
-      'International (`+64 21 123 4567`), or as it is dialled in the region’s country; kept in E.164.',
+      'Mobile number in international format (`+64 21 123 4567`) or in the national format of the region. Stored as E.164.',
     ),
   locale,
   zone,
@@ -143,14 +151,14 @@ const fields = {
     .min(1, 'must name at least one channel; to hold a recipient back, pause it')
     .max(10, 'must name each channel once')
     .transform(once)
-    .describe('By which channels; unless told, those that there is an address for.'),
+    .describe('Channels. Default: those for which there is an address.'),
   kinds: z
     .array(z.enum(kindNames, `must be one of ${kindNames.join(', ')}`), 'must be a list of kinds')
     .min(1, 'must name at least one kind; to hold a recipient back, pause it')
     .max(20, 'must name each kind once')
     .transform(once)
-    .describe(`Of what; unless told, ${DEFAULT_KINDS.join(' and ')}.`),
-  paused: z.boolean('must be true or false').describe('Gets nothing until it is resumed.'),
+    .describe(`Kinds of messages. Default: ${DEFAULT_KINDS.join(' and ')}.`),
+  paused: z.boolean('must be true or false').describe('Whether notifications to the recipient are paused.'),
   orderGroup: z
     .string('must be the name of an order group')
     .min(1, 'must not be empty')
@@ -176,7 +184,7 @@ export const NewRecipient = z
     id: id
       .refine((value) => value !== OWN_USER, `must be another than ${OWN_USER}: it is the ordering service’s`)
       .optional()
-      .describe('What it is known by, for good. Generated unless given.'),
+      .describe('Id of the recipient. Cannot be changed. Default: generated.'),
     name: nullable(fields.name),
     email: nullable(fields.email),
     mobile: nullable(fields.mobile),
@@ -221,7 +229,7 @@ export const NewSuppression = z
       .trim()
       .min(1, 'must not be empty')
       .max(320, 'must be at most 320 characters')
-      .describe('The e-mail address or mobile number that gets nothing more from the account.'),
+      .describe('E-mail address or mobile number.'),
   })
   .meta({ id: 'NewSuppression' });
 
@@ -231,13 +239,15 @@ const template = (most: number) =>
 /** What a template says. */
 export const TemplateInput = z
   .strictObject({
-    subject: template(500).describe('Of an e-mail: its subject, one line.'),
-    preheader: template(1000).describe('Of an e-mail: what mailboxes show beside the subject.'),
-    heading: template(1000).describe('Of an e-mail: what stands above it; the subject unless told.'),
-    intro: template(5000).describe('Of an e-mail: above the parcels; an empty line begins a paragraph.'),
-    outro: template(5000).describe('Of an e-mail: below the jobs; empty for nothing.'),
-    html: template(50_000).describe('Of an e-mail: all of it, instead of the layout.'),
-    text: template(50_000).describe('An SMS; of an e-mail all of its plain text, instead of the layout.'),
+    subject: template(500).describe('Subject of an e-mail, one line.'),
+    preheader: template(1000).describe('Preview text of an e-mail in the inbox.'),
+    heading: template(1000).describe('Heading of an e-mail. Default: the subject.'),
+    intro: template(5000).describe('Text of an e-mail above the parcels. An empty line starts a paragraph.'),
+    outro: template(5000).describe('Text of an e-mail below the jobs. Empty: none.'),
+    html: template(50_000).describe('Complete HTML of an e-mail, instead of the layout.'),
+    text: template(50_000).describe(
+      'Text of an SMS, or complete plain text of an e-mail instead of the layout.',
+    ),
   })
   .meta({ id: 'TemplateInput' });
 

@@ -54,7 +54,7 @@ const jobFields = z
     }
   })
   .describe(
-    `Only events whose job has these values: fields of \`data.job\` (${jobFieldNames.join(', ')}), each equal to what is given. A field that the job does not have counts as null.`,
+    `Only events of jobs with these field values. Fields of \`data.job\`: ${jobFieldNames.join(', ')}. A field that the job does not have counts as null.`,
   );
 
 /**
@@ -104,7 +104,7 @@ const headers = z
     if (bytes > MAX_HEADER_BYTES) fail([], `must be at most ${MAX_HEADER_BYTES} bytes in all`);
   })
   .describe(
-    `Headers that each request carries besides ours: at most ${MAX_HEADERS}, ${MAX_HEADER_BYTES} bytes in all. Their values are never shown again.`,
+    `Custom headers of each request: at most ${MAX_HEADERS}, ${MAX_HEADER_BYTES} bytes in total. The values are write-only.`,
   );
 
 /** Event selection: all filters, which also apply to a replay. */
@@ -113,10 +113,10 @@ const filterFields = {
     .array(existingId, 'must be a list of accounts')
     .min(1, 'must name at least one account')
     .max(1000, 'must name at most 1000 accounts')
-    .describe('Ids of the accounts whose events are wanted.'),
+    .describe('Only events of these accounts (ids).'),
   types: typePatterns
     .max(100, 'must name at most 100 types')
-    .describe('Only events of these types; a final `*` stands for the rest of a name: `job.*`.'),
+    .describe('Only events of these types. A trailing `*` matches any suffix: `job.*`.'),
   orderGroups: names('order groups'),
   origins: names('origins'),
   jobFields,
@@ -127,23 +127,23 @@ export const endpointFields = {
   url: z
     .string('must be a URL')
     .max(2000, 'must be at most 2000 characters')
-    .describe('Where requests go: https, at an address that is public.'),
+    .describe('URL that requests are sent to. Must be https with a public address.'),
   ...filterFields,
   headers,
   concurrency: z
     .int('must be a whole number from 1 to 64')
     .min(1, 'must be a whole number from 1 to 64')
     .max(64, 'must be a whole number from 1 to 64')
-    .describe('How many jobs are delivered side by side: 1 to 64, 16 unless told.'),
+    .describe('Maximum number of jobs delivered in parallel, 1 to 64. Default: 16.'),
   ratePerSecond: z
     .number('must be a number from 0.1 to 1000')
     .min(0.1, 'must be a number from 0.1 to 1000')
     .max(1000, 'must be a number from 0.1 to 1000')
-    .describe('How many requests a second at most; as many as it takes unless told.'),
+    .describe('Maximum number of requests per second, 0.1 to 1000. Default: unlimited.'),
   description: z
     .string('must be text')
     .max(500, 'must be at most 500 characters')
-    .describe('What it is for, in your words.'),
+    .describe('Description, up to 500 characters.'),
 };
 
 /** A position in each account's log, as cursors. */
@@ -152,11 +152,9 @@ const cursorsByAccount = z
   .refine((cursors) => Object.keys(cursors).length > 0, 'must name at least one account');
 
 const range = {
-  at: z.strictObject({ at: instant.describe('What happened at this instant or later.') }),
+  at: z.strictObject({ at: instant.describe('Events at or after this time.') }),
   cursors: z.strictObject({
-    cursors: cursorsByAccount.describe(
-      'By the id of the account, the cursor in its log: `{ "acme": "e1.17" }`.',
-    ),
+    cursors: cursorsByAccount.describe('Cursor by account id: `{ "acme": "e1.17" }`.'),
   }),
 };
 
@@ -166,11 +164,11 @@ const start = z
     'must be "now", "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
   )
   .describe(
-    'Where in the logs it begins. With cursors, each account after its own; accounts that are not named begin now.',
+    'Position in the logs at which deliveries start. Default: `now`. With `cursors`, each account starts after its cursor, all others now.',
   );
 
 const secret = webhookSecret.describe(
-  'What requests are signed with (Standard Webhooks): `whsec_` and 24 to 64 random bytes in base64. Generated unless given.',
+  'Signing secret (Standard Webhooks): `whsec_` and 24 to 64 random bytes in base64. Default: generated.',
 );
 
 /**
@@ -183,7 +181,7 @@ export const NewEndpoint = z.strictObject({
   id: endpointId
     .optional()
     .describe(
-      'What it is known by, for good: lower-case letters, digits and hyphens. Generated unless given.',
+      'Id of the endpoint: lower-case letters, digits and hyphens. Cannot be changed. Default: generated.',
     ),
   secret: secret.optional(),
   start: start.optional(),
@@ -207,7 +205,7 @@ export const EndpointChange = z
     concurrency: nullable(endpointFields.concurrency),
     ratePerSecond: nullable(endpointFields.ratePerSecond),
     description: nullable(endpointFields.description),
-    start: start.optional().describe('Where accounts begin that are added by this change; now unless told.'),
+    start: start.optional().describe('Position at which added accounts start. Default: `now`.'),
   })
   .meta({ id: 'EndpointChange' });
 export type EndpointChange = z.infer<typeof EndpointChange>;
@@ -221,7 +219,7 @@ export const Rotation = z
       .min(0, 'must be a whole number of seconds from 0 to 604800')
       .max(604_800, 'must be a whole number of seconds from 0 to 604800')
       .optional()
-      .describe('How long the former secrets sign along: a day unless told, 0 for not at all.'),
+      .describe('Time for which the previous secrets stay valid, in seconds, 0 to 604800. Default: 86400.'),
   })
   .meta({ id: 'SecretRotation' });
 
@@ -231,14 +229,14 @@ export const NewReplay = z
     id: id
       .optional()
       .describe(
-        'What it is known by; generated unless given. One that is there already is finished and shown.',
+        'Id of the replay. If a replay with this id exists, it is completed and returned. Default: generated.',
       ),
     from: z
       .union(
         [z.literal('beginning'), range.at, range.cursors],
         'must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
       )
-      .describe('After which place: the earliest event there still is, an instant, or cursors.'),
+      .describe('Start of the range: the earliest event still kept, a time, or cursors (exclusive).'),
     to: z
       .union(
         [z.literal('now'), range.at, range.cursors],
@@ -246,13 +244,13 @@ export const NewReplay = z
       )
       .optional()
       .describe(
-        'Up to which place; where the logs stand now unless told. What is of the instant or later is left out.',
+        'End of the range. Events at or after a given time are excluded. Default: the current end of the logs.',
       ),
     filter: z
       .strictObject(filterFields, 'must be a filter')
       .partial()
       .optional()
-      .describe('Which of the events that the endpoint gets; all of them unless told.'),
+      .describe('Filter, in addition to the filters of the endpoint. Default: none.'),
   })
   .meta({ id: 'NewReplay' });
 

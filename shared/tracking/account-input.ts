@@ -14,9 +14,9 @@ const part = (what: string) =>
 /** Credentials that the ordering API issued for an account. */
 export const NewCredentials = z
   .strictObject({
-    clientId: part('the client id of the account’s credentials').describe('The OAuth client id.'),
+    clientId: part('the client id of the account’s credentials').describe('OAuth client id.'),
     clientSecret: part('the client secret of the account’s credentials')
-      .describe('The OAuth client secret. Never shown again.')
+      .describe('OAuth client secret. Write-only.')
       .meta({ format: 'password' }),
   })
   .meta({ id: 'NewCredentials' });
@@ -36,13 +36,13 @@ const interval = z
   .int(intervalRule(1))
   .min(1, intervalRule(1))
   .max(MAX_INTERVAL_SECONDS, intervalRule(1))
-  .describe('How far apart polls are, in seconds. On AWS at least 60.');
+  .describe('Interval between polls, in seconds. Minimum on AWS: 60.');
 const secretRef = z
   .string('must be the name of a secret')
   .min(1, 'must be the name of a secret')
   .max(600, 'must be at most 600 characters')
   .describe(
-    'Where the credentials are: on AWS the name of a secret below the cell’s own, or that, # and a key of the JSON in it.',
+    'Reference to the credentials. On AWS: name of a secret with the prefix of the cell, optionally followed by `#` and a JSON key.',
   );
 const region = z.string('must be the name of a region');
 
@@ -51,12 +51,15 @@ const region = z.string('must be the name of a region');
  */
 export const NewAccount = z
   .strictObject({
-    id: id.describe('The id that it is to have: in paths, events and cursors.'),
-    region: region.optional().describe('May be left out where there is only one.'),
+    id: id.describe('Id of the account in paths, events and cursors.'),
+    region: region.optional().describe('Region of the account. Required if several regions are served.'),
     credentials: NewCredentials.optional(),
     secretRef: secretRef.optional(),
     pollIntervalSeconds: interval.default(DEFAULT_INTERVAL_SECONDS),
-    paused: z.boolean('must be true or false').default(false).describe('Not polled until it is resumed.'),
+    paused: z
+      .boolean('must be true or false')
+      .default(false)
+      .describe('Whether polling is paused. Default: `false`.'),
   })
   .refine((account) => (account.credentials === undefined) !== (account.secretRef === undefined), {
     error: 'must hold either credentials or a secretRef',
@@ -76,7 +79,7 @@ export type AccountChange = z.infer<typeof AccountChange>;
 /** Credentials to test before an account has them. */
 export const CredentialsTest = z
   .strictObject({
-    region: region.optional().describe('May be left out where there is only one.'),
+    region: region.optional().describe('Region to test in. Required if several regions are served.'),
     credentials: NewCredentials,
   })
   .meta({ id: 'CredentialsTest' });
@@ -108,7 +111,7 @@ export const AccountState = z
     'identity_mismatch',
     'quarantined',
   ])
-  .describe('How tracking of the account stands.')
+  .describe('State of tracking.')
   .meta({ id: 'AccountState' });
 export type AccountState = z.infer<typeof AccountState>;
 
@@ -118,39 +121,41 @@ const count = z.int().min(0);
 export const AccountReport = z
   .object({
     state: AccountState,
-    lastPollAt: instant.nullable().describe('When it was polled last; null before the first poll.'),
+    lastPollAt: instant.nullable().describe('Time of the last poll. `null`: not polled yet.'),
     nextPollAt: instant
       .nullable()
-      .describe('When it is due next; null when it is not polled until somebody acts.'),
+      .describe('Due time of the next poll. `null`: not polled until the operator acts.'),
     pollMs: z
       .object({
-        last: count.describe('The last one.'),
-        median: count.describe('Half of them were as fast as this.'),
-        slowest: count.describe('The slowest one.'),
+        last: count.describe('Duration of the last poll.'),
+        median: count.describe('Median duration.'),
+        slowest: count.describe('Maximum duration.'),
       })
       .nullable()
-      .describe('How long its last polls took, in ms, 20 of them at most; null before the first.'),
-    observedThrough: instant
-      .nullable()
-      .describe('Everything that the ordering service showed before this instant is in the log.'),
-    consecutiveFailures: count.describe('Polls that failed since the last good one.'),
-    openJobs: count.nullable().describe('Jobs in the service’s list at the last complete poll.'),
-    unreadJobs: count.describe('How many of them could not be read.'),
-    head: z.string().describe('The cursor of the last event.'),
+      .describe('Durations of the last polls, up to 20, in milliseconds. `null`: not polled yet.'),
+    observedThrough: instant.nullable().describe('Time up to which all upstream changes are in the log.'),
+    consecutiveFailures: count.describe('Number of failed polls since the last successful one.'),
+    openJobs: count.nullable().describe('Number of jobs in the upstream list at the last complete poll.'),
+    unreadJobs: count.describe('Number of these that could not be read.'),
+    head: z.string().describe('Cursor of the last event.'),
     problem: z
       .string()
       .nullable()
-      .describe('Why the last poll failed or could not see everything, in a sentence.'),
+      .describe('Error message of the last poll, if it failed or was incomplete.'),
     missingJobs: z
       .object({
-        unanswered: count.describe('Not answered for yet.'),
-        suspected: count.describe('Seem to be gone, and are looked at once more before that is said.'),
-        contradictory: count.describe('The answers about them don’t fit together.'),
+        unanswered: count.describe('Number of jobs not yet investigated.'),
+        suspected: count.describe(
+          'Number of jobs that seem cancelled or unavailable, pending a second confirmation.',
+        ),
+        contradictory: count.describe('Number of jobs with contradictory upstream data.'),
       })
-      .describe('Jobs missing from the list of which it is open what became of them.'),
+      .describe('Number of delisted jobs whose outcome is not yet known.'),
     quarantinedAt: instant
       .nullable()
-      .describe('Since when jobs that are missing are not said to be gone, because too many are.'),
+      .describe(
+        'Start of the quarantine, during which no job is reported as cancelled or unavailable. `null`: none.',
+      ),
   })
   .meta({ id: 'AccountStatus' });
 export type AccountReport = z.infer<typeof AccountReport>;
@@ -158,17 +163,16 @@ export type AccountReport = z.infer<typeof AccountReport>;
 /** A completed poll. */
 export const PollRecord = z
   .object({
-    startedAt: instant.describe('When it began, in whole seconds.'),
-    ms: count.describe('How long it took.'),
+    startedAt: instant.describe('Start of the poll, in whole seconds.'),
+    ms: count.describe('Duration of the poll, in milliseconds.'),
     outcome: z
       .enum(['complete', 'partial', 'failed'])
-      .describe('`partial`: something was left for the next one. `failed`: nothing could be read.'),
-    requests: count.describe('Requests to the ordering service.'),
-    events: count.describe('What it announced.'),
-    problem: z
-      .string()
-      .nullable()
-      .describe('What went wrong, in a sentence; null also where that is no longer kept.'),
+      .describe(
+        'Result of the poll. `partial`: some work was left for the next poll. `failed`: nothing could be read.',
+      ),
+    requests: count.describe('Number of requests to the ordering API.'),
+    events: count.describe('Number of emitted events.'),
+    problem: z.string().nullable().describe('Error message. `null`: none, or no longer stored.'),
   })
   .meta({ id: 'Poll' });
 export type PollRecord = z.infer<typeof PollRecord>;
@@ -176,24 +180,22 @@ export type PollRecord = z.infer<typeof PollRecord>;
 /** An account in API responses, without its credentials. */
 export const AccountRecord = z
   .object({
-    id: z.string().describe('Its id: in paths, events and cursors.'),
-    region: z.string().describe('The region of the ordering service that it is in.'),
+    id: z.string().describe('Id of the account in paths, events and cursors.'),
+    region: z.string().describe('Region of the account in the ordering API.'),
     managed: z
       .boolean()
-      .describe(
-        'Whether it can be changed here; what the configuration file declares can only be changed there.',
-      ),
+      .describe('Whether the account is managed by the API. `false`: defined by the configuration file.'),
     secretRef: z
       .string()
       .nullable()
       .describe(
-        'Where its credentials are; null when they were given here, or stand in the configuration file.',
+        'Reference to the credentials. `null`: sent to the API, or defined in the configuration file.',
       ),
-    pollIntervalSeconds: z.number().describe('How far apart polls are, in seconds.'),
-    paused: z.boolean().describe('Not polled until it is resumed.'),
-    createdAt: instant.nullable().describe('When it was made; null for what was not made here.'),
-    changedAt: instant.nullable().describe('When it was changed last; null when it never was.'),
-    revision: count.describe('Counted up with each change.'),
+    pollIntervalSeconds: z.number().describe('Interval between polls, in seconds.'),
+    paused: z.boolean().describe('Whether polling is paused.'),
+    createdAt: instant.nullable().describe('Creation time. `null`: not created by the API.'),
+    changedAt: instant.nullable().describe('Time of the last change. `null`: never changed.'),
+    revision: count.describe('Revision, incremented with each change.'),
   })
   .meta({ id: 'Account' });
 export type AccountRecord = z.infer<typeof AccountRecord>;
@@ -203,10 +205,10 @@ export const TestStep = z
   .object({
     step: z
       .enum(['token', 'identity', 'page'])
-      .describe('Getting a token, asking whose account it is, reading one page of jobs.'),
-    ok: z.boolean().describe('Whether it worked.'),
-    sentence: z.string().describe('What was found, or what is wrong and what to do about it.'),
-    ms: z.int().min(0).describe('How long it took.'),
+      .describe('Step: request a token, verify the identity, or read a page of jobs.'),
+    ok: z.boolean().describe('Whether the step succeeded.'),
+    sentence: z.string().describe('Result, or error message with a suggested action.'),
+    ms: z.int().min(0).describe('Duration of the step, in milliseconds.'),
   })
   .meta({ id: 'TestStep' });
 export type TestStep = z.infer<typeof TestStep>;
@@ -214,13 +216,16 @@ export type TestStep = z.infer<typeof TestStep>;
 /** Result of a credentials test. The steps end with the first failed one. */
 export const TestReport = z
   .object({
-    ok: z.boolean().describe('Whether all steps worked.'),
-    region: z.string().describe('The region that was asked.'),
-    account: z.string().nullable().describe('The account that was tested; null for credentials of none yet.'),
-    steps: z.array(TestStep).describe('In order; they end with the first that failed.'),
-    upstreamId: z.int().nullable().describe('The id that the ordering service has for the account.'),
-    openJobs: count.nullable().describe('Jobs in the service’s list.'),
-    statuses: z.array(z.string()).describe('Statuses of the newest of them.'),
+    ok: z.boolean().describe('Whether all steps succeeded.'),
+    region: z.string().describe('Tested region.'),
+    account: z
+      .string()
+      .nullable()
+      .describe('Id of the tested account. `null`: credentials without an account.'),
+    steps: z.array(TestStep).describe('Executed steps in order, up to the first failed one.'),
+    upstreamId: z.int().nullable().describe('Id of the account in the ordering API.'),
+    openJobs: count.nullable().describe('Number of jobs in the upstream list.'),
+    statuses: z.array(z.string()).describe('Status names of the newest jobs.'),
   })
   .meta({ id: 'TestReport' });
 export type TestReport = z.infer<typeof TestReport>;
