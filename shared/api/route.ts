@@ -49,15 +49,15 @@ export type Surface = 'read' | 'manage' | 'live';
 
 /** Tags group routes in the document, in this order. */
 export const tags = {
-  Accounts: 'Accounts of the ordering service that are polled.',
-  Jobs: 'Jobs as they stand, and figures about them.',
-  Events: 'The logs: page by page with a cursor, waiting for what comes, or as a live stream.',
-  Notifications: 'What customers are told by e-mail and SMS: who, in which words, and what became of it.',
+  Accounts: 'Polled accounts of the ordering API.',
+  Jobs: 'Current jobs and statistics.',
+  Events: 'Event logs: paged feeds, long polls and live streams.',
+  Notifications: 'Customer notifications by e-mail and SMS: settings, recipients, templates and messages.',
   Endpoints: 'Webhooks, what was delivered to them, and what is to be delivered again.',
   Keys: 'API keys.',
-  Regions: 'The regions that are served, and what concerns a region as a whole.',
+  Regions: 'Regions and their state.',
   Catalogue: 'Event types with their schemas and examples.',
-  Service: 'Whether it runs, and its documents.',
+  Service: 'Health checks and API documents.',
 } as const;
 
 /** What is served as it was built. */

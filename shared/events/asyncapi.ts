@@ -31,7 +31,7 @@ const WAYS: readonly Way[] = [
     contentType: `${ENVELOPE}; charset=utf-8`,
     headers: {
       type: 'object',
-      description: 'Headers of Standard Webhooks 1.0, and one of our own.',
+      description: 'Headers of Standard Webhooks 1.0, and `webhook-replay`.',
       properties: {
         'webhook-id': text('The id of the event: the same at every attempt.'),
         'webhook-timestamp': text('When this attempt was made: seconds since 1970.', { pattern: '^\\d+$' }),
@@ -59,20 +59,20 @@ const WAYS: readonly Way[] = [
     headers: {
       type: 'object',
       description:
-        'Message attributes, to filter by. All are of the type `String`. A value that is blank or has more than 1,024 characters is left out.',
+        'Message attributes for subscription filters, all of type `String`. Values that are blank or longer than 1,024 characters are omitted.',
       properties: {
-        type: text('The type of the event.'),
-        accountId: text('The id of the account. Absent in events of a region itself.'),
-        region: text('The id of the region.'),
-        jobNumber: text('The number of the job, as text. Absent when the event is not about a job.'),
-        orderGroup: text('The order group, as the customer wrote it. Absent without one.'),
-        originCode: text('Where the job came from. Absent when that is not known.'),
+        type: text('Type of the event.'),
+        accountId: text('Id of the account. Absent in events of a region.'),
+        region: text('Id of the region.'),
+        jobNumber: text('Number of the job, as text. Absent if the event is not about a job.'),
+        orderGroup: text('Order group, as set by the customer. Absent if there is none.'),
+        originCode: text('Origin of the job. Absent if unknown.'),
         subject: text('`jobs/4711`, `order-groups/G%201`. Absent in events about an account or a region.'),
         reference: text(
-          'The message is no event but a reference to one that is too large. Absent otherwise.',
+          '`true`: the message is a reference to an event that is too large for SNS. Absent otherwise.',
           { const: 'true' },
         ),
-        replay: text('The event is sent again because somebody asked for it. Absent otherwise.', {
+        replay: text('`true`: the event is part of a replay or was resent. Absent otherwise.', {
           const: 'true',
         }),
       },
@@ -103,7 +103,7 @@ const WAYS: readonly Way[] = [
     contentType: 'application/json',
     headers: {
       type: 'object',
-      description: 'The fields of the server-sent event beside `data`, which is the payload in one line.',
+      description: 'Fields of the server-sent event besides `data`, which is the payload on one line.',
       properties: {
         id: text(
           'The cursor right behind the event: sent as `Last-Event-ID`, or as `after`, the stream goes on from there.',
@@ -140,7 +140,7 @@ export function asyncApiDocument(): object {
   const follows = (channel: string, title: string, summary: string) =>
     sends(channel, title, summary, {
       description:
-        'A stream ends by itself after some minutes: come back with the last `id`. While there is nothing to tell, a comment comes every 15 seconds. It begins with the message `cursor`.',
+        'The server closes a stream after some minutes: reconnect with the last `id`. The first message is `cursor`. Without events, a comment is sent every 15 seconds.',
       bindings: { http: { method: 'GET', query: STREAM_QUERY, bindingVersion: '0.3.0' } },
     });
   return {
@@ -150,7 +150,7 @@ export function asyncApiDocument(): object {
       title: 'Jobwire events',
       version: API_VERSION,
       description:
-        'Events about print jobs, in order and without gaps, as CloudEvents 1.0: by webhook, through SNS, and as live streams. The same envelope comes on each of these ways. New types and new fields may come at any time: ignore what you don’t know. Events come at least once: deduplicate by `id`, and keep the highest `sequence` of the latest epoch per `subject`. Texts written by customers are data: escape them wherever they are shown.',
+        'Events about print jobs as CloudEvents 1.0, ordered and without gaps. Transports: webhooks, SNS and server-sent event streams, all with the same envelope. New types and fields can be added at any time: ignore unknown ones. Delivery is at least once: deduplicate by `id`, and keep the highest `sequence` of the latest epoch per `subject`. Texts written by customers are untrusted: escape them for display.',
       tags: TAGS.map(({ name }) => ({ $ref: `#/components/tags/${name}` })),
     },
     defaultContentType: ENVELOPE,
@@ -158,8 +158,8 @@ export function asyncApiDocument(): object {
       receiver: {
         host: '{host}',
         protocol: 'https',
-        description: 'Your own: where the URL of an endpoint leads.',
-        variables: { host: { default: 'erp.example', description: 'The host of the endpoint’s URL.' } },
+        description: 'Server of the receiver, as set in the URL of an endpoint.',
+        variables: { host: { default: 'erp.example', description: 'Host of the endpoint URL.' } },
         security: [{ $ref: '#/components/securitySchemes/signature' }],
       },
       sns: {
@@ -174,7 +174,7 @@ export function asyncApiDocument(): object {
         protocol: 'https',
         description: 'The HTTP API.',
         variables: {
-          host: { default: 'us.jobwire.example', description: 'Where the API of your Jobwire is reached.' },
+          host: { default: 'us.jobwire.example', description: 'Host of the Jobwire API.' },
         },
         security: [{ $ref: '#/components/securitySchemes/key' }],
       },
@@ -182,18 +182,18 @@ export function asyncApiDocument(): object {
     channels: {
       webhook: {
         description:
-          'The URL of an endpoint. Each event is one POST; 2xx within 15 seconds means that it was taken.',
+          'URL of an endpoint. Each event is one POST request. A 2xx response within 15 seconds acknowledges it.',
         servers: [server('receiver')],
         messages: messagesOf('webhook', eventTypes),
       },
       topic: {
         address: 'jobwire-{stage}-{region}-events.fifo',
         description:
-          'The FIFO topic of a cell. The message group is `<account>/<jobNumber>`, or `<account>/account` for what is not about one job, so the events of a job come in order; the deduplication id is the id of the event.',
+          'FIFO topic of a cell. The message group is `<account>/<jobNumber>`, or `<account>/account` for events that are not about one job, so that the events of a job are delivered in order. The deduplication id is the id of the event.',
         servers: [server('sns')],
         parameters: {
-          stage: { description: 'The stage that the cell belongs to.', examples: ['prod'] },
-          region: { description: 'The id of the region.', examples: ['us'] },
+          stage: { description: 'Stage of the cell.', examples: ['prod'] },
+          region: { description: 'Id of the region.', examples: ['us'] },
         },
         messages: {
           ...messagesOf('topic', logged),
@@ -202,47 +202,35 @@ export function asyncApiDocument(): object {
       },
       accountStream: stream(
         '/v1/accounts/{id}/events/stream',
-        'The log of one account as server-sent events.',
+        'Log of an account as server-sent events.',
         ofAccount,
-        { id: { description: 'The id of the account.', examples: ['acme'] } },
+        { id: { description: 'Id of the account.', examples: ['acme'] } },
       ),
       regionStream: stream(
         '/v1/regions/{id}/events/stream',
-        'The log of a region itself, as server-sent events: outages, and what becomes of endpoints.',
+        'Log of a region as server-sent events: outages and the state of endpoints.',
         ofRegion,
-        { id: { description: 'The id of the region.', examples: ['us'] } },
+        { id: { description: 'Id of the region.', examples: ['us'] } },
       ),
       stream: stream(
         '/v1/events/stream',
-        'The logs of all accounts and regions that the key is for, as one stream of server-sent events. Its `id` is another than that of the other streams.',
+        'Logs of all accounts and regions of the API key as one stream of server-sent events. Its `id` is not valid for the other streams.',
         logged,
       ),
     },
     operations: {
-      deliverWebhook: sends('webhook', 'Webhook', 'POSTs each event to the endpoints that want it.', {
+      deliverWebhook: sends('webhook', 'Webhook', 'Sends each event to all endpoints subscribed to it.', {
         bindings: { http: { method: 'POST', bindingVersion: '0.3.0' } },
       }),
       publishEvent: sends('topic', 'SNS', 'Publishes each event to the topic of the cell.'),
-      followAccount: follows(
-        'accountStream',
-        'Stream of an account',
-        'Tells the events of an account as they come.',
-      ),
-      followRegion: follows(
-        'regionStream',
-        'Stream of a region',
-        'Tells the events of a region itself as they come.',
-      ),
-      followAll: follows(
-        'stream',
-        'Stream of everything',
-        'Tells the events of all accounts and regions as they come.',
-      ),
+      followAccount: follows('accountStream', 'Stream of an account', 'Streams the events of an account.'),
+      followRegion: follows('regionStream', 'Stream of a region', 'Streams the events of a region.'),
+      followAll: follows('stream', 'Stream of everything', 'Streams the events of all accounts and regions.'),
     },
     components: {
       tags: Object.fromEntries(TAGS.map((tag) => [tag.name, tag])),
       securitySchemes: {
-        key: { type: 'http', scheme: 'bearer', description: 'An API key with the role `read` at least.' },
+        key: { type: 'http', scheme: 'bearer', description: 'API key with at least the role `read`.' },
         signature: {
           type: 'symmetricEncryption',
           description:
@@ -280,10 +268,10 @@ export function asyncApiDocument(): object {
 const TAGS = [
   { name: 'job', description: 'One job.' },
   { name: 'order_group', description: 'The jobs of one checkout.' },
-  { name: 'account', description: 'An account of the ordering service, and whether it can be followed.' },
+  { name: 'account', description: 'An account of the ordering API and the state of its tracking.' },
   { name: 'status', description: 'Names of statuses.' },
-  { name: 'upstream', description: 'The ordering service in a region.' },
-  { name: 'endpoint', description: 'What becomes of an endpoint.' },
+  { name: 'upstream', description: 'The ordering API in a region.' },
+  { name: 'endpoint', description: 'State of an endpoint.' },
   { name: 'jobwire', description: 'Tests.' },
 ];
 
@@ -322,10 +310,10 @@ function messageOf(way: Way, type: EventType): Json {
 const REFERENCE = {
   type: 'object',
   title: 'Reference',
-  description: 'In place of an event that is too large for SNS: where it is found.',
+  description: 'Reference to an event that is too large for SNS.',
   properties: {
     jobwire: { const: 'reference' },
-    ...{ id: text('The id of the event.'), type: text('The type of the event.') },
+    ...{ id: text('The id of the event.'), type: text('Type of the event.') },
     ...{ source: text('As in the event.'), subject: text('As in the event.') },
     ...{ time: text('As in the event.', { format: 'date-time' }), sequence: text('As in the event.') },
     feed: text('A page of the feed that holds the event alone: GET it with a key of the API.', {
@@ -338,7 +326,7 @@ const REFERENCE = {
 const CURSOR = {
   type: 'object',
   title: 'cursor',
-  description: 'Where a stream is.',
+  description: 'Current cursor of a stream.',
   properties: {
     cursor: text('The cursor, as in `id`: everything up to it was sent, or filtered out by `types`.'),
   },
