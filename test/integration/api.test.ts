@@ -1279,7 +1279,7 @@ describe('a confirmation by an operator', () => {
     ['no JSON', '{', 400, 'must be JSON'],
     ['no object', '[]', 400, 'must be a JSON object'],
     ['an unknown field', '{"upstream":1}', 400, 'upstream is not a field here. There are: upstreamId.'],
-    ['no id', '{"upstreamId":"x"}', 400, 'upstreamId must be a whole number'],
+    ['no id', '{"upstreamId":"x"}', 400, 'upstreamId must be a positive integer'],
     ['too much', ' '.repeat(100_001), 413, 'no larger than 100000 bytes'],
   ])('%s is refused in a sentence, and nothing is changed', async (_, body, status, words) => {
     const api = await start();
