@@ -26,32 +26,32 @@ import { routes } from './routes/all.ts';
 import type { Slots } from './slots.ts';
 import { type StaticBody, toStaticBody } from './static-body.ts';
 
-/** What the API is made of. */
+/** Dependencies of the API. */
 export interface ApiDeps {
   readonly table: Table;
   readonly log: EventLog;
-  /** The regions this process serves: an account id is looked up in each. */
+  /** Served regions. An account id is looked up in each. */
   readonly regions: readonly string[];
-  /** Who knows the keys that clients show as `Authorization: Bearer …`. */
+  /** Verifies API keys sent as `Authorization: Bearer …`. */
   readonly keyring: Keyring;
   /** Epoch ms. */
   readonly now: () => number;
-  /** What became of deliveries. Absent, only what may wait is served. */
+  /** Delivery log. Absent: only routes that wait are served. */
   readonly deliveries?: DeliveryLog;
-  /** For what customers are told; absent, no route about that is served. */
+  /** Dependencies of notification routes. Absent: these are not served. */
   readonly notifications?: Notifications;
   /** Wakes long polls and streams when a log grows in this process. */
   readonly growth?: GrowthSignal;
-  /** Called with every fault that became a 500 or 503, and with those that ended a stream. Ids only, no parameters. */
+  /** Called for every error that results in a 500 or 503 or ends a stream. Contains ids only, no parameters. */
   readonly onError?: (cause: unknown, request: AnsweredRequest) => void;
-  /** Called when an answer begins. Must not throw. */
+  /** Called when a response begins. Must not throw. */
   readonly onAnswer?: (
     request: AnsweredRequest,
     answer: { readonly status: number; readonly ms: number },
   ) => void;
   /** How readers wait and how streams go; see {@link FeedPace}. */
   readonly pace?: Partial<FeedPace>;
-  /** What streams and waiting long polls hold while they last. Absent: as many as come may wait. */
+  /** Slots of streams and waiting long polls. Absent: no limit. */
   readonly slots?: Slots;
   /**
    * Reads a file that belongs to the API: the documents, and those that `reference.ts` lists, by their names. Absent, they are
@@ -60,20 +60,20 @@ export interface ApiDeps {
   readonly readFile?: (name: string) => Promise<Uint8Array<ArrayBuffer>>;
   /** Base URL of the event schemas' `$id`, without a final slash. Default: none, so that `$id` is a path. */
   readonly schemaBaseUrl?: string;
-  /** Whether the configuration file declares an account. Absent: it declares none. */
+  /** Returns whether the configuration file defines an account. Default: none. */
   readonly isDeclared?: (ref: AccountRef) => boolean;
-  /** What it takes to change something; absent, no route that does is served. */
+  /** Dependencies of changes. Absent: routes that change resources are not served. */
   readonly manage?: Manage;
-  /** Web pages of other origins that may call it; none unless told. */
+  /** Origins of web pages allowed by CORS. Default: none. */
   readonly corsOrigins?: readonly string[];
 }
 
-/** A request in a log line: nothing of it that somebody else wrote. */
+/** A request in the log. Contains no client input. */
 export interface AnsweredRequest {
   readonly requestId: string;
-  /** `GET /v1/accounts/{id}`; null where no route was found, or the key was not good. */
+  /** `GET /v1/accounts/{id}`. `null` if no route matched or authentication failed. */
   readonly route: string | null;
-  /** The id of the key that was shown; null without a good one. */
+  /** Id of the API key. `null` without a valid key. */
   readonly keyId: string | null;
 }
 
@@ -84,17 +84,14 @@ export const HEARTBEAT_MS = 15_000;
 const STREAM_MS = 10 * 60_000;
 const RETRY_MS = 1_000;
 export const WAIT_MS = 25_000;
-/** A client is asked to come back after this time when the table can't answer. */
+/** `Retry-After` if the table does not respond. */
 const RETRY_AFTER_SECONDS = 5;
-/** An endpoint that names a thousand accounts fits. */
+/** Maximum body size. Sufficient for an endpoint with a thousand accounts. */
 const MAX_BODY_BYTES = 100_000;
-/** How long a browser remembers that it may ask. */
+/** Lifetime of CORS preflight results. */
 const CORS_SECONDS = 600;
 
-/**
- * Makes the app. Every answer has an `x-request-id`; whatever is not what was asked for is a problem document
- * ({@link problem}).
- */
+/** Creates the app. Every response has an `x-request-id`; every error is a problem document ({@link problem}). */
 export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   const { regions, now, growth, deliveries, corsOrigins = [] } = deps;
   // Many follow the same.

@@ -4,13 +4,13 @@
  */
 import type { AccountRef } from '../table/schema.ts';
 
-/** Tells those who wait in this process that a log grew. */
+/** Notifies waiting readers in this process that a log grew. */
 export interface GrowthSignal {
   /** To be called after each transaction that added events (`onCommitted` of the log). Never throws. */
   grew(ref: AccountRef): void;
-  /** Listens from now on to these logs. To be closed. */
+  /** Watches these logs. The watch must be closed. */
   watch(of: readonly AccountRef[]): Watch;
-  /** How many watches are open. */
+  /** Number of open watches. */
   readonly watches: number;
 }
 
@@ -23,7 +23,7 @@ export interface Watch extends Disposable {
   next(timeoutMs: number, abort: AbortSignal): Promise<readonly AccountRef[]>;
 }
 
-/** Makes a signal for one process. */
+/** Creates a signal for one process. */
 export function createGrowthSignal(): GrowthSignal {
   const listeners = new Set<(ref: AccountRef) => void>();
   return {
@@ -44,7 +44,7 @@ export function createGrowthSignal(): GrowthSignal {
   };
 }
 
-/** A watch that hears nothing: where there is no signal, waiting is letting time pass. */
+/** A watch without a signal: waits until the timeout. */
 export function deafWatch(): Watch {
   return createWatch(() => {}).watch;
 }

@@ -22,24 +22,24 @@ import * as z from 'zod';
 import { keys } from '../table/schema.ts';
 import type { Clause, Item, Table, Value } from '../table/table.ts';
 
-/** What a client may send as `Idempotency-Key`. */
+/** Schema of `Idempotency-Key`. */
 export const IdempotencyKey = z
   .string('must be given once')
   .regex(/^[!-~]{1,255}$/, 'must be 1 to 255 visible ASCII characters');
 
-/** A request that is to be done once. */
+/** A request to be executed once. */
 export interface IdempotentRequest {
-  /** The id of the key that was shown. */
+  /** Id of the API key. */
   readonly keyId: string;
   /** As the client sent it. */
   readonly idempotencyKey: string;
-  /** The whole key that was shown. */
+  /** The complete API key. */
   readonly bearer: string;
-  /** What {@link fingerprintOf} gives of it: one idempotency key stands for one request. */
+  /** Result of {@link fingerprintOf}. An idempotency key identifies one request. */
   readonly fingerprint: string;
 }
 
-/** An answer as it is kept: whole. */
+/** A stored response. */
 export interface StoredAnswer {
   readonly status: number;
   /** Those that belong to what was done; not those of this one exchange. */
@@ -55,20 +55,20 @@ export interface Making {
   randomBytes(bytes: number): Uint8Array;
 }
 
-/** What became of a request. */
+/** Outcome of a request. */
 export type Once =
-  /** It was done now. */
+  /** Executed now. */
   | { readonly kind: 'done'; readonly answer: StoredAnswer }
-  /** It was done before; this was the answer. */
+  /** Executed before, with this response. */
   | { readonly kind: 'replayed'; readonly answer: StoredAnswer }
-  /** It was done before, and the answer was too long to be kept. */
+  /** Executed before; the response was too large to be stored. */
   | { readonly kind: 'answer not kept'; readonly status: number }
-  /** It is being done at this moment. */
+  /** In progress. */
   | { readonly kind: 'in progress'; readonly retryAfterSeconds: number }
-  /** The idempotency key was sent with another request before. */
+  /** The idempotency key was used for another request. */
   | { readonly kind: 'other request' };
 
-/** Does requests once. */
+/** Executes requests once. */
 export interface Idempotency {
   /**
    * Does the action unless it was done. Throws what the action throws, and `TableError` when the table does not answer

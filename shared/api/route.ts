@@ -1,7 +1,7 @@
 /**
- * What a route of the HTTP API is, as data: who may call it, what it takes, what it answers. Everything else comes from
- * that: the pipeline here, the OpenAPI document (`openapi.ts`), which function of a cell serves it (`infra/api.ts`), and the
- * tests that try every role on every route.
+ * Routes of the HTTP API as data: permissions, input and responses. Derived from them are the request pipeline here, the OpenAPI
+ * document (`openapi.ts`), the function of a cell that serves a route (`infra/api.ts`), and the tests of every role on every
+ * route.
  *
  *   key ─ role ─ parameters, body ─ whose it is (404) ─ Idempotency-Key ─ If-Match (412) ─ handler
  */
@@ -27,24 +27,24 @@ import type { Reference } from './reference.ts';
 import type { Slots } from './slots.ts';
 import { type StaticBody, staticAnswer } from './static-body.ts';
 
-/** What handlers find in their context. */
+/** Context variables of handlers. */
 export interface ApiEnv {
   Bindings: {
-    /** Where the request came from, for the limit on failed keys. Never logged. */
+    /** Client address, for the limit on failed authentications. Never logged. */
     clientAddress?: string;
-    /** How many `Host` headers came, where the server knows. More than one is refused. */
+    /** Number of `Host` headers, if the server knows it. More than one is rejected. */
     hostHeaders?: number;
   };
   Variables: {
     requestId: string;
-    /** Who asks. Only behind the key. */
+    /** The caller. Set only after authentication. */
     caller: Caller;
-    /** What answers, for the log line: `GET /v1/accounts/{id}`. */
+    /** Name of the route for the log: `GET /v1/accounts/{id}`. */
     route: string;
   };
 }
 
-/** Which function of a cell answers: what only reads, what changes something, what may wait. */
+/** Function of a cell that serves a route: reads, changes, or waits. */
 export type Surface = 'read' | 'manage' | 'live';
 
 /** Tags group routes in the document, in this order. */
@@ -60,14 +60,14 @@ export const tags = {
   Service: 'Health checks and API documents.',
 } as const;
 
-/** What is served as it was built. */
+/** Static content. */
 export interface Documents {
   readonly reference: Reference;
   /** Returns a document. */
   read(name: 'openapi.json' | 'asyncapi.json'): Promise<StaticBody>;
 }
 
-/** What routes that change something need. */
+/** Dependencies of routes that change resources. */
 export interface Manage {
   readonly idempotency: Idempotency;
   readonly accounts: AccountDeps & TestDeps;
@@ -75,58 +75,58 @@ export interface Manage {
   readonly endpoints: EndpointDeps;
 }
 
-/** What routes about what customers are told serve from. */
+/** Dependencies of notification routes. */
 export interface Notifications {
-  /** Where messages are kept. */
+  /** Message history. */
   readonly history: Table;
-  /** What links for customers begin with, without a final slash. */
+  /** Base URL of links in messages, without a trailing slash. */
   readonly publicUrl: string;
-  /** How messages can go here at all. */
+  /** Configured channels. */
   readonly channels: readonly Channel[];
 }
 
-/** What routes serve from. */
+/** Dependencies of routes. */
 export interface RouteParts {
   /** Table, log, regions, clock; and how feeds and streams go. */
   readonly feed: FeedDeps & CellFeedDeps;
-  /** What became of deliveries. */
+  /** Delivery log. */
   readonly deliveries: DeliveryLog;
-  /** What streams and waiting long polls hold while they last. Absent: as many as come may wait. */
+  /** Slots of streams and waiting long polls. Absent: no limit. */
   readonly slots: Slots | undefined;
   readonly notifications: Notifications;
-  /** Whether the key of a request that takes long still permits it. */
+  /** Returns whether the key of a long-running request is still valid. */
   readonly isCurrent: Keyring['isCurrent'];
-  /** Whether the configuration file declares an account, so that it can't be changed here. */
+  /** Returns whether the configuration file defines an account, which makes it read-only in the API. */
   readonly isDeclared: (ref: AccountRef) => boolean;
   /** Returns the JSON Schema of an event type's `data`; `undefined` for an unknown type. */
   readonly schemas: (type: string) => StaticBody | undefined;
   /** The documents and the page that shows them. */
   readonly documents: Documents;
-  /** What it takes to change something; only where that is served. */
+  /** Dependencies of changes. Set only where changes are served. */
   readonly manage: Manage;
-  /** Told of faults after an answer has begun. */
+  /** Reports errors that occur after the response has begun. */
   readonly report: (c: Context<ApiEnv>, cause: unknown) => void;
 }
 
-/** What is answered when all is well. */
+/** A successful response. */
 export interface Answer<A extends z.ZodType = z.ZodType> {
   readonly status: 200 | 201 | 202 | 204 | 304 | 404;
   readonly description: string;
-  /** Absent: no body. */
+  /** Default: no body. */
   readonly schema?: A;
-  /** JSON unless told otherwise. */
+  /** Default: JSON. */
   readonly contentType?: string;
-  /** Headers, and what they say. */
+  /** Headers with their descriptions. */
   readonly headers?: { readonly [header: string]: string };
 }
 
 type Texts = { readonly [name: string]: string };
 
-/** What finds the thing that a path is about, and shows it to nobody whose key is not for it. */
+/** Finds the resource of a path. A resource outside the scope of the key is reported as not found. */
 export interface Subject<S> {
-  /** The parameters of the path that it goes by. */
+  /** Path parameters that identify the resource. */
   readonly params: { readonly [name: string]: z.ZodType<string, string> };
-  /** And those of the query. */
+  /** Query parameters that identify the resource. */
   readonly query?: { readonly [name: string]: z.ZodOptional<z.ZodType<string, string>> };
   find(
     asked: {
@@ -137,7 +137,7 @@ export interface Subject<S> {
     },
     parts: RouteParts,
   ): Promise<S | Response>;
-  /** What `If-Match` is compared with. */
+  /** Returns the revision that `If-Match` is compared with. */
   revisionOf?(subject: S): number | null;
 }
 
@@ -150,51 +150,51 @@ export interface RouteSpec<
   S,
 > {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
-  /** With parameters in braces. */
+  /** Path with parameters in braces. */
   readonly path: `/${string}`;
-  /** The name of the operation, for clients that are generated. */
+  /** Operation id, for generated clients. */
   readonly id: string;
   readonly tag: keyof typeof tags;
   readonly summary: string;
   readonly description?: string;
-  /** The least that a key must be allowed; null: no key is needed. */
+  /** Required role. `null`: no authentication. */
   readonly role: Role | null;
-  /** Only for keys that are for all accounts. */
+  /** Whether a key for all accounts is required. */
   readonly allAccounts?: boolean;
   readonly of?: Subject<S>;
-  /** Parameters of the path besides those of `of`. */
+  /** Path parameters besides those of `of`. */
   readonly params?: P;
-  /** Strict: others are refused by name. */
+  /** Query parameters. Strict: unknown ones are rejected by name. */
   readonly query?: Q;
-  /** Strict. One that may be left out takes `{}`. */
+  /** JSON body. Strict. An optional body must accept `{}`. */
   readonly body?: B;
   /**
    * Instead of `body`: a form, as web pages and mail programs send it. Not strict: what they send besides is passed over, and
    * what is no form at all is one without fields.
    */
   readonly form?: B;
-  /** A body that does something useful, for the document. */
+  /** Example body for the document. */
   readonly example?: z.input<B>;
-  /** Request headers besides those that come with the method, for the document. */
+  /** Additional request headers for the document. */
   readonly headers?: { readonly [header: string]: string };
   readonly answer: Answer<A>;
-  /** Further answers that are no problems. */
+  /** Further responses that are not problems. */
   readonly also?: readonly Answer[];
-  /** Problems besides those that any route of its kind may answer. */
+  /** Problems besides those of every route of its kind. */
   readonly problems?: readonly ProblemKind[];
-  /** A GET that may wait, or is a stream. */
+  /** Whether a GET can wait, or is a stream. */
   readonly waits?: boolean;
-  /** Answers with what was built: a document, a file. */
+  /** Whether the response is a static document or file. */
   readonly document?: boolean;
-  /** Answers with an `ETag`, and with 304 to an `If-None-Match` that names it. */
+  /** Whether the response has an `ETag` and supports `If-None-Match` (304). */
   readonly validated?: boolean;
-  /** A POST that may be sent twice without harm: takes no Idempotency-Key. */
+  /** Whether a POST is idempotent and needs no Idempotency-Key. */
   readonly repeatable?: boolean;
-  /** A change that honours `If-Match`. */
+  /** Whether a change supports `If-Match`. */
   readonly conditional?: boolean;
 }
 
-/** What a handler is given. */
+/** Input of a handler. */
 export interface Call<P, Q, B, S> {
   readonly c: Context<ApiEnv>;
   readonly caller: Caller;
@@ -202,27 +202,27 @@ export interface Call<P, Q, B, S> {
   readonly query: Q;
   readonly body: B;
   readonly subject: S;
-  /** From `If-Match`. */
+  /** Expectation from `If-Match`. */
   readonly expected: Expectation;
-  /** Ids and random bytes for what is made: those of the first time when the request is repeated. */
+  /** Source of ids and random bytes. A repeated request gets the same ones. */
   readonly making: Making;
 }
 
-/** What a handler answers: the body that was declared, or a response of its own. */
+/** Result of a handler: the declared body, or a complete response. */
 export type Answered<A> = { readonly body: A; readonly headers?: Record<string, string> } | Response;
 
-/** A route of any shape. */
+/** A route of any type. */
 export interface Route {
   // biome-ignore lint/suspicious/noExplicitAny: routes of all shapes stand in one list; each is checked where it is declared
   readonly spec: RouteSpec<any, any, any, any, any>;
   readonly surface: Surface;
-  /** The pipeline over its handler. */
+  /** Runs the request pipeline and the handler. */
   handler(parts: RouteParts): Handler<ApiEnv>;
 }
 
 type Nothing = z.ZodObject<Record<never, never>>;
 
-/** Declares a route. The handler's types come from the schemas. */
+/** Declares a route. The types of the handler are inferred from the schemas. */
 export function route<
   P extends z.ZodObject = Nothing,
   Q extends z.ZodObject = Nothing,
@@ -277,7 +277,7 @@ export function route<
   };
 }
 
-/** Returns a static body as the client's `Accept-Encoding` and `If-None-Match` allow. */
+/** Returns a static body, according to `Accept-Encoding` and `If-None-Match`. */
 export function sendStatic(
   c: Context<ApiEnv>,
   body: StaticBody,
@@ -314,7 +314,7 @@ function bodyless(c: Context, status: number, headers: Record<string, string> = 
   return c.body(null, status as 204, headers);
 }
 
-/** Whether a route takes an Idempotency-Key. */
+/** Returns whether a route accepts an Idempotency-Key. */
 export function takesIdempotencyKey({ method, role, repeatable }: Route['spec']): boolean {
   return method === 'post' && role !== null && !repeatable;
 }
@@ -323,7 +323,7 @@ const REPLAYED: Record<string, string> = { 'idempotency-replayed': 'true' };
 /** What of an answer belongs to what was done, rather than to the exchange. */
 const KEPT_HEADERS = ['content-type', 'etag', 'location', 'retry-after'];
 
-/** Does a request once for each Idempotency-Key; without one, whenever it is asked for. */
+/** Executes a request once per Idempotency-Key. Without a key it is always executed. */
 async function once(
   c: Context<ApiEnv>,
   { manage }: RouteParts,
@@ -382,7 +382,7 @@ async function once(
   }
 }
 
-/** The answers of any route of this kind that are problems, for the document. */
+/** Returns the problems that a route can respond with, for the document. */
 export function problemsOf({ spec, surface }: Route): ProblemKind[] {
   const { role, of, params, body, form, conditional, problems = [] } = spec;
   return [
@@ -403,7 +403,7 @@ export function problemsOf({ spec, surface }: Route): ProblemKind[] {
   ];
 }
 
-/** The `ETag` of what has a revision. */
+/** Returns the `ETag` of a revision. */
 export function etagOf(revision: number): string {
   return `"${revision}"`;
 }
@@ -444,14 +444,14 @@ async function bodyOf(c: Context<ApiEnv>, { body, form }: Route['spec']): Promis
   return body ? readBody(c, body) : undefined;
 }
 
-/** A form by its schema: multipart or URL-encoded, for mail programs may send either. */
+/** Parses a multipart or URL-encoded form. Mail programs send either. */
 async function readForm<B extends z.ZodType>(c: Context<ApiEnv>, schema: B): Promise<z.output<B> | Response> {
   const fields = await c.req.parseBody().catch(() => ({}));
   const parsed = schema.safeParse(fields, { reportInput: true });
   return parsed.success ? parsed.data : refused(c, 'bad-body', parsed.error, schema);
 }
 
-/** A JSON body by its schema; none at all is an empty object. */
+/** Parses a JSON body. An absent body is parsed as an empty object. */
 async function readBody<B extends z.ZodType>(c: Context<ApiEnv>, schema: B): Promise<z.output<B> | Response> {
   const text = await c.req.text();
   const type = c.req.header('content-type') ?? '';

@@ -12,7 +12,7 @@ import type { Item, Table } from '../table/table.ts';
 
 /** The slots of all keys of a cell. */
 export interface Slots {
-  /** How many a key has. */
+  /** Number of slots per key. */
   readonly perKey: number;
   /**
    * Takes a slot of a key until it is given back, at most for `lifeMs`; `undefined` when none is free. Throws `TableError`
@@ -21,7 +21,7 @@ export interface Slots {
   take(keyId: string, lifeMs: number): Promise<Slot | undefined>;
 }
 
-/** A slot that is held. */
+/** A held slot. */
 export interface Slot {
   /** Gives it back; what has expired, and is perhaps somebody else's by now, is left alone. Throws `TableError`. */
   giveBack(): Promise<void>;
@@ -46,7 +46,7 @@ export const BOOTSTRAP_KEY = 'bootstrap';
 /** How long beyond its time a slot is held if nobody gives it back: a while longer than anything that holds it lasts. */
 export const SLOT_GRACE_MS = 30_000;
 
-/** How many slots a key has at most: so many items are still one page of a query. */
+/** Maximum number of slots per key: they fit in one page of a query. */
 export const MAX_SLOTS_PER_KEY = 1000;
 
 /**
