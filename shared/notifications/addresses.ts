@@ -1,6 +1,6 @@
 /**
- * Mobile numbers: what is taken for one, and how it is written on the wire; what is assumed in a region; and when two
- * addresses are the same. Addresses are personal data: no message of this file quotes one.
+ * Mobile numbers: validation and E.164 form, defaults by region, and equality of addresses. Addresses are personal data: no message of this
+ * file quotes one.
  */
 import { hash } from 'node:crypto';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/mobile';
@@ -9,14 +9,15 @@ import type { Channel, Locale } from './model.ts';
 
 const refused = (rule: string): CheckedAddress => ({ kind: 'refused', rule });
 
-/** How people write numbers. */
+/** Characters of a written phone number. */
 const NUMBER = /^\+?[\d\s().\-/\u00a0\u2010-\u2015\u2212]+$/;
 const MAX_NUMBER = 40;
 
 /**
- * Checks a mobile number and gives it in E.164. Others of a country, such as premium rate ones, and those of no country, such as
- * satellite phones, are not taken: an SMS to them costs many times as much, or never comes. In national form it is read by the habits of the region's country; where a
- * region is several countries only the international form is taken, for a wrong guess writes to a stranger.
+ * Validates a mobile number and returns it in E.164.
+ * Rejects other numbers of a country, such as premium rate, and numbers of no country, such as satellite phones. An SMS to them costs many
+ * times as much or never arrives. A number in national form is parsed by the rules of the region's country. In a region of several
+ * countries only the international form is accepted: a wrong guess would send to a stranger.
  */
 export function checkMobile(text: string, region: string): CheckedAddress {
   const country = defaultsOf(region).country;
@@ -34,12 +35,12 @@ export function checkMobile(text: string, region: string): CheckedAddress {
   return { kind: 'checked', address: number.number };
 }
 
-/** What is assumed in a region of whoever says nothing. */
+/** Defaults of a region, for recipients and accounts without their own. */
 export interface RegionDefaults {
   readonly locale: Locale;
-  /** IANA name. */
+  /** IANA time zone name. */
   readonly zone: string;
-  /** Whose habits phone numbers in national form follow. */
+  /** Country whose rules apply to phone numbers in national form. */
   readonly country?: CountryCode;
 }
 
@@ -51,19 +52,19 @@ const REGION_DEFAULTS: { readonly [region: string]: RegionDefaults } = {
   eu: { locale: 'en-GB', zone: 'Europe/Brussels' },
 };
 
-/** The language, zone and country of a region; regions are known by what their name begins with (`nz`, `nz-test`). */
+/** Returns the language, time zone and country of a region. Regions are matched by the start of their name (`nz`, `nz-test`). */
 export function defaultsOf(region: string): RegionDefaults {
   return REGION_DEFAULTS[region.split('-')[0] ?? ''] ?? { locale: 'en-GB', zone: 'UTC' };
 }
 
-/** An address in the form in which two of the same are equal: what mail servers tell apart at most by capitals is one. */
+/** Returns an address in canonical form, for equality: mail servers distinguish addresses by case at most. */
 export function normalized(channel: Channel, address: string): string {
   return channel === 'email' ? address.trim().toLowerCase() : address;
 }
 
 /**
- * A plain hash of an address. Whoever sees it can find the address by trying out all there are: it is only what
- * `sealedAddressOf` seals, and what versions before that stored and put into links.
+ * Returns an unkeyed hash of an address. An address can be recovered from it by exhaustive search. It serves as input of `sealedAddressOf`,
+ * and earlier versions stored it and put it into links.
  */
 export function plainAddressHash(region: string, channel: Channel, address: string): string {
   const digest = hash('sha256', `${region}#${channel}#${normalized(channel, address)}`, 'buffer');

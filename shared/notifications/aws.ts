@@ -1,9 +1,9 @@
-/** What a call of SES or SNS came to, when it failed: whether it was certainly not taken, or nobody knows. */
+/** Failures of SES and SNS calls: certainly not accepted, or outcome unknown. */
 import { setTimeout as wait } from 'node:timers/promises';
 
 /**
- * Of clients that hand messages over. One attempt: the SDK would repeat a call whose answer was lost, and nobody would
- * know of the second message. Without `throwOnRequestTimeout` the time-out is only a line on the console.
+ * Client options for calls that send messages: a single attempt. The SDK would retry a call whose response was lost, and the second message
+ * would go unnoticed. Without `throwOnRequestTimeout` a timeout is only logged to the console.
  */
 export function oneAttempt(timeoutMs: number) {
   return {
@@ -16,16 +16,16 @@ export function oneAttempt(timeoutMs: number) {
   };
 }
 
-/** Why a call failed. Reasons never hold addresses, numbers, ARNs or texts of the service. */
+/** Reason why a call failed. Reasons never contain addresses, numbers, ARNs or texts of the service. */
 export type CallFailure =
-  /** The service said no: it took nothing. `message` may hold addresses: to be looked at, never shown. */
+  /** The service rejected the call and accepted nothing. `message` may contain addresses: inspect it, never show it. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string; readonly afterMs?: number }
-  /** The request never left. */
+  /** The request was never sent. */
   | { readonly kind: 'unsent'; readonly reason: string }
-  /** It may have been taken. */
+  /** The service may have accepted the request. */
   | { readonly kind: 'lost'; readonly reason: string };
 
-/** What an error of the SDK means. An answer of 5xx is a lost one: what it did before it failed is not said. */
+/** Classifies an SDK error. A 5xx response counts as lost: it does not say what the service did before it failed. */
 export function failureOf(service: string, cause: unknown): CallFailure {
   const error = cause instanceof Error ? (cause as SdkError) : undefined;
   const status = error?.$metadata?.httpStatusCode;
@@ -34,7 +34,7 @@ export function failureOf(service: string, cause: unknown): CallFailure {
     if (status >= 500 && !THROTTLED.test(code)) {
       return { kind: 'lost', reason: `${service} failed (${code}).` };
     }
-    // A page of something in between, or an answer cut short.
+    // A page of an intermediary, or a truncated response.
     if (status < 300) return { kind: 'lost', reason: `${service} gave an answer that can’t be read.` };
     const seconds = /^\d{1,6}$/.exec(error.$response?.headers?.['retry-after'] ?? '')?.[0];
     return {
@@ -56,16 +56,16 @@ export function failureOf(service: string, cause: unknown): CallFailure {
   return { kind: 'lost', reason: `The connection to ${service} broke before it answered (${codeOf(code)}).` };
 }
 
-/** Whether a service asked to slow down. */
+/** Error codes with which a service asks the client to slow down. */
 export const THROTTLED = /Throttl|TooManyRequests|SlowDown/;
 
-/** Whether it is about who we are, not about what is sent: nothing goes until somebody looks after it. */
+/** Error codes about the caller's credentials or permissions, not the message: nothing can be sent until the operator intervenes. */
 export const NOT_ALLOWED =
   /Authorization|AccessDenied|NotAuthorized|Credentials|Token|Signature|InvalidSecurity|InvalidAccessKey|InvalidClient|OptInRequired|UnrecognizedClient|RequestExpired|TimeTooSkewed/;
 
 /**
- * Calls, and calls again after each of the waits while the service asks to slow down: nothing was taken then. The waits
- * vary by half, so that calls at the same time spread.
+ * Runs `call`, and retries it after each of the waits while the service throttles. A throttled call sent nothing. Waits vary by half, so
+ * that concurrent calls spread.
  */
 export async function throughThrottling<T>(
   waitsMs: readonly number[],
@@ -86,12 +86,12 @@ export async function throughThrottling<T>(
   return call();
 }
 
-/** SES has a rate, and a number for 24 hours: waiting for a second helps with the rate only. */
+/** Returns whether SES rejected the call because of its 24-hour quota. SES also limits the rate, and waiting a second helps only there. */
 function isForTheDay(message: string): boolean {
   return /daily|quota/i.test(message);
 }
 
-/** What can only happen before the request is written: names that don't resolve, refused connections, certificates. */
+/** Errors that only occur before the request is written: DNS failures, refused connections, certificates. */
 const UNSENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|CredentialsProviderError|ProviderError)$|CERT|SIGNATURE|ERR_TLS/;
 
@@ -101,7 +101,7 @@ type SdkError = Error & {
   readonly $response?: { readonly headers?: Readonly<Record<string, string>> };
 };
 
-/** A code as the services document it; the SDK's classes add a word. */
+/** Returns the error code as the service documents it. The SDK's classes append a suffix. */
 function codeOf(name: string): string {
   const code = /^[A-Za-z][A-Za-z0-9._]{0,63}$/.exec(name)?.[0] ?? 'no code';
   return code.replace(/(?<=.)(Exception|Error)$/, '');

@@ -1,27 +1,30 @@
 /**
- * E-mail addresses: what is taken for one, and how it is written on the wire. Free of Node, for pages check with it too.
- * Addresses are personal data: no message of this file quotes one.
+ * Validation and wire form of e-mail addresses. Has no Node dependency, because the dashboard uses it too. Addresses are personal data: no
+ * message of this file quotes one.
  */
 
-/** An address as it is kept and written on the wire, or the rule that it breaks: a sentence after the field's name. */
+/**
+ * An address in the form that is stored and sent, or the rule that it breaks: the rest of an error message that begins with the field's
+ * name.
+ */
 export type CheckedAddress =
   | { readonly kind: 'checked'; readonly address: string }
   | { readonly kind: 'refused'; readonly rule: string };
 
-/** RFC 5321: of an address as a whole, and before the @. */
+/** Maximum lengths by RFC 5321: of an address, and of the part before the @. */
 const MAX_EMAIL = 254;
 const MAX_LOCAL_PART = 64;
 
-/** What is written before the @ without quotes (RFC 5322, dot-atom). */
+/** Local part without quotes (RFC 5322, dot-atom). */
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
-/** At least two labels, the last of which is no number. */
+/** At least two labels. The last one is not a number. */
 const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** What would turn a domain into something else when it is read as part of a URL. */
+/** Characters that would change the domain when it is parsed as part of a URL. */
 const NOT_IN_DOMAINS = /[\p{Cc}\s%/\\?#@:[\]<>^|]/u;
 
 const refused = (rule: string): CheckedAddress => ({ kind: 'refused', rule });
 
-/** Checks an e-mail address. Its domain comes out in lower case and, beyond ASCII, in punycode; spaces around it are taken away. */
+/** Validates an e-mail address. Returns its domain in lower case, with non-ASCII labels in punycode. Trims surrounding whitespace. */
 export function checkEmail(text: string): CheckedAddress {
   const trimmed = text.trim();
   const at = trimmed.lastIndexOf('@');
@@ -41,7 +44,7 @@ export function checkEmail(text: string): CheckedAddress {
   return { kind: 'checked', address: `${localPart}@${domain}` };
 }
 
-/** A domain as URLs have it: in lower case and punycode; empty where it can't be one. */
+/** Returns a domain as in URLs: lower case and punycode. Empty if it is not a valid domain. */
 function asciiOf(domain: string): string {
   return URL.parse(`ws://${domain}`)?.hostname ?? '';
 }

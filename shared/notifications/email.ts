@@ -1,12 +1,12 @@
-/** What an e-mail is: its bytes, and the addresses that it can have. The same for every way that it goes. */
+/** E-mails as bytes, and validation of their addresses. The same for every transport. */
 import MailComposer from 'nodemailer/lib/mail-composer';
 import type { OutgoingEmail, SendOutcome } from './model.ts';
 import { MESSAGE_HEADER } from './ses-feedback.ts';
 
-/** Of the mails that a mail follows up the first one and the last ones: a header has its limits. */
+/** Maximum number of message ids in `References`: the first one and the last ones. Header length is limited. */
 const MAX_REFERENCES = 20;
 
-/** The mail as it goes, both addresses by {@link addressOf}: ASCII, in lines as servers take them. */
+/** Composes the MIME message, both addresses by {@link addressOf}: ASCII, with lines that mail servers accept. */
 export function compose(mail: OutgoingEmail, from: string, to: string): Promise<Buffer> {
   const { messageId, references, unsubscribeUrl, tags } = mail;
   const [first, ...rest] = references.map((id) => `<${id}>`);
@@ -31,7 +31,7 @@ export function compose(mail: OutgoingEmail, from: string, to: string): Promise<
     },
     text: mail.text,
     html: mail.html,
-    // Whatever is in it: quoted-printable keeps lines short and all bytes in ASCII.
+    // Quoted-printable keeps lines short and all bytes ASCII, whatever the content.
     encoding: 'quoted-printable',
     newline: 'win',
     disableFileAccess: true,
@@ -40,7 +40,7 @@ export function compose(mail: OutgoingEmail, from: string, to: string): Promise<
   return composer.compile().build();
 }
 
-/** One line without control characters. */
+/** Returns the text as a single line without control characters. */
 function plain(text: string): string {
   return text
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
@@ -48,7 +48,10 @@ function plain(text: string): string {
     .trim();
 }
 
-/** An address as servers take it: its domain in ASCII. Nothing for what is not one, or needs servers that take UTF-8. */
+/**
+ * Returns an address that every mail server accepts, with its domain in ASCII. `undefined` for an invalid address and for one that requires
+ * SMTPUTF8.
+ */
 export function addressOf(address: string): string | undefined {
   const at = address.lastIndexOf('@');
   const [local, domain] = [address.slice(0, at), address.slice(at + 1)];
@@ -57,14 +60,14 @@ export function addressOf(address: string): string | undefined {
   return DOMAIN.test(host) ? `${local}@${host}` : undefined;
 }
 
-/** Words with dots between them (RFC 5322, dot-atom). Quoted ones are nobody’s. */
+/** Atoms separated by dots (RFC 5322, dot-atom). Quoted local parts are not supported: they are not in use. */
 const LOCAL_PART = /^[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/;
-/** What would make the domain something else in a URL. */
+/** Characters that would change the domain in a URL. */
 const NOT_IN_DOMAIN = /[/?#:@\\%\s]/;
-/** At least two labels, the last of which no number. */
+/** At least two labels. The last one is not a number. */
 const DOMAIN = /^([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}$/;
 
-/** The address that mails come from. Throws for what is not one. */
+/** Returns the address that mails are sent from. Throws if it is invalid. */
 export function senderOf(from: string): string {
   const address = addressOf(from);
   if (address === undefined) throw new Error('The address that mails come from is not an e-mail address.');
@@ -75,7 +78,7 @@ export function domainOf(address: string): string {
   return address.slice(address.lastIndexOf('@') + 1);
 }
 
-/** What becomes of mails to what is not an address. */
+/** Outcome of a mail to an invalid address. */
 export const NO_ADDRESS: SendOutcome = {
   kind: 'refused',
   reason: 'The recipient’s address is not one that mail can go to.',

@@ -1,6 +1,6 @@
-/** Addresses for people who may not see them whole; for the command and the terminal as well, so it depends on nothing. */
+/** Masking of addresses for users without permission to see them. The CLI and the terminal use it too, so it has no dependencies. */
 
-/** An e-mail address or a mobile number that can be recognized by whoever knows it: `j•••@e•••.com`, `+64 •••• 123`. */
+/** Masks an e-mail address or a mobile number. A reader who knows the address can still recognize it: `j•••@e•••.com`, `+64 •••• 123`. */
 export function maskAddress(address: string): string {
   const at = address.lastIndexOf('@');
   if (at > 0)

@@ -1,13 +1,13 @@
 /**
- * Messages: what one address is told of one notice by one channel. Each is an item of work in the state table until some days
- * after it is over, and a record in the history, which is what people look at.
+ * Messages: one notice, sent to one address by one channel. Each message is a work item in the state table until some days after it is
+ * final, and a record in the history, which users read.
  *
- *   state   change of messages ─ and a journal entry that names them, in one transaction
- *   history                      └─▶ their records, each only over an older one ─▶ journal entry deleted
+ * state change of messages ─ and a journal entry that names them, in one transaction
+ * history └─▶ their records, each only over an older one ─▶ journal entry deleted
  *
- * The work is the truth and the record a copy of it. After a crash in between, the journal entry falls due like a message and
- * the records are written from the work as it stands. Every change raises a message's revision, and a record never goes over
- * a newer one, so whoever comes late changes nothing.
+ * The work item is authoritative and the record is a copy. After a crash in between, the journal entry falls due like a message and the
+ * records are written from the current work items. Every change increments a message's revision, and a record never overwrites a newer one.
+ * So a late writer changes nothing.
  */
 import { hash } from 'node:crypto';
 import {
@@ -31,106 +31,103 @@ import {
 } from '../table/table.ts';
 import type { Channel, Message, MessageState, NoticeContent } from './model.ts';
 
-/** How long the history of messages is kept. */
+/** Retention of the history of messages, days. */
 const HISTORY_DAYS = 180;
-/** How long the work on a message stays after it is over: so long nothing is made twice, and feedback finds it. */
+/** Retention of a work item after its message is final, days. During this time no message is created twice, and feedback finds it. */
 const WORK_DAYS = 14;
-/** When a journal entry falls due whose writer did not come back. */
+/** Time until a journal entry falls due whose writer did not delete it. */
 const JOURNAL_MS = 60_000;
-/** How often something is decided anew because somebody else came in between. */
+/** Maximum number of retries after concurrent modification. */
 const ATTEMPTS = 20;
 
-/** A message with all that sending it takes. */
+/** A message with all data that sending it requires. */
 export interface Work {
   readonly ref: AccountRef;
   readonly message: Message;
   readonly thread: string;
-  /** What the notice says of the jobs that it is for. */
+  /** Content of the notice about the recipient's jobs. */
   readonly content: NoticeContent;
-  /** All recipients with this address. */
+  /** Ids of all recipients with this address. */
   readonly recipients: readonly string[];
-  /** The work on what was said before in this thread to the same address, oldest first. */
+  /** Keys of the work on earlier messages of this thread to the same address, oldest first. */
   readonly before: readonly string[];
-  /** Raised by every change. */
+  /** Incremented by every change. */
   readonly revision: number;
-  /** How large its item is, or a little more. */
+  /** Size of the item, an upper estimate. */
   readonly bytes: number;
-  /** Who is sending it, and until when (epoch ms) nobody else does. */
+  /** Sender that holds the message, and the time until which no other sender claims it (epoch ms). */
   readonly claim: { readonly id: string; readonly until: number } | null;
-  /**
-   * An attempt was made of which nobody knows what became, as it is of each that is claimed: an e-mail that is sent again is a
-   * repeat.
-   */
+  /** Whether an attempt with unknown outcome was made. True of each message that is claimed. Sending such an e-mail again is a repeat. */
   readonly maybeSent: boolean;
-  /** SMS segments counted for it, and in which month. */
+  /** SMS segments counted for it, and the month. */
   readonly reserved: { readonly month: string; readonly segments: number } | null;
-  /** What came back before it was known that it was sent. */
+  /** Feedback that arrived before the send was recorded. */
   readonly feedback: Feedback | null;
 }
 
-/** What came back of a message. */
+/** Feedback of a provider on a message. */
 export interface Feedback {
   readonly state: 'bounced' | 'complained';
   readonly detail: string | null;
 }
 
-/** Whether nothing becomes of a message any more but feedback. */
+/** Whether a state is final: afterwards only feedback changes the message. */
 export const isFinal = (state: MessageState): boolean => state !== 'waiting' && state !== 'sending';
 
-/** What a message is known by: who tells it, the thread and the notice in it, and who is told how. */
+/** Identity of a message: account, thread, notice in the thread, channel and address. */
 export interface MessageIdentity extends AccountRef {
   readonly thread: string;
   readonly notice: string;
-  /** Null, with the address, for a notice that becomes no messages. */
+  /** `null`, as is the address, for a notice that becomes no messages. */
   readonly channel: Channel | null;
-  /** Not as it is, for ids are shown and logged: sealed by the key of the region. */
+  /** Never contained in ids as plain text, because ids are shown and logged: sealed with the key of the region. */
   readonly address: string | null;
 }
 
-/** The key of a message's work: it can be told without knowing when the notice was observed. */
+/** Returns the key of a message's work. Does not depend on when the notice was observed. */
 export function workId({ region, account, thread, notice, channel, address }: MessageIdentity): string {
   const digest = hash('sha256', JSON.stringify([region, account, thread, notice, channel, address]));
   return `${channel?.[0] ?? 'n'}${digest.slice(0, 32)}`;
 }
 
-/** Which channel a message goes by, by the key of its work. */
+/** Returns whether the work with this key is a message of the channel. */
 export const isOfChannel = (workId: string, channel: Channel): boolean =>
   workId.startsWith(channel.slice(0, 1));
 
-/** The id of a message: sorts by the instant of what it is about, and ends in the key of its work. */
+/** Returns the id of a message. Ids sort by the time of the change that the message is about, and end in the key of its work. */
 export function messageId(workId: string, observedAt: number): string {
   return `m${Math.max(0, Math.floor(observedAt)).toString(36).padStart(9, '0')}-${workId}`;
 }
 
-/** Whether a text can be the id of a message. No other text is looked up. */
+/** Returns whether a text can be a message id. Other texts are not looked up. */
 export const isMessageId = (text: string): boolean => /^m[0-9a-z]{9,11}-[a-z][0-9a-f]{32}$/.test(text);
 
-/** The key of the work on a message. */
+/** Returns the key of the work on a message. */
 export const workIdOf = (messageId: string): string => messageId.slice(messageId.indexOf('-') + 1);
 
-/** A message as the history has it. */
+/** Returns a message from the history, or `undefined`. */
 export async function readMessage(history: Table, ref: AccountRef, id: string): Promise<Message | undefined> {
   const item = await history.get(keys.sentMessage(ref, id));
   return item && toMessage(item);
 }
 
-/** Which messages of an account are asked for. */
+/** Filter and page of a list of an account's messages. */
 export interface MessageQuery {
-  /** Only those about a job. */
+  /** Only messages about this job. */
   readonly job?: number | undefined;
-  /** Only those to a recipient. */
+  /** Only messages to this recipient. */
   readonly recipient?: string | undefined;
   readonly state?: MessageState | undefined;
-  /** Only what stands behind this: the `next` of the page before. */
+  /** Only messages after this cursor: the `next` of the previous page. */
   readonly after?: string | undefined;
-  /** 50 unless told. */
+  /** Default: 50. */
   readonly limit?: number | undefined;
 }
 
-/** How many messages are looked through for those of one state before a page is given that is not full. */
+/** Maximum number of messages read when filtering by state. A page can be shorter than its limit because of it. */
 const LOOKED_THROUGH = 1000;
 
-/** An account's messages as the history has them, newest first; `next` is there when there may be more. */
+/** Returns an account's messages from the history, newest first. `next` is present if there may be more. */
 export async function listMessages(
   history: Table,
   ref: AccountRef,
@@ -145,7 +142,7 @@ export async function listMessages(
   const messages: Message[] = [];
   let last = after;
   for (let looked = 0; looked < LOOKED_THROUGH; looked += limit) {
-    // The upper bound of a range is inclusive; what stands there was read before.
+    // The upper bound of a range is inclusive, and the item at it was on the previous page.
     const range = { pk, descending: true, limit: limit + 1, ...(last === undefined ? {} : { to: last }) };
     const read = await history.query(range);
     const page = read.filter(({ sk }) => sk !== last);
@@ -164,14 +161,14 @@ export async function listMessages(
   return { messages, ...(last === undefined ? {} : { next: last }) };
 }
 
-/** The records that pointers name. */
+/** Reads the records that pointers name. */
 function recordsOf(history: Table, ref: AccountRef, pointers: readonly Item[]): Promise<Item[]> {
   return history.getMany(pointers.map(({ sk }) => keys.sentMessage(ref, sk)));
 }
 
 /**
- * What came back of a message that was handed over. It may come before whoever sent it has said so: then it is kept with the
- * message, which becomes it instead of `sent`. Gives the message as it stands, `undefined` when there is none.
+ * Records feedback on a sent message. If the feedback arrives before the sender has recorded the send, it is kept with the message, and the
+ * message gets its state instead of `sent`. Returns the current message, or `undefined` if there is none.
  */
 export async function noteFeedback(
   deps: JournalDeps,
@@ -197,7 +194,7 @@ export async function noteFeedback(
   throw new Error(`Feedback on message ${at.message} met a change of it each time.`);
 }
 
-/** What becomes of a message that something came back of; the same one when it says nothing about it. */
+/** Returns the message after feedback. Returns the same object if the feedback changes nothing. */
 export function withFeedback(message: Message, { state, detail }: Feedback): Message {
   const { state: before, attempts } = message;
   const applies =
@@ -209,7 +206,7 @@ export function withFeedback(message: Message, { state, detail }: Feedback): Mes
   return applies && attempts > 0 ? { ...message, state, reason: state, detail, dueAt: null } : message;
 }
 
-/** Feedback on a message whose work is gone. */
+/** Records feedback on a message whose work item has expired. */
 async function feedbackInHistory(
   { history }: JournalDeps,
   at: AccountRef & { readonly message: string },
@@ -233,7 +230,7 @@ async function feedbackInHistory(
   throw new Error(`Feedback on message ${at.message} met a change of its record each time.`);
 }
 
-/** What the writes of messages need. */
+/** Dependencies of writing messages. */
 export interface JournalDeps {
   readonly table: Table;
   readonly history: Table;
@@ -242,31 +239,31 @@ export interface JournalDeps {
   readonly newId: () => string;
 }
 
-/** A change of a message that still stands as it was read. */
+/** A conditional change of a message: applied only if the message is unchanged since it was read. */
 export interface Change {
   readonly work: Work;
-  /** As it stands then. */
+  /** The message after the change. */
   readonly message: Message;
-  /** Attributes of the work to set; `undefined` removes one. */
+  /** Attributes of the work item to set. `undefined` removes one. */
   readonly set?: {
     readonly claim?: string | undefined;
     readonly maybeSent?: boolean | undefined;
     readonly reserved?: string | undefined;
     readonly feedback?: string | undefined;
   };
-  /** Done in the same transaction, or not at all. */
+  /** Writes in the same transaction: all or none. */
   readonly along?: readonly Write[];
 }
 
-/** Which of several changes were made, and what is left to do: their records in the history. */
+/** Which of several changes were written, and the records in the history that are still to be written. */
 export interface Changed {
   readonly done: readonly boolean[];
   keep(): Promise<void>;
 }
 
 /**
- * Writes changes of a region's messages, each one if its message stands as it was read. Throws TableError; then some are
- * written and some are not.
+ * Writes changes of a region's messages. Each one is applied if its message is unchanged since it was read. Throws TableError; some changes
+ * may be written then.
  */
 export async function changeMessages(
   deps: JournalDeps,
@@ -283,21 +280,21 @@ export async function changeMessages(
   return { done, keep: () => journal.keep(changed.filter((_, at) => done[at])) };
 }
 
-/** That a message is about to be sent. */
+/** Claim of a message by a sender that is about to send it. */
 export interface Claim {
   readonly work: Work;
   readonly id: string;
   /** Epoch ms. */
   readonly until: number;
-  /** With this one. */
+  /** Number of attempts, including this one. */
   readonly attempts: number;
   readonly repeats: number;
   readonly reserved?: Work['reserved'];
-  /** Done in the same transaction, or not at all. */
+  /** Writes in the same transaction: all or none. */
   readonly along?: readonly Write[];
 }
 
-/** Claims messages, each one if it stands as it was read. That is no news, so the history does not hear of it. */
+/** Claims messages, each one if it is unchanged since it was read. A claim is not written to the history. */
 export async function claimMessages(deps: JournalDeps, claims: readonly Claim[]): Promise<boolean[]> {
   const writes = claims.map(({ work, id, until, attempts, repeats, reserved, along = [] }): Write[] => {
     const set = {
@@ -309,7 +306,7 @@ export async function claimMessages(deps: JournalDeps, claims: readonly Claim[])
   return writeEach(deps, writes, { held: claims.map(({ work }) => work.bytes) });
 }
 
-/** Makes those messages that are not there yet, and gives how many. Those that are there stay as they are. */
+/** Creates those messages that do not exist yet and returns their number. Existing messages are unchanged. */
 export async function makeMessages(
   deps: JournalDeps,
   region: string,
@@ -338,16 +335,16 @@ export async function makeMessages(
   return made.length;
 }
 
-/** Puts the record of a notice that became no messages into the history; done again, it changes nothing. */
+/** Writes the record of a notice that became no messages to the history. Idempotent. */
 export async function recordNoMessage(deps: JournalDeps, message: Message): Promise<void> {
   await deps.history.putMany(pointersOf({ message, recipients: [] }));
   await putRecords(deps, [{ message, revision: 1 }]);
 }
 
-/** Whether work that is due is a journal entry. */
+/** Returns whether due work is a journal entry. */
 export const isJournal = (key: Key): boolean => key.sk.startsWith('~');
 
-/** Writes the records that a journal entry names, because whoever made the entry did not come to it. */
+/** Writes the records that a journal entry names, after its writer failed to do so. */
 export async function settleJournal(deps: JournalDeps, entry: Item): Promise<void> {
   const named = JSON.parse(String(entry.messages)) as Key[];
   const works = (await deps.table.getMany(named)).map(toWork);
@@ -356,7 +353,7 @@ export async function settleJournal(deps: JournalDeps, entry: Item): Promise<voi
   await deps.table.write({ delete: { pk: entry.pk, sk: entry.sk } });
 }
 
-/** The entries that name what was changed, one in each transaction, until the history has it. */
+/** Journal entries of changed messages, one in each transaction. They are deleted once the history has the records. */
 class Journal {
   readonly #deps: JournalDeps;
   readonly #region: string;
@@ -369,7 +366,7 @@ class Journal {
     this.#works = works;
   }
 
-  /** The entry of a transaction that changes the works at these positions. */
+  /** Returns the write of the entry for a transaction that changes the works at these positions. */
   entry(positions: readonly number[]): Write {
     const at = cellLog(this.#region);
     const key = keys.message(at, `~${this.#deps.newId()}`);
@@ -379,14 +376,14 @@ class Journal {
     return { put: { ...key, ...due, messages: JSON.stringify(named) } };
   }
 
-  /** Writes the records, and takes the entries away. */
+  /** Writes the records and deletes the entries. */
   async keep(changed: readonly Work[]): Promise<void> {
     await putRecords(this.#deps, changed);
     await Promise.all(this.#entries.map((key) => this.#deps.table.write({ delete: key })));
   }
 }
 
-/** Puts records into the history, each over an older one only. */
+/** Writes records to the history, each only over an older one. */
 async function putRecords(
   { history, newId }: JournalDeps,
   records: readonly Pick<Work, 'message' | 'revision'>[],
@@ -403,7 +400,7 @@ async function putRecords(
   await writeEach({ table: history, newId }, puts);
 }
 
-/** Where a message is found by its jobs and its recipients. */
+/** Returns the pointers by which a message is found: by job and by recipient. */
 function pointersOf({ message, recipients }: Pick<Work, 'message' | 'recipients'>): Item[] {
   const ttl = historyTtl(message);
   return [
@@ -415,9 +412,9 @@ function pointersOf({ message, recipients }: Pick<Work, 'message' | 'recipients'
 const historyTtl = ({ createdAt }: Message): number => Math.floor(createdAt / 1000) + HISTORY_DAYS * 86_400;
 
 /**
- * Writes groups of writes, each group by itself, all of it or nothing: which were written. Many go into one transaction, for
- * that is several times as fast as each alone; what fails in it is taken out. `journal` adds a write to each transaction; `held`
- * is what the items of a group hold, in bytes, besides what is written.
+ * Writes groups of writes, each group atomically, and returns which were written. Several groups share a transaction, which is several
+ * times as fast as one each. A group that fails is removed from its transaction. `journal` adds a write to each transaction. `held` is the
+ * number of bytes that the items of a group contain besides what is written.
  */
 async function writeEach(
   { table, newId }: Pick<JournalDeps, 'table' | 'newId'>,
@@ -444,13 +441,16 @@ async function writeEach(
   return done;
 }
 
-/** Positions of groups that fit into one transaction, with a journal entry. Its limit is on items, not on what changes of them. */
+/**
+ * Returns the positions of groups that fit into one transaction with a journal entry. The transaction's size limit applies to whole items,
+ * not only to changed attributes.
+ */
 function transactionsOf(groups: readonly (readonly Write[])[], held: readonly number[]): number[][] {
   const transactions: number[][] = [];
   let actions = Number.POSITIVE_INFINITY;
   let bytes = 0;
   groups.forEach((group, at) => {
-    // The entry takes about as much as a key for each.
+    // 200 bytes a group: the journal entry holds about one key for each.
     const size = group.reduce((sum, write) => sum + 200 + sizeOf(contentOf(write)), held[at] ?? 0);
     if (actions + group.length > MAX_TRANSACTION_ACTIONS - 1 || bytes + size > MAX_TRANSACTION_BYTES) {
       transactions.push([]);
@@ -469,12 +469,12 @@ function contentOf(write: Write) {
   return 'update' in write ? write.set : {};
 }
 
-/** A change as writes, the first of them on the message's own item. */
+/** Returns the writes of a change. The first one is on the message's own item. */
 function writesOf(now: number, { work, message, set = {}, along = [] }: Change): Write[] {
   const over = isFinal(message.state);
   const place: Record<string, string | number | undefined> = over
     ? { duePk: undefined, dueSk: undefined, ttl: Math.floor(now / 1000) + WORK_DAYS * 86_400 }
-    : // What is being sent keeps its place, so that whoever comes after a crash finds it.
+    : // A message that is being sent keeps its place in the index, so that it is found after a crash.
       message.state === 'waiting'
       ? placeOf(work, message.dueAt ?? now)
       : {};
@@ -486,7 +486,7 @@ function writesOf(now: number, { work, message, set = {}, along = [] }: Change):
   return [own, ...along];
 }
 
-/** The key of the work on a message. */
+/** Returns the key of the work on a message. */
 export function workKey({ ref, message }: Pick<Work, 'ref' | 'message'>): Key {
   return keys.message(ref, workIdOf(message.id));
 }
@@ -508,7 +508,7 @@ function toItem(work: Work): Item {
   };
 }
 
-/** The work on a message as it stands. */
+/** Parses an item into the work on a message. */
 export function toWork(item: Item): Work {
   const { reserved, feedback } = item;
   const message = toMessage(item);

@@ -1,12 +1,12 @@
 /**
- * What is said to customers, to whom and by which channel: the words that the parts of the notifications sink share.
+ * Types of the notifications sink: recipients, channels, notices and messages.
  *
- *   event ─ fold ─▶ thread: notices of one order group, each with a window ─ close ─▶ notice ─ recipients × channels ─▶ messages
- *                                                                                                  └─ claim ─ render ─ send ─▶ history
+ * event ─ fold ─▶ thread: notices of one order group, each with a window ─ close ─▶ notice ─ recipients × channels ─▶ messages
+ * └─ claim ─ render ─ send ─▶ history
  */
 import type { AccountRef } from '../table/schema.ts';
 
-/** What a message can be about, and what it says in a word. */
+/** Kinds of messages, with their short labels. */
 export const messageKinds = {
   dispatched: 'Jobs were dispatched.',
   tracking: 'Tracking was added after the dispatch notification.',
@@ -16,79 +16,79 @@ export const messageKinds = {
 } as const;
 export type MessageKind = keyof typeof messageKinds;
 
-/** What recipients are told of unless they say otherwise. */
+/** Default kinds of a recipient. */
 export const DEFAULT_KINDS: readonly MessageKind[] = ['dispatched', 'tracking'];
 
-/** How a message goes. */
+/** Channels of messages. */
 export const channels = ['email', 'sms'] as const;
 export type Channel = (typeof channels)[number];
 
-/** The languages that there are templates for. */
+/** Languages that have templates. */
 export const locales = ['en-US', 'en-GB', 'en-AU', 'en-NZ', 'de', 'fr'] as const;
 export type Locale = (typeof locales)[number];
 
 /** The id of the built-in sink that folds events into notices. */
 export const NOTIFICATIONS_SINK = 'notifications';
 
-/** The id of the recipient that the ordering service's own user settings make. */
+/** Id of the recipient that is derived from the user settings of the ordering API. */
 export const OWN_USER = 'own-user';
 
-/** The look of an account's messages, and who they seem to come from. Customer text: escaped wherever it is shown. */
+/** Appearance and sender name of an account's messages. Customer text: escape it wherever it is shown. */
 export interface Branding {
   readonly name: string;
-  /** An https URL; null: the name as text. */
+  /** An https URL. `null`: the name is shown as text. */
   readonly logoUrl: string | null;
   /** `#rrggbb` */
   readonly color: string;
   readonly website: string | null;
-  /** A line or two at the end of e-mails: a postal address, say. */
+  /** One or two lines at the end of e-mails, such as a postal address. */
   readonly footer: string | null;
 }
 
-/** By the clock of the recipient's zone, `HH:MM`; `from` may be later than `to`. */
+/** Daily interval in the recipient's time zone, `HH:MM`. `from` may be later than `to`. */
 export interface QuietHours {
   readonly from: string;
   readonly to: string;
 }
 
-/** How an account notifies its customers. */
+/** Notification settings of an account. */
 export interface NotificationSettings extends AccountRef {
   readonly enabled: boolean;
-  /** Since when (epoch ms): what was observed before is not told. */
+  /** Time since which changes are notified (epoch ms). Earlier observations are not sent. */
   readonly since: number;
-  /** Everything happens but sending: messages end as `dry_run`. */
+  /** Whether sending is simulated: messages are created and end as `dry_run`. */
   readonly dryRun: boolean;
-  /** The user of the account's credentials is a recipient by the settings he has in the ordering service. */
+  /** Whether the API user of the account is a recipient, according to that user's notification settings upstream. */
   readonly ownUser: boolean;
-  /** How much event time of an order group becomes one message, seconds. */
+  /** Event time of an order group that is combined into one message, seconds. */
   readonly windowSeconds: number;
-  /** What is older by then is not told. */
+  /** Age above which events are not sent, hours. */
   readonly maxAgeHours: number;
-  /** For recipients without their own. */
+  /** Default for recipients without their own. */
   readonly locale: Locale;
-  /** IANA name; for recipients without their own. */
+  /** IANA time zone name. Default for recipients without their own. */
   readonly zone: string;
   readonly branding: Branding;
   readonly replyTo: string | null;
   readonly sms: {
     readonly enabled: boolean;
-    /** 1–11 letters and digits; null: the cell's. Not all countries allow one. */
+    /** 1–11 letters and digits. `null`: the sender id of the cell. Not all countries allow one. */
     readonly senderId: string | null;
-    /** SMS of this account in a calendar month (UTC), counted in segments: what is above is not sent. */
+    /** Maximum SMS segments of this account in a calendar month (UTC). SMS above it are not sent. */
     readonly monthlySegments: number;
     readonly quietHours: QuietHours | null;
   };
   readonly revision: number;
 }
 
-/** For which jobs a recipient is. */
+/** Jobs that a recipient is notified of. */
 export type Scope =
   | { readonly for: 'account' }
   | { readonly for: 'orderGroup'; readonly orderGroup: string }
   | { readonly for: 'orderNumber'; readonly orderNumber: string }
   | { readonly for: 'job'; readonly jobNumber: number };
 
-/** Somebody who is told. */
+/** A recipient of notifications. */
 export interface Recipient extends AccountRef {
   readonly id: string;
   readonly scope: Scope;
@@ -96,13 +96,13 @@ export interface Recipient extends AccountRef {
   readonly email: string | null;
   /** E.164. */
   readonly mobile: string | null;
-  /** Null: the account's. */
+  /** `null`: the default of the account. */
   readonly locale: Locale | null;
   readonly zone: string | null;
   readonly channels: readonly Channel[];
   readonly kinds: readonly MessageKind[];
   readonly paused: boolean;
-  /** Who made it: people, or the ordering service's own user settings. */
+  /** Origin of the recipient: `people` (created by a user), or `upstream` (user settings of the ordering API). */
   readonly source: 'people' | 'upstream';
   /** Epoch ms. */
   readonly createdAt: number;
@@ -112,35 +112,35 @@ export interface Recipient extends AccountRef {
 /** One parcel. */
 export interface Parcel {
   readonly number: string | null;
-  /** Null when the carrier gives none. Only http and https; anything else is no link. */
+  /** `null` if the carrier gives none. Only http and https: any other URL is dropped. */
   readonly link: string | null;
 }
 
-/** What a message says of one job. Customer text: escaped wherever it is shown. */
+/** Facts of one job in a message. Customer text: escape it wherever it is shown. */
 export interface JobFacts {
   readonly jobNumber: number;
   readonly orderNumber: string | null;
   readonly description: string | null;
-  /** In the words of the service: with an offset an instant, without one the wall clock of its location. */
+  /** As upstream wrote it: a timestamp if it has an offset, otherwise local time at the job's location. */
   readonly dateOut: string | null;
   readonly dateDue: string | null;
-  /** Of due_date_changed: what it was when the window opened. */
+  /** For `due_date_changed`: the due date when the window opened. */
   readonly formerDateDue: string | null;
-  /** All of its parcels; of `tracking` those that are news. */
+  /** All parcels of the job. For `tracking`: only the new ones. */
   readonly tracking: readonly Parcel[];
 }
 
-/** What a notice says: fixed when its window is over. */
+/** Content of a notice, fixed when its window closes. */
 export interface NoticeContent {
   readonly kind: MessageKind;
   readonly orderGroup: string | null;
-  /** By job number; at least one. */
+  /** Ordered by job number. At least one. */
   readonly jobs: readonly JobFacts[];
-  /** When the first of it was observed (epoch ms). */
+  /** Time of the first observation in it (epoch ms). */
   readonly observedAt: number;
 }
 
-/** Where a message stands. Final: all but `waiting` and `sending`. */
+/** States of a message. All are final except `waiting` and `sending`. */
 export const messageStates = {
   waiting: 'Scheduled.',
   sending: 'Being sent.',
@@ -154,7 +154,7 @@ export const messageStates = {
 } as const;
 export type MessageState = keyof typeof messageStates;
 
-/** Why a message was not sent, or came to nothing. */
+/** Reasons why a message was not sent or not delivered. */
 export const messageReasons = {
   revoked: 'The change was revoked before the message was sent.',
   too_old: 'The events are older than `maxAgeHours`.',
@@ -173,17 +173,17 @@ export const messageReasons = {
 } as const;
 export type MessageReason = keyof typeof messageReasons;
 
-/** A message as it is kept in the history: one per recipient address, channel and notice, or one for a notice that nobody got. */
+/** A message in the history: one for each recipient address, channel and notice, or one for a notice without recipients. */
 export interface Message extends AccountRef {
-  /** Sorts by the instant of what it is about; the same whenever the notice is worked on again. */
+  /** Sorts by the time of the change that it is about. Stable when the notice is processed again. */
   readonly id: string;
   readonly kind: MessageKind;
   readonly orderGroup: string | null;
   readonly jobs: readonly number[];
-  /** Null with `to`: a notice that became no messages. */
+  /** `null`, as is `to`, for a notice that became no messages. */
   readonly channel: Channel | null;
   readonly to: {
-    /** The recipient, or the first of several with the same address. */
+    /** The recipient's id, or the first of several with the same address. */
     readonly recipient: string;
     readonly name: string | null;
     /** The e-mail address or mobile number. Never logged. */
@@ -193,44 +193,44 @@ export interface Message extends AccountRef {
   } | null;
   readonly state: MessageState;
   readonly reason: MessageReason | null;
-  /** More of it in a sentence, without addresses. */
+  /** Explanation in one sentence, without addresses. */
   readonly detail: string | null;
   /** Epoch ms. */
   readonly createdAt: number;
   readonly dueAt: number | null;
   readonly sentAt: number | null;
   readonly attempts: number;
-  /** How often an e-mail was sent again because nobody knew whether it went: at most so many duplicates. */
+  /** Number of times an e-mail was sent again because the outcome was unknown: the maximum number of duplicates. */
   readonly repeats: number;
-  /** The id that the mail server or SMS service gave. */
+  /** Id assigned by the mail server or SMS service. */
   readonly providerId: string | null;
-  /** As it went, or would have gone. */
+  /** Text as sent, or as it would have been sent. */
   readonly subject: string | null;
   readonly text: string | null;
-  /** Of SMS. */
+  /** Of SMS. `null` for e-mails. */
   readonly segments: number | null;
 }
 
-/** What became of handing a message over. */
+/** Outcome of handing a message to a transport. */
 export type SendOutcome =
   | { readonly kind: 'accepted'; readonly providerId: string | null }
-  /** This message never goes; `address`: nor does any other to this address. */
+  /** This message can never be sent. With `address`, neither can any other to this address. */
   | { readonly kind: 'refused'; readonly reason: string; readonly address?: 'bounced' | 'opted_out' }
-  /** It was certainly not taken; `everything`: nor will anything be at the moment. */
+  /** The message was certainly not accepted. With `everything`, no message is accepted at present. */
   | {
       readonly kind: 'later';
       readonly reason: string;
       readonly everything: boolean;
       readonly afterMs?: number;
     }
-  /** Nobody knows whether it was taken. */
+  /** Outcome unknown: the message may have been accepted. */
   | { readonly kind: 'unknown'; readonly reason: string };
 
-/** An e-mail on its way. */
+/** An e-mail to be sent. */
 export interface OutgoingEmail {
-  /** The same whenever it is sent again, without angle brackets. */
+  /** Without angle brackets. The same for every repeat. */
   readonly messageId: string;
-  /** Ids of the mails it follows up, oldest first. */
+  /** Ids of the mails that it follows up, oldest first. */
   readonly references: readonly string[];
   readonly fromName: string;
   readonly to: { readonly name: string | null; readonly address: string };
@@ -238,13 +238,13 @@ export interface OutgoingEmail {
   readonly subject: string;
   readonly html: string;
   readonly text: string;
-  /** For List-Unsubscribe. */
+  /** URL for List-Unsubscribe. */
   readonly unsubscribeUrl: string;
-  /** For the provider's events: which message it is. */
+  /** Tags that identify the message in the provider's events. */
   readonly tags: { readonly region: string; readonly account: string; readonly message: string };
 }
 
-/** Hands e-mails over. `send` never throws for what the other side does. */
+/** Sends e-mails. `send` never throws for a failure of the other side. */
 export interface EmailTransport {
   /** Domain of message ids. */
   readonly domain: string;
@@ -252,7 +252,7 @@ export interface EmailTransport {
   close(): void;
 }
 
-/** An SMS on its way. */
+/** An SMS to be sent. */
 export interface OutgoingSms {
   /** E.164. */
   readonly to: string;
@@ -260,7 +260,7 @@ export interface OutgoingSms {
   readonly senderId: string | null;
 }
 
-/** Hands SMS over, each at most once: no retries inside. `send` never throws for what the other side does. */
+/** Sends SMS, each at most once: no retries inside. `send` never throws for a failure of the other side. */
 export interface SmsTransport {
   send(sms: OutgoingSms): Promise<SendOutcome>;
 }

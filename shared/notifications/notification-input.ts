@@ -1,14 +1,14 @@
 /**
- * What may be asked of how customers are told: settings, recipients, templates, suppressions. Free of Node, for pages check with
- * it too; every rule is the rest of a sentence that begins with the field's name. What is checked elsewhere, for it takes more
- * than the input: mobile numbers, and whether a template can be filled in.
+ * Input schemas of notifications: settings, recipients, templates, suppressions. Has no Node dependency, because the dashboard validates
+ * with it too. Every message is the rest of a sentence that begins with the field's name.
+ * Rules that need more than the input are checked elsewhere: mobile numbers, and whether a template renders.
  */
 import * as z from 'zod';
 import { id } from '../checks.ts';
 import { checkEmail } from './email-address.ts';
 import { channels, DEFAULT_KINDS, locales, type MessageKind, messageKinds, OWN_USER } from './model.ts';
 
-/** One line of text of customers: no line breaks, nothing that can't be seen. */
+/** One line of customer text: no line breaks, no invisible characters. */
 export const line = (max: number) =>
   z
     .string('must be text')
@@ -23,12 +23,12 @@ export const zone = z
   .refine(isZone, 'must be the IANA name of a time zone, such as Europe/London')
   .describe('IANA name of a time zone, such as `Europe/London`.');
 
-/** A language that there are templates for. */
+/** A language that has templates. */
 export const locale = z
   .enum(locales, `must be one of ${locales.join(', ')}`)
   .describe('Locale: language and date format.');
 
-/** An e-mail address; it comes out as it is written on the wire. */
+/** An e-mail address. The output is in the form that is stored and sent. */
 export const email = z.string('must be an e-mail address').transform((text, context) => {
   const checked = checkEmail(text);
   if (checked.kind === 'checked') return checked.address;
@@ -57,10 +57,10 @@ const between = (least: number, most: number, unit: string) => {
   return z.int(rule).min(least, rule).max(most, rule);
 };
 const flag = z.boolean('must be true or false');
-/** As a pattern without lookahead, so that RE2 accepts it, and a length. */
+/** A length and a pattern without lookahead, so that RE2 accepts it. */
 const SENDER_RULE = 'must be 1 to 11 letters and digits, one letter at least';
 
-/** How an account is to notify: what is absent is as it is by default. */
+/** Notification settings of an account. Absent fields get their defaults. */
 export const SettingsInput = z
   .strictObject({
     enabled: flag.describe('Whether customers are notified.'),
@@ -127,12 +127,12 @@ export const SettingsInput = z
 export type SettingsInput = z.infer<typeof SettingsInput>;
 
 export const kindNames = Object.keys(messageKinds) as [MessageKind, ...MessageKind[]];
-/** The largest job number that keys have room for. */
+/** Maximum job number that fits into keys. */
 const MAX_JOB_NUMBER = 999_999_999_999;
 
 const once = <T>(values: readonly T[]): T[] => [...new Set(values)];
 
-/** What can be said of a recipient. Whether a number in national form is one, the region says. */
+/** Fields of a recipient. Whether a mobile number in national form is valid depends on the region. */
 const fields = {
   name: line(200).describe('Name used in messages.'),
   email,
@@ -178,7 +178,10 @@ const fields = {
 
 const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
 
-/** A new recipient: at least one address, and at most one of orderGroup, orderNumber and jobNumber; none: all jobs of the account. */
+/**
+ * A new recipient: at least one address, and at most one of orderGroup, orderNumber and jobNumber. With none of them: all jobs of the
+ * account.
+ */
 export const NewRecipient = z
   .strictObject({
     id: id
@@ -199,7 +202,7 @@ export const NewRecipient = z
   })
   .meta({ id: 'NewRecipient' });
 
-/** A change of a recipient: what is absent stays, null takes away. What it is for is replaced as a whole. */
+/** A change of a recipient: absent fields are unchanged, `null` clears a field. The scope is replaced as a whole. */
 export const RecipientChange = z
   .strictObject({
     name: nullable(fields.name),
@@ -220,7 +223,7 @@ export const RecipientChange = z
   .meta({ id: 'RecipientChange' });
 export type RecipientChange = z.infer<typeof RecipientChange>;
 
-/** Somebody asks in person to get nothing more. */
+/** A person's request to receive nothing more. */
 export const NewSuppression = z
   .strictObject({
     channel: z.enum(channels, `must be one of ${channels.join(', ')}`),
@@ -236,7 +239,7 @@ export const NewSuppression = z
 const template = (most: number) =>
   z.string('must be text').max(most, `must be at most ${most} characters`).optional();
 
-/** What a template says. */
+/** Content of a template. */
 export const TemplateInput = z
   .strictObject({
     subject: template(500).describe('Subject of an e-mail, one line.'),
@@ -251,7 +254,7 @@ export const TemplateInput = z
   })
   .meta({ id: 'TemplateInput' });
 
-/** Names alone: an offset is no zone, for it knows no summer time. */
+/** Returns whether the text is a time zone name. Offsets are rejected: they do not observe daylight saving time. */
 function isZone(name: string): boolean {
   if (!/^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/.test(name)) return false;
   try {
