@@ -1,13 +1,12 @@
 /**
- * Says what is to be said: closes notices whose window is over, makes messages of them for everybody who is to be told, and
- * sends what is due.
+ * Sends notifications: closes notices whose window has expired, creates messages for all recipients, and sends due messages.
  *
- *   due ─ read ─ judge ─┬─▶ not now, or never: noted
- *                       └─ render ─ claim ─ send ─▶ noted
+ * due ─ read ─ judge ─┬─▶ not now, or never: recorded
+ * └─ render ─ claim ─ send ─▶ recorded
  *
- * A claim is written before a message goes and what became of it after, so a crash in between leaves a claim that nobody
- * answers for. An e-mail is sent again then, with the same Message-ID, and counted as a repeat; of an SMS it stays unknown.
- * What is NOT guaranteed: that two mails to one address in different threads go in the order in which things happened.
+ * A claim is written before a message is sent and the outcome after it. So a crash in between leaves a claim without outcome. An e-mail is
+ * then sent again with the same Message-ID and counted as a repeat. An SMS becomes `unknown`.
+ * What is NOT guaranteed: that two mails to one address in different threads are sent in the order in which the changes happened.
  */
 import pLimit from 'p-limit';
 import { type AccountRef, cellLog, dueUntil, keys, NOTIFY_SHARDS, notifyDuePk } from '../table/schema.ts';
@@ -61,28 +60,28 @@ import { resolveTemplate, type Template } from './templates.ts';
 import { type ClosedNotice, finishNotice, standingJobs, takeDueNotices } from './threads.ts';
 import { addressSealOf, unsubscribeUrlOf } from './unsubscribe.ts';
 
-/** What sending needs. */
+/** Dependencies of sending. */
 export interface SendDeps extends JournalDeps {
   /** From 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
-  /** Where links to Jobwire begin. */
+  /** Base URL of Jobwire, for links. */
   readonly publicUrl: string;
-  /** Absent: nothing is set up that could send it. */
+  /** Absent: no e-mail transport is configured. */
   readonly email?: EmailTransport | undefined;
   readonly sms?: SmsTransport | undefined;
-  /** Sends under way at once, of each channel; 8 unless told. */
+  /** Maximum number of concurrent sends of each channel. Default: 8. */
   readonly concurrency?: number | undefined;
-  /** How long a transport may take until nobody knows what became of it; 60 s unless told. */
+  /** Time after which the outcome of a send is unknown, ms. Default: 60 s. */
   readonly sendTimeoutMs?: number | undefined;
-  /** How long after a window's end it is waited for what was observed in it. */
+  /** Wait after a window's end for events that were observed in it, ms. */
   readonly graceMs?: number;
-  /** SMS segments of all accounts of a region in a month; absent: {@link REGION_MONTHLY_SEGMENTS}. */
+  /** Maximum SMS segments of all accounts of a region in a month. Default: {@link REGION_MONTHLY_SEGMENTS}. */
   readonly regionMonthlySegments?: number | undefined;
-  /** Told of everything that becomes of a message, and of everything that went wrong. */
+  /** Called for every result of a message and every failure. */
   readonly report?: ((line: SendLine) => void) | undefined;
 }
 
-/** What became of one message, or one thing that went wrong, as a line of a log: ids, no addresses. */
+/** Result of one message, or one failure, as a log line: ids, no addresses. */
 export interface SendLine {
   readonly region: string;
   readonly account?: string;
@@ -92,7 +91,7 @@ export interface SendLine {
   readonly kind?: MessageKind;
   readonly outcome: Message['state'] | 'fault';
   readonly reason?: MessageReason | null;
-  /** In words. */
+  /** Explanation. */
   readonly detail?: string | null;
   readonly attempts?: number;
   readonly repeats?: number;
@@ -100,68 +99,68 @@ export interface SendLine {
   readonly latencyMs?: number;
 }
 
-/** What a run of the sender came to. */
+/** Result of a run of the sender. */
 export interface SendReport {
-  /** Notices that became messages, or were found to concern nobody. */
+  /** Number of notices that became messages or had no recipients. */
   readonly notices: number;
-  /** Messages that were made. */
+  /** Number of messages created. */
   readonly messages: number;
   readonly sent: number;
-  /** E-mails among those sent that may have gone before. */
+  /** Number of e-mails among those sent that may have been sent before. */
   readonly repeats: number;
-  /** Not sent, and tried again later. */
+  /** Number of messages not sent that are retried later. */
   readonly later: number;
   readonly failed: number;
   readonly suppressed: number;
   readonly dryRun: number;
-  /** SMS of which nobody knows whether they went. */
+  /** Number of SMS with unknown outcome. */
   readonly unknown: number;
-  /** Channels that nothing goes by at the moment. */
+  /** Channels that accept no message at present. */
   readonly held: readonly Channel[];
-  /** There was no time for all of it. */
+  /** Whether work was left at the deadline. */
   readonly more: boolean;
 }
 
-/** Notices that are worked on together. */
+/** Number of notices processed together. */
 const NOTICES_AT_ONCE = 100;
-/** Notices whose recipients are read at the same time. */
+/** Number of notices whose recipients are read concurrently. */
 const NOTICES_READ_AT_ONCE = 8;
-/** What is due is read by so many of each shard. */
+/** Number of due items read at once from each shard. */
 const PAGE = 200;
-/** Messages that are judged together; the first ones are few, so that something goes soon. */
+/** Number of messages judged together. The first batch is small, so that sending starts soon. */
 const JUDGED_FIRST = 25;
 const JUDGED_TOGETHER = 100;
-/** E-mails claimed together: what a crash may send again. */
+/** Number of e-mails claimed together: the maximum that a crash may send again. */
 const CLAIMED_TOGETHER = 40;
-/** How long a claim holds. Somebody who is alive has noted by then what became of it. */
+/** Duration of a claim. A live sender has recorded the outcome by then. */
 const CLAIM_MS = 180_000;
 const SEND_TIMEOUT_MS = 60_000;
-/** Before a claim ends there must be time to note what became of it. */
+/** Time before a claim's end that is reserved for recording the outcome. */
 const CLAIM_MARGIN_MS = 10_000;
-/** When a message is tried again that could not be sent; the last one stands for all further. */
+/** Delays before retries of a message that was not sent. The last one repeats. */
 const RETRY_MS = [60_000, 300_000, 900_000, 3_600_000];
-/** So many attempts running of which nobody knows what became, and a channel is left alone until the next run. */
+/** Number of consecutive attempts with unknown outcome after which the run stops using a channel. */
 const MAX_UNKNOWN_RUNNING = 3;
-/** Sends that are not noted yet: what a crash sends again at most, with those under way. */
+/** Maximum number of sends whose outcome is not recorded. A crash sends at most these again, and those in progress. */
 const MAX_UNNOTED = 60;
-/** With an entry of the journal they are one transaction. */
+/** With a journal entry they make one transaction. */
 const NOTED_TOGETHER = 99;
-/** What became of messages is noted as soon as it is so much, or after a moment: many together cost a fraction. */
+/** Outcomes are recorded once there are this many, or after a short wait. A batch costs a fraction of single writes. */
 const NOTED_FROM = 40;
 const NOTED_AFTER_MS = 50;
 const HOUR_MS = 3_600_000;
-/** How often something is decided anew because somebody else came in between. */
+/** Maximum number of retries after concurrent modification. */
 const ATTEMPTS = 20;
-/** What is kept of a text that went. */
+/** Maximum length of stored text of a sent message, characters. */
 const MAX_TEXT = 20_000;
 const MAX_DETAIL = 300;
 
-/** Closes, makes and sends what is due in a region until there is no more, or until the deadline (epoch ms). */
+/** Closes due windows of a region, creates their messages and sends due ones, until none is left or until the deadline (epoch ms). */
 export async function sendDue(deps: SendDeps, region: string, deadline: number): Promise<SendReport> {
   const from = deps.now();
-  // Half of the time, so that what is made is sent as well.
+  // Half of the time, so that new messages are sent as well.
   const making = makeDue(deps, region, from + (deadline - from) / 2);
-  // What was made before goes, whatever befalls what is to be made.
+  // Messages that exist are sent even if creating new ones fails.
   await making.catch(() => undefined);
   const run = new Run(deps, region, deadline);
   await run.all();
@@ -171,7 +170,7 @@ export async function sendDue(deps: SendDeps, region: string, deadline: number):
 
 // From notices to messages
 
-/** Closes the notices whose window is over, and makes messages of them, until there are none or the deadline has come. */
+/** Closes notices whose window has expired and creates their messages, until none is left or until the deadline. */
 export async function makeDue(
   deps: SendDeps,
   region: string,
@@ -186,13 +185,13 @@ export async function makeDue(
     const { finished, made } = await tell(deps, region, notices);
     report.notices += finished;
     report.messages += made;
-    // They are given again after a while.
+    // Failed notices are handed out again later.
     if (finished === 0) return report;
   }
   return { ...report, more: true };
 }
 
-/** Makes messages of notices. One that can't be made into any stays as it is, and the rest goes on. */
+/** Creates messages of notices. A notice that fails is unchanged, and the others proceed. */
 async function tell(
   deps: SendDeps,
   region: string,
@@ -217,7 +216,7 @@ async function tell(
       }
     })
   ).flat();
-  // What stands behind one of its thread that could not be told would overtake it.
+  // A later notice of the same thread would overtake one that failed.
   const stuck = new Set(
     notices
       .filter((one) => !told.some(({ notice }) => notice === one))
@@ -230,7 +229,7 @@ async function tell(
   try {
     made = await makeMessages(deps, region, works);
   } catch (cause) {
-    // One of them may be what can't be written.
+    // One of them may be the one that cannot be written.
     if (ready.length === 1) throw cause;
     made = 0;
     done = [];
@@ -254,7 +253,7 @@ async function tell(
   return { finished: done.length, made };
 }
 
-/** The messages that a notice becomes: one for each channel and address; or the record of one that nobody gets. */
+/** Returns the messages of a notice: one for each channel and address, or the record of a notice without recipients. */
 export function messagesOf(
   notice: ClosedNotice,
   settings: NotificationSettings | undefined,
@@ -289,7 +288,7 @@ export function messagesOf(
   >();
   for (const { recipient, jobs } of found) {
     if (recipient.paused || !recipient.kinds.includes(content.kind)) continue;
-    // Who was not told that it was taken back has no use for being told again.
+    // A recipient that was not sent the revocation does not need the repeated dispatch.
     const news = jobs.filter((job) => !again.includes(job) || recipient.kinds.includes('dispatch_revoked'));
     for (const channel of recipient.channels) {
       const address = addressOf(recipient, channel);
@@ -330,7 +329,7 @@ export function messagesOf(
   return works.length > 0 ? { works } : nobody('no_recipient');
 }
 
-/** How closely somebody is tied to a job: who is closest says the name, the language and the zone. */
+/** Returns how specific a recipient's scope is. The most specific recipient determines name, language and time zone. */
 function closeness(scope: Scope): number {
   return ['account', 'orderGroup', 'orderNumber', 'job'].indexOf(scope.for);
 }
@@ -340,29 +339,29 @@ const addressOf = (recipient: Recipient, channel: Channel): string | null =>
 
 // From messages to mails
 
-/** What is known of the world around a message that is to go. */
+/** State that the verdict on a due message depends on. */
 export interface Surroundings {
   readonly now: number;
   readonly settings: NotificationSettings | undefined;
-  /** Those of the message that there are. */
+  /** The existing recipients of the message. */
   readonly recipients: readonly Recipient[];
   readonly suppression: Suppression | undefined;
-  /** Jobs of which it holds true. */
+  /** Jobs of which the notice is still true. */
   readonly standing: ReadonlySet<number>;
-  /** What was to be said before in its thread to the same address, as far as it is there. */
+  /** Earlier messages of its thread to the same address, as far as they still exist. */
   readonly before: readonly Message[];
   readonly canSend: boolean;
 }
 
-/** What is to become of a message that is due. */
+/** Verdict on a due message. */
 export type Verdict =
   | { readonly kind: 'send'; readonly settings: NotificationSettings; readonly jobs: readonly number[] }
-  /** As it is to stand. */
+  /** The changed message. */
   | { readonly kind: 'change'; readonly message: Message }
-  /** It has to wait for another one, and there is nothing to note. */
+  /** It has to wait for another message, and there is nothing to record. */
   | { readonly kind: 'wait' };
 
-/** Decides on a message that is due. */
+/** Decides on a due message. */
 export function judge({ message, content, maybeSent, feedback }: Work, around: Surroundings): Verdict {
   const { now, settings, recipients, suppression, standing, before, canSend } = around;
   const { channel, to, kind } = message;
@@ -375,7 +374,7 @@ export function judge({ message, content, maybeSent, feedback }: Work, around: S
   if (feedback) {
     return { kind: 'change', message: withFeedback({ ...message, state: 'sent' }, feedback) };
   }
-  // Whoever claimed it is gone.
+  // The process that claimed it has stopped.
   if (message.state === 'sending' && channel === 'sms') {
     return become('unknown', 'unknown_outcome', 'Whoever sent it did not come to say what became of it.');
   }
@@ -416,7 +415,7 @@ export function judge({ message, content, maybeSent, feedback }: Work, around: S
   return { kind: 'send', settings, jobs };
 }
 
-/** What becomes of a message that was handed over, or not. `before`: whether an attempt before may have reached the recipient. */
+/** Returns a message after an attempt. `before`: whether an earlier attempt may have reached the recipient. */
 export function afterAttempt(
   { message }: Work,
   outcome: SendOutcome,
@@ -432,15 +431,15 @@ export function afterAttempt(
     readonly giveUpAt: number;
   },
 ): {
-  readonly message: Message /** An attempt may have reached the recipient, and there may be another. */;
+  readonly message: Message /** Whether an attempt may have reached the recipient and another one may follow. */;
   readonly maybeSent: boolean;
 } {
-  // What was certainly not taken is no repeat.
+  // A message that was certainly not accepted is no repeat.
   const unrepeated = { ...message, repeats: message.repeats - (before ? 1 : 0) };
   const step = RETRY_MS[Math.min(message.attempts, RETRY_MS.length) - 1] ?? RETRY_MS[0] ?? 0;
   const again = (least: number, delay: number): number => {
     const dueAt = now + Math.max(least, Math.round(delay * (0.9 + random / 5)));
-    // It is not looked at later than when it is given up.
+    // The next check is at the latest when the message is given up.
     return Math.min(dueAt, Math.max(now, giveUpAt + 1));
   };
   switch (outcome.kind) {
@@ -458,7 +457,7 @@ export function afterAttempt(
       };
     }
     case 'later': {
-      // The message is not to blame for what befalls all.
+      // A failure of the whole channel does not count as the message's own.
       const dueAt = again(outcome.afterMs ?? 0, outcome.everything ? (RETRY_MS[0] ?? 0) : step);
       const detail = withoutAddresses(outcome.reason, message);
       return { message: { ...unrepeated, state: 'waiting', detail, dueAt }, maybeSent: before };
@@ -475,7 +474,7 @@ export function afterAttempt(
   }
 }
 
-/** A text from the other side without whom it is about. */
+/** Removes addresses from a text of the other side. */
 export function withoutAddresses(text: string, { to }: Pick<Message, 'to'>): string {
   const digits = (to?.address ?? '').replace(/^\+/, '');
   return (digits === '' ? text : text.replaceAll(digits, '…'))
@@ -485,13 +484,13 @@ export function withoutAddresses(text: string, { to }: Pick<Message, 'to'>): str
     .slice(0, MAX_DETAIL);
 }
 
-/** A message that is ready to go. */
+/** A message that is ready to be sent. */
 interface Ready {
   readonly work: Work;
   readonly settings: NotificationSettings;
-  /** As it goes: its subject, its text. */
+  /** With the subject and text that are sent. */
   readonly message: Message;
-  /** Once it is claimed: whether an attempt before may have reached the recipient. */
+  /** Set with the claim: whether an earlier attempt may have reached the recipient. */
   readonly before?: boolean;
   readonly send: (deps: SendDeps) => Promise<SendOutcome>;
 }
@@ -506,7 +505,7 @@ class Run {
   readonly #templates = new Map<string, Promise<Template | undefined>>();
   #smsTurn: Promise<unknown> = Promise.resolve();
   readonly #held = new Set<Channel>();
-  /** Addresses that were found to take nothing. */
+  /** Addresses that rejected mail for good in this run. */
   readonly #shut = new Set<string>();
   #more = false;
 
@@ -522,14 +521,14 @@ class Run {
     return { ...this.#notes.counts, held: [...this.#held], more: this.#more };
   }
 
-  /** Sends what is due; throws the first thing that went wrong with the table, when all that was begun is noted. */
+  /** Sends due messages. Throws the first table error after everything in progress is recorded. */
   async all(): Promise<void> {
     const ends = await Promise.allSettled(channels.map((channel) => this.#channel(channel)));
     const noted = await Promise.allSettled([this.#notes.end()]);
     for (const end of [...ends, ...noted]) if (end.status === 'rejected') throw end.reason;
   }
 
-  /** Sends what is due by one channel. What has to wait for something else gets its turn once that is over. */
+  /** Sends due messages of one channel. Messages that wait for others are tried again after those. */
   async #channel(channel: Channel): Promise<void> {
     for (;;) {
       const lane = new Lane(channel, this.#deps);
@@ -547,7 +546,7 @@ class Run {
     return over;
   }
 
-  /** Goes once through all that is due: how many had to wait for another. */
+  /** Goes once through all due messages and returns how many had to wait for another. */
   async #pass(lane: Lane): Promise<number> {
     let waiting = 0;
     const ready = ahead(
@@ -580,18 +579,18 @@ class Run {
     return waiting;
   }
 
-  /** Whether it was found in this run that its address takes nothing. */
+  /** Returns whether the address rejected mail for good in this run. */
   #isShut({ message: { channel, to } }: Work): boolean {
     return channel !== null && to !== null && this.#shut.has(`${channel} ${normalized(channel, to.address)}`);
   }
 
-  /** Whether a claim may end before it is known what became of the send. */
+  /** Returns whether a claim may expire before the outcome of the send is known. */
   #isLate({ claim }: Work): boolean {
     const { now, sendTimeoutMs = SEND_TIMEOUT_MS } = this.#deps;
     return claim !== null && now() + sendTimeoutMs + CLAIM_MARGIN_MS > claim.until;
   }
 
-  /** Work of a channel that is due, read page by page. */
+  /** Reads due work of a channel page by page. */
   async *#due(lane: Lane): AsyncGenerator<Item[]> {
     const to = dueUntil(this.#deps.now());
     let isFirst = true;
@@ -629,7 +628,7 @@ class Run {
     }
   }
 
-  /** The work in an item; of one that can't be read none, and it holds nobody up. */
+  /** Parses an item. An invalid one yields no work and does not delay the others. */
   #read(item: Item): Work[] {
     try {
       return [toWork(item)];
@@ -639,7 +638,7 @@ class Run {
     }
   }
 
-  /** Decides on work that is due; notes what is not to go, and gives what is, rendered. */
+  /** Decides on due work. Records messages that are not sent and yields the others, rendered. */
   async #judged(
     lane: Lane,
     items: readonly Item[],
@@ -679,7 +678,7 @@ class Run {
     return { ready, waiting };
   }
 
-  /** Reads what messages are judged by, of all of them together. */
+  /** Reads the state that verdicts depend on, for all messages of a batch. */
   async #around(lane: Lane, works: readonly Work[]): Promise<(Surroundings | undefined)[]> {
     const { table, now } = this.#deps;
     const refs = new Map(works.map(({ ref }) => [ref.account, ref]));
@@ -732,7 +731,7 @@ class Run {
     });
   }
 
-  /** A message with its words, ready to go; as it is to stand when it does not. */
+  /** Renders a message. Returns the changed message if it cannot be sent. */
   async #rendered(
     work: Work,
     settings: NotificationSettings,
@@ -785,7 +784,7 @@ class Run {
     };
   }
 
-  /** An account's own template, read once in a run. */
+  /** Reads an account's own template, once per run. */
   #template(
     ref: AccountRef,
     kind: MessageKind,
@@ -798,7 +797,7 @@ class Run {
     return known;
   }
 
-  /** Claims what is ready, as much as the lane may have. An SMS is claimed right before it goes, for that is final. */
+  /** Claims ready messages, as many as the lane can send. An SMS is claimed right before it is sent, because its claim is final. */
   async *#claims(lane: Lane, ready: AsyncIterable<readonly Ready[]>): AsyncGenerator<Ready[]> {
     for await (const batch of ready) {
       for (let at = 0; at < batch.length; ) {
@@ -813,7 +812,7 @@ class Run {
     }
   }
 
-  /** Claims e-mails: those that nobody else came to. */
+  /** Claims e-mails and returns those that no other sender claimed. */
   async #claimed(some: readonly Ready[]): Promise<Ready[]> {
     const claims = some.map((one) => this.#claim(one));
     const done = await claimMessages(
@@ -823,7 +822,7 @@ class Run {
     return claims.filter((_, at) => done[at]).map(({ ready }) => ready);
   }
 
-  /** A claim, and the message with it. */
+  /** Returns a claim and the message with it. */
   #claim(ready: Ready, reserved: Work['reserved'] = null): { readonly claim: Claim; readonly ready: Ready } {
     const { work, message } = ready;
     const [id, until] = [this.#deps.newId(), this.#deps.now() + CLAIM_MS];
@@ -840,7 +839,7 @@ class Run {
     };
   }
 
-  /** Claims an SMS together with what it takes of the account's month; `undefined` when it does not go. */
+  /** Claims an SMS together with its segments of the account's monthly limit. `undefined` if it is not sent. */
   async #claimedSms(ready: Ready): Promise<Ready | undefined> {
     const { table, now, regionMonthlySegments = REGION_MONTHLY_SEGMENTS } = this.#deps;
     const { ref, message } = ready.work;
@@ -856,25 +855,25 @@ class Run {
         return undefined;
       }
       const { claim, ready: claimed } = this.#claim(ready, { month: use.month, segments });
-      // What is not sent in the end is given back to the account; for the region it stays counted.
+      // Segments of an SMS that is not sent are returned to the account. For the region they stay counted.
       const along = [changeSmsUse(ref, use, segments), changeSmsUse(region, all, segments)];
       const [done] = await claimMessages(this.#deps, [{ ...claim, along }]);
       if (done) return claimed;
       const item = await table.get(workKey(ready.work));
-      // Somebody else came to it; otherwise it was the month's use that moved.
+      // Another process changed the message. Otherwise the monthly use changed.
       if (item?.revision !== ready.work.revision) return undefined;
     }
     throw new TableError('write', 'the SMS of a month were counted by others each time');
   }
 
-  /** One thing after the other of those that change the counts of SMS. */
+  /** Serializes actions that change the counts of SMS. */
   #inTurn<T>(action: () => Promise<T>): Promise<T> {
     const turn = this.#smsTurn.then(action);
     this.#smsTurn = turn.catch(() => undefined);
     return turn;
   }
 
-  /** Hands a message over and notes what became of it. */
+  /** Sends a message and records the outcome. */
   async #attempt(lane: Lane, ready: Ready): Promise<void> {
     const one = lane.channel === 'sms' ? await this.#inTurn(() => this.#claimedSms(ready)) : ready;
     if (!one) return;
@@ -912,7 +911,7 @@ class Run {
     }
   }
 
-  /** What an attempt makes of a message as it stands, as a change of it. */
+  /** Returns the change of a message after an attempt. */
   async #outcome(
     { settings, before = false }: Ready,
     work: Work,
@@ -922,11 +921,11 @@ class Run {
     const { table, now, random } = this.#deps;
     const giveUpAt = giveUpAtOf(work, settings);
     const after = afterAttempt(work, outcome, { now: now(), random: random(), before, giveUpAt });
-    // That something came back tells more than what was answered.
+    // Feedback is more informative than the response.
     const message = work.feedback
       ? withFeedback({ ...after.message, state: 'sent' }, work.feedback)
       : after.message;
-    // What certainly did not go is not counted.
+    // An SMS that was certainly not sent is not counted.
     const back = outcome.kind === 'refused' || outcome.kind === 'later' ? work.reserved : null;
     const use = back && (await readSmsUse(table, work.ref, back.month));
     const along: Write[] = back && use ? [changeSmsUse(work.ref, use, -back.segments)] : [];
@@ -938,8 +937,8 @@ class Run {
   }
 
   /**
-   * Notes what became of an attempt on the message as it stands: something may have come back of it meanwhile, or the claim ran
-   * out and somebody else has it.
+   * Records the outcome of an attempt on the current message. Meanwhile feedback may have arrived, or the claim may have expired and
+   * another sender may hold the message.
    */
   async #lost(one: Ready, outcome: SendOutcome, latencyMs: number): Promise<void> {
     await this.#notes.force(async () => {
@@ -951,7 +950,7 @@ class Run {
       if (state === 'sending' && stands.claim?.id === one.work.claim?.id) {
         return this.#outcome(one, work, outcome, latencyMs);
       }
-      // Whoever has it does not know what is known here.
+      // The process that holds it does not know this outcome.
       const isOpen = !isFinal(state) || state === 'failed' || state === 'unknown';
       const isNews = outcome.kind === 'accepted' ? isOpen : outcome.kind === 'refused' && state === 'unknown';
       return isNews ? this.#outcome({ ...one, before: false }, work, outcome, latencyMs) : undefined;
@@ -965,32 +964,32 @@ const NOTHING_SET_UP: SendOutcome = {
   everything: true,
 };
 
-/** A change of a message that is to be noted. */
+/** A change of a message to be recorded. */
 interface Note {
   readonly work: Work;
   readonly change: Change;
-  /** Of the attempt behind it. */
+  /** Of the attempt that caused it. */
   readonly latencyMs?: number;
-  /** It is nothing to tell of. */
+  /** Whether not to report it. */
   readonly quiet?: boolean;
-  /** What is done when the message does not stand as it was read. */
+  /** Called if the message was modified since it was read. */
   readonly lost?: () => Promise<void>;
 }
 
 /**
- * Notes what becomes of messages: many together, in the background, each as soon as those before it are written. What it could
- * not write is as if the sender had crashed there.
+ * Records outcomes of messages: in batches, in the background, each after those before it. An outcome that cannot be written has the effect
+ * of a crash at that point.
  */
 class Notes {
   readonly counts = { sent: 0, repeats: 0, later: 0, failed: 0, suppressed: 0, dryRun: 0, unknown: 0 };
-  /** Messages that are over. */
+  /** Number of messages that are final. */
   over = 0;
   readonly #deps: SendDeps;
   readonly #region: string;
   readonly #running = new Set<Promise<void>>();
   #queue: Note[] = [];
   #writing: Promise<void> | undefined;
-  /** Ends the moment in which more is gathered. */
+  /** Ends the wait for more outcomes. */
   #enough: (() => void) | undefined;
   #fault: { readonly cause: unknown } | undefined;
 
@@ -1013,12 +1012,12 @@ class Notes {
     if (this.#queue.length >= NOTED_FROM) this.#enough?.();
   }
 
-  /** Waits until so little is to be written that more may come. */
+  /** Waits until few enough outcomes are unrecorded to add more. */
   async room(): Promise<void> {
     while (this.#queue.length > MAX_UNNOTED) await this.#writing;
   }
 
-  /** Waits until everything is written, in the history too. */
+  /** Waits until everything is written, including the history. */
   async settled(): Promise<void> {
     while (this.#writing || this.#running.size > 0) {
       this.#enough?.();
@@ -1026,13 +1025,13 @@ class Notes {
     }
   }
 
-  /** Waits until everything is written. Throws the first thing that went wrong. */
+  /** Waits until everything is written. Throws the first error. */
   async end(): Promise<void> {
     await this.settled();
     if (this.#fault) throw this.#fault.cause;
   }
 
-  /** Writes what is decided on a message as it stands, until nobody comes in between. */
+  /** Writes a decision on the current message, and decides again after concurrent modification. */
   async force(decide: () => Promise<Note | undefined>): Promise<void> {
     for (let tries = 0; tries < ATTEMPTS; tries += 1) {
       const note = await decide();
@@ -1065,7 +1064,7 @@ class Notes {
     this.#writing = undefined;
   }
 
-  /** Waits a moment for what may come. */
+  /** Waits briefly for more outcomes. */
   async #more(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {
@@ -1076,7 +1075,7 @@ class Notes {
     this.#enough = undefined;
   }
 
-  /** The history can wait, and when it can't be written it is written later. */
+  /** Writes the history without waiting. If that fails, it is written later. */
   #keep(changed: Changed): void {
     this.#run(
       changed.keep().catch((cause: unknown) => {
@@ -1111,8 +1110,7 @@ class Notes {
 }
 
 /**
- * The sends of one channel in one pass: one at a time until the other side has shown that it is there, then several; none any
- * more once it is clear that nothing goes.
+ * The sends of one channel in one pass: one at a time until the other side has responded, then several, and none once the channel is down.
  */
 class Lane {
   readonly channel: Channel;
@@ -1134,7 +1132,7 @@ class Lane {
     return this.#state === 'open';
   }
 
-  /** So many are about to be run, or finished without. */
+  /** Adds messages that will be run or finished without a run. */
   begin(count: number): void {
     this.#claimed += count;
   }
@@ -1151,12 +1149,12 @@ class Lane {
     this.#running.add(running);
   }
 
-  /** Waits until another one may be run. */
+  /** Waits until another message can be run. */
   async room(): Promise<void> {
     while (this.#running.size >= (this.isProven ? this.#concurrency : 1)) await Promise.race(this.#running);
   }
 
-  /** Waits until it is known whether anything goes, as far as something is under way that will tell. */
+  /** Waits until it is known whether the channel works, as long as a send in progress can show it. */
   async known(): Promise<void> {
     while (this.#state === 'probing' && this.#claimed > 0) {
       if (this.#running.size > 0) await Promise.race(this.#running);
@@ -1164,7 +1162,7 @@ class Lane {
     }
   }
 
-  /** Waits until nothing is under way. */
+  /** Waits until no send is in progress. */
   async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.race(this.#running);
   }
@@ -1177,12 +1175,12 @@ class Lane {
   }
 }
 
-/** A message as it is to stand, whoever had claimed it. */
+/** Returns a change to `message` that is not bound to a claim. */
 function plain(work: Work, message: Message): Change {
   return { work, message, set: work.claim ? { claim: undefined, maybeSent: true } : {} };
 }
 
-/** A claim is given back, and nothing has happened. */
+/** Returns the change that releases a claim without effect. */
 function released({ work, before, settings: _, message: __ }: Ready, now: number): Change {
   const { attempts, repeats } = work.message;
   const message: Message = {
@@ -1199,7 +1197,7 @@ const keyOfItem = ({ pk, sk }: Item): Key => ({ pk, sk });
 const giveUpAtOf = ({ content }: Work, { maxAgeHours }: NotificationSettings): number =>
   content.observedAt + maxAgeHours * HOUR_MS;
 
-/** Templates are others' text: whatever befalls one is its own fault. */
+/** Renders a customer's template. Any exception counts as a fault of that template. */
 async function tried<T>(render: () => Promise<Rendered<T>>): Promise<Rendered<T>> {
   try {
     return await render();
@@ -1210,7 +1208,7 @@ async function tried<T>(render: () => Promise<Rendered<T>>): Promise<Rendered<T>
 
 const shortened = (text: string): string => (text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`);
 
-/** The same, with the next one always under way. */
+/** Yields the same items, and fetches the next one ahead. */
 async function* ahead<T>(source: AsyncGenerator<T>): AsyncGenerator<T> {
   const begin = (): Promise<IteratorResult<T>> => {
     const next = source.next();
@@ -1243,7 +1241,7 @@ function reportMessage({ report }: SendDeps, message: Message, latencyMs?: numbe
   });
 }
 
-/** Faults speak of keys, not of people; what others threw is named only. */
+/** Reports a failure. Messages of our own faults contain keys and no personal data. Of other errors only the name is reported. */
 function reportFault(
   { report }: SendDeps,
   of: {

@@ -1,13 +1,13 @@
 /**
- * A thread: what is to be said, and was said, about one order group. Pure decisions.
+ * A thread: the pending and closed notices of one order group. Pure decisions.
  *
- *   event ─ fold ─▶ what holds of the job ⇄ what customers were told of it
- *                        └─ they differ: an entry ─ windows of event time ─ close ─▶ notice, which counts as told
+ * event ─ fold ─▶ current facts of the job ⇄ facts that customers were notified of
+ * └─ they differ: an entry ─ windows of event time ─ close ─▶ notice, which counts as notified
  *
- * An entry says that customers are to be told one kind of thing about one job, since when. It is undone as soon as what holds is
- * what they were told. Entries become notices only when everything that was observed in their window is folded, so it does not
- * matter in which order the events of different jobs come, nor how late. Events of one job come in order, perhaps several
- * times: each job knows the last that changed something.
+ * An entry is one kind of change of one job that customers are to be notified of, with its time. It is undone once the current facts equal
+ * those that customers were notified of. Entries become notices only when all events observed in their window are folded. So neither the
+ * order of events of different jobs nor their delay matters. Events of one job arrive in order and may repeat: each job has the mark of the
+ * last event that changed it.
  */
 import { hash } from 'node:crypto';
 import * as z from 'zod';
@@ -23,19 +23,19 @@ import {
   type Parcel,
 } from './model.ts';
 
-/** The place of an event among those of its account: epochs sort by time. */
+/** The position of an event in its account's log. Epochs sort by time. */
 export interface Mark {
   readonly epoch: string;
   readonly sequence: number;
 }
 
-/** An event as far as it matters here. */
+/** The fields of an event that folding uses. */
 export interface Told {
   readonly type: string;
   readonly mark: Mark;
-  /** When it was observed (epoch ms). */
+  /** Time of observation (epoch ms). */
   readonly time: number;
-  /** The job as it stands after it. */
+  /** The job after the event. */
   readonly job: {
     readonly jobNumber: number;
     readonly orderNumber: string | null;
@@ -50,7 +50,7 @@ export interface Told {
     readonly dateDue?: Change | undefined;
     readonly orderGroup?: Change | undefined;
   };
-  /** Of job.tracking_updated. */
+  /** Changed parcels of job.tracking_updated. */
   readonly parcels: readonly { readonly from: Parcel; readonly to: Parcel }[];
 }
 
@@ -59,105 +59,108 @@ interface Change {
   readonly to: string | null;
 }
 
-/** What is known of a job, and what customers were told of it. */
+/** The current facts of a job, and those that customers were notified of. */
 export interface ThreadJob {
-  /** The last event that changed something here. */
+  /** Mark of the last event that changed this job. */
   readonly mark: Mark;
-  /** When that was observed (epoch ms). */
+  /** Time that event was observed (epoch ms). */
   readonly at: number;
-  /** It went to another thread. */
+  /** Thread that the job moved to. Absent while it is in this one. */
   readonly movedTo?: string;
-  /** The dispatch that holds. */
+  /** `dateOut` of the current dispatch. `null` if not dispatched. */
   readonly out: string | null;
-  /** The last dispatch that was told, in which notice (by its `observedAt`), and whether it was told that it was taken back. */
+  /**
+   * The last notified dispatch: its `dateOut`, the `observedAt` of its notice, and whether its revocation was notified. `null` if there is
+   * none.
+   */
   readonly told: { readonly out: string; readonly in: number; readonly revoked: boolean } | null;
   readonly cancelled: { readonly holds: boolean; readonly told: boolean };
-  /** The due date as customers know it, and as it is. */
+  /** The due date that customers know, and the current one. `null` if it never changed. */
   readonly due: { readonly known: string | null; readonly holds: string | null } | null;
-  /** What a message would say of it; kept only while there is something to say. */
+  /** Facts that a message would show. Kept only while the job has an entry to be notified. */
   readonly facts: Facts | null;
 }
 
 interface Facts {
-  /** Whole, for recipients are found by it. */
+  /** In full length, because recipients are matched by it. */
   readonly orderNumber: string | null;
   readonly description: string | null;
   readonly dateDue: string | null;
   readonly tracking: readonly Parcel[];
 }
 
-/** Something to say about a job. */
+/** A pending change of a job. */
 export interface Entry {
   readonly kind: MessageKind;
   readonly job: number;
-  /** When the first of it was observed (epoch ms). */
+  /** Time of the first observation in it (epoch ms). */
   readonly at: number;
-  /** The window that it opens, if no other one has it. */
+  /** Length of the window that the entry opens, unless it joins another one, ms. */
   readonly windowMs: number;
-  /** When it was folded (epoch ms): since when it can be waited for others. */
+  /** Time it was folded (epoch ms). The wait for missing events is limited from then on. */
   readonly seenAt: number;
   readonly undone: boolean;
-  /** A dispatch that was told before, and then that it was taken back: news only for who was told that. */
+  /** Whether this dispatch was notified before, and then its revocation. It is sent only to recipients of the revocation. */
   readonly again: boolean;
 }
 
-/** A notice that is closed and not finished yet. */
+/** A notice that is closed and not finished. */
 export interface FrozenNotice {
   readonly id: string;
   readonly content: NoticeContent;
   readonly scopes: readonly NoticeScope[];
   readonly again: readonly number[];
   readonly earlier: readonly string[];
-  /** It is not told, but noted: why. */
+  /** Reason why the notice is only recorded and not sent. `null`: it is sent. */
   readonly because: MessageReason | null;
-  /** It is given again from then on (epoch ms). */
+  /** Time from which it is handed out again (epoch ms). */
   readonly giveAt: number;
 }
 
-/** By what recipients are found, whole. */
+/** Fields by which recipients are matched, in full length. */
 export interface NoticeScope {
   readonly jobNumber: number;
   readonly orderNumber: string | null;
   readonly orderGroup: string | null;
 }
 
-/** See the top of the file. */
+/** See the module docstring. */
 export interface Thread {
   readonly orderGroup: string | null;
   readonly jobs: Readonly<Record<string, ThreadJob>>;
   readonly entries: readonly Entry[];
   readonly frozen: readonly FrozenNotice[];
-  /** Parcels that were told, by {@link parcelKey}: with a link, and when they were mentioned last (epoch ms). */
+  /** Notified parcels by {@link parcelKey}: whether with a link, and the time of the last mention (epoch ms). */
   readonly parcels: Readonly<Record<string, { readonly link: boolean; readonly at: number }>>;
-  /** Notices that were told, the last ones, oldest first. */
+  /** Ids of the last notified notices, oldest first. */
   readonly earlier: readonly string[];
-  /** How many notices there were. */
+  /** Number of notices so far. */
   readonly count: number;
 }
 
-/** A window of a thread: what becomes one notice. */
+/** A window of a thread: its entries become one notice. */
 export interface Window {
   readonly kind: MessageKind;
-  /** From the first event to this (epoch ms), exclusive. */
+  /** Window from the first event (inclusive) to `end` (exclusive), epoch ms. */
   readonly start: number;
   readonly end: number;
-  /** Nobody waits longer than until then for what may be missing. */
+  /** Time until which closing waits for missing events (epoch ms). */
   readonly patience: number;
   readonly entries: readonly Entry[];
 }
 
-/** How long it is waited for events that were observed in a window and are not folded yet. */
+/** Maximum wait for events that were observed in a window and are not folded yet. */
 const PATIENCE_MS = 3_600_000;
 /** Jobs of which nothing is new leave the thread. */
 const DAY_MS = 86_400_000;
 const QUIET_MS = 30 * DAY_MS;
-/** Parcels that are remembered as told. */
+/** Maximum number of notified parcels that a thread remembers. */
 const MAX_TOLD_PARCELS = 10_000;
-/** Entries of one kind and job that were undone and are not noted yet. */
+/** Maximum number of entries of one kind and job that are undone and not recorded yet. */
 const MAX_UNDONE = 3;
-/** Notices that a later one can refer to. */
+/** Maximum number of earlier notices that a later one can refer to. */
 const MAX_EARLIER = 10;
-/** What one notice holds at most: the rest is another one. */
+/** Maximum size of one notice. Further entries become another notice. */
 const MAX_NOTICE_JOBS = 1000;
 const MAX_NOTICE_BYTES = 150_000;
 const MAX_TEXT = 200;
@@ -170,7 +173,7 @@ const text = z
   .string()
   .nullish()
   .transform((value) => value || null);
-/** What only says more about a job: anything else than a text is none. */
+/** An optional detail: any other type counts as `null`. */
 const more = text.catch(null);
 const change = z.object({ from: text, to: text }).optional();
 const parcel = z.object({ number: text, link: text }).transform(({ number, link }): Parcel[] => {
@@ -200,7 +203,7 @@ const EventData = z.object({
   }),
 });
 
-/** Reads an event; of one that can't be read, why in a few words without anything that customers wrote. */
+/** Parses an event. Returns a short description of the problem, without customer text, if it is invalid. */
 export function toTold(event: LoggedEvent): { readonly told: Told } | { readonly problem: string } {
   const place = /\.([0-9a-z]{1,32})\.(\d{1,15})$/.exec(event.id);
   if (!place) return { problem: 'its id is none' };
@@ -235,25 +238,22 @@ export function toTold(event: LoggedEvent): { readonly told: Told } | { readonly
   };
 }
 
-/** The thread of an order group, or of a job that is in none. */
+/** Returns the name of an order group's thread, or of the thread of a job without order group. */
 export function threadOf(jobNumber: number, orderGroup: string | null): string {
   return orderGroup === null ? `#${jobNumber}` : `=${orderGroup}`;
 }
 
-/** A thread of which nothing is known. */
+/** Returns a new thread. */
 export function emptyThread(orderGroup: string | null): Thread {
   return { orderGroup, jobs: {}, entries: [], frozen: [], parcels: {}, earlier: [], count: 0 };
 }
 
-/** Whether there is nothing to keep. */
+/** Returns whether the thread holds nothing to store. */
 export function isEmpty({ jobs, entries, frozen }: Thread): boolean {
   return entries.length === 0 && frozen.length === 0 && Object.keys(jobs).length === 0;
 }
 
-/**
- * Folds an event. The same thread comes back when there is nothing to it: it was folded already, or changes nothing of what
- * is said. `now` is epoch ms.
- */
+/** Folds an event. Returns the same thread if the event was folded before or changes nothing that is notified. `now` is epoch ms. */
 export function fold(thread: Thread, event: Told, windowMs: number, now: number): Thread {
   const number = event.job.jobNumber;
   const known = thread.jobs[number];
@@ -272,8 +272,8 @@ export function fold(thread: Thread, event: Told, windowMs: number, now: number)
 }
 
 /**
- * Takes a job, with all that is known and to be said of it, from one thread to another; the event that says so is still to be
- * folded there. The same threads come back when there is nothing to take.
+ * Moves a job with its state and entries from one thread to another. The event that causes the move is still to be folded there. Returns
+ * the same threads if there is nothing to move.
  */
 export function move(
   from: Thread,
@@ -286,7 +286,7 @@ export function move(
   if (!job || job.movedTo !== undefined || !isBefore(job.mark, event.mark)) return { from, to };
   const there = to.jobs[number];
   const other = there && there.movedTo === undefined ? there : undefined;
-  // It can be known there only when the service said of it before that it had moved: later, so that counts.
+  // The target knows the job only if it was there before. Of both states the later one counts.
   const joined: ThreadJob =
     other === undefined
       ? job
@@ -317,12 +317,12 @@ export function move(
   };
 }
 
-/** The windows of what is to be said, by kind and then by time. */
+/** Returns the windows of entries that are not undone, by kind and then by time. */
 export function windowsOf(thread: Thread): Window[] {
   return spansOf(thread.entries.filter(({ undone }) => !undone));
 }
 
-/** When something of a thread is to be worked on (epoch ms); `undefined` while there is nothing. */
+/** Returns the time at which the thread is to be processed next (epoch ms), or `undefined` if there is nothing to do. */
 export function dueOf(thread: Thread, graceMs: number): number | undefined {
   const undone = spansOf(thread.entries.filter((entry) => entry.undone));
   const ends = [...windowsOf(thread), ...undone].map(({ end }) => end + graceMs);
@@ -330,22 +330,22 @@ export function dueOf(thread: Thread, graceMs: number): number | undefined {
   return due.length === 0 ? undefined : Math.min(...due);
 }
 
-/** What notices are closed by. Times are epoch ms. */
+/** Parameters of closing. Times are epoch ms. */
 export interface Closing {
   readonly now: number;
-  /** How long after a window's end it is waited for what was observed in it. */
+  /** Wait after a window's end for events that were observed in it, ms. */
   readonly graceMs: number;
-  /** Everything that was observed before is folded. */
+  /** All events observed before this time are folded. */
   readonly foldedTo: number;
-  /** Null: the account does not tell anything (any more). */
+  /** `null`: the account does not notify, or no longer does. */
   readonly settings: { readonly since: number; readonly maxAgeMs: number } | null;
-  /** When what is closed now is given again, should it not be finished by then. */
+  /** Time at which notices closed now are handed out again if they are not finished. */
   readonly giveAt: number;
-  /** So many windows; all unless told. */
+  /** Maximum number of windows to close. Default: all. */
   readonly most?: number;
 }
 
-/** Closes the windows that are over: fixes what they say, which counts as told from here on. */
+/** Closes expired windows: fixes the content of their notices. From then on that content counts as notified. */
 export function close(thread: Thread, closing: Closing): Thread {
   const { now, graceMs, foldedTo, most = Number.POSITIVE_INFINITY } = closing;
   const isOver = ({ end, patience }: Window): boolean =>
@@ -357,26 +357,26 @@ export function close(thread: Thread, closing: Closing): Thread {
     if (count >= most) return next;
     next = frozen(next, window, closing);
   }
-  // What was undone before anybody heard of it, and stood in no other window.
+  // Entries that were undone before they were notified, and that were in no other window.
   const undone = next.entries.filter((entry) => entry.undone);
   for (const window of spansOf(undone).filter(isOver)) next = frozen(next, window, closing);
   return next;
 }
 
-/** A closed notice is worked off, or given once more later. */
+/** Removes a closed notice that is finished. */
 export function finished(thread: Thread, id: string): Thread {
   const left = thread.frozen.filter((notice) => notice.id !== id);
   return left.length === thread.frozen.length ? thread : { ...thread, frozen: left };
 }
 
-/** Whether what a notice says of a job still holds; `undefined` when the job is in another thread by now. */
+/** Returns whether a notice is still true of a job, or the thread that the job moved to. */
 export function stands(
   thread: Thread,
   content: NoticeContent,
   facts: JobFacts,
 ): boolean | { movedTo: string } {
   const job = thread.jobs[facts.jobNumber];
-  // Whatever would be known against it would have brought it back here.
+  // A job that contradicts the notice would have been put back into this thread.
   if (!job) return true;
   if (job.movedTo !== undefined) return { movedTo: job.movedTo };
   const isToBeTold = (kind: MessageKind): boolean =>
@@ -399,7 +399,7 @@ function isBefore(a: Mark, b: Mark): boolean {
   return a.epoch === b.epoch ? a.sequence < b.sequence : a.epoch < b.epoch;
 }
 
-// What holds
+// Current facts
 
 function fresh({ mark, time }: Told): ThreadJob {
   return {
@@ -408,11 +408,11 @@ function fresh({ mark, time }: Told): ThreadJob {
   };
 }
 
-/** A job after an event. */
+/** Returns a job after an event. */
 function after(job: ThreadJob, { type, changes, job: now }: Told): ThreadJob {
   switch (type) {
     case 'job.dispatched':
-      // Customers know better now than that it was cancelled.
+      // A dispatch supersedes a cancellation that customers were notified of.
       return { ...job, out: now.dateOut, cancelled: { holds: false, told: false } };
     case 'job.dispatch_revoked':
       return { ...job, out: null };
@@ -426,7 +426,7 @@ function after(job: ThreadJob, { type, changes, job: now }: Told): ThreadJob {
       return { ...job, due: { known: job.due ? job.due.known : dateDue.from, holds: dateDue.to } };
     }
     case 'job.updated': {
-      // A date that is corrected is the same dispatch.
+      // A corrected date is the same dispatch.
       const to = changes.dateOut?.to ?? null;
       if (to === null || job.out === null) return job;
       const isTold = job.told !== null && sameDispatch(job.told.out, job.out);
@@ -437,12 +437,12 @@ function after(job: ThreadJob, { type, changes, job: now }: Told): ThreadJob {
   }
 }
 
-/** Whether two dates are of the same dispatch: of the same day, or the same instant in two words. */
+/** Returns whether two dates are of the same dispatch: the same day, or the same time written differently. */
 function sameDispatch(a: string, b: string): boolean {
   return sameTime(a, b) || (dayNamed(a, null) ?? a) === (dayNamed(b, null) ?? b);
 }
 
-/** What customers are to be told of a job. */
+/** Returns the kinds of changes that customers are to be notified of for a job. */
 function wantsOf(job: ThreadJob, event: Told, parcels: Thread['parcels']): ReadonlySet<MessageKind> {
   const { out, told, due, cancelled } = job;
   const isTold = out !== null && told !== null && !told.revoked && sameDispatch(told.out, out);
@@ -455,7 +455,7 @@ function wantsOf(job: ThreadJob, event: Told, parcels: Thread['parcels']): Reado
   return wants;
 }
 
-/** The entries after an event: what is wanted is there, what is not is undone. */
+/** Returns the entries after an event: adds missing kinds that are wanted, and marks those no longer wanted as undone. */
 function withWants(
   entries: readonly Entry[],
   job: ThreadJob,
@@ -474,7 +474,7 @@ function withWants(
     if (live && !wants.has(kind)) {
       next = next.map((entry) => (entry === live ? { ...entry, undone: true } : entry));
     } else if (!live && wants.has(kind)) {
-      // Tracking is told when it comes: not when something else happens to a job that has some.
+      // Tracking is notified when it arrives, not when another event happens to a job that has tracking.
       if (kind === 'tracking' && !/^job\.(?:tracking_added|tracking_updated|dispatched)$/.test(event.type))
         continue;
       const again = kind === 'dispatched' && job.told?.revoked === true && isOf(job.told.out, job.out);
@@ -508,7 +508,7 @@ function factsOf({ job }: Told): Facts {
   };
 }
 
-/** Not in the middle of a character. */
+/** Truncates without splitting a surrogate pair. */
 function cut(text: string | null): string | null {
   if (text === null || text.length <= MAX_TEXT) return text === '' ? null : text;
   return `${text.slice(0, MAX_TEXT - 1).replace(/[\ud800-\udbff]$/, '')}…`;
@@ -522,13 +522,13 @@ function linkOf(link: string | null): string | null {
 
 // Parcels
 
-/** What a parcel is known by: its number, or else its link; short, for a thread remembers many. */
+/** Returns the key of a parcel: its number, or else its link. Keys are short, because a thread remembers many. */
 function parcelKey({ number, link }: Parcel): string {
   const name = number !== null ? `n${number}` : `l${link}`;
   return name.length <= 12 ? name : `#${hash('sha256', name, 'base64url').slice(0, 11)}`;
 }
 
-/** The parcels that customers don't know yet, or not with a link. */
+/** Returns the parcels that customers do not know yet, or know without a link. */
 function newsOf(tracking: readonly Parcel[], parcels: Thread['parcels']): Parcel[] {
   return tracking.filter((parcel) => {
     const told = parcels[parcelKey(parcel)];
@@ -536,7 +536,7 @@ function newsOf(tracking: readonly Parcel[], parcels: Thread['parcels']): Parcel
   });
 }
 
-/** A parcel that got a number, or another link, is still that parcel. */
+/** Copies the entry of a notified parcel that got a number or another link: it is still the same parcel. */
 function withAliases(parcels: Thread['parcels'], { parcels: moved }: Told): Thread['parcels'] {
   let next = parcels;
   for (const { from, to } of moved) {
@@ -547,7 +547,7 @@ function withAliases(parcels: Thread['parcels'], { parcels: moved }: Told): Thre
   return next;
 }
 
-/** Parcels are remembered as long as anything is heard of them; to the day, so that not each event is news. */
+/** Updates the time of mention of notified parcels, at most once a day, so that not every event changes the thread. */
 function withMentioned(parcels: Thread['parcels'], { job, time }: Told): Thread['parcels'] {
   const stale = job.tracking.flatMap((parcel) => {
     const key = parcelKey(parcel);
@@ -557,7 +557,7 @@ function withMentioned(parcels: Thread['parcels'], { job, time }: Told): Thread[
   return stale.length === 0 ? parcels : { ...parcels, ...Object.fromEntries(stale) };
 }
 
-/** Without what is old, and of which nothing is to be said: as of an instant (epoch ms). */
+/** Removes jobs and parcels that are old at `time` (epoch ms) and have no pending notice. */
 export function tidied(thread: Thread, time: number): Thread {
   const oldest = time - QUIET_MS;
   const kept = Object.entries(thread.parcels).filter(([, { at }]) => at >= oldest);
@@ -577,7 +577,7 @@ export function tidied(thread: Thread, time: number): Thread {
 
 // Windows
 
-/** Entries of one kind in windows: the first opens one, and who comes in it joins. */
+/** Groups entries of each kind into windows: the first entry opens one, and entries within it join. */
 function spansOf(entries: readonly Entry[]): Window[] {
   return kinds.flatMap((kind) => {
     const windows: Window[] = [];
@@ -601,7 +601,7 @@ function spansOf(entries: readonly Entry[]): Window[] {
   });
 }
 
-/** Closes one window. What does not fit becomes another notice. */
+/** Closes one window. Entries that exceed the size of a notice become another one. */
 function frozen(thread: Thread, window: Window, closing: Closing): Thread {
   const { kind, start, end, entries: all } = window;
   const isUndone = all.every(({ undone }) => undone);
@@ -613,12 +613,12 @@ function frozen(thread: Thread, window: Window, closing: Closing): Thread {
   const left = thread.entries.filter(
     (entry) =>
       !taken.has(entry) &&
-      // Who left a notice that is told has nothing more to do with it.
+      // A job that left a notice that is sent has no further part in it.
       !(isTold && entry.undone && entry.kind === kind && entry.at >= start && entry.at < end),
   );
   const after = settled({ ...thread, entries: left }, kind, entries, observedAt, because);
   const shown = jobs.filter((facts) => kind !== 'tracking' || isUndone || facts.tracking.length > 0);
-  // Another job's notice told all of it meanwhile.
+  // Another job's notice has covered all of these parcels since.
   if (shown.length === 0) return after;
   const ordered = shown.toSorted((a, b) => a.jobNumber - b.jobNumber);
   const id = `${observedAt.toString(36).padStart(9, '0')}-${thread.count}`;
@@ -649,7 +649,7 @@ function reasonOf(isUndone: boolean, observedAt: number, { now, settings }: Clos
   return now - observedAt > settings.maxAgeMs ? 'too_old' : null;
 }
 
-/** As many entries as one notice can hold, and what it says of them. */
+/** Returns as many entries as fit into one notice, and the facts of their jobs. */
 function fitting(
   thread: Thread,
   all: readonly Entry[],
@@ -683,7 +683,10 @@ function jobFacts(thread: Thread, { kind, job: jobNumber }: Entry, isUndone: boo
   };
 }
 
-/** What a notice says counts as told; what is not told because of its age, or of the settings, is as if it had not been seen. */
+/**
+ * Marks the content of a notice as notified. A dispatch or cancellation that is not sent because of its age or the settings is treated as
+ * never observed.
+ */
 function settled(
   thread: Thread,
   kind: MessageKind,

@@ -1,11 +1,11 @@
 /**
- * Where threads are kept: the sink that folds events into them, and the notices that come of it.
+ * Storage of threads: the sink that folds events into them, and the notices that are closed from them.
  *
- *   drain ─ sink ─▶ thread ─ window over, all of it folded ─▶ closed notice ─ made into messages ─▶ finished
- *                     └──────── one item, each write only over the one before ────────┘
+ * drain ─ sink ─▶ thread ─ window expired, all of it folded ─▶ closed notice ─ converted to messages ─▶ finished
+ * └──────── one item, each write only over the one before ────────┘
  *
- * A crash anywhere leaves the item as the last write left it: an event that comes again was folded or was not, and a notice
- * that was closed and not finished is given again with the same content and id.
+ * A crash leaves the item as the last write left it. A redelivered event is either folded already or not. A notice that was closed and not
+ * finished is handed out again with the same content and id.
  */
 import { randomUUID } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
@@ -52,62 +52,59 @@ import {
   windowsOf,
 } from './thread.ts';
 
-/** What notices need. */
+/** Dependencies of notices. */
 export interface NoticeDeps {
   readonly table: Table;
   readonly history: Table;
   /** Epoch ms. */
   readonly now: () => number;
-  /** How long after a window's end it is waited for what was observed in it; absent: {@link GRACE_MS}. The same everywhere. */
+  /** Wait after a window's end for events that were observed in it, ms. Default: {@link GRACE_MS}. Must be the same in all processes. */
   readonly graceMs?: number;
 }
 
-/** A notice whose content is fixed, and which is to become messages. */
+/** A notice with fixed content that is to become messages. */
 export interface ClosedNotice {
   readonly ref: AccountRef;
   readonly thread: string;
-  /** Of all notices of the thread the only one. */
+  /** Unique within the thread. */
   readonly id: string;
   readonly content: NoticeContent;
-  /** By what recipients of its jobs are found: in full, as against what is shown. */
+  /** Fields by which recipients of its jobs are matched: in full length, unlike the displayed ones. */
   readonly scopes: readonly NoticeScope[];
-  /**
-   * Jobs whose dispatch was told once before, and that it was taken back since: news only for recipients who are told that too
-   * (`dispatch_revoked`).
-   */
+  /** Jobs whose dispatch was notified before and has been revoked since. Sent only to recipients of revocations (`dispatch_revoked`). */
   readonly again: readonly number[];
-  /** Ids of notices that were told before in this thread, oldest first; the last ones. */
+  /** Ids of the last notices sent in this thread, oldest first. */
   readonly earlier: readonly string[];
 }
 
 const GRACE_MS = 15_000;
-/** How long whoever was given a notice has to finish it, before it is given again. */
+/** Time that a process has to finish a notice before it is handed out again. */
 const GIVE_AGAIN_MS = 60_000;
-/** When a thread is looked at again whose window is over while events are still to be folded. */
+/** Delay until the next check of a thread whose window has expired while events are still to be folded. */
 const LOOK_AGAIN_MS = 5_000;
-/** The same, for one that could not be worked on. */
+/** Delay until the next check of a thread that failed. */
 const FAILED_MS = 60_000;
-/** The same, for one that can't be read. */
+/** Delay until the next check of a thread that cannot be parsed. */
 const UNREADABLE_MS = 3_600_000;
-/** How often more threads are looked up while those that were found have nothing to give yet. */
+/** Maximum number of further index reads while the threads found so far yield no notice. */
 const MAX_ROUNDS = 10;
-/** A poll lasts two minutes at most: so much later than one behind it an event of the log may have been observed. */
+/** Maximum disorder of observation times in the log: a poll takes two minutes at most. */
 const DISORDER_MS = 120_000;
-/** Threads stay so long after the last that happened. */
+/** Retention of threads after their last change. */
 const KEPT_MS = 180 * 86_400_000;
-/** More than so many bytes of a thread are packed. */
+/** Size from which a thread is compressed, bytes. */
 const PACKED_FROM = 8_000;
-/** What one thread may be when something is added; what is told of it later is kept twice for a moment, and must fit. */
+/** Maximum size of a thread when an event is added, bytes. Its notices are stored twice for a short time and must fit as well. */
 const MAX_THREAD_BYTES = 200_000;
-/** What it may be when something is closed, with a margin for what stands beside it in the item. */
+/** Maximum size when a notice is closed, with a margin for the other attributes of the item. */
 const MAX_CLOSED_BYTES = MAX_ITEM_BYTES - 20_000;
-/** How often something is decided anew because somebody else came in between. */
+/** Maximum number of retries after concurrent modification. */
 const ATTEMPTS = 50;
 const THREADS_AT_ONCE = 8;
-/** Events folded together: each of another job. */
+/** Maximum number of events folded together, each of a different job. */
 const MAX_BATCH = 100;
 
-/** The sink that folds events into threads. It takes every event: what can't be folded is noted in the history. */
+/** Creates the sink that folds events into threads. Accepts every event: events that cannot be folded are recorded in the history. */
 export function createNotificationsSink(deps: NoticeDeps): SinkPort {
   return {
     maxBatch: MAX_BATCH,
@@ -124,7 +121,7 @@ export function createNotificationsSink(deps: NoticeDeps): SinkPort {
   };
 }
 
-/** Events of one account. Those that could not be folded now are noted in `outcomes`. */
+/** Folds events of one account. Events that cannot be folded now get an error in `outcomes`. */
 async function deliverTo(
   deps: NoticeDeps,
   deliveries: readonly Delivery[],
@@ -137,7 +134,7 @@ async function deliverTo(
     try {
       await action().catch(async (cause: unknown) => {
         if (cause instanceof TableError) throw cause;
-        // It would be the same each time, and nobody else's events are to wait for that.
+        // The event would fail each time, and events of other jobs must not wait for it.
         const why = `The event could not be folded: ${cause instanceof Error ? cause.name : 'a fault'}.`;
         for (const { event } of some) await setAside(deps, ref, event, why);
       });
@@ -151,7 +148,7 @@ async function deliverTo(
     if (!pace) return;
     const limit = pLimit(THREADS_AT_ONCE);
     const reads = deliveries
-      // What was observed before it was enabled is not told.
+      // Observations from before notifications were enabled are not sent.
       .filter(({ event }) => Object.hasOwn(FOLDED, event.type) && event.time >= pace.since)
       .map((delivery) => ({ delivery, event: delivery.event, ...toTold(delivery.event) }));
     const told = reads.filter((read) => 'told' in read);
@@ -177,7 +174,7 @@ async function deliverTo(
   });
 }
 
-/** The thread that a job was in before an event took it to another. */
+/** Returns the thread that an event moved the job from. */
 function movedFrom({ job, changes }: Told): string | undefined {
   const from = changes.orderGroup && threadOf(job.jobNumber, changes.orderGroup.from);
   return from === threadOf(job.jobNumber, job.orderGroup) ? undefined : from;
@@ -189,7 +186,7 @@ interface Pace {
   readonly maxAgeMs: number;
 }
 
-/** How an account notifies; `undefined` when it does not. */
+/** Reads the settings that folding needs. `undefined` if the account does not notify. */
 async function readPace(table: Table, ref: AccountRef): Promise<Pace | undefined> {
   const settings = await readSettings(table, ref);
   if (!settings?.enabled) return undefined;
@@ -197,13 +194,13 @@ async function readPace(table: Table, ref: AccountRef): Promise<Pace | undefined
   return { since, windowMs: windowSeconds * 1000, maxAgeMs: maxAgeHours * 3_600_000 };
 }
 
-/** An event, and what was read of it. */
+/** An event and its parsed fields. */
 interface Read {
   readonly told: Told;
   readonly event: LoggedEvent;
 }
 
-/** Folds events of several jobs into their thread: one write. */
+/** Folds events of several jobs into their thread with one write. */
 async function foldInto(
   deps: NoticeDeps,
   ref: AccountRef,
@@ -221,7 +218,7 @@ async function foldInto(
     );
     const aside: Read[] = [];
     if (!fits(thread)) {
-      // One by one, to find those for which there is no room.
+      // Folds them one by one, to find those that do not fit.
       thread = stored.thread;
       for (const read of events) {
         const after = folded(read, thread);
@@ -238,7 +235,7 @@ async function foldInto(
 
 const TOO_MUCH = 'There is more to say about its order group than can be kept.';
 
-/** Takes a job to another thread, and folds the event that says so there. */
+/** Moves a job to another thread and folds the event that causes the move. */
 async function moveJob(deps: NoticeDeps, ref: AccountRef, { told, event }: Read, pace: Pace): Promise<void> {
   const { table, now } = deps;
   const toName = threadOf(told.job.jobNumber, told.job.orderGroup);
@@ -262,9 +259,9 @@ async function moveJob(deps: NoticeDeps, ref: AccountRef, { told, event }: Read,
 }
 
 /**
- * Closes what is due, about `limit` notices at most, and gives again what was closed and not finished within a minute. Notices
- * that are not told (too old, taken back, turned off) are noted in the history, and not given. A thread that can't be worked on
- * is told to `failed`, and waits for a while; throws when that befalls all of them.
+ * Closes due windows, up to about `limit` notices, and hands out again notices that were not finished within a minute. Notices that are not
+ * sent (too old, undone, turned off) are recorded in the history and not returned. A thread that fails is reported to `failed` and delayed.
+ * Throws if all of them fail.
  */
 export async function takeDueNotices(
   deps: NoticeDeps,
@@ -287,7 +284,7 @@ export async function takeDueNotices(
     await pLimit(THREADS_AT_ONCE).map(due, async ({ pk, sk }) => {
       if (notices.length >= limit) return;
       const ref = { region, account: pk.slice(threadPk({ region, account: '' }).length) };
-      // What an index gives is more than a key, and DynamoDB takes nothing else for one.
+      // Index items have more attributes than the key, and DynamoDB rejects them as a key.
       const key = { pk, sk };
       try {
         notices.push(...(await takeFrom(deps, ref, key, await stateOf(ref))));
@@ -298,14 +295,14 @@ export async function takeDueNotices(
         await putBack(table, ref, key, now() + FAILED_MS).catch(() => undefined);
       }
     });
-    // What waits for events stands further back now, and others may be in front.
+    // Threads that wait for events are delayed now, so others may be first in the index.
     if (due.length < limit) break;
   }
   if (fault && !isAnyDone) throw fault.cause;
   return notices.sort((a, b) => a.content.observedAt - b.content.observedAt);
 }
 
-/** The keys of threads with something to be closed or given again, those first that have waited longest. */
+/** Returns the keys of threads with windows to close or notices to hand out again, longest due first. */
 async function dueThreads(table: Table, region: string, now: number, limit: number): Promise<Item[]> {
   const shards = await Promise.all(
     Array.from({ length: NOTIFY_SHARDS }, (_, shard) =>
@@ -316,16 +313,16 @@ async function dueThreads(table: Table, region: string, now: number, limit: numb
   return due.slice(0, limit);
 }
 
-/** Has a thread looked at again later (epoch ms), whatever is in it. */
+/** Postpones a thread to `dueAt` (epoch ms), whatever its content. */
 async function putBack(table: Table, ref: AccountRef, key: Key, dueAt: number): Promise<void> {
   const place = notifyDue('notices', ref, key.sk, dueAt);
   await table.write({ update: key, set: place, when: [['pk', 'present']] });
 }
 
-/** What closing goes by in an account. */
+/** State of an account that closing depends on. */
 interface AccountState {
   readonly pace: Pace | undefined;
-  /** Everything that was observed before (epoch ms) is folded. */
+  /** All events observed before this time (epoch ms) are folded. */
   readonly foldedTo: number;
 }
 
@@ -334,10 +331,10 @@ async function readAccount(table: Table, ref: AccountRef): Promise<AccountState>
   return { pace: await readPace(table, ref), foldedTo };
 }
 
-/** Everything that was observed before this (epoch ms) and is in the log is folded. */
+/** Returns the time before which all observed events in the log are folded (epoch ms). */
 async function readFoldedTo(table: Table, ref: AccountRef): Promise<number> {
   const cursorKey = keys.cursor(ref.region, NOTIFICATIONS_SINK, ref.account);
-  // The cursor after the head: it only ever comes closer.
+  // The cursor is read after the head: this can only underestimate the lag in a safe direction.
   const head = await table.get(keys.head(ref));
   const cursor = await table.get(cursorKey);
   const position = Number(cursor?.position ?? 0);
@@ -346,7 +343,7 @@ async function readFoldedTo(table: Table, ref: AccountRef): Promise<number> {
   return next ? Number(next.time) - DISORDER_MS : Number.POSITIVE_INFINITY;
 }
 
-/** Closes what is due in one thread. */
+/** Closes due windows of one thread. */
 async function takeFrom(
   deps: NoticeDeps,
   ref: AccountRef,
@@ -360,7 +357,7 @@ async function takeFrom(
     const at = now();
     const stored = readable(item);
     if (!stored) {
-      // Whoever looks after the table has to; until then the others go on.
+      // The operator has to repair the item. Other threads proceed meanwhile.
       await putBack(table, ref, key, at + UNREADABLE_MS);
       return [];
     }
@@ -368,7 +365,7 @@ async function takeFrom(
     const closing = { now: at, graceMs, foldedTo, settings: pace ?? null, giveAt };
     const closed = closedInPart(stored.thread, closing);
     const known = new Set(stored.thread.frozen.map(({ id }) => id));
-    // What comes after one that somebody is making into messages would overtake it.
+    // A later notice must not overtake one that is being converted to messages.
     const held = closed.frozen.findIndex((notice) => notice.giveAt > at && known.has(notice.id));
     const given = held < 0 ? closed.frozen : closed.frozen.slice(0, held);
     const thread = {
@@ -392,7 +389,7 @@ async function takeFrom(
   });
 }
 
-/** Closes what there is room for: all of it, or one window, or nothing until what was closed before is finished. */
+/** Closes what fits into the item: all windows, or one, or none until earlier notices are finished. */
 function closedInPart(thread: Thread, closing: Closing): Thread {
   const hasRoom = (closed: Thread): boolean => sizeOfThread(closed) <= MAX_CLOSED_BYTES;
   const all = close(thread, closing);
@@ -409,7 +406,7 @@ function readable(item: Item): Stored | undefined {
   }
 }
 
-/** A notice has become messages: it is not given again. */
+/** Marks a notice as finished: it has become messages and is not handed out again. */
 export function finishNotice(deps: NoticeDeps, { ref, thread, id }: ClosedNotice): Promise<void> {
   return finish(deps, ref, thread, id);
 }
@@ -422,7 +419,7 @@ async function finish(deps: NoticeDeps, ref: AccountRef, name: string, id: strin
   });
 }
 
-/** Of which of its jobs a notice still holds true. */
+/** Returns the jobs of which a notice is still true. */
 export async function standingJobs(
   table: Table,
   ref: AccountRef,
@@ -450,7 +447,7 @@ export async function standingJobs(
   return standing;
 }
 
-/** Open windows that a job is in: what will be said of which jobs, and when (epoch ms) at the earliest. */
+/** Returns the open windows of a job: the kinds and jobs to be notified, and the earliest time (epoch ms). */
 export async function upcomingOf(
   table: Table,
   ref: AccountRef,
@@ -469,11 +466,11 @@ export async function upcomingOf(
 
 // Items
 
-/** A thread as it is kept. */
+/** A stored thread. */
 interface Stored {
   readonly name: string;
   readonly thread: Thread;
-  /** Raised by every write; 0 while there is none. */
+  /** Incremented by every write. 0 if there is no item. */
   readonly revision: number;
   readonly dueSk: string | undefined;
 }
@@ -496,7 +493,7 @@ function toStored(item: Item): Stored {
   };
 }
 
-/** The state of a thread as it is stored. */
+/** Serializes the state of a thread. */
 function pack(thread: Thread): string | Uint8Array {
   const known = packed.get(thread);
   if (known !== undefined) return known;
@@ -505,7 +502,7 @@ function pack(thread: Thread): string | Uint8Array {
   packed.set(thread, state);
   return state;
 }
-/** Threads are measured before they are written. */
+/** Cache of serialized threads, because their size is measured before they are written. */
 const packed = new WeakMap<Thread, string | Uint8Array>();
 
 function sizeOfThread(thread: Thread): number {
@@ -518,8 +515,8 @@ function fits(thread: Thread): boolean {
 }
 
 /**
- * The write that makes a stored thread another one; `undefined` when nothing changes. Where it stands in the index is nobody's
- * business but of who closes, and says until when it is `notBefore` to be looked at (epoch ms). An empty one leaves by its TTL.
+ * Returns the write that replaces a stored thread, or `undefined` if nothing changes. Only closing changes the thread's position in the
+ * index; it passes `notBefore`, the time of the next check (epoch ms). An empty thread expires by its TTL.
  */
 function writeOf(
   { now, graceMs = GRACE_MS }: NoticeDeps,
@@ -554,7 +551,7 @@ function writeOf(
 
 // History
 
-/** Notes what is not told, and why. */
+/** Records notices that are not sent, with the reason. */
 function noteUntold(
   deps: NoticeDeps,
   ref: AccountRef,
@@ -574,7 +571,7 @@ function noteUntold(
   );
 }
 
-/** Notes an event that can't be folded; the rest goes on without it. */
+/** Records an event that cannot be folded. Other events proceed. */
 function setAside(deps: NoticeDeps, ref: AccountRef, event: LoggedEvent, why: string): Promise<void> {
   const kind = FOLDED[event.type] ?? 'dispatched';
   return note(
@@ -588,7 +585,7 @@ function setAside(deps: NoticeDeps, ref: AccountRef, event: LoggedEvent, why: st
   );
 }
 
-/** The types of events that are folded, and what they may come to. */
+/** Types of events that are folded, and the kind of message that each can cause. */
 const FOLDED: Readonly<Record<string, MessageKind>> = {
   'job.dispatched': 'dispatched',
   'job.updated': 'dispatched',
@@ -601,7 +598,7 @@ const FOLDED: Readonly<Record<string, MessageKind>> = {
   'job.reopened': 'cancelled',
 };
 
-/** Puts a message into the history that nobody gets; again, it is the same. */
+/** Records a message without recipient in the history. Idempotent. */
 async function note(
   deps: NoticeDeps,
   ref: AccountRef,
@@ -624,7 +621,7 @@ async function note(
 
 // Helpers
 
-/** Does something until nobody comes in between. */
+/** Retries an action until no concurrent modification interferes. */
 async function retried<T>(what: string, attempt: () => Promise<T | undefined>): Promise<T> {
   for (let tries = 0; tries < ATTEMPTS; tries += 1) {
     const done = await attempt();
