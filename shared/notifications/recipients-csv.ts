@@ -1,9 +1,9 @@
 /**
- * Recipients from a spreadsheet. Columns stand in any order; those that are not there leave alone what they are about.
- * Good rows are taken, bad ones are named by line, without their values.
+ * Import of recipients from a spreadsheet. Columns may be in any order. Fields without a column are unchanged. Valid rows are imported,
+ * invalid ones are reported by line, without their values.
  *
- * A row is known by its id or, without one, by what it is for and its address. So the same file brings nothing new the second
- * time, and one whose import was cut off is simply imported again.
+ * A row is identified by its id or, without one, by its scope and address. So importing the same file again creates nothing new, and an
+ * interrupted import is simply repeated.
  */
 import { parse } from 'csv-parse/sync';
 import pLimit from 'p-limit';
@@ -31,35 +31,35 @@ import { type Column, columns, NOT_UTF8 } from './recipients-file.ts';
 import { type PeopleDeps, unknownAccount } from './settings.ts';
 import { addressSealOf } from './unsubscribe.ts';
 
-/** Rows of a file at most: what is imported within the time of a request. */
+/** Maximum number of rows of a file: as many as one request has time for. */
 export const MAX_ROWS = 5_000;
 const MAX_CSV_BYTES = 4_000_000;
-/** Rows worked on side by side. */
+/** Number of rows processed concurrently. */
 const AT_ONCE = 16;
-/** How often a row is decided anew because somebody else came in between. */
+/** Maximum number of retries of a row after concurrent modification. */
 const ATTEMPTS = 5;
 
-/** A row that was left out. */
+/** A row that was skipped. */
 export interface BadRow {
-  /** From 1, as an editor counts: the line that the row begins in. */
+  /** Line that the row begins in, from 1. */
   readonly line: number;
-  /** Null when it is the row as a whole. */
+  /** `null` if the problem concerns the row as a whole. */
   readonly field: string | null;
-  /** A sentence, without the value. */
+  /** Error message in one sentence, without the value. */
   readonly reason: string;
 }
 
-/** What came of an import; of a dry run, what would. */
+/** Result of an import, or of a dry run. */
 export interface ImportReport {
   readonly kind: 'imported';
   readonly imported: number;
   readonly changed: number;
   readonly unchanged: number;
-  /** By line. */
+  /** Ordered by line. */
   readonly bad: readonly BadRow[];
 }
 
-/** Takes recipients from a CSV text, which may be separated by commas, semicolons or tabs. Whole files are refused only when they can't be read. */
+/** Imports recipients from a CSV text separated by commas, semicolons or tabs. Rejects the whole file only if it cannot be parsed. */
 export async function importRecipients(
   deps: PeopleDeps,
   ref: AccountRef,
@@ -110,7 +110,7 @@ export async function importRecipients(
   return { kind: 'imported', ...counts, bad: bad.sort((a, b) => a.line - b.line) };
 }
 
-// Reading the text
+// Parsing the text
 
 interface Cells {
   readonly line: number;
@@ -123,18 +123,18 @@ type Sheet =
 
 const refuse = (reason: string): Refusal => ({ kind: 'refused', reason: `csv ${reason}.` });
 
-/** The rows of a text, by its first line. */
+/** Parses the rows of a text by its header. */
 function readSheet(csv: string): Sheet {
   if (Buffer.byteLength(csv) > MAX_CSV_BYTES) return refuse(`must be at most ${MAX_CSV_BYTES} bytes`);
   if (csv.includes('\ufffd')) return { kind: 'refused', reason: `csv ${NOT_UTF8}.` };
   if (csv.includes('\0')) return refuse('must be text, and has characters that are none');
   const plain = csv.replace(/^\ufeff/, '').replaceAll(/\r\n?/g, '\n');
-  // Excel's own first line that says how cells are separated.
+  // Excel's own first line, which names the separator.
   const told = /^sep=(.)\n/i.exec(plain);
   const text = told ? plain.slice(told[0].length) : plain;
   const bad: BadRow[] = [];
   const skippedLines = told ? 1 : 0;
-  /** Where rows begin and end is not known from there on. */
+  /** Rows cannot be delimited after this line. */
   let unreadFrom = Number.POSITIVE_INFINITY;
   const records = parse(text, {
     delimiter: told?.[1] ?? separatorOf(text),
@@ -172,22 +172,22 @@ function readSheet(csv: string): Sheet {
   return { kind: 'sheet', rows, bad };
 }
 
-/** The line that a record begins in, from the one it ends in. */
+/** Returns the line that a record begins in, given the line it ends in. */
 function startOf(endLine: number, raw: string): number {
   return endLine - (raw.replace(/\n$/, '').match(/\n/g)?.length ?? 0);
 }
 
-/** What separates the names of the columns. */
+/** Returns the separator of the header. */
 function separatorOf(text: string): string {
   const [first = ''] = text.trimStart().split('\n', 1);
   const count = (separator: string) => first.split(separator).length;
   return [',', ';', '\t'].reduce((best, other) => (count(other) > count(best) ? other : best));
 }
 
-/** A cell in one line, without the apostrophe that guards it. */
+/** A cell as one line, without the apostrophe that guards against formulas. */
 const plainCell = (cell: string): string => cell.replaceAll(/\s*\n\s*/g, ' ').replace(/^'(?=[=+\-@])/, '');
 
-/** How columns may be named as well; capitals, spaces, hyphens and underscores make no difference. */
+/** Other accepted column names. Case, spaces, hyphens and underscores are ignored. */
 const ALIASES: { readonly [name: string]: Column } = {
   ...Object.fromEntries(columns.map((column) => [column.toLowerCase(), column])),
   emailaddress: 'email',
@@ -202,7 +202,10 @@ const ALIASES: { readonly [name: string]: Column } = {
   job: 'jobNumber',
 };
 
-/** The columns by a first line, or what is wrong with it. Its texts are not quoted: without a header they are somebody's data. */
+/**
+ * Returns the columns of a header, or an error message. The message does not quote the header: without one, the first line is customer
+ * data.
+ */
 function columnsOf(header: readonly string[]): Column[] | string {
   const named: Column[] = [];
   for (const [at, text] of header.entries()) {
@@ -219,15 +222,15 @@ function columnsOf(header: readonly string[]): Column[] | string {
   return named;
 }
 
-// Reading a row
+// Parsing a row
 
 interface Row {
   readonly kind: 'row';
   readonly line: number;
   readonly id: string | undefined;
-  /** What its cells say: null for empty ones, absent where there is no column. */
+  /** Values of its cells: `null` for empty ones, absent without a column. */
   readonly said: Partial<Given>;
-  /** Of a row without an id: what it is for, and what it is known by. */
+  /** Of a row without an id: its scope and identity. */
   readonly known: { readonly scope: Scope; readonly identity: string } | undefined;
 }
 
@@ -248,14 +251,14 @@ function readRow(region: string, { line, cells }: Cells): Row | ({ readonly kind
   const { id, ...all } = checked.data;
   const said = Object.fromEntries(Object.entries(all).filter(([name]) => name in cells)) as Partial<Given>;
   const row = { kind: 'row', line, id, said } as const;
-  // With an id, what is not said here may be there already.
+  // With an id, fields that are missing here may exist already.
   if (id !== undefined) return { ...row, known: undefined };
   const whole = completed(region, all);
   if (whole.kind === 'refused') return { kind: 'bad', ...faultOf(whole.reason) };
   return { ...row, known: { scope: whole.value.scope, identity: identityOf(whole.value) } };
 }
 
-/** The field that a sentence begins with. */
+/** Returns the field that an error message begins with. */
 function faultOf(reason: string): Fault {
   const word = reason.split(' ', 1)[0] ?? '';
   return { field: columns.find((column) => column === word) ?? null, reason };
@@ -264,7 +267,7 @@ function faultOf(reason: string): Fault {
 const YES = ['true', 'yes', 'y', '1', 'x', 'ja', 'oui', 'wahr', 'vrai'];
 const NO = ['false', 'no', 'n', '0', 'nein', 'non', 'falsch', 'faux'];
 
-/** What a cell says, for the check of the field. */
+/** Converts a cell to the input of its field's schema. */
 function inputOf(column: Column, cell: string): unknown {
   if (cell === '') return column === 'paused' || column === 'id' ? undefined : null;
   const word = cell.toLowerCase();
@@ -286,15 +289,15 @@ function inputOf(column: Column, cell: string): unknown {
 
 const listOf = (cell: string): string[] => cell.split(/[\s,;|+/]+/).filter((name) => name !== '');
 
-// Taking a row
+// Importing a row
 
-/** What a row without an id is known by: what it is for, and its address; of two, the e-mail address. */
+/** Returns the identity of a row without an id: its scope and address. Of two addresses the e-mail address counts. */
 function identityOf({ scope, email, mobile }: Pick<Recipient, 'scope' | 'email' | 'mobile'>): string {
   const address = email === null ? `sms ${mobile}` : `email ${normalized('email', email)}`;
   return `${placeOf(scope)} ${address}`;
 }
 
-/** Which recipients the rows are about, of those that there are. */
+/** Returns the existing recipients that the rows refer to. */
 async function findKnown(
   { table }: PeopleDeps,
   ref: AccountRef,
@@ -312,7 +315,7 @@ async function findKnown(
   for (const item of found.flat()) {
     if (item.source !== 'people') continue;
     const identity = identityOf(toRecipient(ref, item));
-    // Of several with the same address always the same one.
+    // Of several recipients with the same address, always choose the same one.
     const other = byIdentity.get(identity);
     if (!other || item.sk < other.sk) byIdentity.set(identity, item);
   }
@@ -345,7 +348,7 @@ async function takeRow(
     const made = await putNew(deps, ref, id, said.value, `import ${deps.newId()}`);
     if (made.kind === 'created') return 'imported';
     if (made.kind !== 'conflict') return { field: null, reason: made.reason };
-    // Somebody has made it at the same moment, or one that was imported so is somebody else by now.
+    // A concurrent request created it, or a recipient that was imported from this row has other fields now.
     const [there] = await itemsOf(deps.table, ref, [id]);
     const isSame = !row.known || (there && identityOf(toRecipient(ref, there)) === row.known.identity);
     if (there && isSame) before = there;
@@ -354,7 +357,10 @@ async function takeRow(
   return { field: null, reason: 'The recipient kept changing at that moment; import the file again.' };
 }
 
-/** The same for the same row, so that two imports of a file at the same time make everybody once; nobody finds the address by it. */
+/**
+ * Returns an id that is stable for a row, so that concurrent imports of a file create each recipient once. The address cannot be recovered
+ * from it.
+ */
 async function importedId({ table }: PeopleDeps, { region }: AccountRef, identity: string, place: number) {
   const seal = await addressSealOf(table, region);
   return `i-${Buffer.from(seal(`${identity} ${place}`), 'base64url')

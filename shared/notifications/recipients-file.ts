@@ -1,6 +1,6 @@
-/** Files of recipients as spreadsheets read and write them; for the command and the dashboard as well, so it depends on nothing. */
+/** CSV files of recipients, as spreadsheets read and write them. The CLI and the dashboard use it too, so it has no dependencies. */
 
-/** The columns that there can be. */
+/** Supported columns. */
 export const columns = [
   'id',
   'name',
@@ -17,13 +17,13 @@ export const columns = [
 ] as const;
 export type Column = (typeof columns)[number];
 
-/** What is wrong with a file in another encoding, without its name. */
+/** Error for a file in another encoding, without its name. */
 export const NOT_UTF8 =
   'must be UTF-8, and seems to be in an older encoding such as Windows-1252: in Excel, save it as “CSV UTF-8”';
 
 /**
- * The text of a file: UTF-8, or UTF-16 with its mark, as Excel saves “Unicode text”. Of what is in neither there is none: read
- * as something else, names would come out wrong and nobody would notice.
+ * Decodes a file: UTF-8, or UTF-16 with byte order mark, as Excel saves “Unicode text”. Returns `undefined` for any other encoding: a wrong
+ * guess would silently corrupt names.
  */
 export function decodedCsv(bytes: Uint8Array): string | undefined {
   const [first, second] = bytes;
@@ -36,10 +36,10 @@ export function decodedCsv(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** What a file begins with; by the mark before it Excel knows that it is UTF-8. */
+/** Header of an exported file. Excel recognizes UTF-8 by its byte order mark. */
 export const csvHead = `\ufeff${columns.join(',')}`;
 
-/** A line of a file. What a spreadsheet would take for a formula has an apostrophe before it. */
+/** Returns a line of a file. Cells that a spreadsheet would interpret as formulas get a leading apostrophe. */
 export function csvRow(recipient: { readonly [column in Column]: unknown }): string {
   return columns.map((column) => cellOf(recipient[column])).join(',');
 }
@@ -52,14 +52,14 @@ function cellOf(value: unknown): string {
   return /[",;\t\r\n]|^\s|\s$/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
 }
 
-/** Of one request: the API takes 100,000 bytes, and what a row becomes takes some writes. */
+/** Maximum size of one import request: the API accepts 100,000 bytes, and each row takes several writes. */
 const CHUNK_BYTES = 80_000;
 const CHUNK_ROWS = 250;
 
-/** A file in parts that one request takes, each with the line of the names; a record is never cut. */
+/** Splits a file into parts for one request each, every one with the header. Records are never split. */
 export function chunksOf(text: string): { readonly csv: string; lineOf(line: number): number }[] {
   const [first, ...others] = recordsOf(text.replace(/^\ufeff/, ''));
-  // Excel's own line that says how cells are separated belongs to the names.
+  // Excel's separator line belongs to the header.
   const isSeparator = first !== undefined && /^sep=.\s*$/i.test(first.text);
   const head = isSeparator ? { text: first.text + (others[0]?.text ?? ''), line: 1 } : first;
   const rows = isSeparator ? others.slice(1) : others;
@@ -83,7 +83,7 @@ export function chunksOf(text: string): { readonly csv: string; lineOf(line: num
   }));
 }
 
-/** Records with the line where each begins: a line break between quotes ends none. */
+/** Splits a text into records with the line where each begins. A line break within quotes ends no record. */
 function recordsOf(text: string): { readonly text: string; readonly line: number }[] {
   const records: { text: string; line: number }[] = [];
   let begins = 0;
@@ -106,5 +106,5 @@ function recordsOf(text: string): { readonly text: string; readonly line: number
 
 const linesIn = (text: string): number => text.match(/\r\n|\r|\n/g)?.length ?? 0;
 
-/** What a text takes in a request. */
+/** Returns the size of a text in a request, bytes. */
 const bytesOf = (text: string): number => new TextEncoder().encode(JSON.stringify(text)).length;

@@ -1,10 +1,9 @@
 /**
- * Recipients: who is told, of which jobs, by which channels. A recipient stands in one partition with the others of its
- * account, and beside it a pointer under what it is for; both are written in one transaction, so that none is ever found
- * where it does not belong.
+ * Recipients: who is notified, of which jobs, by which channels. A recipient is stored in the partition of its account, together with a
+ * pointer under its scope. Both are written in one transaction, so that no recipient is found in the wrong scope.
  *
- * One of them can be the ordering service's: see {@link syncOwnUser}. There the service says the addresses and which channels
- * its user wants; people may say everything else, and take channels away.
+ * One recipient can be the API user of the ordering service: see {@link syncOwnUser}. Upstream determines the addresses of this user and
+ * the channels that the user wants. Users of Jobwire may set everything else, and remove channels.
  */
 import pLimit from 'p-limit';
 import type * as z from 'zod';
@@ -29,27 +28,27 @@ import {
 import { kindNames, NewRecipient, RecipientChange } from './notification-input.ts';
 import { type PeopleDeps, unknownAccount } from './settings.ts';
 
-/** How often a change is decided anew because somebody else came in between. */
+/** Maximum number of retries after concurrent modification. */
 const ATTEMPTS = 5;
-/** Reads and writes side by side. */
+/** Number of concurrent reads and writes. */
 const AT_ONCE = 16;
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 500;
 
 const once = <T>(values: readonly T[]): T[] => [...new Set(values)];
 
-/** Everything that is said of a recipient, checked as a whole. */
+/** All settable fields of a recipient, validated together. */
 type Said = Pick<
   Recipient,
   'scope' | 'name' | 'email' | 'mobile' | 'locale' | 'zone' | 'channels' | 'kinds' | 'paused'
 >;
 
-/** What came of making a recipient. */
+/** Result of creating a recipient. */
 export type CreatedRecipient = { readonly kind: 'created'; readonly recipient: Recipient };
-/** What came of changing one. */
+/** Result of changing a recipient. */
 export type ChangedRecipient = { readonly kind: 'changed'; readonly recipient: Recipient };
 
-/** Makes a recipient. Asked for again with the same makings, what was made is shown again. */
+/** Creates a recipient. A repeated request with the same fields returns the recipient that the first one created. */
 export async function createRecipient(
   deps: PeopleDeps,
   ref: AccountRef,
@@ -58,7 +57,7 @@ export async function createRecipient(
 ): Promise<CreatedRecipient | Refusal> {
   const checked = checkInput(NewRecipient, input);
   if (checked.kind === 'refused') return checked;
-  /** What was made is known by it when the request is repeated. */
+  /** Identifies the creation when the request is repeated. */
   const creation = makings.newId();
   const { id = newRecipientId(makings.newId), ...given } = checked.value;
   const said = completed(ref.region, given);
@@ -68,22 +67,22 @@ export async function createRecipient(
   return putNew(deps, ref, id, said.value, creation);
 }
 
-/** How many more recipients an account can have. Reads all there are; people seldom make one. */
+/** Returns how many more recipients an account can have. Reads all of them: recipients are seldom created. */
 export async function roomFor(table: Table, ref: AccountRef): Promise<number> {
   const there = await table.query({ pk: recipientPk(ref), limit: MAX_RECIPIENTS });
   return MAX_RECIPIENTS - there.length;
 }
 
-/** An account has as many recipients as it can have. */
+/** Refusal: the account has the maximum number of recipients. */
 export const full = ({ account }: AccountRef): Refusal => ({
   kind: 'conflict',
   reason: `The account "${account}" has ${MAX_RECIPIENTS} recipients, and can have no more; delete some first.`,
 });
 
-/** Recipients of one account; several that are made at the same moment can pass by a few. */
+/** Maximum number of recipients of one account. Concurrent creations can exceed it by a few. */
 export const MAX_RECIPIENTS = 10_000;
 
-/** Stores a recipient that is not there yet. */
+/** Stores a recipient that does not exist yet. */
 export async function putNew(
   { table, newId, now }: PeopleDeps,
   ref: AccountRef,
@@ -112,7 +111,7 @@ export async function putNew(
   return made.failed.includes(2) ? unknownAccount(ref) : changedMeanwhile(recipient);
 }
 
-/** A recipient, or `undefined`. */
+/** Returns a recipient, or `undefined` if there is none. */
 export async function readRecipient(
   table: Table,
   ref: AccountRef,
@@ -122,7 +121,10 @@ export async function readRecipient(
   return item && isThere(item) ? toRecipient(ref, item) : undefined;
 }
 
-/** A page of the recipients of an account, by id, after the one that is named. `next` names the last one of a page that is not the last. */
+/**
+ * Returns a page of the recipients of an account, ordered by id, after the named one. `next` is the last id of the page, and absent on the
+ * last page.
+ */
 export async function listRecipients(
   table: Table,
   ref: AccountRef,
@@ -145,7 +147,7 @@ export async function listRecipients(
   return { recipients, next: found.length > most ? (recipients.at(-1)?.id ?? null) : null };
 }
 
-/** Changes a recipient: what is absent stays, null takes away. */
+/** Changes a recipient. Absent fields are unchanged, `null` clears a field. */
 export async function changeRecipient(
   deps: PeopleDeps,
   ref: AccountRef,
@@ -171,8 +173,8 @@ export async function changeRecipient(
 }
 
 /**
- * Writes what is said of a recipient now: its item as it stands then, the same one where nothing had to be written, `undefined`
- * when somebody else has changed it since it was read.
+ * Replaces the fields of a recipient. Returns its current item, which is the given one if nothing had to be written. `undefined` if the
+ * recipient was modified since it was read.
  */
 export async function replace(
   { table, newId, now }: PeopleDeps,
@@ -198,7 +200,7 @@ export async function replace(
   return written.done ? item : undefined;
 }
 
-/** Takes a recipient away. Messages on their way to it end as turned off. */
+/** Deletes a recipient. Its pending messages end as turned off. */
 export async function deleteRecipient(
   deps: PeopleDeps,
   ref: AccountRef,
@@ -226,14 +228,14 @@ export async function deleteRecipient(
   return changedMeanwhile(recipient);
 }
 
-/** What recipients are found by. */
+/** Fields of a job by which recipients are matched. */
 export interface JobPlace {
   readonly jobNumber: number;
   readonly orderNumber: string | null;
   readonly orderGroup: string | null;
 }
 
-/** Who is for any of the jobs, by id, and of each, for which; also those who are paused or want other kinds. */
+/** Returns the recipients of any of the jobs, by id, each with its jobs. Includes those who are paused or want other kinds. */
 export async function recipientsFor(
   table: Table,
   ref: AccountRef,
@@ -246,21 +248,21 @@ export async function recipientsFor(
     .map((item) => toRecipient(ref, item))
     .map((recipient) => ({
       recipient,
-      // By what it says itself: it may have been given something else since.
+      // Checked against the recipient's own scope: it may have changed since the pointer was read.
       jobs: jobs.filter((job) => isFor(recipient.scope, job)).map(({ jobNumber }) => jobNumber),
     }))
     .filter((match) => match.jobs.length > 0)
     .sort((a, b) => (a.recipient.id < b.recipient.id ? -1 : 1));
 }
 
-/** The items of those who are for exactly this. */
+/** Returns the items of recipients with exactly this scope. */
 export async function itemsAt(table: Table, ref: AccountRef, scope: Scope): Promise<Item[]> {
   const place = placeOf(scope);
   const items = await itemsOf(table, ref, await idsIn(table, ref, onePlace(place)));
   return items.filter((item) => placeOf(toRecipient(ref, item).scope) === place);
 }
 
-/** The items of those of the recipients that there are. */
+/** Returns the items of those recipients that exist. */
 export async function itemsOf(table: Table, ref: AccountRef, ids: readonly string[]): Promise<Item[]> {
   const items = await table.getMany(once(ids).map((recipient) => keys.recipient(ref, recipient)));
   return items.filter(isThere);
@@ -271,10 +273,10 @@ interface Range {
   readonly to: string;
 }
 
-/** Ids are below it, and so is everything that stands in a place. */
+/** Range of all ids in one scope: `~` sorts after every id. */
 const onePlace = (place: string): Range => ({ from: `${place}#`, to: `${place}#~` });
 
-/** Where to look: jobs of one order are numbered closely, so all of them are one range. */
+/** Returns the ranges to read. Jobs of one order have adjacent numbers, so one range covers them. */
 function rangesOf(jobs: readonly JobPlace[]): Range[] {
   const numbers = jobs.map(({ jobNumber }) => jobNumber);
   const named = jobs.flatMap(({ orderNumber, orderGroup }) => [
@@ -308,7 +310,7 @@ function isFor(scope: Scope, job: JobPlace): boolean {
   }
 }
 
-/** Where in the partition of places a scope stands. */
+/** Returns the sort key prefix of a scope in the partition of pointers. */
 export function placeOf(scope: Scope): string {
   switch (scope.for) {
     case 'account':
@@ -326,10 +328,10 @@ function placeWrite(ref: AccountRef, scope: Scope, recipient: string): Write {
   return { put: { ...keys.recipientPlace(ref, placeOf(scope), recipient), recipient } };
 }
 
-/** What is said of a recipient, by its fields. */
+/** Settable fields of a recipient. */
 export type Given = Omit<z.infer<typeof NewRecipient>, 'id'>;
 
-/** A recipient with a change on top. */
+/** Returns the fields of a recipient with a change applied. */
 export function merged(before: Recipient, change: RecipientChange): Given {
   const { scope, name, email, mobile, locale, zone, channels, kinds, paused } = before;
   const { orderGroup, orderNumber, jobNumber, ...others } = change;
@@ -354,7 +356,7 @@ function withoutUndefined<T extends object>(fields: T): T {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 }
 
-/** What its shape does not tell: the number by the habits of the region, the channels by the addresses, one scope. */
+/** Validates what the schema cannot: the number by the region's rules, the channels against the addresses, at most one scope. */
 export function completed(region: string, given: Given): Checked<Said> {
   const { name = null, email = null, locale = null, zone = null, paused } = given;
   const scope = toScope(given);
@@ -391,7 +393,7 @@ function toScope({ orderGroup, orderNumber, jobNumber }: Given): Scope | undefin
   return scopes.length > 1 ? undefined : (scopes[0] ?? { for: 'account' });
 }
 
-/** What is said of a recipient as attributes; lists in one order, so that the same is the same. */
+/** Returns the fields of a recipient as attributes. Lists are sorted, so that equal recipients have equal attributes. */
 function attributesOf(said: Said & { readonly muted?: readonly Channel[] }) {
   const { scope, name, email, mobile, locale, zone, channels, kinds, paused, muted } = said;
   const place = {
@@ -410,14 +412,14 @@ function attributesOf(said: Said & { readonly muted?: readonly Channel[] }) {
   };
 }
 
-/** Whether a recipient stands as these attributes say. */
+/** Returns whether a recipient's item has these attributes. */
 function isSame(item: Item, attributes: { readonly [name: string]: unknown }): boolean {
   return Object.entries(attributes).every(
     ([name, value]) => JSON.stringify(item[name]) === JSON.stringify(value),
   );
 }
 
-/** Of the ordering service's user it is remembered what people said, also while the service wants nothing. */
+/** The item of the own user keeps its settings, marked `gone`, while upstream wants no notifications. */
 const isThere = (item: Item): boolean => item.gone !== true;
 
 export function toRecipient(ref: AccountRef, item: Item): Recipient {
@@ -442,12 +444,12 @@ export function toRecipient(ref: AccountRef, item: Item): Recipient {
   };
 }
 
-// The ordering service's own user
+// Own user
 
-/** What people may say of the recipient that the ordering service makes. */
+/** Fields of the own user's recipient that users of Jobwire may set. */
 const OWN_FIELDS: readonly string[] = ['locale', 'zone', 'channels', 'kinds', 'paused'];
 
-/** What people said of the ordering service's user: everything but who he is; channels can only be taken away. */
+/** Applies a change to the own user's recipient: any field but the identity. Channels can only be removed. */
 function changedOwnUser(
   item: Item,
   change: RecipientChange,
@@ -461,7 +463,7 @@ function changedOwnUser(
   const wanted = (item.wanted ?? []) as readonly Channel[];
   const muted = (item.muted ?? []) as readonly Channel[];
   const { channels: asked = wanted.filter((channel) => !muted.includes(channel)) } = change;
-  // Null: all that the user wants.
+  // `null`: all channels that the user wants upstream.
   const kept = asked ?? wanted;
   if (kept.some((channel) => !wanted.includes(channel))) {
     return refusal('channels must be among those that the user has chosen in the ordering service');
@@ -486,9 +488,9 @@ function changedOwnUser(
 }
 
 /**
- * Makes the recipient of the ordering service's user what the service says of him, or takes it out of sight when he wants
- * nothing. What people said of it stays. `since` is when the account began to want this: if it does not any more, or is gone,
- * nothing is written. Whether something was.
+ * Synchronizes the own user's recipient with the user settings upstream, or hides it when the user wants no notifications. Fields that
+ * users of Jobwire set are kept. `since` is the time the account enabled this. If it is disabled or deleted since, nothing is written.
+ * Returns whether anything was written.
  */
 export async function syncOwnUser(
   { table, newId, now }: Pick<PeopleDeps, 'table' | 'newId' | 'now'>,
@@ -514,7 +516,7 @@ export async function syncOwnUser(
     const muted = (before?.muted ?? []) as readonly Channel[];
     const gone = wanted.length === 0 ? true : undefined;
     const told = {
-      // Out of sight it keeps nothing of him.
+      // A hidden recipient keeps no personal data of the user.
       name: gone ? undefined : name.slice(0, 200) || undefined,
       email: wanted.includes('email') ? addresses.email : undefined,
       mobile: wanted.includes('sms') ? addresses.mobile : undefined,

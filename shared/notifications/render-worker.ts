@@ -1,4 +1,4 @@
-/** The worker that renders accounts' own templates: see `rendering.ts`. */
+/** Worker thread that renders accounts' own templates: see `rendering.ts`. */
 import { parentPort } from 'node:worker_threads';
 import { checkTemplate, renderEmail, renderSms } from './render.ts';
 import type { RenderTask } from './rendering.ts';

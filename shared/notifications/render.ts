@@ -1,7 +1,7 @@
 /**
- * From a notice to what a customer reads: an e-mail in HTML and as text, or an SMS. Pure; what does not come out is an
- * outcome. Templates are Liquid (docs/notifications.md, docs/decisions/0029-templates.md): an account's own where it has one,
- * else those of `texts/`, in the layout of `layout.mjml`.
+ * Rendering of notices: an e-mail in HTML and as text, or an SMS. Pure. A failure is a result, not an exception. Templates are Liquid
+ * (docs/notifications.md, docs/decisions/0029-templates.md): an account's own where it has one, otherwise those of `texts/`, in the layout
+ * of `layout.mjml`.
  */
 import { Liquid, LiquidError, type Template as Parsed } from 'liquidjs';
 import { layout } from './layout.ts';
@@ -12,22 +12,22 @@ import type { EmailTemplate, SmsTemplate, Template, TemplatePlace } from './temp
 import { texts, type Words } from './texts/texts.ts';
 import { clipped, contrast, type JobView, oneLine, type ParcelView, type View, viewOf } from './view.ts';
 
-/** What a message says, to whom, and in whose name. */
+/** Input of rendering: content, recipient and branding. */
 export interface RenderInput {
   readonly content: NoticeContent;
   readonly recipient: { readonly name: string | null; readonly locale: Locale; readonly zone: string };
   readonly branding: Branding;
   readonly unsubscribeUrl: string;
-  /** An account's own; what it leaves out, and all without one, is the default. */
+  /** The account's own template. Absent fields, and an absent template, use the default. */
   readonly template?: Template | undefined;
 }
 
-/** What came out; a reason is of the template and never holds what customers wrote. */
+/** Result of rendering. A reason concerns the template and never contains customer text. */
 export type Rendered<T> =
   | { readonly kind: 'rendered'; readonly value: T }
   | { readonly kind: 'failed'; readonly reason: string };
 
-/** An e-mail as it goes. */
+/** A rendered e-mail. */
 export interface RenderedEmail {
   /** One line. */
   readonly subject: string;
@@ -35,23 +35,23 @@ export interface RenderedEmail {
   readonly text: string;
 }
 
-/** An SMS as it goes. */
+/** A rendered SMS. */
 export interface RenderedSms extends SmsSize {
   /** One line. */
   readonly text: string;
 }
 
-/** Subjects are cut off by mailboxes long before. */
+/** Maximum length of a subject. Mail programs truncate far shorter ones. */
 const MAX_SUBJECT = 200;
-/** What a template may make of a notice at most, characters. */
+/** Maximum output of a template, characters. */
 const MAX_OUTPUT = 500_000;
-/** How long a template may take in all its parts and attempts, for a message or for being tried out. */
+/** Maximum time of a template over all its parts and attempts, for one message or one check. */
 const MAX_MS = 2000;
-/** Of a text that is to be an SMS no more is looked at. */
+/** Maximum length of an SMS template's output that is processed. */
 const MAX_SMS_OUTPUT = 10_000;
-/** SMS are billed by segment. */
+/** Maximum SMS segments. SMS are billed by segment. */
 const MAX_SEGMENTS = 2;
-/** Characters of which at least the beginning fits into so many segments, with room for those that SMS go without. */
+/** Maximum length of prose, characters. At least its beginning fits into {@link MAX_SEGMENTS}, with room for characters that SMS drop. */
 const MAX_PROSE = 500;
 
 /** Renders an e-mail. */
@@ -60,8 +60,8 @@ export function renderEmail(input: RenderInput): Rendered<RenderedEmail> {
 }
 
 /**
- * Renders an SMS of at most two segments. What doesn't fit gives way, descriptions first, then lists of jobs, then all links but
- * the first, then long names; a link is left whole or, where it is too long for two segments by itself, is the parcel's number.
+ * Renders an SMS of at most two segments. Content that does not fit is dropped: first descriptions, then lists of jobs, then all links but
+ * the first, then long names. A link is never truncated. A link that is too long for two segments is replaced by the parcel's number.
  */
 export function renderSms(input: RenderInput): Rendered<RenderedSms> {
   return outcome(() => smsOf(input, { ms: MAX_MS }));
@@ -80,7 +80,7 @@ function emailOf(input: RenderInput, time: Time): RenderedEmail {
     said.set(source, text);
     return text;
   };
-  // Spaces that do not break would make headers of plain text longer.
+  // Non-breaking spaces would make the header longer.
   const subject = inOneLine(plain('subject').replaceAll('\u00a0', ' '), MAX_SUBJECT);
   if (subject === '') throw new TemplateFault('subject', 'it is empty');
   const fields = {
@@ -104,7 +104,7 @@ function emailOf(input: RenderInput, time: Time): RenderedEmail {
   };
 }
 
-/** What the fields of a template came to. */
+/** Rendered fields of a template. */
 interface Said {
   readonly subject: string;
   readonly preheader: string;
@@ -113,24 +113,26 @@ interface Said {
   readonly outro: readonly (readonly string[])[];
 }
 
-/** Parcels with what is in them, or jobs without. */
+/** A parcel with its jobs, or jobs without a parcel. */
 interface Block {
   readonly title: string | null;
   readonly parcels: readonly { readonly text: string; readonly link: string | null }[];
   readonly moreParcels: string | null;
-  /** Above the jobs. */
+  /** Heading above the jobs. */
   readonly list: string | null;
   readonly jobs: readonly Pick<JobView, 'label' | 'description' | 'note'>[];
-  /** In place of rows where there are very many jobs. */
+  /** Replaces rows if there are very many jobs. */
   readonly labels: readonly { readonly text: string; readonly whole: boolean }[] | null;
   readonly moreLabels: string | null;
 }
 
-/** Rows of jobs with their descriptions, rows in short, and names of jobs in one paragraph: as many at most. Mailboxes cut off what is above 100 kB. */
+/**
+ * Maximum number of rows with descriptions, of short rows, and of job names in one paragraph. Mail programs truncate mails above 100 kB.
+ */
 const MAX_ROWS = 40;
 const MAX_SHORT_ROWS = 100;
 const MAX_LABELS = 400;
-/** Parcels at most that have a large button, a button, and a link; those beyond are told of together. */
+/** Maximum number of parcels with a large button, a button, and a link. Further parcels are combined. */
 const LARGE_BUTTONS = 6;
 const MAX_BUTTONS = 40;
 const MAX_PARCELS = 60;
@@ -161,7 +163,10 @@ function blocksOf(view: View, words: Words): Block[] {
   });
 }
 
-/** What stands together: parcels with what is in them, those beyond {@link MAX_PARCELS} in one, and jobs without; or just the jobs. */
+/**
+ * Groups the notice into blocks: parcels with their jobs, those beyond {@link MAX_PARCELS} in one, and jobs without parcel. For other
+ * kinds, only the jobs.
+ */
 function partsOfNotice(view: View): {
   readonly title: 'parcels' | 'untracked' | null;
   readonly parcels: readonly ParcelView[];
@@ -217,18 +222,18 @@ function inShort(job: JobView): JobView {
   };
 }
 
-/** Everything that the layout puts into its places. */
+/** All values of the layout. */
 export interface MailParts extends Omit<Said, 'heading'> {
   readonly heading: readonly { readonly text: string; readonly whole: boolean }[];
   readonly locale: string;
   readonly brand: View['brand'];
   readonly blocks: readonly Block[];
-  /** Around buttons. */
+  /** Border color of buttons. */
   readonly edge: string;
   readonly buttonPadding: string;
-  /** Links in place of buttons. */
+  /** Whether links replace buttons. */
   readonly plainLinks: boolean;
-  /** As it is shown. */
+  /** Displayed form. */
   readonly website: string;
   readonly why: string;
   readonly unsubscribe: string;
@@ -243,7 +248,7 @@ function partsOfMail(view: View, words: Words, said: Said, blocks: readonly Bloc
     locale: view.locale,
     brand: view.brand,
     blocks,
-    // A white button is not seen on white.
+    // A white button would be invisible on white.
     edge: contrast(color, '#ffffff') < 1.3 ? '#c3cad1' : color,
     buttonPadding: view.parcel_count > LARGE_BUTTONS ? '8px 18px' : '13px 24px',
     plainLinks: view.parcel_count > MAX_BUTTONS,
@@ -254,7 +259,7 @@ function partsOfMail(view: View, words: Words, said: Said, blocks: readonly Bloc
   };
 }
 
-/** A heading in parts, so that a short name in it is not broken at its hyphens. */
+/** Splits a heading, so that a short name in it is not broken at its hyphens. */
 function partsOf(heading: string, order: string | null): MailParts['heading'] {
   if (order === null || order.length > 24) return [{ text: heading, whole: false }];
   return heading
@@ -262,7 +267,7 @@ function partsOf(heading: string, order: string | null): MailParts['heading'] {
     .flatMap((text, index) => [...(index > 0 ? [{ text: order, whole: true }] : []), { text, whole: false }]);
 }
 
-/** Characters of a line of the text version. */
+/** Line width of the text version, characters. */
 const WIDTH = 72;
 
 function textOf(view: View, words: Words, said: Said, blocks: readonly Block[]): string {
@@ -287,7 +292,7 @@ function textOf(view: View, words: Words, said: Said, blocks: readonly Block[]):
   }
   parts.push(
     ...paragraphs(said.outro),
-    // What stands below is a signature: mail programs leave it out of replies.
+    // Lines below `-- ` are a signature: mail programs omit it from replies.
     ['-- ', wrapped(brand.name), ...brand.footer.map((line) => wrapped(line)), brand.website]
       .filter(Boolean)
       .join('\n'),
@@ -309,7 +314,7 @@ function jobText({ label, description, note }: Block['jobs'][number], { colon }:
     .join('\n');
 }
 
-/** A text in lines of {@link WIDTH}; words that are longer, such as links, stay whole. */
+/** Wraps a text at {@link WIDTH}. Longer words, such as links, stay whole. */
 function wrapped(text: string, first = '', rest = ''): string {
   const lines: string[] = [];
   let line = first;
@@ -323,7 +328,7 @@ function wrapped(text: string, first = '', rest = ''): string {
   return [...lines, line].join('\n');
 }
 
-/** How much of a notice an SMS shows; every step shows less. */
+/** Amount of a notice that an SMS shows. Each step shows less. */
 interface Room {
   readonly description: number;
   readonly jobs: number;
@@ -334,14 +339,14 @@ interface Room {
 
 const ALL = Number.MAX_SAFE_INTEGER;
 const roomy: Room = { description: 60, jobs: 6, parcels: ALL, names: 40, links: true };
-/** Of these the first counts that takes no more segments than the last: details are shown where they cost nothing. */
+/** The first of these that takes no more segments than the last one is used: details are shown where they cost nothing. */
 const DETAILS: readonly Room[] = [
   roomy,
   { ...roomy, description: 30, jobs: 3 },
   { ...roomy, description: 0, jobs: 2 },
   { ...roomy, description: 0, jobs: 0 },
 ];
-/** Of these the first that fits. */
+/** The first of these that fits is used. */
 const LESS: readonly Room[] = [
   ...[5, 3, 2, 1].map((parcels) => ({ ...roomy, description: 0, jobs: 0, parcels })),
   { ...roomy, description: 0, jobs: 0, parcels: 1, names: 24 },
@@ -385,7 +390,7 @@ function smsOf(input: RenderInput, time: Time, cutting = true): RenderedSms {
   return cut(last?.text ?? '');
 }
 
-/** What a template of an SMS sees. */
+/** Returns the variables of an SMS template. */
 function smsView(view: View, room: Room, words: Words): object {
   const name = (text: string): string => oneLine(text, room.names);
   const jobs = view.jobs.slice(0, Math.max(room.jobs, 1)).map((job) => ({
@@ -418,7 +423,7 @@ function smsView(view: View, room: Room, words: Words): object {
   };
 }
 
-/** The beginning of a text that fits, with all of its links; only a template with very much text of its own comes to this. */
+/** Truncates a text to the size of an SMS and keeps all of its links. Only a template with very much text of its own needs it. */
 function cut(text: string): RenderedSms {
   const parts = text.split(' ');
   const isLink = (part: string): boolean => /^https?:/.test(part);
@@ -433,18 +438,18 @@ function cut(text: string): RenderedSms {
   throw new TemplateFault('text', 'it does not fit into two segments');
 }
 
-/** What is wrong with a field of a template. */
+/** A problem of a template's field. */
 export interface TemplateProblem {
   readonly field: string;
   readonly reason: string;
 }
 
-/** Where mails of samples are to be unsubscribed from. */
+/** Unsubscribe URL of samples. */
 const SAMPLE_UNSUBSCRIBE = 'https://notify.example.com/v1/unsubscribe/sample-token';
 
 /**
- * What keeps a template from being used: it does not parse, names a variable or filter there is not, fails with a sample or an
- * extreme, leaves out how to unsubscribe, or makes an SMS too long. Empty when all is well.
+ * Returns the problems of a template: syntax errors, unknown variables or filters, failure on a sample or edge case, no way to unsubscribe,
+ * or an SMS that is too long. Empty if it is valid.
  */
 export function checkTemplate(
   { kind, channel, locale }: TemplatePlace,
@@ -479,7 +484,7 @@ export function checkTemplate(
   return [];
 }
 
-/** What keeps a source from being parsed, or the first variable in it that there is not. */
+/** Returns the syntax error of a source, or the first unknown variable in it. */
 function problemOf(source: string, channel: 'email' | 'sms', locale: Locale): string | undefined {
   try {
     const known = knownVariables(channel, locale);
@@ -503,7 +508,7 @@ function knownVariables(channel: 'email' | 'sms', locale: Locale): ReadonlySet<s
   return new Set(Object.keys(channel === 'sms' ? smsView(view, roomy, words) : view));
 }
 
-/** A template that came to nothing. */
+/** A template that failed to render. */
 class TemplateFault extends Error {
   override readonly name = 'TemplateFault';
   readonly field: string;
@@ -523,7 +528,7 @@ function outcome<T>(make: () => T): Rendered<T> {
   }
 }
 
-/** What a template did wrong, in one line and without what the notice holds. Anything else is a fault of ours. */
+/** Returns the fault of a template in one line, without content of the notice. Rethrows any other error. */
 function faultOf(error: unknown): { readonly field: string; readonly message: string } {
   if (error instanceof TemplateFault) return error;
   throw error;
@@ -531,16 +536,16 @@ function faultOf(error: unknown): { readonly field: string; readonly message: st
 
 type Mode = 'html' | 'text';
 
-/** An engine with what it has parsed. */
+/** A Liquid engine with its parsed templates. */
 interface Engine {
   readonly liquid: Liquid;
   readonly parsed: Map<string, Parsed[]>;
 }
 const engines = new Map<string, Engine>();
-/** Templates of a locale that are kept parsed; there are 30 of our own. */
+/** Maximum number of cached parsed templates of a locale. 30 are built in. */
 const MAX_PARSED = 200;
 
-/** What is left of the time that templates may take. */
+/** Remaining time of a template. */
 interface Time {
   ms: number;
 }
@@ -568,16 +573,16 @@ function render(
   }
 }
 
-/** What Liquid says of a template, in its first line; that is of names in the template and places in it. */
+/** Returns the first line of a Liquid error. It contains names and positions in the template only. */
 function complaintOf(error: unknown): string {
-  // A string longer than there can be is one of the ways to fail.
+  // A string above the engine's maximum length fails with a RangeError.
   if (error instanceof RangeError) return 'it makes too much text';
   if (!LiquidError.is(error as LiquidError)) return 'it does not come out';
   const [first = ''] = (error as LiquidError).message.split('\n');
   return oneLine(inPlainWords(first), 200);
 }
 
-/** What Liquid's sentences begin with, and how we say it. */
+/** Prefixes of Liquid's messages, and our wording. */
 const COMPLAINTS: readonly (readonly [RegExp, string])[] = [
   [/^undefined variable: /, 'there is no variable '],
   [/^undefined filter: /, 'there is no filter '],
@@ -601,7 +606,7 @@ function parse(source: string, { liquid, parsed }: Engine): Parsed[] {
   return template;
 }
 
-/** The engine for a way of writing and a locale, whose plurals it knows. In HTML all that is put out is escaped. */
+/** Returns the engine for an output mode and a locale, with its plural rules. In HTML all output is escaped. */
 function engineOf(mode: Mode, locale: Locale): Engine {
   const key = `${mode} ${locale}`;
   let engine = engines.get(key);
@@ -626,11 +631,11 @@ function liquidOf(mode: Mode, locale: Locale): Liquid {
   liquid.registerFilter('plural', (count: unknown, one: unknown, other: unknown) =>
     plurals.select(Number(count)) === 'one' ? one : other,
   );
-  // Nothing can be included, from files least of all.
+  // Templates cannot include others, least of all files.
   for (const tag of ['include', 'render', 'layout', 'block']) delete liquid.tags[tag];
-  // Whatever is put out is escaped once, and no template can say otherwise.
+  // All output is escaped once, and templates cannot disable that.
   liquid.unregisterFilter('raw');
-  // Filters that evaluate expressions for each element do so beside the limits of time and memory.
+  // Filters that evaluate expressions for each element bypass the limits of time and memory.
   for (const name of Object.keys(liquid.filters)) if (name.endsWith('_exp')) liquid.unregisterFilter(name);
   if (mode === 'html') {
     liquid.registerFilter('escape', (value: unknown) => value);
@@ -643,12 +648,12 @@ function liquidOf(mode: Mode, locale: Locale): Liquid {
   return liquid;
 }
 
-/** Lets what templates put out and capture count as memory; else a text that captures itself twice would grow without end. */
+/** Counts output and captures of templates as memory. Otherwise a text that captures itself twice would grow without limit. */
 function countOutput({ renderer }: Liquid): void {
   const renderTemplates = renderer.renderTemplates.bind(renderer);
   renderer.renderTemplates = function* (templates, context, emitter): IterableIterator<unknown> {
     const made: unknown = yield* renderTemplates(templates, context, emitter);
-    // With an emitter it is part of something that is counted as a whole.
+    // With an emitter it is part of an output that is counted as a whole.
     if (!emitter && typeof made === 'string') context.memoryLimit.use(made.length);
     return made;
   };
@@ -669,26 +674,28 @@ function escaped(text: string): string {
   return /[&<>"']/.test(text) ? text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '') : text;
 }
 
-/** A template without the fields that are left out. */
+/** Returns a template without undefined fields. */
 function defined<T extends object>(template: T | undefined): Partial<T> {
   return Object.fromEntries(
     Object.entries(template ?? {}).filter(([, value]) => value !== undefined),
   ) as Partial<T>;
 }
 
-/** A line that templates made: what customers wrote is harmless in it by now, and marks of direction around that have to stay. */
+/**
+ * Returns a template's output as one line. Customer text in it is sanitized already, and the direction marks around that text have to stay.
+ */
 function inOneLine(text: string, max: number): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out.
   const line = spaced(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, '');
   return clipped(line.trim(), max);
 }
 
-/** One space where an empty variable leaves two, and none before a full stop; those that do not break stay. */
+/** Collapses double spaces that empty variables leave, and removes spaces before a full stop. Keeps non-breaking spaces. */
 function spaced(text: string): string {
   return text.replace(/[^\S\u00a0]+/g, ' ').replace(/ (?=[.,])/g, '');
 }
 
-/** Paragraphs of lines: an empty line begins a new one. */
+/** Splits lines into paragraphs at empty lines. */
 function paragraphsOf(text: string): string[][] {
   const paragraphs: string[][] = [[]];
   for (const line of text.split('\n').map((one) => spaced(one).trim())) {
@@ -698,7 +705,10 @@ function paragraphsOf(text: string): string[][] {
   return paragraphs.filter((lines) => lines.length > 0);
 }
 
-/** Without the empty lines that tags leave behind: one at most in a row. Line by line, for templates decide how long it is. */
+/**
+ * Collapses the empty lines that tags leave, to at most one in a row. Works line by line, because templates determine the length of the
+ * text.
+ */
 function tidy(text: string): string {
   const lines = text.split(/\r\n?|\n/).map((line) => line.trimEnd());
   return `${lines

@@ -1,7 +1,6 @@
 /**
- * Renders messages without letting an account's own template hold up anything else: it runs in a worker thread with a
- * limit on memory, one after the other, and is killed with the worker when it takes too long. The templates that come with
- * Jobwire are rendered where they are asked for.
+ * Renders messages so that an account's own template cannot delay anything else. Own templates run in a worker thread with a memory limit,
+ * one at a time. A template that takes too long is killed with the worker. Built-in templates are rendered in the calling thread.
  */
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { workerFile } from '../worker-file.ts';
@@ -16,41 +15,43 @@ import {
 } from './render.ts';
 import type { Template, TemplatePlace } from './templates.ts';
 
-/** What the worker is asked to do. */
+/** Task of the worker. */
 export type RenderTask =
   | { readonly what: 'email' | 'sms'; readonly input: RenderInput }
   | { readonly what: 'check'; readonly place: TemplatePlace; readonly template: Template };
 
-/** Renders messages, and tries out templates. */
+/** Renders messages and checks templates. */
 export interface Renderer {
-  /** `owner`: whose template it is; owners take turns. */
+  /** `owner`: owner of the template. Owners take turns. */
   email(input: RenderInput, owner: string): Promise<Rendered<RenderedEmail>>;
   sms(input: RenderInput, owner: string): Promise<Rendered<RenderedSms>>;
   /** As `checkTemplate` of `render.ts`. */
   check(place: TemplatePlace, template: Template, owner: string): Promise<TemplateProblem[]>;
 }
 
-/** What a template may take; injected by tests. */
+/** Limits of a template. Tests override them. */
 interface Limits {
   readonly memory?: ResourceLimits;
   readonly killAfterMs?: number;
-  /** So many templates of one owner may wait or be rendered; more are refused. Absent: any number. */
+  /** Maximum number of waiting and running templates of one owner. Further ones are rejected. Default: unlimited. */
   readonly perOwner?: number;
 }
 
-/** Rendering stops by itself after 2 s, and says why; a template that gets around that is killed. */
+/**
+ * Time after which a template is killed. Rendering stops by itself after 2 s with a reason. This is for templates that bypass that limit.
+ */
 const KILL_AFTER_MS = 3_000;
-/** The start of a worker does not count as the template's time. */
+/** Maximum start time of a worker. It does not count as the template's time. */
 const START_MS = 30_000;
 const NOT_AGAIN_MS = 600_000;
 const MAX_KILLED = 100;
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
 const TOO_MANY = 'two of this account are being rendered; wait until one is done';
 
-/** A template was killed: why, as a sentence about it continues. */
+/** A template was killed. The message is the rest of a sentence about it. */
 class KilledError extends Error {}
 
-/** Makes a renderer with a worker of its own, which starts with the first own template and does not keep the process alive. */
+/** Creates a renderer with its own worker. The worker starts with the first own template and does not keep the process alive. */
 export function createRenderer({
   memory = MEMORY,
   killAfterMs = KILL_AFTER_MS,
@@ -94,7 +95,7 @@ export function createRenderer({
     }
   }
 
-  /** One at a time, for the time of a template begins when nothing else is rendered; owners in turn. */
+  /** Runs one task at a time, because the time of a template starts when no other is rendered. Owners take turns. */
   async function inTurn(task: RenderTask, owner: string): Promise<unknown> {
     const own = queues.get(owner) ?? [];
     if (own.length >= perOwner) throw new KilledError(TOO_MANY);
@@ -108,7 +109,7 @@ export function createRenderer({
     } finally {
       own.shift();
       queues.delete(owner);
-      // To the end of the line.
+      // The owner moves to the end of the queue.
       if (own.length > 0) queues.set(owner, own);
       next();
     }
@@ -119,11 +120,11 @@ export function createRenderer({
     busy = first !== undefined;
     first?.[0]?.();
   }
-  /** What waits, and first what is rendered, of each owner; the next owner first. */
+  /** Waiting tasks of each owner, the running one first. The next owner is first. */
   const queues = new Map<string, (() => void)[]>();
   let busy = false;
 
-  /** Templates that were killed, and until when (epoch ms) they are not tried again: others wait for their turn. */
+  /** Killed templates, and the time until which they are not tried again (epoch ms), because other templates are waiting. */
   const killed = new Map<string, { readonly until: number; readonly reason: string }>();
 
   async function render<T>(what: 'email' | 'sms', input: RenderInput, owner: string): Promise<Rendered<T>> {
@@ -158,6 +159,6 @@ export function createRenderer({
   };
 }
 
-/** For what is sent, and for what is tried out through the API: neither waits for the other. */
+/** One renderer for sending and one for checks through the API: neither waits for the other. */
 export const sending = createRenderer();
 export const previewing = createRenderer({ perOwner: 2 });

@@ -1,9 +1,9 @@
-/** Notices that nobody's jobs are in: for previews without a job, and for trying out templates before they are kept. */
+/** Sample notices: for previews without a job, and for checking templates before they are stored. */
 import type { Branding, JobFacts, MessageKind, NoticeContent } from './model.ts';
 
 const OBSERVED_AT = Date.UTC(2026, 10, 19, 15, 4);
 
-/** A notice as it usually is: three jobs of an order group, two of them in one parcel. */
+/** Returns a typical notice: three jobs of an order group, two of them in one parcel. */
 export function sampleNotice(kind: MessageKind): NoticeContent {
   const job = (jobNumber: number, description: string, parcel: string): JobFacts => ({
     jobNumber,
@@ -26,7 +26,7 @@ export function sampleNotice(kind: MessageKind): NoticeContent {
   };
 }
 
-/** Notices as they seldom are, which a template must stand as well. */
+/** Returns edge cases that a template must render as well. */
 export function edgeNotices(kind: MessageKind): NoticeContent[] {
   const sample = sampleNotice(kind);
   const [first] = sample.jobs;
@@ -61,7 +61,7 @@ export function edgeNotices(kind: MessageKind): NoticeContent[] {
   ];
 }
 
-/** A look for samples. */
+/** Branding for samples. */
 export const sampleBranding: Branding = {
   name: 'Northlight Print',
   logoUrl: null,

@@ -1175,7 +1175,7 @@ class Lane {
   }
 }
 
-/** Returns a change to `message` that is not bound to a claim. */
+/** Returns the change to `message`. Removes any claim, whichever sender holds it. */
 function plain(work: Work, message: Message): Change {
   return { work, message, set: work.claim ? { claim: undefined, maybeSent: true } : {} };
 }

@@ -1,18 +1,18 @@
-/** What SES tells of mails that it took: bounces, complaints, rejects. */
+/** SES events about accepted mails: bounces, complaints, rejects. */
 import * as z from 'zod';
 
-/** What became of a message. */
+/** Feedback on a message. */
 export interface MailFeedback {
   readonly message: { readonly region: string; readonly account: string; readonly message: string };
-  /** `noted`: nothing follows from it. */
+  /** `noted`: no consequence. */
   readonly what: 'bounced' | 'complained' | 'rejected' | 'noted';
-  /** In a sentence, without addresses. */
+  /** One sentence, without addresses. */
   readonly detail: string;
 }
 
 export type ParsedFeedback =
   | ({ readonly kind: 'feedback' } & MailFeedback)
-  /** Not an event, one of no interest, or not of a message of ours. */
+  /** Not an event, an event of another type, or not about a message of Jobwire. */
   | { readonly kind: 'ignored'; readonly reason: string };
 
 const NAME = z.string().min(1).max(256);
@@ -21,7 +21,7 @@ const mailSchema = z.object({
   headers: z.array(z.object({ name: z.string(), value: z.string() })).optional(),
 });
 const eventSchema = z.object({
-  // Of event publishing; the notifications of an identity have the same under another name.
+  // Field of event publishing. Identity notifications have the same under another name.
   eventType: z.string().optional(),
   notificationType: z.string().optional(),
   mail: mailSchema,
@@ -35,7 +35,7 @@ const eventSchema = z.object({
   reject: z.object({ reason: z.string().optional() }).optional(),
 });
 
-/** Reads an event of SES as it stands in the message of its SNS notification. Never throws. */
+/** Parses an SES event from the message of its SNS notification. Never throws. */
 export function parseSesEvent(json: string): ParsedFeedback {
   let value: unknown;
   try {
@@ -60,7 +60,7 @@ export function parseSesEvent(json: string): ParsedFeedback {
       : { kind: 'feedback', message, what: 'noted', detail: `The mail came back for now (${words}).` };
   }
   if (type === 'Complaint' && complaint) {
-    // The recipient says that it is no spam.
+    // The recipient marked the mail as not spam.
     if (complaint.complaintFeedbackType === 'not-spam') {
       return { kind: 'feedback', message, what: 'noted', detail: 'The recipient says that it is not spam.' };
     }
@@ -73,7 +73,7 @@ export function parseSesEvent(json: string): ParsedFeedback {
   return ignored(`Nothing follows from ${word(type) || 'this'}.`);
 }
 
-/** By the tags that the mail was sent with, or by our header: SES gives mails a Message-ID of its own. */
+/** Returns the message by the tags of the mail or by our header. SES assigns its own Message-ID. */
 function messageOf({ tags, headers }: z.infer<typeof mailSchema>): MailFeedback['message'] | undefined {
   const tagged = reference.safeParse({
     region: tags?.region?.[0],
@@ -86,12 +86,12 @@ function messageOf({ tags, headers }: z.infer<typeof mailSchema>): MailFeedback[
   return reference.safeParse({ region, account, message }).data;
 }
 
-/** Which message a mail is: `<region>/<account>/<message>`. */
+/** Header that identifies the message of a mail: `<region>/<account>/<message>`. */
 export const MESSAGE_HEADER = 'X-Jobwire-Message';
 
 const reference = z.object({ region: NAME, account: NAME, message: NAME });
 
-/** A word of SES's, and nothing else. */
+/** Returns an SES keyword, or nothing if the text is anything else. */
 function word(text: string | null | undefined): string {
   return /^[A-Za-z][A-Za-z-]{0,40}$/.exec(text ?? '')?.[0] ?? '';
 }

@@ -1,26 +1,23 @@
-/** E-mails by SES. Apart from SMTP, whose half of nodemailer no function needs. */
+/** E-mail transport by SES. Separate from SMTP, because no function needs nodemailer's SMTP half. */
 import { SESv2Client, type SESv2ClientConfig, SendEmailCommand } from '@aws-sdk/client-sesv2';
 import { failureOf, NOT_ALLOWED, oneAttempt, THROTTLED, throughThrottling } from './aws.ts';
 import { addressOf, compose, domainOf, NO_ADDRESS, senderOf } from './email.ts';
 import type { EmailTransport, SendOutcome } from './model.ts';
 
 export interface SesConfig {
-  /** Region, endpoint and credentials; attempts and time-outs are set here. */
+  /** Region, endpoint and credentials. Attempts and timeouts are set here. */
   readonly aws: SESv2ClientConfig;
   readonly from: string;
-  /** Whose events tell of bounces and complaints. */
+  /** Configuration set whose events report bounces and complaints. */
   readonly configurationSet?: string;
-  /** How long to wait when SES asks to slow down, before each further call. */
+  /** Waits before retries of throttled calls, ms. */
   readonly throttleWaitsMs?: readonly number[];
   readonly random?: () => number;
-  /** For each call. */
+  /** Timeout of each call. */
   readonly timeoutMs?: number;
 }
 
-/**
- * By the SendEmail call of SES, with the mail as it is composed here. SES signs it, and gives it a Message-ID and a Date
- * of its own.
- */
+/** Creates a transport that sends composed mails by SES's SendEmail. SES signs the mail and assigns its own Message-ID and Date. */
 export function createSesTransport(config: SesConfig): EmailTransport {
   const { configurationSet, throttleWaitsMs = [250, 500, 1_000, 2_000], random = Math.random } = config;
   const from = senderOf(config.from);
@@ -72,7 +69,7 @@ function judgeSes(cause: unknown, from: string): SendOutcome {
         return { kind: 'later', reason: `SES does not let us send mail (${code}).`, everything: true };
       }
       if (/not verified/i.test(message)) {
-        // In the sandbox recipients have to be verified as well: SES says which addresses are not.
+        // In the sandbox recipients have to be verified as well. SES names the addresses that are not.
         return message
           .toLowerCase()
           .split(/[\s,:<>]+/)

@@ -1,10 +1,10 @@
 /**
- * How an account notifies its customers: made and changed by people, once for the account as a whole.
+ * Notification settings of an account, set by users once for the whole account.
  *
- *   save   the sink and the account's cursor at the head ── settings, and what polls have to know, in one transaction
+ * save the sink and the account's cursor at the head ── settings, and what polls have to know, in one transaction
  *
- * A crash in between leaves a sink that passes over what it reads: without settings that are enabled nothing is told, and
- * what was observed before `since` is not told either. Saved again, it goes on from there.
+ * A crash in between leaves a sink that skips what it reads. Without enabled settings nothing is sent, and observations from before `since`
+ * are not sent either. Saving again completes the operation.
  */
 import pLimit from 'p-limit';
 import { checkInput } from '../checks.ts';
@@ -19,7 +19,7 @@ import { defaultsOf } from './addresses.ts';
 import { NOTIFICATIONS_SINK, type NotificationSettings, OWN_USER } from './model.ts';
 import { SettingsInput } from './notification-input.ts';
 
-/** What the use-cases of settings and recipients need. */
+/** Dependencies of the use-cases of settings and recipients. */
 export interface PeopleDeps {
   readonly table: Table;
   readonly log: EventLog;
@@ -28,7 +28,7 @@ export interface PeopleDeps {
   readonly newId: () => string;
 }
 
-/** The events that the sink folds. */
+/** Types of events that the sink folds. */
 export const NOTIFIED_TYPES = [
   'job.dispatched',
   'job.dispatch_revoked',
@@ -41,21 +41,21 @@ export const NOTIFIED_TYPES = [
   'job.updated',
 ] as const satisfies readonly EventType[];
 
-/** Accounts that the sink names one by one; more than that, and it follows all. */
+/** Maximum number of accounts that the sink lists. Above it, the sink follows all accounts. */
 const MAX_NAMED = 500;
-/** Accounts whose cursors are put when it begins to follow all of a region. */
+/** Maximum number of accounts whose cursors are created when the sink begins to follow all of a region. */
 const MAX_ACCOUNTS = 10_000;
 const WRITES_AT_ONCE = 16;
-/** How often something is decided anew because somebody else came in between. */
+/** Maximum number of retries after concurrent modification. */
 const ATTEMPTS = 20;
 
-/** How an account notifies; `undefined` when nobody has said. */
+/** Returns the settings of an account, or `undefined` if there are none. */
 export async function readSettings(table: Table, ref: AccountRef): Promise<NotificationSettings | undefined> {
   const item = await table.get(keys.notificationSettings(ref));
   return item && toSettings(item);
 }
 
-/** Of several accounts, those that have settings, in no particular order. */
+/** Returns the settings of those accounts that have any, in no particular order. */
 export async function readSettingsOf(
   table: Table,
   refs: readonly AccountRef[],
@@ -64,8 +64,8 @@ export async function readSettingsOf(
 }
 
 /**
- * Says how an account notifies, in place of what was said before. `since` is when it was enabled last. The sink is made with
- * the first that is enabled, and begins where the account's log stands.
+ * Replaces the settings of an account. `since` is the time they were last enabled. The first enabled settings create the sink, which starts
+ * at the current end of the account's log.
  */
 export async function saveSettings(
   deps: PeopleDeps,
@@ -90,7 +90,7 @@ export async function saveSettings(
     const item: Item = {
       ...key,
       ...{ enabled, ownUser },
-      // After the cursor stands: all that is observed from here on comes by.
+      // Read after the cursor exists: all later observations pass through the sink.
       since: isOn && enabled ? Number(before.since) : Math.max(at, Number(before?.since ?? 0)),
       settings: JSON.stringify({
         ...fields,
@@ -106,7 +106,7 @@ export async function saveSettings(
       { put: item, when: before ? [revisionStill(before)] : [['pk', 'absent']] },
       {
         update: keys.account(ref),
-        // Polls read the account as it is: they need no look at the settings.
+        // Stored in the account, which polls read anyway, so that they need not read the settings.
         set: { ownUserSince: reads ? (since ?? at) : undefined },
         when: [
           ['secretRef', 'present'],
@@ -127,8 +127,8 @@ export async function saveSettings(
 }
 
 /**
- * Sees to it that the sink is there, follows an account and begins where its log stands. Cursors first: were the sink there
- * without them, a wake-up would start it at the beginning.
+ * Ensures that the sink exists, follows an account, and has a cursor at the end of its log. Cursors are written first: without them, a
+ * wake-up would start the sink at the beginning.
  */
 async function followAccount({ table, log }: PeopleDeps, ref: AccountRef): Promise<void> {
   const { region, account } = ref;
@@ -170,7 +170,7 @@ async function putCursor(table: Table, log: EventLog, ref: AccountRef): Promise<
   await table.write({ put, when: [['pk', 'absent']] });
 }
 
-/** Takes a deleted account off the sink's list. The last one stays named, for an empty list means all. */
+/** Removes a deleted account from the sink's list. The last one stays listed, because an empty list means all. */
 export async function unfollowAccount(table: Table, { region, account }: AccountRef): Promise<void> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const item = await table.get(keys.sink(region, NOTIFICATIONS_SINK));
@@ -202,7 +202,7 @@ function toSettings(item: Item): NotificationSettings {
   };
 }
 
-/** There is no such account. */
+/** Refusal: the account does not exist. */
 export const unknownAccount = ({ account }: AccountRef): Refusal => ({
   kind: 'unknown',
   reason: `There is no account "${account}".`,

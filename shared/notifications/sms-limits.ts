@@ -1,4 +1,4 @@
-/** What SMS are held back by: the hours in which a recipient is left alone, and what an account may spend in a month. */
+/** Limits of SMS: quiet hours of a recipient, and monthly segments of an account. */
 import { tzOffset } from '@date-fns/tz/tzOffset';
 import { type AccountRef, keys } from '../table/schema.ts';
 import type { Item, Table, Write } from '../table/table.ts';
@@ -6,13 +6,12 @@ import type { QuietHours } from './model.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1440;
-/** Use stays for a while after its month, to be looked at. */
+/** Retention of a month's use, days. */
 const USE_DAYS = 400;
 
 /**
- * The first instant from `now` on (epoch ms) at which the clock of the zone is outside quiet hours: `now` itself, or a full
- * minute. Where a change of clocks skips the end of quiet hours, they end with that change; where it brings some of them back,
- * they are quiet again.
+ * Returns the first time from `now` on (epoch ms) that is outside quiet hours in the zone: `now` itself, or a full minute. If a clock
+ * change skips the end of quiet hours, they end with that change. If it repeats some of them, those are quiet again.
  */
 export function quietUntil(quiet: QuietHours | null, zone: string, now: number): number {
   if (!quiet) return now;
@@ -26,7 +25,7 @@ export function quietUntil(quiet: QuietHours | null, zone: string, now: number):
     const minute = Math.floor(at / MINUTE_MS) * MINUTE_MS;
     const left = (to - minuteOfDay(zone, at) + DAY_MINUTES) % DAY_MINUTES;
     const end = minute + left * MINUTE_MS;
-    // As long as the clocks stay as they are. If they go forward, it may be over earlier: an hour is gone.
+    // This assumes no clock change. If clocks go forward, quiet hours may end earlier, because an hour is skipped.
     const skipped = offsetOf(zone, end) - offsetOf(zone, at);
     at = end;
     for (let earlier = end - skipped * MINUTE_MS; earlier < end; earlier += MINUTE_MS) {
@@ -49,7 +48,7 @@ function minuteOfDay(zone: string, at: number): number {
   return ((minutes % DAY_MINUTES) + DAY_MINUTES) % DAY_MINUTES;
 }
 
-/** Minutes ahead of UTC; a zone that nobody knows is UTC. */
+/** Returns the offset from UTC in minutes. An unknown zone counts as UTC. */
 function offsetOf(zone: string, at: number): number {
   const offset = tzOffset(zone, new Date(at));
   return Number.isFinite(offset) ? offset : 0;
@@ -57,23 +56,23 @@ function offsetOf(zone: string, at: number): number {
 
 /** SMS segments of an account in a month. */
 export interface SmsUse {
-  /** YYYY-MM, by UTC. */
+  /** YYYY-MM, in UTC. */
   readonly month: string;
   readonly segments: number;
 }
 
-/** SMS segments that all accounts of a region may use in a month, unless the operator says otherwise: each account sets its own limit. */
+/** Default of the monthly SMS segments of all accounts of a region together. Each account has its own limit besides. */
 export const REGION_MONTHLY_SEGMENTS = 100_000;
 
-/** The month that an instant (epoch ms) is in. */
+/** Returns the month of a time (epoch ms). */
 export const monthOf = (at: number): string => new Date(at).toISOString().slice(0, 7);
 
-/** How many SMS segments an account has used in a month: those that were sent, may have been, or are being sent. */
+/** Returns the SMS segments of an account in a month: sent, possibly sent, or being sent. */
 export async function readSmsUse(table: Table, ref: AccountRef, month: string): Promise<SmsUse> {
   return { month, segments: segmentsOf(await table.get(keys.smsUse(ref, month))) };
 }
 
-/** Adds segments to what was read, or takes them back, as a write that fails when somebody else was faster. */
+/** Returns the write that adds segments to the given use, or subtracts them. It fails after concurrent modification. */
 export function changeSmsUse(ref: AccountRef, use: SmsUse, by: number): Write {
   const ttl = Math.floor(Date.parse(`${use.month}-01T00:00:00Z`) / 1000) + USE_DAYS * 86_400;
   return {

@@ -1,21 +1,21 @@
-/** How long an SMS is, as networks count (3GPP TS 23.038 and 23.040), and how to keep it short. */
+/** Length of SMS as networks count it (3GPP TS 23.038 and 23.040), and shortening by transliteration. */
 
-/** What an SMS costs: networks bill each segment. */
+/** Size of an SMS. Networks bill each segment. */
 export interface SmsSize {
   readonly segments: number;
   readonly encoding: 'GSM-7' | 'UCS-2';
 }
 
-/** The alphabet of GSM-7; what stands in {@link EXTENDED} takes two places. */
+/** The GSM-7 alphabet. Characters of {@link EXTENDED} take two positions. */
 const BASIC = new Set(
   '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà',
 );
 const EXTENDED = new Set('\f^{}\\[~]|€');
 
-/** Places of a single message, and of each segment of a longer one, whose header takes some. */
+/** Positions of a single message, and of each segment of a longer one, which has a header. */
 const PLACES = { 'GSM-7': [160, 153], 'UCS-2': [70, 67] } as const;
 
-/** What is only typography, in the words of GSM-7. Letters are not: another letter is another name. */
+/** Typographic characters and their GSM-7 replacement. Letters are not replaced: that would change names. */
 const PLAINER: readonly (readonly [RegExp, string])[] = [
   [/[‘’‚‛′`´‹›]/g, "'"],
   [/[“”„‟″«»]/g, '"'],
@@ -28,8 +28,8 @@ const PLAINER: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * The encoding a text needs, and the segments it takes. As SNS says that it parts texts between words, a word that doesn't fit
- * begins the next segment; one that is longer than a segment is parted, but neither a pair of surrogates nor an escaped character.
+ * Returns the encoding and the number of segments of a text. SNS documents that it splits texts between words, so a word that does not fit
+ * begins the next segment. A word longer than a segment is split, but never within a surrogate pair or an escaped character.
  */
 export function measureSms(text: string): SmsSize {
   const encoding = isGsm(text) ? 'GSM-7' : 'UCS-2';
@@ -58,7 +58,10 @@ export function measureSms(text: string): SmsSize {
   return { segments: total <= single ? 1 : segments, encoding };
 }
 
-/** The text as it is sent: composed, and where only typography keeps it from GSM-7, which has room for twice as much, without that. */
+/**
+ * Returns the text to send, in composed form. If only typography prevents GSM-7, which has room for twice as much, typographic characters
+ * are replaced.
+ */
 export function smsText(text: string): string {
   const composed = text.normalize('NFC');
   if (isGsm(composed)) return composed;

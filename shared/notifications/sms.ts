@@ -1,4 +1,4 @@
-/** SMS by SNS: one Publish per message, to a number, never twice. */
+/** SMS transport by SNS: one Publish per message, to a phone number, never twice. */
 import {
   CheckIfPhoneNumberIsOptedOutCommand,
   PublishCommand,
@@ -9,20 +9,20 @@ import { failureOf, NOT_ALLOWED, oneAttempt, THROTTLED, throughThrottling } from
 import type { OutgoingSms, SendOutcome, SmsTransport } from './model.ts';
 
 interface Options {
-  /** Region, endpoint and credentials; attempts and time-outs are set here. */
+  /** Region, endpoint and credentials. Attempts and timeouts are set here. */
   readonly aws: SNSClientConfig;
-  /** For messages without their own; null: what SNS has set for the AWS account, or a number. */
+  /** Default for messages without their own. `null`: the default of the AWS account, or a number. */
   readonly senderId: string | null;
-  /** How long to wait when SNS asks to slow down, before each further call. */
+  /** Waits before retries of throttled calls, ms. */
   readonly throttleWaitsMs?: readonly number[];
   readonly random?: () => number;
-  /** For each call. */
+  /** Timeout of each call. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Publishes to numbers. SNS answers with a message id for a number that has opted out, and drops the message: so that is
- * asked first. Who may not ask, or gets no answer, publishes all the same: SNS keeps opt-outs in any case.
+ * Creates a transport that publishes to phone numbers. For a number that has opted out, SNS returns a message id and drops the message, so
+ * the opt-out is checked first. If that check is forbidden or fails, the message is published anyway: SNS enforces opt-outs in any case.
  */
 export function createSnsSmsTransport(options: Options): SmsTransport {
   const { senderId, throttleWaitsMs = [250, 500, 1_000], random = Math.random, timeoutMs = 20_000 } = options;

@@ -1,4 +1,4 @@
-/** E-mails by an SMTP server, as those have one who run Jobwire themselves. */
+/** E-mail transport by an SMTP server, for self-hosted Jobwire. */
 import { createPrivateKey } from 'node:crypto';
 import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
@@ -9,7 +9,7 @@ import { addressOf, compose, domainOf, NO_ADDRESS, senderOf } from './email.ts';
 import type { EmailTransport, SendOutcome } from './model.ts';
 
 export interface SmtpConfig {
-  /** The address that mails come from; its domain is that of message ids. */
+  /** Sender address. Its domain is used in message ids. */
   readonly from: string;
   readonly host: string;
   readonly port: number;
@@ -18,13 +18,13 @@ export interface SmtpConfig {
   readonly user?: string;
   readonly password?: string;
   readonly dkim?: DkimKey;
-  /** PEM of a certificate authority of one's own. */
+  /** PEM of a private certificate authority. */
   readonly ca?: string;
-  /** How many mails are on their way at once, each by a connection of its own. */
+  /** Maximum number of concurrent mails, each on its own connection. */
   readonly connections?: number;
-  /** Without a word from the server for so long, a mail is given up. */
+  /** Time without a response from the server after which a mail is abandoned. */
   readonly silenceMs?: number;
-  /** And after so long in any case: whoever sends it waits no longer. */
+  /** Maximum duration of a send. */
   readonly timeoutMs?: number;
 }
 
@@ -35,7 +35,7 @@ export interface DkimKey {
   readonly privateKey: string;
 }
 
-/** Connections that are kept open, to one server. Throws for a config that can't work. */
+/** Creates a transport with persistent connections to one server. Throws for an invalid config. */
 export function createSmtpTransport(config: SmtpConfig): EmailTransport {
   const { host, port, secure = false, user, password, connections = 4 } = config;
   const { silenceMs = 40_000, timeoutMs = 55_000 } = config;
@@ -49,12 +49,12 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
     port,
     secure,
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
-    // A password never goes in the clear; on this machine nobody listens.
+    // Passwords are never sent unencrypted. On loopback no third party can read them.
     requireTLS: !secure && user !== undefined && !isLoopback(host),
     ...(config.ca === undefined ? {} : { tls: { ca: config.ca } }),
     name: domain,
     maxConnections: connections,
-    // Of mails whose connection turned out to be closed before they were asked for.
+    // Retries of mails whose connection was found closed before the server asked for them.
     maxRequeues: 2,
     connectionTimeout: Math.min(15_000, silenceMs),
     greetingTimeout: Math.min(15_000, silenceMs),
@@ -64,7 +64,7 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
   });
   mailer.use('stream', (mail, done) => {
     const stage = stages.get(mail.data.envelope as object);
-    // Its bytes are composed. To take them apart and together again costs as much as sending them.
+    // The mail is composed already. Parsing and composing it again costs as much as sending it.
     if (stage && mail.message) mail.message.createReadStream = () => watched(stage);
     done();
   });
@@ -90,10 +90,10 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
   };
 }
 
-/** By which the server's own log knows the mail: as Postfix and Exim say it, and most others. */
+/** Id of the mail in the server's own log, in the format of Postfix, Exim and most others. */
 const QUEUE_ID = /\b(?:queued as |id=)([\w.-]{1,100})/i;
 
-/** How far a mail came: no session yet; a session; all of its bytes went to the server. */
+/** Progress of a mail: no session yet, in a session, all bytes sent to the server. */
 type Stage = 'connecting' | 'talking' | 'handed';
 
 interface Handover {
@@ -101,7 +101,7 @@ interface Handover {
   at: Stage;
 }
 
-/** The bytes of a mail for the server, which is asked for them only once it wants them. */
+/** Returns the bytes of a mail as a stream. The server asks for them only when it accepts the mail. */
 function watched(stage: Handover): Readable {
   stage.at = 'talking';
   const bytes = new Readable({
@@ -122,7 +122,7 @@ type SmtpError = Error & {
   readonly responseCode?: number;
 };
 
-/** What is said before the recipient is named is about all mails; from then on it is about this one. */
+/** Classifies an error. Before the recipient is named it concerns all mails, afterwards this one. */
 function judgeSmtp(cause: SmtpError, stage: Stage): SendOutcome {
   const { code = 'no code', command = '', response = '', responseCode } = cause;
   if (responseCode === undefined) {
@@ -160,10 +160,12 @@ function judgeSmtp(cause: SmtpError, stage: Stage): SendOutcome {
   return { kind: 'refused', reason: `The mail server refused the mail (${answer}).` };
 }
 
-/** Enhanced status codes (RFC 3463, RFC 7505) of addresses that take no mail. A full mailbox (5.2.2) may be emptied. */
+/** Enhanced status codes (RFC 3463, RFC 7505) of addresses that accept no mail. A full mailbox (5.2.2) may be emptied. */
 const NO_SUCH_ADDRESS = /^5\.(1\.(1|2|3|6|10)|2\.1)$/;
 
-/** All that says who, to whom and what; without our own, which SES's or a list's servers may take out. */
+/**
+ * Headers that identify sender, recipient and content. Our own are excluded, because servers of SES or of a mailing list may remove them.
+ */
 const SIGNED_HEADERS = [
   'From',
   'Reply-To',
@@ -177,12 +179,12 @@ const SIGNED_HEADERS = [
   'Content-Type',
   'Content-Transfer-Encoding',
   'Auto-Submitted',
-  // RFC 8058, 4: both have to be signed, or there is no one-click. nodemailer's own list lacks the second.
+  // RFC 8058, 4: both have to be signed for one-click unsubscribe. nodemailer's own list lacks the second.
   'List-Unsubscribe',
   'List-Unsubscribe-Post',
 ];
 
-/** nodemailer leaves a signature out when the key can't sign: so that is found out now. */
+/** Creates a signer. nodemailer omits the signature if the key is unusable, so the key is tested here. */
 function createSigner({ domain, selector, privateKey }: DkimKey): DKIM {
   const key = createPrivateKey(privateKey);
   if (key.asymmetricKeyType !== 'rsa') throw new Error('The DKIM key has to be an RSA key.');

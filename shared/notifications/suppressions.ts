@@ -1,10 +1,9 @@
 /**
- * Addresses that get nothing more. Who unsubscribes does so from one account. Mail that comes back, a mark as spam and a number
- * that takes no SMS say something of the address itself, and count for all accounts of the region. Kept by a keyed hash of
- * the address, with as much of it as is shown. What was stored by a plain hash is found by it, and shown by the keyed one.
+ * Suppressions: addresses that are sent nothing. Unsubscribing concerns one account. A bounce, a complaint and a number that accepts no SMS
+ * concern the address itself, and count for all accounts of the region. Stored by a keyed hash of the address, with its masked form. Items
+ * stored by an unkeyed hash are found by it and listed by the keyed one.
  *
- * Reasons stand side by side, each with its instant, so that taking one back leaves the others, and nobody who adds one
- * has to read first.
+ * Reasons are separate attributes, each with its time. So removing one keeps the others, and adding one needs no read.
  */
 import { checkInput } from '../checks.ts';
 import type { Refusal } from '../managed.ts';
@@ -18,7 +17,7 @@ import { NewSuppression } from './notification-input.ts';
 import { type PeopleDeps, unknownAccount } from './settings.ts';
 import { sealedAddressOf } from './unsubscribe.ts';
 
-/** Why an address gets nothing more; the first that there is of them is the one that is told. */
+/** Reasons of a suppression. The first one present is the one reported. */
 export const suppressionReasons = [
   'unsubscribed',
   'complained',
@@ -27,14 +26,14 @@ export const suppressionReasons = [
 ] as const satisfies readonly MessageReason[];
 export type SuppressionReason = (typeof suppressionReasons)[number];
 
-/** An address that gets nothing more. */
+/** A suppressed address. */
 export interface Suppression {
-  /** What it is known by in an account: the channel and the sealed address. */
+  /** Id within an account: the channel and the sealed address. */
   readonly id: string;
   readonly channel: Channel;
-  /** Of the address, what everybody may see; null when it came by a link. */
+  /** The masked address, which every user may see. `null` if it was suppressed by a link. */
   readonly masked: string | null;
-  /** All of them, the one that is told first. */
+  /** All reasons, the reported one first. */
   readonly reasons: readonly {
     readonly reason: SuppressionReason /** Epoch ms. */;
     readonly since: number;
@@ -42,17 +41,19 @@ export interface Suppression {
   readonly reason: SuppressionReason;
 }
 
-/** An address: as such, or sealed, as links know it. */
+/** An address: in plain text, or sealed as in links. */
 export type Addressed =
   | { readonly channel: Channel; readonly address: string }
   | { readonly channel: Channel; readonly sealed: string };
 
-/** When people of the account said it, in a person's name: then the person's link does not take it back. */
+/**
+ * Time at which a user of the account entered the suppression on behalf of the person. The person's link cannot lift such a suppression.
+ */
 const ENTERED = 'enteredAt';
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 500;
 
-/** Takes up that somebody asked, in person, to get nothing more from an account. */
+/** Records a person's request to receive nothing more from an account. */
 export async function createSuppression(
   deps: Pick<PeopleDeps, 'table' | 'now' | 'newId'>,
   ref: AccountRef,
@@ -66,14 +67,14 @@ export async function createSuppression(
   const addressed = { channel, address: result.address };
   const done = await suppress(deps, ref, addressed, 'unsubscribed', { [ENTERED]: deps.now() });
   if (done.kind !== 'suppressed') return done;
-  // What other accounts brought up is none of this one's business.
+  // Reasons that other accounts caused are not shown to this one.
   const sealed = await sealOf(deps.table, ref, addressed);
   const own = await deps.table.get(keys.suppression(ref, channel, sealed));
   const suppression = own && toSuppression(channel, sealed, [own]);
   return suppression ? { kind: 'created', suppression } : unknownAccount(ref);
 }
 
-/** Sees to it that an address gets nothing more from an account; for reasons that are the address's own, from no account. */
+/** Suppresses an address: for one account, or for all accounts if the reason concerns the address itself. */
 export async function suppress(
   { table, now, newId }: Pick<PeopleDeps, 'table' | 'now' | 'newId'>,
   ref: AccountRef,
@@ -85,7 +86,7 @@ export async function suppress(
   const sealed = await sealOf(table, ref, addressed);
   const masked = 'address' in addressed ? { masked: maskAddress(addressed.address) } : {};
   const set = { [reason]: now(), ...masked, ...more };
-  // What is known of the address is so whether or not the account is still there.
+  // Facts about the address count whether or not the account still exists.
   if (reason !== 'unsubscribed') {
     await table.write({ update: keys.suppression(cellLog(ref.region), channel, sealed), set });
   }
@@ -100,8 +101,8 @@ export async function suppress(
 }
 
 /**
- * Takes back that somebody wants nothing more from an account, for whoever has a link. False: people of the account have
- * entered it, and only they can take it back. What is known of the address itself stays.
+ * Lifts an unsubscription through a link. Returns false if a user of the account entered it: then only users of the account can lift it.
+ * Reasons of the address itself stay.
  */
 export async function resubscribe(
   { table }: Pick<PeopleDeps, 'table'>,
@@ -115,7 +116,7 @@ export async function resubscribe(
   return true;
 }
 
-/** Whether an address gets nothing more from an account because somebody said so, and whether people of the account entered it. */
+/** Returns whether an address has unsubscribed from an account, and whether a user of the account entered that. */
 export async function unsubscriptionOf(
   table: Table,
   ref: AccountRef,
@@ -127,8 +128,8 @@ export async function unsubscriptionOf(
 }
 
 /**
- * Lets an address get messages again from an account; what was the address's own counts for no account of the region any more.
- * An account can take back what its own messages brought up; `whole`: and what those of others did.
+ * Lifts the suppression of an address for an account, and the address's own reasons for all accounts of the region. An account can lift
+ * what its own messages caused. With `whole`, also what messages of other accounts caused.
  */
 export async function liftSuppression(
   { table }: Pick<PeopleDeps, 'table'>,
@@ -145,7 +146,7 @@ export async function liftSuppression(
   return { kind: 'lifted' };
 }
 
-/** What there is against an address, from an account's side; `undefined`: nothing. */
+/** Returns the suppression of an address for an account. `undefined` if there is none. */
 export async function suppressionOf(
   table: Table,
   ref: AccountRef,
@@ -155,7 +156,7 @@ export async function suppressionOf(
   return (await suppressionsOf(table, [{ ref, channel, address }]))[0];
 }
 
-/** What there is against each of many addresses, in their order. */
+/** Returns the suppressions of several addresses, in their order. */
 export async function suppressionsOf(
   table: Table,
   asked: readonly { readonly ref: AccountRef; readonly channel: Channel; readonly address: string }[],
@@ -182,7 +183,7 @@ export async function suppressionsOf(
   );
 }
 
-/** A page of what an account's own messages and recipients have brought up, after the one that is named. */
+/** Returns a page of the suppressions that an account's own messages and recipients caused, after the named one. */
 export async function listSuppressions(
   table: Table,
   ref: AccountRef,
@@ -193,7 +194,7 @@ export async function listSuppressions(
 ): Promise<{ readonly suppressions: Suppression[]; readonly next: string | null }> {
   const most = Math.min(limit, MAX_PAGE);
   const place = after === undefined ? undefined : placeOf(after);
-  // In the order of their names: those that were stored by a plain hash come under another one than they are shown by.
+  // Sorted by listed id: items stored by an unkeyed hash are listed under another id than they are stored.
   const stored = await table.query({ pk: suppressionPk(ref) });
   const nameOf = ({ sk }: Key) => sk.split('#')[1] ?? '';
   const seal = stored.some((item) => isPlain(nameOf(item))) && (await sealedAddressOf(table, ref.region));
@@ -213,7 +214,7 @@ export async function listSuppressions(
   return { suppressions, next: left.length > most ? (suppressions.at(-1)?.id ?? null) : null };
 }
 
-/** Where something against an address can stand: in the account, and for all accounts of the region. */
+/** Returns the keys of possible suppressions of an address: in the account, and for all accounts of the region. */
 function placesOf(ref: AccountRef, channel: Channel, names: readonly string[]): Key[] {
   return names.flatMap((name) => [
     keys.suppression(ref, channel, name),
@@ -221,7 +222,7 @@ function placesOf(ref: AccountRef, channel: Channel, names: readonly string[]): 
   ]);
 }
 
-/** The same by the sealed address alone: what was stored by a plain hash has to be looked for. */
+/** Returns the same for a sealed address only. Items stored by an unkeyed hash have to be searched. */
 async function allPlaces(
   table: Table,
   ref: AccountRef,
@@ -234,14 +235,14 @@ async function allPlaces(
   return placesOf(ref, channel, [sealed, ...plain.filter((name) => seal({ plain: name }) === sealed)]);
 }
 
-/** Where an account can have something against an address. */
+/** Returns the keys of an account's possible suppressions of an address. */
 async function ownPlaces(table: Table, ref: AccountRef, addressed: Addressed): Promise<Key[]> {
   const sealed = await sealOf(table, ref, addressed);
   const places = await allPlaces(table, ref, { channel: addressed.channel, sealed });
   return places.filter(({ pk }) => pk === suppressionPk(ref));
 }
 
-/** Takes reasons back. An item without any says nothing, and goes unless somebody adds one at that moment. */
+/** Removes reasons. An item without reasons has no effect and is deleted, unless a concurrent request adds one. */
 async function takeBack(table: Table, { pk, sk }: Key, reasons: readonly SuppressionReason[]): Promise<void> {
   const key = { pk, sk };
   const set = {
@@ -265,10 +266,10 @@ function placeOf(id: string): { readonly channel: Channel; readonly sealed: stri
   return channel && sealed ? { channel: channel as Channel, sealed } : undefined;
 }
 
-/** Whether a text can be the id of a suppression. */
+/** Returns whether a text can be the id of a suppression. */
 export const isSuppressionId = (text: string): boolean => placeOf(text) !== undefined;
 
-/** Whether an address was stored by a plain hash: that is shorter. */
+/** Whether an address was stored by an unkeyed hash, which is shorter. */
 const isPlain = (name: string): boolean => name.length < 43;
 
 function reasonsOf(item: { readonly [name: string]: Value | undefined }): Suppression['reasons'] {

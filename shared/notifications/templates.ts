@@ -1,4 +1,4 @@
-/** Templates of an account's own, each for a kind, a channel and a locale: checked before they are kept. */
+/** An account's own templates, each for a kind, a channel and a locale. Checked before they are stored. */
 import * as z from 'zod';
 import { type AccountRef, keys, templatePk } from '../table/schema.ts';
 import type { Item, Table } from '../table/table.ts';
@@ -12,8 +12,8 @@ const EMPTY = 'must not be empty';
 const NOTHING = 'must say something: subject, preheader, heading, intro, outro, html or text';
 
 /**
- * What an e-mail says, in Liquid (docs/notifications.md). What is left out is the default. Subject to outro are plain text, in
- * which an empty line begins a paragraph; `html` and `text` take the place of the layout.
+ * Fields of an e-mail template in Liquid (docs/notifications.md). Absent fields use the default. `subject` to `outro` are plain text, in
+ * which an empty line begins a paragraph. `html` and `text` replace the layout.
  */
 export const emailTemplateSchema = z
   .strictObject({
@@ -28,7 +28,7 @@ export const emailTemplateSchema = z
     text: line(20_000).min(1, EMPTY).optional().describe('The whole text version in place of the layout.'),
   })
   .refine((template) => Object.values(template).some((text) => text !== undefined), NOTHING);
-/** What an SMS says, in Liquid; line breaks become spaces. */
+/** Fields of an SMS template in Liquid. Line breaks become spaces. */
 export const smsTemplateSchema = z.strictObject({
   text: line(1000).min(1, EMPTY).describe('The text, in Liquid; it must come out in two segments.'),
 });
@@ -37,28 +37,28 @@ export type EmailTemplate = z.infer<typeof emailTemplateSchema>;
 export type SmsTemplate = z.infer<typeof smsTemplateSchema>;
 export type Template = EmailTemplate | SmsTemplate;
 
-/** For what a template is. */
+/** Kind, channel and locale of a template. */
 export interface TemplatePlace {
   readonly kind: MessageKind;
   readonly channel: Channel;
   readonly locale: Locale;
 }
 
-/** A template of an account's own. */
+/** An account's own template. */
 export interface StoredTemplate extends TemplatePlace {
   readonly template: Template;
   /** Epoch ms. */
   readonly changedAt: number;
 }
 
-/** The template that is there without anybody writing one. */
+/** Returns the built-in template. */
 export function defaultTemplate(kind: MessageKind, channel: Channel, locale: Locale): Template {
   return channel === 'email' ? texts[locale].email[kind] : texts[locale].sms[kind];
 }
 
 /**
- * The template of an account's own for a recipient's locale: exactly that, else one of the same language; `undefined` where
- * there is none, which means the default.
+ * Returns the account's own template for a recipient's locale: an exact match, otherwise one of the same language. `undefined` if there is
+ * none, which means the default.
  */
 export async function resolveTemplate(
   table: Table,
@@ -76,12 +76,12 @@ export async function resolveTemplate(
   return found?.template;
 }
 
-/** An account's own templates, by kind, channel and locale. At most as many as there are places. */
+/** Returns an account's own templates, by kind, channel and locale. There is at most one for each place. */
 export async function listTemplates(table: Table, ref: AccountRef): Promise<StoredTemplate[]> {
   return (await table.query({ pk: templatePk(ref) })).map(toTemplate);
 }
 
-/** An account's own template for exactly that place. */
+/** Returns an account's own template for exactly that place, or `undefined`. */
 export async function readTemplate(
   table: Table,
   ref: AccountRef,
@@ -91,15 +91,15 @@ export async function readTemplate(
   return item && toTemplate(item);
 }
 
-/** Items of the table may have 400 kB; a character of the above can take six bytes. */
+/** Items of the table are limited to 400 kB. A character of a template can take six bytes. */
 const MAX_TEMPLATE_BYTES = 300_000;
 
-/** What became of a template: kept, or what is wrong with it. */
+/** Result of saving a template: saved, or its problems. */
 export type SavedTemplate =
   | { readonly kind: 'saved'; readonly stored: StoredTemplate }
   | { readonly kind: 'invalid'; readonly problems: readonly TemplateProblem[] };
 
-/** Keeps a template if it can say everything it may have to: samples and extremes are rendered with it first. */
+/** Stores a template if it renders all samples and edge cases. */
 export async function saveTemplate(
   table: Table,
   ref: AccountRef,
@@ -124,7 +124,7 @@ export async function saveTemplate(
   return { kind: 'saved', stored: toTemplate(item) };
 }
 
-/** Takes a template of an account's own away, so that the default is used again; false when there was none. */
+/** Deletes an account's own template, so that the default is used again. Returns false if there was none. */
 export async function deleteTemplate(
   table: Table,
   ref: AccountRef,

@@ -334,7 +334,7 @@ async function readAccount(table: Table, ref: AccountRef): Promise<AccountState>
 /** Returns the time before which all observed events in the log are folded (epoch ms). */
 async function readFoldedTo(table: Table, ref: AccountRef): Promise<number> {
   const cursorKey = keys.cursor(ref.region, NOTIFICATIONS_SINK, ref.account);
-  // The cursor is read after the head: this can only underestimate the lag in a safe direction.
+  // The head is read before the cursor: the cursor only advances, so a cursor at this head has passed all events up to it.
   const head = await table.get(keys.head(ref));
   const cursor = await table.get(cursorKey);
   const position = Number(cursor?.position ?? 0);

@@ -1,6 +1,6 @@
 /**
- * Links to unsubscribe with: a signed text that says whose messages, by a keyed hash to which address, and since when. Nobody
- * without the key can make one, read an address from it, or try out addresses on it. A link holds for {@link LINK_DAYS} days.
+ * Unsubscribe links: a signed token of the account, a keyed hash of the address, and the day of issue. Without the key it is impossible to
+ * forge a link, to read an address from it, or to test addresses against it. A link is valid for {@link LINK_DAYS} days.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { type AccountRef, keys } from '../table/schema.ts';
@@ -8,7 +8,7 @@ import type { Table } from '../table/table.ts';
 import { plainAddressHash } from './addresses.ts';
 import type { Channel } from './model.ts';
 
-/** What a link says. */
+/** Content of a link. */
 export interface Unsubscription {
   readonly ref: AccountRef;
   readonly channel: Channel;
@@ -16,13 +16,13 @@ export interface Unsubscription {
   readonly sealed: string;
 }
 
-/** How long a link holds: mails are read late, and are kept for good. */
+/** Validity of a link, days. It is long because mails are read late and kept indefinitely. */
 export const LINK_DAYS = 400;
 const DAY_MS = 86_400_000;
 const TOKEN =
   /^(([a-z0-9-]{1,63})\.([a-z0-9-]{1,63})\.(email|sms)\.(?:([A-Za-z0-9_-]{43})\.(\d{5,6})|([A-Za-z0-9_-]{32})))\.([A-Za-z0-9_-]{43})$/;
 
-/** Where somebody unsubscribes an address from an account. The key of the region is made with the first link. */
+/** Returns the URL by which an address unsubscribes from an account. The first link of a region creates its key. */
 export async function unsubscribeUrlOf(
   {
     table,
@@ -40,8 +40,8 @@ export async function unsubscribeUrlOf(
 }
 
 /**
- * What a link's text says; `undefined` for one that was not made here or is too old. Links of the first form, with a plain hash
- * and without a day, hold for good. `regions`: those that are served.
+ * Parses a link's token. `undefined` if it is forged or expired. Links of the first format, with an unkeyed hash and without a day, do not
+ * expire. `regions`: the regions served here.
  */
 export async function readUnsubscribeToken(
   {
@@ -63,25 +63,27 @@ export async function readUnsubscribeToken(
     : { ref, channel: channel as Channel, sealed: (await addressSealOf(table, region))(plain) };
 }
 
-/** An address, or the plain hash of one that was stored before addresses were sealed. */
+/** An address, or the unkeyed hash of one that was stored before addresses were sealed. */
 type Sealable = { readonly channel: Channel; readonly address: string } | { readonly plain: string };
 
-/** Gives what an address of a region is known by where it must not stand itself: 43 characters, by {@link addressSealOf}. */
+/**
+ * Returns a function that seals addresses of a region for places where plain text is not allowed: 43 characters, by {@link addressSealOf}.
+ */
 export async function sealedAddressOf(table: Table, region: string): Promise<(of: Sealable) => string> {
   const seal = await addressSealOf(table, region);
   return (of) => seal('plain' in of ? of.plain : plainAddressHash(region, of.channel, of.address));
 }
 
 /**
- * Makes names of addresses for a region: the same address has always the same one, and nobody without the key finds the address
- * by trying out all there are, as with a plain hash. The key is that of the links.
+ * Returns a function that maps an address of a region to a stable name. Without the key the address cannot be found by exhaustive search,
+ * unlike with an unkeyed hash. The key is that of the links.
  */
 export async function addressSealOf(table: Table, region: string): Promise<(address: string) => string> {
   const key = Buffer.from(await keyOf(table, region, true), 'base64url');
   return (address) => createHmac('sha256', key).update(`address ${address}`).digest('base64url');
 }
 
-/** It signs links of this kind, and nothing else that it is used for. */
+/** Signs a token. The prefix separates these signatures from other uses of the key. */
 function signature(key: string, said: string): string {
   return createHmac('sha256', Buffer.from(key, 'base64url'))
     .update(`unsubscribe ${said}`)

@@ -1,12 +1,12 @@
 /**
- * What templates see of a notice: customer text made harmless to show in a line, dates in words, and each parcel once, with the
- * jobs that are in it. Everything here is plain text; the channel escapes it.
+ * Variables of templates: customer text sanitized for one line, dates as text, and each parcel once, with its jobs. All values are plain
+ * text, which the channel escapes.
  */
 import { dayNamed, readInstants } from '../tracking/instants.ts';
 import type { Branding, JobFacts, Locale, MessageKind, NoticeContent, Parcel } from './model.ts';
 import { texts } from './texts/texts.ts';
 
-/** What {@link viewOf} makes of a notice; the fields are the variables of docs/notifications.md. */
+/** Result of {@link viewOf}. Its fields are the variables of docs/notifications.md. */
 export interface View {
   readonly kind: MessageKind;
   readonly locale: Locale;
@@ -19,20 +19,20 @@ export interface View {
     readonly color_text: string;
     readonly footer: readonly string[];
   };
-  /** What customers call it: the order group, else the order number, else the job number. Null when jobs have nothing in common. */
+  /** Name that customers use: the order group, else the order number, else the job number. `null` if the jobs have none in common. */
   readonly order: string | null;
   readonly group: string | null;
   readonly count: number;
   readonly jobs: readonly JobView[];
   readonly parcel_count: number;
-  /** Parcels that have a link. */
+  /** Number of parcels with a link. */
   readonly link_count: number;
   readonly parcels: readonly ParcelView[];
-  /** Parcels that hold the same jobs, with these. */
+  /** Parcels with the same jobs, and these jobs. */
   readonly shipments: readonly Shipment[];
   /** Jobs without tracking. */
   readonly untracked: readonly JobView[];
-  /** Where all jobs have the same. */
+  /** `null` if the jobs differ. */
   readonly date_out: string | null;
   readonly date_due: string | null;
   readonly former_date_due: string | null;
@@ -41,21 +41,21 @@ export interface View {
 
 export interface JobView {
   readonly number: number;
-  /** The order number, else the job number with a word. */
+  /** The order number, else the job number with a prefix. */
   readonly label: string;
   readonly order_number: string | null;
   readonly description: string | null;
   readonly date_out: string | null;
   readonly date_due: string | null;
   readonly former_date_due: string | null;
-  /** What the dates are where they are not the same for all jobs. */
+  /** The dates, if they differ between jobs. */
   readonly note: string | null;
   readonly parcels: readonly ParcelView[];
 }
 
 export interface ParcelView {
   readonly number: string | null;
-  /** http or https, or null. */
+  /** http or https URL, or `null`. */
   readonly link: string | null;
 }
 
@@ -64,17 +64,17 @@ interface Shipment {
   readonly jobs: readonly JobView[];
 }
 
-/** What is said, to whom and by whom. */
+/** Content, recipient and branding. */
 export interface ViewInput {
   readonly content: NoticeContent;
   readonly recipient: { readonly name: string | null; readonly locale: Locale; readonly zone: string };
   readonly branding: Branding;
   readonly unsubscribeUrl: string;
-  /** SMS have short dates, and no marks of direction. */
+  /** Whether to use short dates and no direction marks, as in SMS. */
   readonly short?: boolean;
 }
 
-/** Characters of what is shown at most; the rest is cut off. */
+/** Maximum length of displayed text, characters. Longer text is truncated. */
 const MAX_NAME = 80;
 const MAX_LABEL = 80;
 const MAX_DESCRIPTION = 240;
@@ -82,10 +82,10 @@ const MAX_DESCRIPTION_OF_MANY = 80;
 const MANY_JOBS = 100;
 const MAX_TRACKING_NUMBER = 80;
 const MAX_LINK = 2000;
-/** Where a color is none. */
+/** Default for an invalid color. */
 const PLAIN_COLOR = '#1f2937';
 
-/** Everything a template can show of a notice. */
+/** Returns all variables of a notice. */
 export function viewOf({ content, recipient, branding, unsubscribeUrl, short }: ViewInput): View {
   const { kind, orderGroup } = content;
   const { locale, zone } = recipient;
@@ -165,11 +165,11 @@ export function viewOf({ content, recipient, branding, unsubscribeUrl, short }: 
 }
 
 /**
- * A text in one line: without control characters, and without the marks that turn the direction of what follows. Cut to a length
- * of at most `max`, never within a character as people count them, and where possible between words.
+ * Returns a text as one line: without control characters, and without marks that change the direction of the following text. Truncated to
+ * at most `max` characters, never within a grapheme, and if possible between words.
  */
 export function oneLine(text: string, max: number): string {
-  // What comes later is not shown, however much of the beginning is taken out.
+  // Later text is never shown, however much of the beginning is removed.
   const begun = text.length > max * 8 ? text.slice(0, max * 8) : text;
   const line = PLAIN.test(begun)
     ? begun
@@ -182,7 +182,7 @@ export function oneLine(text: string, max: number): string {
   return clipped(line, max);
 }
 
-/** The beginning of a line, at most `max` long with the three dots that say there was more. */
+/** Truncates a line to at most `max` characters, including the ellipsis. */
 export function clipped(line: string, max: number): string {
   if (line.length <= max) return line;
   const kept = beginning(line, max - 1);
@@ -190,9 +190,9 @@ export function clipped(line: string, max: number): string {
   return `${(word > max * 0.8 ? kept.slice(0, word) : kept).trimEnd()}…`;
 }
 
-/** As much of a text as is at most so long, in whole characters. */
+/** Returns the start of a text up to this length, in whole graphemes. */
 function beginning(text: string, length: number): string {
-  // Below these nothing joins what stands before it.
+  // No character of these ranges combines with the one before it.
   if (/^[ -\u02ff\u2010-\u2027]*$/.test(text.slice(0, length + 1))) return text.slice(0, length);
   let end = 0;
   for (const { segment, index } of graphemes.segment(text.slice(0, length + 100))) {
@@ -202,19 +202,19 @@ function beginning(text: string, length: number): string {
   return text.slice(0, end);
 }
 
-/** What needs nothing done: printable ASCII and Latin letters, and no two spaces together. */
+/** Text that needs no processing: printable ASCII and Latin letters, without consecutive spaces. */
 const PLAIN = /^(?:[!-~\u00a1-\u00ac\u00ae-\u024f]+(?: (?! |$)|$))*$/;
 
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
-/** Right-to-left scripts: Hebrew, Arabic, Syriac and their kin. */
+/** Right-to-left scripts: Hebrew, Arabic, Syriac and related ones. */
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
-/** A text of the other direction set apart, so that what stands around it keeps its place. */
+/** Isolates a text of the other direction, so that the text around it keeps its position. */
 function isolated(text: string): string {
   return RIGHT_TO_LEFT.test(text) ? `\u2068${text}\u2069` : text;
 }
 
-/** A link as browsers understand it; null when it leads anywhere but to a web page. */
+/** Parses a link as browsers do. `null` if it is not a web page. */
 export function linkOf(
   link: string | null,
   protocols: readonly string[] = ['https:', 'http:'],
@@ -224,12 +224,12 @@ export function linkOf(
   return url.href.length > MAX_LINK ? null : url.href;
 }
 
-/** White where that can be read on a color (#rrggbb), else black: one of them always can (WCAG 2: 4.5 to 1). */
+/** Returns white if it is legible on a color (#rrggbb), otherwise black. One of them always is (WCAG 2: 4.5 to 1). */
 export function readableOn(color: string): '#ffffff' | '#000000' {
   return contrast(color, '#ffffff') >= 4.5 ? '#ffffff' : '#000000';
 }
 
-/** How well two colors (#rrggbb) can be told apart: 1 to 21 (WCAG 2). */
+/** Returns the contrast of two colors (#rrggbb): 1 to 21 (WCAG 2). */
 export function contrast(one: string, other: string): number {
   const [light = 0, dark = 0] = [luminance(one), luminance(other)].sort((a, b) => b - a);
   return (light + 0.05) / (dark + 0.05);
@@ -244,8 +244,8 @@ function luminance(color: string): number {
 }
 
 /**
- * The parcel that each mention of one is: known by its number, else by its link, which may be that of a number. A link counts
- * wherever it was given.
+ * Returns the parcel of each mention. Parcels are identified by number, else by link, which may belong to a number. A link counts wherever
+ * it was given.
  */
 function parcelsOf(
   jobs: readonly JobFacts[],
@@ -273,7 +273,7 @@ function parcelsOf(
     found.get(number?.trim() ?? '') ?? found.get(ofLink.get(linkOf(link) ?? '') ?? '');
 }
 
-/** Each parcel in one place, with the jobs that are in it; those that hold the same jobs together. */
+/** Groups jobs by parcel, each parcel once, and parcels with the same jobs together. */
 function shipmentsOf(jobs: readonly JobView[]): Shipment[] {
   const inside = new Map<ParcelView, JobView[]>();
   for (const job of jobs) {
@@ -293,12 +293,12 @@ function shipmentsOf(jobs: readonly JobView[]): Shipment[] {
   return [...shipments.values()];
 }
 
-/** What all values are; null when they differ. */
+/** Returns the common value, or `null` if the values differ. */
 function common(values: readonly (string | null)[]): string | null {
   return new Set(values).size === 1 ? (values[0] ?? null) : null;
 }
 
-/** A due date and what it was, with the time of day where only that moved. */
+/** Returns a due date and its former value, with the time of day if only that changed. */
 function dueTexts(
   { dateDue, formerDateDue }: JobFacts,
   day: (value: string | null) => string | null,
@@ -312,8 +312,8 @@ function dueTexts(
 }
 
 /**
- * The day a date of the service names, in words. One with an offset and a time of day is an instant, told in the zone; a
- * midnight is that day wherever it is read, and so is what has no offset. Null when it is no date.
+ * Formats the day of an upstream date. A date with an offset and a time of day is a point in time, formatted in the zone. A midnight is
+ * that day in any zone, as is a date without offset. `null` if it is not a date.
  */
 function dayText(
   value: string | null,
@@ -331,11 +331,11 @@ function dayText(
   );
   const text = words.format(new Date(day));
   const said = locale === 'fr' ? text.replace(/(^|\s)1(?=\s\p{L})/u, '$11er') : text;
-  // The day of a month stays with its month.
+  // Keeps the day of a month on one line with its month.
   return short ? said : said.replace(/(?<=\d\S*) (?=\p{L})|(?<=\p{L}) (?=\d)/gu, '\u00a0');
 }
 
-/** The time of day with a comma before it; nothing for a midnight, which means the whole day. */
+/** Returns the time of day with a leading comma. Empty for midnight, which means the whole day. */
 function timeText(value: string, locale: Locale, zone: string): string {
   const [, time, offset] = /[T ](\d\d:\d\d)[^Z+-]*(Z|[+-].*)?$/i.exec(value.trim()) ?? [];
   const reading = time === undefined || time === '00:00' ? undefined : readInstants(value, 'UTC');
@@ -356,7 +356,7 @@ const STYLES = {
   year: { year: 'numeric' },
 } as const satisfies { readonly [style: string]: Intl.DateTimeFormatOptions };
 
-/** Making one takes a hundred times as long as using it; zones are few, and what is no zone counts as UTC. */
+/** Cache: creating a format takes a hundred times as long as using it. Zones are few, and an invalid one counts as UTC. */
 const formats = new Map<string, Intl.DateTimeFormat>();
 function format(locale: Locale, timeZone: string, style: keyof typeof STYLES): Intl.DateTimeFormat {
   const key = `${locale} ${timeZone} ${style}`;

@@ -1,10 +1,10 @@
-/** Whether there is anything to tell customers now, and how late that is. */
+/** Age of the oldest unsent notification. */
 import { dueUntil, NOTIFY_SHARDS, notifyDuePk } from '../table/schema.ts';
 import type { Table } from '../table/table.ts';
 
 /**
- * Since when something has been due, at most (epoch ms): a window that is over, or a message that is to go. `undefined`: nothing
- * is. `now` is epoch ms. A read of the index for each of its partitions, whatever there is.
+ * Returns the earliest time since which a window has been expired or a message has been due (epoch ms). `undefined` if nothing is due.
+ * `now` is epoch ms. Reads each of the index's partitions once, whatever its content.
  */
 export async function oldestUnsent(table: Table, region: string, now: number): Promise<number | undefined> {
   const partitions = (['notices', 'messages'] as const).flatMap((what) =>
