@@ -43,19 +43,19 @@ const bundled = {
   minify: true,
   splitting: true,
   mainFields: ['module', 'main'],
-  // Names show in faults that users report.
+  // Names appear in errors that users report.
   keepNames: true,
   legalComments: 'none',
   metafile: true,
   logLevel: 'warning',
-  // Some packages are CommonJS, and ask for Node's own modules by `require`.
+  // Some packages are CommonJS and load Node's own modules by `require`.
   banner: {
     js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
   },
 } as const satisfies BuildOptions;
 
 const [command, fauxqs] = await Promise.all([
-  // What only `start` and `doctor` need stands in files of its own, which the other commands don't load.
+  // Code that only `start` and `doctor` need is in separate files, which other CLI commands do not load.
   build({
     ...bundled,
     entryPoints: {
@@ -67,7 +67,7 @@ const [command, fauxqs] = await Promise.all([
     external: ['#fauxqs'],
     define: { JOBWIRE_VERSION: JSON.stringify(version) },
   }),
-  // Each file that is loaded by its place in the package keeps that place (local/embedded.ts).
+  // Files that are loaded by their path in the package keep that path (local/embedded.ts).
   build({
     ...bundled,
     entryPoints: ['app', 'persistence', 'sqs/sqsStore', 'sns/snsStore', 's3/s3Store'].map(
@@ -77,15 +77,15 @@ const [command, fauxqs] = await Promise.all([
     outdir: join(cli, 'fauxqs'),
   }),
 ]);
-// What the HTTP API of `jobwire start` serves as it was built; looked for beside the program.
+// Built files that the HTTP API of `jobwire start` serves. It finds them beside the program.
 mkdirSync(join(cli, PACKED));
 for (const [name, from] of apiFiles()) copyFileSync(from, join(cli, PACKED, name));
-// The dashboard and the demo's mailbox are looked for beside the program, too.
+// The dashboard and the demo's mailbox are found beside the program, too.
 cpSync(await buildDashboard(), join(cli, PACKED_DASHBOARD), { recursive: true });
 cpSync('local/mailbox', join(cli, 'mailbox'), { recursive: true });
 writeFileSync(join(cli, 'licenses.txt'), licensesOf([command.metafile, fauxqs.metafile]));
 
-// For `jobwire start` on an older Node; not installed unless it is asked for.
+// For `jobwire start` on an older Node. Installed only on request.
 const beside = { node: `>=${Number.parseInt(devDependencies.node, 10)}` };
 const manifest = {
   name,
@@ -100,12 +100,12 @@ const manifest = {
   peerDependencies: beside,
   peerDependenciesMeta: Object.fromEntries(Object.keys(beside).map((one) => [one, { optional: true }])),
 };
-// The paths of package.json begin at the repository, those of the package in dist/ itself.
+// Paths of package.json are relative to the repository, those of the package to dist/.
 const text = JSON.stringify(manifest, null, 2).replaceAll('"./dist/', '"./');
 writeFileSync(join(out, 'package.json'), `${text}\n`);
 copyFileSync('docs/receiving-events.md', join(out, 'README.md'));
 
-/** The licences of every package that is part of the bundles. */
+/** Returns the licences of every package in the bundles. */
 function licensesOf(metafiles: readonly { inputs: Record<string, unknown> }[]): string {
   const inputs = metafiles.flatMap(({ inputs }) => Object.keys(inputs));
   const folders = new Set(

@@ -1,21 +1,21 @@
 /**
- * The machine-readable documents of the API, as they are committed in docs/. `npm run build` writes them.
- * `node documents.ts release` keeps them as those of a released version: what comes later is compared with them.
+ * The machine-readable documents of the API, which are committed in docs/. `npm run build` writes them. `node documents.ts release` stores
+ * them as those of the released version, the baseline for comparing later ones.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { openApiDocument } from './shared/api/openapi.ts';
 import { asyncApiDocument } from './shared/events/asyncapi.ts';
 
-/** Every document by the name of its file. */
+/** Every document by file name. */
 export const documents: Readonly<Record<string, () => object>> = {
   'openapi.json': openApiDocument,
   'asyncapi.json': asyncApiDocument,
 };
 
-/** Where the documents of the last released version are. */
+/** Folder with the documents of the last released version. */
 export const BASELINE = 'docs/api-baseline';
 
-/** A document as it is written. */
+/** Serializes a document. */
 export function textOf(document: object): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }

@@ -2,19 +2,19 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
 
-// Workers and the programs that tests start share what V8 compiled, by which a start takes a third less.
+// Workers and the programs that tests start share V8's compile cache, which shortens a start by a third.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/node');
 
-/** Tests that compute all the time: another worker would only load everything once more. */
+/** For CPU-bound tests: a further worker would only load everything once more. */
 const computing = { maxWorkers: availableParallelism() };
-/** Tests that wait for processes and sockets some of the time. Projects with another number of workers run one after the other. */
+/** For tests that wait for processes and sockets part of the time. Projects with different numbers of workers run one after the other. */
 const waiting = { maxWorkers: Math.ceil(1.5 * availableParallelism()), sequence: { groupOrder: 1 } };
 
 /** The tiers (docs/testing.md). `--mode full` runs every test at its full size. */
 export default defineConfig(({ mode }) => {
   const full = mode === 'full';
   const patience = { testTimeout: full ? 600_000 : 60_000, hookTimeout: 120_000 };
-  // The CDK's own rules compile WebAssembly in each process; `npm run check` applies them to what is deployed.
+  // The CDK's own rules compile WebAssembly in each process. `npm run check` applies them to deployed templates.
   const env = full ? {} : { CDK_VALIDATION: 'false' };
   const unit: TestProjectConfiguration = {
     test: {
@@ -64,14 +64,14 @@ export default defineConfig(({ mode }) => {
     test: {
       ...{ name: 'deploy', testTimeout: 60_000, hookTimeout: 120_000 },
       include: ['test/deploy/*.test.ts'],
-      // Each test continues where the one before ended.
+      // Each test continues from the state of the previous one.
       bail: 1,
     },
   };
   const browser: TestProjectConfiguration = {
     test: {
       ...{ name: 'browser', testTimeout: 60_000, hookTimeout: 90_000 },
-      // A file has a Jobwire and a Chromium of its own, which compute all the time.
+      // Each file has its own Jobwire and Chromium, which are CPU-bound.
       ...computing,
       sequence: { groupOrder: 2 },
       include: ['test/browser/*.test.ts'],
@@ -85,7 +85,7 @@ export default defineConfig(({ mode }) => {
       include: ['test/generators/*.test.ts'],
     },
   };
-  // Stryker runs whatever the configuration names, once for each mutant.
+  // Stryker runs every configured project, once for each mutant.
   const mutating = process.env.STRYKER_MUTATOR_WORKER !== undefined;
   return {
     test: {

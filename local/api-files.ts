@@ -1,13 +1,13 @@
-/** The files that the HTTP API serves as they were built: its documents, and what the page at `/docs` is made of. */
+/** Built files that the HTTP API serves: its documents, and the parts of the page at `/docs`. */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { referenceFiles } from '../shared/api/reference.ts';
 
-/** The folder beside the program that has them all, where they were packed with it. */
+/** Folder beside the packaged program that contains them. */
 export const PACKED = 'api-files';
 
-/** Where each of them is in a checkout, by the name that it is served under. */
+/** Returns the path in a checkout of each file, by the name under which it is served. */
 export function apiFiles(): ReadonlyMap<string, string> {
   const { resolve } = createRequire(import.meta.url);
   return new Map([
@@ -18,7 +18,7 @@ export function apiFiles(): ReadonlyMap<string, string> {
   ]);
 }
 
-/** Reads one by its name. Rejects when there is no such file. */
+/** Reads a file by name. Rejects if there is none. */
 export async function readApiFile(name: string): Promise<Uint8Array<ArrayBuffer>> {
   const packed = `${import.meta.dirname}/${PACKED}`;
   const path = existsSync(packed) ? `${packed}/${name}` : apiFiles().get(name);

@@ -1,4 +1,4 @@
-/** Serves the dashboard's files as they were built (`shared/dashboard.ts` says at which paths and with which headers). */
+/** Serves the built files of the dashboard. `shared/dashboard.ts` defines paths and headers. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -15,12 +15,12 @@ import {
   policyOf,
 } from '../shared/dashboard.ts';
 
-/** The folder beside the program that has the built files, where they were packed with it. */
+/** Folder beside the packaged program that contains the built files. */
 export const PACKED_DASHBOARD = 'dashboard';
 
 /**
- * Answers what is the dashboard's, and has `others` answer everything else. Where these know nothing either, a browser that
- * goes there gets the page, which says that there is none.
+ * Serves requests for the dashboard and passes all others to `others`. If those respond with not found, a browser that navigates there gets
+ * the dashboard page, which reports it.
  */
 export type Dashboard = (
   request: Request,
@@ -34,8 +34,8 @@ interface Kept {
 }
 
 /**
- * Serves from the folder beside the program, or in a checkout from a build that is made when it is first asked for; requests
- * wait for it. Files are kept in memory once they were read.
+ * Serves from the folder beside the program. In a checkout, the first request builds the dashboard and requests wait for it. Files are
+ * cached in memory once read.
  */
 export function createDashboard(): Dashboard {
   const files = new Map<string, Promise<Kept | undefined>>();
@@ -66,7 +66,7 @@ export function createDashboard(): Dashboard {
       throw cause;
     });
     if (!found) {
-      // Names that nobody has are as many as somebody likes.
+      // Requests can name any number of missing files.
       files.delete(file);
       return new Response('There is no such file.\n', { status: 404, headers: FILE_HEADERS });
     }
@@ -109,7 +109,7 @@ export function createDashboard(): Dashboard {
 async function folderOfBuild(): Promise<string> {
   const packed = join(import.meta.dirname, PACKED_DASHBOARD);
   if (existsSync(packed)) return packed;
-  // In a process of its own: what builds takes hundreds of megabytes, and does not give them back.
+  // Built in a separate process: the build takes hundreds of megabytes and does not release them.
   const builder = join(import.meta.dirname, '../dashboard/build.ts');
   const { stdout } = await promisify(execFile)(process.execPath, [builder]);
   return stdout.trim().split('\n').at(-1) ?? '';

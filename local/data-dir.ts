@@ -1,4 +1,4 @@
-/** The folder that a self-hosted Jobwire keeps its data in: locked against a second start, closed to other users. */
+/** The data folder of a self-hosted Jobwire: locked against a second start, closed to other users. */
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -19,38 +19,37 @@ import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type AwsCredentials, newAwsCredentials } from './signature.ts';
 
-/** The folder can't be used; the message says why in one sentence. */
+/** The folder is unusable. The message is the reason in one sentence. */
 export class DataDirError extends Error {
   override readonly name = 'DataDirError';
 }
 
-/** A folder that is ours until `release`, or until the process ends, however it ends. */
+/** A folder that this process holds until `release`, or until it ends in any way. */
 export interface DataDir {
   readonly path: string;
-  /** The folder of the embedded SNS/SQS. */
+  /** Folder of the embedded SNS/SQS. */
   readonly queuesPath: string;
-  /** The file of an API key that was generated. */
+  /** File of a generated API key. */
   readonly apiKeyPath: string;
-  /** The file of the credentials of the embedded SNS/SQS, as AWS tools read it. */
+  /** File of the credentials of the embedded SNS/SQS, in the format of AWS tools. */
   readonly awsCredentialsPath: string;
-  /** The API key kept here; made at the first call. */
+  /** Returns the stored API key. The first call creates it. */
   apiKey(): string;
-  /** The credentials of the embedded SNS/SQS kept here; made at the first call. */
+  /** Returns the stored credentials of the embedded SNS/SQS. The first call creates them. */
   awsCredentials(): AwsCredentials;
   /**
-   * The key (32 bytes) that the secrets of endpoints are encrypted with: the one given, in base64, or the one kept here, made
-   * at the first call. Throws {@link DataDirError} when it is not such a key.
+   * Returns the key (32 bytes) that encrypts secrets of endpoints: the given one, in base64, or the stored one, which the first call
+   * creates. Throws {@link DataDirError} for an invalid key.
    */
   secretKey(given?: string): Uint8Array;
-  /** Unlocks it; a temporary folder is deleted. */
+  /** Releases the lock. Deletes a temporary folder. */
   release(): void;
 }
 
 /**
- * Opens the folder, making it if need be, and locks it. The lock is the operating system's, on an SQLite file: it is
- * gone with the process, also after kill -9, so a restart never has to wait. Without a folder a temporary one is made.
- * It holds keys and personal data, so other users are locked out of it (0700), also of one that was open to them.
- * Throws {@link DataDirError}.
+ * Opens and locks the folder, and creates it if necessary. Without a folder, creates a temporary one.
+ * The lock is the operating system's, on an SQLite file. It ends with the process, also after kill -9, so a restart never waits. The folder
+ * contains keys and personal data, so other users are denied access (0700), even if they had it before. Throws {@link DataDirError}.
  */
 export function openDataDir(folder?: string): DataDir {
   let path: string;
@@ -90,12 +89,12 @@ export function openDataDir(folder?: string): DataDir {
   };
 }
 
-/** What Jobwire keeps in the folder, whatever else is there. */
+/** Names of files that Jobwire stores in the folder. */
 const OWN_FILES = /^(lock\.db|tables\.db|state\.db|api-key|aws-credentials|secret\.key|queues)(\b|$)/;
 
 /**
- * Takes the folder, and what Jobwire keeps in it, from other users. What they may have put there while it was open, links and
- * files of their own, is not trusted.
+ * Denies other users access to the folder and to Jobwire's files in it. Links and files that they may have put there while it was open are
+ * not trusted.
  */
 function closeToOthers(path: string): void {
   if (process.platform === 'win32') return;
@@ -135,10 +134,10 @@ function toSecretKey(text: string, where: string): Uint8Array {
   return key;
 }
 
-/** The text of a file that only this user can read; made at the first call. */
+/** Returns the text of a file that only this user can read. The first call creates it. */
 function kept(file: string, make: () => string): string {
   if (!existsSync(file)) {
-    // Under its name only when it is whole: half a key would lock everybody out of what is encrypted with it.
+    // Renamed only when complete: half a key would make everything encrypted with it unreadable.
     const unfinished = `${file}.new`;
     rmSync(unfinished, { force: true });
     writeFileSync(unfinished, `${make()}\n`, { mode: 0o600, flush: true });

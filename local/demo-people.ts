@@ -1,4 +1,4 @@
-/** The demo's customers: who the accounts of the sandbox tell, made through the same use-cases as the API's. */
+/** Recipients of the demo's accounts, created through the same use-cases as by the API. */
 import type * as z from 'zod';
 import { SHARED_GROUP } from '../sandbox/life/opening.ts';
 import type { RegionCode } from '../sandbox/world/regions.ts';
@@ -7,7 +7,7 @@ import { createRecipient } from '../shared/notifications/recipients.ts';
 import { type PeopleDeps, saveSettings } from '../shared/notifications/settings.ts';
 import type { AccountRef } from '../shared/table/schema.ts';
 
-/** Short, so that one who watches sees messages come; still long enough for jobs that are dispatched together. */
+/** Short, so that messages appear soon. Long enough to combine jobs that are dispatched together. */
 const WINDOW_SECONDS = 4;
 
 interface People {
@@ -18,7 +18,7 @@ interface People {
   readonly recipients: readonly z.input<typeof NewRecipient>[];
 }
 
-/** Of each region's first account. Names and domains are made up; the numbers are kept for films, or for nobody. */
+/** Recipients of each region's first account. Names and domains are fictional. The numbers are reserved for films or unassigned. */
 const PEOPLE: Readonly<Record<RegionCode, People>> = {
   us: {
     branding: {
@@ -50,7 +50,7 @@ const PEOPLE: Readonly<Record<RegionCode, People>> = {
     replyTo: 'kiaora@kowhaiprint.example',
     recipients: [
       { id: 'owner', name: 'Aroha Ngata', email: 'aroha@kowhaiprint.example' },
-      // A customer who hears of one order alone.
+      // A recipient of a single order group.
       { id: 'coast-cafe', name: 'Coast Café', email: 'orders@coastcafe.example', orderGroup: SHARED_GROUP },
     ],
   },
@@ -120,7 +120,7 @@ const PEOPLE: Readonly<Record<RegionCode, People>> = {
   },
 };
 
-/** Says of each account how it notifies, and whom. The accounts are there. */
+/** Sets the notification settings and recipients of each account. The accounts must exist. */
 export async function addDemoPeople(deps: PeopleDeps, accounts: readonly AccountRef[]): Promise<void> {
   await Promise.all(
     accounts.map(async (ref) => {

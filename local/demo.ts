@@ -1,6 +1,6 @@
 /**
- * The demo: a sandbox of the ordering service whose jobs move by themselves, a receiver that checks signatures, and a mailbox
- * that catches what the accounts' customers are told.
+ * The demo: a sandbox of the ordering service whose jobs change by themselves, a receiver that verifies signatures, and a mailbox that
+ * catches the accounts' notifications.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
@@ -19,20 +19,20 @@ import type { Config } from '../shared/config.ts';
 import type { HostOptions } from './host.ts';
 import { type Caught, type Mailbox, startMailbox } from './mailbox.ts';
 
-/** What runs besides Jobwire itself. */
+/** Parts of the demo besides Jobwire itself. */
 export interface Demo {
   readonly config: Config;
-  /** Quicker than in production, so that cancellations, late tracking, retries and messages are seen within a minute. */
+  /** Shorter times than in production, so that cancellations, late tracking, retries and messages appear within a minute. */
   readonly host: Pick<HostOptions, 'settings' | 'tickMs' | 'noticeGraceMs' | 'smsCredentials'>;
   readonly sandboxUrl: string;
-  /** Of the sandbox's control panel. */
+  /** URL of the sandbox's control panel. */
   readonly sandboxAdminUrl: string;
   readonly receiver: Receiver;
   readonly mailbox: Mailbox;
   stop(): Promise<void>;
 }
 
-/** A webhook receiver that counts what it verified. */
+/** A webhook receiver that counts verified deliveries. */
 export interface Receiver {
   readonly url: string;
   readonly verified: number;
@@ -40,12 +40,12 @@ export interface Receiver {
   stop(): Promise<void>;
 }
 
-/** How much faster jobs live than they would: about three days in half an hour, two events a second in all. */
+/** Acceleration of the jobs' lives: about three days in half an hour, two events a second in total. */
 const SPEED = 120;
 
 /**
- * What becomes of the demo's jobs. They live fast, and as many a day are cancelled as without that: Jobwire lives on the real
- * clock, where more than ten cancellations a day look like a fault of the service and quarantine the account.
+ * Scenario of the demo's jobs. Their lives are accelerated, but the number of cancellations a day is not. Jobwire runs on the real clock,
+ * where more than ten cancellations a day look like an upstream failure and quarantine the account.
  */
 export function createDemoScenario(
   world: World,
@@ -54,17 +54,17 @@ export function createDemoScenario(
   return createScenario({ ...options, world, speed: SPEED, cancelledShare: CANCELLED_SHARE / SPEED });
 }
 
-/** Starts sandbox, receiver and mailbox, and makes the configuration that tracks every account of the sandbox. */
+/** Starts sandbox, receiver and mailbox, and returns the configuration that tracks every account of the sandbox. */
 export async function startDemo(base: {
   readonly port: number;
   readonly host: string;
-  /** Where the HTTP API listens; the mailbox stands below it. */
+  /** Base URL of the HTTP API. The mailbox is below it. */
   readonly url: string;
   readonly seed: number;
   readonly onCaught: (caught: Caught) => void;
 }): Promise<Demo> {
   const startedAt = Date.now();
-  // The demo's clock runs at normal speed for the tracker; only the jobs live faster.
+  // The clock runs at normal speed for the tracker. Only the jobs' lives are accelerated.
   const world = createWorld({ now: Date.now });
   const accounts = addDemoAccounts(world, 1);
   const scenario = createDemoScenario(world, { seed: base.seed, startAt: startedAt });
@@ -110,7 +110,7 @@ export async function startDemo(base: {
       settings: { sweepSeconds: 10 },
       tickMs: 250,
       noticeGraceMs: 1_000,
-      // The mailbox's SNS takes any; the SDK wants some.
+      // The mailbox's SNS accepts any credentials. The SDK requires some.
       smsCredentials: { accessKeyId: 'demo', secretAccessKey: 'demo' },
     },
     sandboxUrl: sandbox.url,
@@ -123,13 +123,13 @@ export async function startDemo(base: {
   };
 }
 
-/** A customer's name as the id of an account. */
+/** Converts a customer's name to an account id. */
 function plainName(name: string): string {
   const letters = name.normalize('NFD').replace(/\p{Diacritic}/gu, '');
   return letters.toLowerCase().replace(/[^a-z0-9]+/g, '-');
 }
 
-/** Starts a receiver on loopback: 204 for a request whose signature holds, 400 for any other. */
+/** Starts a receiver on loopback: 204 for a request with a valid signature, 400 for any other. */
 async function startReceiver(secret: string): Promise<Receiver> {
   const webhook = new Webhook(secret);
   let verified = 0;

@@ -1,19 +1,22 @@
 /**
- * Keeps web pages away from a program on this machine. A page in a browser can send requests to a loopback port, and under a
- * name of its own that resolves to 127.0.0.1 (DNS rebinding) it can read the answers.
+ * Protects a local program from web pages. A page in a browser can send requests to a loopback port. With a host name that resolves to
+ * 127.0.0.1 (DNS rebinding) it can also read the responses.
  */
 
-/** How the program is reached. */
+/** Addresses of the program. */
 export interface Reach {
-  /** The address it listens on. */
+  /** Address it listens on. */
   readonly host: string;
-  /** Where others reach it, through a proxy on this machine. */
+  /** Public URL, through a proxy on this machine. */
   readonly publicUrl?: string | undefined;
 }
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
-/** The answer to a request for another host than this program's, or, to what changes the demo's mailbox, from another site's page. */
+/**
+ * Returns the error response to a request for another host, or to a request from another site's page that changes the demo's mailbox.
+ * `undefined` if the request is allowed.
+ */
 export function refuseForeign(request: Request, { host, publicUrl }: Reach): Response | undefined {
   const asked = new URL(request.url);
   const isLoopback = LOOPBACK.includes(host) || host === '::1';
@@ -35,10 +38,7 @@ function refuse(why: string): Response {
   return new Response(`${why}\n`, { status: 403, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 }
 
-/**
- * Returns the address of a request's client. A proxy on this machine names it last in `X-Forwarded-For`; what anybody else
- * writes there does not count.
- */
+/** Returns the address of a request's client. A proxy on this machine appends it to `X-Forwarded-For`. Earlier entries are not trusted. */
 export function clientAddressOf({
   socket: { remoteAddress = '' },
   headersDistinct,

@@ -1,6 +1,6 @@
 /**
- * All cells in one process: the use-cases that the Lambdas run, on timers and in-process wake-ups. A wake-up is only a
- * hint here as it is there: whatever one misses, the next tick finds in the table.
+ * All cells in one process: the use-cases of the Lambdas, run by timers and in-process wake-ups. A wake-up is only a hint, as on AWS: the
+ * next tick finds in the table whatever a wake-up missed.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import type { SNSClient, SNSClientConfig } from '@aws-sdk/client-sns';
@@ -55,35 +55,35 @@ import type { AccountDeps } from '../shared/tracking/managed-accounts.ts';
 import { type PollReport, pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/work.ts';
 
-/** What a host runs on. */
+/** Options of a host. */
 export interface HostOptions {
   readonly config: Config;
   readonly table: Table;
-  /** The history table: what is only looked back at. */
+  /** The history table: data that is only read by users. */
   readonly history: Table;
-  /** The key (32 bytes) that the secrets of endpoints made through the API are encrypted with. */
+  /** Key (32 bytes) that encrypts the secrets of endpoints created through the API. */
   readonly secretKey: Uint8Array;
-  /** Where to publish: absent, nothing is published to SNS. */
+  /** SNS topics to publish to. Absent: no events are published to SNS. */
   readonly sns?: { readonly client: SNSClient; readonly topicArns: Readonly<Record<string, string>> };
-  /** What `dataschema` of events and links in e-mails start with. */
+  /** Base URL of `dataschema` of events, and of links in e-mails. */
   readonly publicUrl: string;
-  /** Of SMS; absent, as the environment has them. */
+  /** Credentials for SMS. Default: those of the environment. */
   readonly smsCredentials?: SNSClientConfig['credentials'];
-  /** Nobody else works on this table, so a lease or a claim that is still held is one of a process that was killed. */
+  /** Whether no other process works on this table. A lease or claim that is still held then belongs to a killed process. */
   readonly exclusive?: boolean;
-  /** Timings that the configuration file does not hold. */
+  /** Timings that the configuration file does not contain. */
   readonly settings?: Partial<TrackingSettings>;
-  /** How often the table is asked what is due. */
+  /** Interval of reading due work from the table. */
   readonly tickMs?: number;
-  /** How long after a window's end it is waited for what was observed in it. */
+  /** Wait after a window's end for events that were observed in it. */
   readonly noticeGraceMs?: number;
-  /** An account's log grew. */
+  /** Called when an account's log grew. */
   readonly onGrowth?: (ref: AccountRef) => void;
   readonly onPoll?: (report: PollReport) => void;
   readonly onDrain?: (report: DrainReport) => void;
-  /** Of a run that had something to say to customers. */
+  /** Called after a run of the sender that had work. */
   readonly onSend?: (report: SendReport) => void;
-  /** A fault of a loop: logged, and the next tick tries again. */
+  /** Called for a failure of a loop. The next tick retries. */
   readonly onFault: (what: string, cause: unknown) => void;
 }
 
@@ -91,41 +91,41 @@ export interface HostOptions {
 export interface Host {
   readonly log: EventLog;
   readonly growth: GrowthSignal;
-  /** What the use-cases of endpoints and replays need. */
+  /** Dependencies of the use-cases of endpoints and replays. */
   readonly endpoints: EndpointDeps;
-  /** What became of deliveries. */
+  /** Log of delivery attempts. */
   readonly deliveries: DeliveryLog;
-  /** What the use-cases of accounts need, and their tests. */
+  /** Dependencies of the use-cases of accounts and their tests. */
   readonly accounts: AccountDeps & TestDeps;
-  /** Begins nothing new, and waits until what is under way has ended, at most `patienceMs`. */
+  /** Starts nothing new and waits until work in progress has ended, at most `patienceMs`. */
   stop(patienceMs: number): Promise<void>;
 }
 
-/** Accounts and sinks of one region listed at most. */
+/** Maximum number of accounts and sinks of one region that are listed. */
 const MAX_ACCOUNTS = 10_000;
-/** The shortest poll interval. */
+/** Minimum poll interval. */
 const MIN_INTERVAL_SECONDS = 1;
-/** How long a tick works on what is left of deleted accounts; and longer than a drain lasts, and what it has begun. */
+/** Time that a tick spends on the remains of deleted accounts. In addition, longer than a drain and the attempts it has started. */
 const DELETE_MS = 10_000;
 const LATE_WRITES_MS = 120_000;
-/** How long a start may take to finish the deletion of an account that is declared now. */
+/** Maximum time that a start waits for the deletion of an account that is declared again. */
 const START_MS = 600_000;
 const POLLS_AT_ONCE = 8;
 const POLL_MS = 120_000;
 const DRAIN_MS = 55_000;
-/** How long a run says to customers what is due. */
+/** Maximum duration of a run of the sender. */
 const SEND_MS = 55_000;
-/** How long a drain with nothing to do keeps its lease. */
+/** Time that an idle drain keeps its lease. */
 const LINGER_MS = 5_000;
-/** How long after a commit the cursors are marked due. */
+/** Delay after a commit until the cursors are marked due. */
 const MARK_AFTER_MS = 25;
 /**
- * The name of the sink that publishes to a cell's SNS topic. There is no standard topic here: the embedded SNS delivers to
- * SQS only, for which the FIFO topic is the better one.
+ * Id of the sink that publishes to a cell's SNS topic. There is no standard topic here: the embedded SNS delivers to SQS only, for which
+ * the FIFO topic is better.
  */
 const SNS_SINK = 'sns';
 
-/** Brings the table in line with the configuration, and starts polling and delivering. */
+/** Applies the configuration to the table, and starts polling and delivering. */
 export async function startHost(options: HostOptions): Promise<Host> {
   const { config, table, history, onFault } = options;
   const now = Date.now;
@@ -137,7 +137,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const { allowPrivateNetworks } = config.webhooks;
   const connections = createConnectionPool({ allowPrivateNetworks });
 
-  // Without a configured URL `source` is a path: an address of this machine names no Jobwire.
+  // Without a configured URL `source` is a path: a loopback address does not identify a Jobwire.
   const urls = { schemaBaseUrl: options.publicUrl, sourceBaseUrl: config.publicUrl };
   const log = createEventLog(table, {
     now,
@@ -153,7 +153,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const deliveries = createDeliveryLog(history, { newId: randomUUID });
   const stored = await openLocalSigningSecrets(table, options.secretKey);
   const readSigning = createSigningReader(stored, now);
-  // What is changed in this process applies to the next attempt, also of a drain under way.
+  // Changes made in this process apply to the next attempt, also of a running drain.
   const secrets = withForgetting(stored, readSigning);
   const open = (record: SinkRecord) => openSink(options, record, connections, readSigning);
   const endpoints: EndpointDeps = {
@@ -188,7 +188,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     readSecret: accounts.secrets.read,
   });
 
-  /** Runs something in the background; its fault is reported and ends nothing else. */
+  /** Runs an action in the background. Its failure is reported and ends nothing else. */
   function run(what: string, action: () => Promise<unknown>): void {
     if (stopping) return;
     const running = action()
@@ -200,12 +200,12 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }
 
   /**
-   * Tells the sinks and the cell feed at once, which is quick; and marks the cursors due, which is what counts, for all
-   * commits of a moment.
+   * Wakes the sinks and the cell feed immediately, as a hint. Then marks the cursors due, which is the guarantee, once for all commits
+   * within a short time.
    */
   function wake(ref: AccountRef, sequence: number): void {
     const forwarded = forwarder.forward(ref);
-    // A fault is reported with the mark, which stays until it is in the feed.
+    // A failure is reported with the mark, which stays until the event is in the feed.
     forwarded.catch(() => {});
     for (const sink of sinks.get(ref.region) ?? []) {
       if (isReady(sink, now()) && follows(sink, ref.account)) {
@@ -216,24 +216,24 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const waiting = marks.get(name);
     marks.set(name, { sequence: Math.max(sequence, waiting?.sequence ?? 0), forwarded });
     if (waiting !== undefined) return;
-    // Nothing hangs on this timer: the wake mark was written with the events, and a tick would find it.
+    // Losing this timer is harmless: the wake mark was written with the events, and a tick finds it.
     setTimeout(() => {
       const latest = marks.get(name) ?? { sequence, forwarded };
       marks.delete(name);
       run('wake sinks', () => wakeSinks(table, ref, latest.sequence, now(), () => latest.forwarded));
     }, MARK_AFTER_MS).unref();
   }
-  /** Accounts whose cursors are about to be marked due, the sequence their log grew to, and whether the feed has it. */
+  /** Accounts whose cursors are about to be marked due, with the last sequence of their log and whether the feed has it. */
   const marks = new Map<string, { readonly sequence: number; readonly forwarded: Promise<boolean> }>();
 
-  /** The sinks as the last tick found them: enough for a hint. */
+  /** Sinks as of the last tick. Sufficient for a hint. */
   const sinks = new Map<string, Sink[]>();
 
   async function refreshSinks(region: string): Promise<void> {
     sinks.set(region, await listSinks(table, region));
   }
 
-  // All sinks of an account are told of a commit at once, and read the same.
+  // All sinks of an account are woken by the same commit and read the same events.
   const sharedLog = shareReads(log);
   const drains = createDrainers(async (region, sink, linger) => {
     const report = await drainSink(
@@ -257,7 +257,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     return report.outcome === 'more';
   }, run);
   const transports = openTransports(options);
-  /** Says to customers what is due in a region, unless that is being done. */
+  /** Runs the sender of a region, unless it is running. */
   function tell(region: string): void {
     if (telling.has(region)) return;
     telling.add(region);
@@ -287,7 +287,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }
   const telling = new Set<string>();
 
-  /** What a scheduled Lambda does each minute: polls that are due, wake marks left over, sinks due for a retry, what customers are told. */
+  /** Does the work of the Lambda that is scheduled each minute: due polls, remaining wake marks, sinks due for a retry, notifications. */
   async function tick(): Promise<void> {
     for (const region of Object.keys(config.regions)) {
       const due = await claimDue(table, region, {
@@ -308,7 +308,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       await refreshSinks(region);
       for (const { ref, sequence } of await leftoverWakes(table, region, 100)) {
         if (marks.has(`${region}/${ref.account}`)) continue;
-        // Nothing else hangs on it; the mark stays.
+        // Other work does not depend on it, and the mark stays.
         await wakeSinks(table, ref, sequence, now(), () => forwarder.forward(ref)).catch((cause: unknown) => {
           if (!stopped) onFault('wake sinks', cause);
         });
@@ -323,7 +323,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       }
     }
   }
-  /** Regions in which what is left of deleted accounts is being taken away. */
+  /** Regions in which the remains of deleted accounts are being deleted. */
   const deleting = new Set<string>();
 
   for (const region of Object.keys(config.regions)) {
@@ -364,7 +364,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   };
 }
 
-/** Credentials of what the configuration declares stand there, of other accounts in the table, encrypted. */
+/** Reads credentials of declared accounts from the configuration, and those of other accounts from the table, where they are encrypted. */
 function withDeclared(kept: AccountSecrets, config: Config): AccountSecrets {
   return {
     ...kept,
@@ -380,8 +380,8 @@ function withDeclared(kept: AccountSecrets, config: Config): AccountSecrets {
 }
 
 /**
- * Makes accounts and sinks as the configuration declares them. What it no longer declares is paused, never deleted: its
- * log, its snapshots and its place in the log stay. What people made has nothing to do with it.
+ * Creates accounts and sinks that the configuration declares. Those it no longer declares are paused and never deleted: their log,
+ * snapshots and cursor stay. Accounts and sinks created through the API are not affected.
  */
 async function reconcile(options: HostOptions, accounts: AccountDeps): Promise<void> {
   const { config, table } = options;
@@ -398,7 +398,7 @@ async function reconcile(options: HostOptions, accounts: AccountDeps): Promise<v
           `accounts: the id "${id}" is that of an account made through the API; choose another one, or delete that one first.`,
         );
       }
-      // Its former life is over for good: nobody else works on this table, or it was long ago.
+      // The former account of this name is final: no other process works on this table, or its deletion was long ago.
       if (options.exclusive) await breakDeletion(table, { region, account: id });
       const ended = options.exclusive ? { ...accounts, lateWritesMs: 0 } : accounts;
       const { kind } = await workOffDeletion(ended, { region, account: id }, now + START_MS);
@@ -413,7 +413,7 @@ async function reconcile(options: HostOptions, accounts: AccountDeps): Promise<v
         `endpoints: the id "${id}" is that of an endpoint made through the API; choose another one.`,
       );
     }
-    // Sinks before new accounts, so that they get those from the beginning.
+    // Sinks before new accounts, so that they receive those accounts from the beginning.
     for (const sink of sinks) await registerSink(table, log, sink, [...known, cellLog(region)]);
     for (const { id, pollIntervalSeconds } of declared) {
       const account = { region, account: id, secretRef: id, pollIntervalSeconds, paused: false };
@@ -429,7 +429,7 @@ async function reconcile(options: HostOptions, accounts: AccountDeps): Promise<v
     for (const item of await table.query({ pk: sinkPk(region) })) {
       const sink = toSink(item);
       if (options.exclusive) await breakLease(table, sink);
-      // Those made through the API have nothing to do with the file; nor has what customers are told.
+      // Sinks created through the API are not part of the file. Neither is the notifications sink.
       const isDeclared = sinks.some(({ id }) => id === sink.id);
       if (item.createdAt === undefined && !isDeclared && sink.kind !== 'notifications') {
         await table.write({ update: keys.sink(region, sink.id), set: { paused: true } });
@@ -462,12 +462,12 @@ function declaredSinks({ config, sns }: HostOptions, region: string): SinkRecord
   return [topic, ...webhooks];
 }
 
-/** Sink and sender have to agree on it. */
+/** Returns the grace time, which sink and sender have to share. */
 function graceOf({ noticeGraceMs }: HostOptions): { readonly graceMs?: number } {
   return noticeGraceMs === undefined ? {} : { graceMs: noticeGraceMs };
 }
 
-/** How customers are told: by what the configuration names. */
+/** Opens the transports that the configuration names. */
 function openTransports({ config, smsCredentials }: HostOptions): {
   readonly email?: EmailTransport;
   readonly sms?: SmsTransport;
@@ -496,7 +496,10 @@ function openTransports({ config, smsCredentials }: HostOptions): {
   };
 }
 
-/** Secrets and own headers of what the configuration declares stand there, of other endpoints in the table, encrypted. */
+/**
+ * Reads secrets and custom headers of declared endpoints from the configuration, and those of other endpoints from the table, where they
+ * are encrypted.
+ */
 async function openSink(
   options: HostOptions,
   record: SinkRecord,
@@ -510,7 +513,7 @@ async function openSink(
       return createSnsSink(sns.client, record.target, { publicUrl });
     case 'webhook': {
       const { region, id, target, concurrency = DEFAULT_CONCURRENCY } = record;
-      // One that was made through the API has its own, also where another region declares the same id.
+      // An endpoint created through the API has its own secrets, even if another region declares the same id.
       const declared =
         record.createdAt === undefined && declaredSinks(options, region).some((sink) => sink.id === id)
           ? config.endpoints.find((endpoint) => endpoint.id === id)
@@ -534,25 +537,25 @@ async function openSink(
   }
 }
 
-/** The drain of one sink that is under way, and what it has been told of meanwhile. */
+/** The running drain of one sink, and the wake-ups it has received since. */
 interface Drainer {
   readonly told: Set<string>;
-  /** Something is due, whatever it is. */
+  /** Whether anything is due. */
   due: boolean;
   hear: (() => void) | undefined;
 }
 
 /**
- * Runs one drain per sink at a time. One that has nothing to do stays for {@link LINGER_MS}, with its lease and its
- * positions, so that what is committed meanwhile is on its way at once.
+ * Creates the drains: one at a time for each sink. An idle drain keeps its lease and its positions for {@link LINGER_MS}, so that new
+ * commits are sent immediately.
  */
 function createDrainers(
   drain: (region: string, sink: string, linger: () => Promise<News | undefined>) => Promise<boolean>,
   run: (what: string, action: () => Promise<unknown>) => void,
 ): {
-  /** Asks for a drain; with an account, one under way is told to look there. */
+  /** Requests a drain. With an account, a running drain is directed to it. */
   ask(region: string, sink: string, account?: string): void;
-  /** Lets drains that only wait end. */
+  /** Ends idle drains. */
   release(): void;
 } {
   const underWay = new Map<string, Drainer>();
@@ -589,7 +592,7 @@ function createDrainers(
   };
 }
 
-/** What a drainer is told of, as soon as there is anything; nothing after a while. */
+/** Waits for wake-ups of a drain. Returns `undefined` after a time without any. */
 async function lingerOf(drainer: Drainer): Promise<News | undefined> {
   if (drainer.told.size === 0 && !drainer.due) {
     await new Promise<void>((resolve) => {

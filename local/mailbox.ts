@@ -1,6 +1,6 @@
 /**
- * The demo's mailbox: a mail server and a stand-in of SNS on loopback that catch what would go to customers, and a page at
- * `/mailbox` that shows it. All is in memory and bounded; nothing that is caught leaves this machine.
+ * The demo's mailbox: a mail server and a stand-in of SNS on loopback that catch notifications, and a page at `/mailbox` that shows them.
+ * Everything is in memory and bounded. Caught messages never leave this machine.
  */
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -10,66 +10,66 @@ import { measureSms } from '../shared/notifications/sms-text.ts';
 
 /** A running mailbox. */
 export interface Mailbox {
-  /** Where its mail server listens, on loopback. */
+  /** Address of its mail server, on loopback. */
   readonly smtp: { readonly host: string; readonly port: number };
-  /** Answers requests whose path is `/mailbox` or below; the page, what it shows, and SNS at `/mailbox/sns`. */
+  /** Handles requests for `/mailbox` and below: the page, its data, and SNS at `/mailbox/sns`. */
   fetch(request: Request): Promise<Response>;
   stop(): Promise<void>;
 }
 
-/** What was caught, in short. */
+/** Summary of a caught message. */
 export interface Caught {
   readonly id: number;
   readonly channel: 'email' | 'sms';
-  /** ISO instant. */
+  /** Time (ISO 8601). */
   readonly at: string;
   readonly from: Party;
   readonly to: Party;
   readonly subject: string | null;
-  /** How its text begins. */
+  /** Start of its text. */
   readonly preview: string;
   readonly messageId: string | null;
-  /** Message ids of what it follows up, oldest first. */
+  /** Ids of the messages that it follows up, oldest first. */
   readonly references: readonly string[];
-  /** It came before, with the same message id. */
+  /** Whether a message with the same id was caught before. */
   readonly repeat: boolean;
 }
 
 interface Party {
   readonly name: string | null;
-  /** An e-mail address, a mobile number or a sender id. */
+  /** E-mail address, mobile number or sender id. */
   readonly address: string;
 }
 
-/** All of it. */
+/** A caught message in full. */
 interface Kept {
   readonly caught: Caught;
   readonly text: string;
   readonly html: string | null;
-  /** As they came, unfolded. */
+  /** As received, unfolded. */
   readonly headers: readonly (readonly [string, string])[];
-  /** Where one unsubscribes, and whether with one click (RFC 8058). */
+  /** Unsubscribe URL, and whether it supports one click (RFC 8058). */
   readonly unsubscribe: { readonly url: string; readonly oneClick: boolean } | null;
   readonly raw: Buffer;
 }
 
 const HOST = '127.0.0.1';
-/** What is older leaves. */
+/** Maximum number of messages. Older ones are dropped. */
 const MAX_KEPT = 500;
 const MAX_BYTES = 40_000_000;
 const MAX_MAIL_BYTES = 1_000_000;
-/** An SNS message is at most this long. */
+/** Maximum length of an SNS message. */
 const MAX_SMS_CHARACTERS = 1600;
-/** What SNS sends from where no sender id is given: one of the numbers that are kept for films. */
+/** Sender of SMS without sender id: a number reserved for films. */
 const OWN_NUMBER = '+18335550100';
 const PREVIEW_CHARACTERS = 140;
 const HEARTBEAT_MS = 15_000;
-/** How long the mail server waits for connections to end when it stops. */
+/** Maximum wait for connections to end on stop. */
 const CLOSE_MS = 300;
 
 /**
- * The page is ours alone: no script, style, frame or request of anybody else. A mail is a document of its own, in a frame without
- * scripts and without an origin; its links open elsewhere.
+ * The page allows no third-party script, style, frame or request. A mail is a separate document, in a frame without scripts and without an
+ * origin. Its links open outside the frame.
  */
 const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -83,21 +83,21 @@ const FILES: Readonly<Record<string, string>> = {
   'page.js': 'text/javascript; charset=utf-8',
 };
 
-/** Starts one, with its mail server on a free port. `onCaught` is told of each message as it comes. */
+/** Starts a mailbox, with its mail server on a free port. Calls `onCaught` for each message. */
 export async function startMailbox(
   options: {
-    /** Where this program's own links begin: the page unsubscribes there with one click, as mail programs do. */
+    /** Base URL of this program's own links: the page unsubscribes there with one click, as mail programs do. */
     readonly publicUrl?: string;
     readonly onCaught?: (caught: Caught) => void;
   } = {},
 ): Promise<Mailbox> {
-  /** Tells a page that the program was started anew. */
+  /** Changes with each start, so that a page detects a restart. */
   const box = randomUUID();
   /** Oldest first. */
   let kept: Kept[] = [];
   let bytes = 0;
   let last = 0;
-  /** Numbers that have answered STOP. */
+  /** Numbers that have replied STOP. */
   const optedOut = new Set<string>();
   const streams = new Set<(caught: Caught) => void>();
   const ends = new Set<() => void>();
@@ -130,7 +130,7 @@ export async function startMailbox(
     closeTimeout: CLOSE_MS,
     onData(stream, session, done) {
       const chunks: Buffer[] = [];
-      // What is too long is read to its end, and refused then.
+      // A mail that is too long is read to its end and then rejected.
       stream.on('data', (chunk: Buffer) => {
         if (!stream.sizeExceeded) chunks.push(chunk);
       });
@@ -152,14 +152,14 @@ export async function startMailbox(
       });
     },
   });
-  // A client that goes in the middle of something is its own affair.
+  // A client may disconnect at any time.
   server.on('error', () => {});
   await new Promise<void>((resolve, reject) => {
     server.server.once('error', reject);
     server.listen(0, HOST, resolve);
   });
 
-  /** What comes, as it comes; after a break, what came meanwhile. */
+  /** Streams new messages. After a reconnect, starts with those caught since. */
   function stream(after: number): Response {
     const encoder = new TextEncoder();
     let close = (): void => {};
@@ -242,7 +242,7 @@ export async function startMailbox(
     smtp: { host: HOST, port },
     async fetch(request) {
       const url = new URL(request.url);
-      // One name of the page, so that what it asks for is below it.
+      // The page has one URL, so that its relative requests are below it.
       if (url.pathname === '/mailbox/')
         return new Response(null, { status: 308, headers: { location: '/mailbox' } });
       return answer(request, url);
@@ -254,11 +254,11 @@ export async function startMailbox(
   };
 }
 
-/** What has no number yet. */
+/** A message before it is numbered. */
 type Fresh = Omit<Kept, 'caught'> & { caught: Omit<Caught, 'id' | 'at' | 'preview' | 'repeat'> };
 
 async function readMail(raw: Buffer, envelope: { from: string; to: string }): Promise<Fresh> {
-  // Loaded with the first mail: a start does not wait for it.
+  // Loaded with the first mail, so that a start does not wait for it.
   const { simpleParser } = await import('mailparser');
   const mail = await simpleParser(raw, { skipHtmlToText: true, skipTextToHtml: true });
   const headers = mail.headerLines.map(({ line }): [string, string] => {
@@ -300,7 +300,7 @@ function unsubscribeOf(headers: Kept['headers']): Kept['unsubscribe'] {
   return { url, oneClick: value('list-unsubscribe-post').toLowerCase() === 'list-unsubscribe=one-click' };
 }
 
-/** SNS as far as an SMS takes it, in the protocol of its clients. */
+/** Handles the SNS calls that SMS need, in the protocol of its clients. */
 function answerSns(body: string, keep: (message: Fresh) => void, optedOut: ReadonlySet<string>): Response {
   const form = new URLSearchParams(body);
   const action = form.get('Action');
@@ -360,13 +360,13 @@ function snsAnswer(status: number, root: string, inside: string): Response {
   });
 }
 
-/** Links of a mail open in a window of their own: the frame it is in goes nowhere. */
+/** Lets links of a mail open in a new window: its frame does not navigate. */
 function withLinksElsewhere(html: string): string {
   const base = '<base target="_blank">';
   return /<head[\s>]/i.test(html) ? html.replace(/<head(\s[^>]*)?>/i, (head) => head + base) : base + html;
 }
 
-/** Of an e-mail without its links, and without what the list shows anyway; an SMS is short. */
+/** Returns the preview of an e-mail without its links and without text that the list shows anyway. An SMS is short already. */
 function previewOf({ caught: { from, subject }, text: words, html }: Fresh): string {
   const shown = [from.name, subject];
   const line = words
@@ -379,7 +379,7 @@ function previewOf({ caught: { from, subject }, text: words, html }: Fresh): str
   return line.length > PREVIEW_CHARACTERS ? `${line.slice(0, PREVIEW_CHARACTERS - 1)}…` : line;
 }
 
-/** The files of the page stand beside the program. */
+/** Reads a file of the page, which is beside the program. */
 async function file(name: string): Promise<Response> {
   const body = await readFile(`${import.meta.dirname}/mailbox/${name}`, 'utf8');
   return new Response(body, {

@@ -1,4 +1,4 @@
-/** What is used of mailparser, which has no types of its own. */
+/** Types of the used parts of mailparser, which has none of its own. */
 declare module 'mailparser' {
   interface Address {
     readonly name: string;
@@ -12,7 +12,7 @@ declare module 'mailparser' {
     readonly subject?: string;
     readonly messageId?: string;
     readonly inReplyTo?: string;
-    /** One is a text. */
+    /** A string if there is only one. */
     readonly references?: string | readonly string[];
     readonly date?: Date;
     readonly from?: Addresses;
@@ -21,14 +21,14 @@ declare module 'mailparser' {
     readonly text?: string;
     readonly html?: string | false;
     readonly attachments: readonly unknown[];
-    /** As they arrived, unfolded or not; `key` in lower case. */
+    /** As received, folded or unfolded. `key` is in lower case. */
     readonly headerLines: readonly { readonly key: string; readonly line: string }[];
     readonly headers: ReadonlyMap<string, unknown>;
   }
   export function simpleParser(
     source: string | Buffer,
     options?: {
-      /** Whether a body that is not there is made of the other one. */
+      /** Whether not to derive a missing body from the other one. */
       readonly skipHtmlToText?: boolean;
       readonly skipTextToHtml?: boolean;
     },

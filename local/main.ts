@@ -1,4 +1,4 @@
-/** `npm start`: Jobwire on one machine. Without a configuration it is a demo; with `--config FILE` it tracks real accounts. */
+/** `npm start`: self-hosted Jobwire. Without a configuration it is a demo. With `--config FILE` it tracks real accounts. */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -29,13 +29,13 @@ import { type EmbeddedFauxqs, QueuesError, startFauxqs } from './queues.ts';
 import { openTables } from './tables.ts';
 import { createTerminal } from './terminal.ts';
 
-/** Accounts of a region whose logs are printed from where they stand. */
+/** Maximum number of accounts of a region whose logs are printed from their current position. */
 const MAX_ACCOUNTS = 10_000;
-/** What is under way when the program is told to stop has this long to end. Cut off, it is made good after a restart. */
+/** Time for work in progress to end when the program is stopped. Interrupted work is repaired after a restart. */
 const PATIENCE_MS = 2_500;
 const USAGE = 'Usage: npm start -- [--config FILE] [--port N] [--seed N] [--verbose]';
 
-/** A start that can't be: one sentence for the person at the terminal. */
+/** The program cannot start. The message is one sentence for the terminal. */
 class StartError extends Error {}
 
 const terminal = createTerminal(process.stdout);
@@ -44,7 +44,7 @@ let ending: Promise<never> | undefined;
 
 process.on('SIGINT', () => void end(0));
 process.on('SIGTERM', () => void end(0));
-// Whoever reads our output may go first; that is no reason to leave processes behind.
+// The reader of stdout may exit first. The program still has to stop its child processes.
 process.stdout.on('error', () => void end(0));
 
 try {
@@ -62,7 +62,7 @@ async function main(): Promise<void> {
   const dataDir = openDataDir(file?.dataDir);
   cleanups.push(() => dataDir.release());
 
-  // The port first: nothing is started for a program that nobody could talk to.
+  // The port is bound first, so that nothing starts if it is taken.
   let answer: ((request: Request, env: HttpBindings) => Response | Promise<Response>) | undefined;
   const server = createAdaptorServer({
     fetch: (request, env) =>
@@ -84,7 +84,7 @@ async function main(): Promise<void> {
   ]);
   const { table, history, where } = tables;
   cleanups.push(() => tables.close());
-  // Late, for its jobs move from then on, whether somebody looks or not.
+  // Started late, because its jobs change from then on.
   const demo = file
     ? undefined
     : await startDemo({ port, host, url, seed: args.seed ?? 1, onCaught: terminal.caught });
@@ -151,7 +151,7 @@ async function main(): Promise<void> {
       ? { onAnswer: (request, answer) => terminal.line(terminal.dim(JSON.stringify({ request, ...answer }))) }
       : {}),
     growth: running.growth,
-    // In memory, for this process is the only one that holds its connections: one that was killed leaves no slot taken.
+    // In memory, because only this process holds its connections. So a killed process leaves no slot occupied.
     slots: createSlots({
       table: createMemoryTable(),
       region: 'all',
@@ -166,14 +166,14 @@ async function main(): Promise<void> {
   answer = (request, { incoming }) => {
     const hostHeaders = incoming.headersDistinct.host?.length ?? 0;
     const askApi = () => api.fetch(request, { clientAddress: clientAddressOf(incoming), hostHeaders });
-    // The API rejects it, whatever it is for.
+    // The API rejects such a request, whatever its path.
     if (hostHeaders > 1) return askApi();
     const refused = refuseForeign(request, reach);
     if (refused) return refused;
     if (demo && /^\/mailbox(\/|$)/.test(new URL(request.url).pathname)) {
       return malformedPart(request.url) ? askApi() : demo.mailbox.fetch(request);
     }
-    // Below a page's path the page itself says that there is nothing.
+    // Below the dashboard's path, the page itself reports that there is nothing.
     return dashboard(request, askApi);
   };
 
@@ -308,7 +308,7 @@ function introduce(facts: {
   }
   row('Dashboard', `${url}/`);
   row('HTTP API', url);
-  // One from the configuration is known to its owner. None is printed: output is kept in logs.
+  // The owner knows a key from the configuration. No key is printed, because output is kept in logs.
   if (config.apiKey === undefined) row('API key', `in ${dataDir.apiKeyPath} (sign in with it)`);
   row('Tables', facts.where);
   row('SNS and SQS', `${facts.queues} (topics jobwire-<region>-events.fifo)`);
@@ -334,7 +334,7 @@ function introduce(facts: {
   terminal.line(`${terminal.heading('Live events')}${terminal.dim('   Ctrl-C stops everything')}`);
 }
 
-/** Prints the events of every account and region as its log grows, each once and in order. */
+/** Creates a printer of the events of every account and region as its log grows, each once and in order. */
 function createPrinter() {
   const positions = new Map<string, number>();
   const busy = new Map<string, boolean>();
@@ -348,7 +348,7 @@ function createPrinter() {
     }
     busy.set(name, false);
     const page = await log.read(ref, positions.get(name) ?? 0, 200);
-    // A new log under a name that was deleted: it is printed from its beginning.
+    // A new log under a deleted name is printed from its beginning.
     if (page?.kind === 'gone' && page.head.sequence < (positions.get(name) ?? 0)) {
       positions.delete(name);
       busy.set(name, true);
@@ -368,14 +368,14 @@ function createPrinter() {
     grew(ref: AccountRef): void {
       print(ref).catch(() => busy.delete(`${ref.region}/${ref.account}`));
     },
-    /** Begins: with everything (a demo begins with nothing), or with what comes from now on. */
+    /** Starts printing: in a demo from the beginning of the logs, otherwise from their current end. */
     async follow(
       source: EventLog,
       table: Table,
       regions: readonly string[],
       from: 'beginning' | 'now',
     ): Promise<void> {
-      // Those that are made later are printed from their beginning, as they grow.
+      // Accounts created later are printed from the beginning of their log.
       const accounts = regions.map((region) => listAccounts(table, region, MAX_ACCOUNTS));
       const refs = [...(await Promise.all(accounts)).flat(), ...regions.map(cellLog)];
       for (const ref of refs) {
@@ -389,7 +389,7 @@ function createPrinter() {
   };
 }
 
-/** Says now and then what the demo's receiver got. */
+/** Reports periodically what the demo's receiver received. */
 function reportReceiver({ receiver }: Demo): void {
   let told = -1;
   const timer = setInterval(() => {

@@ -1,4 +1,4 @@
-/** SNS and SQS for one machine: fauxqs, in this process, on loopback. What it has acknowledged outlives a kill -9. */
+/** SNS and SQS for self-hosted Jobwire: fauxqs, in this process, on loopback. Acknowledged messages survive a kill -9. */
 import { mkdirSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { CreateTopicCommand, SNSClient, SubscribeCommand } from '@aws-sdk/client-sns';
@@ -8,57 +8,57 @@ import { type AwsCredentials, isSigned, namesCredentials, newAwsCredentials } fr
 
 const HOST = '127.0.0.1';
 
-/** The embedded SNS and SQS did not start, or do not answer as they should. */
+/** The embedded SNS and SQS did not start, or responded unexpectedly. */
 export class QueuesError extends Error {
   override readonly name = 'QueuesError';
 }
 
-/** How {@link startFauxqs} starts. */
+/** Options of {@link startFauxqs}. */
 export interface FauxqsOptions {
-  /** Where topics, queues and messages are kept. Absent: in memory. */
+  /** Folder of topics, queues and messages. Absent: in memory. */
   readonly dataDir?: string;
-  /** Absent: a free one. */
+  /** Default: a free port. */
   readonly port?: number;
-  /** What every request must be signed with. Absent: new ones. */
+  /** Credentials that every request must be signed with. Default: new ones. */
   readonly credentials?: AwsCredentials;
-  /** Answers requests without any signature, too: for emulations of AWS that forward what they have judged themselves. */
+  /** Whether to accept unsigned requests as well: for emulations of AWS that forward requests they have authorized themselves. */
   readonly unsigned?: boolean;
 }
 
-/** A queue that gets what a topic publishes. */
+/** A queue subscribed to a topic. */
 export interface SubscribedQueue {
   readonly queueUrl: string;
   readonly queueArn: string;
   readonly subscriptionArn: string;
 }
 
-/** Running embedded SNS and SQS. */
+/** The running embedded SNS and SQS. */
 export interface EmbeddedFauxqs {
   /** `http://127.0.0.1:<port>` */
   readonly endpoint: string;
   readonly credentials: AwsCredentials;
-  /** A new client of this server; it is destroyed with the server. */
+  /** Creates a client of this server. Stopping the server destroys it. */
   sns(): SNSClient;
-  /** A new client of this server; it is destroyed with the server. */
+  /** Creates a client of this server. Stopping the server destroys it. */
   sqs(): SQSClient;
-  /** Makes a FIFO topic (its name ends in `.fifo`), if it is not there, and gives its ARN. */
+  /** Creates a FIFO topic (its name ends in `.fifo`) if it does not exist, and returns its ARN. */
   ensureTopic(name: string): Promise<string>;
   /**
-   * Makes a FIFO queue (its name ends in `.fifo`), if it is not there, and subscribes it, unless it is, to what the topic
-   * publishes: the bare messages, or what the attributes say. Another set of attributes for a known subscription throws.
+   * Creates a FIFO queue (its name ends in `.fifo`) if it does not exist, and subscribes it to the topic if it is not subscribed.
+   * Attributes set the delivery; by default messages are raw. Throws if the subscription exists with other attributes.
    */
   subscribeQueue(
     topicArn: string,
     queueName: string,
     attributes?: Readonly<Record<string, string>>,
   ): Promise<SubscribedQueue>;
-  /** May be called twice. */
+  /** Idempotent. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts fauxqs in this process. It answers only what is signed with the credentials: other users of this machine, and web
- * pages, reach a loopback port as well. Throws {@link QueuesError} when the port is taken.
+ * Starts fauxqs in this process. It accepts only requests signed with the credentials: other users of this machine, and web pages, reach a
+ * loopback port as well. Throws {@link QueuesError} if the port is taken.
  */
 export async function startFauxqs(options: FauxqsOptions = {}): Promise<EmbeddedFauxqs> {
   const credentials = options.credentials ?? newAwsCredentials();
@@ -78,7 +78,7 @@ export async function startFauxqs(options: FauxqsOptions = {}): Promise<Embedded
     return client;
   };
   const sns = () => register(new SNSClient(settings));
-  // A queue's URL keeps the port it was made with; client and server both go by the name in it.
+  // A queue's URL keeps the port it was created with. Client and server both use the name in it.
   const sqs = () => register(new SQSClient(settings));
   const own = { sns: sns(), sqs: sqs() };
   let stopped: Promise<void> | undefined;
@@ -131,15 +131,15 @@ const LOCAL_CLIENT = {
   requestHandler: { connectionTimeout: 2_000, requestTimeout: 30_000, throwOnRequestTimeout: true },
 };
 
-/** What SNS and SQS take at most is 1 MiB; a request of ours is smaller. */
+/** SNS and SQS accept at most 1 MiB. Our requests are smaller. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
-/** How long a request may take to come in, and how many connections there may be. */
+/** Maximum time to receive a request, and maximum number of connections. */
 const REQUEST_MS = 30_000;
 const MAX_CONNECTIONS = 256;
 
 /**
- * Refuses requests that are not signed, and those that a web page made. What can be seen in the headers is judged before the
- * body is read: anybody on the machine can send one of any size.
+ * Rejects unsigned requests and requests of web pages. Headers are checked before the body is read, because any user of the machine can
+ * send a body of any size.
  */
 function demandSignatures(app: Awaited<FauxqsApp>, credentials: AwsCredentials): void {
   app.server.requestTimeout = REQUEST_MS;
@@ -147,7 +147,7 @@ function demandSignatures(app: Awaited<FauxqsApp>, credentials: AwsCredentials):
   app.addHook('preParsing', async ({ raw }, reply, payload) => {
     const { headers } = raw;
     const refuse = async () => {
-      // Nothing more of it is read.
+      // The rest of the body is not read.
       await reply
         .code(403)
         .header('connection', 'close')
@@ -176,7 +176,7 @@ type FauxqsPersistence = NonNullable<FauxqsStores['sqsStore']['persistence']>;
 
 const REFUSAL = 'The request is not signed with the credentials of this Jobwire.';
 
-/** In the form of the protocol: SQS speaks JSON, SNS XML. */
+/** Returns an error in the format of the protocol: JSON for SQS, XML for SNS. */
 function refusal(contentType: string): string {
   return contentType.includes('json')
     ? JSON.stringify({ __type: 'com.amazonaws.sqs#InvalidClientTokenId', message: REFUSAL })
@@ -184,9 +184,9 @@ function refusal(contentType: string): string {
 }
 
 /**
- * The server, not yet listening. Its own `startFauxqs` always listens on every interface, so the app is built and bound
- * here; the stores and their persistence are not exported and are loaded by their place in the package, whose version is
- * pinned. What is published has its files bundled, in the same places (build.ts): `#fauxqs` is the one or the other.
+ * Builds the server, not yet listening. The package's own `startFauxqs` always listens on every interface, so the app is built and bound
+ * here. The stores and their persistence are not exported. They are loaded by their path in the package, whose version is pinned. The
+ * published package bundles these files under the same paths (build.ts): `#fauxqs` resolves to either.
  */
 async function buildFauxqs(dataDir: string | undefined): Promise<FauxqsApp> {
   const fauxqs = await import('#fauxqs');
@@ -207,7 +207,7 @@ async function buildFauxqs(dataDir: string | undefined): Promise<FauxqsApp> {
   } as FauxqsStores;
   mkdirSync(dataDir, { recursive: true });
   const kept = new persistence.PersistenceManager(dataDir) as FauxqsPersistence;
-  // Loaded before it is attached: what is loaded is not to be written again.
+  // Loaded before persistence is attached, so that loaded data is not written again.
   kept.loadSqsAndSns(stores.sqsStore, stores.snsStore);
   stores.sqsStore.persistence = kept;
   stores.snsStore.persistence = kept;

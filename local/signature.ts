@@ -1,4 +1,4 @@
-/** Whether a request was signed with one pair of AWS credentials (Signature Version 4, in the Authorization header). */
+/** Verification of AWS Signature Version 4 in the Authorization header, for one pair of credentials. */
 import { createHash, createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { SignatureV4 } from '@smithy/signature-v4';
@@ -9,7 +9,7 @@ export interface AwsCredentials {
   readonly secretAccessKey: string;
 }
 
-/** New random credentials. */
+/** Generates random credentials. */
 export function newAwsCredentials(): AwsCredentials {
   return {
     accessKeyId: `AKIA${randomBytes(8).toString('hex').toUpperCase()}`,
@@ -17,26 +17,26 @@ export function newAwsCredentials(): AwsCredentials {
   };
 }
 
-/** A request as it came. */
+/** A request as received. */
 export interface SignedRequest {
   readonly method: string;
-  /** Path and query, as they were sent. */
+  /** Path and query, as sent. */
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Uint8Array;
 }
 
-/** How far the clock of who signs may differ, as at AWS. */
+/** Maximum clock skew of the signer, as at AWS. */
 const MAX_SKEW_MS = 15 * 60_000;
 const AUTHORIZATION =
   /^AWS4-HMAC-SHA256 Credential=([^/\s]+)\/(\d{8})\/([a-z0-9-]+)\/([a-z0-9]+)\/aws4_request, ?SignedHeaders=([a-z0-9;_-]+), ?Signature=([0-9a-f]{64})$/;
 
-/** Whether the headers claim to be signed with these credentials: the only check possible before the body is read. */
+/** Returns whether the headers name these credentials: the only check possible before the body is read. */
 export function namesCredentials(headers: IncomingHttpHeaders, { accessKeyId }: AwsCredentials): boolean {
   return AUTHORIZATION.exec(headers.authorization ?? '')?.[1] === accessKeyId;
 }
 
-/** Whether the request carries a signature of these credentials that covers its host, date and body. `now`: epoch ms. */
+/** Returns whether the request has a signature by these credentials that covers its host, date and body. `now`: epoch ms. */
 export async function isSigned(
   request: SignedRequest,
   credentials: AwsCredentials,
@@ -56,7 +56,7 @@ export async function isSigned(
   ];
   const signingDate = new Date(Date.UTC(year, month - 1, ...rest));
   const headers = Object.fromEntries(names.split(';').map((name) => [name, String(request.headers[name])]));
-  // The signer believes this header; it must be the hash of the body that came.
+  // The signer trusts this header, so it must be the hash of the received body.
   if ('x-amz-content-sha256' in headers) headers['x-amz-content-sha256'] = hash('sha256', request.body);
   if (accessKeyId !== credentials.accessKeyId || !('host' in headers)) return false;
   if (!date[0].startsWith(`${day}T`) || !(Math.abs(now - signingDate.getTime()) <= MAX_SKEW_MS)) return false;
@@ -76,7 +76,7 @@ export async function isSigned(
   );
 }
 
-/** SHA-256 in the form the signer wants it, keyed or not. */
+/** SHA-256 with the interface that the signer requires, with or without key. */
 class Sha256 {
   readonly #hash: { update(data: string | Uint8Array): unknown; digest(): Buffer };
 

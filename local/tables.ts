@@ -1,6 +1,4 @@
-/**
- * Where a Jobwire on one machine keeps its tables: in an SQLite database in its data folder, or on a server that speaks DynamoDB's protocol.
- */
+/** Tables of a self-hosted Jobwire: in an SQLite database in its data folder, or on a DynamoDB-compatible server. */
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -21,32 +19,32 @@ import { SqliteStore, StoreFormatError } from '../shared/table/sqlite-store.ts';
 import { FILE_SCHEMAS, openSqliteTables } from '../shared/table/sqlite-table.ts';
 import type { Item, Table, Value } from '../shared/table/table.ts';
 
-/** The name of the state table on a DynamoDB server. */
+/** Name of the state table on a DynamoDB server. */
 const TABLE_NAME = 'jobwire-state';
-/** Items taken over from an older data folder in one go. */
+/** Number of items migrated from an older data folder at once. */
 const TAKEN_OVER_AT_ONCE = 500;
 
-/** Where to keep the tables. */
+/** Location of the tables. */
 export interface TablesOptions {
-  /** The data folder, which the caller holds. */
+  /** Data folder, which the caller holds. */
   readonly folder: string;
-  /** A server that speaks DynamoDB's protocol; it comes before the folder. */
+  /** URL of a DynamoDB-compatible server. Takes precedence over the folder. */
   readonly endpoint?: string | undefined;
-  /** Called when the tables can't be used any more; what they acknowledged is kept. */
+  /** Called when the tables have become unusable. Acknowledged writes are kept. */
   readonly onFailure?: (cause: unknown) => void;
 }
 
-/** Both tables of a Jobwire. */
+/** State table and history table. */
 export interface OpenTables {
   readonly table: Table;
   readonly history: Table;
-  /** For the person at the terminal. */
+  /** Location, as shown in the terminal. */
   readonly where: string;
-  /** May be called twice. */
+  /** Idempotent. */
   close(): Promise<void>;
 }
 
-/** Opens the tables, and makes them if need be. */
+/** Opens the tables, and creates them if necessary. */
 export async function openTables({ folder, endpoint, onFailure }: TablesOptions): Promise<OpenTables> {
   if (endpoint !== undefined) {
     const client = new DynamoDBClient({ endpoint, region: process.env.AWS_REGION ?? 'us-east-1' });
@@ -67,8 +65,8 @@ export async function openTables({ folder, endpoint, onFailure }: TablesOptions)
 }
 
 /**
- * Takes over what a data folder holds that was written when the tables were kept by an embedded DynamoDB server (dynoxide):
- * its own SQLite database, items in DynamoDB's JSON. All of it or nothing; the old file is kept beside.
+ * Migrates a data folder of the former embedded DynamoDB server (dynoxide), which used its own SQLite database with items in DynamoDB's
+ * JSON. All or nothing. The old file is kept beside the new one.
  */
 function takeOver(old: string, path: string): void {
   if (existsSync(path) || !existsSync(old)) return;
@@ -122,7 +120,7 @@ interface DynamoValue {
   readonly L?: readonly DynamoValue[];
 }
 
-/** `undefined`: it is none. What it holds is not quoted. */
+/** Parses an item. `undefined` if it is invalid. Errors never quote its content. */
 function fromDynamoJson(json: string): Item | undefined {
   let item: Record<string, DynamoValue>;
   try {
@@ -140,20 +138,20 @@ function fromDynamo({ S, N, BOOL, B, L }: DynamoValue): Value {
   return S ?? BOOL ?? (L ? L.map((one) => String(one.S)) : null);
 }
 
-/** Makes both tables, as {@link createTable} does: the state table of this name, and its history table. */
+/** Creates both tables by {@link createTable}: the state table of this name, and its history table. */
 export async function createTables(client: DynamoDBClient, tableName: string): Promise<void> {
   await createTable(client, tableName, stateSchema);
   await createTable(client, historyTableName(tableName), historySchema);
 }
 
-/** The name of the history table beside a state table. */
+/** Returns the name of the history table of a state table. */
 export function historyTableName(tableName: string): string {
   return `${tableName}-history`;
 }
 
 /**
- * Makes the table of a key schema, if it is not there: on demand, TTL, no stream. An index that an older table lacks is added. May be called at any time, also by two at once. The name needs 3
- * characters at least.
+ * Creates the table of a key schema if it does not exist: on demand, with TTL, without stream. Adds an index that an older table lacks.
+ * Idempotent, also when called concurrently. The name needs at least 3 characters.
  */
 export async function createTable(
   client: DynamoDBClient,

@@ -1,14 +1,14 @@
-/** What a terminal shows of the wire: one readable line per event. */
+/** Terminal output of events: one readable line each. */
 import { styleText } from 'node:util';
 import type { JobEvent } from '../shared/events/event.ts';
 import { maskAddress } from '../shared/notifications/masks.ts';
 import type { Caught } from './mailbox.ts';
 
-/** Formats for a stream; colours only where the stream shows them. */
+/** Formatter for a stream. Uses colours only if the stream supports them. */
 export interface Terminal {
   line(text?: string): void;
   event(event: JobEvent): void;
-  /** Of a message that a customer got. */
+  /** Prints a notification that the mailbox caught. */
   caught(message: Caught): void;
   heading(text: string): string;
   dim(text: string): string;
@@ -16,7 +16,7 @@ export interface Terminal {
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Makes one over a stream such as `process.stdout`. */
+/** Creates a formatter for a stream such as `process.stdout`. */
 export function createTerminal(stream: NodeJS.WriteStream): Terminal {
   const paint = (style: Style, text: string): string => styleText(style, text, { stream });
   return {
@@ -48,7 +48,7 @@ export function createTerminal(stream: NodeJS.WriteStream): Terminal {
   };
 }
 
-/** What the account takes at least; on a wide terminal it may take what the other columns don't need. */
+/** Minimum width of the account column. On a wide terminal it takes the width that other columns do not need. */
 const ACCOUNT_ROOM = 22;
 const OTHER_COLUMNS = 83;
 
@@ -91,7 +91,7 @@ interface Parcel {
   link: string | null;
 }
 
-/** What happened, in a few words. */
+/** Returns a short description of an event. */
 function describe(event: JobEvent): string {
   const data = event.data as Shown;
   const changes = Object.entries(data.changes ?? {}).map(([field, { from, to }]) =>
@@ -136,10 +136,7 @@ function parcels(entries: readonly Parcel[] | undefined, before = ''): string {
   return before + entries.map(({ number, link }) => plain(number ?? link)).join(', ');
 }
 
-/**
- * Text of others, as text: no control characters reach the terminal, nor those that turn the direction of writing, and
- * no line grows without end.
- */
+/** Sanitizes untrusted text: removes control characters and direction marks, and limits its length. */
 export function plain(value: unknown, most = 60): string {
   if (value === null || value === undefined) return '–';
   const text = String(value).replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ');
