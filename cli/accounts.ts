@@ -4,7 +4,7 @@ import { type Context, command, type Flags, type FlagValues, UsageError } from '
 import { readSecret, segment, wholeNumber } from './input.ts';
 import { clean } from './output.ts';
 
-/** With its status, where that was asked for. */
+/** An account, with its status if that was requested. */
 type Shown = AccountRecord & { readonly status?: AccountReport | null };
 
 const STATE_STYLE: Record<string, 'green' | 'red' | 'yellow' | undefined> = {

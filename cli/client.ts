@@ -1,79 +1,76 @@
-/** The HTTP API as commands use it: one request, a list over its pages, a stream that comes back by itself. */
+/** HTTP API client of the CLI: single requests, lists over all pages, and streams that reconnect. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createParser } from 'eventsource-parser';
 
-/** What the API is asked with. Absent values are left out. */
+/** Query parameters. Absent values are omitted. */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /**
- * The API of one Jobwire. What is thrown: {@link ApiError}, {@link UnreachableError}. A request whose connection was cut is sent
- * once more, unless it deletes: a POST has an Idempotency-Key of its own, so nothing is made twice.
+ * Client of one Jobwire's API. Throws {@link ApiError} and {@link UnreachableError}. Repeats a request once if its connection was cut,
+ * unless it is a DELETE. Each POST has its own Idempotency-Key, so nothing is created twice.
  */
 export interface Client {
   get<T>(path: string, query?: Query): Promise<T>;
   post<T>(path: string, body?: object, query?: Query): Promise<T>;
-  /** `ifMatch` is the revision that it must still have. */
+  /** `ifMatch`: revision that the resource must still have. */
   put<T>(path: string, body: object, ifMatch?: number): Promise<T>;
   patch<T>(path: string, body: object): Promise<T>;
-  /** Whether nothing is left of it: the rest of what takes long goes by and by. */
+  /** Deletes a resource. Returns whether the deletion is complete. Large ones complete in the background. */
   remove(path: string, query?: Query): Promise<boolean>;
-  /** The entries of a list, page by page, at most so many; `more` is told when there would be others. */
+  /** Yields the entries of a list, page by page, up to a maximum. Calls `more` if there are further entries. */
   list<T>(
     path: string,
     plural: string,
     query: Query,
     limit: number,
     more: () => void,
-    /** The most that the API gives at once. */
+    /** Maximum page size of the API. */
     page?: number,
   ): AsyncGenerator<T>;
-  /**
-   * The events of a stream, each once, for as long as the caller reads. A connection that is lost, or ended by the server,
-   * is opened again where it stood.
-   */
+  /** Yields the events of a stream, each once, for as long as the caller reads. Reopens a lost or ended connection at its last position. */
   follow(path: string, options: FollowOptions): AsyncGenerator<StreamedEvent>;
 }
 
-/** An event of a stream and the cursor behind it. */
+/** An event of a stream and the cursor after it. */
 export interface StreamedEvent {
   readonly id: string;
-  /** The envelope, as it was sent. */
+  /** The envelope, as received. */
   readonly text: string;
 }
 
-/** How a stream is followed. */
+/** Options of following a stream. */
 export interface FollowOptions {
   readonly types?: string | undefined;
-  /** A cursor. Absent: from now on. */
+  /** A cursor. Default: only new events. */
   readonly after?: string | undefined;
   readonly onLost?: (why: string) => void;
   readonly onFound?: () => void;
 }
 
-/** How a client is made. */
+/** Options of a client. */
 export interface ClientOptions {
-  /** As the user gave it. */
+  /** As given by the user. */
   readonly url: string;
   readonly key: string;
-  /** For one request, its answer included. */
+  /** Timeout of one request, including its response. */
   readonly timeoutMs?: number;
-  /** A stream that says nothing for so long is lost: it has a heartbeat every 15 s. */
+  /** Time without data after which a stream counts as lost. The server sends a heartbeat every 15 s. */
   readonly silenceMs?: number;
-  /** The longest wait before a stream is opened again. */
+  /** Maximum wait before a stream is reopened. */
   readonly maxBackoffMs?: number;
 }
 
-/** The API refused, or failed: its own sentence. */
+/** Error response of the API, with the API's own message. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
   readonly requestId: string | null;
-  /** The last part of the problem's type. */
+  /** Last segment of the problem's `type`. */
   readonly kind: string;
-  /** The problem document, if there was one. */
+  /** The problem document, if there is one. */
   readonly problem: Readonly<Record<string, unknown>>;
-  /** When it asks to be asked again. */
+  /** Time after which the API asks to retry. */
   readonly retryAfterMs: number;
 
   constructor(answer: Response, sentence: string, problem: Readonly<Record<string, unknown>>) {
@@ -86,12 +83,12 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer of the API came. */
+/** The API did not respond. */
 export class UnreachableError extends Error {
   override readonly name = 'UnreachableError';
 }
 
-/** There is no key to show. */
+/** No API key is available. */
 export class KeyError extends Error {
   override readonly name = 'KeyError';
 }
@@ -101,10 +98,10 @@ const SILENCE_MS = 45_000;
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 30_000;
 const PAGE = 500;
-/** So many refusals for want of a slot are waited out before they are told. */
+/** Number of attempts while the API has no free slot, before the error is reported. */
 const CROWDED_ATTEMPTS = 10;
 
-/** Makes a client. The key is sent to this address alone: redirects are not followed. */
+/** Creates a client. The key is sent to this address only: redirects are not followed. */
 export function createClient(options: ClientOptions): Client {
   const { key, timeoutMs = TIMEOUT_MS, silenceMs = SILENCE_MS, maxBackoffMs = MAX_BACKOFF_MS } = options;
   const base = options.url.replace(/\/+$/, '');
@@ -133,7 +130,7 @@ export function createClient(options: ClientOptions): Client {
     throw await refusal(answer, base);
   }
 
-  /** A request with its whole answer. */
+  /** Sends a request and reads its whole response. */
   async function exchange(url: string, init: RequestInit) {
     const answer = await send(url, { ...init, signal: AbortSignal.timeout(timeoutMs) });
     try {
@@ -166,7 +163,7 @@ export function createClient(options: ClientOptions): Client {
         return await exchange(url, init);
       } catch (cause) {
         if (cause instanceof UnreachableError) throw inDoubt(method, cause, true);
-        // The first one arrived, and is being done: its answer is the answer.
+        // The first request arrived and is in progress: its response is the one that counts.
         const isBusy = cause instanceof ApiError && cause.kind === 'still-in-progress';
         if (!isBusy || Date.now() + cause.retryAfterMs > until) throw cause;
         await sleep(cause.retryAfterMs);
@@ -213,7 +210,7 @@ export function createClient(options: ClientOptions): Client {
     },
 
     async *follow(path, { types, after, onLost, onFound }) {
-      /** Behind the last event that was handed on, or that was filtered out. */
+      /** Cursor after the last event that was yielded or filtered out. */
       let position: string | undefined;
       let failures = 0;
       let crowded = 0;
@@ -239,18 +236,18 @@ export function createClient(options: ClientOptions): Client {
             failures = 0;
             if (message.kind === 'retry') retryMs = message.ms;
             else {
-              // Before it is handed on: whoever has it never gets it again.
+              // Set before the event is yielded, so that no event is yielded twice.
               position = message.id;
               if (message.kind === 'event') yield message;
             }
           }
-          // Ended by the server, as every stream is after some minutes: that is no news.
+          // The server ends every stream after some minutes: that is not an error.
           await sleep(Math.min(retryMs, maxBackoffMs));
           failures += 1;
           if (failures > 1) await sleep(backoff(failures, maxBackoffMs));
         } catch (cause) {
           if (!(cause instanceof ApiError || cause instanceof UnreachableError)) throw cause;
-          // What never was open is not lost: say why, and end.
+          // A stream that never opened is not lost: report the reason and end.
           if (!opened) throw cause;
           if (cause instanceof ApiError && cause.status < 500) {
             crowded += 1;
@@ -273,7 +270,7 @@ type Message =
   | { readonly kind: 'moved'; readonly id: string }
   | { readonly kind: 'retry'; readonly ms: number };
 
-/** What a stream says. Ends when it ends; a break or a long silence throws {@link UnreachableError}. */
+/** Yields the messages of a stream and ends with it. A break or a long silence throws {@link UnreachableError}. */
 async function* messages(
   answer: Response,
   gone: AbortController,
@@ -291,9 +288,9 @@ async function* messages(
     },
     onRetry: (ms) => said.push({ kind: 'retry', ms }),
     onEvent: ({ event, data }) => {
-      // A cursor and no event: its id was reported just before.
+      // A cursor without an event: its id was reported just before.
       if (event === 'cursor') return;
-      // The cursor moves with the event, not before it.
+      // The cursor advances with the event, not before it.
       const last = said.at(-1);
       if (last?.kind === 'moved') said.pop();
       said.push({ kind: 'event', id, text: data });
@@ -320,7 +317,7 @@ async function* messages(
   }
 }
 
-/** Doubling, and a random part of it, so that many that lost the same server don't come back together. */
+/** Returns the wait after this number of failures: exponential with jitter, so that clients of one failed server do not return together. */
 function backoff(failures: number, most: number): number {
   return Math.min(most, FIRST_BACKOFF_MS * 2 ** (failures - 1)) * (0.5 + Math.random() / 2);
 }
@@ -339,7 +336,7 @@ async function refusal(answer: Response, base: string): Promise<ApiError | Unrea
     const read: unknown = JSON.parse((await answer.text()).slice(0, 1_000_000));
     if (typeof read === 'object' && read !== null) problem = { ...read };
   } catch {
-    // Whoever answers like that is not Jobwire, or a proxy before it.
+    // Such a response comes from neither Jobwire nor a proxy in front of it.
   }
   const { detail, title } = problem;
   const words = [detail, title].find((text) => typeof text === 'string' && text !== '');
@@ -351,14 +348,14 @@ function unreachable(base: string, cause: unknown): UnreachableError {
   return new UnreachableError(`${base} can’t be reached: ${whyUnreachable(cause)}.`, { cause });
 }
 
-/** The request may have arrived all the same: says so, where that makes a difference. */
+/** Adds to the error that the request may have arrived, where that matters. */
 function inDoubt(method: string, cause: UnreachableError, repeated = false): UnreachableError {
   const never = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|)$/.test(codeOf(cause.cause));
   if (method === 'GET' || (never && !repeated)) return cause;
   return new UnreachableError(`${cause.message} It may have been done all the same.`, { cause });
 }
 
-/** What the system says of a fault: `ECONNRESET`; nothing where it says nothing. */
+/** Returns the system's error code, such as `ECONNRESET`, or an empty string. */
 function codeOf(cause: unknown): string {
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
   return String((inner as NodeJS.ErrnoException | undefined)?.code ?? '');
@@ -370,7 +367,7 @@ function wasCut({ cause }: UnreachableError): boolean {
 
 const CUT = ['ECONNRESET', 'UND_ERR_SOCKET', 'EPIPE'];
 
-/** Why a request had no answer, in words. */
+/** Returns the reason for a missing response as text. */
 export function whyUnreachable(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   if (cause.name === 'TimeoutError') return 'no answer came in time';

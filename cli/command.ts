@@ -1,22 +1,22 @@
-/** Commands as data: what is parsed, what `--help` says and what docs/cli.md lists all come from one table. */
+/** Commands as data: parsing, `--help` and docs/cli.md all use one table. */
 import { parseArgs } from 'node:util';
 import type { Client } from './client.ts';
 import { type Output, wrapped } from './output.ts';
 
 /** An option of a command. Without `value` it is a switch. */
 export interface Flag {
-  /** What stands for its value in help: `FILE`. */
+  /** Placeholder of its value in help, such as `FILE`. */
   readonly value?: string;
   readonly about: string;
-  /** It may be given more than once. */
+  /** Whether it can be repeated. */
   readonly many?: true;
   readonly required?: true;
-  /** What the API calls it, where that is another name. */
+  /** Name of the API's field, if different. */
   readonly field?: string;
 }
 export type Flags = Readonly<Record<string, Flag>>;
 
-/** The values of options, by their names. */
+/** Values of options by name. */
 export type FlagValues<F extends Flags> = {
   readonly [N in keyof F]: F[N] extends { value: string }
     ? F[N] extends { many: true }
@@ -26,43 +26,43 @@ export type FlagValues<F extends Flags> = {
         : string | undefined
     : boolean;
 };
-/** The arguments of a command by place; one whose name ends in `?` may be absent. */
+/** Arguments of a command by position. A name that ends in `?` is optional. */
 type ArgValues<A extends readonly string[]> = {
   readonly [N in keyof A]: A[N] extends `${string}?` ? string | undefined : string;
 };
 
-/** What commands run with. */
+/** Context that commands run in. */
 export interface Context {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: NodeJS.ReadStream;
   readonly out: Output;
-  /** The API's client. Throws {@link KeyError} when there is no key. */
+  /** Returns the API client. Throws {@link KeyError} without a key. */
   api(): Client;
-  /** The API's address, and the key if there is one. */
+  /** Base URL of the API, and the key if there is one. */
   readonly url: string;
   key(): string | undefined;
-  /** Says what to tell somebody who interrupts with Ctrl-C; `undefined`: nothing. */
+  /** Sets the message to print on Ctrl-C. `undefined`: no message. */
   onInterrupt(words: string | undefined): void;
 }
 
-/** A command of the tool. */
+/** A command of the CLI. */
 export interface Command {
   readonly about: string;
   /** Further sentences of its help. */
   readonly more?: string;
   readonly args: readonly string[];
   readonly flags: Flags;
-  /** What follows `jobwire`. */
+  /** The rest of the command line after `jobwire`. */
   readonly example: string;
-  /** It has no use for the API's address and key. */
+  /** Whether it does not use the API. */
   readonly local?: true;
-  /** What it says is for people alone: it has no --json. */
+  /** Whether its output is text only, without `--json`. */
   readonly textOnly?: true;
-  /** The exit code; none is 0. */
+  /** Runs the command. Returns the exit code. Default: 0. */
   run(context: Context, args: readonly (string | undefined)[], flags: object): Promise<number | undefined>;
 }
 
-/** Checks a command's declaration; inside `run` arguments and options have their own types. */
+/** Type-checks a command's declaration: inside `run`, arguments and options have their specific types. */
 export function command<const A extends readonly string[], const F extends Flags>(
   declared: Omit<Command, 'args' | 'flags' | 'run'> & {
     readonly args: A;
@@ -73,7 +73,7 @@ export function command<const A extends readonly string[], const F extends Flags
   return declared as unknown as Command;
 }
 
-/** Commands by their words: `accounts add`. */
+/** Commands by name, such as `accounts add`. */
 export type Commands = Readonly<Record<string, Command>>;
 
 /** Options of every command. */
@@ -85,7 +85,7 @@ export const COMMON_FLAGS = {
   help: { about: 'Show help' },
 } as const satisfies Flags;
 
-/** Options of every command that talks to the API. */
+/** Options of every command that calls the API. */
 export const API_FLAGS = {
   url: { value: 'URL', about: 'Address of the API (JOBWIRE_URL; http://127.0.0.1:4000)' },
   'key-file': {
@@ -94,7 +94,7 @@ export const API_FLAGS = {
   },
 } as const satisfies Flags;
 
-/** What was typed can't be meant: one sentence that names the flag or argument. */
+/** An invalid command line. The message is one sentence that names the option or argument. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -104,10 +104,10 @@ export class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }
 
-/** What was typed. */
+/** A parsed command line. */
 export type Parsed = { readonly kind: 'help'; readonly about: string | undefined } | Ran;
 
-/** A command and what it is given. */
+/** A command with its arguments and options. */
 export interface Ran {
   readonly kind: 'run';
   readonly name: string;
@@ -116,7 +116,7 @@ export interface Ran {
   readonly flags: FlagValues<typeof COMMON_FLAGS & typeof API_FLAGS>;
 }
 
-/** Reads a command line. Throws {@link UsageError}. */
+/** Parses a command line. Throws {@link UsageError}. */
 export function parse(commands: Commands, argv: readonly string[]): Parsed {
   const words = argv.filter((word) => !word.startsWith('-'));
   if (argv.length === 0) throw new UsageError('Say what to do: jobwire help lists the commands.');
@@ -132,7 +132,7 @@ export function parse(commands: Commands, argv: readonly string[]): Parsed {
   return { kind: 'run', name, command: chosen, ...valuesOf(name, chosen, withoutName(argv, name)) };
 }
 
-/** The command, or with `groups` the group of commands, that words begin with. */
+/** Returns the name of the command, or with `groups` of the group of commands, that the arguments begin with. */
 function nameIn(commands: Commands, words: readonly string[], groups: boolean): string | undefined {
   const [first, second] = words;
   if (first === undefined) return undefined;
@@ -201,7 +201,7 @@ function valuesOf(name: string, chosen: Command, argv: string[]) {
   };
 }
 
-/** All options of a command, its own first. */
+/** Returns all options of a command, its own first. */
 export function flagsOf(chosen: Command): Flags {
   const { json, ...others } = COMMON_FLAGS;
   return {
@@ -225,7 +225,7 @@ function optionSentence(name: string, flags: Flags, cause: unknown): string {
     : `${option} wants a value after it: ${option} ${flag.value} (or ${option}=${flag.value} if that begins with a hyphen).`;
 }
 
-/** What somebody may have meant, as the rest of a sentence; nothing when nothing is near. */
+/** Returns a suggestion as the rest of a sentence, or nothing if no known name is similar. */
 export function guess(typed: string, known: readonly string[]): string {
   const near = known
     .map((word) => ({ word, distance: distance(typed, word) }))
@@ -235,7 +235,7 @@ export function guess(typed: string, known: readonly string[]): string {
     : '';
 }
 
-/** Letters to add, drop, change or swap with the next one. */
+/** Returns the edit distance: insertions, deletions, substitutions and swaps of adjacent letters. */
 function distance(a: string, b: string): number {
   const rows = Array.from({ length: a.length + 1 }, (_, at) => [at, ...Array<number>(b.length).fill(0)]);
   const at = (row: number, column: number): number => rows[row]?.[column] ?? column;
@@ -257,7 +257,7 @@ function distance(a: string, b: string): number {
   return at(a.length, b.length);
 }
 
-/** A sentence of the API about a field, with the name of the option that it was given with. */
+/** Returns an error message of the API with the field's name replaced by the name of its option. */
 export function inWordsOf({ command, flags: values }: Ran, sentence: string, field: unknown): string {
   if (typeof field !== 'string' || !sentence.startsWith(`${field} `)) return sentence;
   const [name = ''] = field.replace(/^(filter|credentials)\./, '').split('[');
@@ -271,7 +271,7 @@ export function inWordsOf({ command, flags: values }: Ran, sentence: string, fie
 const isGiven = (value: unknown): boolean =>
   Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false;
 
-/** How a command is typed. */
+/** Returns the usage line of a command. */
 export function usage(name: string, { args, flags }: Command): string {
   const places = args.map((arg) => (arg.endsWith('?') ? `[${arg.slice(0, -1)}]` : arg));
   const needed = Object.entries(flags)
@@ -280,7 +280,7 @@ export function usage(name: string, { args, flags }: Command): string {
   return ['jobwire', name, ...places, ...needed, '[options]'].join(' ');
 }
 
-/** Help: of everything, of a group (`accounts`), or of a command. */
+/** Returns help on all commands, on a group (`accounts`), or on a command. */
 export function helpText(commands: Commands, about: string | undefined, width: number): string {
   const chosen = about === undefined ? undefined : commands[about];
   if (about !== undefined && chosen) {
@@ -324,7 +324,7 @@ export function helpText(commands: Commands, about: string | undefined, width: n
   ].join('\n');
 }
 
-/** What a script can go by. */
+/** Exit codes, for scripts. */
 export const EXIT_CODES = {
   0: 'Done.',
   1: 'What was asked for failed or does not hold: a test, a ping, something that doctor found.',

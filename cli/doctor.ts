@@ -1,4 +1,4 @@
-/** `jobwire doctor`: everything that can be in the way, looked at at once, each in five seconds at most. */
+/** `jobwire doctor`: checks for everything that can prevent operation, concurrently, each within five seconds. */
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, resolve, sep } from 'node:path';
@@ -8,21 +8,23 @@ import type { Context } from './command.ts';
 import { clean } from './output.ts';
 import { startsOn } from './start.ts';
 
-/** What one look came to. */
+/** Result of one check. */
 interface Check {
   readonly check: string;
   readonly state: 'ok' | 'warn' | 'fail';
   readonly words: string;
-  /** What to do about it. */
+  /** Suggested fix. */
   readonly todo?: string;
 }
 
 const PROBE_MS = 5_000;
-/** The clock: receivers refuse what is signed minutes off, and instants of events are ours. */
+/**
+ * Clock skew above which a check warns. Receivers reject signatures that are minutes off, and timestamps of events come from this clock.
+ */
 const SKEW_WARN_MS = 5_000;
 const SKEW_FAIL_MS = 60_000;
 
-/** Looks, and tells. 1 when something fails. */
+/** Runs and prints all checks. Returns 1 if one fails. */
 export async function doctor(
   context: Context,
   flags: { readonly config: string | undefined },
@@ -78,11 +80,11 @@ async function checkDynamo(config: Config | undefined): Promise<Check[]> {
   return [{ check: 'DynamoDB', state: 'fail', words, todo: 'Start it, or correct dynamodbEndpoint.' }];
 }
 
-/** A configuration as far as it can be read. */
+/** A configuration, as far as it can be parsed. */
 interface ConfigFile {
   readonly checks: Check[];
   readonly config: Config | undefined;
-  /** What it says of these, even where the rest of it is not valid. */
+  /** Read even if the rest of the configuration is invalid. */
   readonly port: number;
   readonly host: string;
   readonly dataDir: string;
@@ -138,7 +140,7 @@ function readConfig(path: string, env: Context['env']): ConfigFile {
   }
 }
 
-/** The environment variables that a configuration names. */
+/** Returns the environment variables that a configuration names. */
 function namesIn(value: unknown): string[] {
   if (typeof value === 'string') return value.startsWith('env:') ? [value.slice('env:'.length)] : [];
   if (typeof value !== 'object' || value === null) return [];
@@ -200,7 +202,7 @@ async function checkDataDir({ dataDir, port, host }: ConfigFile, url: string): P
     return [{ check, state: 'ok', words: `${path} is writable and not in use.` }];
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause);
-    // In use by the Jobwire that this configuration starts, as a rule: that is how it should be.
+    // Normally the port is in use by the Jobwire that this configuration starts, which is correct.
     const addresses = [addressOf(host, port), ...(isInside(url) ? [url.replace(/\/+$/, '')] : [])];
     for (const address of /in use/.test(words) ? addresses : []) {
       if (await answersAsJobwire(address)) {
@@ -301,7 +303,7 @@ async function checkRegion(region: ConfigFile['regions'][number]): Promise<Check
   ];
 }
 
-/** Gets as far as a mail server lets us without a mail. */
+/** Connects to the mail server and goes as far as possible without sending a mail. */
 async function checkMail(config: Config | undefined): Promise<Check[]> {
   if (!config?.notifications) return [];
   const check = 'Mail server';
@@ -343,7 +345,7 @@ type Probe =
   | { readonly answered: true; readonly status: number; readonly skewMs: number | undefined }
   | { readonly answered: false; readonly why: string };
 
-/** Whether anything answers there; how far its clock is ahead of ours. */
+/** Checks whether a server responds, and how far its clock is ahead of ours. */
 async function reach(url: string, headers: Record<string, string> = {}): Promise<Probe> {
   const askedAt = Date.now();
   try {
@@ -351,7 +353,7 @@ async function reach(url: string, headers: Record<string, string> = {}): Promise
     const middle = (askedAt + Date.now()) / 2;
     await answer.body?.cancel();
     const date = Date.parse(answer.headers.get('date') ?? '');
-    // The header is of whole seconds: it tells the beginning of the second it was written in.
+    // The header has whole seconds, rounded down.
     const skewMs = Number.isNaN(date) ? undefined : date + 500 - middle;
     return { answered: true, status: answer.status, skewMs };
   } catch (cause) {
@@ -368,7 +370,7 @@ function skewOf(check: string, whose: string, probe: Probe): Check[] {
   return [{ check, state, words, todo: 'Let this machine keep its time by NTP.' }];
 }
 
-/** Whether an address is this machine's own. */
+/** Returns whether an address belongs to this machine. */
 function isInside(url: string): boolean {
   return /^(localhost|127\..*|\[::1\])$/.test(new URL(url).hostname);
 }

@@ -10,13 +10,13 @@ import { type Column, clean } from './output.ts';
 type Endpoint = z.infer<typeof views.Endpoint>;
 type Health = z.infer<typeof views.EndpointHealth>;
 type Replay = z.infer<typeof views.Replay>;
-/** An attempt as the API shows it. */
+/** A delivery attempt as the API shows it. */
 export type Delivery = z.infer<typeof views.Delivery>;
 
 const WATCH_EVERY_MS = 1000;
-/** More than are kept of one endpoint, and the most that the API gives at once. */
+/** Above the number kept for one endpoint, and the maximum page size of the API. */
 const MAX_REPLAYS = 100;
-/** Endpoints whose health is asked for at the same time. */
+/** Maximum number of concurrent requests for health. */
 const LOOKS_AT_ONCE = 8;
 
 const pathOf = (id: string, rest = ''): string => `/v1/endpoints/${segment(id)}${rest}`;
@@ -362,7 +362,7 @@ function change(verb: 'pause' | 'resume' | 'enable', about: string, done: string
   });
 }
 
-/** Endpoints, and how each is doing; null for one that went meanwhile. */
+/** Yields endpoints with their health. `null` for one that was deleted meanwhile. */
 async function* withHealth(
   api: Client,
   query: { readonly region: string | undefined },
@@ -387,7 +387,7 @@ async function* withHealth(
   yield* await looked();
 }
 
-/** How attempts are told. */
+/** Returns the columns of delivery attempts. */
 export function deliveryColumns({ out }: Context): Column<Delivery>[] {
   return [
     { name: 'WHEN', of: ({ at }) => out.when(at) },
@@ -426,7 +426,7 @@ function lookAgain(id: string, replay: string, { region }: { region: string | un
   return `jobwire endpoints replays ${clean(id)} ${clean(replay)}${where} --watch`;
 }
 
-/** Looks every second until it is over. With JSON, one line whenever something moved. */
+/** Polls every second until the replay has ended. With JSON, prints a line after each change. */
 async function watch(
   context: Context,
   id: string,

@@ -110,12 +110,12 @@ export const events = {
   }),
 };
 
-/** Prints one event after the other, from its envelope's text: as JSON lines, or a readable line each. */
+/** Returns a function that prints an event, given the text of its envelope: as a JSON line or as a readable line. */
 export function eventPrinter({ out }: Context): (text: string) => void {
   const terminal = createTerminal(out.stdout);
   let day = new Date().toDateString();
   return (text) => {
-    // The envelope goes out as it came: whoever keeps them keeps the bytes that were logged.
+    // The envelope is printed as received, so that stored output has the logged bytes.
     if (out.json) return out.line(harmless(text));
     const event = JSON.parse(text) as JobEvent;
     const on = new Date(event.time).toDateString();
@@ -134,7 +134,7 @@ interface Page {
   readonly head: string;
 }
 
-/** The events of a log from an instant on that are there now, and at the end the cursor behind them. */
+/** Yields the existing events of a log from a time on, and finally the cursor after them. */
 async function* pastEvents(
   api: Client,
   path: string,
@@ -161,12 +161,14 @@ async function* pastEvents(
   }
 }
 
-/** Events stand nearly in order of time: a poll lasts minutes, and what could not be forwarded to the feed at once comes later. */
+/**
+ * Maximum disorder of events by time: a poll takes minutes, and events that could not be forwarded to the feed immediately follow later.
+ */
 const DISORDER_MS = 15 * 60_000;
 
 /**
- * A cursor before all events of an instant or later, found by bisection: a log of 50,000 events takes about eight looks of one
- * event each. `undefined`, the beginning, where cursors are not made of numbers.
+ * Returns a cursor before all events of a time or later. Uses bisection: a log of 50,000 events takes about eight requests of one event
+ * each. `undefined` (the beginning) if cursors do not consist of numbers.
  */
 async function placeBefore(api: Client, path: string, since: number): Promise<string | undefined> {
   const { head } = await api.get<Page>(path, { limit: 1 });
@@ -176,7 +178,7 @@ async function placeBefore(api: Client, path: string, since: number): Promise<st
     heads.map(({ prefix }, at) => prefix + numbers[at]).join('~');
   const numbers = heads.map(({ number }) => number);
 
-  /** Whether the first event of a feed after a number is too early; a number where there is none that early. */
+  /** Returns whether the first event of a feed after a number is too early, or a number to continue from if none is that early. */
   async function isEarly(at: number, number: number): Promise<boolean | number> {
     const [region] = heads?.[at]?.prefix.split('.') ?? [];
     let after = cursorWith(numbers.with(at, number));
@@ -191,7 +193,7 @@ async function placeBefore(api: Client, path: string, since: number): Promise<st
       }
       const found = page.events.find(({ data }) => numbers.length === 1 || data.region === region);
       if (found) return Date.parse(found.time) < since - DISORDER_MS;
-      // Of a key for some accounts, a page may hold nothing and go on.
+      // With a key for some accounts only, a page may be empty and not the last.
       if (page.next === after || page.next === page.head) return false;
       after = page.next;
     }
@@ -213,7 +215,7 @@ async function placeBefore(api: Client, path: string, since: number): Promise<st
   return cursorWith(found);
 }
 
-/** The places of a cursor: `<epoch>.<number>`, of several regions joined by `~`, each after its name. */
+/** Parses a cursor: `<epoch>.<number>`, or for several regions the same after each region's name, joined by `~`. */
 function placesIn(cursor: string): { readonly prefix: string; readonly number: number }[] | undefined {
   const places = cursor.split('~').map((part) => /^((?:[^.]+\.)*)(\d{1,15})$/.exec(part));
   return places.every((place) => place !== null)
@@ -221,7 +223,7 @@ function placesIn(cursor: string): { readonly prefix: string; readonly number: n
     : undefined;
 }
 
-/** The earliest cursor that can be read from, when that is why the API refused. */
+/** Returns the earliest readable cursor, if the API rejected a request because its cursor is too old. */
 function earliestIn(cause: unknown): string | undefined {
   if (!(cause instanceof ApiError) || cause.kind !== 'cursor-gone') return undefined;
   return String(cause.problem.earliest);

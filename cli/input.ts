@@ -1,4 +1,4 @@
-/** What users type as values of options, and secrets that they don't type as such. */
+/** Parsing of option values, and input of secrets, which are never option values. */
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
@@ -7,13 +7,13 @@ import { type Context, InterruptedError, UsageError } from './command.ts';
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
 const MAX_SECRET_BYTES = 64_000;
 
-/** A span such as `90d`, `2h` or `30m`, in ms; `undefined` for anything else. */
+/** Parses a duration such as `90d`, `2h` or `30m` to ms. `undefined` for anything else. */
 function spanMs(text: string): number | undefined {
   const [, digits = '', unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
   return digits === '' ? undefined : Number(digits) * UNIT_MS[unit as keyof typeof UNIT_MS];
 }
 
-/** An instant as it is typed: a span from now (backwards, or `ahead`), a day, or an ISO instant with its zone. */
+/** Parses a time: a duration before now (or `ahead` of it), a day, or an ISO timestamp with its zone. */
 export function instantOf(flag: string, text: string, direction: 'back' | 'ahead' = 'back'): string {
   const span = spanMs(text);
   const ms = span === undefined ? undefined : Date.now() + (direction === 'back' ? -span : span);
@@ -27,14 +27,14 @@ export function instantOf(flag: string, text: string, direction: 'back' | 'ahead
   return new Date(at).toISOString();
 }
 
-/** A list separated by commas, of an option that may be repeated. */
+/** Parses a comma-separated list of a repeatable option. */
 export function listOf(values: readonly string[]): string[] | undefined {
   const entries = values.flatMap((value) => value.split(',')).map((entry) => entry.trim());
   const given = entries.filter((entry) => entry !== '');
   return given.length === 0 ? undefined : given;
 }
 
-/** A whole number. */
+/** Parses an integer. */
 export function wholeNumber(flag: string, text: string, least: number, most: number): number {
   const value = Number(text);
   if (!/^\d{1,12}$/.test(text) || value < least || value > most) {
@@ -43,7 +43,7 @@ export function wholeNumber(flag: string, text: string, least: number, most: num
   return value;
 }
 
-/** `NAME=VALUE` pairs. */
+/** Parses `NAME=VALUE` pairs. */
 export function pairsOf(flag: string, values: readonly string[]): Record<string, string> | undefined {
   const pairs = values.map((value): [string, string] => {
     const at = value.indexOf('=');
@@ -53,18 +53,18 @@ export function pairsOf(flag: string, values: readonly string[]): Record<string,
   return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
 }
 
-/** One of a few words. */
+/** Checks a value against a list of choices. */
 export function choiceOf(flag: string, text: string, choices: readonly string[]): string {
   if (choices.includes(text)) return text;
   throw new UsageError(`--${flag} must be one of ${choices.join(', ')}.`);
 }
 
-/** A segment of a path. */
+/** Encodes a path segment. */
 export function segment(text: string): string {
   return encodeURIComponent(text);
 }
 
-/** The first line of a file that holds a secret; never quoted in errors. */
+/** Reads a secret from the first line of a file. Errors never quote it. */
 export function secretInFile(flag: string, path: string): string {
   let text: string;
   try {
@@ -76,7 +76,7 @@ export function secretInFile(flag: string, path: string): string {
   return checkedSecret(`--${flag}: the file ${path}`, text);
 }
 
-/** The value of an environment variable that holds a secret. */
+/** Reads a secret from an environment variable. */
 export function secretInEnv(flag: string, name: string, env: Context['env']): string {
   const value = env[name];
   if (value === undefined || value === '') {
@@ -85,10 +85,7 @@ export function secretInEnv(flag: string, name: string, env: Context['env']): st
   return value;
 }
 
-/**
- * A secret that is handed over: in a file, in an environment variable, or on stdin; on a terminal it is asked for without
- * being shown.
- */
+/** Reads a secret from a file, an environment variable or stdin. On a terminal, prompts for it without echo. */
 export async function readSecret(
   { stdin, env }: Pick<Context, 'stdin' | 'env'>,
   what: string,
@@ -119,17 +116,17 @@ function checkedSecret(where: string, text: string): string {
   return secret;
 }
 
-/** Asks on stderr, and shows nothing of what is typed. Throws {@link InterruptedError} on Ctrl-C. */
+/** Prompts on stderr without echo. Throws {@link InterruptedError} on Ctrl-C. */
 function askSilently(stdin: NodeJS.ReadStream, question: string): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: stdin, output: silent, terminal: true });
-  // From here on the terminal shows nothing of what is typed.
+  // The terminal no longer echoes from here on.
   process.stderr.write(question);
   return new Promise((resolve, reject) => {
-    // The terminal is in raw mode, so Ctrl-C is a character and no signal.
+    // The terminal is in raw mode, so Ctrl-C is a character and not a signal.
     lines.on('SIGINT', () => {
       process.stderr.write('\n');
-      // Before the prompt is closed: that is an empty line otherwise.
+      // Must precede closing the prompt, which would otherwise yield an empty line.
       reject(new InterruptedError());
       lines.close();
     });

@@ -73,7 +73,7 @@ export const jobs = {
       })) {
         said.push(event);
       }
-      // The newest of them were asked for; they are told in the order in which it happened.
+      // The API returned the newest first. They are printed in chronological order.
       said.reverse();
       out.document({ job, asOf, events: said }, () => {
         const parcels = job.tracking.map(({ number: parcel, link }) =>
@@ -119,7 +119,7 @@ function dueOf({ dateDue }: JobEntry): string | undefined {
   return dateDue?.slice(0, 16).replace('T', ' ');
 }
 
-/** Where the job stands as tracking sees it. */
+/** Returns the tracking state of a job. */
 function isOf({ ended, phase }: JobEntry): string {
   if (ended !== null) return clean(ended);
   return phase === 'departed' ? 'missing' : phase === 'settling' ? 'left the list' : 'open';

@@ -1,4 +1,4 @@
-/** `jobwire notifications …`, `templates …`, `messages …`, `suppressions …`: what customers are told. */
+/** `jobwire notifications …`, `templates …`, `messages …`, `suppressions …`: notification of customers. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type * as z from 'zod';
 import type * as views from '../shared/api/notification-views.ts';
@@ -224,7 +224,7 @@ export const notifications = {
     async run({ api, out }, [account, ...which]) {
       const found = await api().get<Template>(templatePath(account, which));
       out.document(found, () => {
-        // As it is, to be changed and set: JSON has no control characters.
+        // Printed unmodified, to be edited and set again. JSON contains no control characters.
         out.line(JSON.stringify(found.template, undefined, 2));
         out.note(found.own ? 'The account’s own.' : 'The default one; the account has none of its own.');
       });
@@ -451,7 +451,7 @@ const whyOf = ({ reason, detail }: Message): string =>
 const templatePath = (account: string, which: readonly string[]): string =>
   pathOf(account, `/templates/${which.map(segment).join('/')}`);
 
-/** `none` takes a value away. */
+/** Parses an optional text. `none` clears the value. */
 const orNull = (text: string | undefined): string | null | undefined => (text === 'none' ? null : text);
 
 function quietOf(text: string | undefined): object | null | undefined {
@@ -478,7 +478,7 @@ function jsonIn(flag: string, file: string): object {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new UsageError(`${name}: ${file} must hold a JSON object, such as {"subject": "…"}.`);
 }

@@ -1,10 +1,10 @@
-/** What a user sees: text or JSON on stdout, notes and progress on stderr. */
+/** Output of the CLI: text or JSON on stdout, notes and progress on stderr. */
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { plain } from '../local/terminal.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
-/** An instant as the API says it: ISO text, or epoch ms. */
+/** A time as in the API: ISO text, or epoch ms. */
 export type Instant = string | number | null | undefined;
 
 /** A column of a table. */
@@ -12,63 +12,63 @@ export interface Column<T> {
   readonly name: string;
   readonly of: (entry: T) => unknown;
   readonly style?: (entry: T) => Style | undefined;
-  /** Numbers stand to the right. */
+  /** Whether to align right, for numbers. */
   readonly right?: true;
-  /** Long texts: these give way first where the terminal is narrow. */
+  /** Whether texts are long. Such columns shrink first on a narrow terminal. */
   readonly long?: true;
 }
 
-/** Entries of a list as they come, and whether there are others. */
+/** Entries of a list, and a callback that reports further ones. */
 export type Listing<T> = (more: () => void) => AsyncIterable<T>;
 
-/** An error as JSON: the fields of a problem document (RFC 9457), those that the API adds, and ours. */
+/** An error as JSON: the fields of a problem document (RFC 9457), those that the API adds, and those of the CLI. */
 export interface CommandError {
   readonly [member: string]: unknown;
   readonly type: string;
   readonly title: string;
-  /** Of the answer. Absent if there was none. */
+  /** HTTP status. Absent without response. */
   readonly status?: number;
   /** The error message, as it is shown as text. */
   readonly detail: string;
   readonly exitCode: number;
-  /** Absent if there was no answer, or none of Jobwire. */
+  /** Absent without response, or if the response is not from Jobwire. */
   readonly requestId?: string;
 }
 
-/** Where a command's words go. */
+/** Output of a command. */
 export interface Output {
-  /** Whether JSON was asked for. */
+  /** Whether `--json` was given. */
   readonly json: boolean;
   readonly verbose: boolean;
   readonly stdout: NodeJS.WriteStream;
-  /** A line of text as it is. */
+  /** Prints a line of text unmodified. */
   line(text?: string): void;
-  /** A document: as JSON, or as `human` says it. */
+  /** Prints a document as JSON, or by `human`. */
   document(value: unknown, human: () => void): void;
-  /** One JSON object on a line of its own. */
+  /** Prints one JSON object as a line. */
   jsonLine(value: unknown): void;
-  /** A table that fits the terminal; a line that says `none` when there is nothing in it. */
+  /** Prints a table that fits the terminal, or the line `none` if it is empty. */
   table<T>(entries: readonly T[], columns: readonly Column<T>[], none: string): void;
-  /** A list: a JSON object a line as it comes, or a table; and a word on stderr where it was cut off. */
+  /** Prints a list: a JSON object a line as it arrives, or a table. Adds a note on stderr if the list was truncated. */
   list<T>(listing: Listing<T>, columns: readonly Column<T>[], none: string): Promise<undefined>;
-  /** Names and values, one a line; what is null or absent is left out. */
+  /** Prints names and values, one a line. Omits values that are `null` or absent. */
   facts(rows: readonly (readonly [name: string, value: string | null | undefined])[]): void;
-  /** Text behind a head, on a terminal wrapped below itself. */
+  /** Prints text after a heading. On a terminal, wrapped lines are indented below the text. */
   hang(head: string, text: string): void;
-  /** A word to the user that is not the result, on stderr; as JSON `{"note": …}`. */
+  /** Prints a note that is not part of the result on stderr. As JSON: `{"note": …}`. */
   note(text: string): void;
-  /** Why the command failed, on stderr: as JSON one line with `error`, as text `lines`. */
+  /** Prints an error on stderr: as JSON one line with `error`, as text `lines`. */
   error(error: CommandError, lines: readonly string[]): void;
-  /** A line on stderr that the next one replaces; only on a terminal. Without text it is taken away. */
+  /** Prints a line on stderr that the next one replaces. Only on a terminal. Without text, removes the line. */
   progress(text?: string): void;
   paint(style: Style, text: string): string;
-  /** How long ago on a terminal, the exact instant elsewhere. */
+  /** Returns the age of a time on a terminal, and the exact time elsewhere. */
   when(at: Instant): string;
-  /** The exact instant, and on a terminal how long ago that is. */
+  /** Returns the exact time, and on a terminal also its age. */
   exactly(at: Instant): string | null;
 }
 
-/** Makes one. `now` in epoch ms. */
+/** Creates an output. `now` is epoch ms. */
 export function createOutput(options: {
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
@@ -102,7 +102,7 @@ export function createOutput(options: {
         return;
       }
       const all = asked.map((column) => entries.map((entry) => cell(column.of(entry))));
-      // A column without anything in it is left out where room is dear; scripts find each in its place.
+      // An empty column is omitted if space is scarce. Scripts always find each column at its position.
       const kept = asked.map(
         (_, at) => !terminal || all[at]?.some((text) => text !== '' && text !== NOTHING),
       );
@@ -189,24 +189,24 @@ export function createOutput(options: {
   return output;
 }
 
-/** Others' text in a cell or a line: no control characters, and whole unless it grows without end. */
+/** Sanitizes untrusted text for a cell or a line: no control characters, and truncated only at an extreme length. */
 export function clean(value: unknown): string {
   return plain(value, 4_000);
 }
 
-/** What `plain` makes of nothing. */
+/** Result of `plain` for an empty value. */
 const NOTHING = '–';
 
 function cell(value: unknown): string {
   return Array.isArray(value) ? clean(value.join(', ')) : clean(value);
 }
 
-/** JSON that a terminal takes for nothing else: what a terminal might obey stands as `\\u….` */
+/** Serializes JSON for a terminal: characters that a terminal might interpret are escaped as `\\u….` */
 export function toJson(value: unknown, indent?: number): string {
   return harmless(JSON.stringify(value, undefined, indent) ?? 'null');
 }
 
-/** JSON text with every character escaped that a terminal might obey. The same document. */
+/** Escapes every character of a JSON text that a terminal might interpret. The document is unchanged. */
 export function harmless(json: string): string {
   return json.replace(
     /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
@@ -219,7 +219,7 @@ function toMs(at: Instant): number | undefined {
   return typeof ms === 'number' && Number.isFinite(ms) && Math.abs(ms) < 8.64e15 ? ms : undefined;
 }
 
-/** `3 min ago`, `in 2 d`. */
+/** Formats a time relative to now: `3 min ago`, `in 2 d`. */
 function relative(ms: number): string {
   const seconds = Math.round(Math.abs(ms) / 1000);
   if (seconds < 1) return 'now';
@@ -234,7 +234,7 @@ function relative(ms: number): string {
   return ms < 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** Widths of columns that fit: of those that may, the widest gives way first; in the end a line may be too long. */
+/** Returns column widths that fit. Of the shrinkable columns the widest shrinks first. A line can still be too long. */
 function widthsIn(columns: readonly { least: number; wanted: number }[], width: number): number[] {
   const widths = columns.map(({ wanted }) => wanted);
   const room = width - 2 * (columns.length - 1);
@@ -250,11 +250,11 @@ function widthsIn(columns: readonly { least: number; wanted: number }[], width: 
 }
 
 const segments = new Intl.Segmenter('en', { granularity: 'grapheme' });
-/** Characters that terminals show over two columns. */
+/** Characters that are two columns wide in terminals. */
 const WIDE =
   /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u;
 
-/** How many columns a text takes. */
+/** Returns the width of a text in columns. */
 export function widthOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let width = 0;
@@ -275,7 +275,7 @@ function cutTo(text: string, room: number): string {
   return `${cut}…`;
 }
 
-/** Text as lines that fit a width, each indented; a word that is longer stands alone. */
+/** Wraps text to a width with an indent. A longer word gets its own line. */
 export function wrapped(text: string, width: number, indent: number): string[] {
   const room = Math.max(30, width - indent);
   const lines: string[] = [];

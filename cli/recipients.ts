@@ -10,7 +10,7 @@ import { clean } from './output.ts';
 type Recipient = z.infer<typeof views.Recipient>;
 type ImportReport = z.infer<typeof views.ImportReport>;
 
-/** The exit code of an import with rows that are not good. */
+/** Exit code of an import with invalid rows. */
 const BAD_ROWS = 6;
 
 const pathOf = (account: string, rest = ''): string => `/v1/accounts/${segment(account)}/recipients${rest}`;
@@ -179,7 +179,7 @@ export const recipients = {
       }
       out.line(csvHead);
       const all = client.list<Recipient>(pathOf(account), 'recipients', {}, 10_000_000, () => {});
-      // What the ordering service says of its own user is made anew by itself.
+      // The own user's recipient is excluded, because it is synchronized from upstream.
       for await (const one of all) if (one.source === 'people') out.line(csvRow(one));
       return undefined;
     },

@@ -1,4 +1,4 @@
-/** From a command line to an exit code: finds the command, runs it, and says in one sentence what went wrong. */
+/** Runs a command line: finds the command, runs it, and prints an error in one sentence. Returns the exit code. */
 import { accounts } from './accounts.ts';
 import { ApiError, createClient, KeyError, UnreachableError } from './client.ts';
 import {
@@ -24,7 +24,7 @@ import { recipients } from './recipients.ts';
 const DEFAULT_URL = 'http://127.0.0.1:4000';
 const INTERRUPTED = 130;
 
-/** Every command. What is heavy is loaded when it is run. */
+/** All commands. Large modules are loaded when a command needs them. */
 export const commands: Commands = {
   start: command({
     about: 'Starts Jobwire on this machine: a demo, or with --config your own accounts.',
@@ -57,10 +57,10 @@ export const commands: Commands = {
   ...keys,
 };
 
-/** Runs one command line; the exit codes are those of `EXIT_CODES`. */
+/** Runs one command line. Returns an exit code of `EXIT_CODES`. */
 export async function run(argv: readonly string[]): Promise<number> {
   const { stdout, stderr, stdin, env } = process;
-  // Whoever reads our output may have had enough.
+  // The reader of stdout may exit first.
   stdout.on('error', () => process.exit(0));
   const wide = Math.min(110, stdout.columns || 100);
   const flagged = (name: string) => argv.includes(`--${name}`);
@@ -129,7 +129,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** An error with its exit code as JSON has it, and the lines of text that say the same. */
+/** Returns an error as JSON with its exit code, and the same as lines of text. */
 function explain(
   cause: unknown,
   running: Ran | undefined,
@@ -150,7 +150,7 @@ function explain(
   };
 }
 
-/** What `type` of errors that are not the API's begins with. */
+/** Prefix of `type` of errors that are not from the API. */
 const OWN_TYPE = 'urn:jobwire:cli:';
 const OWN_ERRORS = [
   { of: UsageError, kind: 'usage', title: 'Invalid command line', exitCode: 2 },
@@ -165,11 +165,11 @@ function explainAnswer(
 ): { readonly error: CommandError; readonly lines: readonly string[] } {
   const { status, requestId, kind, problem } = cause;
   const message = running ? inWordsOf(running, cause.message, problem.field) : cause.message;
-  // Its own sentence there is for who writes headers.
+  // The API's own message there is for developers who set headers.
   const detail =
     status === 401 ? 'The API refuses the key; check JOBWIRE_API_KEY or --key-file.' : clean(message);
   const lines = [detail];
-  // Nobody but its log can say more of its faults.
+  // Only the log of Jobwire has details of its internal errors.
   if (verbose || kind === 'internal') {
     lines.push(`HTTP ${status}${kind && `, ${clean(kind)}`}, request ${clean(requestId)}`);
   }
@@ -180,7 +180,7 @@ function explainAnswer(
   const { type, title } = problem;
   const error = {
     ...problem,
-    // As of a document without them.
+    // Default of problem documents without a `type`.
     type: typeof type === 'string' ? type : 'about:blank',
     title: typeof title === 'string' ? title : `HTTP ${status}`,
     ...{ status, detail, exitCode: status === 401 || status === 403 ? 5 : status < 500 ? 3 : 4 },
@@ -193,6 +193,6 @@ function isHttp(url: string): boolean {
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 }
 
-/** Put in by the build. */
+/** Set by the build. */
 declare const JOBWIRE_VERSION: string | undefined;
 const VERSION = typeof JOBWIRE_VERSION === 'string' ? JOBWIRE_VERSION : 'from the sources';

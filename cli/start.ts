@@ -1,4 +1,4 @@
-/** `jobwire start`: what `npm start` does, on a Node that it can run on. */
+/** `jobwire start`: does the same as `npm start`, on a suitable Node version. */
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -6,10 +6,13 @@ import { dirname, join } from 'node:path';
 import { type Context, UsageError } from './command.ts';
 import { wholeNumber } from './input.ts';
 
-/** What the embedded parts need, and what the project is tested on. */
+/** Node version that the embedded parts require and the project is tested on. */
 const NODE_MAJOR = 24;
 
-/** Starts Jobwire; it goes on when this returns. On an older Node it goes on in a process of another one, and its exit code is ours. */
+/**
+ * Starts Jobwire, which keeps running when this returns. On an older Node it runs in a child process with another Node, whose exit code
+ * becomes ours.
+ */
 export async function start(
   { out }: Pick<Context, 'out'>,
   flags: {
@@ -25,7 +28,7 @@ export async function start(
     args.push('--seed', String(wholeNumber('seed', flags.seed, 0, 4_294_967_295)));
   if (out.verbose) args.push('--verbose');
   if (isRecent(process.versions.node)) {
-    // Ours only as long as the process that started it for want of a newer Node is there.
+    // Ends with the parent process, which runs an older Node and started this one.
     if (process.send) {
       process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
       process.channel?.unref();
@@ -43,7 +46,7 @@ export async function start(
   const child = spawn(beside.binary, [process.argv[1] ?? '', 'start', ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
-  // A Ctrl-C in the terminal reaches both; the other one ends in its own time.
+  // Ctrl-C in the terminal reaches both processes. The child ends in its own time.
   process.on('SIGINT', () => {});
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   return new Promise((resolve, reject) => {
@@ -56,7 +59,7 @@ function isRecent(version: string): boolean {
   return Number.parseInt(version, 10) >= NODE_MAJOR;
 }
 
-/** The Node of the `node` package that is installed with us, if it is recent enough: where it is, and which. */
+/** Returns path and version of Node from the installed `node` package, if it is recent enough. */
 function nodeBeside(): { readonly binary: string; readonly version: string } | undefined {
   try {
     const description = createRequire(import.meta.url).resolve('node/package.json');
@@ -68,7 +71,9 @@ function nodeBeside(): { readonly binary: string; readonly version: string } | u
   }
 }
 
-/** Whether `jobwire start` can run here, and on what. */
+/**
+ * Returns the Node version that `jobwire start` runs on, and whether it is that of the `node` package. `undefined` if it cannot run here.
+ */
 export function startsOn(): { readonly version: string; readonly beside: boolean } | undefined {
   if (isRecent(process.versions.node)) return { version: process.versions.node, beside: false };
   const found = nodeBeside();

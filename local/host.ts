@@ -105,7 +105,7 @@ export interface Host {
 const MAX_ACCOUNTS = 10_000;
 /** Minimum poll interval. */
 const MIN_INTERVAL_SECONDS = 1;
-/** Time that a tick spends on the remains of deleted accounts. In addition, longer than a drain and the attempts it has started. */
+/** Time that a tick spends on the remains of deleted accounts, and a time longer than a drain and the attempts it has started. */
 const DELETE_MS = 10_000;
 const LATE_WRITES_MS = 120_000;
 /** Maximum time that a start waits for the deletion of an account that is declared again. */
