@@ -125,7 +125,7 @@ export class Api extends Construct {
       env: LiveEnv,
       description: 'The HTTP API: streams and feeds',
       timeout: liveTimeout,
-      // Charged for all the time that a client waits; see docs/decisions/0016-a-function-for-what-waits.md.
+      // Charged for all the time that a client waits; see docs/decisions/0016-streaming-function.md.
       memoryMb: 256,
       reservedConcurrency: stage.api.liveConcurrency ?? undefined,
     });

@@ -15,7 +15,7 @@ const path = (file: string) => fileURLToPath(new URL(`../${file}`, import.meta.u
 const BANNER =
   "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);";
 const MAIN_FIELDS = ['module', 'main'];
-/** Replacements of packages. Reason: docs/decisions/0018-sdk-in-the-bundle.md. */
+/** Replacements of packages. Reason: docs/decisions/0018-bundled-aws-sdk.md. */
 const ALIASES = { '@aws-sdk/credential-provider-node': path('functions/credentials.ts') };
 
 /** Returns the path of an entry file in `functions/`, by its name without extension. */

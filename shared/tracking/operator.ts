@@ -30,7 +30,7 @@ const LOGS_AT_ONCE = 16;
 
 /**
  * Gives a new epoch to each log of a region whose table was restored, unless the log has one since.
- * Includes the cell's own log and the cell feed (docs/decisions/0017-restored-logs.md, 0022-cell-feed.md).
+ * Includes the cell's own log and the cell feed (docs/decisions/0017-log-epochs-after-restore.md, 0022-cell-feed.md).
  *
  * Each log is renewed in one transaction, and renewed logs are skipped. After a failure, repeat the call.
  */

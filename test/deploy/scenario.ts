@@ -451,7 +451,12 @@ export function scenario(
         expect(status).toMatchObject({ openJobs: null });
         expect((status as { consecutiveFailures: number }).consecutiveFailures).toBeGreaterThan(0);
         await operate({ do: 'accounts.pause', account: 'keyless' });
+        const { key } = await operate({ do: 'keys.create', role: 'read', accounts: ['acme', 'keyless'] });
         await operate({ do: 'accounts.delete', account: 'keyless' });
+        const { keys } = (await operate({ do: 'keys.list' })) as { keys: readonly { id: string }[] };
+        const { id } = key as { id: string };
+        expect(keys.find((other) => other.id === id)).toMatchObject({ accounts: ['acme'] });
+        await operate({ do: 'keys.revoke', key: id });
       },
       PATIENCE_MS,
     );
@@ -544,8 +549,11 @@ export function scenario(
         }
         await done('PUT', '/v1/accounts/zeta/notifications', { enabled: false, branding: { name: 'Zeta' } });
         await done('POST', '/v1/accounts/zeta/recipients', { email: 'zoe@customer.example' });
+        const both = (await done('POST', '/v1/keys', { role: 'read', accounts: ['acme', 'zeta'] })).key.id;
         await done('DELETE', '/v1/accounts/zeta');
         expect((await api.get('/v1/accounts/zeta')).status).toBe(404);
+        expect((await read(`/v1/keys/${both}`)).accounts).toEqual(['acme']);
+        await done('DELETE', `/v1/keys/${both}`);
       },
       PATIENCE_MS,
     );

@@ -256,7 +256,7 @@ eachTable('the cap of a key', (makeTable) => {
       });
       expect(JSON.parse(refused.connection.text())).toEqual({
         type: 'urn:jobwire:problem:too-many-waiting',
-        title: 'Too many streams and long polls wait with this key',
+        title: 'Too Many Open Streams',
         status: 429,
         detail: 'At most 3 streams and waiting long polls at a time: come back when one has ended.',
         requestId: expect.any(String),
