@@ -60,7 +60,7 @@ const [command, fauxqs] = await Promise.all([
     ...bundled,
     entryPoints: {
       jobwire: 'cli/main.ts',
-      'sqlite-writer': 'shared/table/sqlite-writer.ts',
+      'sqlite-writer': 'shared/storage/sqlite-writer.ts',
       'render-worker': 'shared/notifications/render-worker.ts',
     },
     outdir: cli,

@@ -19,7 +19,8 @@ export default defineConfig(({ mode }) => {
   const unit: TestProjectConfiguration = {
     test: {
       ...{ name: 'unit', ...computing, env, ...patience },
-      include: ['test/unit/**/*.test.ts', 'test/tables/*.test.ts'],
+      include: ['test/**/*.test.ts'],
+      exclude: ['**/*.integration.test.ts', 'test/{sandbox,deploy,browser,generators}/**'],
       setupFiles: ['test/support/no-io.ts'],
       isolate: false,
       provide: { full, tables: ['in memory'] },
@@ -29,14 +30,14 @@ export default defineConfig(({ mode }) => {
     test: {
       name: 'decisions',
       ...computing,
-      include: ['test/unit/decisions/*.test.ts'],
+      include: ['test/**/*.decisions.test.ts'],
       provide: { full: false },
     },
   };
   const integration: TestProjectConfiguration = {
     test: {
       ...{ name: 'integration', ...waiting, env, ...patience },
-      include: ['test/integration/*.test.ts', 'test/security/*.test.ts'],
+      include: ['test/**/*.integration.test.ts'],
       globalSetup: ['test/support/dynamo-setup.ts', 'test/support/package-setup.ts'],
       isolate: false,
       provide: { full, tables: ['in memory', 'on DynamoDB'] },
@@ -53,7 +54,7 @@ export default defineConfig(({ mode }) => {
   const dynamodb: TestProjectConfiguration = {
     test: {
       ...{ name: 'dynamodb', ...computing, ...patience },
-      include: ['test/tables/*.test.ts'],
+      include: ['test/**/*.tables.test.ts'],
       runner: 'test/support/dynamodb-runner.ts',
       globalSetup: 'test/support/dynamo-setup.ts',
       isolate: false,

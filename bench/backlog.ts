@@ -4,8 +4,8 @@
  * that gets the same log.
  */
 import { once } from 'node:events';
-import { enabled, healthAttributes, toHealth } from '../shared/sinks/health.ts';
-import { keys } from '../shared/table/schema.ts';
+import { enabled, healthAttributes, toHealth } from '../shared/delivery/health.ts';
+import { keys } from '../shared/storage/schema.ts';
 import { startChild } from './child.ts';
 import type { ReceiverFacts, ReceiverRequest, Tally } from './receiver.ts';
 import { ACCOUNT, addSink, createWire, drain, fill, median, startTables, timed } from './wire.ts';

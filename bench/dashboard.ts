@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { EventDraft } from '../shared/events/event.ts';
-import { createDynamoTable } from '../shared/table/dynamo-table.ts';
+import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { openJobsWrite } from '../shared/tracking/open-jobs.ts';
 import { RollupBook } from '../shared/tracking/rollups.ts';
 import { launchChromium } from '../test/support/chromium.ts';

@@ -10,14 +10,14 @@ import { readApiFile } from '../local/api-files.ts';
 import { createDashboard } from '../local/dashboard.ts';
 import { startHost } from '../local/host.ts';
 import { historyTableName } from '../local/tables.ts';
+import { createAccount } from '../shared/accounts/managed-accounts.ts';
 import { createApi } from '../shared/api/app.ts';
 import { createIdempotency } from '../shared/api/idempotency.ts';
 import { createKeyring } from '../shared/api/keys.ts';
 import { parseConfig } from '../shared/config.ts';
 import type { EventDraft } from '../shared/events/event.ts';
-import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { historySchema } from '../shared/table/schema.ts';
-import { createAccount } from '../shared/tracking/managed-accounts.ts';
+import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
+import { historySchema } from '../shared/storage/schema.ts';
 
 /** What it is started with, as JSON. */
 export interface LiveServerOptions {

@@ -4,12 +4,12 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { createTables } from '../local/tables.ts';
+import { registerAccount } from '../shared/accounts/accounts.ts';
+import { createConnector } from '../shared/accounts/connect.ts';
 import { createEventLog } from '../shared/log/log.ts';
-import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { createMemoryTable } from '../shared/table/sqlite-table.ts';
-import type { Table } from '../shared/table/table.ts';
-import { registerAccount } from '../shared/tracking/accounts.ts';
-import { createConnector } from '../shared/tracking/connect.ts';
+import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
+import { createMemoryTable } from '../shared/storage/sqlite-table.ts';
+import type { Table } from '../shared/storage/table.ts';
 import { type PollDeps, type PollReport, pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';

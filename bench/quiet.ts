@@ -1,9 +1,9 @@
 /** A child process: quiet polls and nothing else, for the memory they take. */
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { createConnector } from '../shared/accounts/connect.ts';
 import { createEventLog } from '../shared/log/log.ts';
-import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { createConnector } from '../shared/tracking/connect.ts';
+import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
 import { pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING } from '../shared/tracking/work.ts';
 import type { UpstreamFacts } from './upstream.ts';

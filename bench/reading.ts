@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { DynamoDBDocumentClient, QueryCommand } from '@aws-sdk/lib-dynamodb';
 import type { EventDraft } from '../shared/events/event.ts';
-import { logPk } from '../shared/table/schema.ts';
+import { logPk } from '../shared/storage/schema.ts';
 import { startChild } from './child.ts';
 import type { Commit, Committed, LiveServerFacts, LiveServerOptions } from './live-server.ts';
 import { ACCOUNT, median, percentile, startTables } from './wire.ts';

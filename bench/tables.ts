@@ -7,9 +7,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTables } from '../local/tables.ts';
-import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { openSqliteTables } from '../shared/table/sqlite-table.ts';
-import type { Table } from '../shared/table/table.ts';
+import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
+import { openSqliteTables } from '../shared/storage/sqlite-table.ts';
+import type { Table } from '../shared/storage/table.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';
 import { median } from './wire.ts';
 

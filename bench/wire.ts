@@ -2,16 +2,16 @@
 import { createHmac, createSecretKey, randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { createTables, historyTableName } from '../local/tables.ts';
+import { createDeliveryLog, type DeliveryEntry, type DeliveryLog } from '../shared/delivery/delivery-log.ts';
+import { type DrainDeps, type DrainReport, drainSink } from '../shared/delivery/drain.ts';
+import { type ConnectionPool, createConnectionPool } from '../shared/delivery/outbound.ts';
+import { registerSink, type SinkRecord } from '../shared/delivery/sink.ts';
+import { createWebhookSink } from '../shared/delivery/webhook.ts';
 import { type EventDraft, toEvent } from '../shared/events/event.ts';
 import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
-import { createDeliveryLog, type DeliveryEntry, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
-import { type DrainDeps, type DrainReport, drainSink } from '../shared/sinks/drain.ts';
-import { type ConnectionPool, createConnectionPool } from '../shared/sinks/outbound.ts';
-import { registerSink, type SinkRecord } from '../shared/sinks/sink.ts';
-import { createWebhookSink } from '../shared/sinks/webhook.ts';
-import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { cellLog, drainDue, historySchema, keys } from '../shared/table/schema.ts';
-import type { Item, Table } from '../shared/table/table.ts';
+import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
+import { cellLog, drainDue, historySchema, keys } from '../shared/storage/schema.ts';
+import type { Item, Table } from '../shared/storage/table.ts';
 import { startDynamo } from '../test/support/dynoxide.ts';
 
 /** The account whose log is delivered. */

@@ -1,5 +1,5 @@
 /** `jobwire accounts …` */
-import type { AccountRecord, AccountReport, TestReport } from '../shared/tracking/account-input.ts';
+import type { AccountRecord, AccountReport, TestReport } from '../shared/accounts/account-input.ts';
 import { type Context, command, type Flags, type FlagValues, UsageError } from './command.ts';
 import { readSecret, segment, wholeNumber } from './input.ts';
 import { clean } from './output.ts';

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { createApi } from '../shared/api/app.ts';
-import { createDeliveryLog } from '../shared/sinks/delivery-log.ts';
+import { createDeliveryLog } from '../shared/delivery/delivery-log.ts';
 import { readApiFile } from './api-files.ts';
 import { createCellTable, createHistoryTable } from './clients.ts';
 import { ApiEnv, readEnv } from './env.ts';

@@ -1,12 +1,12 @@
 /** Construction of shared dependencies from the environment. */
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { RegionSettings } from '../shared/accounts/connect.ts';
 import type { EventUrls } from '../shared/events/event.ts';
 import { createEventLog, type EventLog, epochFloor } from '../shared/log/log.ts';
-import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { historySchema } from '../shared/table/schema.ts';
-import type { Table } from '../shared/table/table.ts';
-import type { RegionSettings } from '../shared/tracking/connect.ts';
+import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
+import { historySchema } from '../shared/storage/schema.ts';
+import type { Table } from '../shared/storage/table.ts';
 
 /**
  * Timeouts: a dead connection must cost seconds, not the function's whole time; a call that timed out is

@@ -3,7 +3,7 @@
  * read them; infra can only set names listed here, and checks that each function has all of its own.
  */
 import * as z from 'zod';
-import { channels } from '../shared/notifications/model.ts';
+import { channels } from '../shared/notifications/types.ts';
 
 const text = z.string('must be text').min(1, 'must not be empty');
 const url = z.url('must be a URL');

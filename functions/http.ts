@@ -2,8 +2,8 @@
 import type { ApiDeps } from '../shared/api/app.ts';
 import { createKeyring, type Keyring } from '../shared/api/keys.ts';
 import type { Notifications } from '../shared/api/route.ts';
-import type { Channel } from '../shared/notifications/model.ts';
-import type { Table } from '../shared/table/table.ts';
+import type { Channel } from '../shared/notifications/types.ts';
+import type { Table } from '../shared/storage/table.ts';
 import { createCellLog, createHistoryTable } from './clients.ts';
 import type { Telemetry } from './telemetry.ts';
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
 import { executionModeStreamifyResponse } from '@middy/core/StreamifyResponse';
 import { createApi } from '../shared/api/app.ts';
-import { createSlots } from '../shared/api/slots.ts';
+import { createSlots } from '../shared/api/waiting-limit.ts';
 import { createCellTable } from './clients.ts';
 import { LiveEnv, readEnv } from './env.ts';
 import { createStreamingHandler } from './handlers/rest-proxy.ts';

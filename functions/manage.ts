@@ -6,7 +6,7 @@ import { createCellTable } from './clients.ts';
 import { ManageEnv, readEnv } from './env.ts';
 import { createRestProxyHandler } from './handlers/rest-proxy.ts';
 import { apiParts, notificationParts, settling } from './http.ts';
-import { managing } from './managing.ts';
+import { managing } from './management-deps.ts';
 import { createTelemetry } from './telemetry.ts';
 
 /** Timeout of one step (ms). Testing credentials takes three steps, and API Gateway waits for 29 seconds. */

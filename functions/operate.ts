@@ -3,7 +3,7 @@ import middy from '@middy/core';
 import { createCellLog, createCellTable } from './clients.ts';
 import { OperateEnv, readEnv } from './env.ts';
 import { createOperateHandler } from './handlers/operate.ts';
-import { managing } from './managing.ts';
+import { managing } from './management-deps.ts';
 import { createTelemetry } from './telemetry.ts';
 
 const env = readEnv(OperateEnv, process.env);

@@ -21,7 +21,7 @@ import { ApiEnv, LiveEnv, ManageEnv } from '../functions/env.ts';
 import { PASS_HEADER, VIEWER_HEADER } from '../functions/handlers/rest-proxy.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from '../shared/api/problems.ts';
 import { routes } from '../shared/api/routes/all.ts';
-import { SLOT_GRACE_MS } from '../shared/api/slots.ts';
+import { SLOT_GRACE_MS } from '../shared/api/waiting-limit.ts';
 import { withApiFiles, withRenderWorker } from './bundling.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellKey } from './cell-key.ts';

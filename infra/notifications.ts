@@ -11,7 +11,7 @@ import { Topic } from 'aws-cdk-lib/aws-sns';
 import { SqsSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { Construct } from 'constructs';
 import { MailFeedbackEnv, NotifyEnv } from '../functions/env.ts';
-import type { Channel } from '../shared/notifications/model.ts';
+import type { Channel } from '../shared/notifications/types.ts';
 import { withRenderWorker } from './bundling.ts';
 import { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';

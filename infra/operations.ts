@@ -24,7 +24,7 @@ import type { IQueue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 import { cellName, type MetricName, NAMESPACE } from '../functions/metrics.ts';
 import { ERROR_KINDS } from '../shared/ordering/errors.ts';
-import type { stateSchema } from '../shared/table/schema.ts';
+import type { stateSchema } from '../shared/storage/schema.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 import type { DeadLetters } from './work-queue.ts';

@@ -15,7 +15,7 @@ import { WorkQueue } from './work-queue.ts';
 /**
  * Settings of the two poll queues. Ten thousand accounts every two minutes are 83 polls a second of one to
  * two seconds each, mostly waiting for the ordering API. So ten run concurrently in an invocation, which
- * lasts as long as the slowest of them. `test/unit/load.test.ts` simulates these settings and prints the
+ * lasts as long as the slowest of them. `test/tracking/load.test.ts` simulates these settings and prints the
  * results.
  */
 export const POLLS = {

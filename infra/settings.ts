@@ -1,8 +1,8 @@
 /** The settings that differ between stages and cells, written out. Validated before synthesis. */
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import * as z from 'zod';
-import { MAX_SLOTS_PER_KEY } from '../shared/api/slots.ts';
-import { corsOrigins, sentenceOf } from '../shared/checks.ts';
+import { MAX_SLOTS_PER_KEY } from '../shared/api/waiting-limit.ts';
+import { corsOrigins, sentenceOf } from '../shared/validation.ts';
 
 /** The API regions of the ordering API; there can be one cell for each. */
 const ApiRegion = z.enum(['us', 'nz', 'au', 'uk', 'eu']);

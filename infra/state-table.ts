@@ -10,7 +10,7 @@ import {
 } from 'aws-cdk-lib/aws-dynamodb';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
-import { NOTIFICATIONS_SINK } from '../shared/notifications/model.ts';
+import { NOTIFICATIONS_SINK } from '../shared/notifications/types.ts';
 import {
   API_KEY_PK,
   API_KEY_USE_PK,
@@ -47,7 +47,7 @@ import {
   threadPk,
   WAKE_SHARDS,
   wakePk,
-} from '../shared/table/schema.ts';
+} from '../shared/storage/schema.ts';
 import type { CellFunction } from './cell-function.ts';
 import type { Cell } from './cell-stack.ts';
 

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { referenceFiles } from '../shared/api/reference.ts';
+import { referenceFiles } from '../shared/api/reference-page.ts';
 
 /** Folder beside the packaged program that contains them. */
 export const PACKED = 'api-files';

@@ -1,4 +1,4 @@
-/** Serves the built files of the dashboard. `shared/dashboard.ts` defines paths and headers. */
+/** Serves the built files of the dashboard. `shared/dashboard-headers.ts` defines paths and headers. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -13,7 +13,7 @@ import {
   fileOf,
   fileOfNowhere,
   policyOf,
-} from '../shared/dashboard.ts';
+} from '../shared/dashboard-headers.ts';
 
 /** Folder beside the packaged program that contains the built files. */
 export const PACKED_DASHBOARD = 'dashboard';

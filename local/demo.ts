@@ -6,14 +6,14 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
-import { CANCELLED_SHARE } from '../sandbox/life/life.ts';
+import { startSandbox } from '../sandbox/server.ts';
 import {
   addDemoAccounts,
   createScenario,
   type Scenario,
   type ScenarioOptions,
-} from '../sandbox/life/scenario.ts';
-import { startSandbox } from '../sandbox/server.ts';
+} from '../sandbox/simulation/scenario.ts';
+import { CANCELLED_SHARE } from '../sandbox/simulation/simulation.ts';
 import { createWorld, type World } from '../sandbox/world/world.ts';
 import type { Config } from '../shared/config.ts';
 import type { HostOptions } from './host.ts';

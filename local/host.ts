@@ -5,29 +5,27 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { SNSClient, SNSClientConfig } from '@aws-sdk/client-sns';
 import pLimit from 'p-limit';
-import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth.ts';
-import { createReferenceRemover } from '../shared/api/references.ts';
+import type { TestDeps } from '../shared/accounts/account-test.ts';
+import { breakClaim, claimDue, listAccounts, registerAccount } from '../shared/accounts/accounts.ts';
+import { createConnector } from '../shared/accounts/connect.ts';
+import { type AccountSecrets, isKept, openLocalAccountSecrets } from '../shared/accounts/credentials.ts';
+import { breakDeletion, workOffDeletion, workOffDeletions } from '../shared/accounts/deletion.ts';
+import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
+import { createReferenceRemover } from '../shared/api/account-references.ts';
+import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth-signal.ts';
 import { type Config, ConfigError } from '../shared/config.ts';
-import { createForwarder, startFeed } from '../shared/log/cell-feed.ts';
-import { createEventLog, type EventLog, newEpoch, shareReads } from '../shared/log/log.ts';
-import type { EmailTransport, SmsTransport } from '../shared/notifications/model.ts';
-import { type SendReport, sendDue } from '../shared/notifications/sender.ts';
-import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
-import { createSmtpTransport } from '../shared/notifications/smtp.ts';
-import { createNotificationsSink } from '../shared/notifications/threads.ts';
-import { oldestUnsent } from '../shared/notifications/waiting.ts';
-import { createDeliveryLog, type DeliveryLog } from '../shared/sinks/delivery-log.ts';
-import { type DrainReport, drainSink, type News } from '../shared/sinks/drain.ts';
-import { type EndpointDeps, tidyEndpoints } from '../shared/sinks/endpoints.ts';
-import { isReady } from '../shared/sinks/health.ts';
-import { breakLease } from '../shared/sinks/lease.ts';
-import { type ConnectionPool, createConnectionPool } from '../shared/sinks/outbound.ts';
+import { createDeliveryLog, type DeliveryLog } from '../shared/delivery/delivery-log.ts';
+import { type DrainReport, drainSink, type News } from '../shared/delivery/drain.ts';
+import { type EndpointDeps, tidyEndpoints } from '../shared/delivery/endpoints.ts';
+import { isReady } from '../shared/delivery/health.ts';
+import { breakLease } from '../shared/delivery/lease.ts';
+import { type ConnectionPool, createConnectionPool } from '../shared/delivery/outbound.ts';
 import {
   createSigningReader,
   openLocalSigningSecrets,
   type SigningReader,
   withForgetting,
-} from '../shared/sinks/signing-secrets.ts';
+} from '../shared/delivery/signing-secrets.ts';
 import {
   DEFAULT_CONCURRENCY,
   dueSinks,
@@ -40,18 +38,20 @@ import {
   type SinkRecord,
   toSink,
   wakeSinks,
-} from '../shared/sinks/sink.ts';
-import { createSnsSink } from '../shared/sinks/sns.ts';
-import { createWebhookSink } from '../shared/sinks/webhook.ts';
-import type { AccountRef } from '../shared/table/schema.ts';
-import { cellLog, keys, sinkPk } from '../shared/table/schema.ts';
-import type { Table } from '../shared/table/table.ts';
-import type { TestDeps } from '../shared/tracking/account-test.ts';
-import { breakClaim, claimDue, listAccounts, registerAccount } from '../shared/tracking/accounts.ts';
-import { createConnector } from '../shared/tracking/connect.ts';
-import { type AccountSecrets, isKept, openLocalAccountSecrets } from '../shared/tracking/credentials.ts';
-import { breakDeletion, workOffDeletion, workOffDeletions } from '../shared/tracking/deletion.ts';
-import type { AccountDeps } from '../shared/tracking/managed-accounts.ts';
+} from '../shared/delivery/sink.ts';
+import { createSnsSink } from '../shared/delivery/sns.ts';
+import { createWebhookSink } from '../shared/delivery/webhook.ts';
+import { createForwarder, startFeed } from '../shared/log/cell-feed.ts';
+import { createEventLog, type EventLog, newEpoch, shareReads } from '../shared/log/log.ts';
+import { oldestUnsent } from '../shared/notifications/oldest-unsent.ts';
+import { type SendReport, sendDue } from '../shared/notifications/sender.ts';
+import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
+import { createSmtpTransport } from '../shared/notifications/smtp.ts';
+import { createNotificationsSink } from '../shared/notifications/thread-store.ts';
+import type { EmailTransport, SmsTransport } from '../shared/notifications/types.ts';
+import type { AccountRef } from '../shared/storage/schema.ts';
+import { cellLog, keys, sinkPk } from '../shared/storage/schema.ts';
+import type { Table } from '../shared/storage/table.ts';
 import { type PollReport, pollAccount } from '../shared/tracking/poll.ts';
 import { DEFAULT_TRACKING, type TrackingSettings } from '../shared/tracking/work.ts';
 

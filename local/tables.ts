@@ -13,11 +13,11 @@ import {
   UpdateTimeToLiveCommand,
   waitUntilTableExists,
 } from '@aws-sdk/client-dynamodb';
-import { createDynamoTable } from '../shared/table/dynamo-table.ts';
-import { historySchema, stateSchema, type TableSchema } from '../shared/table/schema.ts';
-import { SqliteStore, StoreFormatError } from '../shared/table/sqlite-store.ts';
-import { FILE_SCHEMAS, openSqliteTables } from '../shared/table/sqlite-table.ts';
-import type { Item, Table, Value } from '../shared/table/table.ts';
+import { createDynamoTable } from '../shared/storage/dynamo-table.ts';
+import { historySchema, stateSchema, type TableSchema } from '../shared/storage/schema.ts';
+import { SqliteStore, StoreFormatError } from '../shared/storage/sqlite-store.ts';
+import { FILE_SCHEMAS, openSqliteTables } from '../shared/storage/sqlite-table.ts';
+import type { Item, Table, Value } from '../shared/storage/table.ts';
 
 /** Name of the state table on a DynamoDB server. */
 const TABLE_NAME = 'jobwire-state';

@@ -1,7 +1,7 @@
 /** Terminal output of events: one readable line each. */
 import { styleText } from 'node:util';
 import type { JobEvent } from '../shared/events/event.ts';
-import { maskAddress } from '../shared/notifications/masks.ts';
+import { maskAddress } from '../shared/notifications/masking.ts';
 import type { Caught } from './mailbox.ts';
 
 /** Formatter for a stream. Uses colours only if the stream supports them. */

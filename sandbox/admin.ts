@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import * as z from 'zod';
+import { knownAccount, ruleSchema, strictly, UnknownAccountError } from './http/faults.ts';
 import {
   type Answer,
   answerUnexpected,
@@ -14,14 +15,13 @@ import {
   type SandboxEnv,
   send,
   TOO_LARGE,
-} from './http/answers.ts';
-import { knownAccount, ruleSchema, strictly, UnknownAccountError } from './http/faults.ts';
-import { sentence } from './http/sentences.ts';
+} from './http/responses.ts';
 import { OPERATIONS } from './http/traffic.ts';
-import type { SandboxClock } from './life/clock.ts';
-import { happeningSchema, type PlannedHappening } from './life/happenings.ts';
-import { LONGEST_ADVANCE_SECONDS } from './life/scenario.ts';
+import { sentence } from './http/validation-messages.ts';
 import type { Service } from './service.ts';
+import type { SandboxClock } from './simulation/clock.ts';
+import { happeningSchema, type PlannedHappening } from './simulation/event-schemas.ts';
+import { LONGEST_ADVANCE_SECONDS } from './simulation/scenario.ts';
 import { REGIONS, type RegionCode } from './world/regions.ts';
 import type { SandboxAccount } from './world/world.ts';
 

@@ -3,6 +3,8 @@
 import { type Context, Hono } from 'hono';
 import { parseAccept } from 'hono/utils/accept';
 import type * as z from 'zod';
+import { type PageDrift, strike } from './http/faults.ts';
+import type { Operation } from './http/operation.ts';
 import {
   ALREADY_SENT,
   type Answer,
@@ -14,9 +16,7 @@ import {
   type SandboxEnv,
   send,
   TOO_LARGE,
-} from './http/answers.ts';
-import { type PageDrift, strike } from './http/faults.ts';
-import type { Operation } from './http/operation.ts';
+} from './http/responses.ts';
 import { may } from './http/roles.ts';
 import type { Holder } from './http/tokens.ts';
 import type { OperationName, RequestInfo } from './http/traffic.ts';

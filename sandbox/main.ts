@@ -2,12 +2,12 @@
 
 import { enableCompileCache } from 'node:module';
 import { parseArgs } from 'node:util';
-import type { RunningScenario } from './life/scenario-file.ts';
+import type { RunningScenario } from './simulation/scenario-file.ts';
 
 // What is imported from here on is kept compiled between starts: half of a start goes there otherwise.
 enableCompileCache();
 const z = await import('zod');
-const { ScenarioFileError, scenarioNames, startScenario } = await import('./life/scenario-file.ts');
+const { ScenarioFileError, scenarioNames, startScenario } = await import('./simulation/scenario-file.ts');
 const { PortTakenError } = await import('./server.ts');
 
 const whole = (from: number, to: number) => ({

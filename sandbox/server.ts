@@ -6,14 +6,14 @@ import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
 import { createAdminApp } from './admin.ts';
 import { createRegionApp, describeIn } from './app.ts';
-import { answerUnexpected, pathOf, problem, type SandboxEnv, send } from './http/answers.ts';
 import { FaultBook, type FaultRule } from './http/faults.ts';
+import { answerUnexpected, pathOf, problem, type SandboxEnv, send } from './http/responses.ts';
 import { TokenBook } from './http/tokens.ts';
 import { type RequestHook, RequestLog } from './http/traffic.ts';
-import type { SandboxClock } from './life/clock.ts';
-import { Agenda, type Happening } from './life/happenings.ts';
 import { createFilesApp } from './operations/files.ts';
 import type { Service } from './service.ts';
+import type { SandboxClock } from './simulation/clock.ts';
+import { Agenda, type Happening } from './simulation/event-schemas.ts';
 import { REGIONS, type RegionCode } from './world/regions.ts';
 import type { SandboxAccount, World } from './world/world.ts';
 

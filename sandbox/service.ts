@@ -2,7 +2,7 @@
 import type { FaultBook } from './http/faults.ts';
 import type { TokenBook } from './http/tokens.ts';
 import type { RequestHook, RequestLog } from './http/traffic.ts';
-import type { Agenda } from './life/happenings.ts';
+import type { Agenda } from './simulation/event-schemas.ts';
 import type { SandboxAccount, World } from './world/world.ts';
 
 /** What all regions of a running sandbox share. */

@@ -3,12 +3,20 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import * as z from 'zod';
-import { MAX_SLOTS_PER_KEY } from './api/slots.ts';
-import { corsOrigins, endpointId, id, pathText, sentenceOf, typePatterns, webhookSecret } from './checks.ts';
+import { MAX_SLOTS_PER_KEY } from './api/waiting-limit.ts';
+import { endpointFields } from './delivery/endpoint-input.ts';
+import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './delivery/health.ts';
+import { refuseUrl } from './delivery/outbound.ts';
 import { checkEmail } from './notifications/email-address.ts';
-import { endpointFields } from './sinks/endpoint-input.ts';
-import { DEFAULT_DISABLE_AFTER_SECONDS, DEFAULT_RETRY_SECONDS } from './sinks/health.ts';
-import { refuseUrl } from './sinks/outbound.ts';
+import {
+  corsOrigins,
+  endpointId,
+  id,
+  pathText,
+  sentenceOf,
+  typePatterns,
+  webhookSecret,
+} from './validation.ts';
 
 /** Name of the document in error messages. */
 const WHOLE = 'The configuration';

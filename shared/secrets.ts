@@ -1,7 +1,7 @@
 /** Secrets in AWS Secrets Manager: their names, and a reader with a cache. */
 import { GetSecretValueCommand, type SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import * as z from 'zod';
-import type { Credentials } from './tracking/connect.ts';
+import type { Credentials } from './accounts/connect.ts';
 
 /**
  * Returns the names of a cell's secrets. IAM lets each function read only those under the prefix it needs.

@@ -2,9 +2,9 @@
 import { Button, PasswordInput } from '@mantine/core';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { createApi, sentenceOf } from './api.ts';
+import { Note } from './components.tsx';
 import css from './SignIn.module.css';
 import type { OwnKey } from './session.ts';
-import { Note } from './ui.tsx';
 
 /** Asks for a key; `why`: a sentence about what ended the session before. */
 export function SignIn(props: {

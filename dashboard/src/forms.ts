@@ -3,8 +3,8 @@ import { type UseFormReturnType, useForm } from '@mantine/form';
 import { useRef, useState } from 'react';
 import type * as z from 'zod';
 import { ApiError, sentenceOf } from './api.ts';
-import { type Faults, faultsOf, fieldAt, standingAlone } from './form-faults.ts';
-import { useLeaveGuard } from './leaving.ts';
+import { type Faults, faultsOf, fieldAt, standingAlone } from './form-validation.ts';
+import { useLeaveGuard } from './unsaved-changes.ts';
 
 /** A form over a schema. */
 export interface ApiForm<V extends object> {

@@ -7,17 +7,17 @@ import { lazy, StrictMode, Suspense, useEffect, useMemo, useState } from 'react'
 import { createRoot } from 'react-dom/client';
 import { Route, Switch } from 'wouter';
 import { ApiError, createApi, sentenceOf } from './api.ts';
-import './leaving.ts';
-import { StreamContext, sightOfDocument } from './live.ts';
-import { readPart } from './places.ts';
+import './unsaved-changes.ts';
 import { ApiContext } from './queries.ts';
 import { SignIn } from './SignIn.tsx';
 import { keyStore, type OwnKey, SessionContext, toSession } from './session.ts';
-import { PageFence } from './shell/Fence.tsx';
+import { PageFence } from './shell/ErrorBoundary.tsx';
 import { Shell } from './shell/Shell.tsx';
 import { createEventStream, type EventStream } from './stream.ts';
+import { StreamContext, sightOfDocument } from './stream-hooks.ts';
+import { readPart } from './urls.ts';
 import './theme.css';
-import { Asker, Failure, NoSuchPage, Page, Waiting } from './ui.tsx';
+import { Asker, Failure, NoSuchPage, Page, Waiting } from './components.tsx';
 
 const NowPage = lazy(() => import('./now/NowPage.tsx'));
 const JobsPage = lazy(() => import('./jobs/JobsPage.tsx'));

@@ -5,7 +5,7 @@ import {
   type MessageState,
   messageKinds,
   messageStates,
-} from '../../shared/notifications/model.ts';
+} from '../../shared/notifications/types.ts';
 
 /** What a message is about, in two or three words. */
 export const kindNames: Readonly<Record<MessageKind, string>> = {

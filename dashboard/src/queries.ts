@@ -2,7 +2,7 @@
 import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
 import type * as z from 'zod';
-import type { AccountRecord, AccountReport } from '../../shared/tracking/account-input.ts';
+import type { AccountRecord, AccountReport } from '../../shared/accounts/account-input.ts';
 import type { Api } from './api.ts';
 import { useSession } from './session.ts';
 

@@ -1,6 +1,6 @@
 /** Times as people read them: in the viewer's zone, with the exact instant on hover. */
 import { useSyncExternalStore } from 'react';
-import { subscribeToClock } from './live.ts';
+import { subscribeToClock } from './stream-hooks.ts';
 
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 const short = new Intl.DateTimeFormat(undefined, {

@@ -1,12 +1,12 @@
 /** Processes drain messages: delivers a sink's due events. */
 import type { SNSClient } from '@aws-sdk/client-sns';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { type DrainDeps, type DrainReport, drainSink } from '../../shared/sinks/drain.ts';
-import { createConnectionPool } from '../../shared/sinks/outbound.ts';
-import type { SigningReader } from '../../shared/sinks/signing-secrets.ts';
-import { DEFAULT_CONCURRENCY, type SinkPort, type SinkRecord } from '../../shared/sinks/sink.ts';
-import { createSnsSink } from '../../shared/sinks/sns.ts';
-import { createWebhookSink } from '../../shared/sinks/webhook.ts';
+import { type DrainDeps, type DrainReport, drainSink } from '../../shared/delivery/drain.ts';
+import { createConnectionPool } from '../../shared/delivery/outbound.ts';
+import type { SigningReader } from '../../shared/delivery/signing-secrets.ts';
+import { DEFAULT_CONCURRENCY, type SinkPort, type SinkRecord } from '../../shared/delivery/sink.ts';
+import { createSnsSink } from '../../shared/delivery/sns.ts';
+import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { DrainMessage, workOff } from './messages.ts';
 

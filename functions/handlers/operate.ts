@@ -5,12 +5,27 @@
  * that every error of the function needs attention.
  */
 import * as z from 'zod';
+import {
+  CELL_MIN_INTERVAL_SECONDS,
+  intervalRule,
+  MAX_INTERVAL_SECONDS,
+} from '../../shared/accounts/account-input.ts';
+import { type TestDeps, testAccount } from '../../shared/accounts/account-test.ts';
+import { findAccount } from '../../shared/accounts/accounts.ts';
+import {
+  type AccountDeps,
+  changeAccount,
+  createAccount,
+  deleteAccount,
+  pageAccounts,
+  pauseAccount,
+  readAccount,
+  resumeAccount,
+} from '../../shared/accounts/managed-accounts.ts';
 import { showEndpoint } from '../../shared/api/endpoint-views.ts';
 import { type KeyRecord, NewKey } from '../../shared/api/key-input.ts';
 import { createKey, keyId, listKeys, MAX_KEYS, OPERATOR, revokeKey } from '../../shared/api/keys.ts';
 import { instantText } from '../../shared/api/parameters.ts';
-import { id, sentenceOf } from '../../shared/checks.ts';
-import type { Refusal } from '../../shared/managed.ts';
 import {
   changeEndpoint,
   createEndpoint,
@@ -23,25 +38,10 @@ import {
   pingEndpoint,
   resumeEndpoint,
   rotateSecret,
-} from '../../shared/sinks/endpoints.ts';
-import {
-  CELL_MIN_INTERVAL_SECONDS,
-  intervalRule,
-  MAX_INTERVAL_SECONDS,
-} from '../../shared/tracking/account-input.ts';
-import { type TestDeps, testAccount } from '../../shared/tracking/account-test.ts';
-import { findAccount } from '../../shared/tracking/accounts.ts';
-import {
-  type AccountDeps,
-  changeAccount,
-  createAccount,
-  deleteAccount,
-  pageAccounts,
-  pauseAccount,
-  readAccount,
-  resumeAccount,
-} from '../../shared/tracking/managed-accounts.ts';
+} from '../../shared/delivery/endpoints.ts';
+import type { Refusal } from '../../shared/resources.ts';
 import { confirmAccount, renewLogs, reportAccount } from '../../shared/tracking/operator.ts';
+import { id, sentenceOf } from '../../shared/validation.ts';
 import type { Telemetry } from '../telemetry.ts';
 
 /** Dependencies of the handler. */

@@ -4,7 +4,13 @@
  */
 import type { CloudFormationCustomResourceEvent, CloudFormationCustomResourceResponse } from 'aws-lambda';
 import * as z from 'zod';
-import { ASSETS, CELLS_FILE, cacheControlOf, contentTypeOf, PAGE_FILE } from '../../shared/dashboard.ts';
+import {
+  ASSETS,
+  CELLS_FILE,
+  cacheControlOf,
+  contentTypeOf,
+  PAGE_FILE,
+} from '../../shared/dashboard-headers.ts';
 
 /** Resource type in templates. */
 export const RESOURCE_TYPE = 'Custom::JobwireDashboard';

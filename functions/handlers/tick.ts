@@ -2,11 +2,9 @@
 import type { Context } from 'aws-lambda';
 import pLimit from 'p-limit';
 import type * as z from 'zod';
-import { createForwarder, startFeed } from '../../shared/log/cell-feed.ts';
-import { type EventLog, newEpoch } from '../../shared/log/log.ts';
-import { oldestUnsent } from '../../shared/notifications/waiting.ts';
-import { oldestUndelivered } from '../../shared/sinks/behind.ts';
-import type { BUILT_IN_SINKS } from '../../shared/sinks/built-in.ts';
+import { claimPolls, duePolls, listAccounts } from '../../shared/accounts/accounts.ts';
+import type { BUILT_IN_SINKS } from '../../shared/delivery/built-in-sinks.ts';
+import { oldestUndelivered } from '../../shared/delivery/lag.ts';
 import {
   dueSinks,
   ForwardError,
@@ -15,10 +13,12 @@ import {
   registerSink,
   type SinkRecord,
   wakeSinks,
-} from '../../shared/sinks/sink.ts';
-import { cellLog, keys } from '../../shared/table/schema.ts';
-import type { Table } from '../../shared/table/table.ts';
-import { claimPolls, duePolls, listAccounts } from '../../shared/tracking/accounts.ts';
+} from '../../shared/delivery/sink.ts';
+import { createForwarder, startFeed } from '../../shared/log/cell-feed.ts';
+import { type EventLog, newEpoch } from '../../shared/log/log.ts';
+import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
+import { cellLog, keys } from '../../shared/storage/schema.ts';
+import type { Table } from '../../shared/storage/table.ts';
 import { readUpstream } from '../../shared/tracking/breaker.ts';
 import type { Telemetry } from '../telemetry.ts';
 import {

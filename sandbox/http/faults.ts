@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
 import { REGIONS, type RegionCode } from '../world/regions.ts';
 import type { SandboxAccount, World } from '../world/world.ts';
-import { type Answer, json, problem } from './answers.ts';
+import { type Answer, json, problem } from './responses.ts';
 import { OPERATIONS, type RequestInfo } from './traffic.ts';
 
 /** What a timer can wait for; it fires at once for anything longer. */

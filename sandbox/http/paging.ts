@@ -1,6 +1,6 @@
 // Lists in order, and envelope A: a page of a list with its counts and the addresses of its neighbours.
 
-import { blank } from '../operations/refusals.ts';
+import { blank } from '../operations/order-errors.ts';
 
 /** Cuts a page from a whole list, which the caller has filtered and sorted; `url` is the address that was asked for. */
 export function cutPage<T>(

@@ -10,11 +10,11 @@ import {
   UsersPage,
 } from '../../shared/ordering/contract/account.ts';
 import { Problem } from '../../shared/ordering/contract/common.ts';
-import { json, jsonOr404 } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { cutPage, inOrder } from '../http/paging.ts';
 import { flag, integer, oneOf, pageParameters } from '../http/parameters.ts';
-import { type CertificateRecord, carriersOf, guidOf, phoneOf, shipmentTypesOf } from '../world/books.ts';
+import { json, jsonOr404 } from '../http/responses.ts';
+import { type CertificateRecord, carriersOf, guidOf, phoneOf, shipmentTypesOf } from '../world/ledgers.ts';
 import { CURRENCIES, LOCATIONS, type RegionCode } from '../world/regions.ts';
 import type { SandboxAccount, SandboxUser } from '../world/world.ts';
 import { certificateLink } from './files.ts';

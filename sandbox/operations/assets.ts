@@ -12,13 +12,13 @@ import {
 } from '../../shared/ordering/contract/assets.ts';
 import { type PriceBand, Problem } from '../../shared/ordering/contract/common.ts';
 import type { PriceCode } from '../../shared/ordering/contract/price-codes.ts';
-import { json, problem } from '../http/answers.ts';
 import { type Call, operation, UNEXPECTED } from '../http/operation.ts';
 import { cutPage, inOrder } from '../http/paging.ts';
 import { commaList, direction, flag, oneOf, pageParameters } from '../http/parameters.ts';
+import { json, problem } from '../http/responses.ts';
 import { may } from '../http/roles.ts';
+import { type Asset, globalAssets, type ShelfFile } from '../world/asset-files.ts';
 import { INPUT_ATTRIBUTES, priceCodeOf, processesOf } from '../world/catalogue.ts';
-import { type Asset, globalAssets, type ShelfFile } from '../world/shelf.ts';
 import type { Role, SandboxAccount } from '../world/world.ts';
 import { fileBytes, fileIdOf, fileLink } from './files.ts';
 

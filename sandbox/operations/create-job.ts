@@ -20,21 +20,21 @@ import {
   ValidationSuccess,
 } from '../../shared/ordering/contract/candidates.ts';
 import { Problem, ValidationFailure } from '../../shared/ordering/contract/common.ts';
-import { type Answer, json, problem } from '../http/answers.ts';
 import { type Call, operation } from '../http/operation.ts';
+import { type Answer, json, problem } from '../http/responses.ts';
 import { countryOf, priceCodeOf, statesOf } from '../world/catalogue.ts';
 import { writeDay } from '../world/dates.ts';
 import { deliveryOptionsOf, earliestShipDate, locationsOf } from '../world/delivery.ts';
-import { ORIGINS } from '../world/wares.ts';
+import { ORIGINS } from '../world/sample-data.ts';
 import type { SandboxAccount } from '../world/world.ts';
 import { taxRateOf } from './account.ts';
 import { reorderBands, resetCharge } from './assets.ts';
 import { labelLink } from './files.ts';
 import { JOB_MEDIA_TYPES } from './jobs.ts';
+import { blank } from './order-errors.ts';
 import type { OrderedLine } from './order-lines.ts';
 import { decide, type Facts, type Order } from './ordering.ts';
 import { checkPromo, redeemPromo } from './promo.ts';
-import { blank } from './refusals.ts';
 import { findStock } from './stock.ts';
 
 export const createJobOperation = operation({

@@ -3,10 +3,10 @@
 import { createHash, createHmac } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';
 import { type Context, Hono } from 'hono';
-import { pathOf, problem, type SandboxEnv, send } from '../http/answers.ts';
-import type { CertificateRecord } from '../world/books.ts';
+import { pathOf, problem, type SandboxEnv, send } from '../http/responses.ts';
+import { type Asset, globalAssets, type ShelfFile } from '../world/asset-files.ts';
+import type { CertificateRecord } from '../world/ledgers.ts';
 import { CURRENCIES, type RegionCode, regionOf } from '../world/regions.ts';
-import { type Asset, globalAssets, type ShelfFile } from '../world/shelf.ts';
 import type { JobRecord, SandboxAccount, World } from '../world/world.ts';
 
 /*

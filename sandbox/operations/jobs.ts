@@ -26,9 +26,9 @@ import {
   JobPatch,
   ShipDate,
 } from '../../shared/ordering/contract/jobs.ts';
-import { json, jsonOr404, NO_CONTENT, problem } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { commaList, direction, flag, integer, oneOf, pageParameters } from '../http/parameters.ts';
+import { json, jsonOr404, NO_CONTENT, problem } from '../http/responses.ts';
 import { may } from '../http/roles.ts';
 import { isWritable } from '../world/dates.ts';
 import {
@@ -42,7 +42,7 @@ import { SORT_COLUMNS } from '../world/joblist.ts';
 import type { Site } from '../world/regions.ts';
 import { isCancelable, permissionsOf } from '../world/views.ts';
 import type { JobRecord, SandboxAccount } from '../world/world.ts';
-import type { ErrorCode } from './refusals.ts';
+import type { ErrorCode } from './order-errors.ts';
 
 /** Media types in which a job is ordered and amended. */
 export const JOB_MEDIA_TYPES = [

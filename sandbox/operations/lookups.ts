@@ -8,8 +8,8 @@ import {
   SizeSets,
   States,
 } from '../../shared/ordering/contract/lookups.ts';
-import { json } from '../http/answers.ts';
 import { operation, UNEXPECTED } from '../http/operation.ts';
+import { json } from '../http/responses.ts';
 import { processCodesOf } from '../world/catalogue.ts';
 import { allCountries, statesOf } from '../world/countries.ts';
 import type { RegionCode } from '../world/regions.ts';

@@ -4,9 +4,9 @@ import type { JobLineCandidate } from '../../shared/ordering/contract/candidates
 import type { PriceBand } from '../../shared/ordering/contract/common.ts';
 import type { PriceCode, ProcessAttribute } from '../../shared/ordering/contract/price-codes.ts';
 import type { StockItem, StockVariant } from '../../shared/ordering/contract/stock.ts';
+import type { Asset } from '../world/asset-files.ts';
 import { INPUT_ATTRIBUTES, type PriceInputs, unitPriceAt } from '../world/catalogue.ts';
-import type { Asset } from '../world/shelf.ts';
-import { blank, quoted, type Say, same } from './refusals.ts';
+import { blank, quoted, type Say, same } from './order-errors.ts';
 
 /** An asset as orders see it. */
 type OrderableAsset = Pick<Asset, 'assetTag' | 'processCode' | 'description' | 'garment' | 'isArchived'> & {

@@ -46,8 +46,8 @@ import { DISPATCH_TIME, readDueDate } from '../world/delivery.ts';
 import type { Site } from '../world/regions.ts';
 import type { JobCosts, SandboxUser } from '../world/world.ts';
 import { taxOn } from './account.ts';
+import { blank, FAULTS, quoted, type Say, same, type ValidationMessage } from './order-errors.ts';
 import { linesOf, type OrderedLine, type Wares } from './order-lines.ts';
-import { blank, FAULTS, quoted, type Say, same, type ValidationMessage } from './refusals.ts';
 
 /** What is known to the service when it decides on an order. */
 export interface Facts extends Wares {

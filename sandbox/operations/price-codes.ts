@@ -3,9 +3,9 @@
 import * as z from 'zod';
 import { Problem } from '../../shared/ordering/contract/common.ts';
 import { PriceCode, PriceCodes, PricingProcesses } from '../../shared/ordering/contract/price-codes.ts';
-import { json, problem } from '../http/answers.ts';
 import { operation, UNEXPECTED } from '../http/operation.ts';
 import { decimal, integer, pageParameters } from '../http/parameters.ts';
+import { json, problem } from '../http/responses.ts';
 import { inputProblems, priceCodeOf, priceCodesOf, processesOf } from '../world/catalogue.ts';
 
 /*

@@ -2,9 +2,9 @@
 
 import * as z from 'zod';
 import { PromoValidation } from '../../shared/ordering/contract/promo.ts';
-import { json } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { commaList } from '../http/parameters.ts';
+import { json } from '../http/responses.ts';
 import type { RegionCode } from '../world/regions.ts';
 import type { SandboxAccount } from '../world/world.ts';
 

@@ -8,10 +8,10 @@ import {
   StockItems,
   type StockVariant,
 } from '../../shared/ordering/contract/stock.ts';
-import { json, problem } from '../http/answers.ts';
 import { operation } from '../http/operation.ts';
 import { inOrder } from '../http/paging.ts';
 import { atLeastOne, commaList, direction, flag, oneOf, pageParameters } from '../http/parameters.ts';
+import { json, problem } from '../http/responses.ts';
 import { bandsAt, type StockRecord } from '../world/warehouse.ts';
 import type { SandboxAccount } from '../world/world.ts';
 import { stockLink } from './files.ts';

@@ -2,9 +2,10 @@
 
 import type { User } from '../../shared/ordering/contract/account.ts';
 import type { DeliveryAddress } from '../../shared/ordering/contract/candidates.ts';
-import { AccountBooks } from './books.ts';
+import { AssetShelf } from './asset-files.ts';
 import { DAY_MS, type DateStyle, readDue, readInstant, writeDay, writeInstant } from './dates.ts';
 import { JobList, type JobsPage, type JobsQuery, listEntryJson, type Place } from './joblist.ts';
+import { AccountBooks } from './ledgers.ts';
 import {
   FIRST_JOB_NUMBER,
   type JobStatus,
@@ -15,7 +16,6 @@ import {
   STATUS_NAMES,
   type Stage,
 } from './regions.ts';
-import { AssetShelf } from './shelf.ts';
 import { type ActiveJobDto, type JobDto, jobDto } from './views.ts';
 import { Warehouse } from './warehouse.ts';
 

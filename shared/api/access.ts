@@ -1,12 +1,12 @@
 /** Who may call what: the key of each request, roles, and what is shown to a key that is for some accounts only. */
 import type { MiddlewareHandler } from 'hono';
-import { isId } from '../checks.ts';
-import { type Endpoint, toEndpoint } from '../sinks/endpoints.ts';
-import { type AccountRef, cellLog, keys } from '../table/schema.ts';
-import type { AccountRecord } from '../tracking/account-input.ts';
-import { type Account, findAccount } from '../tracking/accounts.ts';
-import { readAccount } from '../tracking/managed-accounts.ts';
-import { limitFailures } from './failures.ts';
+import type { AccountRecord } from '../accounts/account-input.ts';
+import { type Account, findAccount } from '../accounts/accounts.ts';
+import { readAccount } from '../accounts/managed-accounts.ts';
+import { type Endpoint, toEndpoint } from '../delivery/endpoints.ts';
+import { type AccountRef, cellLog, keys } from '../storage/schema.ts';
+import { isId } from '../validation.ts';
+import { limitFailures } from './auth-rate-limit.ts';
 import type { Caller, Keyring } from './keys.ts';
 import { one } from './parameters.ts';
 import { problem } from './problems.ts';

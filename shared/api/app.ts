@@ -8,23 +8,23 @@ import { cors } from 'hono/cors';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { requestId } from 'hono/request-id';
 import { secureHeaders } from 'hono/secure-headers';
+import type { DeliveryLog } from '../delivery/delivery-log.ts';
 import { dataSchemaOf } from '../events/catalogue.ts';
 import { createCellFeed } from '../log/cell-feed.ts';
 import { type EventLog, shareReads } from '../log/log.ts';
-import type { DeliveryLog } from '../sinks/delivery-log.ts';
-import type { AccountRef } from '../table/schema.ts';
-import { shareTableReads } from '../table/shared-reads.ts';
-import { type Table, TableError } from '../table/table.ts';
+import type { AccountRef } from '../storage/schema.ts';
+import { shareTableReads } from '../storage/shared-reads.ts';
+import { type Table, TableError } from '../storage/table.ts';
 import { requireKey } from './access.ts';
 import type { FeedPace } from './feed.ts';
-import type { GrowthSignal } from './growth.ts';
+import type { GrowthSignal } from './growth-signal.ts';
 import type { Keyring } from './keys.ts';
 import { problem } from './problems.ts';
-import { createReference } from './reference.ts';
+import { createReference } from './reference-page.ts';
 import type { ApiEnv, Documents, Manage, Notifications, Route, RouteParts } from './route.ts';
 import { routes } from './routes/all.ts';
-import type { Slots } from './slots.ts';
 import { type StaticBody, toStaticBody } from './static-body.ts';
+import type { Slots } from './waiting-limit.ts';
 
 /** Dependencies of the API. */
 export interface ApiDeps {

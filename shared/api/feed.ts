@@ -4,6 +4,8 @@
  * A cursor says "everything up to here is mine"; what comes next stands after it. Filters never hold a cursor back: it
  * moves past events that were not asked for.
  */
+
+import { toStatus } from '../accounts/accounts.ts';
 import { typeMatches } from '../events/types.ts';
 import {
   type EventLog,
@@ -13,10 +15,9 @@ import {
   type parseCursor,
   placeOf,
 } from '../log/log.ts';
-import { type AccountRef, keys } from '../table/schema.ts';
-import type { Table } from '../table/table.ts';
-import { toStatus } from '../tracking/accounts.ts';
-import { deafWatch, type GrowthSignal, type Watch } from './growth.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
+import type { Table } from '../storage/table.ts';
+import { deafWatch, type GrowthSignal, type Watch } from './growth-signal.ts';
 
 /** What reading feeds needs. */
 export interface FeedDeps {

@@ -19,8 +19,8 @@
  */
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
 import * as z from 'zod';
-import { keys } from '../table/schema.ts';
-import type { Clause, Item, Table, Value } from '../table/table.ts';
+import { keys } from '../storage/schema.ts';
+import type { Clause, Item, Table, Value } from '../storage/table.ts';
 
 /** Schema of `Idempotency-Key`. */
 export const IdempotencyKey = z

@@ -1,6 +1,6 @@
 /** Events looked up by what they are about, or by their ids: see feed.ts for reading a log as it goes. */
-import { type AccountRef, jobEventsPk, keys, pad } from '../table/schema.ts';
-import type { Table } from '../table/table.ts';
+import { type AccountRef, jobEventsPk, keys, pad } from '../storage/schema.ts';
+import type { Table } from '../storage/table.ts';
 
 interface EventDeps {
   readonly table: Table;

@@ -1,5 +1,6 @@
 /** Jobs of an account: pages of snapshots, and a job with its detail. */
 import * as z from 'zod';
+import { toStatus } from '../accounts/accounts.ts';
 import { JobSummary } from '../events/catalogue.ts';
 import { type EventLog, parseCursor } from '../log/log.ts';
 import {
@@ -15,12 +16,11 @@ import {
   keys,
   snapshotPk,
   stateSchema,
-} from '../table/schema.ts';
-import type { Item, Table } from '../table/table.ts';
-import { toStatus } from '../tracking/accounts.ts';
+} from '../storage/schema.ts';
+import type { Item, Table } from '../storage/table.ts';
 import { sinceListed } from '../tracking/diff.ts';
-import { readInstants } from '../tracking/instants.ts';
 import { dispatchedDayOf, type Ending, type Snapshot, summarize, toSnapshot } from '../tracking/snapshot.ts';
+import { readInstants } from '../tracking/timestamps.ts';
 import { cursorOf, type Gone, locate } from './feed.ts';
 import { instant, instantText, nextOf } from './parameters.ts';
 

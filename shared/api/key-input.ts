@@ -1,6 +1,6 @@
 /** Schemas of API keys. Free of Node, because web pages use them too. */
 import * as z from 'zod';
-import { id as accountId, instant } from '../checks.ts';
+import { id as accountId, instant } from '../validation.ts';
 
 /** Roles, in ascending order of permissions. */
 export const ROLES = ['read', 'operate', 'admin'] as const;

@@ -12,12 +12,12 @@
  */
 import { hash, randomBytes as nodeRandomBytes, timingSafeEqual } from 'node:crypto';
 import * as z from 'zod';
-import { checkInput } from '../checks.ts';
-import { type Refusal, revisionOf } from '../managed.ts';
-import { API_KEY_PK, keys } from '../table/schema.ts';
-import type { Clause, Item, Table, WriteOutcome } from '../table/table.ts';
+import { type Refusal, revisionOf } from '../resources.ts';
+import { API_KEY_PK, keys } from '../storage/schema.ts';
+import type { Clause, Item, Table, WriteOutcome } from '../storage/table.ts';
+import { checkInput } from '../validation.ts';
 import { type KeyRecord, NewKey, ROLES, type Role, roleAllows } from './key-input.ts';
-import { BOOTSTRAP_KEY } from './slots.ts';
+import { BOOTSTRAP_KEY } from './waiting-limit.ts';
 
 /** Who asks: the key that was shown, as it may be known to anybody. */
 export interface Caller {

@@ -9,7 +9,7 @@
 import { typeMatches } from '../events/types.ts';
 import type { CellFeed } from '../log/cell-feed.ts';
 import { formatCursor, formerEnd, type Head, parseCursor, placeOf } from '../log/log.ts';
-import { feedLog } from '../table/schema.ts';
+import { feedLog } from '../storage/schema.ts';
 import {
   type Crowded,
   type FeedDeps,
@@ -22,7 +22,7 @@ import {
   serverSentEvents,
   watchOf,
 } from './feed.ts';
-import { deafWatch, type Watch } from './growth.ts';
+import { deafWatch, type Watch } from './growth-signal.ts';
 
 /** What reading cell feeds needs. */
 export interface CellFeedDeps extends Pick<FeedDeps, 'growth' | 'pace' | 'now'> {

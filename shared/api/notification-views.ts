@@ -1,6 +1,8 @@
 /** Notification resources as returned by the API. Addresses are masked for keys with the role `read`. */
 import * as z from 'zod';
-import { maskAddress } from '../notifications/masks.ts';
+import { maskAddress } from '../notifications/masking.ts';
+import { type Suppression as SuppressionRecord, suppressionReasons } from '../notifications/suppressions.ts';
+import type { EmailTemplate, SmsTemplate, TemplatePlace } from '../notifications/templates.ts';
 import {
   channels,
   locales,
@@ -11,9 +13,7 @@ import {
   messageStates,
   type Recipient as RecipientRecord,
   type NotificationSettings as Settings,
-} from '../notifications/model.ts';
-import { type Suppression as SuppressionRecord, suppressionReasons } from '../notifications/suppressions.ts';
-import type { EmailTemplate, SmsTemplate, TemplatePlace } from '../notifications/templates.ts';
+} from '../notifications/types.ts';
 import { roleAllows } from './key-input.ts';
 import type { Caller } from './keys.ts';
 import { instant, instantText } from './parameters.ts';

@@ -1,6 +1,6 @@
 /** All kinds of problem details (RFC 9457). */
 import type { Context } from 'hono';
-import type { Expectation, Refusal } from '../managed.ts';
+import type { Expectation, Refusal } from '../resources.ts';
 import type { ApiEnv } from './route.ts';
 
 /** Every kind of problem: status, title, and its description in the documents. */

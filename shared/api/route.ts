@@ -8,24 +8,24 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Context, Handler } from 'hono';
 import * as z from 'zod';
-import { pathText, sentenceOf } from '../checks.ts';
-import type { Expectation } from '../managed.ts';
-import type { Channel } from '../notifications/model.ts';
-import type { DeliveryLog } from '../sinks/delivery-log.ts';
-import type { EndpointDeps } from '../sinks/endpoints.ts';
-import type { AccountRef } from '../table/schema.ts';
-import type { Table } from '../table/table.ts';
-import type { TestDeps } from '../tracking/account-test.ts';
-import type { AccountDeps } from '../tracking/managed-accounts.ts';
+import type { TestDeps } from '../accounts/account-test.ts';
+import type { AccountDeps } from '../accounts/managed-accounts.ts';
+import type { DeliveryLog } from '../delivery/delivery-log.ts';
+import type { EndpointDeps } from '../delivery/endpoints.ts';
+import type { Channel } from '../notifications/types.ts';
+import type { Expectation } from '../resources.ts';
+import type { AccountRef } from '../storage/schema.ts';
+import type { Table } from '../storage/table.ts';
+import { pathText, sentenceOf } from '../validation.ts';
 import type { FeedDeps } from './feed.ts';
 import { fingerprintOf, type Idempotency, IdempotencyKey, type Making } from './idempotency.ts';
 import { type Role, roleAllows } from './key-input.ts';
 import type { Caller, Keyring } from './keys.ts';
 import type { CellFeedDeps } from './merged-feed.ts';
 import { type ProblemKind, problem } from './problems.ts';
-import type { Reference } from './reference.ts';
-import type { Slots } from './slots.ts';
+import type { Reference } from './reference-page.ts';
 import { type StaticBody, staticAnswer } from './static-body.ts';
+import type { Slots } from './waiting-limit.ts';
 
 /** Context variables of handlers. */
 export interface ApiEnv {

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { html, raw } from 'hono/html';
-import { type Branding, type Channel, type Locale, locales } from '../notifications/model.ts';
+import { type Branding, type Channel, type Locale, locales } from '../notifications/types.ts';
 
 /** What the page says. */
 export type UnsubscribeView =

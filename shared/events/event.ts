@@ -1,5 +1,5 @@
 /** The envelope: a numbered event of an account's log as a CloudEvents 1.0 structured JSON document. */
-import { type AccountRef, isCell, pad } from '../table/schema.ts';
+import { type AccountRef, isCell, pad } from '../storage/schema.ts';
 import type { EventData, EventType } from './catalogue.ts';
 import { schemaPathOf } from './types.ts';
 

@@ -3,7 +3,7 @@
  * account and its orders in the first days of March. Only the API and the documents import them: functions that write
  * events need none.
  */
-import { cellLog } from '../table/schema.ts';
+import { cellLog } from '../storage/schema.ts';
 import { type EventType, eventTypes, type JobSummary, type Observed } from './catalogue.ts';
 import { type EventDraft, type JobEvent, toEvent } from './event.ts';
 

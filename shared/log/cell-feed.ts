@@ -12,7 +12,7 @@
  * One transaction forwards a log: the feed's Head (as expected, plus n), a range, and the log's position (as
  * expected, to its head). A process that repeats this, is late, or runs concurrently with others fails a
  * condition and reads again. No event is in the feed twice. No event is missing, because a log's wake mark is
- * deleted only after this (`shared/sinks/sink.ts`).
+ * deleted only after this (`shared/delivery/sink.ts`).
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
@@ -26,8 +26,8 @@ import {
   feedLog,
   keys,
   logPk,
-} from '../table/schema.ts';
-import type { Clause, Item, Key, Table, Write } from '../table/table.ts';
+} from '../storage/schema.ts';
+import type { Clause, Item, Key, Table, Write } from '../storage/table.ts';
 import { formatCursor, formerEnd, type Head, type LoggedEvent, toHead, toLogged } from './log.ts';
 
 /**

@@ -13,9 +13,9 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleepMs } from 'node:timers/promises';
 import { type EventDraft, type EventUrls, toEvent } from '../events/event.ts';
-import { type AccountRef, eventPlace, isCell, keys, logPk } from '../table/schema.ts';
-import { shared } from '../table/shared-reads.ts';
-import type { Clause, Item, Table, Value, Write } from '../table/table.ts';
+import { type AccountRef, eventPlace, isCell, keys, logPk } from '../storage/schema.ts';
+import { shared } from '../storage/shared-reads.ts';
+import type { Clause, Item, Table, Value, Write } from '../storage/table.ts';
 
 /**
  * Maximum number of times that events are renumbered after concurrent writes. Of n concurrent writers, one

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/mobile';
 import type { CheckedAddress } from './email-address.ts';
-import type { Channel, Locale } from './model.ts';
+import type { Channel, Locale } from './types.ts';
 
 const refused = (rule: string): CheckedAddress => ({ kind: 'refused', rule });
 

@@ -1,7 +1,7 @@
 /** E-mails as bytes, and validation of their addresses. The same for every transport. */
 import MailComposer from 'nodemailer/lib/mail-composer';
-import type { OutgoingEmail, SendOutcome } from './model.ts';
 import { MESSAGE_HEADER } from './ses-feedback.ts';
+import type { OutgoingEmail, SendOutcome } from './types.ts';
 
 /** Maximum number of message ids in `References`: the first one and the last ones. Header length is limited. */
 const MAX_REFERENCES = 20;

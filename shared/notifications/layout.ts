@@ -1,4 +1,4 @@
-// Made of layout.mjml; LAYOUT=write npx vitest run test/integration/notification-words.test.ts makes it anew.
+// Made of layout.mjml; LAYOUT=write npx vitest run test/notifications/texts.integration.test.ts makes it anew.
 import type { MailParts } from './render.ts';
 
 /** The HTML of an e-mail; all that is put into it goes through `escaped`. */

@@ -18,7 +18,7 @@ import {
   sentOfJobPk,
   sentPk,
   sentToRecipientPk,
-} from '../table/schema.ts';
+} from '../storage/schema.ts';
 import {
   type Clause,
   type Item,
@@ -28,8 +28,8 @@ import {
   sizeOf,
   type Table,
   type Write,
-} from '../table/table.ts';
-import type { Channel, Message, MessageState, NoticeContent } from './model.ts';
+} from '../storage/table.ts';
+import type { Channel, Message, MessageState, NoticeContent } from './types.ts';
 
 /** Retention of the history of messages, days. */
 const HISTORY_DAYS = 180;

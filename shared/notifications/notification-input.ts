@@ -4,9 +4,9 @@
  * Rules that need more than the input are checked elsewhere: mobile numbers, and whether a template renders.
  */
 import * as z from 'zod';
-import { id } from '../checks.ts';
+import { id } from '../validation.ts';
 import { checkEmail } from './email-address.ts';
-import { channels, DEFAULT_KINDS, locales, type MessageKind, messageKinds, OWN_USER } from './model.ts';
+import { channels, DEFAULT_KINDS, locales, type MessageKind, messageKinds, OWN_USER } from './types.ts';
 
 /** One line of customer text: no line breaks, no invisible characters. */
 export const line = (max: number) =>

@@ -7,12 +7,11 @@
  */
 import { parse } from 'csv-parse/sync';
 import pLimit from 'p-limit';
-import { sentenceOf } from '../checks.ts';
-import type { Refusal } from '../managed.ts';
-import { type AccountRef, keys } from '../table/schema.ts';
-import type { Item } from '../table/table.ts';
+import type { Refusal } from '../resources.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
+import type { Item } from '../storage/table.ts';
+import { sentenceOf } from '../validation.ts';
 import { normalized } from './addresses.ts';
-import { locales, type Recipient, type Scope } from './model.ts';
 import { NewRecipient } from './notification-input.ts';
 import {
   completed,
@@ -29,6 +28,7 @@ import {
 } from './recipients.ts';
 import { type Column, columns, NOT_UTF8 } from './recipients-file.ts';
 import { type PeopleDeps, unknownAccount } from './settings.ts';
+import { locales, type Recipient, type Scope } from './types.ts';
 import { addressSealOf } from './unsubscribe.ts';
 
 /** Maximum number of rows of a file: as many as one request has time for. */

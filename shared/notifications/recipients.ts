@@ -7,14 +7,16 @@
  */
 import pLimit from 'p-limit';
 import type * as z from 'zod';
-import { type Checked, checkInput } from '../checks.ts';
-import { type Expectation, type Refusal, revisionOf, revisionStill } from '../managed.ts';
+import type { Makings } from '../delivery/endpoints.ts';
 import type { AccountUser } from '../ordering/schemas.ts';
-import type { Makings } from '../sinks/endpoints.ts';
-import { type AccountRef, keys, recipientPk, recipientPlace, recipientPlacePk } from '../table/schema.ts';
-import type { Item, Table, Write } from '../table/table.ts';
+import { type Expectation, type Refusal, revisionOf, revisionStill } from '../resources.ts';
+import { type AccountRef, keys, recipientPk, recipientPlace, recipientPlacePk } from '../storage/schema.ts';
+import type { Item, Table, Write } from '../storage/table.ts';
+import { type Checked, checkInput } from '../validation.ts';
 import { checkMobile } from './addresses.ts';
 import { checkEmail } from './email-address.ts';
+import { kindNames, NewRecipient, RecipientChange } from './notification-input.ts';
+import { type PeopleDeps, unknownAccount } from './settings.ts';
 import {
   type Channel,
   channels,
@@ -24,9 +26,7 @@ import {
   OWN_USER,
   type Recipient,
   type Scope,
-} from './model.ts';
-import { kindNames, NewRecipient, RecipientChange } from './notification-input.ts';
-import { type PeopleDeps, unknownAccount } from './settings.ts';
+} from './types.ts';
 
 /** Maximum number of retries after concurrent modification. */
 const ATTEMPTS = 5;

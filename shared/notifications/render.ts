@@ -5,12 +5,20 @@
  */
 import { Liquid, LiquidError, type Template as Parsed } from 'liquidjs';
 import { layout } from './layout.ts';
-import type { Branding, Locale, NoticeContent } from './model.ts';
 import { edgeNotices, sampleBranding, sampleNotice } from './samples.ts';
 import { measureSms, type SmsSize, smsText } from './sms-text.ts';
+import {
+  clipped,
+  contrast,
+  type JobView,
+  oneLine,
+  type ParcelView,
+  type View,
+  viewOf,
+} from './template-variables.ts';
 import type { EmailTemplate, SmsTemplate, Template, TemplatePlace } from './templates.ts';
 import { texts, type Words } from './texts/texts.ts';
-import { clipped, contrast, type JobView, oneLine, type ParcelView, type View, viewOf } from './view.ts';
+import type { Branding, Locale, NoticeContent } from './types.ts';
 
 /** Input of rendering: content, recipient and branding. */
 export interface RenderInput {

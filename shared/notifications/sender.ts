@@ -9,9 +9,9 @@
  * What is NOT guaranteed: that two mails to one address in different threads are sent in the order in which the changes happened.
  */
 import pLimit from 'p-limit';
-import { type AccountRef, cellLog, dueUntil, keys, NOTIFY_SHARDS, notifyDuePk } from '../table/schema.ts';
-import { gatherTableReads } from '../table/shared-reads.ts';
-import { type Item, type Key, type Table, TableError, type Write } from '../table/table.ts';
+import { type AccountRef, cellLog, dueUntil, keys, NOTIFY_SHARDS, notifyDuePk } from '../storage/schema.ts';
+import { gatherTableReads } from '../storage/shared-reads.ts';
+import { type Item, type Key, type Table, TableError, type Write } from '../storage/table.ts';
 import { normalized } from './addresses.ts';
 import {
   type Change,
@@ -34,6 +34,14 @@ import {
   workIdOf,
   workKey,
 } from './messages.ts';
+import { itemsOf, recipientsFor, toRecipient } from './recipients.ts';
+import type { Rendered } from './render.ts';
+import { sending } from './rendering.ts';
+import { readSettingsOf } from './settings.ts';
+import { changeSmsUse, monthOf, quietUntil, REGION_MONTHLY_SEGMENTS, readSmsUse } from './sms-limits.ts';
+import { type Suppression, suppress, suppressionsOf } from './suppressions.ts';
+import { resolveTemplate, type Template } from './templates.ts';
+import { type ClosedNotice, finishNotice, standingJobs, takeDueNotices } from './thread-store.ts';
 import {
   type Channel,
   channels,
@@ -49,15 +57,7 @@ import {
   type Scope,
   type SendOutcome,
   type SmsTransport,
-} from './model.ts';
-import { itemsOf, recipientsFor, toRecipient } from './recipients.ts';
-import type { Rendered } from './render.ts';
-import { sending } from './rendering.ts';
-import { readSettingsOf } from './settings.ts';
-import { changeSmsUse, monthOf, quietUntil, REGION_MONTHLY_SEGMENTS, readSmsUse } from './sms-limits.ts';
-import { type Suppression, suppress, suppressionsOf } from './suppressions.ts';
-import { resolveTemplate, type Template } from './templates.ts';
-import { type ClosedNotice, finishNotice, standingJobs, takeDueNotices } from './threads.ts';
+} from './types.ts';
 import { addressSealOf, unsubscribeUrlOf } from './unsubscribe.ts';
 
 /** Dependencies of sending. */

@@ -2,7 +2,7 @@
 import { SESv2Client, type SESv2ClientConfig, SendEmailCommand } from '@aws-sdk/client-sesv2';
 import { failureOf, NOT_ALLOWED, oneAttempt, THROTTLED, throughThrottling } from './aws.ts';
 import { addressOf, compose, domainOf, NO_ADDRESS, senderOf } from './email.ts';
-import type { EmailTransport, SendOutcome } from './model.ts';
+import type { EmailTransport, SendOutcome } from './types.ts';
 
 export interface SesConfig {
   /** Region, endpoint and credentials. Attempts and timeouts are set here. */

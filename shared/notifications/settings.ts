@@ -7,17 +7,17 @@
  * are not sent either. Saving again completes the operation.
  */
 import pLimit from 'p-limit';
-import { checkInput } from '../checks.ts';
+import { listAccounts } from '../accounts/accounts.ts';
+import { type SinkRecord, sinkAttributes, toSink } from '../delivery/sink.ts';
 import type { EventType } from '../events/catalogue.ts';
 import type { EventLog } from '../log/log.ts';
-import { type Expectation, type Refusal, revisionOf, revisionStill } from '../managed.ts';
-import { type SinkRecord, sinkAttributes, toSink } from '../sinks/sink.ts';
-import { type AccountRef, keys, recipientPlace } from '../table/schema.ts';
-import type { Item, Table, Write } from '../table/table.ts';
-import { listAccounts } from '../tracking/accounts.ts';
+import { type Expectation, type Refusal, revisionOf, revisionStill } from '../resources.ts';
+import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
+import type { Item, Table, Write } from '../storage/table.ts';
+import { checkInput } from '../validation.ts';
 import { defaultsOf } from './addresses.ts';
-import { NOTIFICATIONS_SINK, type NotificationSettings, OWN_USER } from './model.ts';
 import { SettingsInput } from './notification-input.ts';
+import { NOTIFICATIONS_SINK, type NotificationSettings, OWN_USER } from './types.ts';
 
 /** Dependencies of the use-cases of settings and recipients. */
 export interface PeopleDeps {

@@ -1,8 +1,8 @@
 /** Limits of SMS: quiet hours of a recipient, and monthly segments of an account. */
 import { tzOffset } from '@date-fns/tz/tzOffset';
-import { type AccountRef, keys } from '../table/schema.ts';
-import type { Item, Table, Write } from '../table/table.ts';
-import type { QuietHours } from './model.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
+import type { Item, Table, Write } from '../storage/table.ts';
+import type { QuietHours } from './types.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1440;

@@ -6,7 +6,7 @@ import {
   type SNSClientConfig,
 } from '@aws-sdk/client-sns';
 import { failureOf, NOT_ALLOWED, oneAttempt, THROTTLED, throughThrottling } from './aws.ts';
-import type { OutgoingSms, SendOutcome, SmsTransport } from './model.ts';
+import type { OutgoingSms, SendOutcome, SmsTransport } from './types.ts';
 
 interface Options {
   /** Region, endpoint and credentials. Attempts and timeouts are set here. */

@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers';
 import { createTransport } from 'nodemailer';
 import DKIM from 'nodemailer/lib/dkim';
 import { addressOf, compose, domainOf, NO_ADDRESS, senderOf } from './email.ts';
-import type { EmailTransport, SendOutcome } from './model.ts';
+import type { EmailTransport, SendOutcome } from './types.ts';
 
 export interface SmtpConfig {
   /** Sender address. Its domain is used in message ids. */

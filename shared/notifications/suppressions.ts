@@ -5,16 +5,17 @@
  *
  * Reasons are separate attributes, each with its time. So removing one keeps the others, and adding one needs no read.
  */
-import { checkInput } from '../checks.ts';
-import type { Refusal } from '../managed.ts';
-import { type AccountRef, cellLog, keys, suppressionPk } from '../table/schema.ts';
-import type { Item, Key, Table, Value } from '../table/table.ts';
+
+import type { Refusal } from '../resources.ts';
+import { type AccountRef, cellLog, keys, suppressionPk } from '../storage/schema.ts';
+import type { Item, Key, Table, Value } from '../storage/table.ts';
+import { checkInput } from '../validation.ts';
 import { checkMobile, plainAddressHash } from './addresses.ts';
 import { checkEmail } from './email-address.ts';
-import { maskAddress } from './masks.ts';
-import type { Channel, MessageReason } from './model.ts';
+import { maskAddress } from './masking.ts';
 import { NewSuppression } from './notification-input.ts';
 import { type PeopleDeps, unknownAccount } from './settings.ts';
+import type { Channel, MessageReason } from './types.ts';
 import { sealedAddressOf } from './unsubscribe.ts';
 
 /** Reasons of a suppression. The first one present is the one reported. */

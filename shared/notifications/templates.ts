@@ -1,11 +1,11 @@
 /** An account's own templates, each for a kind, a channel and a locale. Checked before they are stored. */
 import * as z from 'zod';
-import { type AccountRef, keys, templatePk } from '../table/schema.ts';
-import type { Item, Table } from '../table/table.ts';
-import { type Channel, channels, type Locale, locales, type MessageKind, messageKinds } from './model.ts';
+import { type AccountRef, keys, templatePk } from '../storage/schema.ts';
+import type { Item, Table } from '../storage/table.ts';
 import type { TemplateProblem } from './render.ts';
 import { previewing } from './rendering.ts';
 import { texts } from './texts/texts.ts';
+import { type Channel, channels, type Locale, locales, type MessageKind, messageKinds } from './types.ts';
 
 const line = (max: number) => z.string('must be text').trim().max(max, `must be at most ${max} characters`);
 const EMPTY = 'must not be empty';

@@ -12,7 +12,7 @@
 import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { LoggedEvent } from '../log/log.ts';
-import { dayNamed } from '../tracking/instants.ts';
+import { dayNamed } from '../tracking/timestamps.ts';
 import { sameTime } from '../tracking/views.ts';
 import {
   type JobFacts,
@@ -21,7 +21,7 @@ import {
   messageKinds,
   type NoticeContent,
   type Parcel,
-} from './model.ts';
+} from './types.ts';
 
 /** The position of an event in its account's log. Epochs sort by time. */
 export interface Mark {

@@ -3,10 +3,10 @@
  * forge a link, to read an address from it, or to test addresses against it. A link is valid for {@link LINK_DAYS} days.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { type AccountRef, keys } from '../table/schema.ts';
-import type { Table } from '../table/table.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
+import type { Table } from '../storage/table.ts';
 import { plainAddressHash } from './addresses.ts';
-import type { Channel } from './model.ts';
+import type { Channel } from './types.ts';
 
 /** Content of a link. */
 export interface Unsubscription {

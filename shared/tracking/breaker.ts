@@ -12,8 +12,8 @@
 import type { EventDraft } from '../events/event.ts';
 import type { EventLog } from '../log/log.ts';
 import { OrderingError, type OrderingErrorKind } from '../ordering/errors.ts';
-import { type AccountRef, cellLog, keys } from '../table/schema.ts';
-import { type Item, type Table, TableError, type Value, type Write } from '../table/table.ts';
+import { type AccountRef, cellLog, keys } from '../storage/schema.ts';
+import { type Item, type Table, TableError, type Value, type Write } from '../storage/table.ts';
 
 /** State of a region's upstream API as observed by the polls. Times are epoch ms. */
 export interface Upstream {

@@ -13,8 +13,8 @@
  */
 import type { EventDraft } from '../events/event.ts';
 import type { OrderingClient } from '../ordering/client.ts';
-import { type AccountRef, keys } from '../table/schema.ts';
-import type { Item, Write } from '../table/table.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
+import type { Item, Write } from '../storage/table.ts';
 import { readListPage } from './crawl.ts';
 import type { Look } from './diff.ts';
 import { KEPT_DAYS, type Snapshot, summarize } from './snapshot.ts';

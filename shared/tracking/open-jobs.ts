@@ -8,10 +8,10 @@
  * no writes.
  */
 import { hash } from 'node:crypto';
-import { type AccountRef, keys } from '../table/schema.ts';
-import type { Item, Write } from '../table/table.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
+import type { Item, Write } from '../storage/table.ts';
 import type { Crawl } from './crawl.ts';
-import { readInstants } from './instants.ts';
+import { readInstants } from './timestamps.ts';
 import type { ListView } from './views.ts';
 
 /** Properties of an open job that the statistics count. Jobs with the same properties share one object. */

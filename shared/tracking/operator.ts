@@ -4,14 +4,14 @@
  */
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
+import type { AccountReport, AccountState, PollRecord } from '../accounts/account-input.ts';
+import { type Account, listAccounts, schedule, toAccount, toStatus } from '../accounts/accounts.ts';
+import { listSinks } from '../delivery/sink.ts';
 import type { EventDraft } from '../events/event.ts';
 import { renewFeed } from '../log/cell-feed.ts';
 import { type EventLog, formatCursor, formerEnd, type Head, newEpoch, toHead } from '../log/log.ts';
-import { listSinks } from '../sinks/sink.ts';
-import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys } from '../table/schema.ts';
-import type { Item, Table } from '../table/table.ts';
-import type { AccountReport, AccountState, PollRecord } from './account-input.ts';
-import { type Account, listAccounts, schedule, toAccount, toStatus } from './accounts.ts';
+import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys } from '../storage/schema.ts';
+import type { Item, Table } from '../storage/table.ts';
 import { outageOf, readUpstream } from './breaker.ts';
 import { pollTimes } from './poll-history.ts';
 import { countTally, goneAtOnce, type Tally, WINDOW_HOURS } from './quarantine.ts';

@@ -3,7 +3,7 @@
  * writes anyway, in so few bytes that the write costs nothing more (docs/decisions/0036-polls-kept.md).
  * Pure.
  */
-import { sizeOf, type Value } from '../table/table.ts';
+import { sizeOf, type Value } from '../storage/table.ts';
 
 /** Outcome of a poll: complete, partial (work left for the next one), or failed (nothing read). */
 export const POLL_OUTCOMES = ['complete', 'partial', 'failed'] as const;

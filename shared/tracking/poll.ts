@@ -11,6 +11,16 @@
  * only Status. A poll that loses its fence discards its observations. If a poll crashes, its committed
  * writes remain valid, and the next poll finds the rest without recovery.
  */
+
+import { type PollResult, sentence, transition } from '../accounts/account-state.ts';
+import {
+  type Account,
+  type AccountState,
+  type Status,
+  schedule,
+  toAccount,
+  toStatus,
+} from '../accounts/accounts.ts';
 import type { EventDraft } from '../events/event.ts';
 import { type EventLog, type Head, toHead } from '../log/log.ts';
 import { syncOwnUser } from '../notifications/recipients.ts';
@@ -18,10 +28,8 @@ import type { ErrorCounts, OrderingClient, OrderingCounts } from '../ordering/cl
 import { OrderingError } from '../ordering/errors.ts';
 import type { AccountUser, ActiveJob } from '../ordering/schemas.ts';
 import type { TokenSource } from '../ordering/tokens.ts';
-import { type AccountRef, indexPk, keys, pollPhase } from '../table/schema.ts';
-import type { Item, Table, Value, Write } from '../table/table.ts';
-import { type PollResult, sentence, transition } from './account-state.ts';
-import { type Account, type AccountState, type Status, schedule, toAccount, toStatus } from './accounts.ts';
+import { type AccountRef, indexPk, keys, pollPhase } from '../storage/schema.ts';
+import type { Item, Table, Value, Write } from '../storage/table.ts';
 import {
   failsForAll,
   hearUpstream,
@@ -31,15 +39,15 @@ import {
   type Upstream,
 } from './breaker.ts';
 import { type Crawl, crawl } from './crawl.ts';
+import { conclude, type LookContext, lookAtJobs } from './detail-fetches.ts';
 import { GroupBook, groupDispatched, judgeGroup, readGroup, type Told } from './groups.ts';
 import { JobIndex } from './job-index.ts';
-import { conclude, type LookContext, lookAtJobs } from './looks.ts';
-import { countAbsence, notice, observe, readSnapshots, type Tracked } from './observe.ts';
+import { countAbsence, notice, observe, readSnapshots, type Tracked } from './observation.ts';
 import { OpenKinds, openJobsWrite, tallyOpen } from './open-jobs.ts';
 import { addPoll, type PollOutcome } from './poll-history.ts';
 import { type Absence, addToTally, judgeAbsence, type Ruling, type Tally } from './quarantine.ts';
 import { countWork, RollupBook } from './rollups.ts';
-import { StatusNames } from './statuses.ts';
+import { StatusNames } from './status-names.ts';
 import { sweep } from './sweep.ts';
 import { PROJECTION_VERSION } from './views.ts';
 import {

@@ -8,10 +8,10 @@
  * dispatch is counted, so that the count can be reversed there.
  */
 import type { EventDraft } from '../events/event.ts';
-import { type AccountRef, keys } from '../table/schema.ts';
-import type { Item, Key, Write } from '../table/table.ts';
-import { dayIn, dayNamed, isAfterDue } from './instants.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
+import type { Item, Key, Write } from '../storage/table.ts';
 import { type CountedDispatch, ROLLUP_DAYS } from './snapshot.ts';
+import { dayIn, dayNamed, isAfterDue } from './timestamps.ts';
 import type { Work } from './work.ts';
 
 /** Names of the daily totals. */

@@ -1,8 +1,8 @@
 /** Stored state of one job: the two views as last observed, and which of their values have been announced. */
 import type { JobSummary, TrackingEntry } from '../events/catalogue.ts';
-import { type AccountRef, jobPlaces, keys } from '../table/schema.ts';
-import type { Item, Write } from '../table/table.ts';
-import { dayNamed } from './instants.ts';
+import { type AccountRef, jobPlaces, keys } from '../storage/schema.ts';
+import type { Item, Write } from '../storage/table.ts';
+import { dayNamed } from './timestamps.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from './views.ts';
 
 /** A field that both views contain. */

@@ -1,8 +1,9 @@
 /** Finds jobs that were created and delisted between two polls (rule 8). */
+
+import type { Status } from '../accounts/accounts.ts';
 import type { OrderingClient } from '../ordering/client.ts';
-import type { Status } from './accounts.ts';
 import { type Crawl, ListReader } from './crawl.ts';
-import { readSnapshots, type Tracked } from './observe.ts';
+import { readSnapshots, type Tracked } from './observation.ts';
 import { fingerprint, listView } from './views.ts';
 import type { Work } from './work.ts';
 

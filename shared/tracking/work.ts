@@ -1,14 +1,14 @@
 /** One job processed by a poll: its stored state, its new state, and the resulting writes. */
 import type { EventDraft } from '../events/event.ts';
 import { COMMIT_OVERHEAD_ACTIONS } from '../log/log.ts';
-import { type AccountRef, keys } from '../table/schema.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
 import {
   MAX_ITEM_BYTES,
   MAX_TRANSACTION_ACTIONS,
   MAX_TRANSACTION_BYTES,
   sizeOf,
   type Write,
-} from '../table/table.ts';
+} from '../storage/table.ts';
 import { checkOverdue, dueOf, type Known, type Sighting, type Step, seenInList } from './diff.ts';
 import { type GroupBook, type MembershipChange, membershipOf } from './groups.ts';
 import type { IndexEntry, JobIndex, Phase } from './job-index.ts';

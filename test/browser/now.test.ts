@@ -1,7 +1,7 @@
 /** The page Now: the live events, and the figures beside them. */
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import type { RegionOpenJobs } from '../../shared/api/figures.ts';
+import type { RegionOpenJobs } from '../../shared/api/statistics.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { axe, expectFault, layoutShift, loaded, scriptedSite, signedIn, sizes } from '../support/browser.ts';
 

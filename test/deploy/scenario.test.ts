@@ -22,9 +22,9 @@ const UNUSED: readonly (readonly [RegExp, string, 'now and then'?])[] = [
   ],
   [
     /^Dashboard\/Publish: s3:DeleteObject on /,
-    'Files that no build names any more, and all of them when the stack goes; see test/unit/dashboard-cell.test.ts.',
+    'Files that no build names any more, and all of them when the stack goes; see test/infra/dashboard.test.ts.',
   ],
-  // These are made use of in test/integration/notification-cell.test.ts.
+  // These are made use of in test/notifications/cell.integration.test.ts.
   [
     /^Delivery\/DrainSink: dynamodb:(PutItem|BatchWriteItem) on SENT/,
     'An event that can’t be folded is kept where people look; none here is like that.',

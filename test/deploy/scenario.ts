@@ -29,7 +29,7 @@ import {
   PAGE_FILE,
   PAGE_PATHS,
   policyOf,
-} from '../../shared/dashboard.ts';
+} from '../../shared/dashboard-headers.ts';
 import type { AwsCall, CallFate } from './aws-call.ts';
 import type { Deploy, Deployment, FunctionName } from './deployment.ts';
 import {

@@ -5,8 +5,8 @@ import * as fc from 'fast-check';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { FaultRule } from '../../sandbox/http/faults.ts';
 import { TokenBook } from '../../sandbox/http/tokens.ts';
-import { addDemoAccounts, createScenario, type ScenarioEvent } from '../../sandbox/life/scenario.ts';
 import { PortTakenError, type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
+import { addDemoAccounts, createScenario, type ScenarioEvent } from '../../sandbox/simulation/scenario.ts';
 import { REGIONS, type RegionCode } from '../../sandbox/world/regions.ts';
 import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
 import {

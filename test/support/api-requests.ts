@@ -5,7 +5,7 @@
  */
 import * as fc from 'fast-check';
 import { openApiDocument } from '../../shared/api/openapi.ts';
-import { createReference } from '../../shared/api/reference.ts';
+import { createReference } from '../../shared/api/reference-page.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
 import { type ApiWorld, BOOTSTRAP, CANARY, FAR, FOREIGN, OWN, REGIONS } from './api-world.ts';
 import {

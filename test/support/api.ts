@@ -1,23 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { readApiFile } from '../../local/api-files.ts';
+import { type AccountSecrets, openLocalAccountSecrets } from '../../shared/accounts/credentials.ts';
+import { createReferenceRemover } from '../../shared/api/account-references.ts';
 import type { ApiDeps } from '../../shared/api/app.ts';
 import { createIdempotency } from '../../shared/api/idempotency.ts';
 import { createKeyring } from '../../shared/api/keys.ts';
-import { createReferenceRemover } from '../../shared/api/references.ts';
-import { createEventLog } from '../../shared/log/log.ts';
-import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';
-import type { EndpointDeps } from '../../shared/sinks/endpoints.ts';
-import { createConnectionPool } from '../../shared/sinks/outbound.ts';
+import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
+import type { EndpointDeps } from '../../shared/delivery/endpoints.ts';
+import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import {
   createSigningReader,
   openLocalSigningSecrets,
   type SigningSecrets,
-} from '../../shared/sinks/signing-secrets.ts';
-import { createWebhookSink } from '../../shared/sinks/webhook.ts';
-import { historySchema } from '../../shared/table/schema.ts';
-import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
-import type { Table } from '../../shared/table/table.ts';
-import { type AccountSecrets, openLocalAccountSecrets } from '../../shared/tracking/credentials.ts';
+} from '../../shared/delivery/signing-secrets.ts';
+import { createWebhookSink } from '../../shared/delivery/webhook.ts';
+import { createEventLog } from '../../shared/log/log.ts';
+import { historySchema } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import type { Table } from '../../shared/storage/table.ts';
 
 /** A store of credentials that nobody else reads. */
 function accountSecrets(): AccountSecrets {

@@ -1,5 +1,5 @@
 /** A role's policy that stands guard over a table, for no emulator knows IAM well. */
-import { keyOf, type Table, type Write } from '../../shared/table/table.ts';
+import { keyOf, type Table, type Write } from '../../shared/storage/table.ts';
 import type { Statement } from './cells.ts';
 
 /** What a function may do with a table, one by one: an action on partitions, or on an index. */

@@ -7,8 +7,8 @@ import { createServer as createSecureServer, type Server as SecureServer } from 
 import type { AddressInfo, Socket } from 'node:net';
 import { CloudEvent } from 'cloudevents';
 import { Webhook } from 'standardwebhooks';
-import type { DrainReport } from '../../shared/sinks/drain.ts';
-import { laneOf } from '../../shared/sinks/window.ts';
+import type { DrainReport } from '../../shared/delivery/drain.ts';
+import { laneOf } from '../../shared/delivery/window.ts';
 import type { Certificate } from './certificates.ts';
 
 /** What a receiver can do to an event. */

@@ -19,7 +19,7 @@ const FILLED_IN: readonly (readonly [string, string])[] = [
   ['{{ mail.preheader }}</div>', `{{ mail.preheader }}${'&#847;&zwnj;&nbsp;'.repeat(60)}</div>`],
 ];
 
-const HEAD = `// Made of layout.mjml; LAYOUT=write npx vitest run test/integration/notification-words.test.ts makes it anew.
+const HEAD = `// Made of layout.mjml; LAYOUT=write npx vitest run test/notifications/texts.integration.test.ts makes it anew.
 import type { MailParts } from './render.ts';
 
 /** The HTML of an e-mail; all that is put into it goes through \`escaped\`. */

@@ -1,10 +1,11 @@
 /**
  * Pictures of mails as Chromium shows them, for the documentation: `PICTURES=write npx vitest run
- * test/integration/notification-words.test.ts`.
+ * test/notifications/texts.integration.test.ts`.
  */
-import type { Locale, MessageKind } from '../../shared/notifications/model.ts';
+
 import { renderEmail } from '../../shared/notifications/render.ts';
 import { sampleBranding, sampleNotice } from '../../shared/notifications/samples.ts';
+import type { Locale, MessageKind } from '../../shared/notifications/types.ts';
 import { launchChromium } from './chromium.ts';
 
 interface Picture {

@@ -5,14 +5,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { FaultRule } from '../../sandbox/http/faults.ts';
-import { keys } from '../../shared/table/schema.ts';
-import type { Table } from '../../shared/table/table.ts';
+import { keys } from '../../shared/storage/schema.ts';
+import type { Table } from '../../shared/storage/table.ts';
 import { pollAccount } from '../../shared/tracking/poll.ts';
 import { type Change, changes, createHistory, creation, faults } from './history.ts';
+import { wireTo } from './in-process-upstream.ts';
 import { createLedger } from './oracle.ts';
-import { createRig, START, type TableCall, watchedTable } from './rig.ts';
 import { rollupProblems } from './rollup-oracle.ts';
-import { wireTo } from './wire.ts';
+import { createRig, START, type TableCall, watchedTable } from './tracker.ts';
 
 /** How one poll goes. */
 interface Conduct {

@@ -6,7 +6,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
 
 const refuse = (what: string) => (): never => {
-  throw new Error(`A unit test must not use ${what}: move it to test/integration.`);
+  throw new Error(`A unit test must not use ${what}: move it to a file named *.integration.test.ts.`);
 };
 
 net.Socket.prototype.connect = refuse('the network');

@@ -2,19 +2,19 @@
 import { randomUUID } from 'node:crypto';
 import { createOperateHandler } from '../../functions/handlers/operate.ts';
 import type { Telemetry } from '../../functions/telemetry.ts';
-import { createReferenceRemover } from '../../shared/api/references.ts';
+import type { TestDeps } from '../../shared/accounts/account-test.ts';
+import { type AccountSecrets, openLocalAccountSecrets } from '../../shared/accounts/credentials.ts';
+import type { AccountDeps } from '../../shared/accounts/managed-accounts.ts';
+import { createReferenceRemover } from '../../shared/api/account-references.ts';
+import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
+import type { EndpointDeps } from '../../shared/delivery/endpoints.ts';
+import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
+import type { SinkPort } from '../../shared/delivery/sink.ts';
 import { createEventLog, epochFloor } from '../../shared/log/log.ts';
 import { refuseAccountSecret } from '../../shared/secrets.ts';
-import { createDeliveryLog } from '../../shared/sinks/delivery-log.ts';
-import type { EndpointDeps } from '../../shared/sinks/endpoints.ts';
-import { openLocalSigningSecrets } from '../../shared/sinks/signing-secrets.ts';
-import type { SinkPort } from '../../shared/sinks/sink.ts';
-import { historySchema } from '../../shared/table/schema.ts';
-import { createMemoryTable } from '../../shared/table/sqlite-table.ts';
-import type { Table } from '../../shared/table/table.ts';
-import type { TestDeps } from '../../shared/tracking/account-test.ts';
-import { type AccountSecrets, openLocalAccountSecrets } from '../../shared/tracking/credentials.ts';
-import type { AccountDeps } from '../../shared/tracking/managed-accounts.ts';
+import { historySchema } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import type { Table } from '../../shared/storage/table.ts';
 
 /** Where the credentials of an account are, in the cell of these tests. */
 export const SECRET = 'jobwire/test/us/accounts/acme';

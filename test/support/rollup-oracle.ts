@@ -1,8 +1,8 @@
 /** Whether roll-ups are what the log says: counted anew from its events, in another way than the tracker counts. */
-import { MAX_ROLLUP_DAYS, readRollups } from '../../shared/api/figures.ts';
+import { MAX_ROLLUP_DAYS, readRollups } from '../../shared/api/statistics.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
-import type { AccountRef } from '../../shared/table/schema.ts';
-import type { Table } from '../../shared/table/table.ts';
+import type { AccountRef } from '../../shared/storage/schema.ts';
+import type { Table } from '../../shared/storage/table.ts';
 import { type Figures, noFigures } from '../../shared/tracking/rollups.ts';
 import type { Snapshot } from '../../shared/tracking/snapshot.ts';
 

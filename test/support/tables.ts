@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { describe, inject, onTestFinished } from 'vitest';
 import { createTable } from '../../local/tables.ts';
-import { createDynamoTable } from '../../shared/table/dynamo-table.ts';
-import { historySchema, stateSchema, type TableSchema } from '../../shared/table/schema.ts';
-import { createMemoryTable, openSqliteTables, type SqliteTables } from '../../shared/table/sqlite-table.ts';
-import type { Table } from '../../shared/table/table.ts';
+import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
+import { historySchema, stateSchema, type TableSchema } from '../../shared/storage/schema.ts';
+import { createMemoryTable, openSqliteTables, type SqliteTables } from '../../shared/storage/sqlite-table.ts';
+import type { Table } from '../../shared/storage/table.ts';
 import { createDynamoClient } from './dynoxide.ts';
 import { sized } from './runs.ts';
 

@@ -2,11 +2,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { Link, Route, Switch } from 'wouter';
-import { hrefOf, readPart, useRegion } from '../places.ts';
+import { Badge, Empty, Failure, NoSuchPage, Page, Panel, Waiting } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
-import { Badge, Empty, Failure, NoSuchPage, Page, Panel, Waiting } from '../ui.tsx';
+import { hrefOf, readPart, useRegion } from '../urls.ts';
 import css from './customers.module.css';
-import { useCustomersHref } from './frame.tsx';
+import { useCustomersHref } from './layout.tsx';
 import { type Settings, standing } from './settings.ts';
 
 const MessagePage = lazy(() => import('./MessagePage.tsx'));

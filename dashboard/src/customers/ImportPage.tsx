@@ -5,12 +5,12 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { columns } from '../../../shared/notifications/recipients-file.ts';
+import { Failure, Note, Panel } from '../components.tsx';
 import { useApi } from '../queries.ts';
-import { Failure, Note, Panel } from '../ui.tsx';
 import css from './customers.module.css';
-import { AccountPage, useCustomersHref } from './frame.tsx';
-import { type ImportProgress, type ImportReport, importInParts, textOfFile } from './importing.ts';
-import { counted } from './words.ts';
+import { type ImportProgress, type ImportReport, importInParts, textOfFile } from './import.ts';
+import { counted } from './labels.ts';
+import { AccountPage, useCustomersHref } from './layout.tsx';
 
 /** Where an import is. */
 type Step =

@@ -1,6 +1,6 @@
 /** An e-mail as it is read, in a frame that has no origin, runs nothing of the mail's and loads nothing. */
 import { useEffect, useRef, useState } from 'react';
-import { MAIL_FRAME } from '../../../shared/dashboard.ts';
+import { MAIL_FRAME } from '../../../shared/dashboard-headers.ts';
 import css from './customers.module.css';
 
 /** So high until the frame has said how high the mail is, and at most. */

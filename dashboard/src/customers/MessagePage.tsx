@@ -1,16 +1,16 @@
 /** One message, with what it says. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { messageReasons, messageStates } from '../../../shared/notifications/model.ts';
+import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
+import { Badge, Empty, Facts, Failure, Note, Panel } from '../components.tsx';
 import { channelNames, kindNames, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { Instant } from '../times.tsx';
-import { Badge, Empty, Facts, Failure, Note, Panel } from '../ui.tsx';
 import css from './customers.module.css';
-import { AccountPage, useCustomersHref } from './frame.tsx';
+import { counted, localeNames } from './labels.ts';
+import { AccountPage, useCustomersHref } from './layout.tsx';
 import { JobLinks, type Message } from './MessagesPage.tsx';
 import { SmsBubble } from './SmsBubble.tsx';
-import { counted, localeNames } from './words.ts';
 
 export default function MessagePage(props: { readonly account: string; readonly message: string }) {
   const { account } = props;

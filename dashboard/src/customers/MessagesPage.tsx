@@ -5,16 +5,16 @@ import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
-import { messageReasons, messageStates } from '../../../shared/notifications/model.ts';
-import { useRefresh } from '../live.ts';
+import { messageReasons, messageStates } from '../../../shared/notifications/types.ts';
+import { Badge, Empty, Failure, Hidden, Panel } from '../components.tsx';
 import { channelNames, kindNames, stateNames, states } from '../messages.ts';
-import { jobHref, useParams } from '../places.ts';
 import { useApi } from '../queries.ts';
+import { useRefresh } from '../stream-hooks.ts';
 import { Ago } from '../times.tsx';
-import { Badge, Empty, Failure, Hidden, Panel } from '../ui.tsx';
+import { jobHref, useParams } from '../urls.ts';
 import css from './customers.module.css';
-import { AccountPage, useCustomersHref } from './frame.tsx';
-import { counted } from './words.ts';
+import { counted } from './labels.ts';
+import { AccountPage, useCustomersHref } from './layout.tsx';
 
 export type Message = z.infer<typeof views.Message>;
 

@@ -5,13 +5,13 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
+import { Hidden, Note, Panel } from '../components.tsx';
 import { useApi } from '../queries.ts';
-import { Hidden, Note, Panel } from '../ui.tsx';
 import css from './customers.module.css';
+import { counted, localeOptions, zoneOptions } from './labels.ts';
 import { MailFrame } from './MailFrame.tsx';
 import { SmsBubble } from './SmsBubble.tsx';
 import { type Fault, faultOf, type Place, type Written } from './template-fields.ts';
-import { counted, localeOptions, zoneOptions } from './words.ts';
 
 type Preview = z.infer<typeof views.Preview>;
 

@@ -3,17 +3,18 @@ import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { messageKinds } from '../../../shared/notifications/model.ts';
 import { NewRecipient, RecipientChange } from '../../../shared/notifications/notification-input.ts';
+import { messageKinds } from '../../../shared/notifications/types.ts';
 import { ApiError } from '../api.ts';
+import { Badge, Facts, Failure, Note, Panel, say, useAsk } from '../components.tsx';
 import { type ApiForm, useApiForm } from '../forms.ts';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Instant } from '../times.tsx';
-import { Badge, Facts, Failure, Note, Panel, say, useAsk } from '../ui.tsx';
 import css from './customers.module.css';
-import { AccountPage, useCustomersHref } from './frame.tsx';
+import { localeNames, localeOptions, scopeText, zoneOptions } from './labels.ts';
+import { AccountPage, useCustomersHref } from './layout.tsx';
 import { MessageList } from './MessagesPage.tsx';
 import {
   newRecipient,
@@ -22,7 +23,6 @@ import {
   recipientChange,
   recipientValues,
 } from './recipients.ts';
-import { localeNames, localeOptions, scopeText, zoneOptions } from './words.ts';
 
 const pathOf = (account: string, id?: string): string =>
   `/v1/accounts/${encodeURIComponent(account)}/recipients${id === undefined ? '' : `/${encodeURIComponent(id)}`}`;

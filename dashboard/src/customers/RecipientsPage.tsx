@@ -5,17 +5,17 @@ import { useQuery } from '@tanstack/react-query';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { useDeferredValue, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
+import { Badge, Empty, Failure, Hidden, Panel } from '../components.tsx';
 import { channelNames, kindNames } from '../messages.ts';
-import { useParams } from '../places.ts';
 import { allPages, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Badge, Empty, Failure, Hidden, Panel } from '../ui.tsx';
+import { useParams } from '../urls.ts';
 import css from './customers.module.css';
-import { AccountPage, useCustomersHref } from './frame.tsx';
 import { ImportPage } from './ImportPage.tsx';
+import { counted, scopeText } from './labels.ts';
+import { AccountPage, useCustomersHref } from './layout.tsx';
 import { NewRecipientPage, RecipientPage } from './RecipientPage.tsx';
 import { csvOf, matching, type Recipient } from './recipients.ts';
-import { counted, scopeText } from './words.ts';
 
 export default function RecipientsPage({ account }: { readonly account: string }) {
   const [read] = useParams();

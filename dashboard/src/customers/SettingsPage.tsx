@@ -3,13 +3,14 @@ import { Button, Checkbox, NativeSelect, Textarea, TextInput } from '@mantine/co
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ApiError } from '../api.ts';
+import { Badge, Facts, Failure, Note, Panel, say, useAsk } from '../components.tsx';
 import { useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Instant } from '../times.tsx';
-import { Badge, Facts, Failure, Note, Panel, say, useAsk } from '../ui.tsx';
 import css from './customers.module.css';
-import { AccountPage } from './frame.tsx';
+import { counted, localeNames, localeOptions, zoneOptions } from './labels.ts';
+import { AccountPage } from './layout.tsx';
 import {
   type Settings,
   SettingsInput,
@@ -19,7 +20,6 @@ import {
   standing,
   whatChanges,
 } from './settings.ts';
-import { counted, localeNames, localeOptions, zoneOptions } from './words.ts';
 
 export default function SettingsPage({ account }: { readonly account: string }) {
   const api = useApi();

@@ -2,16 +2,17 @@
 import { Button, Textarea } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
-import { channels, locales } from '../../../shared/notifications/model.ts';
 import { texts } from '../../../shared/notifications/texts/texts.ts';
-import { useLeaveGuard } from '../leaving.ts';
+import { channels, locales } from '../../../shared/notifications/types.ts';
+import { Badge, Empty, Failure, Note, Page, Panel, say, useAsk } from '../components.tsx';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Instant } from '../times.tsx';
-import { Badge, Empty, Failure, Note, Page, Panel, say, useAsk } from '../ui.tsx';
+import { useLeaveGuard } from '../unsaved-changes.ts';
 import css from './customers.module.css';
-import { AccountPage } from './frame.tsx';
+import { localeNames } from './labels.ts';
+import { AccountPage } from './layout.tsx';
 import { PreviewPanel } from './PreviewPanel.tsx';
 import {
   type Fault,
@@ -23,7 +24,6 @@ import {
   templateVariables,
   type Written,
 } from './template-fields.ts';
-import { localeNames } from './words.ts';
 
 export default function TemplatePage(props: {
   readonly account: string;

@@ -4,14 +4,14 @@ import { Fragment } from 'react';
 import { Link } from 'wouter';
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
-import { channels, locales, messageKinds } from '../../../shared/notifications/model.ts';
+import { channels, locales, messageKinds } from '../../../shared/notifications/types.ts';
+import { Failure, Panel } from '../components.tsx';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { exactly } from '../times.tsx';
-import { Failure, Panel } from '../ui.tsx';
 import css from './customers.module.css';
-import { AccountPage, useCustomersHref } from './frame.tsx';
-import { localeNames } from './words.ts';
+import { localeNames } from './labels.ts';
+import { AccountPage, useCustomersHref } from './layout.tsx';
 
 type Listed = z.infer<typeof views.ListedTemplate>;
 

@@ -1,8 +1,8 @@
 /** Recipients as the values of a form, as the API takes them, and as they are found in a list. */
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
-import { type Channel, channels, DEFAULT_KINDS } from '../../../shared/notifications/model.ts';
 import { csvHead, csvRow } from '../../../shared/notifications/recipients-file.ts';
+import { type Channel, channels, DEFAULT_KINDS } from '../../../shared/notifications/types.ts';
 import { textOrNull, wholeNumber } from './settings.ts';
 
 export type Recipient = z.infer<typeof views.Recipient>;

@@ -1,7 +1,7 @@
 /** What can be written in a template: its fields and variables, as docs/notifications.md has them. */
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
-import type { Channel } from '../../../shared/notifications/model.ts';
+import type { Channel } from '../../../shared/notifications/types.ts';
 import { ApiError, sentenceOf } from '../api.ts';
 
 /** A field of a template. */

@@ -2,16 +2,16 @@
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { AccountReport, TestReport } from '../../../shared/tracking/account-input.ts';
-import { EventWords } from '../EventWords.tsx';
-import { useNow, useRefresh } from '../live.ts';
+import type { AccountReport, TestReport } from '../../../shared/accounts/account-input.ts';
+import { Badge, Empty, Facts, Failure, Note, Page, Panel, useAsk } from '../components.tsx';
+import { EventWords } from '../EventSummary.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
+import { useNow, useRefresh } from '../stream-hooks.ts';
 import { Ago, Instant, spanText } from '../times.tsx';
-import { Badge, Empty, Facts, Failure, Note, Page, Panel, useAsk } from '../ui.tsx';
+import { type Acts, PollBars, Refusal, Rows, StateNote, useActs, useHref, Waiting } from './components.tsx';
 import css from './Health.module.css';
 import { Observed } from './OverviewPage.tsx';
-import { type Acts, PollBars, Refusal, Rows, StateNote, useActs, useHref, Waiting } from './parts.tsx';
 import {
   type AccountInFull,
   accountPath,
@@ -20,7 +20,7 @@ import {
   useAccount,
   useAccountEvents,
 } from './queries.ts';
-import { accountWords, confirmation, missingCount, POLL_WORDS } from './rules.ts';
+import { accountWords, confirmation, missingCount, POLL_WORDS } from './status.ts';
 
 /** How often it is looked whether the account has become stale. */
 const STALE_MS = 5_000;

@@ -2,15 +2,15 @@
 import { NativeSelect } from '@mantine/core';
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
+import { Badge, Empty, Failure, Panel } from '../components.tsx';
 import { plain, typeNames } from '../events.ts';
-import { accountHref, jobHref, useParams } from '../places.ts';
 import { useApi } from '../queries.ts';
 import { Instant, spanText } from '../times.tsx';
-import { Badge, Empty, Failure, Panel } from '../ui.tsx';
+import { accountHref, jobHref, useParams } from '../urls.ts';
+import { type Column, More, Rows, useHref } from './components.tsx';
 import css from './Health.module.css';
-import { type Column, More, Rows, useHref } from './parts.tsx';
 import { endpointPath } from './queries.ts';
-import { type Attempt, CAUSE_WORDS, type Endpoint, OUTCOME_WORDS } from './rules.ts';
+import { type Attempt, CAUSE_WORDS, type Endpoint, OUTCOME_WORDS } from './status.ts';
 
 const PAGE = 25;
 /** What was loaded page by page is not asked for again: it would move under the reader. */

@@ -4,20 +4,20 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import type * as z from 'zod';
 import type { AttemptReport } from '../../../shared/api/endpoint-views.ts';
-import { useNow, useRefresh } from '../live.ts';
-import { accountHref } from '../places.ts';
+import { Facts, Failure, Figure, Note, Page, Panel, useAsk } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
+import { useNow, useRefresh } from '../stream-hooks.ts';
 import { Ago, Instant, spanText } from '../times.tsx';
-import { Facts, Failure, Figure, Note, Page, Panel, useAsk } from '../ui.tsx';
+import { accountHref } from '../urls.ts';
+import { type Acts, Refusal, Rows, StateNote, useActs, useHref, Waiting } from './components.tsx';
 import { Deliveries } from './Deliveries.tsx';
 import css from './Health.module.css';
 import { deadText } from './OverviewPage.tsx';
-import { type Acts, Refusal, Rows, StateNote, useActs, useHref, Waiting } from './parts.tsx';
+import { DeadEvents, ParkedEvents } from './ParkedEvents.tsx';
 import { endpointPath, isGone, useEndpoint, useEndpointHealth } from './queries.ts';
 import { Replays } from './Replays.tsx';
-import { type Endpoint, endpointWords, type Health, nameOf, OUTCOME_WORDS, percent } from './rules.ts';
-import { DeadEvents, ParkedEvents } from './SetAside.tsx';
+import { type Endpoint, endpointWords, type Health, nameOf, OUTCOME_WORDS, percent } from './status.ts';
 
 type Pinged = z.infer<typeof AttemptReport>;
 

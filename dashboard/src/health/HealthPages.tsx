@@ -1,7 +1,7 @@
 /** The pages of Health: all accounts and endpoints, one account, one endpoint. */
 import { Route, Switch } from 'wouter';
-import { readPart } from '../places.ts';
-import { NoSuchPage } from '../ui.tsx';
+import { NoSuchPage } from '../components.tsx';
+import { readPart } from '../urls.ts';
 import { AccountPage } from './AccountPage.tsx';
 import { EndpointPage } from './EndpointPage.tsx';
 import { OverviewPage } from './OverviewPage.tsx';

@@ -3,13 +3,13 @@ import { TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { Link } from 'wouter';
-import { useNow, useRefresh } from '../live.ts';
-import { accountHref, endpointHref, useParams, useRegion } from '../places.ts';
+import { Badge, Empty, Failure, Note, Page, Panel } from '../components.tsx';
 import { type Account, type Region, useAccounts, useRegions } from '../queries.ts';
+import { useNow, useRefresh } from '../stream-hooks.ts';
 import { Ago, Instant, spanText } from '../times.tsx';
-import { Badge, Empty, Failure, Note, Page, Panel } from '../ui.tsx';
+import { accountHref, endpointHref, useParams, useRegion } from '../urls.ts';
+import { type Column, Rows, useHref, useOnScreen, Waiting } from './components.tsx';
 import css from './Health.module.css';
-import { type Column, Rows, useHref, useOnScreen, Waiting } from './parts.tsx';
 import { knownHealth, useEndpointHealth, useEndpoints } from './queries.ts';
 import {
   accountWords,
@@ -23,7 +23,7 @@ import {
   percent,
   staleSince,
   summary,
-} from './rules.ts';
+} from './status.ts';
 
 /** How often it is looked whether something has become stale. */
 const STALE_MS = 5_000;

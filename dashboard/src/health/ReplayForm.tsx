@@ -1,13 +1,13 @@
 /** What is to be sent again: from when on, and of which accounts. Checked by the schema of the API. */
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
-import { NewReplay } from '../../../shared/sinks/endpoint-input.ts';
-import { instantOf, localTimeAt } from '../days.ts';
+import { NewReplay } from '../../../shared/delivery/endpoint-input.ts';
+import { Failure } from '../components.tsx';
+import { instantOf, localTimeAt } from '../dates.ts';
 import { useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
-import { Failure } from '../ui.tsx';
 import css from './Health.module.css';
 import { endpointPath } from './queries.ts';
-import type { Endpoint } from './rules.ts';
+import type { Endpoint } from './status.ts';
 
 interface Values {
   readonly kind: 'at' | 'cursor' | 'beginning';

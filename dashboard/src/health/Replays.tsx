@@ -2,14 +2,14 @@
 import { Button, Modal } from '@mantine/core';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
+import { Badge, Empty, Failure, Panel, say, useAsk, Waiting } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Ago, Instant } from '../times.tsx';
-import { Badge, Empty, Failure, Panel, say, useAsk, Waiting } from '../ui.tsx';
+import { Rows, useActs } from './components.tsx';
 import css from './Health.module.css';
-import { Rows, useActs } from './parts.tsx';
 import { endpointPath } from './queries.ts';
-import { type Endpoint, isRunning, nameOf, progressText, REPLAY_WORDS, type Replaying } from './rules.ts';
+import { type Endpoint, isRunning, nameOf, progressText, REPLAY_WORDS, type Replaying } from './status.ts';
 
 // Brings the schemas along, which nobody needs who only looks.
 const ReplayForm = lazy(() => import('./ReplayForm.tsx'));

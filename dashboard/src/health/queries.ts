@@ -1,12 +1,12 @@
 /** What the pages of Health ask for. */
 import { keepPreviousData, type QueryClient, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import pLimit from 'p-limit';
+import type { AccountRecord, AccountReport, PollRecord } from '../../../shared/accounts/account-input.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
-import type { AccountRecord, AccountReport, PollRecord } from '../../../shared/tracking/account-input.ts';
 import { type Api, ApiError } from '../api.ts';
 import { allPages, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import type { Endpoint, Health } from './rules.ts';
+import type { Endpoint, Health } from './status.ts';
 
 /** Healths that are asked for side by side: each reads the places of an endpoint in all logs that it follows. */
 const atOnce = pLimit(4);

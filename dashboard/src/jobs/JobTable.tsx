@@ -12,9 +12,9 @@ import {
   useState,
 } from 'react';
 import { useLocation } from 'wouter';
-import { hrefOf, jobHref, useParams, useRegion } from '../places.ts';
+import { Badge, Hidden, useNarrow } from '../components.tsx';
 import { ServiceDate } from '../times.tsx';
-import { Badge, Hidden, useNarrow } from '../ui.tsx';
+import { hrefOf, jobHref, useParams, useRegion } from '../urls.ts';
 import css from './Jobs.module.css';
 import type { Found, Row, Sort } from './search.ts';
 

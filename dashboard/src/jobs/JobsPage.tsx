@@ -3,18 +3,18 @@ import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
 import { IconAdjustmentsHorizontal, IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
-import type { OpenJobs, RegionOpenJobs } from '../../../shared/api/figures.ts';
-import { dayAt } from '../days.ts';
-import { useNow } from '../live.ts';
-import { useParams, useRegion } from '../places.ts';
+import type { OpenJobs, RegionOpenJobs } from '../../../shared/api/statistics.ts';
+import { Empty, Failure, Note, Page } from '../components.tsx';
+import { dayAt } from '../dates.ts';
 import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Empty, Failure, Note, Page } from '../ui.tsx';
+import { useNow } from '../stream-hooks.ts';
+import { useParams, useRegion } from '../urls.ts';
 import css from './Jobs.module.css';
 import { JobTable } from './JobTable.tsx';
+import { countWords, emptyWords } from './labels.ts';
 import { toWanted, type Wanted } from './search.ts';
 import { type RunningSearch, useJobs } from './useJobs.ts';
-import { countWords, emptyWords } from './words.ts';
 
 /** What in the address narrows the list. */
 const FILTERS = [

@@ -8,7 +8,7 @@
  */
 import type { JobSummary } from '../../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
-import { dayPlus } from '../days.ts';
+import { dayPlus } from '../dates.ts';
 
 /** A job as the API lists it. */
 export interface ListedJob extends JobSummary {

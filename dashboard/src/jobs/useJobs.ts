@@ -2,9 +2,9 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react';
 import { type Api, ApiError, sentenceOf } from '../api.ts';
-import { useStream } from '../live.ts';
 import { useApi } from '../queries.ts';
 import type { EventStream } from '../stream.ts';
+import { useStream } from '../stream-hooks.ts';
 import {
   type Ask,
   type Found,

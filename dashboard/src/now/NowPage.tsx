@@ -3,13 +3,13 @@ import { Button } from '@mantine/core';
 import { IconDeviceTv } from '@tabler/icons-react';
 import { useCallback, useEffect } from 'react';
 import { Link } from 'wouter';
-import { useNow } from '../live.ts';
-import { hrefOf, useParams, useRegion } from '../places.ts';
+import { Empty, Page } from '../components.tsx';
 import { useSession } from '../session.ts';
-import { Empty, Page } from '../ui.tsx';
+import { useNow } from '../stream-hooks.ts';
+import { hrefOf, useParams, useRegion } from '../urls.ts';
 import { Days } from './Days.tsx';
-import { FirstFailed, JobsAtRisk, LateJobs, Stale, Statuses, Tiles, useFigures } from './Figures.tsx';
 import css from './NowPage.module.css';
+import { FirstFailed, JobsAtRisk, LateJobs, Stale, Statuses, Tiles, useFigures } from './Statistics.tsx';
 import { StreamPanel } from './StreamPanel.tsx';
 
 /** The page. */

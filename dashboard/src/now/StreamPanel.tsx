@@ -5,14 +5,14 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { memo, type ReactNode, useCallback, useEffect, useId, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import type { JobEvent } from '../../../shared/events/event.ts';
-import { EventWords } from '../EventWords.tsx';
+import { Hidden, useNarrow } from '../components.tsx';
+import { EventWords } from '../EventSummary.tsx';
 import { describe, jobNumberOf, plain, typeGroups, typeNames } from '../events.ts';
-import { useNow, useStreamState } from '../live.ts';
-import { accountHref, endpointHref, hrefOf, jobHref, useParams, useRegion } from '../places.ts';
 import { useAccounts } from '../queries.ts';
 import type { StreamState } from '../stream.ts';
+import { useNow, useStreamState } from '../stream-hooks.ts';
 import { Instant, isToday } from '../times.tsx';
-import { Hidden, useNarrow } from '../ui.tsx';
+import { accountHref, endpointHref, hrefOf, jobHref, useParams, useRegion } from '../urls.ts';
 import { countAfter, createSelection, type EventFilter, type Row } from './feed.ts';
 import css from './StreamPanel.module.css';
 

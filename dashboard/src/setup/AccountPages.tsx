@@ -10,15 +10,13 @@ import {
   MAX_INTERVAL_SECONDS,
   NewAccount,
   NewCredentials,
-} from '../../../shared/tracking/account-input.ts';
+} from '../../../shared/accounts/account-input.ts';
+import { Badge, Empty, Facts, Failure, Note, Page, Panel, say, useAsk } from '../components.tsx';
 import { useApiForm } from '../forms.ts';
-import { accountHref, useRegion } from '../places.ts';
 import { useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Ago } from '../times.tsx';
-import { Badge, Empty, Facts, Failure, Note, Page, Panel, say, useAsk } from '../ui.tsx';
-import { CredentialFields, NO_CREDENTIALS, TestAccount, TestFirst } from './credentials.tsx';
-import { changedBetween } from './endpoint-values.ts';
+import { accountHref, useRegion } from '../urls.ts';
 import {
   ButtonLink,
   ChangedMeanwhile,
@@ -28,7 +26,9 @@ import {
   Save,
   useBase,
   useSetupHref,
-} from './parts.tsx';
+} from './components.tsx';
+import { CredentialFields, NO_CREDENTIALS, TestAccount, TestFirst } from './credentials.tsx';
+import { changedBetween } from './endpoint-values.ts';
 import css from './setup.module.css';
 
 type Account = z.infer<typeof AccountRecord>;

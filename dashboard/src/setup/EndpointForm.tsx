@@ -1,12 +1,13 @@
 /** The fields of an endpoint, new or to be changed. */
 import { Button, Checkbox, NativeSelect, PasswordInput, Radio, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { instantOf, localTimeAt } from '../days.ts';
+import { Panel } from '../components.tsx';
+import { instantOf, localTimeAt } from '../dates.ts';
 import type { ApiForm } from '../forms.ts';
 import { useAccounts } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { exactly } from '../times.tsx';
-import { Panel } from '../ui.tsx';
+import { AccountChoices, Group } from './components.tsx';
 import {
   addsAccounts,
   type Endpoint,
@@ -14,7 +15,6 @@ import {
   jobFieldNames,
   typeGroups,
 } from './endpoint-values.ts';
-import { AccountChoices, Group } from './parts.tsx';
 import css from './setup.module.css';
 
 /** All fields, in panels. `before`: the endpoint that is changed; absent: a new one. `regions`: those to choose from. */

@@ -4,13 +4,22 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import * as z from 'zod';
-import { EndpointChange, NewEndpoint, Rotation } from '../../../shared/sinks/endpoint-input.ts';
+import { EndpointChange, NewEndpoint, Rotation } from '../../../shared/delivery/endpoint-input.ts';
+import { Badge, Empty, Facts, Failure, Page, Panel, say, useAsk } from '../components.tsx';
 import { useApiForm } from '../forms.ts';
-import { endpointHref, useRegion } from '../places.ts';
 import { allPages, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Ago, Instant } from '../times.tsx';
-import { Badge, Empty, Facts, Failure, Page, Panel, say, useAsk } from '../ui.tsx';
+import { endpointHref, useRegion } from '../urls.ts';
+import {
+  ButtonLink,
+  ChangedMeanwhile,
+  Declared,
+  Reloaded,
+  Save,
+  useBase,
+  useSetupHref,
+} from './components.tsx';
 import { EndpointFields } from './EndpointForm.tsx';
 import {
   BLANK,
@@ -23,7 +32,6 @@ import {
   toNewEndpoint,
   valuesOf,
 } from './endpoint-values.ts';
-import { ButtonLink, ChangedMeanwhile, Declared, Reloaded, Save, useBase, useSetupHref } from './parts.tsx';
 import { type Made, SecretDialog } from './SecretDialog.tsx';
 import css from './setup.module.css';
 

@@ -5,14 +5,14 @@ import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type * as z from 'zod';
 import { type KeyRecord, NewKey, ROLES, type Role, roleAllows } from '../../../shared/api/key-input.ts';
-import { instantOf } from '../days.ts';
-import type { Faults } from '../form-faults.ts';
+import { Badge, Empty, Facts, Failure, Note, Page, Panel, say, useAsk } from '../components.tsx';
+import { instantOf } from '../dates.ts';
+import type { Faults } from '../form-validation.ts';
 import { useApiForm } from '../forms.ts';
 import { allPages, useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Ago, exactly, Instant } from '../times.tsx';
-import { Badge, Empty, Facts, Failure, Note, Page, Panel, say, useAsk } from '../ui.tsx';
-import { AccountChoices, ButtonLink, Group, Save, useSetupHref } from './parts.tsx';
+import { AccountChoices, ButtonLink, Group, Save, useSetupHref } from './components.tsx';
 import { type Made, SecretDialog } from './SecretDialog.tsx';
 import css from './setup.module.css';
 

@@ -2,13 +2,13 @@
 import { useQueries } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
-import { useRegion } from '../places.ts';
+import { Page, Panel } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Page, Panel } from '../ui.tsx';
+import { useRegion } from '../urls.ts';
+import { useSetupHref } from './components.tsx';
 import { useEndpoints } from './EndpointPages.tsx';
 import { useKeys } from './KeyPages.tsx';
-import { useSetupHref } from './parts.tsx';
 import css from './setup.module.css';
 
 export function Overview() {

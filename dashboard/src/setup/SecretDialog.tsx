@@ -2,8 +2,8 @@
 import { Button, Checkbox, Modal, Textarea } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import { type ReactNode, useRef, useState } from 'react';
-import { useLeaveGuard } from '../leaving.ts';
-import { Note } from '../ui.tsx';
+import { Note } from '../components.tsx';
+import { useLeaveGuard } from '../unsaved-changes.ts';
 import css from './setup.module.css';
 
 /** A secret that was just made. */

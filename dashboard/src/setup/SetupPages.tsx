@@ -1,10 +1,10 @@
 /** The pages below `/setup`. */
 import { lazy, Suspense } from 'react';
 import { Route, Switch } from 'wouter';
-import { readPart } from '../places.ts';
+import { Empty, NoSuchPage, Page, Waiting } from '../components.tsx';
 import { useSession } from '../session.ts';
-import { Empty, NoSuchPage, Page, Waiting } from '../ui.tsx';
-import { SetupPlaces } from './parts.tsx';
+import { readPart } from '../urls.ts';
+import { SetupPlaces } from './components.tsx';
 
 const CustomersPages = lazy(() => import('../customers/CustomersPages.tsx'));
 const Overview = lazy(async () => ({ default: (await import('./Overview.tsx')).Overview }));

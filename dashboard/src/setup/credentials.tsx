@@ -2,12 +2,12 @@
 import { Button, PasswordInput, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type * as z from 'zod';
-import { CredentialsTest, type TestReport, type TestStep } from '../../../shared/tracking/account-input.ts';
-import { faultsOf, fieldAt } from '../form-faults.ts';
+import { CredentialsTest, type TestReport, type TestStep } from '../../../shared/accounts/account-input.ts';
+import { Badge, Failure } from '../components.tsx';
+import { faultsOf, fieldAt } from '../form-validation.ts';
 import type { ApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import { spanText } from '../times.tsx';
-import { Badge, Failure } from '../ui.tsx';
 import css from './setup.module.css';
 
 /** What a form has of credentials. */

@@ -1,10 +1,10 @@
 /** What stands in the form of an endpoint, and what becomes of it: a new endpoint, or what is to be changed of one. */
 import type * as z from 'zod';
 import type { Endpoint as EndpointShape } from '../../../shared/api/endpoint-views.ts';
+import { jobFieldValues } from '../../../shared/delivery/endpoint-input.ts';
 import { catalogue, eventTypes } from '../../../shared/events/catalogue.ts';
-import { jobFieldValues } from '../../../shared/sinks/endpoint-input.ts';
-import { instantOf } from '../days.ts';
-import type { Faults } from '../form-faults.ts';
+import { instantOf } from '../dates.ts';
+import type { Faults } from '../form-validation.ts';
 
 /** An endpoint as the API shows it. */
 export type Endpoint = z.infer<typeof EndpointShape>;

@@ -12,11 +12,11 @@ import {
 import { useIsFetching, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
 import { Link, useLocation } from 'wouter';
-import { useConnection, useNow } from '../live.ts';
-import { hrefOf, useParams, useRegion } from '../places.ts';
 import { useAccounts, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
+import { useConnection, useNow } from '../stream-hooks.ts';
 import { agoText } from '../times.tsx';
+import { hrefOf, useParams, useRegion } from '../urls.ts';
 import css from './Shell.module.css';
 
 const PLACES = [

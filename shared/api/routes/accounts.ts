@@ -2,9 +2,6 @@
 
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { isId } from '../../checks.ts';
-import { type Expectation, type Refusal, revisionOf } from '../../managed.ts';
-import type { AccountRef } from '../../table/schema.ts';
 import {
   AccountChange,
   AccountRecord,
@@ -14,9 +11,9 @@ import {
   NewCredentials,
   PollRecord,
   TestReport,
-} from '../../tracking/account-input.ts';
-import { testAccount, testCredentials } from '../../tracking/account-test.ts';
-import { readDeletion } from '../../tracking/deletion.ts';
+} from '../../accounts/account-input.ts';
+import { testAccount, testCredentials } from '../../accounts/account-test.ts';
+import { readDeletion } from '../../accounts/deletion.ts';
 import {
   type ChangedAccount,
   changeAccount,
@@ -26,8 +23,11 @@ import {
   pauseAccount,
   resumeAccount,
   rotateCredentials,
-} from '../../tracking/managed-accounts.ts';
+} from '../../accounts/managed-accounts.ts';
+import { type Expectation, type Refusal, revisionOf } from '../../resources.ts';
+import type { AccountRef } from '../../storage/schema.ts';
 import { confirmAccount, reportAccount, reportPolls } from '../../tracking/operator.ts';
+import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofAccountRecord } from '../access.ts';
 import { afterId, afterInTime, limit, nextOf, one, pageInTime } from '../parameters.ts';
 import { badParameter, notDone, problem } from '../problems.ts';

@@ -1,11 +1,10 @@
 /** Endpoint routes: webhooks, deliveries, parked and dead events, replays. */
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { isId } from '../../checks.ts';
-import type { Expectation, Refusal } from '../../managed.ts';
-import type { DeliveryEntry } from '../../sinks/delivery-log.ts';
-import { endpointHealth } from '../../sinks/endpoint-health.ts';
-import { EndpointChange, NewEndpoint, NewReplay, Rotation } from '../../sinks/endpoint-input.ts';
+import { regionRule } from '../../accounts/managed-accounts.ts';
+import type { DeliveryEntry } from '../../delivery/delivery-log.ts';
+import { endpointHealth } from '../../delivery/endpoint-health.ts';
+import { EndpointChange, NewEndpoint, NewReplay, Rotation } from '../../delivery/endpoint-input.ts';
 import {
   changeEndpoint,
   createEndpoint,
@@ -18,17 +17,18 @@ import {
   resumeEndpoint,
   rotateSecret,
   toEndpoint,
-} from '../../sinks/endpoints.ts';
+} from '../../delivery/endpoints.ts';
 import {
   discardAllParked,
   MAX_PARKED,
   pageOfDead,
   pageOfParked,
   retryAllParked,
-} from '../../sinks/parking.ts';
-import { cancelReplay, listReplays, readReplay, resendEvent, startReplay } from '../../sinks/replays.ts';
-import { CELL_LOG, keys } from '../../table/schema.ts';
-import { regionRule } from '../../tracking/managed-accounts.ts';
+} from '../../delivery/parking.ts';
+import { cancelReplay, listReplays, readReplay, resendEvent, startReplay } from '../../delivery/replays.ts';
+import type { Expectation, Refusal } from '../../resources.ts';
+import { CELL_LOG, keys } from '../../storage/schema.ts';
+import { isId } from '../../validation.ts';
 import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofWebhook } from '../access.ts';
 import {
   AttemptReport,

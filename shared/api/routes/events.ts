@@ -1,11 +1,11 @@
 /** Event routes: paged feeds, long polls and server-sent event streams. */
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { isId } from '../../checks.ts';
 import { parseCursor } from '../../log/log.ts';
-import { type AccountRef, CELL_LOG, isCell, keys } from '../../table/schema.ts';
-import { shared } from '../../table/shared-reads.ts';
-import type { Item, Key } from '../../table/table.ts';
+import { type AccountRef, CELL_LOG, isCell, keys } from '../../storage/schema.ts';
+import { shared } from '../../storage/shared-reads.ts';
+import type { Item, Key } from '../../storage/table.ts';
+import { isId } from '../../validation.ts';
 import { isFor, ofAccount, ofRegion } from '../access.ts';
 import {
   type Crowded,
@@ -40,7 +40,7 @@ import {
 } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type ApiEnv, type Route, type RouteParts, route, type Subject } from '../route.ts';
-import { SLOT_GRACE_MS, type Slot } from '../slots.ts';
+import { SLOT_GRACE_MS, type Slot } from '../waiting-limit.ts';
 
 const MAX_WAIT_SECONDS = 25;
 /** Time after the end of a stream at which an unread response is aborted. */

@@ -1,6 +1,11 @@
 /** Job routes: current jobs, their events, and statistics. */
 import * as z from 'zod';
 import { ofAccount, ofRegion } from '../access.ts';
+import { readJobEvents } from '../job-events.ts';
+import { decodeJobsCursor, JobAnswer, type JobFilter, JobsAnswer, listJobs, readJob } from '../jobs.ts';
+import { cursorBy, day, flag, limit, nextOf, one, textUpTo } from '../parameters.ts';
+import { problem } from '../problems.ts';
+import { type Route, route } from '../route.ts';
 import {
   AccountRollups,
   dayRange,
@@ -12,12 +17,7 @@ import {
   readRegionOpenJobs,
   readRegionRollups,
   readRollups,
-} from '../figures.ts';
-import { readJobEvents } from '../job-events.ts';
-import { decodeJobsCursor, JobAnswer, type JobFilter, JobsAnswer, listJobs, readJob } from '../jobs.ts';
-import { cursorBy, day, flag, limit, nextOf, one, textUpTo } from '../parameters.ts';
-import { problem } from '../problems.ts';
-import { type Route, route } from '../route.ts';
+} from '../statistics.ts';
 import { cursorGone, Event } from './events.ts';
 
 const jobNumber = one.regex(/^[1-9]\d{0,11}$/, 'must be a whole number from 1 to 999999999999');

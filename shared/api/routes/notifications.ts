@@ -1,19 +1,7 @@
 /** Notification routes: settings, templates and messages of an account. */
 import * as z from 'zod';
-import { type Checked, checkInput, existingId } from '../../checks.ts';
 import { defaultsOf } from '../../notifications/addresses.ts';
 import { isMessageId, listMessages, readMessage } from '../../notifications/messages.ts';
-import {
-  type Channel,
-  channels,
-  type JobFacts,
-  locales,
-  type MessageKind,
-  type Message as MessageRecord,
-  messageKinds,
-  type NoticeContent,
-  type NotificationSettings as Settings,
-} from '../../notifications/model.ts';
 import { SettingsInput, TemplateInput, zone as zoneName } from '../../notifications/notification-input.ts';
 import { readRecipient } from '../../notifications/recipients.ts';
 import { previewing } from '../../notifications/rendering.ts';
@@ -32,9 +20,21 @@ import {
   smsTemplateSchema,
   type TemplatePlace,
 } from '../../notifications/templates.ts';
-import { upcomingOf } from '../../notifications/threads.ts';
-import type { AccountRef } from '../../table/schema.ts';
-import type { Table } from '../../table/table.ts';
+import { upcomingOf } from '../../notifications/thread-store.ts';
+import {
+  type Channel,
+  channels,
+  type JobFacts,
+  locales,
+  type MessageKind,
+  type Message as MessageRecord,
+  messageKinds,
+  type NoticeContent,
+  type NotificationSettings as Settings,
+} from '../../notifications/types.ts';
+import type { AccountRef } from '../../storage/schema.ts';
+import type { Table } from '../../storage/table.ts';
+import { type Checked, checkInput, existingId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
 import { readJob } from '../jobs.ts';
 import type { Caller } from '../keys.ts';

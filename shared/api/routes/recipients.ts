@@ -1,9 +1,6 @@
 /** Recipient and suppression routes. */
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { isId } from '../../checks.ts';
-import type { Expectation, Refusal } from '../../managed.ts';
-import type { Recipient as RecipientRecord } from '../../notifications/model.ts';
 import { NewRecipient, NewSuppression, RecipientChange } from '../../notifications/notification-input.ts';
 import {
   changeRecipient,
@@ -19,6 +16,9 @@ import {
   liftSuppression,
   listSuppressions,
 } from '../../notifications/suppressions.ts';
+import type { Recipient as RecipientRecord } from '../../notifications/types.ts';
+import type { Expectation, Refusal } from '../../resources.ts';
+import { isId } from '../../validation.ts';
 import { ofAccount } from '../access.ts';
 import type { Caller } from '../keys.ts';
 import {

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { catalogue, eventTypes } from '../../events/catalogue.ts';
 import { exampleOf } from '../../events/examples.ts';
 import { schemaPathOf } from '../../events/types.ts';
-import { keys } from '../../table/schema.ts';
+import { keys } from '../../storage/schema.ts';
 import { one } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type ApiEnv, type Route, type RouteParts, route, sendStatic } from '../route.ts';

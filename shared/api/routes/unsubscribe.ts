@@ -1,9 +1,9 @@
 /** Unsubscribe routes: the target of the link in every message, for recipients and their mail programs. */
 import type { Context } from 'hono';
 import * as z from 'zod';
-import type { Locale, NotificationSettings } from '../../notifications/model.ts';
 import { readSettings } from '../../notifications/settings.ts';
 import { resubscribe, suppress, unsubscriptionOf } from '../../notifications/suppressions.ts';
+import type { Locale, NotificationSettings } from '../../notifications/types.ts';
 import { readUnsubscribeToken, type Unsubscription } from '../../notifications/unsubscribe.ts';
 import { one } from '../parameters.ts';
 import { type Answer, type ApiEnv, type Route, route, type Subject } from '../route.ts';

@@ -1,5 +1,5 @@
 /** The texts that are there without anybody writing one, as data: each language is a file beside this one. */
-import type { Locale, MessageKind } from '../model.ts';
+import type { Locale, MessageKind } from '../types.ts';
 import { german } from './de.ts';
 import { english } from './en.ts';
 import { french } from './fr.ts';

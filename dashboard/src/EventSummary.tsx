@@ -1,0 +1,62 @@
+/** What an event says, on one line or as many as it takes. */
+import { Fragment } from 'react';
+import type { JobEvent } from '../../shared/events/event.ts';
+import { Hidden } from './components.tsx';
+import css from './EventWords.module.css';
+import { describe, type Moved } from './events.ts';
+import { ServiceDate } from './times.tsx';
+
+/** The words of an event, with what it was and what it is now. Its tone is for whoever draws what stands around. */
+export function EventWords({ event }: { readonly event: JobEvent }) {
+  const { more, ...first } = describe(event);
+  return (
+    <>
+      <Words {...first} />
+      {more?.map((one) => (
+        <Fragment key={one.what}>
+          {'; '}
+          <Words {...one} />
+        </Fragment>
+      ))}
+    </>
+  );
+}
+
+function Words({ what, from, to, dates = false }: Moved) {
+  return (
+    <>
+      {what}
+      {from === undefined ? null : (
+        <>
+          <Hidden> from</Hidden> <Value text={from} dates={dates} was={to !== undefined} />
+        </>
+      )}
+      {to === undefined ? null : (
+        <>
+          {from === undefined ? null : (
+            <>
+              <span className={css.arrow} aria-hidden>
+                {' '}
+                →
+              </span>
+              <Hidden> to</Hidden>
+            </>
+          )}{' '}
+          <Value text={to} dates={dates} was={false} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Value({
+  text,
+  dates,
+  was,
+}: {
+  readonly text: string;
+  readonly dates: boolean;
+  readonly was: boolean;
+}) {
+  return <bdi className={was ? css.was : css.is}>{dates ? <ServiceDate at={text} /> : text}</bdi>;
+}

@@ -1,0 +1,35 @@
+/** Who is told and in which language, in the words of people. What messages are about stands in messages.ts. */
+import type { Locale } from '../../../shared/notifications/types.ts';
+
+export const localeNames: Readonly<Record<Locale, string>> = {
+  'en-US': 'English (United States)',
+  'en-GB': 'English (United Kingdom)',
+  'en-AU': 'English (Australia)',
+  'en-NZ': 'English (New Zealand)',
+  de: 'German',
+  fr: 'French',
+};
+
+export const localeOptions = Object.entries(localeNames).map(([value, label]) => ({ value, label }));
+
+/** Time zones to choose from, by name; with one that is chosen already, which browsers may know by another name. */
+export function zoneOptions(chosen: string | null): string[] {
+  const all = new Set([...Intl.supportedValuesOf('timeZone'), 'UTC', ...(chosen === null ? [] : [chosen])]);
+  return [...all].sort();
+}
+
+/** For whom a recipient is: `all jobs`, `order group Spring`, `order PO-1`, `job 17`. */
+export function scopeText(of: {
+  readonly orderGroup: string | null;
+  readonly orderNumber: string | null;
+  readonly jobNumber: number | null;
+}): string {
+  if (of.orderGroup !== null) return `order group ${of.orderGroup}`;
+  if (of.orderNumber !== null) return `order ${of.orderNumber}`;
+  return of.jobNumber === null ? 'all jobs' : `job ${of.jobNumber}`;
+}
+
+/** `1 row`, `2 rows`, `1,200 rows`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString()} ${count === 1 ? one : many}`;
+}

@@ -1,0 +1,65 @@
+/** Dependencies for changing accounts and endpoints, shared by the operator's commands and the HTTP API. */
+import { randomUUID } from 'node:crypto';
+import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import { CELL_MIN_INTERVAL_SECONDS } from '../shared/accounts/account-input.ts';
+import type { TestDeps } from '../shared/accounts/account-test.ts';
+import { createAwsAccountSecrets } from '../shared/accounts/credentials.ts';
+import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
+import { createReferenceRemover } from '../shared/api/account-references.ts';
+import { createDeliveryLog } from '../shared/delivery/delivery-log.ts';
+import type { EndpointDeps } from '../shared/delivery/endpoints.ts';
+import { createAwsSigningSecrets, createSigningReader } from '../shared/delivery/signing-secrets.ts';
+import type { EventLog } from '../shared/log/log.ts';
+import type { Table } from '../shared/storage/table.ts';
+import { createHistoryTable, eventUrlsOf, REQUEST_TIMEOUTS, serviceOf } from './clients.ts';
+import { createWebhookOpener } from './handlers/drain-sink.ts';
+import type { Telemetry } from './telemetry.ts';
+
+/** The required part of the environment. */
+type Env = Parameters<typeof serviceOf>[0] &
+  Parameters<typeof createHistoryTable>[0] & {
+    readonly JOBWIRE_STAGE: string;
+    readonly JOBWIRE_REGION: string;
+    readonly JOBWIRE_PUBLIC_URL: string;
+    readonly JOBWIRE_KEY_ARN?: string | undefined;
+  };
+
+/** Returns the dependencies of the account and endpoint operations, in the cell's one region. */
+export function managing(
+  env: Env,
+  parts: {
+    readonly table: Table;
+    readonly log: EventLog;
+    readonly telemetry: Pick<Telemetry, 'attempt'>;
+    /** Timeout (ms) of one step of testing credentials. */
+    readonly stepMs?: number;
+  },
+): { readonly accounts: AccountDeps & TestDeps; readonly endpoints: EndpointDeps } {
+  const { table, log, telemetry, stepMs } = parts;
+  const client = new SecretsManagerClient({ requestHandler: REQUEST_TIMEOUTS });
+  const keeping = { stage: env.JOBWIRE_STAGE, keyArn: env.JOBWIRE_KEY_ARN, now: Date.now };
+  const secrets = createAwsSigningSecrets(client, keeping);
+  const shared = { table, log, now: Date.now, newId: randomUUID };
+  const endpoints: EndpointDeps = {
+    ...shared,
+    secrets,
+    deliveries: createDeliveryLog(createHistoryTable(env), { newId: randomUUID }),
+    attempted: (attempt) => telemetry.attempt(attempt),
+    // No cache between requests: a secret that was just changed must sign the next request.
+    open: createWebhookOpener({ signing: createSigningReader(secrets, Date.now, 0), now: Date.now }),
+    ...eventUrlsOf(env),
+    allowPrivateNetworks: false,
+  };
+  return {
+    accounts: {
+      ...shared,
+      removeReferences: createReferenceRemover(endpoints),
+      secrets: createAwsAccountSecrets(client, keeping),
+      regions: [env.JOBWIRE_REGION],
+      services: { [env.JOBWIRE_REGION]: serviceOf(env) },
+      minIntervalSeconds: CELL_MIN_INTERVAL_SECONDS,
+      ...(stepMs === undefined ? {} : { stepMs }),
+    },
+    endpoints,
+  };
+}

@@ -1,0 +1,431 @@
+/*
+ * What becomes of a job that was ordered over the API. Where the contract is silent, the sandbox chose:
+ *
+ * - Artwork is fetched when the job is ordered and again when it is about to go into production. As long as that of any line
+ *   is missing, job and line are awaiting artwork; it is asked for again after 5 minutes, 15 minutes, an hour, 4 hours and then
+ *   every 12 hours of the job's life, for 14 days. After that the job waits until artwork is supplied (at the control panel).
+ *   The panel's view of a job says what came of it. Where no address was given, nothing can be fetched, and the job waits
+ *   in the same way. Lines of the same address have it fetched once for all of them; four addresses are asked at a time.
+ * - It is received, scheduled (sometimes on hold for some hours), in production, checked, packed and dispatched. It is made
+ *   towards its due date as it was when the job was ordered: most leave a little before, one in sixteen late, none takes more
+ *   than five days. A hurried sandbox makes jobs long before their calendar dates.
+ * - While it is in production it can be edited but not cancelled; one in eight is on the press for an hour and locked. One
+ *   in twelve is locked while it is planned, and can still be cancelled.
+ * - Jobs of one order group leave together, in one parcel or with the same parcels, when the last of them is packed. Those
+ *   that await artwork are not waited for.
+ * - What is collected has no tracking. Else, tracking comes with the dispatch or up to five hours later, or its link does. The
+ *   invoice follows within hours, closing within a day or so; one in sixteen comes back after that and is closed again.
+ * - The customer does nothing by itself: nobody amends or cancels these jobs but who ordered them.
+ */
+
+import pLimit from 'p-limit';
+import { HOUR_MS } from '../world/dates.ts';
+import { deliveryOptionOf } from '../world/delivery.ts';
+import { REGIONS, type Stage } from '../world/regions.ts';
+import type { JobLine, JobRecord, SandboxAccount } from '../world/world.ts';
+import { type ArtworkAnswer, fetchArtwork } from './artwork.ts';
+import { Dice } from './random.ts';
+import { planShipment, type Shipment } from './simulation.ts';
+import type { Timeline } from './timeline.ts';
+import {
+  CLOSE,
+  dispatch,
+  INVOICE,
+  lock,
+  type Move,
+  REOPEN,
+  setLineStatus,
+  setStatus,
+  UNLOCK,
+  undispatched,
+} from './transitions.ts';
+
+/** What ordered jobs live by. */
+export interface OrderedJobsOptions {
+  timeline: Timeline;
+  seed: number;
+  /** Seconds of a job's life in a second of the sandbox clock. */
+  speed: number;
+  /** Told of each move that was taken; `at` in epoch ms. */
+  note: (at: number, account: SandboxAccount, jobNumber: number, kind: Move['kind']) => void;
+}
+
+/** A job on its way. */
+interface Ordered {
+  readonly account: SandboxAccount;
+  readonly jobNumber: number;
+  /** As it was ordered: another job may come to have its number. */
+  readonly job: Readonly<JobRecord>;
+  readonly plan: Plan;
+  readonly group: Set<Ordered>;
+  /** `waiting` is awaiting artwork; `gone` has been dispatched or came to another end. */
+  state: 'coming' | 'waiting' | 'packed' | 'gone';
+  packedAt: number;
+  /** Counts what was put on the timeline: what was overtaken by something newer does nothing. */
+  turn: number;
+  attempts: number;
+  waitsSince: number;
+  /** Its artwork was found once, and it has been scheduled. */
+  scheduled: boolean;
+}
+
+/** How long each part of a job's life takes, in hours of it. Drawn whole, so that it can't depend on how time is cut. */
+interface Plan {
+  schedule: number;
+  hold: readonly [after: number, during: number] | null;
+  production: number;
+  finishing: number;
+  packing: number;
+  leaving: number;
+  planningLock: boolean;
+  pressLock: boolean;
+  /** From the artwork that was found at last to production. */
+  resume: number;
+  lines: readonly [production: number, finishing: number][];
+  shipment: Shipment;
+  invoice: number;
+  close: number;
+  comesBack: readonly [after: number, during: number] | null;
+}
+
+const ASK_AGAIN_HOURS = [1 / 12, 1 / 4, 1, 4, 12];
+const GIVE_UP_HOURS = 14 * 24;
+const FETCHES_AT_A_TIME = 4;
+/** So long a job that is made towards its due date may take at the least and at the most. */
+const [LEAST_HOURS, MOST_HOURS] = [12, 120];
+
+/** The jobs that were ordered over the API, each with a life of its own on a timeline. */
+export class OrderedJobs {
+  readonly #options: OrderedJobsOptions;
+  readonly #jobs = new Map<string, Ordered>();
+  readonly #groups = new Map<string, Set<Ordered>>();
+  readonly #fetches = new Set<Promise<void>>();
+  readonly #ending = new AbortController();
+  readonly #oneOfFew = pLimit(FETCHES_AT_A_TIME);
+
+  constructor(options: OrderedJobsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Gives a job its life from an instant on (epoch ms), and tells whether it is a new one. Of one that awaits artwork it asks
+   * for that again.
+   */
+  adopt(account: SandboxAccount, jobNumber: number, at: number): boolean {
+    const key = `${account.region}/${jobNumber}`;
+    const known = this.#jobs.get(key);
+    const job = account.job(jobNumber);
+    if (!job) return false;
+    if (known?.job === job) {
+      if (known.state === 'waiting') this.#askAgain(known, at);
+      return false;
+    }
+    // One that was removed leaves nobody waiting for it.
+    if (known) this.#undispatched(known, at);
+    const group = this.#groupOf(account, job);
+    const ordered: Ordered = {
+      account,
+      jobNumber,
+      job,
+      plan: this.#plan(account, job, at),
+      group,
+      state: 'coming',
+      packedAt: Number.NaN,
+      turn: 0,
+      attempts: 0,
+      waitsSince: at,
+      scheduled: false,
+    };
+    this.#jobs.set(key, ordered);
+    group.add(ordered);
+    this.#ask(ordered, at, () => this.#receive(ordered, at));
+    return true;
+  }
+
+  /** Ends the life of a job that is no longer there. */
+  forget(account: SandboxAccount, jobNumber: number): void {
+    const key = `${account.region}/${jobNumber}`;
+    const ordered = this.#jobs.get(key);
+    if (!ordered) return;
+    ordered.turn += 1;
+    ordered.group.delete(ordered);
+    this.#jobs.delete(key);
+  }
+
+  /** Resolves when no artwork is being fetched, and what followed from it up to now has been done. */
+  async settled(): Promise<void> {
+    while (this.#fetches.size > 0) await Promise.all(this.#fetches);
+  }
+
+  /** Gives up what is being fetched. Nothing is fetched any more. */
+  stop(): void {
+    this.#ending.abort();
+  }
+
+  /** Looks for the artwork of all lines; `found` is called when it is all there, else the job awaits it. */
+  #ask(ordered: Ordered, at: number, found: () => void): void {
+    const job = this.#undispatched(ordered, at);
+    if (!job) return;
+    const wanted = job.lines.filter(needsArtwork);
+    if (wanted.length === 0) {
+      found();
+      return;
+    }
+    const { turn } = ordered;
+    const missing = wanted.filter(({ artworkUrl }) => artworkUrl === null);
+    // Known without asking, and so said at once.
+    if (missing.length > 0) {
+      this.#wait(ordered, at, missing);
+      return;
+    }
+    const asked = this.#fetchAll(new Set(wanted.map(({ artworkUrl }) => artworkUrl ?? '')));
+    const followed = asked.then((answers) => {
+      if (this.#ending.signal.aborted || turn !== ordered.turn) return;
+      const lost = wanted.filter(({ artworkUrl }) => !answers.get(artworkUrl ?? '')?.found);
+      if (!this.#undispatched(ordered, at)) return;
+      for (const [url, answer] of answers) {
+        ordered.account.noteArtwork(ordered.jobNumber, url, answer.found ? null : answer.reason);
+      }
+      if (lost.length > 0) this.#wait(ordered, at, lost);
+      else found();
+      // What follows may be due already.
+      this.#options.timeline.catchUp();
+    });
+    // A job that cannot go on ends itself, not the process.
+    const done = followed
+      .catch((error) =>
+        console.error(`Job ${ordered.jobNumber} of ${ordered.account.region} stays where it is:`, error),
+      )
+      .finally(() => this.#fetches.delete(done));
+    this.#fetches.add(done);
+  }
+
+  /** Fetches each address once. */
+  async #fetchAll(urls: ReadonlySet<string>): Promise<ReadonlyMap<string, ArtworkAnswer>> {
+    const { signal } = this.#ending;
+    const ask = async (url: string) => [url, await fetchArtwork(url, { signal })] as const;
+    return new Map(await this.#oneOfFew.map(urls, ask));
+  }
+
+  /** Artwork is missing: the job waits, and asks again later. */
+  #wait(ordered: Ordered, at: number, missing: readonly JobLine[]): void {
+    const { account, jobNumber } = ordered;
+    const awaiting = account.world.statusName(account.region, 'artwork');
+    if (ordered.state !== 'waiting') {
+      ordered.state = 'waiting';
+      ordered.attempts = 0;
+      ordered.waitsSince = at;
+    }
+    if (account.job(jobNumber)?.masterJobStatus !== awaiting) this.#take(ordered, at, setStatus('artwork'));
+    account.job(jobNumber)?.lines.forEach((line, index) => {
+      const stage = missing.includes(line) ? 'artwork' : 'intake';
+      // Ordered together with one whose artwork is missing, a line may seem to wait for its own.
+      if ((line.jobLineStatus === awaiting) !== (stage === 'artwork')) {
+        this.#take(ordered, at, setLineStatus(index, stage));
+      }
+    });
+    this.#leaveTogether(ordered.group, at);
+
+    const hours = ASK_AGAIN_HOURS[Math.min(ordered.attempts, ASK_AGAIN_HOURS.length - 1)] ?? 0;
+    ordered.attempts += 1;
+    if (at - ordered.waitsSince > this.#ms(GIVE_UP_HOURS)) return;
+    this.#later(ordered, at, hours, (then) => this.#askAgain(ordered, then));
+  }
+
+  #askAgain(ordered: Ordered, at: number): void {
+    ordered.turn += 1;
+    this.#ask(ordered, at, () => {
+      ordered.state = 'coming';
+      if (!ordered.scheduled) {
+        this.#receive(ordered, at);
+        return;
+      }
+      // It was lost just before production, when all the rest had been done.
+      this.#endWaiting(ordered, at, 'scheduled');
+      this.#produceAfter(ordered, at, ordered.plan.resume);
+    });
+  }
+
+  /** Job and lines that awaited artwork do so no longer. */
+  #endWaiting(ordered: Ordered, at: number, stage: Stage): void {
+    const { account, jobNumber } = ordered;
+    const awaiting = account.world.statusName(account.region, 'artwork');
+    const job = account.job(jobNumber);
+    job?.lines.forEach(({ jobLineStatus }, index) => {
+      if (jobLineStatus === awaiting) this.#take(ordered, at, setLineStatus(index, stage));
+    });
+    if (job?.masterJobStatus === awaiting) this.#take(ordered, at, setStatus(stage));
+  }
+
+  /** The artwork is there: the job is scheduled. */
+  #receive(ordered: Ordered, at: number): void {
+    const { plan, account } = ordered;
+    for (const { itemType, assetSku } of account.job(ordered.jobNumber)?.lines ?? []) {
+      if (itemType === 'PriceCode' && assetSku !== null) account.assets.addFile(assetSku, 'artwork.png', at);
+    }
+    this.#endWaiting(ordered, at, 'intake');
+    let hours = plan.schedule;
+    this.#later(ordered, at, hours, (then) => {
+      ordered.scheduled = true;
+      this.#take(ordered, then, setStatus('scheduled'));
+    });
+    if (plan.hold) {
+      const [after, during] = plan.hold;
+      this.#move(ordered, at, hours + after, setStatus('hold'));
+      hours += after + during;
+      this.#move(ordered, at, hours, setStatus('scheduled'));
+    }
+    if (plan.planningLock) {
+      this.#move(ordered, at, hours + plan.production * 0.2, lock('The job is being planned.'));
+      this.#move(ordered, at, hours + plan.production * 0.6, UNLOCK);
+    }
+    this.#produceAfter(ordered, at, hours + plan.production);
+  }
+
+  /** Production begins after so many hours, if the artwork is there still. */
+  #produceAfter(ordered: Ordered, at: number, hours: number): void {
+    this.#later(ordered, at, hours, (then) => this.#ask(ordered, then, () => this.#make(ordered, then)));
+  }
+
+  /** From production to the dispatch bench. */
+  #make(ordered: Ordered, at: number): void {
+    const { plan } = ordered;
+    this.#move(ordered, at, 0, setStatus('production'));
+    const finished = plan.finishing;
+    const packed = finished + plan.packing;
+    plan.lines.forEach(([production, finishing], line) => {
+      this.#move(ordered, at, production, setLineStatus(line, 'production'));
+      this.#move(ordered, at, finished + finishing, setLineStatus(line, 'finishing'));
+    });
+    if (plan.pressLock) {
+      this.#move(ordered, at, finished * 0.3, lock('On the press.'));
+      this.#move(ordered, at, finished * 0.3 + 1, UNLOCK);
+    }
+    this.#move(ordered, at, finished, setStatus('finishing'));
+    this.#move(ordered, at, packed, setStatus('packing'));
+    this.#later(ordered, at, packed + plan.leaving, (then) => {
+      if (!this.#undispatched(ordered, then)) return;
+      ordered.state = 'packed';
+      ordered.packedAt = then;
+      this.#leaveTogether(ordered.group, then);
+    });
+  }
+
+  /** Dispatches what is packed of a group, unless there is somebody to wait for. */
+  #leaveTogether(group: Set<Ordered>, at: number): void {
+    const members = [...group];
+    for (const member of members) if (!isOpen(member)) member.state = 'gone';
+    const packed = members.filter(({ state }) => state === 'packed');
+    if (packed.length === 0 || members.some(({ state }) => state === 'coming')) return;
+    const leavesAt = Math.max(at, ...packed.map(({ packedAt }) => packedAt));
+    // One parcel for all: that of the first.
+    const shipment = packed[0]?.plan.shipment;
+    for (const member of packed) {
+      group.delete(member);
+      this.#ship(member, leavesAt, shipment ?? member.plan.shipment);
+    }
+  }
+
+  #ship(ordered: Ordered, at: number, shipment: Shipment): void {
+    const { plan } = ordered;
+    this.#take(ordered, at, dispatch(shipment.tracking));
+    ordered.state = 'gone';
+    plan.lines.forEach((_, line) => {
+      this.#move(ordered, at, 0, setLineStatus(line, 'shipped', 'dispatched'));
+    });
+    for (const { move, afterHours } of shipment.later) this.#move(ordered, at, afterHours, move);
+    this.#move(ordered, at, plan.invoice, INVOICE);
+    this.#move(ordered, at, plan.close, CLOSE);
+    if (!plan.comesBack) return;
+    const [after, during] = plan.comesBack;
+    this.#move(ordered, at, plan.close + after, REOPEN);
+    this.#move(ordered, at, plan.close + after + during, CLOSE);
+  }
+
+  /** The job while it can still be made; else it is gone, and its group need not wait for it. */
+  #undispatched(ordered: Ordered, at: number): Readonly<JobRecord> | undefined {
+    if (isOpen(ordered)) return ordered.job;
+    if (ordered.state !== 'gone') {
+      ordered.state = 'gone';
+      ordered.group.delete(ordered);
+      this.#leaveTogether(ordered.group, at);
+    }
+    return undefined;
+  }
+
+  /** Takes a move that is still possible. */
+  #take(ordered: Ordered, at: number, move: Move): void {
+    const { account, jobNumber, job } = ordered;
+    if (account.job(jobNumber) !== job || !move.possible(job)) return;
+    move.take(account, job, at);
+    this.#options.note(at, account, jobNumber, move.kind);
+  }
+
+  #move(ordered: Ordered, from: number, hours: number, move: Move): void {
+    this.#later(ordered, from, hours, (at) => this.#take(ordered, at, move));
+  }
+
+  #later(ordered: Ordered, from: number, hours: number, run: (at: number) => void): void {
+    const at = Math.round(from + this.#ms(hours));
+    const { turn } = ordered;
+    this.#options.timeline.add(at, () => {
+      if (ordered.turn === turn) run(at);
+    });
+  }
+
+  #ms(hours: number): number {
+    return (hours * HOUR_MS) / this.#options.speed;
+  }
+
+  #groupOf(account: SandboxAccount, { orderGroup }: Readonly<JobRecord>): Set<Ordered> {
+    if (orderGroup === null) return new Set();
+    const key = JSON.stringify([account.region, account.name, orderGroup]);
+    const group = this.#groups.get(key) ?? new Set();
+    this.#groups.set(key, group);
+    return group;
+  }
+
+  #plan(account: SandboxAccount, job: Readonly<JobRecord>, at: number): Plan {
+    const ordinal = REGIONS.indexOf(account.region) + 1;
+    const dice = new Dice(this.#options.seed * 7919 + ordinal * 15_485_863 + job.jobNumber);
+    const hours = (from: number, to: number) => dice.hours(from, to) / HOUR_MS;
+    const option = deliveryOptionOf(account.region, job.deliveryOption);
+    const plan: Plan = {
+      schedule: hours(0.5, 5),
+      hold: dice.chance(0.08) ? [hours(0.5, 2), hours(2, 8)] : null,
+      production: hours(2, 20),
+      finishing: hours(4, 16),
+      packing: hours(2, 5),
+      leaving: hours(0.5, 8),
+      planningLock: dice.chance(1 / 12),
+      pressLock: dice.chance(1 / 8),
+      resume: hours(0.5, 2),
+      lines: job.lines.map(() => [hours(0.1, 1.5), hours(0.1, 1.5)] as const),
+      shipment: planShipment(dice, account.region, option?.isCollection ?? false),
+      invoice: hours(0.5, 6),
+      close: hours(8, 30),
+      comesBack: dice.chance(1 / 16) ? [hours(24, 96), hours(6, 24)] : null,
+    };
+    const dueHours = Math.min(Math.max((job.dueMs - at) / HOUR_MS, LEAST_HOURS), MOST_HOURS);
+    const share = dice.chance(1 / 16) ? hours(1.02, 1.3) : hours(0.75, 0.95);
+    if (Number.isNaN(dueHours)) return plan;
+    const { schedule, production, finishing, packing, leaving } = plan;
+    const hold = plan.hold ? plan.hold[0] + plan.hold[1] : 0;
+    const stretch = (dueHours * share) / (schedule + hold + production + finishing + packing + leaving);
+    return {
+      ...plan,
+      schedule: schedule * stretch,
+      hold: plan.hold && [plan.hold[0] * stretch, plan.hold[1] * stretch],
+      production: production * stretch,
+      finishing: finishing * stretch,
+      packing: packing * stretch,
+      leaving: leaving * stretch,
+    };
+  }
+}
+
+const needsArtwork = (line: JobLine) => line.artworkUrl !== null || line.needsArtwork;
+
+function isOpen({ account, jobNumber, job }: Ordered): boolean {
+  return account.job(jobNumber) === job && undispatched(job);
+}

@@ -1,0 +1,187 @@
+/*
+ * Scenarios as files: what a sandbox starts with, and what happens to it while it runs. Those that come with it are in
+ * `scenarios/`. Where nothing is said:
+ *
+ * - seed 1, speed 120, one account per region with the sandbox's demo credentials, 40 open jobs each, and the opening.
+ * - What happens is counted in seconds of the sandbox clock from the start; it comes to pass with the first request after it.
+ * - The clock is real time, which the control panel may set forward; `standing` stops it, so that it moves by that alone. It
+ *   begins now, or at `startAt`: one that stands and begins at the same instant makes the same answers in every run.
+ */
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import * as z from 'zod';
+import { strictly, UnknownAccountError } from '../http/faults.ts';
+import { sentence } from '../http/validation-messages.ts';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../server.ts';
+import { REGIONS } from '../world/regions.ts';
+import { createWorld, type SandboxAccount, TakenError } from '../world/world.ts';
+import { SandboxClock } from './clock.ts';
+import { happeningSchema } from './event-schemas.ts';
+import { addDemoAccounts, addPeople, createScenario, type Scenario } from './scenario.ts';
+
+const jobs = z.int().min(0).max(100_000);
+const accountSchema = strictly({
+  region: z.enum(REGIONS),
+  name: z.string().min(1).optional(),
+  clientId: z.string().min(1).optional(),
+  clientSecret: z.string().min(1).optional(),
+  priceTier: z.enum(['T1', 'T2', 'T3']).optional(),
+  jobs: jobs.optional(),
+});
+
+const fileSchema = strictly({
+  description: z.string().optional(),
+  seed: z.int().min(0).max(1e9).default(1),
+  speed: z.number().positive().max(1e6).default(120),
+  clock: z.enum(['real', 'standing']).default('real'),
+  startAt: z.iso
+    .datetime({ offset: true, error: 'must be an instant, such as 2026-11-20T16:14:00Z' })
+    .optional(),
+  accounts: z
+    .union([z.int().min(1).max(100), z.array(accountSchema).min(1)], {
+      // What is wrong in a list is said of the list; all else is neither.
+      error: ({ input }) =>
+        Array.isArray(input) ? undefined : 'must be a whole number from 1 to 100, or a list of accounts',
+    })
+    .default(1),
+  jobs: jobs.default(40),
+  opening: z.boolean().default(true),
+  leavesListOnDispatch: z.boolean().default(false),
+  tokenLifetimeSeconds: z.number().positive().optional(),
+  happenings: z.array(happeningSchema).default([]),
+});
+
+/** A scenario as a file says it, with what it leaves out. */
+export type ScenarioFile = z.output<typeof fileSchema>;
+
+/** A scenario file is not there or not right; the message is one sentence that names file and field, and says what would be. */
+export class ScenarioFileError extends Error {
+  override name = 'ScenarioFileError';
+}
+
+const FOLDER = new URL('./scenarios/', import.meta.url);
+
+/** The names of the scenarios that come with the sandbox. */
+export function scenarioNames(): string[] {
+  return readdirSync(FOLDER)
+    .filter((file) => file.endsWith('.json'))
+    .map((file) => basename(file, '.json'));
+}
+
+/** Reads a scenario: one of those that come with the sandbox by its name, or a file by its path. Throws ScenarioFileError. */
+export function loadScenario(nameOrPath: string): ScenarioFile {
+  const own = scenarioNames().includes(nameOrPath);
+  const file = own ? `${nameOrPath}.json` : nameOrPath;
+  let text: string;
+  try {
+    text = readFileSync(own ? new URL(file, FOLDER) : file, 'utf8');
+  } catch (cause) {
+    const names = scenarioNames().join(', ');
+    throw new ScenarioFileError(
+      `There is no scenario ${nameOrPath}: it must be one of ${names}, or the path of a file.`,
+      { cause },
+    );
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new ScenarioFileError(`${file} must be JSON, and is not.`, { cause });
+  }
+  const parsed = fileSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new ScenarioFileError(`${file}: ${sentence(parsed.error.issues[0], 'the file')}`, {
+    cause: parsed.error,
+  });
+}
+
+/** What a scenario is started with; the fields of a file win over what the file says. */
+export interface StartScenarioOptions
+  extends Pick<SandboxOptions, 'port' | 'adminPort' | 'host' | 'onRequest'>,
+    Partial<Pick<ScenarioFile, 'seed' | 'speed' | 'accounts' | 'jobs'>> {
+  /** A clock in place of the file's. */
+  clock?: SandboxClock;
+}
+
+/** A sandbox in which a scenario plays. */
+export interface RunningScenario extends Sandbox {
+  readonly scenario: Scenario;
+  readonly clock: SandboxClock;
+  readonly file: ScenarioFile;
+}
+
+/**
+ * Starts a sandbox with a scenario, given by name, path or as it is written. Throws ScenarioFileError, and what
+ * `startSandbox` throws.
+ */
+export async function startScenario(
+  which: string | z.input<typeof fileSchema>,
+  options: StartScenarioOptions = {},
+): Promise<RunningScenario> {
+  const { clock: givenClock, seed, speed, accounts, jobs: jobCount, ...listening } = options;
+  const loaded = typeof which === 'string' ? loadScenario(which) : fileSchema.parse(which);
+  if (accounts !== undefined && typeof loaded.accounts !== 'number') {
+    throw new ScenarioFileError(
+      `${nameOf(which)} lists its accounts, so that a number of accounts per region can not be given beside it.`,
+    );
+  }
+  const file: ScenarioFile = {
+    ...loaded,
+    seed: seed ?? loaded.seed,
+    speed: speed ?? loaded.speed,
+    accounts: accounts ?? loaded.accounts,
+    jobs: jobCount ?? loaded.jobs,
+  };
+  const clock =
+    givenClock ??
+    new SandboxClock({
+      standing: file.clock === 'standing',
+      ...(file.startAt !== undefined && { startAt: Date.parse(file.startAt) }),
+    });
+  const world = createWorld({
+    now: () => clock.now(),
+    leavesListOnDispatch: file.leavesListOnDispatch,
+  });
+  const jobsOf = new Map<SandboxAccount, number>();
+  if (typeof file.accounts === 'number') {
+    addDemoAccounts(world, file.accounts);
+  } else {
+    for (const [index, { jobs: own, ...account }] of file.accounts.entries()) {
+      const clientSecret = account.clientSecret ?? (account.clientId && `${account.clientId}-secret`);
+      try {
+        const added = addPeople(world.addAccount({ ...account, ...(clientSecret && { clientSecret }) }));
+        // A flag is for all accounts.
+        jobsOf.set(added, jobCount ?? own ?? file.jobs);
+      } catch (error) {
+        if (!(error instanceof TakenError)) throw error;
+        const message = `${nameOf(which)}: accounts[${index}].${error.field} must be another: ${error.message}.`;
+        throw new ScenarioFileError(message, { cause: error });
+      }
+    }
+  }
+  const scenario = createScenario({
+    world,
+    seed: file.seed,
+    speed: file.speed,
+    opening: file.opening,
+    startAt: world.now(),
+    jobsPerAccount: (account) => jobsOf.get(account) ?? file.jobs,
+  });
+  try {
+    const sandbox = await startSandbox({
+      ...listening,
+      world,
+      scenario,
+      clock,
+      happenings: file.happenings,
+      ...(file.tokenLifetimeSeconds !== undefined && { tokenLifetimeSeconds: file.tokenLifetimeSeconds }),
+    });
+    return Object.assign(sandbox, { scenario, clock, file });
+  } catch (error) {
+    if (!(error instanceof UnknownAccountError)) throw error;
+    throw new ScenarioFileError(`${nameOf(which)}: a happening ${error.message}.`, { cause: error });
+  }
+}
+
+const nameOf = (which: unknown): string => (typeof which === 'string' ? which : 'the scenario');

@@ -1,0 +1,323 @@
+/*
+ * Jobs that live by themselves: a reproducible stream of orders, moves, dispatches and mishaps, driven by a clock from outside.
+ * Where the contract is silent, the sandbox chose:
+ *
+ * - It forgets what has long been over: of each account's closed and cancelled jobs the latest 5,000 stay, or twice as many as
+ *   are open at the start if that is more. Older ones are in no list and answer 404. A world without a scenario forgets nothing.
+ */
+
+import { addColleagues } from '../world/names.ts';
+import { REGIONS, type RegionCode } from '../world/regions.ts';
+import { CUSTOMERS } from '../world/sample-data.ts';
+import type { SandboxAccount, World } from '../world/world.ts';
+import { OPENING, OPENING_AGE_MS } from './initial-jobs.ts';
+import { OrderedJobs } from './ordered-jobs.ts';
+import { Dice } from './random.ts';
+import { buyersOf, type Order, type PlannedJob, planOrder, type Step } from './simulation.ts';
+import { Timeline } from './timeline.ts';
+import { type MoveKind, standingAfter } from './transitions.ts';
+
+/** Something that happened to a job; `at` in epoch ms of the sandbox clock. */
+export interface ScenarioEvent {
+  at: number;
+  region: RegionCode;
+  account: string;
+  jobNumber: number;
+  kind: MoveKind | 'created';
+}
+
+/** What a scenario is made of. */
+export interface ScenarioOptions {
+  world: World;
+  /** Same seed, same history; 1 by default. */
+  seed?: number;
+  /** Epoch ms. What open jobs went through before is told too, but not in the history. */
+  startAt: number;
+  /**
+   * Seconds of a job's life that go by in a second of the sandbox clock; 1 by default, where a job takes about three days.
+   * The dates jobs show are of the sandbox clock: at 120 a job is due within the hour. So a tracker beside a hurried sandbox
+   * may live on the real clock.
+   */
+  speed?: number;
+  /** The accounts that order; all of the world's by default. */
+  accounts?: readonly SandboxAccount[];
+  /** Open jobs at the start, and about as many later; 40 by default. */
+  jobsPerAccount?: number | ((account: SandboxAccount) => number);
+  /** How many of the jobs are cancelled, from 0 to 1; by default that of `life.ts`. */
+  cancelledShare?: number;
+  /** A dozen jobs made to show something of everything in the first half minute, whatever the speed; true by default. */
+  opening?: boolean;
+  /** So many of an account's closed and cancelled jobs are kept; by default 5,000, or twice the open ones if that is more. */
+  keptJobs?: number;
+  /** Told of each event after `startAt` as it is applied. */
+  onEvent?: (event: ScenarioEvent) => void;
+}
+
+/** A scenario in progress. */
+export interface Scenario {
+  /**
+   * Lets everything happen up to and including an instant (epoch ms); an earlier one than before does nothing. How many
+   * steps it takes to get somewhere makes no difference.
+   */
+  advanceTo(instantMs: number): void;
+  /** Lets a job live that was ordered now: see `ordered.ts`. Of one that awaits artwork it asks for that again. */
+  adopt(account: SandboxAccount, jobNumber: number): void;
+  /** Resolves when no artwork is being fetched, and what followed from it has been done. */
+  settled(): Promise<void>;
+  /** Gives up what is being fetched. */
+  stop(): void;
+  /** By so many seconds a clock should be set forward at most: beyond, what happens meanwhile takes minutes. */
+  readonly longestAdvanceSeconds: number;
+  /** The latest events (at least 10,000) since `startAt`, oldest first. */
+  readonly history: readonly ScenarioEvent[];
+}
+
+/** A month of the clock, for sandboxes in which little happens. */
+export const LONGEST_ADVANCE_SECONDS = 31 * 86_400;
+/** What 20,000 open jobs live through in a month: about a minute's work. */
+const MOST_JOB_DAYS = 31 * 20_000;
+
+/**
+ * Adds customers to each region of a world, and returns them in the order in which they were added. Each has credentials of
+ * all roles: `us-demo-1` of an ordinary user, `us-demo-1-admin`, `-staff` and `-viewer`, all with `-secret` behind.
+ */
+export function addDemoAccounts(world: World, accountsPerRegion = 1): SandboxAccount[] {
+  const accounts: SandboxAccount[] = [];
+  for (let index = 0; index < accountsPerRegion; index++) {
+    for (const region of REGIONS) {
+      const account = world.addAccount({
+        region,
+        name: CUSTOMERS[region][index] ?? `Customer ${index + 1}`,
+        clientId: `${region}-demo-${index + 1}`,
+        clientSecret: `${region}-demo-${index + 1}-secret`,
+        users: [
+          { firstName: 'Alex', lastName: 'Order' },
+          { firstName: 'Kim', lastName: 'Shop' },
+        ],
+      });
+      accounts.push(addPeople(account));
+    }
+  }
+  return accounts;
+}
+
+/** Gives an account more users, and credentials of all roles: its client id with `-admin`, `-staff`, `-viewer` beside its own. */
+export function addPeople(account: SandboxAccount): SandboxAccount {
+  addColleagues(account);
+  for (const [role, suffix] of [
+    ['administrator', 'admin'],
+    ['staff', 'staff'],
+    ['viewer', 'viewer'],
+  ] as const) {
+    account.addCredentials({ role, clientId: `${account.clientId}-${suffix}` });
+  }
+  return account;
+}
+
+/** Fills the world with jobs as they stand at `startAt`, and returns the clockwork that moves them on. */
+export function createScenario(options: ScenarioOptions): Scenario {
+  const { world, startAt, onEvent } = options;
+  const speed = options.speed ?? 1;
+  const accounts = options.accounts ?? world.accounts();
+  const { cancelledShare } = options;
+  const jobsOf = (account: SandboxAccount): number =>
+    typeof options.jobsPerAccount === 'function'
+      ? options.jobsPerAccount(account)
+      : (options.jobsPerAccount ?? 40);
+  const queue = new Timeline();
+  const jobDaysPerSecond = (accounts.reduce((sum, account) => sum + jobsOf(account), 0) * speed) / 86_400;
+  let history: ScenarioEvent[] = [];
+
+  const note = (
+    at: number,
+    account: SandboxAccount,
+    jobNumber: number,
+    kind: ScenarioEvent['kind'],
+  ): void => {
+    if (at <= startAt) return;
+    const event = { at, region: account.region, account: account.name, jobNumber, kind };
+    // What followed from artwork that took its time to come belongs before what happened meanwhile.
+    let place = history.length;
+    while (place > 0 && (history[place - 1]?.at ?? 0) > at) place -= 1;
+    history.splice(place, 0, event);
+    if (history.length >= 20_000) history = history.slice(-10_000);
+    onEvent?.(event);
+  };
+
+  const ordered = new OrderedJobs({ timeline: queue, seed: options.seed ?? 1, speed, note });
+
+  /** Takes a step, unless somebody else has moved the job so that it isn't possible; false when the job is gone. */
+  const take = (account: SandboxAccount, jobNumber: number, { move }: Step, at: number): boolean => {
+    const job = account.job(jobNumber);
+    if (job && move.possible(job)) {
+      move.take(account, job, at);
+      note(at, account, jobNumber, move.kind);
+    }
+    return job !== undefined;
+  };
+
+  /** Lets a job live on from one of its steps: they wait on the timeline, one at a time. */
+  const live = (
+    account: SandboxAccount,
+    jobNumber: number,
+    bornAt: number,
+    steps: readonly Step[],
+    index = 0,
+  ): void => {
+    const step = steps[index];
+    if (!step) return;
+    const at = timeOf(step, bornAt);
+    queue.add(at, () => {
+      if (take(account, jobNumber, step, at)) live(account, jobNumber, bornAt, steps, index + 1);
+    });
+  };
+
+  const retirements = new Map(
+    accounts.map((account) => [
+      account,
+      { kept: options.keptJobs ?? Math.max(5000, 2 * jobsOf(account)), at: 0 },
+    ]),
+  );
+
+  /** Forgets an account's oldest jobs that are over, some at a time since all of them are looked through for that. */
+  const retire = (account: SandboxAccount): void => {
+    const retirement = retirements.get(account);
+    if (!retirement || account.jobCount < retirement.at) return;
+    const over = [...account.jobs()].filter(({ phase }) => phase !== 'open');
+    for (const { jobNumber } of over.slice(0, Math.max(0, over.length - retirement.kept))) {
+      account.remove(jobNumber);
+      ordered.forget(account, jobNumber);
+    }
+    // As long as there are no more than may be kept, it takes so many new ones at least until there are.
+    const missing = Math.max(0, retirement.kept - over.length);
+    retirement.at = account.jobCount + missing + Math.ceil(retirement.kept / 50) + 1;
+  };
+
+  const order = (account: SandboxAccount, at: number, { jobs, skippedNumbers }: Order): void => {
+    retire(account);
+    // Other accounts of the service take numbers too.
+    world.skipJobNumbers(account.region, skippedNumbers);
+    for (const { input, steps } of jobs) {
+      const jobNumber = account.createJob(input(at));
+      note(at, account, jobNumber, 'created');
+      live(account, jobNumber, at, steps);
+    }
+  };
+
+  /** Orders from before the start. What their jobs have behind them needs no timeline: a job's steps touch no other. */
+  const past: { at: number; order: () => void }[] = [];
+
+  /**
+   * An order from before the start. Its jobs are made when somebody looks at them or their next step is due. Until then no
+   * more is kept of them than how they stand: the rest is drawn anew.
+   */
+  const orderBefore = (account: SandboxAccount, at: number, planned: Order, draw: () => Order): void => {
+    const outlines = planned.jobs.map(({ steps, lineCount }) => {
+      const behind = steps.filter((step) => timeOf(step, at) <= startAt);
+      const next = steps[behind.length];
+      return {
+        lineCount,
+        standing: standingAfter(behind.map(({ move }) => move)),
+        taken: behind.length,
+        nextAt: next && timeOf(next, at),
+      };
+    });
+    const { skippedNumbers } = planned;
+    past.push({
+      at,
+      order: () => {
+        retire(account);
+        world.skipJobNumbers(account.region, skippedNumbers);
+        for (const [index, { lineCount, standing, taken, nextAt }] of outlines.entries()) {
+          const redraw = () => draw().jobs[index] as PlannedJob;
+          const jobNumber = account.createJobLater(lineCount, standing, () => {
+            const { input, steps } = redraw();
+            const behind = steps.slice(0, taken);
+            return {
+              input: input(at),
+              live: () => {
+                for (const step of behind) take(account, jobNumber, step, timeOf(step, at));
+              },
+            };
+          });
+          if (nextAt === undefined) continue;
+          queue.add(nextAt, () => {
+            const { steps } = redraw();
+            const step = steps[taken];
+            if (step && take(account, jobNumber, step, nextAt))
+              live(account, jobNumber, at, steps, taken + 1);
+          });
+        }
+      },
+    });
+  };
+
+  accounts.forEach((account, index) => {
+    const jobsPerAccount = jobsOf(account);
+    const dice = new Dice((options.seed ?? 1) * 7919 + index * 104_729);
+    const opening =
+      options.opening === false
+        ? []
+        : OPENING.filter((_, n) => n % accounts.length === index).map((plan) => plan(account));
+    for (const planned of opening) {
+      orderBefore(account, startAt - OPENING_AGE_MS, planned, () => planned);
+    }
+    const plan = () => planOrder(new Dice(dice.int(0, 2 ** 31)), account, speed, { cancelledShare });
+    const buyers = buyersOf(account);
+    /** How old an order is, is drawn when it is known how long its jobs live (in ms). */
+    const planBefore = (mostJobs: number, ageOf: (livesMs: number[]) => number): Order => {
+      const seed = dice.int(0, 2 ** 31);
+      const draw = () => planOrder(new Dice(seed), account, speed, { mostJobs, buyers, cancelledShare });
+      const planned = draw();
+      const ageMs = ageOf(planned.jobs.map((job) => job.leavesAfterMs));
+      orderBefore(account, Math.round(startAt - ageMs), planned, draw);
+      return planned;
+    };
+
+    for (let missing = jobsPerAccount - opening.flatMap(({ jobs }) => jobs).length; missing > 0; ) {
+      const open = planBefore(missing, (livesMs) => dice.next() * Math.min(...livesMs));
+      missing -= open.jobs.length;
+    }
+    for (let closed = 0; closed < Math.floor(jobsPerAccount / 5); closed++) {
+      planBefore(1, (livesMs) => (1 + dice.next()) * Math.max(...livesMs));
+    }
+
+    if (jobsPerAccount === 0) return;
+    // As many come as leave: told from a sample, since few open jobs would tell little.
+    const lives = Array.from({ length: 100 }, () => plan().jobs.map((job) => job.leavesAfterMs)).flat();
+    const meanGapMs = lives.reduce((sum, life) => sum + life, 0) / 100 / jobsPerAccount;
+    const orderAfter = (before: number): void => {
+      const at = Math.ceil(before - Math.log(1 - dice.next()) * meanGapMs);
+      const next = plan();
+      queue.add(at, () => {
+        // Planned first, so that orders go on whatever becomes of this one.
+        orderAfter(at);
+        order(account, at, next);
+      });
+    };
+    orderAfter(startAt);
+  });
+
+  past.sort((one, other) => one.at - other.at);
+  for (const { order: orderThen } of past) orderThen();
+  queue.runUntil(startAt);
+  return {
+    adopt: (account, jobNumber) => {
+      const now = world.now();
+      retire(account);
+      if (ordered.adopt(account, jobNumber, now)) note(now, account, jobNumber, 'created');
+    },
+    settled: () => ordered.settled(),
+    stop: () => ordered.stop(),
+    longestAdvanceSeconds: Math.floor(
+      Math.min(LONGEST_ADVANCE_SECONDS, MOST_JOB_DAYS / Math.max(jobDaysPerSecond, Number.MIN_VALUE)),
+    ),
+    advanceTo: (instantMs) => queue.runUntil(instantMs),
+    get history() {
+      return history;
+    },
+  };
+}
+
+/** Epoch ms at which a step is due, of a job that was born at an instant. */
+const timeOf = ({ afterMs }: Step, bornAt: number): number => Math.round(bornAt + afterMs);

@@ -1,0 +1,302 @@
+// The asset shelf of an account: every print it has had made, and the catalogue's, which all accounts of a region share.
+
+import type { ProcessAttribute } from '../../shared/ordering/contract/price-codes.ts';
+import { codesOf, type Frozen, frozen } from './catalogue.ts';
+import { DAY_MS, HOUR_MS } from './dates.ts';
+import type { RegionCode } from './regions.ts';
+import { DESIGNS, GARMENTS } from './sample-data.ts';
+import type { JobLine, JobRecord, SandboxAccount, World } from './world.ts';
+
+/** A file of an asset. */
+export interface ShelfFile {
+  /** Counts the uploads of the asset, from 1. */
+  readonly upload: number;
+  readonly fileName: string;
+  /** Epoch ms. */
+  readonly uploadedAt: number;
+  readonly isImage: boolean;
+  /** What became of it; undefined while it is current. An archived one has no link any more. */
+  readonly action: 'Replaced' | 'Archived' | undefined;
+}
+
+/** A print that has been made, or is being made for the first time. */
+export interface Asset {
+  readonly assetId: number;
+  /** What a job line of itemType `Asset` has as its code. */
+  readonly assetTag: string;
+  /** Of the catalogue: every account of the region may order it. */
+  readonly isGlobal: boolean;
+  /** Epoch ms. */
+  readonly createdAt: number;
+  processCode: string | null;
+  description: string | null;
+  garment: string | null;
+  /** Null for what is older than price codes. Then it has no price bands and cannot be priced. */
+  priceCode: string | null;
+  externalId: string | null;
+  isArchived: boolean;
+  attributes: Record<string, string>;
+  /** The latest upload first. */
+  files: readonly ShelfFile[];
+}
+
+/** What is said of a new asset; what is left out is null, none or now. */
+export type AssetInput = Partial<Omit<Asset, 'assetId' | 'isGlobal'>>;
+
+/**
+ * The assets of one account. It is stocked when somebody first looks: with prints of earlier years, and with one asset for
+ * each asset tag on a line of the account's jobs.
+ */
+export class AssetShelf {
+  readonly #account: SandboxAccount;
+  readonly #assets = new Map<string, Asset>();
+  /** The jobs with an asset on a line, by its tag; and the tags on the lines of each of these jobs. */
+  readonly #users = new Map<string, Set<Readonly<JobRecord>>>();
+  readonly #tagsOf = new Map<Readonly<JobRecord>, ReadonlySet<string>>();
+  readonly #firstId: number;
+  #sorted: readonly Asset[] = [];
+
+  constructor(account: SandboxAccount) {
+    this.#account = account;
+    this.#firstId = account.id * 100_000 + 1;
+    for (let ordinal = 1; ordinal <= EARLIER_ASSETS; ordinal++) {
+      this.#file(madeUpAsset(account.region, account.openedAt, `A${account.id}-${pad(ordinal)}`, ordinal));
+    }
+  }
+
+  /** The asset with this tag, of the account or of the catalogue; archived ones too. */
+  get(assetTag: string): Asset | undefined {
+    const { world, region } = this.#account;
+    const known = this.#assets.get(assetTag) ?? globalAssets(world, region).get(assetTag);
+    if (known) return known;
+    this.#fileLines();
+    return this.#assets.get(assetTag);
+  }
+
+  /** The account's own assets by tag, archived ones too. */
+  list(): readonly Asset[] {
+    this.#fileLines();
+    if (this.#sorted.length !== this.#assets.size) {
+      this.#sorted = [...this.#assets.values()].sort((one, other) =>
+        one.assetTag < other.assetTag ? -1 : 1,
+      );
+    }
+    return this.#sorted;
+  }
+
+  /** The account's jobs that have the asset on a line, in whatever phase. */
+  jobsWith(assetTag: string): readonly Readonly<JobRecord>[] {
+    this.#fileLines();
+    return [...(this.#users.get(assetTag) ?? [])];
+  }
+
+  /** Forgets a job that is no more. What it had made stays. */
+  forget(job: Readonly<JobRecord>): void {
+    for (const tag of this.#tagsOf.get(job) ?? []) {
+      const users = this.#users.get(tag);
+      users?.delete(job);
+      if (users?.size === 0) this.#users.delete(tag);
+    }
+    this.#tagsOf.delete(job);
+  }
+
+  /** Files a new asset; its tag is the region's next unless one is given, which then must be free. */
+  add(input: AssetInput = {}): Asset {
+    const { world, region } = this.#account;
+    const assetTag = input.assetTag ?? `AS${world.takeLineId(region)}`;
+    if (this.get(assetTag)) throw new Error(`Account ${this.#account.name} has an asset ${assetTag} already`);
+    return this.#file({ createdAt: world.now(), ...input, assetTag });
+  }
+
+  /** Retires an asset of the account: it can be ordered no more. */
+  archive(assetTag: string): void {
+    this.#own(assetTag).isArchived = true;
+  }
+
+  /** Stores a file (now by default); the current one of the same name is replaced, and so listed as historic. */
+  addFile(assetTag: string, fileName: string, uploadedAt = this.#account.world.now()): void {
+    const asset = this.#own(assetTag);
+    asset.files = [
+      upload(asset.files.length + 1, fileName, uploadedAt),
+      ...asset.files.map((earlier) =>
+        earlier.fileName === fileName && earlier.action === undefined
+          ? { ...earlier, action: 'Replaced' as const }
+          : earlier,
+      ),
+    ];
+  }
+
+  #file(input: AssetInput & Pick<Asset, 'assetTag' | 'createdAt'>): Asset {
+    const asset: Asset = {
+      assetId: this.#firstId + this.#assets.size,
+      isGlobal: false,
+      processCode: null,
+      description: null,
+      garment: null,
+      priceCode: null,
+      externalId: null,
+      isArchived: false,
+      attributes: {},
+      files: [],
+      ...input,
+    };
+    this.#assets.set(asset.assetTag, asset);
+    return asset;
+  }
+
+  /** Whatever a job's line names is an asset, also of jobs that nobody ordered over the API. */
+  #fileLines(): void {
+    const { region, world } = this.#account;
+    const shared = globalAssets(world, region);
+    for (const job of this.#account.takeRelined()) {
+      this.forget(job);
+      const tags = new Set<string>();
+      this.#tagsOf.set(job, tags);
+      for (const line of job.lines) {
+        const { assetSku, processCode, description, garment, image } = line;
+        if (assetSku === null) continue;
+        tags.add(assetSku);
+        const users = this.#users.get(assetSku);
+        if (users) users.add(job);
+        else this.#users.set(assetSku, new Set([job]));
+        if (this.#assets.has(assetSku) || shared.has(assetSku)) continue;
+        const createdAt = Number.isNaN(job.inMs) ? world.now() : job.inMs;
+        this.#file({
+          assetTag: assetSku,
+          createdAt,
+          processCode,
+          description,
+          garment,
+          priceCode: priceCodeOfLine(region, line),
+          files: image === null ? [] : [upload(1, 'artwork.png', createdAt)],
+        });
+      }
+    }
+  }
+
+  #own(assetTag: string): Asset {
+    this.#fileLines();
+    const asset = this.#assets.get(assetTag);
+    if (!asset) {
+      throw new Error(`Account ${this.#account.name} has no asset ${assetTag} of its own`);
+    }
+    return asset;
+  }
+}
+
+const EARLIER_ASSETS = 64;
+const GLOBAL_ASSETS = 32;
+/** The youngest was made before its account was opened by more than its files took. */
+const AGE_STEP_MS = 20 * DAY_MS;
+
+const globals = new WeakMap<World, Map<RegionCode, ReadonlyMap<string, Frozen<Asset>>>>();
+
+/** The catalogue's assets of a region by tag. They are the same for all accounts of a world and never change. */
+export function globalAssets(world: World, region: RegionCode): ReadonlyMap<string, Frozen<Asset>> {
+  let regions = globals.get(world);
+  if (!regions) {
+    regions = new Map();
+    globals.set(world, regions);
+  }
+  let assets = regions.get(region);
+  if (!assets) {
+    const openedAt = world.accounts(region)[0]?.openedAt ?? world.now();
+    assets = new Map(
+      Array.from({ length: GLOBAL_ASSETS }, (_, index) => {
+        const assetTag = `GA-${region.toUpperCase()}-${pad(index + 1)}`;
+        const made = madeUpAsset(region, openedAt, assetTag, index + 1);
+        return [assetTag, frozen({ ...made, assetId: index + 1, isGlobal: true, externalId: null })];
+      }),
+    );
+    regions.set(region, assets);
+  }
+  return assets;
+}
+
+/** The asset that comes in a place of a shelf, made before `openedAt`: each peculiarity recurs at an interval of its own. */
+function madeUpAsset(
+  region: RegionCode,
+  openedAt: number,
+  assetTag: string,
+  ordinal: number,
+): Omit<Asset, 'assetId'> {
+  const agoMs = (EARLIER_ASSETS + 1 - ordinal) * AGE_STEP_MS + ((ordinal * 7919) % 86_400) * 1000;
+  const createdAt = Math.floor(openedAt / 1000) * 1000 - agoMs;
+  const codes = codesOf(region);
+  const { code, process, attributes } = codes[(ordinal * 17) % codes.length] ?? NO_CODE;
+  const isArchived = ordinal % 9 === 4;
+  return {
+    assetTag,
+    isGlobal: false,
+    createdAt,
+    processCode: ordinal % 31 === 30 ? null : process,
+    description: DESIGNS[(ordinal * 3) % DESIGNS.length] ?? null,
+    garment: ordinal % 4 === 3 ? null : (GARMENTS[(ordinal * 7) % GARMENTS.length] ?? null),
+    priceCode: ordinal % 8 === 5 ? null : code,
+    externalId: ordinal % 6 === 1 ? `design-${4000 + ordinal}` : null,
+    isArchived,
+    attributes: Object.fromEntries(
+      attributes.flatMap((one) =>
+        one.assetAttributeName === null ? [] : [[one.assetAttributeName, answerTo(one, ordinal)]],
+      ),
+    ),
+    // What an archived asset had has been put away with it.
+    files: madeUpFiles(ordinal, createdAt).map((file) => ({
+      ...file,
+      action: file.action ?? (isArchived ? 'Archived' : undefined),
+    })),
+  };
+}
+
+const NO_CODE = { code: null, process: null, attributes: [] };
+
+/** The latest upload first: in some places none, in some with an artwork that was replaced later. */
+function madeUpFiles(ordinal: number, createdAt: number): ShelfFile[] {
+  if (ordinal % 11 === 7) return [];
+  const name = `artwork-${ordinal}.png`;
+  const artwork = upload(1, name, createdAt);
+  const sheet = upload(2, `print-sheet-${ordinal}.pdf`, createdAt + 2 * HOUR_MS);
+  if (ordinal % 5 !== 2) return [sheet, artwork];
+  return [upload(3, name, createdAt + 9 * DAY_MS), sheet, { ...artwork, action: 'Replaced' }];
+}
+
+/** What a customer might have answered to an attribute of a price code. */
+function answerTo(
+  { type, enumerableValues, minValue = 1 }: Frozen<ProcessAttribute>,
+  ordinal: number,
+): string {
+  if (type === 'select') return enumerableValues?.[ordinal % enumerableValues.length]?.value ?? '';
+  return type === 'text' ? 'White, navy' : String(minValue * 5);
+}
+
+/** What a line that somebody made up was made from: its own price code, or one of its process; null without any. */
+function priceCodeOfLine(
+  region: RegionCode,
+  { itemType, code, processCode, jobLineId }: JobLine,
+): string | null {
+  if (itemType === 'PriceCode') return code;
+  const codes = usualCodes(region, processCode);
+  return codes[jobLineId % codes.length] ?? null;
+}
+
+const usual = new Map<string, readonly string[]>();
+
+/** The price codes of a process that need no dimensions or stitches. */
+function usualCodes(region: RegionCode, processCode: string | null): readonly string[] {
+  const key = `${region} ${processCode}`;
+  const known = usual.get(key);
+  if (known) return known;
+  const codes = codesOf(region)
+    .filter(({ process }) => process === processCode)
+    .filter(({ attributes }) => !attributes.some(({ isMetaDataAttribute }) => isMetaDataAttribute))
+    .map(({ code }) => code);
+  usual.set(key, codes);
+  return codes;
+}
+
+function upload(ordinal: number, fileName: string, uploadedAt: number): ShelfFile {
+  const isImage = /\.(?:png|jpe?g|gif|webp|svg)$/i.test(fileName);
+  return { upload: ordinal, fileName, uploadedAt, isImage, action: undefined };
+}
+
+const pad = (ordinal: number): string => String(ordinal).padStart(3, '0');

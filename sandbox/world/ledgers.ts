@@ -1,0 +1,333 @@
+// What the service's office keeps of an account besides its orders: its address, certificates, cards, payments, how it ships.
+
+import type {
+  AccountProfile,
+  EntityAddress,
+  PaymentMethod,
+  PaymentTransaction,
+  ShipmentSettings,
+  TaxCertificate,
+} from '../../shared/ordering/contract/account.ts';
+import { DAY_MS, HOUR_MS } from './dates.ts';
+import { deliveryOptionsOf } from './delivery.ts';
+import { CURRENCIES, FIRST_JOB_NUMBER, type RegionCode } from './regions.ts';
+import { CARRIERS } from './sample-data.ts';
+import type { SandboxAccount } from './world.ts';
+
+/** A certificate as the books keep it; its link is made when it is looked at. */
+export type CertificateRecord = Omit<
+  TaxCertificate,
+  'customerId' | 'cdnUrl' | 'fileStatus' | 'fileStatusDescription'
+> & {
+  /** A file that was uploaded is checked before it counts. */
+  checked: boolean;
+};
+
+/** How an account ships; what it says of fees and carriers follows from it. */
+interface Shipping {
+  /** Codes of the carriers that may be used; empty: all. */
+  carriers: string[];
+  /** Codes of shipment types that may not be used. */
+  excludedTypes: string[];
+  /** Whom carriers bill instead; null: the account pays freight or the fee. */
+  receiverPays: ShipmentSettings['receiverPays'];
+  showCustomerAddressOnLabel: boolean;
+  handlingFee: number;
+  applyHandlingFeeInsteadOfFreight: boolean;
+  jobComment: string | null;
+  freightRates: ShipmentSettings['freightRates'];
+}
+
+/** The books of one account, made up from its id, region and the time it was opened. Change what you like. */
+export class AccountBooks {
+  /** Laid over what `GET /account` shows. Null: the account is gone, and 404 is all that is left of it. */
+  profile: Partial<AccountProfile> | null = {};
+  entityAddress: EntityAddress | null;
+  certificates: CertificateRecord[];
+  cards: PaymentMethod[];
+  /** The oldest first. */
+  transactions: PaymentTransaction[];
+  /** Null: there are none, and 404 is answered. */
+  shipping: Shipping | null;
+
+  constructor(account: SandboxAccount) {
+    this.entityAddress = addressOf(account);
+    this.certificates = certificatesOf(account, this.entityAddress);
+    this.cards = cardsOf(account);
+    this.transactions = transactionsOf(account, this.cards);
+    this.shipping = shippingOf(account, this.entityAddress);
+  }
+}
+
+/** Carriers of a region under the codes that shipment settings know them by. */
+export function carriersOf(region: RegionCode): { code: string; name: string }[] {
+  return CARRIERS[region].map(({ name }) => ({
+    code: (name.normalize('NFD').replace(/\p{M}/gu, '').split(' ')[0] ?? name).toUpperCase(),
+    name,
+  }));
+}
+
+/** Shipment types of a region: its delivery methods that ship. */
+export function shipmentTypesOf(region: RegionCode): { code: string; name: string }[] {
+  return deliveryOptionsOf(region)
+    .filter(({ isCollection }) => !isCollection)
+    .map(({ code, label }) => ({ code: code ?? '', name: label ?? '' }));
+}
+
+type Place = Pick<
+  EntityAddress,
+  | 'streetAddress'
+  | 'addressLine2'
+  | 'city'
+  | 'state'
+  | 'stateFull'
+  | 'postalCode'
+  | 'countryCode'
+  | 'countryName'
+>;
+
+const place = (
+  streetAddress: string,
+  addressLine2: string | null,
+  city: string,
+  [state, stateFull]: readonly [string, string] | readonly [null, null],
+  postalCode: string,
+  [countryCode, countryName]: readonly [string, string],
+): Place => ({ streetAddress, addressLine2, city, state, stateFull, postalCode, countryCode, countryName });
+
+const STATELESS = [null, null] as const;
+const USA = ['US', 'United States'] as const;
+const NEW_ZEALAND = ['NZ', 'New Zealand'] as const;
+const AUSTRALIA = ['AU', 'Australia'] as const;
+const BRITAIN = ['GB', 'United Kingdom'] as const;
+
+const PLACES: Record<RegionCode, readonly [Place, ...Place[]]> = {
+  us: [
+    place('18 Larimer Court', 'Suite 210', 'Denver', ['CO', 'Colorado'], '80202', USA),
+    place('905 Mill Pond Road', null, 'Raleigh', ['NC', 'North Carolina'], '27601', USA),
+    place('4411 Prairie View', 'Dock 3', 'Omaha', ['NE', 'Nebraska'], '68102', USA),
+  ],
+  nz: [
+    place('4 Beach Lane', null, 'Auckland', STATELESS, '1010', NEW_ZEALAND),
+    place('71 Wharf Street', 'Level 2', 'Dunedin', STATELESS, '9016', NEW_ZEALAND),
+  ],
+  au: [
+    place('77 Boundary Parade', null, 'Brisbane', ['QLD', 'Queensland'], '4000', AUSTRALIA),
+    place('12 Saltworks Road', 'Shed 5', 'Port Adelaide', ['SA', 'South Australia'], '5015', AUSTRALIA),
+  ],
+  uk: [
+    place('9 Loom Yard', null, 'Leeds', STATELESS, 'LS1 4AP', BRITAIN),
+    place('Unit 6, Tideway Works', 'Dock Road', 'Bristol', STATELESS, 'BS1 6XN', BRITAIN),
+  ],
+  eu: [
+    place('Weverstraat 31', null, 'Rotterdam', STATELESS, '3011 AA', ['NL', 'Netherlands']),
+    place('Stoffgasse 8', 'Hinterhaus', 'Köln', STATELESS, '50667', ['DE', 'Germany']),
+    place('14 rue des Teinturiers', null, 'Lyon', STATELESS, '69002', ['FR', 'France']),
+  ],
+};
+
+/** Numbers that nobody has: kept for films, or in ranges that are not given out. */
+const PHONES: Record<RegionCode, string> = {
+  us: '+1 303 555 01',
+  nz: '+64 9 000 00',
+  au: '+61 7 5550 01',
+  uk: '+44 1632 9600',
+  eu: '+31 10 000 00',
+};
+
+/** A made-up phone number of a region. */
+export function phoneOf(region: RegionCode, seed: number): string {
+  return `${PHONES[region]}${String(seed % 100).padStart(2, '0')}`;
+}
+
+function addressOf(account: SandboxAccount): EntityAddress {
+  const { id, region, name, users } = account;
+  const places = PLACES[region];
+  const where = places[id % places.length] ?? places[0];
+  const domain = name
+    .normalize('NFD')
+    .replace(/[^A-Za-z0-9]+/g, '')
+    .toLowerCase();
+  const parts = [
+    where.streetAddress,
+    where.addressLine2,
+    where.city,
+    [where.state, where.postalCode].filter(Boolean).join(' '),
+    where.countryName,
+  ];
+  return {
+    id: id * 10 + 1,
+    ...where,
+    contactName: users[0] ? `${users[0].firstName} ${users[0].lastName}` : null,
+    organisation: name,
+    phone: phoneOf(region, id),
+    emailAddress: `accounts@${domain || 'customer'}.example`,
+    addressSummaryOneLine: parts.filter(Boolean).join(', '),
+  };
+}
+
+/** US accounts have three certificates; in Europe there is one; elsewhere taxes know no exemption. */
+function certificatesOf(
+  { id, region, name, openedAt }: SandboxAccount,
+  address: EntityAddress,
+): CertificateRecord[] {
+  const made = (
+    index: number,
+    daysAgo: number,
+    fields: Partial<CertificateRecord> & Pick<CertificateRecord, 'name' | 'exemptionType'>,
+  ): CertificateRecord => ({
+    id: id * 10 + index,
+    businessName: name,
+    exemptionNumber: `EX-${id}-${index}`,
+    employerIdentificationNumber: null,
+    businessEntityId: `BE-${id}`,
+    licenseExpiryDate: null,
+    exemptionState: address.state,
+    fileName: `certificate-${id}-${index}.pdf`,
+    hasFile: true,
+    createdAt: isoAt(openedAt - daysAgo * DAY_MS),
+    updatedAt: isoAt(openedAt - (daysAgo - 3) * DAY_MS),
+    entityFileId: id * 100 + index,
+    checked: true,
+    ...fields,
+  });
+  if (region === 'eu') {
+    return [
+      made(1, 410, { name: 'VAT identification', exemptionType: 'Reverse charge', exemptionState: null }),
+    ];
+  }
+  if (region !== 'us') return [];
+  return [
+    made(1, 380, {
+      name: 'Resale certificate',
+      exemptionType: 'Resale',
+      employerIdentificationNumber: `00-${String(id).padStart(7, '0')}`,
+    }),
+    made(2, 900, {
+      name: 'Resale licence of an earlier year',
+      exemptionType: 'Resale',
+      licenseExpiryDate: isoAt(openedAt - 170 * DAY_MS).slice(0, 10),
+    }),
+    made(3, 12, {
+      name: 'School orders',
+      exemptionType: 'Education',
+      fileName: null,
+      hasFile: false,
+      entityFileId: 0,
+      checked: false,
+    }),
+  ];
+}
+
+const BRANDS = ['Visa', 'Mastercard'] as const;
+
+function cardsOf({ id, users, openedAt }: SandboxAccount): PaymentMethod[] {
+  const [first] = users;
+  const year = new Date(openedAt).getUTCFullYear() % 100;
+  return BRANDS.map((cardName, index) => ({
+    id: guidOf(0xca4d, id * 10 + index),
+    gatewayProvider: 'Paygrove',
+    cardName,
+    cardNumber: `************${String(1000 + ((id * 37 + index * 4111) % 9000))}`,
+    cardExpiry: `${String((id % 12) + 1).padStart(2, '0')}/${year + 2 - index * 3}`,
+    cardHolderName: first ? `${first.firstName} ${first.lastName}` : null,
+    dateCreatedUtc: isoAt(openedAt - (200 + index * 900) * DAY_MS),
+    isDefault: index === 0,
+  }));
+}
+
+/** How many payments an account has made before it is first looked at: three pages of them. */
+const PAYMENTS = 46;
+
+/** Of ten payments six are of jobs and complete; the others show what else can become of one. */
+const PAYMENT_KINDS = [
+  ['Completed', 'JOB'],
+  ['Completed', 'JOB'],
+  ['Completed', 'CUSTOMER'],
+  ['Completed', 'JOB'],
+  ['Failed', 'JOB'],
+  ['Completed', 'JOB'],
+  ['Cancelled', 'JOB'],
+  ['Completed', 'JOB'],
+  ['Completed', 'JOB'],
+  ['Pending', 'CUSTOMER'],
+] as const;
+
+function transactionsOf(
+  { id, region, openedAt }: SandboxAccount,
+  cards: readonly PaymentMethod[],
+): PaymentTransaction[] {
+  return Array.from({ length: PAYMENTS }, (_, index) => {
+    const [status, entity] = PAYMENT_KINDS[index % PAYMENT_KINDS.length] ?? PAYMENT_KINDS[0];
+    const card = cards[index % 4 === 3 ? 1 : 0];
+    const createdAt = openedAt - (PAYMENTS - index) * 8 * DAY_MS + ((id + index * 7) % 9) * HOUR_MS;
+    // Some take days to complete, so that by completion they stand in another order.
+    const takenMs = index % 7 === 2 ? 20 * DAY_MS : 40_000 + index * 1000;
+    return {
+      id: id * 1000 + index + 1,
+      gatewayType: index % 5 === 4 ? 'Cardline' : 'Paygrove',
+      transactionStatus: status,
+      createdAt: isoAt(createdAt),
+      completedAt: status === 'Completed' ? isoAt(createdAt + takenMs) : null,
+      cardName: card?.cardName ?? null,
+      cardNumber: card?.cardNumber ?? null,
+      cardExpiry: card?.cardExpiry ?? null,
+      currencySettlement: CURRENCIES[region],
+      amountSettlement: (1995 + ((id * 13 + index * 7919) % 84_000)) / 100,
+      merchantEntityType: entity,
+      // What failed was never tied to a job.
+      merchantEntityId:
+        status === 'Failed' ? null : entity === 'JOB' ? FIRST_JOB_NUMBER[region] - 9000 + index * 31 : id,
+    };
+  });
+}
+
+/** Accounts with even ids have their receivers pay, choose among some carriers only, and have rates of their own. */
+function shippingOf({ id, region }: SandboxAccount, address: EntityAddress): Shipping {
+  const [first] = carriersOf(region);
+  const special = id % 2 === 0;
+  return {
+    carriers: special && first ? [first.code] : [],
+    excludedTypes: special ? ['EXPRESS'] : [],
+    receiverPays: special
+      ? {
+          billingAccountNumber: `RP${id}`,
+          billingPostalCode: address.postalCode,
+          billingCountryCode: address.countryCode,
+        }
+      : null,
+    showCustomerAddressOnLabel: special,
+    handlingFee: 4.5,
+    applyHandlingFeeInsteadOfFreight: false,
+    jobComment: special ? 'Leave at the dock, door 2.' : null,
+    freightRates: freightRatesOf(region, special),
+  };
+}
+
+function freightRatesOf(region: RegionCode, special: boolean): ShipmentSettings['freightRates'] {
+  const rates = carriersOf(region).flatMap((carrier, at) =>
+    shipmentTypesOf(region).map((type, index) => ({
+      carrier: carrier.code,
+      carrierName: carrier.name,
+      service: type.code,
+      serviceName: type.name,
+      package: index === 0 ? 'SATCHEL' : 'BOX',
+      packageName: index === 0 ? 'Satchel' : 'Box',
+      chargeType: index === 0 ? 'Flat' : 'PerWeight',
+      value: 6.5 + at + index * 4.25,
+      minimum: index === 0 ? null : 9 + at,
+      isDefault: true,
+    })),
+  );
+  const [first] = rates;
+  return special && first
+    ? [{ ...first, chargeType: 'Percent', value: 12.5, minimum: 5, isDefault: false }, ...rates.slice(1)]
+    : rates;
+}
+
+/** A GUID that is always the same for the same numbers. */
+export function guidOf(kind: number, seed: number): string {
+  return `0000${kind.toString(16).padStart(4, '0')}-0000-4000-8000-${String(seed).padStart(12, '0')}`;
+}
+
+const isoAt = (ms: number): string => new Date(ms).toISOString();

@@ -1,0 +1,231 @@
+/** Input and output schemas of accounts. Every error message names the field and the accepted values. */
+import * as z from 'zod';
+import { id } from '../validation.ts';
+
+const part = (what: string) =>
+  z
+    .string(`must be ${what}`)
+    .min(1, `must be ${what}`)
+    .max(1000, 'must be at most 1000 characters')
+    .refine((text) => text === text.trim() && !/\p{Cc}/u.test(text), {
+      error: 'must be without spaces around it and without line breaks: they come along when it is copied',
+    });
+
+/** Credentials that the ordering API issued for an account. */
+export const NewCredentials = z
+  .strictObject({
+    clientId: part('the client id of the account’s credentials').describe('OAuth client id.'),
+    clientSecret: part('the client secret of the account’s credentials')
+      .describe('OAuth client secret. Write-only.')
+      .meta({ format: 'password' }),
+  })
+  .meta({ id: 'NewCredentials' });
+export type NewCredentials = z.infer<typeof NewCredentials>;
+
+/** Maximum poll interval: one day (s). The host defines the minimum. */
+export const MAX_INTERVAL_SECONDS = 86_400;
+/** Minimum poll interval on AWS, where the tick runs once a minute (s). */
+export const CELL_MIN_INTERVAL_SECONDS = 60;
+const DEFAULT_INTERVAL_SECONDS = 120;
+
+/** Returns the rule for poll intervals on a host with this minimum. */
+export const intervalRule = (least: number): string =>
+  `must be a whole number of seconds from ${least} to ${MAX_INTERVAL_SECONDS}`;
+
+const interval = z
+  .int(intervalRule(1))
+  .min(1, intervalRule(1))
+  .max(MAX_INTERVAL_SECONDS, intervalRule(1))
+  .describe('Interval between polls, in seconds. Minimum on AWS: 60.');
+const secretRef = z
+  .string('must be the name of a secret')
+  .min(1, 'must be the name of a secret')
+  .max(600, 'must be at most 600 characters')
+  .describe(
+    'Reference to the credentials. On AWS: name of a secret with the prefix of the cell, optionally followed by `#` and a JSON key.',
+  );
+const region = z.string('must be the name of a region');
+
+/**
+ * A new account, either with its credentials, which are then stored, or with a reference to their location.
+ */
+export const NewAccount = z
+  .strictObject({
+    id: id.describe('Id of the account in paths, events and cursors.'),
+    region: region.optional().describe('Region of the account. Required if several regions are served.'),
+    credentials: NewCredentials.optional(),
+    secretRef: secretRef.optional(),
+    pollIntervalSeconds: interval.default(DEFAULT_INTERVAL_SECONDS),
+    paused: z
+      .boolean('must be true or false')
+      .default(false)
+      .describe('Whether polling is paused. Default: `false`.'),
+  })
+  .refine((account) => (account.credentials === undefined) !== (account.secretRef === undefined), {
+    error: 'must hold either credentials or a secretRef',
+  })
+  .meta({ id: 'NewAccount' });
+export type NewAccount = z.input<typeof NewAccount>;
+
+/** A change of an account. Absent fields stay as they are. */
+export const AccountChange = z
+  .strictObject({ pollIntervalSeconds: interval.optional(), secretRef: secretRef.optional() })
+  .refine((change) => Object.values(change).some((value) => value !== undefined), {
+    error: 'must change something: pollIntervalSeconds or secretRef',
+  })
+  .meta({ id: 'AccountChange' });
+export type AccountChange = z.infer<typeof AccountChange>;
+
+/** Credentials to test before an account has them. */
+export const CredentialsTest = z
+  .strictObject({
+    region: region.optional().describe('Region to test in. Required if several regions are served.'),
+    credentials: NewCredentials,
+  })
+  .meta({ id: 'CredentialsTest' });
+
+/** Filter and paging of a list of accounts. */
+export interface AccountQuery {
+  /** Region. Default: all regions of this process. */
+  readonly region?: string | undefined;
+  /** Ids of the accounts to list. Default: all. */
+  readonly only?: readonly string[] | null | undefined;
+  /** `next` of the previous page. */
+  readonly after?: string | undefined;
+  /** Maximum number of accounts. Default: 100. Maximum: 500. */
+  readonly limit?: number | undefined;
+  /** Whether to include the status of each account. Default: false. */
+  readonly status?: boolean | undefined;
+}
+
+const instant = z.iso.datetime();
+
+/** State of an account. */
+export const AccountState = z
+  .enum([
+    'baselining',
+    'tracking',
+    'paused',
+    'failing',
+    'credentials_rejected',
+    'identity_mismatch',
+    'quarantined',
+  ])
+  .describe('State of tracking.')
+  .meta({ id: 'AccountState' });
+export type AccountState = z.infer<typeof AccountState>;
+
+const count = z.int().min(0);
+
+/** Tracking status of an account for API users. Times are ISO 8601. */
+export const AccountReport = z
+  .object({
+    state: AccountState,
+    lastPollAt: instant.nullable().describe('Time of the last poll. `null`: not polled yet.'),
+    nextPollAt: instant
+      .nullable()
+      .describe('Due time of the next poll. `null`: not polled until the operator acts.'),
+    pollMs: z
+      .object({
+        last: count.describe('Duration of the last poll.'),
+        median: count.describe('Median duration.'),
+        slowest: count.describe('Maximum duration.'),
+      })
+      .nullable()
+      .describe('Durations of the last polls, up to 20, in milliseconds. `null`: not polled yet.'),
+    observedThrough: instant.nullable().describe('Time up to which all upstream changes are in the log.'),
+    consecutiveFailures: count.describe('Number of failed polls since the last successful one.'),
+    openJobs: count.nullable().describe('Number of jobs in the upstream list at the last complete poll.'),
+    unreadJobs: count.describe('Number of these that could not be read.'),
+    head: z.string().describe('Cursor of the last event.'),
+    problem: z
+      .string()
+      .nullable()
+      .describe('Error message of the last poll, if it failed or was incomplete.'),
+    missingJobs: z
+      .object({
+        unanswered: count.describe('Number of jobs not yet investigated.'),
+        suspected: count.describe(
+          'Number of jobs that seem cancelled or unavailable, pending a second confirmation.',
+        ),
+        contradictory: count.describe('Number of jobs with contradictory upstream data.'),
+      })
+      .describe('Number of delisted jobs whose outcome is not yet known.'),
+    quarantinedAt: instant
+      .nullable()
+      .describe(
+        'Start of the quarantine, during which no job is reported as cancelled or unavailable. `null`: none.',
+      ),
+  })
+  .meta({ id: 'AccountStatus' });
+export type AccountReport = z.infer<typeof AccountReport>;
+
+/** A completed poll. */
+export const PollRecord = z
+  .object({
+    startedAt: instant.describe('Start of the poll, in whole seconds.'),
+    ms: count.describe('Duration of the poll, in milliseconds.'),
+    outcome: z
+      .enum(['complete', 'partial', 'failed'])
+      .describe(
+        'Result of the poll. `partial`: some work was left for the next poll. `failed`: nothing could be read.',
+      ),
+    requests: count.describe('Number of requests to the ordering API.'),
+    events: count.describe('Number of emitted events.'),
+    problem: z.string().nullable().describe('Error message. `null`: none, or no longer stored.'),
+  })
+  .meta({ id: 'Poll' });
+export type PollRecord = z.infer<typeof PollRecord>;
+
+/** An account in API responses, without its credentials. */
+export const AccountRecord = z
+  .object({
+    id: z.string().describe('Id of the account in paths, events and cursors.'),
+    region: z.string().describe('Region of the account in the ordering API.'),
+    managed: z
+      .boolean()
+      .describe('Whether the account is managed by the API. `false`: defined by the configuration file.'),
+    secretRef: z
+      .string()
+      .nullable()
+      .describe(
+        'Reference to the credentials. `null`: sent to the API, or defined in the configuration file.',
+      ),
+    pollIntervalSeconds: z.number().describe('Interval between polls, in seconds.'),
+    paused: z.boolean().describe('Whether polling is paused.'),
+    createdAt: instant.nullable().describe('Creation time. `null`: not created by the API.'),
+    changedAt: instant.nullable().describe('Time of the last change. `null`: never changed.'),
+    revision: count.describe('Revision, incremented with each change.'),
+  })
+  .meta({ id: 'Account' });
+export type AccountRecord = z.infer<typeof AccountRecord>;
+
+/** One step of a test. */
+export const TestStep = z
+  .object({
+    step: z
+      .enum(['token', 'identity', 'page'])
+      .describe('Step: request a token, verify the identity, or read a page of jobs.'),
+    ok: z.boolean().describe('Whether the step succeeded.'),
+    sentence: z.string().describe('Result, or error message with a suggested action.'),
+    ms: z.int().min(0).describe('Duration of the step, in milliseconds.'),
+  })
+  .meta({ id: 'TestStep' });
+export type TestStep = z.infer<typeof TestStep>;
+
+/** Result of a credentials test. The steps end with the first failed one. */
+export const TestReport = z
+  .object({
+    ok: z.boolean().describe('Whether all steps succeeded.'),
+    region: z.string().describe('Tested region.'),
+    account: z
+      .string()
+      .nullable()
+      .describe('Id of the tested account. `null`: credentials without an account.'),
+    steps: z.array(TestStep).describe('Executed steps in order, up to the first failed one.'),
+    upstreamId: z.int().nullable().describe('Id of the account in the ordering API.'),
+    openJobs: count.nullable().describe('Number of jobs in the upstream list.'),
+    statuses: z.array(z.string()).describe('Status names of the newest jobs.'),
+  })
+  .meta({ id: 'TestReport' });
+export type TestReport = z.infer<typeof TestReport>;

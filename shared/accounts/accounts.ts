@@ -1,0 +1,426 @@
+/** Stored data of an account besides its jobs: the polling configuration (Account) and its state (Status). */
+import { randomUUID } from 'node:crypto';
+import type { EventLog } from '../log/log.ts';
+import { revisionOf, revisionStill } from '../resources.ts';
+import {
+  type AccountRef,
+  accountPk,
+  cellLog,
+  dueUntil,
+  feedLog,
+  isReserved,
+  keys,
+  POLL_SHARDS,
+  pollDue,
+  pollDuePk,
+  pollPhase,
+} from '../storage/schema.ts';
+import type { Item, Table, Value, Write } from '../storage/table.ts';
+import { claimable } from '../tracking/breaker.ts';
+import { type PastPoll, readPolls } from '../tracking/poll-history.ts';
+import type { AccountState } from './account-input.ts';
+import { turnFrom } from './account-state.ts';
+
+/** Maximum number of attempts after concurrent changes. In each round, one of the writers succeeds. */
+const ATTEMPTS = 20;
+
+/** An account as registered. The credentials are stored elsewhere: `secretRef` is their location. */
+export interface Account extends AccountRef {
+  /** Location of the credentials: a name that the host can resolve. Never the secret itself. */
+  readonly secretRef: string;
+  readonly pollIntervalSeconds: number;
+  /** Whether the account is paused. A paused account is not polled. Its log and snapshots stay. */
+  readonly paused: boolean;
+  /**
+   * Set if the account was created by a user, through the API or as an operator. It is not in the
+   * configuration file.
+   */
+  readonly managed?: boolean;
+  /**
+   * Time of the last change of the credentials (epoch ms), as far as Jobwire knows it. Cached data of older
+   * credentials is stale.
+   */
+  readonly credentialsAt?: number;
+  /**
+   * Time since which the API user is notified of the account's jobs, according to that user's notification
+   * settings upstream (epoch ms). Absent if the user is not notified.
+   */
+  readonly ownUserSince?: number;
+}
+
+export type { AccountState };
+
+/** State of polling. Times are epoch ms. Absent values are `null`. */
+export interface Status {
+  /** Fence: every write of a poll raises it. */
+  readonly revision: number;
+  readonly state: AccountState;
+  readonly lastPollAt: number | null;
+  /** Time up to which all changes in the upstream list are in the log. */
+  readonly lastGoodCrawlStartedAt: number | null;
+  readonly consecutiveFailures: number;
+  /** Whether account.poll_failing was emitted without account.poll_recovered since. */
+  readonly alarmed: boolean;
+  /** Number of entries in the list at the last complete crawl. */
+  readonly openJobs: number | null;
+  /** Number of those entries that no request could read (rule 2). */
+  readonly unreadJobs: number;
+  readonly nextPollAt: number | null;
+  /** Id of the poll that wrote last. */
+  readonly pollId: string | null;
+  /** Time at which the account's identity was last compared with the pinned one (rule 9). */
+  readonly identityCheckedAt: number | null;
+  /**
+   * Time at which the API user is due to be read again. `ownUserSince` is the {@link Account.ownUserSince}
+   * of the last read.
+   */
+  readonly ownUserDueAt: number | null;
+  readonly ownUserSince: number | null;
+  /**
+   * Time at which the newest closed jobs were last read, down to the highest number known at that time
+   * (rule 8).
+   */
+  readonly sweptAt: number | null;
+  readonly sweptThrough: number;
+  /** Message: why the last poll failed or was incomplete. */
+  readonly problem: string | null;
+  /** Time since which negative verdicts are held back (rule 10). `null` if they are not. */
+  readonly quarantinedAt: number | null;
+  /**
+   * Numbers of delisted jobs whose outcome is not yet known, as of the last complete crawl: see Absence in
+   * quarantine.ts.
+   */
+  readonly missing: {
+    readonly unanswered: number;
+    readonly suspected: number;
+    readonly contradictory: number;
+  };
+  /**
+   * Number of jobs that an operator confirmed as gone. The confirmation is valid until `allowedGoneUntil`.
+   */
+  readonly allowedGone: number;
+  readonly allowedGoneUntil: number | null;
+  /** Fingerprint of the stored statistics about open jobs. `null` if none are stored. */
+  readonly openPrint: string | null;
+  /** The last polls, oldest first. */
+  readonly polls: readonly PastPoll[];
+}
+
+/** Converts an Account item. */
+export function toAccount(item: Item): Account {
+  return {
+    region: item.pk.slice('ACCOUNTS#'.length),
+    account: item.sk,
+    secretRef: String(item.secretRef),
+    pollIntervalSeconds: Number(item.pollIntervalSeconds),
+    paused: item.paused === true,
+    ...(item.managed === true ? { managed: true } : {}),
+    ...(typeof item.credentialsAt === 'number' ? { credentialsAt: item.credentialsAt } : {}),
+    ...(typeof item.ownUserSince === 'number' ? { ownUserSince: item.ownUserSince } : {}),
+  };
+}
+
+/** Converts a Status item. */
+export function toStatus(item: Item): Status {
+  const number = (value: Value | undefined): number | null => (typeof value === 'number' ? value : null);
+  const text = (value: Value | undefined): string | null => (typeof value === 'string' ? value : null);
+  return {
+    revision: Number(item.revision),
+    state: item.state as AccountState,
+    lastPollAt: number(item.lastPollAt),
+    lastGoodCrawlStartedAt: number(item.lastGoodCrawlStartedAt),
+    consecutiveFailures: number(item.consecutiveFailures) ?? 0,
+    alarmed: item.alarmed === true,
+    openJobs: number(item.openJobs),
+    unreadJobs: number(item.unreadJobs) ?? 0,
+    nextPollAt: number(item.nextPollAt),
+    pollId: text(item.pollId),
+    identityCheckedAt: number(item.identityCheckedAt),
+    ownUserDueAt: number(item.ownUserDueAt),
+    ownUserSince: number(item.ownUserSince),
+    sweptAt: number(item.sweptAt),
+    sweptThrough: number(item.sweptThrough) ?? 0,
+    problem: text(item.problem),
+    quarantinedAt: number(item.quarantinedAt),
+    missing: {
+      unanswered: number(item.unanswered) ?? 0,
+      suspected: number(item.suspected) ?? 0,
+      contradictory: number(item.contradictory) ?? 0,
+    },
+    allowedGone: number(item.allowedGone) ?? 0,
+    allowedGoneUntil: number(item.allowedGoneUntil),
+    openPrint: text(item.openPrint),
+    polls: readPolls(item),
+  };
+}
+
+/**
+ * Registers an account, due for its first poll at once, or changes how an existing one is polled. History,
+ * epoch and state of an existing account stay. Idempotent.
+ *
+ * Throws if the id is reserved, or if a former account of that id is still being deleted.
+ */
+export async function registerAccount(
+  table: Table,
+  log: EventLog,
+  account: Account,
+  options: { readonly now: number; readonly epoch: string },
+): Promise<void> {
+  const { region: _region, account: id, ...attributes } = account;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const outcome = await updateAccount(table, account, options.now, () => ({ set: attributes }));
+    if (outcome.kind === 'changed') return;
+    if (await makeAccount(table, log, account, options)) return;
+  }
+  if (await table.get(keys.deletion(account))) throw new Error(`The account ${id} is still being deleted.`);
+  throw new Error(`The account ${id} kept changing while it was registered.`);
+}
+
+/**
+ * Creates an account with all its items in one transaction. The first account of a region also starts the
+ * cell's own log and the cell feed.
+ *
+ * Returns `false` if the account exists, the id is not yet free, or a condition of `guards` fails. Throws
+ * if the id is reserved.
+ */
+export async function makeAccount(
+  table: Table,
+  log: EventLog,
+  account: Account,
+  options: { readonly now: number; readonly epoch: string },
+  guards: readonly Write[] = [],
+): Promise<boolean> {
+  const { region, account: id, ...attributes } = account;
+  const { now, epoch } = options;
+  if (isReserved(account)) throw new Error(`No account can have the id ${id}.`);
+  const start = async (ref: AccountRef): Promise<boolean> => {
+    const started = log.start(ref, epoch);
+    return 'put' in started && (await table.write(started)).done;
+  };
+  // The feed of a new cell contains everything. A cell older than its feed joins at its current position: see
+  // startFeed.
+  if (await start(cellLog(region))) await start(feedLog(region));
+  const made = await table.transact(
+    [
+      {
+        put: { ...keys.account(account), ...attributes, revision: 1, createdAt: now, changedAt: now },
+        when: [['pk', 'absent']],
+      },
+      log.start(account, epoch),
+      {
+        put: {
+          ...keys.status(account),
+          // Higher than any fence of a former account of this id.
+          revision: now,
+          state: 'baselining' satisfies AccountState,
+          ...(account.paused ? {} : schedule(account, now)),
+        },
+        when: [['pk', 'absent']],
+      },
+      { check: keys.deletion(account), when: [['pk', 'absent']] },
+      ...guards,
+    ],
+    randomUUID(),
+  );
+  return made.done;
+}
+
+/**
+ * Update of an account's record. `atOnce`: the account is due at once in every waiting state, except while
+ * it waits for an operator.
+ */
+export interface AccountUpdate {
+  readonly set: { readonly [attribute: string]: Value | undefined };
+  readonly atOnce?: boolean;
+}
+
+/**
+ * Changes an account's record and its place on the schedule in one transaction.
+ *
+ * If that place changes, a poll in progress loses its fence: its final write would restore the former
+ * place. The next poll repeats its observations. `decide` returns either the update for the current record
+ * or another result, which is then returned. Unchanged values are not written.
+ */
+export async function updateAccount<R extends { readonly kind: string } = never>(
+  table: Table,
+  ref: AccountRef,
+  now: number,
+  decide: (record: Item) => AccountUpdate | R,
+): Promise<R | { readonly kind: 'changed'; readonly record: Item } | { readonly kind: 'absent' }> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const [record, status] = await Promise.all([table.get(keys.account(ref)), table.get(keys.status(ref))]);
+    if (!record || !status) return { kind: 'absent' };
+    const update = decide(record);
+    if ('kind' in update) return update;
+    const { set, atOnce = false } = update;
+    const place = placeAfter(ref, record, { ...record, ...set }, status, atOnce, now);
+    const isSame = Object.entries(set).every(([name, value]) => record[name] === value);
+    if (isSame && !place) return { kind: 'changed', record };
+    const changed = { ...set, revision: revisionOf(record) + 1, changedAt: now };
+    const writes: Write[] = [
+      {
+        update: keys.account(ref),
+        set: changed,
+        when: [revisionStill(record), ['secretRef', 'present']],
+      },
+    ];
+    if (place) {
+      const fence = Number(status.revision);
+      writes.push({
+        update: keys.status(ref),
+        // A process that read the record before this write and the fence after it must read the record again.
+        set: { ...place, revision: fence + 1, recordRevision: changed.revision },
+        when: [['revision', '=', fence]],
+      });
+    }
+    const outcome = await table.transact(writes, randomUUID());
+    if (outcome.done) return { kind: 'changed', record: { ...record, ...changed } };
+  }
+  throw new Error(`The account ${ref.account} kept moving while it was changed.`);
+}
+
+/**
+ * Returns the Status attributes for the place on the schedule after a change. `undefined` if the place
+ * stays.
+ */
+function placeAfter(
+  ref: AccountRef,
+  before: Item,
+  after: Item,
+  status: Item,
+  atOnce: boolean,
+  now: number,
+): ReturnType<typeof schedule> | undefined {
+  const isDue = typeof status.duePk === 'string';
+  // Written again with a pause, so that a concurrent write to the schedule comes either before it or after
+  // it.
+  if (after.paused === true) return isDue || before.paused !== true ? schedule(ref, null) : undefined;
+  if (status.state === 'identity_mismatch') return before.paused === true ? {} : undefined;
+  if (!isDue || atOnce) return schedule(ref, now);
+  if (before.pollIntervalSeconds === after.pollIntervalSeconds) return undefined;
+  const turn = turnFrom(now, Number(after.pollIntervalSeconds) * 1000, pollPhase(ref));
+  return Number(status.nextPollAt) > turn ? schedule(ref, turn) : undefined;
+}
+
+/**
+ * Returns the Status attributes that schedule the next poll at a time (epoch ms). `null` removes the
+ * account from the schedule. Both end an existing claim.
+ */
+export function schedule(
+  ref: AccountRef,
+  nextPollAt: number | null,
+): { [attribute: string]: Value | undefined } {
+  const off = { nextPollAt: undefined, duePk: undefined, dueSk: undefined, claimedAt: undefined };
+  return nextPollAt === null ? off : { ...off, nextPollAt, ...pollDue(ref, nextPollAt) };
+}
+
+/** Returns the account with this id in any of the regions, or `undefined`. */
+export async function findAccount(
+  table: Table,
+  regions: readonly string[],
+  account: string,
+): Promise<Account | undefined> {
+  const items = await table.getMany(regions.map((region) => keys.account({ region, account })));
+  return items[0] && toAccount(items[0]);
+}
+
+/** Returns the accounts of a region, by id, up to `limit`. */
+export async function listAccounts(table: Table, region: string, limit: number): Promise<Account[]> {
+  return (await table.query({ pk: accountPk(region), limit })).map(toAccount);
+}
+
+/** An account and the due time of its poll (epoch ms). */
+export interface DuePoll extends AccountRef {
+  readonly dueAt: number;
+}
+
+/** A poll that only the claiming process may start until the claim expires. */
+export interface Claim extends DuePoll {
+  /** Whether the last claim expired without a report of a poll. That poll may have crashed its process. */
+  readonly suspect: boolean;
+  /** Number of entries in the account's list at its last complete crawl. 0 before the first. */
+  readonly openJobs: number;
+}
+
+/**
+ * Returns the accounts of a region whose poll is due by `until` (default: `now`), longest waiting first, up
+ * to `limit`. While the upstream API fails for the whole region, only a few are returned (rule 12).
+ */
+export async function duePolls(
+  table: Table,
+  region: string,
+  options: { readonly now: number; readonly until?: number; readonly limit: number },
+): Promise<DuePoll[]> {
+  const { now, until = now, limit } = options;
+  const shards = await Promise.all(
+    Array.from({ length: POLL_SHARDS }, (_, shard) =>
+      table.query({ index: 'due', pk: pollDuePk(region, shard), to: dueUntil(until), limit }),
+    ),
+  );
+  const due = shards.flat().sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
+  if (due.length === 0) return [];
+  return due.slice(0, Math.min(limit, await claimable(table, region, now))).map(({ dueSk }) => {
+    const text = String(dueSk);
+    const end = text.indexOf('#');
+    return { region, account: text.slice(end + 1), dueAt: Date.parse(text.slice(0, end)) };
+  });
+}
+
+/**
+ * Claims polls concurrently. A claim moves the due time to `claimSeconds` after the due time, or after
+ * `now` if that is later. So no other tick takes the poll, and the poll becomes due again if its process
+ * crashes. Polls claimed by another process meanwhile are omitted.
+ * - A poll that reports returns the account to the schedule and removes the claim.
+ * - If the claim expires, the account is due again with the trace of the claim: a suspect.
+ *
+ * A claimed account moves behind all due accounts. While the region fails, all accounts thus take turns as
+ * probes.
+ */
+export async function claimPolls(
+  table: Table,
+  due: readonly DuePoll[],
+  options: { readonly now: number; readonly claimSeconds: number },
+): Promise<Claim[]> {
+  const { now, claimSeconds } = options;
+  const claims = due.map(async (poll): Promise<Claim[]> => {
+    const { dueSk } = pollDue(poll, poll.dueAt);
+    const claim = {
+      update: keys.status(poll),
+      set: { ...pollDue(poll, Math.max(now, poll.dueAt) + claimSeconds * 1000), claimedAt: now },
+    };
+    const first = await table.write({
+      ...claim,
+      when: [
+        ['dueSk', '=', dueSk],
+        ['claimedAt', 'absent'],
+      ],
+    });
+    const openJobs = (item: Item | undefined) => Number(item?.openJobs ?? 0);
+    if (first.done) return [{ ...poll, suspect: false, openJobs: openJobs(first.item) }];
+    if (first.item?.dueSk !== dueSk) return [];
+    const again = await table.write({ ...claim, when: [['dueSk', '=', dueSk]] });
+    return again.done ? [{ ...poll, suspect: true, openJobs: openJobs(again.item) }] : [];
+  });
+  return (await Promise.all(claims)).flat();
+}
+
+/** Claims the polls that are due now, longest waiting first, up to `limit`. */
+export async function claimDue(
+  table: Table,
+  region: string,
+  options: { readonly now: number; readonly limit: number; readonly claimSeconds: number },
+): Promise<Claim[]> {
+  return claimPolls(table, await duePolls(table, region, options), options);
+}
+
+/** Ends the claim of a poll that crashed with its process, if there is one. The account is due at once. */
+export async function breakClaim(table: Table, ref: AccountRef, now: number): Promise<void> {
+  await table.write({
+    update: keys.status(ref),
+    set: schedule(ref, now),
+    when: [
+      ['claimedAt', 'present'],
+      ['duePk', 'present'],
+    ],
+  });
+}

@@ -1,0 +1,411 @@
+/**
+ * Accounts that users create, change and delete. A change of several places follows an order in which a
+ * crash leaves nothing that takes effect:
+ * - create: lock, credentials, then Account, Status and Head in one transaction.
+ * - rotate: lock, credentials, then Account and its place on the schedule.
+ * - delete: lock, then see deletion.ts.
+ *
+ * The lock serializes these operations, so that the stored credentials are those of the caller that
+ * received success. Accounts declared in the configuration file are changed there, and changes here are
+ * rejected.
+ */
+
+import { type EventLog, newEpoch } from '../log/log.ts';
+import {
+  beingWorkedOn,
+  type Expectation,
+  type Lock,
+  type Refusal,
+  revisionOf,
+  whileLocked,
+} from '../resources.ts';
+import { type AccountRef, accountPk, keys } from '../storage/schema.ts';
+import type { Item, Table } from '../storage/table.ts';
+import { reportAccounts } from '../tracking/operator.ts';
+import { checkInput } from '../validation.ts';
+import {
+  AccountChange,
+  type AccountQuery,
+  type AccountRecord,
+  type AccountReport,
+  intervalRule,
+  NewAccount,
+  NewCredentials,
+} from './account-input.ts';
+import { type AccountUpdate, findAccount, makeAccount, toAccount, updateAccount } from './accounts.ts';
+import type { AccountSecrets } from './credentials.ts';
+import {
+  beginDeletion,
+  type DeletionDeps,
+  readDeletion,
+  workOffDeletion,
+  workOffDeletions,
+} from './deletion.ts';
+
+/** Dependencies of the account operations. */
+export interface AccountDeps extends DeletionDeps {
+  readonly table: Table;
+  readonly log: EventLog;
+  readonly secrets: AccountSecrets;
+  /** Regions of this process. An id is unique across all of them. */
+  readonly regions: readonly string[];
+  /** Minimum poll interval (s). */
+  readonly minIntervalSeconds: number;
+  /** Returns whether the configuration file declares an account. Default: it declares none. */
+  readonly isDeclared?: (ref: AccountRef) => boolean;
+}
+
+/** Result of a change. */
+export type ChangedAccount = { readonly kind: 'changed'; readonly account: AccountRecord };
+
+/** Time for which a request works on a deletion before it leaves the rest for later (ms). */
+const DELETE_MS = 10_000;
+const DEFAULT_PAGE = 100;
+const MAX_PAGE = 500;
+
+/**
+ * Creates an account. Its first poll is due at once, unless the account starts paused. Given credentials
+ * are stored and never returned. If the request is rejected, nothing is registered. Throws `SecretError` if
+ * the credentials cannot be stored.
+ */
+export async function createAccount(
+  deps: AccountDeps,
+  input: unknown,
+): Promise<{ readonly kind: 'created'; readonly account: AccountRecord } | Refusal> {
+  const checked = checkInput(NewAccount, input);
+  if (checked.kind === 'refused') return checked;
+  const { id, credentials, secretRef = '', pollIntervalSeconds, paused } = checked.value;
+  const { table, log, secrets, now } = deps;
+  const region = oneRegion(deps, checked.value.region);
+  if (typeof region === 'object') return region;
+  const refusal =
+    refuseInterval(deps, pollIntervalSeconds) ??
+    (credentials ? undefined : refuseReference(deps, region, secretRef));
+  if (refusal) return refusal;
+  const ref = { region, account: id };
+  const isTaken = async () => (await findAccount(table, deps.regions, id)) !== undefined;
+  if (await isTaken()) return taken(id);
+
+  return locked(deps, ref, async ({ owner }) => {
+    if (await isTaken()) return taken(id);
+    const held = await finishFormer(deps, ref);
+    if (held) return held;
+    const kept = credentials && (await secrets.save(region, id, credentials));
+    const at = now();
+    const account = {
+      ...ref,
+      ...{ secretRef: kept ?? secretRef, pollIntervalSeconds, paused },
+      ...{ managed: true, credentialsAt: at },
+      ...(kept === undefined ? {} : { keepsCredentials: true }),
+    };
+    const guard = { check: keys.accountLock(ref), when: [['owner', '=', owner] as const] };
+    if (!(await makeAccount(table, log, account, { now: at, epoch: newEpoch(at) }, [guard]))) {
+      return (await isTaken()) ? taken(id) : beingWorkedOn(id);
+    }
+    const record = await table.get(keys.account(ref));
+    return record ? { kind: 'created', account: toRecord(deps, record) } : changedMeanwhile(id);
+  });
+}
+
+/** Returns an account, or `undefined`. */
+export async function readAccount(
+  deps: Pick<AccountDeps, 'table' | 'isDeclared'>,
+  ref: AccountRef,
+): Promise<AccountRecord | undefined> {
+  const record = await deps.table.get(keys.account(ref));
+  return record && toRecord(deps, record);
+}
+
+/** Returns a page of accounts, by region and id. `next` is `null` on the last page. */
+export async function pageAccounts(
+  deps: Pick<AccountDeps, 'table' | 'log' | 'regions' | 'isDeclared'>,
+  query: AccountQuery = {},
+): Promise<
+  | {
+      readonly kind: 'page';
+      readonly accounts: readonly (AccountRecord & { readonly status?: AccountReport | null })[];
+      readonly next: string | null;
+    }
+  | Refusal
+> {
+  const { only, status = false } = query;
+  const limit = Math.min(query.limit ?? DEFAULT_PAGE, MAX_PAGE);
+  if (query.region !== undefined && !deps.regions.includes(query.region)) {
+    return { kind: 'refused', reason: `region ${regionRule(deps.regions)}.` };
+  }
+  const regions = query.region === undefined ? [...deps.regions].sort() : [query.region];
+  const [afterRegion = '', afterId = ''] = query.after?.split('/') ?? [];
+  if (query.after !== undefined && !regions.includes(afterRegion)) {
+    return { kind: 'refused', reason: 'after must be the `next` of a page of accounts.' };
+  }
+  const found: Item[] = [];
+  for (const region of regions) {
+    if (region < afterRegion || found.length > limit) continue;
+    const after = region === afterRegion ? afterId : '';
+    // One more than the page holds, to detect a next page.
+    const rest = limit + 1 - found.length;
+    found.push(...(await someAccounts(deps.table, region, only ?? undefined, after, rest)));
+  }
+  const shown = found.slice(0, limit);
+  const records = shown.map((record) => toRecord(deps, record));
+  const last = records.at(-1);
+  const next = found.length > limit && last ? `${last.region}/${last.id}` : null;
+  if (!status) return { kind: 'page', accounts: records, next };
+  const reports = await reportAccounts(deps, shown.map(toAccount));
+  return {
+    kind: 'page',
+    accounts: records.map((record, at) => ({ ...record, status: reports[at] ?? null })),
+    next,
+  };
+}
+
+async function someAccounts(
+  table: Table,
+  region: string,
+  only: readonly string[] | undefined,
+  after: string,
+  limit: number,
+): Promise<Item[]> {
+  if (!only) {
+    return table.query({ pk: accountPk(region), limit, ...(after === '' ? {} : { after }) });
+  }
+  const wanted = [...new Set(only)].filter((id) => id > after);
+  const items = await table.getMany(wanted.map((account) => keys.account({ region, account })));
+  return items.sort((a, b) => (a.sk < b.sk ? -1 : 1)).slice(0, limit);
+}
+
+/**
+ * Changes how an account is polled, or the location of its credentials. With other credentials, the account
+ * is polled at once. Absent fields stay as they are, and so do its log, snapshots and state.
+ */
+export async function changeAccount(
+  deps: AccountDeps,
+  ref: AccountRef,
+  input: unknown,
+  expected: Expectation = {},
+): Promise<ChangedAccount | Refusal> {
+  const checked = checkInput(AccountChange, input);
+  if (checked.kind === 'refused') return checked;
+  const { pollIntervalSeconds, secretRef } = checked.value;
+  const refusal =
+    (pollIntervalSeconds === undefined ? undefined : refuseInterval(deps, pollIntervalSeconds)) ??
+    (secretRef === undefined ? undefined : refuseReference(deps, ref.region, secretRef));
+  if (refusal) return refusal;
+  const interval = pollIntervalSeconds === undefined ? {} : { pollIntervalSeconds };
+  if (secretRef === undefined) return edit(deps, ref, expected, () => ({ set: interval }));
+  return locked(deps, ref, async () => {
+    let keptBefore = false;
+    const changed = await edit(deps, ref, expected, (record) => {
+      if (record.secretRef === secretRef) return { set: interval };
+      keptBefore = record.keepsCredentials === true;
+      const set = {
+        ...interval,
+        secretRef,
+        keepsCredentials: undefined,
+        credentialsAt: laterThan(record, deps.now()),
+      };
+      return { set, atOnce: true };
+    });
+    // The former credentials are no longer used.
+    if (changed.kind === 'changed' && keptBefore) await deps.secrets.remove(ref.region, ref.account);
+    return changed;
+  });
+}
+
+/**
+ * Pauses polling of an account. Its log, snapshots and state stay. A poll in progress discards its
+ * observations.
+ */
+export function pauseAccount(deps: AccountDeps, ref: AccountRef, expected: Expectation = {}) {
+  return edit(deps, ref, expected, () => ({ set: { paused: true } }));
+}
+
+/**
+ * Resumes polling of a paused account at once, from its state. An account that waits for a confirmation
+ * continues to wait.
+ */
+export function resumeAccount(deps: AccountDeps, ref: AccountRef, expected: Expectation = {}) {
+  return edit(deps, ref, expected, () => ({ set: { paused: false } }));
+}
+
+/**
+ * Replaces an account's credentials. The new ones are stored here, wherever the former ones were.
+ *
+ * They take effect at once: the back-off ends, and a poll in progress with the former ones discards its
+ * observations. The account is polled, unless it is paused or waits for a confirmation. Throws
+ * `SecretError` if the credentials cannot be stored.
+ */
+export async function rotateCredentials(
+  deps: AccountDeps,
+  ref: AccountRef,
+  input: unknown,
+  expected: Expectation = {},
+): Promise<ChangedAccount | Refusal> {
+  const checked = checkInput(NewCredentials, input);
+  if (checked.kind === 'refused') return checked;
+  return locked(deps, ref, async () => {
+    const record = await deps.table.get(keys.account(ref));
+    const refusal = record ? manageable(deps, record, ref, expected) : unknownAccount(ref.account);
+    if (refusal) return refusal;
+    const secretRef = await deps.secrets.save(ref.region, ref.account, checked.value);
+    // A concurrent pause must not cause an error here: the credentials are already stored.
+    return edit(deps, ref, {}, (before) => ({
+      set: {
+        ...{ secretRef, keepsCredentials: true, managed: true },
+        credentialsAt: laterThan(before, deps.now()),
+      },
+      atOnce: true,
+    }));
+  });
+}
+
+/**
+ * Deletes an account with all its data: its log, jobs, position at every sink, and its credentials if they
+ * were given here. API keys and endpoints no longer name it. Those that named no other account are deleted.
+ * From then on the account does not exist.
+ *
+ * `complete` is `false` if there was not enough time to delete everything: repeating the call continues.
+ * Also continues the deletions of other accounts.
+ */
+export async function deleteAccount(
+  deps: AccountDeps,
+  ref: AccountRef,
+  expected: Expectation = {},
+  budgetMs = DELETE_MS,
+): Promise<{ readonly kind: 'deleted'; readonly complete: boolean } | Refusal> {
+  const deadline = deps.now() + budgetMs;
+  const begun = await locked(deps, ref, async ({ owner }): Promise<{ kind: 'begun' } | Refusal> => {
+    const record = await deps.table.get(keys.account(ref));
+    if (!record) {
+      const note = await readDeletion(deps.table, ref);
+      return note && note.emptied !== true ? { kind: 'begun' } : unknownAccount(ref.account);
+    }
+    const refusal = manageable(deps, record, ref, expected);
+    if (refusal) return refusal;
+    const outcome = await beginDeletion(deps, record, ref, owner);
+    if (outcome === 'changed') return changedMeanwhile(ref.account);
+    return outcome === 'begun' ? { kind: 'begun' } : outcome;
+  });
+  if (begun.kind !== 'begun') return begun;
+  const { kind } = await workOffDeletion(deps, ref, deadline);
+  // Failures of other deletions must not fail this one.
+  await workOffDeletions(deps, ref.region, deadline).catch(() => undefined);
+  return { kind: 'deleted', complete: kind !== 'more' };
+}
+
+/** Returns an account as in API responses. */
+function toRecord({ isDeclared }: Pick<AccountDeps, 'isDeclared'>, record: Item): AccountRecord {
+  const account = toAccount(record);
+  const { region, account: id, pollIntervalSeconds, paused, secretRef } = account;
+  const isOfFile = isDeclared?.(account) === true;
+  return {
+    ...{ id, region, managed: !isOfFile },
+    secretRef: isOfFile || record.keepsCredentials === true ? null : secretRef,
+    ...{ pollIntervalSeconds, paused },
+    createdAt: instant(record.createdAt),
+    changedAt: instant(record.changedAt),
+    revision: revisionOf(record),
+  };
+}
+
+function instant(ms: Item[string]): string | null {
+  return typeof ms === 'number' ? new Date(ms).toISOString() : null;
+}
+
+/**
+ * Completes the deletion of a former account of this id if possible. Otherwise returns why the id is not
+ * free.
+ */
+async function finishFormer(deps: AccountDeps, ref: AccountRef): Promise<Refusal | undefined> {
+  if (!(await readDeletion(deps.table, ref))) return undefined;
+  const progress = await workOffDeletion(deps, ref, deps.now() + DELETE_MS);
+  if (progress.kind === 'free') return undefined;
+  const when =
+    progress.kind === 'empty'
+      ? `this id is free again at ${new Date(progress.freeAt).toISOString()}`
+      : 'not everything of it is gone yet; try again in a minute';
+  return { kind: 'conflict', reason: `id must be new, and "${ref.account}" was deleted just now: ${when}.` };
+}
+
+/**
+ * Returns a time for new credentials that is later than that of the former ones, whatever the clock shows.
+ */
+function laterThan(record: Item, now: number): number {
+  return Math.max(now, Number(record.credentialsAt ?? 0) + 1);
+}
+
+async function edit(
+  deps: AccountDeps,
+  ref: AccountRef,
+  expected: Expectation,
+  decide: (record: Item) => AccountUpdate,
+): Promise<ChangedAccount | Refusal> {
+  const outcome = await updateAccount<Refusal>(
+    deps.table,
+    ref,
+    deps.now(),
+    (record) => manageable(deps, record, ref, expected) ?? decide(record),
+  );
+  if (outcome.kind === 'absent') return unknownAccount(ref.account);
+  if (outcome.kind === 'changed') return { kind: 'changed', account: toRecord(deps, outcome.record) };
+  return outcome;
+}
+
+/** Returns why an account cannot be changed here, or `undefined` if it can. */
+function manageable(
+  { isDeclared }: AccountDeps,
+  record: Item,
+  ref: AccountRef,
+  { revision = revisionOf(record) }: Expectation,
+): Refusal | undefined {
+  if (isDeclared?.(ref)) {
+    const reason = `The account "${ref.account}" is declared in the configuration file: change or remove it under "accounts" there, and start again.`;
+    return { kind: 'conflict', reason };
+  }
+  return revision === revisionOf(record) ? undefined : changedMeanwhile(ref.account);
+}
+
+function locked<T>(
+  deps: AccountDeps,
+  ref: AccountRef,
+  work: (lock: Lock) => Promise<T | Refusal>,
+): Promise<T | Refusal> {
+  return whileLocked(deps, keys.accountLock(ref), ref.account, work);
+}
+
+/** Returns the region of a request. It may be omitted if there is only one. */
+export function oneRegion(deps: Pick<AccountDeps, 'regions'>, region: string | undefined): string | Refusal {
+  const [only, ...others] = deps.regions;
+  if (region === undefined && only !== undefined && others.length === 0) return only;
+  if (region !== undefined && deps.regions.includes(region)) return region;
+  const missing = region === undefined ? 'is missing; it ' : '';
+  return { kind: 'refused', reason: `region ${missing}${regionRule(deps.regions)}.` };
+}
+
+/** Returns the rule for a region given by a caller. */
+export const regionRule = (regions: readonly string[]): string =>
+  `must be one of the regions that are served here (${[...regions].sort().join(', ')})`;
+
+function refuseInterval({ minIntervalSeconds }: AccountDeps, seconds: number): Refusal | undefined {
+  if (seconds >= minIntervalSeconds) return undefined;
+  return { kind: 'refused', reason: `pollIntervalSeconds ${intervalRule(minIntervalSeconds)}.` };
+}
+
+function refuseReference({ secrets }: AccountDeps, region: string, secretRef: string): Refusal | undefined {
+  const rule = secrets.refuse(region, secretRef);
+  return rule === undefined ? undefined : { kind: 'refused', reason: `secretRef ${rule}.` };
+}
+
+const unknownAccount = (id: string): Refusal => ({
+  kind: 'unknown',
+  reason: `There is no account "${id}".`,
+});
+const taken = (id: string): Refusal => ({
+  kind: 'conflict',
+  reason: `id must be new, and there is an account "${id}" already.`,
+});
+const changedMeanwhile = (id: string): Refusal => ({
+  kind: 'conflict',
+  why: 'changed',
+  reason: `The account "${id}" was changed meanwhile; read it again.`,
+});

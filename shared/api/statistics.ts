@@ -1,0 +1,288 @@
+/** Statistics: daily roll-ups of the log and counts of open jobs. docs/truth.md defines them. */
+import * as z from 'zod';
+import { toStatus } from '../accounts/accounts.ts';
+import { type AccountRef, keys, openJobsPk, rollupPk } from '../storage/schema.ts';
+import type { Item, Table } from '../storage/table.ts';
+import { type OpenFigures, toOpenFigures } from '../tracking/open-jobs.ts';
+import { addFigures, dayOfRollup, noFigures, toFigures } from '../tracking/rollups.ts';
+import { instant, instantText } from './parameters.ts';
+
+// Shapes
+
+const count = z.int().min(0);
+const day = z.iso.date();
+
+const figures = {
+  created: count.describe(
+    'Number of jobs created on this day (`dateIn`) for which `job.created` was emitted.',
+  ),
+  dispatched: count.describe(
+    'Number of jobs dispatched on this day (`dateOut`), without revoked dispatches. A corrected date moves a job to that day.',
+  ),
+  onTime: count.describe('Number of these dispatched at or before the due time, as far as it is known.'),
+  late: count.describe(
+    'Number of these dispatched after the due time. Jobs without a due date count as neither late nor on time.',
+  ),
+  overdue: count.describe('Number of `job.overdue` events emitted on this day.'),
+  cancelled: count.describe('Number of `job.cancelled` events emitted on this day.'),
+  closed: count.describe('Number of `job.closed` events emitted on this day.'),
+};
+
+/** Statistics of a day. */
+export const Rollup = z
+  .object({
+    day: day.describe('Calendar day at the production location of the job. UTC if its time zone is unknown.'),
+    ...figures,
+  })
+  .meta({ id: 'Rollup', description: 'Statistics of a day.' });
+export type Rollup = z.infer<typeof Rollup>;
+
+const RollupTotal = z.object(figures).meta({ id: 'RollupTotal', description: 'Totals of several days.' });
+
+const region = z.string().describe('Name of the region.');
+const account = z.string().describe('Id of the account.');
+
+const range = {
+  region,
+  from: day.describe('First day.'),
+  to: day.describe('Last day.'),
+  days: z.array(Rollup).describe('Every day of the range in ascending order, including days without events.'),
+  total: RollupTotal.describe('Totals of all days.'),
+};
+
+/** Daily statistics of an account. */
+export const AccountRollups = z
+  .object({ account, ...range })
+  .meta({ id: 'AccountRollups', description: 'Daily statistics of an account.' });
+export type AccountRollups = z.infer<typeof AccountRollups>;
+
+/** Daily statistics of all accounts of a region. */
+export const RegionRollups = z
+  .object({
+    ...range,
+    accounts: z
+      .array(z.object({ account, ...figures }))
+      .describe('Totals of all days by account, ordered by id. Accounts without events are left out.'),
+  })
+  .meta({ id: 'RegionRollups', description: 'Daily statistics of all accounts of a region.' });
+export type RegionRollups = z.infer<typeof RegionRollups>;
+
+const open = {
+  jobs: count.describe('Number of readable jobs in the list of active jobs.'),
+  dispatched: count.describe('Number of these that are dispatched but still listed.'),
+  late: count.describe(
+    'Number of undispatched jobs whose due time has passed at the time of the response. A due date without an offset passes when the day has ended everywhere (UTC−12).',
+  ),
+};
+const openChart = {
+  ...open,
+  byStatus: z
+    .array(
+      z.object({
+        status: z.string().nullable().describe('Upstream status name. `null`: none.'),
+        jobs: count.describe('Number of jobs.'),
+      }),
+    )
+    .describe('Counts by upstream status name in descending order, up to 100 per account.'),
+  otherStatuses: count.describe('Number of jobs in statuses not included in `byStatus`.'),
+  byDueDay: z
+    .array(
+      z.object({
+        day: day.describe('Day of the due date, as reported upstream.'),
+        jobs: count.describe('Number of undispatched jobs due on this day.'),
+        late: count.describe('Number of these whose due time has passed.'),
+      }),
+    )
+    .describe('Undispatched jobs by due date in ascending order, up to 120 days around the last scan.'),
+  dueEarlier: count.describe('Number of undispatched jobs due before these days. All are late.'),
+  dueLater: count.describe('Number of undispatched jobs due after these days.'),
+  withoutDueDate: count.describe('Number of undispatched jobs without a readable due date.'),
+};
+const changedAt = instant.describe('Start of the scan of the list that first returned these counts.');
+
+/** Open-job counts of an account. */
+export const OpenJobs = z
+  .object({
+    region,
+    account,
+    observedThrough: instant
+      .nullable()
+      .describe('Start of the last complete scan of the list. Later changes are not included.'),
+    changedAt,
+    ...openChart,
+  })
+  .meta({ id: 'OpenJobs', description: 'Open-job counts of an account, by status and by due date.' });
+export type OpenJobs = z.infer<typeof OpenJobs>;
+
+/** Open-job counts of all accounts of a region. */
+export const RegionOpenJobs = z
+  .object({
+    region,
+    ...openChart,
+    accounts: z
+      .array(z.object({ account, changedAt, ...open }))
+      .describe('Counts by account, ordered by id.'),
+  })
+  .meta({ id: 'RegionOpenJobs', description: 'Open-job counts of a region, in total and by account.' });
+export type RegionOpenJobs = z.infer<typeof RegionOpenJobs>;
+
+// Roll-ups
+
+/** Maximum number of days per request: a day requires a key lookup for an account, and a query for a region. */
+export const MAX_ROLLUP_DAYS = { account: 92, region: 31 } as const;
+
+const DAY_MS = 86_400_000;
+
+/** Returns the days of a range (YYYY-MM-DD, inclusive), or `undefined` if it is invalid or longer than `most` days. */
+export function dayRange(from: string, to: string, most: number): readonly string[] | undefined {
+  const [first, last] = [from, to].map((text) =>
+    day.safeParse(text).success ? Date.parse(text) : Number.NaN,
+  );
+  if (first === undefined || last === undefined) return undefined;
+  const length = (last - first) / DAY_MS + 1;
+  if (!(length >= 1 && length <= most)) return undefined;
+  return Array.from({ length }, (_, n) => new Date(first + n * DAY_MS).toISOString().slice(0, 10));
+}
+
+/** Reads the statistics of an account, by key. Throws RangeError if {@link dayRange} returns `undefined`. */
+export async function readRollups(
+  { table }: { readonly table: Table },
+  ref: AccountRef,
+  from: string,
+  to: string,
+): Promise<AccountRollups> {
+  const days = daysOf(from, to, MAX_ROLLUP_DAYS.account);
+  const items = await table.getMany(days.map((one) => keys.rollup(ref, one)));
+  const byDay = new Map(items.map((item) => [dayOfRollup(item), [item]]));
+  const { region, account } = ref;
+  return { account, region, from, to, ...summed(days, byDay) };
+}
+
+/** Reads the statistics of all accounts of a region, with one query per day. Throws RangeError if {@link dayRange} returns `undefined`. */
+export async function readRegionRollups(
+  { table }: { readonly table: Table },
+  region: string,
+  from: string,
+  to: string,
+): Promise<RegionRollups> {
+  const days = daysOf(from, to, MAX_ROLLUP_DAYS.region);
+  const byDay = new Map(
+    await Promise.all(
+      days.map(async (one) => [one, await table.query({ pk: rollupPk(region, one) })] as const),
+    ),
+  );
+  const byAccount = new Map<string, ReturnType<typeof noFigures>>();
+  for (const item of [...byDay.values()].flat()) {
+    const sum = byAccount.get(item.sk) ?? noFigures();
+    addFigures(sum, toFigures(item));
+    byAccount.set(item.sk, sum);
+  }
+  const accounts = [...byAccount]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([account, sum]) => ({ account, ...sum }));
+  return { region, from, to, ...summed(days, byDay), accounts };
+}
+
+function daysOf(from: string, to: string, most: number): readonly string[] {
+  const days = dayRange(from, to, most);
+  if (!days)
+    throw new RangeError(`Invalid range from ${from} to ${to}: must be ascending and at most ${most} days.`);
+  return days;
+}
+
+function summed(
+  days: readonly string[],
+  byDay: ReadonlyMap<string, readonly Item[]>,
+): Pick<RegionRollups, 'days' | 'total'> {
+  const total = noFigures();
+  const rows = days.map((one) => {
+    const sum = noFigures();
+    for (const item of byDay.get(one) ?? []) addFigures(sum, toFigures(item));
+    addFigures(total, sum);
+    return { day: one, ...sum };
+  });
+  return { days: rows, total };
+}
+
+// Open jobs
+
+interface FigureDeps {
+  readonly table: Table;
+  /** Current time in epoch ms. Determines which jobs are late. */
+  readonly now: () => number;
+}
+
+/** Reads the open-job counts of an account. Returns `undefined` before the first complete scan of its list. */
+export async function readOpenJobs(deps: FigureDeps, ref: AccountRef): Promise<OpenJobs | undefined> {
+  const [item, status] = await Promise.all([
+    deps.table.get(keys.openJobs(ref)),
+    deps.table.get(keys.status(ref)),
+  ]);
+  if (!item) return undefined;
+  const stored = toOpenFigures(item);
+  const through = status ? toStatus(status).lastGoodCrawlStartedAt : null;
+  const { region, account } = ref;
+  return {
+    region,
+    account,
+    observedThrough: instantText(through),
+    changedAt: instantText(stored.changedAt),
+    ...chartOf([stored.figures], deps.now()),
+  };
+}
+
+/** Reads the open-job counts of all accounts of a region, with one query. */
+export async function readRegionOpenJobs(deps: FigureDeps, region: string): Promise<RegionOpenJobs> {
+  const now = deps.now();
+  const items = await deps.table.query({ pk: openJobsPk(region) });
+  const all = items.map((item) => ({ account: item.sk, ...toOpenFigures(item) }));
+  return {
+    region,
+    ...chartOf(
+      all.map(({ figures: its }) => its),
+      now,
+    ),
+    accounts: all.map(({ account, changedAt: at, figures: its }) => ({
+      account,
+      changedAt: instantText(at),
+      jobs: its.jobs,
+      dispatched: its.dispatched,
+      late: lateOf(its, now),
+    })),
+  };
+}
+
+function chartOf(all: readonly OpenFigures[], now: number): Pick<RegionOpenJobs, keyof typeof openChart> {
+  const sum = (of: (figures: OpenFigures) => number): number => all.reduce((so, one) => so + of(one), 0);
+  const statuses = new Map<string | null, number>();
+  const days = new Map<string, { jobs: number; late: number }>();
+  for (const { statuses: its, dueDays } of all) {
+    for (const [status, jobs] of its) statuses.set(status, (statuses.get(status) ?? 0) + jobs);
+    for (const [one, due] of dueDays) {
+      const known = days.get(one) ?? { jobs: 0, late: 0 };
+      for (const [dueAt, jobs] of due) {
+        known.jobs += jobs;
+        known.late += dueAt < now ? jobs : 0;
+      }
+      days.set(one, known);
+    }
+  }
+  return {
+    jobs: sum(({ jobs }) => jobs),
+    dispatched: sum(({ dispatched }) => dispatched),
+    late: sum((one) => lateOf(one, now)),
+    byStatus: [...statuses]
+      .sort(([a, n], [b, m]) => m - n || (String(a) < String(b) ? -1 : 1))
+      .map(([status, jobs]) => ({ status, jobs })),
+    otherStatuses: sum(({ otherStatuses }) => otherStatuses),
+    byDueDay: [...days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([one, its]) => ({ day: one, ...its })),
+    dueEarlier: sum(({ dueEarlier }) => dueEarlier),
+    dueLater: sum(({ dueLater }) => dueLater),
+    withoutDueDate: sum(({ withoutDueDate }) => withoutDueDate),
+  };
+}
+
+function lateOf({ dueDays, dueEarlier }: OpenFigures, now: number): number {
+  const due = dueDays.flatMap(([, its]) => its);
+  return dueEarlier + due.reduce((sum, [dueAt, jobs]) => sum + (dueAt < now ? jobs : 0), 0);
+}

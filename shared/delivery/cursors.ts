@@ -1,0 +1,476 @@
+/**
+ * The cursors of one sink that a drain processes: the due ones, their turns, the reads, and the stored
+ * positions. An open cursor is a run.
+ *
+ *   due index ──▶ waiting ──▶ open ──▶ window read ahead ──▶ position stored ──▶ no longer due
+ *                    ▲                      │ share used up, or the log grew
+ *                    └──────────────────────┘
+ *
+ * Every write is valid only for the holder of the latest lease; see `lease.ts`.
+ */
+import type { EventLog, LoggedEvent } from '../log/log.ts';
+import { cursorPk, keys } from '../storage/schema.ts';
+import type { Clause, Item, Table, TransactOutcome, Write } from '../storage/table.ts';
+import type { Lease } from './lease.ts';
+import {
+  DEFAULT_CONCURRENCY,
+  dueAtSink,
+  type EventFilter,
+  follows,
+  passes,
+  type Sink,
+  toSink,
+} from './sink.ts';
+import { CursorWindow } from './window.ts';
+
+/** Maximum number of open cursors of one sink: live ones, and replays in addition. */
+const OPEN_CURSORS = 8;
+const OPEN_REPLAYS = 2;
+/**
+ * Maximum number of events of one cursor that are read and not yet done, and of those sent and not yet stored
+ * as done.
+ */
+const WINDOW_EVENTS = 400;
+const PAGE_EVENTS = 200;
+/** The next page is read when no more than this many events per lane remain: enough work until it arrives. */
+const READ_AHEAD = 8;
+/** A position is stored when it has moved by this many events, and when there is no more work. */
+const STORE_EVERY = 100;
+/** Number of events of one cursor after which a waiting cursor gets its turn. */
+const SHARE_EVENTS = 400;
+/** Interval (ms) at which a busy drain looks up due cursors. The more there are, the longer the interval. */
+const LOOK_AGAIN_MS = 2_000;
+const DUE_PER_LOOK = 200;
+
+/** Reports whether a cursor belongs to a replay, by its sort key. */
+function isReplay(name: string): boolean {
+  return name.includes('#');
+}
+
+/** A cursor in process. */
+export interface Run {
+  /** The cursor's sort key. */
+  readonly name: string;
+  readonly account: string;
+  readonly replay?: Replay;
+  window: CursorWindow;
+  /**
+   * The log's head, or the end of the replay, as last read; infinite before. A later mark on the cursor means
+   * that the log grew.
+   */
+  head: number;
+  /** The stored position. */
+  stored: number;
+  /** Whether the cursor is being read, or being closed: never both. */
+  busy: boolean;
+  /** Whether its position is being stored; reading continues meanwhile. */
+  storing: boolean;
+  /** Whether nothing more can be read for now. */
+  exhausted: boolean;
+  /** Position at which the window began. */
+  readonly from: number;
+  readonly counts: { delivered: number; failed: number; skipped: number; lost: number };
+}
+
+interface Replay {
+  readonly id: string;
+  readonly end: number;
+  readonly filter: EventFilter;
+}
+
+/** Dependencies of the runs, provided by their drain. */
+export interface RunsDeps {
+  readonly table: Table;
+  readonly log: EventLog;
+  /** Epoch ms. */
+  readonly now: () => number;
+  readonly newId: () => string;
+  /** Starts an operation in the background. */
+  readonly begin: (action: () => Promise<unknown>) => void;
+  /** Resolves when the data about completed events that must precede a position is stored. */
+  readonly beforeStoring: () => Promise<void>;
+  /** Called with the number of events that the sink's filter excluded. */
+  readonly skipped: (events: number) => void;
+  /** Records lost events, in one transaction with the writes that skip them. All or nothing. */
+  readonly sayLost: (
+    range: { readonly account: string; readonly first: number; readonly last: number },
+    writes: readonly Write[],
+  ) => Promise<TransactOutcome>;
+}
+
+/** The runs of a sink; see the top of the file. */
+export class CursorRuns {
+  readonly #work: RunsDeps;
+  readonly #sink: Sink;
+  readonly #lease: Lease;
+  readonly #concurrency: number;
+  readonly #open: Run[] = [];
+  /** Cursors that wait for their turn, by sort key. */
+  readonly #waiting = new Set<string>();
+  /**
+   * Positions of the live cursors that this drain has moved. No other process moves them while it holds the
+   * lease.
+   */
+  readonly #positions = new Map<string, { readonly position: number; readonly ahead: string }>();
+  /** Due cursors that are left to the next drain. */
+  readonly #later = new Set<string>();
+  /** Cursors that are being opened. */
+  readonly #opening = new Set<string>();
+  /** Time of the next lookup of due cursors. */
+  #lookAt = 0;
+
+  constructor(work: RunsDeps, sink: Sink, lease: Lease) {
+    this.#work = work;
+    this.#sink = sink;
+    this.#lease = lease;
+    this.#concurrency = sink.concurrency ?? DEFAULT_CONCURRENCY;
+  }
+
+  /** The open cursors. */
+  get open(): readonly Run[] {
+    return this.#open;
+  }
+
+  /** Whether a cursor is known not to be at its head. */
+  get hasMore(): boolean {
+    return this.#open.length > 0 || this.isWaiting;
+  }
+
+  /** Whether a cursor waits for its turn. */
+  get isWaiting(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** Whether more events are being read. */
+  get isReading(): boolean {
+    return this.#opening.size > 0 || this.#open.some(({ busy }) => busy);
+  }
+
+  /** Called when the log of an account grew. */
+  tell(account: string): void {
+    if (follows(this.#sink, account)) this.#waiting.add(account);
+  }
+
+  /**
+   * Takes the next event of a cursor, unless it is too far ahead of the stored position: it would be sent
+   * again after a crash. Events with the ids to avoid are skipped.
+   */
+  takeFrom(run: Run, avoid: ReadonlySet<string> | undefined): LoggedEvent | undefined {
+    return run.window.take(avoid, run.stored + WINDOW_EVENTS);
+  }
+
+  /** Stores the positions of all open cursors. */
+  async storeAll(): Promise<void> {
+    await Promise.all(this.#open.map((run) => this.#store(run)));
+  }
+
+  /** While there is work: looks up due cursors and cancelled replays periodically. */
+  lookAgain(): void {
+    if (this.#work.now() < this.#lookAt) return;
+    this.#work.begin(() => this.lookForDue());
+    this.#work.begin(() => this.#dropCancelled());
+  }
+
+  /** Drops replays that were cancelled while in process. */
+  async #dropCancelled(): Promise<void> {
+    const replays = this.#open.filter(({ replay }) => replay !== undefined);
+    if (replays.length === 0) return;
+    const left = await this.#work.table.getMany(replays.map(({ name }) => this.#keyOf(name)));
+    for (const run of replays) if (!left.some(({ sk }) => sk === run.name)) this.#drop(run);
+  }
+
+  #drop(run: Run): void {
+    const at = this.#open.indexOf(run);
+    if (at >= 0) this.#open.splice(at, 1);
+  }
+
+  /**
+   * Looks up all due cursors of the sink, the longest due first. All of them, so that those at the end (for
+   * example new events behind replays) get their turn too. Due lanes are known.
+   */
+  async lookForDue(): Promise<void> {
+    const { table, now } = this.#work;
+    const { region, id } = this.#sink;
+    const lookedAt = now();
+    this.#lookAt = lookedAt + LOOK_AGAIN_MS;
+    const due = await dueAtSink(table, this.#sink, lookedAt);
+    this.#lookAt = lookedAt + LOOK_AGAIN_MS * Math.max(1, due.length / DUE_PER_LOOK);
+    const cursors = due
+      .filter(({ pk }) => pk === cursorPk(region, id))
+      .sort((a, b) => (String(a.dueSk) < String(b.dueSk) ? -1 : 1));
+    for (const { sk } of cursors) {
+      if (!this.#later.has(sk) && !this.#open.some(({ name }) => name === sk)) this.#waiting.add(sk);
+    }
+  }
+
+  /** Opens waiting cursors while there is room. */
+  openWaiting(): void {
+    for (const run of this.#open) {
+      if (!this.#waiting.delete(run.name)) continue;
+      // The log grew while its cursor was processed.
+      run.exhausted = false;
+    }
+    if (!this.#hasRoom(false) && !this.#hasRoom(true)) return;
+    for (const name of this.#waiting) {
+      if (this.#opening.has(name) || !this.#hasRoom(isReplay(name))) continue;
+      this.#waiting.delete(name);
+      this.#opening.add(name);
+      this.#work.begin(async () => {
+        const run = await this.#takeUp(name).finally(() => this.#opening.delete(name));
+        if (run) this.#open.push(run);
+      });
+    }
+  }
+
+  #hasRoom(forReplay: boolean): boolean {
+    const open = this.#open.filter(({ name }) => isReplay(name) === forReplay).length;
+    const opening = [...this.#opening].filter((name) => isReplay(name) === forReplay).length;
+    return open + opening < (forReplay ? OPEN_REPLAYS : OPEN_CURSORS);
+  }
+
+  /** Opens a cursor at its position; `undefined` if there is nothing left to do. */
+  async #takeUp(name: string): Promise<Run | undefined> {
+    const [account = name, replayId] = name.split('#');
+    const known = this.#positions.get(name);
+    const make = (
+      { position, ahead }: { readonly position: number; readonly ahead: string },
+      replay?: Replay,
+      counts = { delivered: 0, failed: 0, skipped: 0, lost: 0 },
+    ): Run => ({
+      ...{ name, account, counts },
+      ...(replay && { replay }),
+      window: new CursorWindow(position, ahead),
+      // The head is unknown before the first read; in particular, the cursor is not assumed to be at it.
+      ...{ head: Number.POSITIVE_INFINITY, stored: position, from: position },
+      ...{ busy: false, storing: false, exhausted: false },
+    });
+    if (known !== undefined) return make(known);
+    const { table } = this.#work;
+    let cursor = await table.get(this.#keyOf(name));
+    if (!cursor || !follows(this.#sink, account)) {
+      const followed = await this.#followsNow(account);
+      if (cursor && !followed) await this.#leave(cursor);
+      // The account was added since. The next drain processes it, and its fence may be above this one's.
+      if (cursor && followed) this.#later.add(name);
+      if (!followed || !follows(this.#sink, account)) return undefined;
+    }
+    if (!cursor && replayId === undefined) {
+      // The drain learned of a new account before its cursor was marked due.
+      const put = { ...this.#keyOf(name), sink: this.#sink.id, position: 0 };
+      const writes = [this.#lease.whileHeld(), { put, when: [['pk', 'absent']] }] as const;
+      const { done } = await table.transact(writes, this.#work.newId());
+      cursor = done ? put : await table.get(put);
+    }
+    if (!cursor) return undefined;
+    const place = { position: Number(cursor.position ?? 0), ahead: String(cursor.ahead ?? '') };
+    if (replayId === undefined) return make(place);
+    const item = await table.get(keys.replay(this.#sink.region, this.#sink.id, replayId));
+    if (!item || item.cancelledAt !== undefined) {
+      await table.write({ delete: this.#keyOf(name) });
+      return undefined;
+    }
+    const filter = typeof item.filter === 'string' ? (JSON.parse(item.filter) as EventFilter) : {};
+    const count = (of: string): number => Number(cursor[of] ?? 0);
+    return make(
+      place,
+      { id: replayId, end: Number(cursor.end), filter },
+      {
+        delivered: count('delivered'),
+        failed: count('failed'),
+        skipped: count('skipped'),
+        lost: count('lost'),
+      },
+    );
+  }
+
+  /**
+   * Reports whether the sink currently follows an account: it may have been changed or deleted since the
+   * drain began.
+   */
+  async #followsNow(account: string): Promise<boolean> {
+    const item = await this.#work.table.get(keys.sink(this.#sink.region, this.#sink.id));
+    return item?.kind !== undefined && follows(toSink(item), account);
+  }
+
+  /**
+   * Stops delivery for an account that was removed from the sink. Its log position is retained: the account
+   * may be added again.
+   */
+  async #leave({ pk, sk, dueSk }: Item): Promise<void> {
+    const { table } = this.#work;
+    if (isReplay(sk)) await table.write({ delete: { pk, sk } });
+    // Only if unchanged: a cursor that was created or woken since belongs to another process.
+    else if (typeof dueSk === 'string') {
+      const when: Clause[] = [
+        ['dueSk', '=', dueSk],
+        ['fence', 'absent or <=', this.#lease.token],
+      ];
+      await table.write({ update: { pk, sk }, set: { duePk: undefined, dueSk: undefined }, when });
+    }
+  }
+
+  #keyOf(name: string) {
+    return keys.cursor(this.#sink.region, this.#sink.id, name);
+  }
+
+  /** Reads more events for open cursors that are about to run out. */
+  readAhead(): void {
+    for (const run of this.#open) {
+      if (run.busy || run.exhausted || run.window.waiting > READ_AHEAD * this.#concurrency) continue;
+      if (run.window.readTo + PAGE_EVENTS > run.window.position + WINDOW_EVENTS) continue;
+      if (this.#hadItsShare(run)) continue;
+      run.busy = true;
+      this.#work.begin(() =>
+        this.#read(run).finally(() => {
+          run.busy = false;
+        }),
+      );
+    }
+  }
+
+  /** Reports whether waiting cursors should get their turn. */
+  #hadItsShare(run: Run): boolean {
+    if (run.window.readTo - run.from < SHARE_EVENTS) return false;
+    return [...this.#waiting].some((name) => isReplay(name) === isReplay(run.name));
+  }
+
+  async #read(run: Run): Promise<void> {
+    const { log } = this.#work;
+    const ref = { region: this.#sink.region, account: run.account };
+    const after = run.window.readTo;
+    const limit = Math.min(PAGE_EVENTS, (run.replay?.end ?? Number.POSITIVE_INFINITY) - after);
+    if (limit <= 0) {
+      run.head = after;
+      run.exhausted = true;
+      return;
+    }
+    const read = await log.read(ref, after, limit);
+    if (!read) {
+      run.head = after;
+      run.exhausted = true;
+      return;
+    }
+    run.head = Math.min(read.head.sequence, run.replay?.end ?? Number.POSITIVE_INFINITY);
+    if (read.kind === 'gone') {
+      // Only when everything in progress is done is the extent of the loss certain.
+      if (run.window.isDone && !run.storing)
+        await this.#passOverLost(run, Math.min(read.earliest - 1, run.head));
+      return;
+    }
+    const passed = run.window.add(read.events, (event) => this.#wanted(run, event));
+    run.counts.skipped += passed;
+    this.#work.skipped(passed);
+    // At the head, or the next event is written but not yet visible; then the cursor stays due.
+    run.exhausted = run.window.readTo >= run.head || read.events.length === 0;
+  }
+
+  #wanted(run: Run, event: LoggedEvent): boolean {
+    return passes(this.#sink, event) && passes(run.replay?.filter ?? {}, event);
+  }
+
+  /** Stores positions that have moved far, and closes cursors without remaining work. */
+  storePositions(): void {
+    for (const run of this.#open) {
+      if (run.storing) continue;
+      const { window } = run;
+      const finished = !run.busy && window.isDone && (run.exhausted || this.#hadItsShare(run));
+      if (!finished && window.position - run.stored < STORE_EVERY) continue;
+      run.storing = true;
+      if (finished) run.busy = true;
+      this.#work.begin(async () => {
+        try {
+          const next = await this.#store(run);
+          if (!finished && next !== 'gone') return;
+          this.#drop(run);
+          if (next === 'due' && !(run.exhausted && window.readTo < run.head)) this.#waiting.add(run.name);
+        } finally {
+          run.storing = false;
+          if (finished) run.busy = false;
+        }
+      });
+    }
+  }
+
+  /**
+   * Stores the position of a cursor. At its head, it is no longer due (`clear`), unless the log grew
+   * meanwhile (`due`). `gone`: another process owns it, or it was deleted.
+   */
+  async #store(run: Run): Promise<'clear' | 'due' | 'gone'> {
+    const { table, now } = this.#work;
+    const { window, replay } = run;
+    // A snapshot: events completed while the delivery log is written are not included.
+    const { position, ahead } = window;
+    const counts = { ...run.counts };
+    await this.#work.beforeStoring();
+    const mine = this.#mine;
+    const set = { position, ahead: ahead || undefined, fence: this.#lease.token, ...(replay && counts) };
+    const update = this.#keyOf(run.name);
+    const stored = (): void => {
+      run.stored = Math.max(run.stored, position);
+      if (!replay) this.#positions.set(run.name, { position, ahead });
+    };
+    if (window.isDone && position >= run.head) {
+      const cleared = await table.write({
+        update,
+        set: { ...set, duePk: undefined, dueSk: undefined, ...(replay && { doneAt: now() }) },
+        when: [...mine, ['mark', 'absent or <=', run.head]],
+      });
+      if (cleared.done) {
+        stored();
+        return 'clear';
+      }
+    }
+    const moved = await table.write({
+      update,
+      set,
+      when: [...mine, ['position', 'absent or <=', position]],
+    });
+    if (moved.done) {
+      stored();
+      return 'due';
+    }
+    // A process with a later lease uses this cursor, or it was deleted.
+    this.#positions.delete(run.name);
+    return 'gone';
+  }
+
+  /** The condition that the cursor exists and no process with a later lease has written it. */
+  get #mine(): Clause[] {
+    return [
+      ['sink', 'present'],
+      ['fence', 'absent or <=', this.#lease.token],
+    ];
+  }
+
+  /**
+   * Skips events past retention, which can no longer be delivered: counts them, records the loss, and moves
+   * the cursor past them.
+   */
+  async #passOverLost(run: Run, last: number): Promise<void> {
+    const first = run.window.position + 1;
+    // This stores a position itself, and no older one may follow it.
+    run.storing = true;
+    if (last >= first) {
+      if (run.replay) run.counts.lost += last - first + 1;
+      else {
+        const move: Write = {
+          update: this.#keyOf(run.name),
+          set: { position: last, ahead: undefined, fence: this.#lease.token, sink: this.#sink.id },
+          when: [...this.#mine, ['position', 'absent or <=', last]],
+        };
+        const outcome = await this.#work.sayLost({ account: run.account, first, last }, [move]);
+        if (!outcome.done) {
+          // The cursor was deleted, or another process uses it.
+          if (outcome.failed.includes(0)) this.#lease.lose();
+          this.#positions.delete(run.name);
+          this.#drop(run);
+          return;
+        }
+      }
+    }
+    run.window = new CursorWindow(last);
+    run.stored = last;
+    run.storing = false;
+    if (!run.replay) this.#positions.set(run.name, { position: last, ahead: '' });
+  }
+}

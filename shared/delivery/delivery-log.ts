@@ -1,0 +1,275 @@
+/**
+ * The delivery log: every attempt to deliver an event and its outcome, retained in the history table for a
+ * time. It is only read for review and affects no delivery, so a drain continues if an entry cannot be
+ * stored.
+ *
+ * The entries of a sink are spread over a few partitions by event id, because one partition accepts a limited
+ * number of writes a second. Reads merge them by sort key, which begins with the time.
+ */
+import {
+  DELIVERY_SHARDS,
+  deliveryPk,
+  eventDeliveriesPk,
+  failuresPk,
+  instantText,
+  keys,
+} from '../storage/schema.ts';
+import type { Item, Query, Table } from '../storage/table.ts';
+import { EXCERPT_BYTES, type SinkRecord } from './sink.ts';
+
+/** One attempt to deliver one event. */
+export interface DeliveryEntry {
+  readonly region: string;
+  readonly sink: string;
+  /** Creation time of the sink (epoch ms): an earlier sink may have had the same id. */
+  readonly sinkCreatedAt?: number | undefined;
+  readonly eventId: string;
+  readonly type: string;
+  readonly account: string;
+  readonly sequence: number;
+  readonly jobNumber?: number | undefined;
+  /** Start time of the attempt (epoch ms). */
+  readonly at: number;
+  readonly latencyMs: number;
+  readonly outcome: 'delivered' | 'rejected' | 'retry';
+  /** Reason for the failure; absent if delivered. */
+  readonly reason?: string | undefined;
+  /** HTTP status of the response, if there was one. */
+  readonly status?: number | undefined;
+  /** Beginning of the response: at most 1 kB is stored. */
+  readonly excerpt?: string | undefined;
+  /** Cause of the attempt. */
+  readonly cause: 'live' | 'parked' | 'replay' | 'resend' | 'ping';
+  /** Id of the replay that the attempt belongs to. */
+  readonly replay?: string | undefined;
+}
+
+/** One attempt as a log line: it contains nothing of the request or the response except the status. */
+export interface Attempt extends Omit<DeliveryEntry, 'at' | 'excerpt'> {
+  /** Time from the observation of the event to the end of the attempt. */
+  readonly lagMs: number;
+}
+
+/** Parameters of a read of a sink's deliveries. */
+export interface DeliveryQuery {
+  /** Only entries older than this: `next` of the previous page. */
+  readonly before?: string | undefined;
+  /**
+   * Only attempts for the sink created at this time (epoch ms), and none for earlier sinks of the same id.
+   * `null`: a sink that was not created through the API. Default: all sinks of the id.
+   */
+  readonly sinkCreatedAt?: number | null | undefined;
+  /** Only attempts that began at this time or later (epoch ms). */
+  readonly since?: number | undefined;
+  /** Default: 50. */
+  readonly limit?: number | undefined;
+  /** `failed`: rejected or to be retried. */
+  readonly outcome?: DeliveryEntry['outcome'] | 'failed' | undefined;
+}
+
+/** The delivery log; see the top of the file. */
+export interface DeliveryLog {
+  /** Stores any number of entries. Throws `TableError` on failure; then some entries may be stored. */
+  record(entries: readonly DeliveryEntry[]): Promise<void>;
+  /** Returns deliveries of a sink, newest first. `next` is present if there are more. */
+  bySink(
+    region: string,
+    sink: string,
+    query?: DeliveryQuery,
+  ): Promise<{ readonly entries: DeliveryEntry[]; readonly next?: string }>;
+  /**
+   * Returns the last deliveries of one event by all sinks, oldest first. On AWS, very recent ones can be
+   * missing.
+   */
+  byEvent(region: string, eventId: string, limit?: number): Promise<DeliveryEntry[]>;
+}
+
+/** Default retention of entries. */
+const RETENTION_DAYS = 30;
+/** Time range (ms) of the health statistics. */
+const HEALTH_MS = 86_400_000;
+const HEALTH_ATTEMPTS = 500;
+
+/** Creates the delivery log over a history table. */
+export function createDeliveryLog(
+  history: Table,
+  options: { readonly retentionDays?: number; readonly newId: () => string },
+): DeliveryLog {
+  const keptSeconds = (options.retentionDays ?? RETENTION_DAYS) * 86_400;
+
+  return {
+    async record(entries) {
+      // One id for the whole call. The index after it distinguishes entries of the same millisecond and keeps
+      // their order.
+      const call = options.newId().slice(-12);
+      await history.putMany(
+        entries.map((entry, at): Item => {
+          const { region, sink, eventId, outcome } = entry;
+          return {
+            ...keys.delivery(region, sink, eventId, entry.at, `${call}${String(at).padStart(4, '0')}`),
+            ttl: Math.floor(entry.at / 1000) + keptSeconds,
+            eventPk: eventDeliveriesPk(region, eventId),
+            failedPk: outcome === 'delivered' ? undefined : failuresPk(region, sink, outcome),
+            sinkCreatedAt: entry.sinkCreatedAt,
+            entry: JSON.stringify({
+              ...entry,
+              reason: beginningOf(entry.reason),
+              excerpt: beginningOf(entry.excerpt),
+            }),
+          };
+        }),
+      );
+    },
+
+    async bySink(region, sink, { before, since, limit = 50, outcome, sinkCreatedAt } = {}) {
+      const from = Math.max(since ?? 0, sinkCreatedAt ?? 0);
+      const found = await newestOf(history, rangesOf(region, sink, outcome), {
+        ...(before === undefined ? {} : { before }),
+        ...(from === 0 ? {} : { from: instantText(from) }),
+        keep: (item) =>
+          // Sparse indexes contain failed attempts only. Nearly all attempts succeed, so those are selected
+          // by a filter.
+          (outcome !== 'delivered' || item.failedPk === undefined) &&
+          // Attempts in progress at an earlier sink can be recorded late.
+          (sinkCreatedAt === undefined || (item.sinkCreatedAt ?? sinkCreatedAt) === sinkCreatedAt),
+        limit: limit + 1,
+      });
+      const page = found.slice(0, limit);
+      const next = found.length > limit ? page.at(-1)?.sk : undefined;
+      return { entries: page.map(toEntry), ...(next === undefined ? {} : { next }) };
+    },
+
+    async byEvent(region, eventId, limit = 100) {
+      const found = await history.query({
+        index: 'byEvent',
+        pk: eventDeliveriesPk(region, eventId),
+        descending: true,
+        limit,
+      });
+      const items = await history.getMany(found);
+      return items.sort((a, b) => (a.sk < b.sk ? -1 : 1)).map(toEntry);
+    },
+  };
+}
+
+/** Delivery statistics of a sink. */
+export interface DeliveryHealth {
+  /** Attempts of the last 24 hours, at most the last 500. Pings and resends do not count. */
+  readonly attempts: number;
+  readonly delivered: number;
+  /** From 0 to 1; absent without attempts. */
+  readonly successRate?: number;
+  /** Median latency of the delivered attempts. */
+  readonly p50Ms?: number;
+  readonly p95Ms?: number;
+  /** Last failed attempt: start time (epoch ms) and reason. */
+  readonly lastError?: { readonly at: number; readonly reason: string };
+}
+
+/** Returns the delivery statistics of a sink for the 24 hours before `now` (epoch ms). One bounded read. */
+export async function healthOf(
+  log: DeliveryLog,
+  { region, id, createdAt }: Pick<SinkRecord, 'region' | 'id' | 'createdAt'>,
+  now: number,
+): Promise<DeliveryHealth> {
+  const { entries } = await log.bySink(region, id, {
+    sinkCreatedAt: createdAt ?? null,
+    since: now - HEALTH_MS,
+    limit: HEALTH_ATTEMPTS,
+  });
+  const counted = entries.filter(({ cause }) => cause !== 'ping' && cause !== 'resend');
+  const latencies = counted
+    .filter(({ outcome }) => outcome === 'delivered')
+    .map(({ latencyMs }) => latencyMs)
+    .sort((a, b) => a - b);
+  const lastFailed = counted.find(({ outcome }) => outcome !== 'delivered');
+  const p50Ms = percentile(latencies, 50);
+  const p95Ms = percentile(latencies, 95);
+  return {
+    attempts: counted.length,
+    delivered: latencies.length,
+    ...(counted.length === 0 ? {} : { successRate: latencies.length / counted.length }),
+    ...(p50Ms === undefined ? {} : { p50Ms }),
+    ...(p95Ms === undefined ? {} : { p95Ms }),
+    ...(lastFailed === undefined ? {} : { lastError: { at: lastFailed.at, reason: inWords(lastFailed) } }),
+  };
+}
+
+/** Returns the percentile of sorted values; `undefined` if there are none. */
+function percentile(sorted: readonly number[], percent: number): number | undefined {
+  return sorted[Math.ceil((sorted.length * percent) / 100) - 1];
+}
+
+function inWords({ reason, status }: DeliveryEntry): string {
+  return reason ?? (status === undefined ? 'The delivery failed.' : `The answer was ${status}.`);
+}
+
+/** Returns the key ranges of a sink's deliveries that can have an outcome. */
+function rangesOf(region: string, sink: string, outcome: DeliveryQuery['outcome']): Query[] {
+  switch (outcome) {
+    case 'rejected':
+    case 'retry':
+      return [{ index: 'failures', pk: failuresPk(region, sink, outcome) }];
+    case 'failed':
+      return [...rangesOf(region, sink, 'rejected'), ...rangesOf(region, sink, 'retry')];
+    case 'delivered':
+    case undefined:
+      return Array.from({ length: DELIVERY_SHARDS }, (_, shard) => ({ pk: deliveryPk(region, sink, shard) }));
+  }
+}
+
+/**
+ * Returns the newest items of several ranges, newest first. Each range is first read for its share plus a
+ * margin, which is usually enough. A range with more of the newest items is read again.
+ */
+async function newestOf(
+  table: Table,
+  ranges: readonly Query[],
+  wanted: {
+    readonly before?: string;
+    readonly from?: string;
+    readonly limit: number;
+    readonly keep?: (item: Item) => boolean;
+  },
+): Promise<Item[]> {
+  const { before, from, limit, keep = () => true } = wanted;
+  const pageItems = ranges.length === 1 ? limit : Math.ceil((limit / ranges.length) * 1.25) + 5;
+  const found: Item[] = [];
+  /** Ranges with more to read, and the sort key down to which each has been read. */
+  let open: { range: Query; to: string | undefined }[] = ranges.map((range) => ({ range, to: before }));
+  for (;;) {
+    const pages = await Promise.all(
+      open.map(async ({ range, to }) => {
+        // The upper bound of a range is inclusive; the item at the bound was read before.
+        const items = await table.query({
+          ...range,
+          ...(from === undefined ? {} : { from }),
+          ...(to === undefined ? {} : { to }),
+          descending: true,
+          limit: pageItems + 1,
+        });
+        found.push(...items.filter((item) => item.sk !== to && keep(item)));
+        return items.length > pageItems ? [{ range, to: items.at(-1)?.sk }] : [];
+      }),
+    );
+    open = pages.flat();
+    found.sort((a, b) => (a.sk > b.sk ? -1 : 1));
+    const enough = found[limit - 1];
+    // Unread items of a range sort below its last returned item.
+    if (open.length === 0 || (enough && open.every(({ to }) => to !== undefined && to <= enough.sk))) {
+      return found.slice(0, limit);
+    }
+  }
+}
+
+function toEntry(item: Item): DeliveryEntry {
+  return JSON.parse(String(item.entry)) as DeliveryEntry;
+}
+
+/** Returns at most {@link EXCERPT_BYTES} of UTF-8, without a partial character. */
+function beginningOf(text: string | undefined): string | undefined {
+  if (text === undefined || Buffer.byteLength(text) <= EXCERPT_BYTES) return text;
+  // In stream mode, the decoder holds back the bytes of an incomplete character.
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  return decoder.decode(Buffer.from(text).subarray(0, EXCERPT_BYTES), { stream: true });
+}

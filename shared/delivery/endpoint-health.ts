@@ -1,0 +1,151 @@
+/** The health of an endpoint for display: its state, its backlog, and its recent deliveries. */
+import pLimit from 'p-limit';
+import type { EventLog } from '../log/log.ts';
+import { cursorPk, deadPk, keys, parkedPk } from '../storage/schema.ts';
+import type { Item, Table } from '../storage/table.ts';
+import { type DeliveryHealth, type DeliveryLog, healthOf } from './delivery-log.ts';
+import { follows, type Sink, toSink } from './sink.ts';
+
+/** The health of an endpoint. Times are epoch ms. */
+export interface EndpointHealth {
+  /** `failing`: no event was delivered since the last failure. */
+  readonly state: 'active' | 'paused' | 'failing' | 'disabled';
+  /** End of the wait after a failure; `null` if it does not wait. */
+  readonly waitUntil: number | null;
+  /** Description of the problem, as one sentence; `null` if there is none. */
+  readonly problem: string | null;
+  readonly failingSince: number | null;
+  readonly disabledAt: number | null;
+  readonly lastDeliveredAt: number | null;
+  readonly lastFailedAt: number | null;
+  /** Number of events that passed retention before they were delivered. */
+  readonly lost: number;
+  /** Parked events: the receiver rejected them, or an earlier one of the same job. */
+  readonly parked: { readonly count: number; readonly oldestAt: number | null };
+  /** Number of events dead-lettered after the last attempt in the last 90 days, at most {@link MAX_DEAD}. */
+  readonly dead: number;
+  /** Events that the endpoint has not reached yet, whether its filter matches or not. */
+  readonly backlog: {
+    readonly events: number;
+    /** Time of the oldest event. */
+    readonly oldestAt: number | null;
+    /** Backlog by account, the largest first; a limited number of accounts. */
+    readonly accounts: readonly { readonly account: string; readonly events: number }[];
+    /** False if there are too many accounts to check all: the backlog may be larger. */
+    readonly complete: boolean;
+  };
+  readonly lately: DeliveryHealth;
+}
+
+/** Maximum numbers of cursors, heads and parked events read. */
+const MAX_CURSORS = 2000;
+const MAX_HEADS = 200;
+const MAX_PARKED_READ = 1100;
+/** Maximum number of dead events counted. */
+export const MAX_DEAD = 100;
+/** Number of accounts whose backlog is listed, and whose oldest event is read. */
+const SHOWN_ACCOUNTS = 20;
+const READS_AT_ONCE = 10;
+
+/**
+ * Returns the health of an endpoint or a built-in sink, or `undefined` if it does not exist. The number of
+ * reads is bounded, for any number of accounts.
+ */
+export async function endpointHealth(
+  deps: {
+    readonly table: Table;
+    readonly log: EventLog;
+    readonly deliveries: DeliveryLog;
+    /** Epoch ms. */
+    readonly now: () => number;
+  },
+  region: string,
+  id: string,
+): Promise<EndpointHealth | undefined> {
+  const { table, log, deliveries, now } = deps;
+  const item = await table.get(keys.sink(region, id));
+  if (!item) return undefined;
+  const sink = toSink(item);
+  const [cursors, parked, dead, lately] = await Promise.all([
+    table.query({ pk: cursorPk(region, id), limit: MAX_CURSORS }),
+    table.query({ pk: parkedPk(region, id), limit: MAX_PARKED_READ }),
+    table.query({ pk: deadPk(region, id), limit: MAX_DEAD }),
+    healthOf(deliveries, sink, now()),
+  ]);
+  // Due cursors first: the others are at the head, unless a wake-up is in progress. Replays are not part of
+  // the backlog.
+  const live = cursors.filter(({ sk }) => !sk.includes('#') && follows(sink, sk)).sort(byDue);
+  const looked = live.slice(0, MAX_HEADS);
+  const heads = await table.getMany(looked.map(({ sk }) => keys.head({ region, account: sk })));
+  const behind = looked
+    .map(({ sk: account, position }) => {
+      const { pk } = keys.head({ region, account });
+      const head = heads.find((one) => one.pk === pk);
+      return {
+        account,
+        position: Number(position ?? 0),
+        events: Number(head?.sequence ?? 0) - Number(position ?? 0),
+      };
+    })
+    .filter(({ events }) => events > 0);
+  // In the order in which they became due, so the oldest event is most likely among the first.
+  const oldest = await pLimit(READS_AT_ONCE).map(behind.slice(0, SHOWN_ACCOUNTS), ({ account, position }) =>
+    oldestAfter(log, region, account, position),
+  );
+  return {
+    ...stateOf(sink, now()),
+    parked: { count: parked.length, oldestAt: least(parked.map(({ parkedAt }) => Number(parkedAt))) },
+    dead: dead.length,
+    backlog: {
+      events: behind.reduce((sum, { events }) => sum + events, 0),
+      oldestAt: least(oldest.filter((time) => time !== undefined)),
+      accounts: behind
+        .map(({ account, events }) => ({ account, events }))
+        .sort((a, b) => b.events - a.events)
+        .slice(0, SHOWN_ACCOUNTS),
+      complete: cursors.length < MAX_CURSORS && live.length <= MAX_HEADS,
+    },
+    lately,
+  };
+}
+
+/** Returns the state from the endpoint's item. Pure. */
+function stateOf(
+  { paused, health }: Sink,
+  now: number,
+): Omit<EndpointHealth, 'parked' | 'dead' | 'backlog' | 'lately'> {
+  const waits = health.waitUntil > now;
+  const failing = waits || health.failingSince !== null;
+  const state = health.disabledAt !== null ? 'disabled' : paused ? 'paused' : failing ? 'failing' : 'active';
+  const { failingSince, disabledAt, lastDeliveredAt, lastFailedAt, lost } = health;
+  return {
+    state,
+    waitUntil: waits ? health.waitUntil : null,
+    problem: state === 'disabled' ? (health.disabledReason ?? health.problem) : health.problem,
+    ...{ failingSince, disabledAt, lastDeliveredAt, lastFailedAt, lost },
+  };
+}
+
+/** Sorts due cursors first, the longest due before others. */
+function byDue(a: Item, b: Item): number {
+  const [left, right] = [a, b].map(({ dueSk }) => (typeof dueSk === 'string' ? dueSk : '~'));
+  return (left ?? '') < (right ?? '') ? -1 : left === right ? 0 : 1;
+}
+
+async function oldestAfter(
+  log: EventLog,
+  region: string,
+  account: string,
+  position: number,
+): Promise<number | undefined> {
+  const ref = { region, account };
+  let page = await log.read(ref, position, 1);
+  if (page?.kind === 'gone') {
+    page = await log.read(ref, Math.min(page.earliest - 1, page.head.sequence), 1);
+  }
+  return page?.kind === 'events' ? page.events[0]?.time : undefined;
+}
+
+function least(values: readonly number[]): number | null {
+  return values.length === 0 ? null : values.reduce((a, b) => Math.min(a, b));
+}

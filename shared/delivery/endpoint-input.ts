@@ -1,0 +1,257 @@
+/**
+ * Input validation of endpoints. Pure, and free of Node, because web pages validate with it too. Every error
+ * message is one sentence that names the field and what it accepts. Only the server checks whether a URL
+ * leads to the public Internet.
+ */
+import * as z from 'zod';
+import { catalogue } from '../events/catalogue.ts';
+import { endpointId, existingId, id, instant, typePatterns, webhookSecret } from '../validation.ts';
+
+/** Maximum number of custom headers of an endpoint, and their maximum total size. */
+const MAX_HEADERS = 20;
+const MAX_HEADER_BYTES = 4096;
+const MAX_NAMES = 200;
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
+
+const { tracking: _, ...jobFieldShapes } = catalogue['job.created'].data.shape.job.shape;
+/** The job fields in events that a filter can compare with a value, each with its accepted values. */
+export const jobFieldValues: Readonly<Record<string, z.ZodType>> = jobFieldShapes;
+const jobFieldNames = Object.keys(jobFieldShapes);
+
+const names = (what: string) =>
+  z
+    .array(
+      z
+        .string(`must be the name of ${what}`)
+        .min(1, 'must not be empty')
+        .max(MAX_NAMES, `must be at most ${MAX_NAMES} characters`),
+      `must be a list of names of ${what}`,
+    )
+    .min(1, 'must hold at least one name')
+    .max(MAX_NAMES, `must hold at most ${MAX_NAMES} names`)
+    .describe(`Only events of these ${what}.`);
+
+const jobFields = z
+  .record(
+    z.string(),
+    z.union([z.string(), z.number(), z.boolean(), z.null()], 'must be text, a number, true, false or null'),
+    'must map fields of the job to values',
+  )
+  .superRefine((fields, context) => {
+    for (const [name, value] of Object.entries(fields)) {
+      const shape = Object.hasOwn(jobFieldShapes, name)
+        ? jobFieldShapes[name as keyof typeof jobFieldShapes]
+        : undefined;
+      if (!shape) {
+        const message = `is not a field of the job in events; those are ${jobFieldNames.join(', ')}`;
+        context.addIssue({ code: 'custom', path: [name], message });
+      } else if (!shape.safeParse(value).success) {
+        const message = 'must be a value that this field can have';
+        context.addIssue({ code: 'custom', path: [name], message });
+      }
+    }
+  })
+  .describe(
+    `Only events of jobs with these field values. Fields of \`data.job\`: ${jobFieldNames.join(', ')}. A field that the job does not have counts as null.`,
+  );
+
+/**
+ * Headers that Jobwire sets, and those that belong to the connection (RFC 9110, 7.6.1) or determine how the
+ * body is read.
+ */
+const RESERVED_HEADERS = new Set([
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+]);
+
+/** Reports whether a custom header of an endpoint may not have this name. */
+export function isReservedHeader(name: string): boolean {
+  const lower = name.toLowerCase();
+  return RESERVED_HEADERS.has(lower) || lower.startsWith('webhook-') || lower.startsWith('proxy-');
+}
+
+const headers = z
+  .record(z.string(), z.string('must be text'), 'must map names of headers to values')
+  .superRefine((fields, context) => {
+    const fail = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
+    const entries = Object.entries(fields);
+    const seen = new Set<string>();
+    for (const [name, value] of entries) {
+      if (!TOKEN.test(name)) fail([name], 'is not a name that a header can have');
+      else if (isReservedHeader(name)) {
+        fail([name], 'must be another header, for this one is set by Jobwire or belongs to the connection');
+      } else if (seen.has(name.toLowerCase())) fail([name], 'must be there once');
+      else if (!PRINTABLE_ASCII.test(value) || value !== value.trim()) {
+        fail([name], 'must be printable ASCII without spaces around it');
+      }
+      seen.add(name.toLowerCase());
+    }
+    if (entries.length > MAX_HEADERS) fail([], `must hold at most ${MAX_HEADERS} headers`);
+    const bytes = entries.reduce((sum, [name, value]) => sum + bytesOf(name) + value.length, 0);
+    if (bytes > MAX_HEADER_BYTES) fail([], `must be at most ${MAX_HEADER_BYTES} bytes in all`);
+  })
+  .describe(
+    `Custom headers of each request: at most ${MAX_HEADERS}, ${MAX_HEADER_BYTES} bytes in total. The values are write-only.`,
+  );
+
+/** Event selection: all filters, which also apply to a replay. */
+const filterFields = {
+  accounts: z
+    .array(existingId, 'must be a list of accounts')
+    .min(1, 'must name at least one account')
+    .max(1000, 'must name at most 1000 accounts')
+    .describe('Only events of these accounts (ids).'),
+  types: typePatterns
+    .max(100, 'must name at most 100 types')
+    .describe('Only events of these types. A trailing `*` matches any suffix: `job.*`.'),
+  orderGroups: names('order groups'),
+  origins: names('origins'),
+  jobFields,
+};
+
+/** The fields of an endpoint, also for the configuration file. */
+export const endpointFields = {
+  url: z
+    .string('must be a URL')
+    .max(2000, 'must be at most 2000 characters')
+    .describe('URL that requests are sent to. Must be https with a public address.'),
+  ...filterFields,
+  headers,
+  concurrency: z
+    .int('must be a whole number from 1 to 64')
+    .min(1, 'must be a whole number from 1 to 64')
+    .max(64, 'must be a whole number from 1 to 64')
+    .describe('Maximum number of jobs delivered in parallel, 1 to 64. Default: 16.'),
+  ratePerSecond: z
+    .number('must be a number from 0.1 to 1000')
+    .min(0.1, 'must be a number from 0.1 to 1000')
+    .max(1000, 'must be a number from 0.1 to 1000')
+    .describe('Maximum number of requests per second, 0.1 to 1000. Default: unlimited.'),
+  description: z
+    .string('must be text')
+    .max(500, 'must be at most 500 characters')
+    .describe('Description, up to 500 characters.'),
+};
+
+/** A position in each account's log, as cursors. */
+const cursorsByAccount = z
+  .record(z.string(), z.string(), 'must map accounts to cursors')
+  .refine((cursors) => Object.keys(cursors).length > 0, 'must name at least one account');
+
+const range = {
+  at: z.strictObject({ at: instant.describe('Events at or after this time.') }),
+  cursors: z.strictObject({
+    cursors: cursorsByAccount.describe('Cursor by account id: `{ "acme": "e1.17" }`.'),
+  }),
+};
+
+const start = z
+  .union(
+    [z.enum(['now', 'beginning']), range.at, range.cursors],
+    'must be "now", "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
+  )
+  .describe(
+    'Position in the logs at which deliveries start. Default: `now`. With `cursors`, each account starts after its cursor, all others now.',
+  );
+
+const secret = webhookSecret.describe(
+  'Signing secret (Standard Webhooks): `whsec_` and 24 to 64 random bytes in base64. Default: generated.',
+);
+
+/**
+ * A new endpoint. An absent filter restricts nothing. Id and secret default to generated values; the start
+ * defaults to now.
+ */
+export const NewEndpoint = z.strictObject({
+  ...z.object(endpointFields).partial().shape,
+  url: endpointFields.url,
+  id: endpointId
+    .optional()
+    .describe(
+      'Id of the endpoint: lower-case letters, digits and hyphens. Cannot be changed. Default: generated.',
+    ),
+  secret: secret.optional(),
+  start: start.optional(),
+});
+
+const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
+
+/**
+ * A change of an endpoint: absent fields stay, `null` removes a restriction. `start` applies to added
+ * accounts.
+ */
+export const EndpointChange = z
+  .strictObject({
+    url: endpointFields.url.optional(),
+    accounts: nullable(endpointFields.accounts),
+    types: nullable(endpointFields.types),
+    orderGroups: nullable(endpointFields.orderGroups),
+    origins: nullable(endpointFields.origins),
+    jobFields: nullable(endpointFields.jobFields),
+    headers: nullable(endpointFields.headers),
+    concurrency: nullable(endpointFields.concurrency),
+    ratePerSecond: nullable(endpointFields.ratePerSecond),
+    description: nullable(endpointFields.description),
+    start: start.optional().describe('Position at which added accounts start. Default: `now`.'),
+  })
+  .meta({ id: 'EndpointChange' });
+export type EndpointChange = z.infer<typeof EndpointChange>;
+
+/** A new signing secret. Default: generated. With 0 seconds, former secrets stop signing at once. */
+export const Rotation = z
+  .strictObject({
+    secret: secret.optional(),
+    keepOldSeconds: z
+      .int('must be a whole number of seconds from 0 to 604800')
+      .min(0, 'must be a whole number of seconds from 0 to 604800')
+      .max(604_800, 'must be a whole number of seconds from 0 to 604800')
+      .optional()
+      .describe('Time for which the previous secrets stay valid, in seconds, 0 to 604800. Default: 86400.'),
+  })
+  .meta({ id: 'SecretRotation' });
+
+/** A replay: the events after `from` up to `to`, or up to the current heads. */
+export const NewReplay = z
+  .strictObject({
+    id: id
+      .optional()
+      .describe(
+        'Id of the replay. If a replay with this id exists, it is completed and returned. Default: generated.',
+      ),
+    from: z
+      .union(
+        [z.literal('beginning'), range.at, range.cursors],
+        'must be "beginning", {"at": an instant} or {"cursors": {account: cursor}}',
+      )
+      .describe('Start of the range: the earliest event still kept, a time, or cursors (exclusive).'),
+    to: z
+      .union(
+        [z.literal('now'), range.at, range.cursors],
+        'must be "now", {"at": an instant} or {"cursors": {account: cursor}}',
+      )
+      .optional()
+      .describe(
+        'End of the range. Events at or after a given time are excluded. Default: the current end of the logs.',
+      ),
+    filter: z
+      .strictObject(filterFields, 'must be a filter')
+      .partial()
+      .optional()
+      .describe('Filter, in addition to the filters of the endpoint. Default: none.'),
+  })
+  .meta({ id: 'NewReplay' });
+
+const bytesOf = (text: string): number => new TextEncoder().encode(text).length;

@@ -1,0 +1,196 @@
+/**
+ * The health of a sink and its consequences: one state, for any number of accounts that it follows. Pure.
+ *
+ *   accepting ──failure──▶ waiting ──time──▶ probing ──success──▶ accepting
+ *                             ▲                 │failure
+ *                             └─── longer ──────┘        only failures for days, or requested by the receiver ──▶ disabled
+ *
+ * A receiver that fails on one event responds like one that is down. Trying another event distinguishes the
+ * two. The events whose failure stopped the sink are its suspects; the next probe is another event, if there
+ * is one. A suspect that fails again although others were delivered is parked as if it had been rejected
+ * (decision 11).
+ */
+import type { Item } from '../storage/table.ts';
+
+/** The health of a sink as stored between drains. Times are epoch ms. */
+export interface SinkHealth {
+  /** Number of failures of the sink since its last delivered event. */
+  readonly failures: number;
+  /** End of the wait; 0 if the sink does not wait. */
+  readonly waitUntil: number;
+  /** Reason for the last failure since the last delivered event; `null` without one. */
+  readonly problem: string | null;
+  /** Time of the first failure since the last delivered event. */
+  readonly failingSince: number | null;
+  /** Number of events parked since the last delivered one. */
+  readonly rejections: number;
+  /** Ids of the events whose failure made the sink wait: the last {@link MAX_SUSPECTS}. */
+  readonly suspects: readonly string[];
+  /** Time since which the sink gets no events until it is enabled; `null` if not disabled. */
+  readonly disabledAt: number | null;
+  readonly disabledReason: string | null;
+  /** Time at which its disabled event was recorded, until its recovery is recorded. */
+  readonly announcedAt: number | null;
+  /** Number of events that passed retention before they were delivered. */
+  readonly lost: number;
+  readonly lastDeliveredAt: number | null;
+  readonly lastFailedAt: number | null;
+}
+
+/** Observations of one drain about the sink. */
+export interface Seen {
+  /** Time of the last delivered event; `null` if there was none. */
+  readonly deliveredAt: number | null;
+  /** The failure that ended the drain. */
+  readonly failure: Failure | null;
+  /** Values at the end of the drain. */
+  readonly rejections: number;
+  readonly suspects: readonly string[];
+  /** Reason why the receiver requests no more events; `null` if it does not. */
+  readonly disable: string | null;
+}
+
+/** A failure of the sink as a whole. */
+export interface Failure {
+  readonly reason: string;
+  /** Wait that the receiver requested (ms). */
+  readonly afterMs?: number | undefined;
+}
+
+/** The reaction to failures. */
+export interface FailurePolicy {
+  /** Waits (s) before the n-th retry; the last one repeats. */
+  readonly retrySeconds: readonly number[];
+  /** A sink that only fails for this long (s) is disabled. */
+  readonly disableAfterSeconds: number;
+}
+
+/** Default waits (s) before retries: the schedule of the Standard Webhooks specification. */
+export const DEFAULT_RETRY_SECONDS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
+export const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 86_400;
+/**
+ * Number of events parked in a row, without a delivered one in between, after which the sink counts as
+ * failing.
+ */
+export const MAX_REJECTIONS = 5;
+/** Maximum number of suspects; above it, the latest stay. */
+export const MAX_SUSPECTS = 5;
+/**
+ * Jitter of waits, as a fraction in both directions, so that sinks that failed together do not retry
+ * together.
+ */
+const JITTER = 0.2;
+/** Maximum `Retry-After` (ms) that is honoured. */
+export const MAX_RETRY_AFTER_MS = 86_400_000;
+
+/** Returns the wait before retry `n` (from 1) in ms, with jitter; `random` is from 0 to 1. */
+export function waitOf(retrySeconds: readonly number[], n: number, random: number): number {
+  const scheduled = 1000 * (retrySeconds[Math.min(n, retrySeconds.length) - 1] ?? 60);
+  return scheduled * (1 - JITTER + 2 * JITTER * random);
+}
+
+/** Returns the health of a sink after a drain. */
+export function healthAfter(
+  before: SinkHealth,
+  seen: Seen,
+  policy: FailurePolicy,
+  now: number,
+  random: number,
+): SinkHealth {
+  const took = seen.deliveredAt !== null;
+  const health: SinkHealth = {
+    ...before,
+    failures: took ? 0 : before.failures,
+    failingSince: took ? null : before.failingSince,
+    problem: took ? null : before.problem,
+    waitUntil: 0,
+    rejections: seen.rejections,
+    suspects: seen.suspects,
+    lastDeliveredAt: seen.deliveredAt ?? before.lastDeliveredAt,
+  };
+  const failed = seen.failure ? afterFailure(health, seen.failure, policy, now, random) : health;
+  return seen.disable === null ? failed : disabled(failed, seen.disable, now);
+}
+
+function afterFailure(
+  health: SinkHealth,
+  failure: Failure,
+  policy: FailurePolicy,
+  now: number,
+  random: number,
+): SinkHealth {
+  const failures = health.failures + 1;
+  const failingSince = health.failingSince ?? now;
+  const asked = Math.min(failure.afterMs ?? 0, MAX_RETRY_AFTER_MS);
+  const waiting: SinkHealth = {
+    ...health,
+    failures,
+    failingSince,
+    problem: failure.reason,
+    lastFailedAt: now,
+    waitUntil: now + Math.max(waitOf(policy.retrySeconds, failures, random), asked),
+  };
+  if (now - failingSince < policy.disableAfterSeconds * 1000) return waiting;
+  const days = Math.round((now - failingSince) / 8_640_000) / 10;
+  return disabled(waiting, `Nothing but failures for ${days} days. The last one: ${failure.reason}`, now);
+}
+
+function disabled(health: SinkHealth, reason: string, now: number): SinkHealth {
+  return { ...health, waitUntil: 0, disabledAt: now, disabledReason: reason };
+}
+
+/** Returns the health of a sink that was enabled: it resumes at its positions, with a probe first. */
+export function enabled(health: SinkHealth): SinkHealth {
+  return {
+    ...health,
+    failures: Math.max(1, health.failures),
+    waitUntil: 0,
+    failingSince: null,
+    disabledAt: null,
+    disabledReason: null,
+  };
+}
+
+/** Reads the health from a sink's item. */
+export function toHealth(item: Item): SinkHealth {
+  const number = (name: string): number | null => (typeof item[name] === 'number' ? item[name] : null);
+  const text = (name: string): string | null => (typeof item[name] === 'string' ? item[name] : null);
+  return {
+    failures: number('failures') ?? 0,
+    waitUntil: number('waitUntil') ?? 0,
+    problem: text('problem'),
+    failingSince: number('failingSince'),
+    rejections: number('rejections') ?? 0,
+    suspects: Array.isArray(item.suspects) ? (item.suspects as readonly string[]) : [],
+    disabledAt: number('disabledAt'),
+    disabledReason: text('disabledReason'),
+    announcedAt: number('announcedAt'),
+    lost: number('lost') ?? 0,
+    lastDeliveredAt: number('lastDeliveredAt'),
+    lastFailedAt: number('lastFailedAt'),
+  };
+}
+
+/** Converts the health to attributes of a sink's item. Default values are not stored. */
+export function healthAttributes(health: SinkHealth): {
+  readonly [name: string]: number | string | undefined;
+} {
+  const { failures, waitUntil, rejections, suspects, lost, ...rest } = health;
+  const nullable = Object.entries(rest).map(([name, value]) => [name, value ?? undefined]);
+  return {
+    failures: failures || undefined,
+    waitUntil: waitUntil || undefined,
+    rejections: rejections || undefined,
+    suspects: suspects.length > 0 ? suspects : undefined,
+    lost: lost || undefined,
+    ...Object.fromEntries(nullable),
+  };
+}
+
+/** Reports whether a sink can be drained now. */
+export function isReady(
+  sink: { readonly paused: boolean; readonly health: SinkHealth },
+  now: number,
+): boolean {
+  return !sink.paused && sink.health.disabledAt === null && sink.health.waitUntil <= now;
+}

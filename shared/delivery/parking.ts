@@ -1,0 +1,558 @@
+/**
+ * Parking: rejected events, and the later events of their lanes, are parked so that other lanes continue. The
+ * first event of a lane is retried on the retry schedule. Once it is delivered, or dead after the last
+ * attempt, the next event becomes the first. An event is parked before its cursor moves past it, so nothing
+ * is lost in between.
+ */
+
+import { randomUUID } from 'node:crypto';
+import pLimit from 'p-limit';
+import type { EventDraft } from '../events/event.ts';
+import type { EventLog, LoggedEvent } from '../log/log.ts';
+import { cellLog, deadPk, drainDue, keys, parkedPk } from '../storage/schema.ts';
+import type { Item, Table, TransactOutcome, Write } from '../storage/table.ts';
+import { waitOf } from './health.ts';
+import type { Lease } from './lease.ts';
+import { laneOf } from './window.ts';
+
+/** An event parked for a sink. Times are epoch ms. */
+export interface ParkedEvent {
+  readonly account: string;
+  readonly lane: string;
+  readonly sequence: number;
+  readonly eventId: string;
+  readonly type: string;
+  readonly jobNumber?: number;
+  readonly parkedAt: number;
+  /** Number of rejected attempts; 0 for an event that only waits behind another. */
+  readonly attempts: number;
+  /** Reason for the last rejection. */
+  readonly reason: string | null;
+  /** Time of the next retry; `null` for an event that waits behind another. */
+  readonly retryAt: number | null;
+}
+
+/** An event that was dead-lettered after its last attempt. */
+export interface DeadEvent extends Omit<ParkedEvent, 'retryAt'> {
+  readonly diedAt: number;
+}
+
+/** Maximum number of parked events of one sink; above it, the sink waits. */
+export const MAX_PARKED = 1000;
+/** How long dead events are listed (days). They can be sent again for as long as they are in the log. */
+const DEAD_DAYS = 90;
+
+/** Dependencies of parking. */
+export interface ParkingDeps {
+  readonly table: Table;
+  readonly log: EventLog;
+  readonly now: () => number;
+  readonly newId: () => string;
+  readonly random: () => number;
+  readonly retrySeconds: readonly number[];
+}
+
+/** Writes of one transaction. The first one checks the lease, and so guards all of them. */
+type Together = readonly [guard: Write, ...others: Write[]];
+
+/**
+ * The parked lanes of a sink, as its drain uses them. Its writes are conditional on the lease and run one
+ * after another. So the first event of each lane is in the `due` index, whatever other processes do. An
+ * operator may discard events meanwhile.
+ */
+export class ParkedLanes {
+  readonly #deps: ParkingDeps;
+  readonly #region: string;
+  readonly #sink: string;
+  readonly #lease: Lease;
+  readonly #lanes = new Map<string, ParkedEvent[]>();
+  readonly #busy = new Set<string>();
+  /** Ids of all events that are parked, or were since this was loaded. */
+  readonly #known = new Set<string>();
+  /**
+   * Parked events that are not stored yet. The outcome of such an event cannot be stored before the event
+   * itself.
+   */
+  readonly #unstored = new Set<ParkedEvent>();
+  /** Settles when all earlier writes have. */
+  #writing: Promise<unknown> = Promise.resolve();
+  #count = 0;
+
+  constructor(deps: ParkingDeps, sink: { readonly region: string; readonly id: string }, lease: Lease) {
+    this.#deps = deps;
+    this.#region = sink.region;
+    this.#sink = sink.id;
+    this.#lease = lease;
+  }
+
+  /**
+   * Loads the parked events: at most {@link MAX_PARKED} small items. Removes those of accounts that are no
+   * longer followed.
+   */
+  async load(follows: (account: string) => boolean): Promise<void> {
+    for (const parked of await listParked(this.#deps.table, this.#region, this.#sink)) {
+      if (follows(parked.account)) this.#add(parked);
+      else await this.#deps.table.write({ delete: this.#keyOf(parked) });
+    }
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Reports whether a lane is parked, so that its later events have to wait behind it. */
+  has(account: string, lane: string): boolean {
+    return this.#lanes.has(`${account}#${lane}`);
+  }
+
+  /**
+   * Reports whether this event is parked, or was during this drain. A process that crashed before it moved
+   * the cursor leaves the event both parked and behind the cursor.
+   */
+  holds(event: LoggedEvent): boolean {
+    return this.#known.has(event.id);
+  }
+
+  /** Whether {@link take} would return an event. */
+  get isDue(): boolean {
+    const now = this.#deps.now();
+    return [...this.#lanes].some(([name, [first]]) => first !== undefined && this.#isFree(name, first, now));
+  }
+
+  #isFree(name: string, first: ParkedEvent, now: number): boolean {
+    return !this.#busy.has(name) && !this.#unstored.has(first) && (first.retryAt ?? 0) <= now;
+  }
+
+  /**
+   * Takes the first event of a due lane that is not in delivery, and marks it as in delivery. Events with the
+   * ids to avoid are skipped.
+   */
+  take(avoid?: ReadonlySet<string>): ParkedEvent | undefined {
+    const now = this.#deps.now();
+    for (const [name, [first]] of this.#lanes) {
+      if (!first || !this.#isFree(name, first, now) || avoid?.has(first.eventId)) continue;
+      this.#busy.add(name);
+      return first;
+    }
+    return undefined;
+  }
+
+  /** Returns an event to its lane for a later attempt: the sink as a whole could not accept it. */
+  putBack(parked: ParkedEvent): void {
+    this.#busy.delete(nameOf(parked));
+  }
+
+  /**
+   * Parks an event: with a reason if the sink rejected it, without one if its lane is parked. The lane
+   * changes at once. The event is stored together with a mark at the sink that it has parked events. Returns
+   * false if the lease is lost: then the event is not parked.
+   */
+  park(event: LoggedEvent, reason: string | null): Promise<boolean> {
+    const { now } = this.#deps;
+    const { account, sequence, type } = event;
+    const parked: ParkedEvent = {
+      ...{ account, sequence, type },
+      lane: laneOf(event),
+      eventId: event.id,
+      ...(event.jobNumber === undefined ? {} : { jobNumber: event.jobNumber }),
+      parkedAt: now(),
+      attempts: reason === null ? 0 : 1,
+      reason,
+      retryAt: reason === null ? null : this.#retryAfter(1),
+    };
+    this.#add(parked);
+    this.#unstored.add(parked);
+    return this.#inTurn(async () => {
+      const stored = await this.#store(parked);
+      this.#unstored.delete(parked);
+      return stored;
+    });
+  }
+
+  /** Reports whether an event is still parked: an operator may have discarded it. */
+  async isStored(parked: ParkedEvent): Promise<boolean> {
+    return (await this.#deps.table.get(this.#keyOf(parked))) !== undefined;
+  }
+
+  /**
+   * Removes an event that reached the sink, or no longer can; the next one becomes the first of its lane.
+   * `write` replaces the plain removal if more is to be written. Returns true if this call removed it.
+   */
+  settle(
+    parked: ParkedEvent,
+    write: (writes: Together) => Promise<TransactOutcome> = (writes) => this.#transact(writes),
+  ): Promise<boolean> {
+    return this.#inTurn(async () => {
+      for (;;) {
+        const next = this.#lanes.get(nameOf(parked))?.[1];
+        // An event that is not stored yet will be stored as the first.
+        const isStored = next !== undefined && !this.#unstored.has(next);
+        const due = isStored ? { ...next, retryAt: this.#deps.now() } : undefined;
+        const gone: Write = { delete: this.#keyOf(parked), when: [['pk', 'present']] };
+        const outcome = await write([this.#lease.whileHeld(), gone, ...(due ? [this.#change(due)] : [])]);
+        if (outcome.done || outcome.failed.includes(1)) {
+          if (due) this.#replace(due);
+          this.#remove(parked);
+          return outcome.done;
+        }
+        if (this.#noticeLoss(outcome)) return false;
+        if (!isStored) return false;
+        // The next event was discarded.
+        this.#remove(next);
+      }
+    });
+  }
+
+  /**
+   * Records another rejection. Returns true if that was the last attempt: the event is dead, its death is
+   * emitted, and its lane resumes.
+   */
+  async refused(parked: ParkedEvent, reason: string): Promise<boolean> {
+    const { now, retrySeconds } = this.#deps;
+    const attempts = parked.attempts + 1;
+    if (attempts <= retrySeconds.length) {
+      const again = { ...parked, attempts, reason, retryAt: this.#retryAfter(attempts) };
+      await this.#inTurn(async () => {
+        const outcome = await this.#transact([this.#lease.whileHeld(), this.#change(again)]);
+        if (outcome.done) this.#replace(again);
+        // The item is missing: an operator discarded the event meanwhile.
+        else if (!this.#noticeLoss(outcome)) this.#remove(parked);
+      });
+      return false;
+    }
+    const death = { attempts, reason, diedAt: now() };
+    return this.settle(parked, (writes) => this.#bury(parked, death, writes));
+  }
+
+  /**
+   * Stores a dead event and emits its death. Deaths of events of the cell's own log are not emitted there:
+   * that event could die as well.
+   */
+  async #bury(
+    parked: ParkedEvent,
+    death: { readonly attempts: number; readonly reason: string; readonly diedAt: number },
+    writes: Together,
+  ): Promise<TransactOutcome> {
+    const ref = cellLog(this.#region);
+    const { attempts, reason, diedAt } = death;
+    const { account, sequence, eventId: event } = parked;
+    const dead: Item = {
+      ...keys.dead(this.#region, this.#sink, account, sequence),
+      ...attributesOf({ ...parked, attempts, reason }),
+      diedAt,
+      ttl: Math.ceil(diedAt / 1000) + DEAD_DAYS * 86_400,
+    };
+    const all: Together = [...writes, { put: dead }];
+    if (account !== ref.account) {
+      const data = { endpoint: this.#sink, account, sequence, event, attempts, reason };
+      const draft: EventDraft = { type: 'endpoint.event_dead', time: diedAt, data };
+      if ((await this.#deps.log.append(ref, [draft], all)).kind === 'appended') return { done: true };
+    }
+    // Also if that log does not exist yet. This write then shows the other cause of the failure.
+    return this.#transact(all);
+  }
+
+  #retryAfter(attempts: number): number {
+    const { now, random, retrySeconds } = this.#deps;
+    return now() + waitOf(retrySeconds, attempts, random());
+  }
+
+  /** Stores a parked event: behind the first of its lane if that one still exists, else as the first. */
+  async #store(parked: ParkedEvent): Promise<boolean> {
+    const mark = this.#lease.whileHeld({ parking: true });
+    const [first] = this.#lanes.get(nameOf(parked)) ?? [];
+    if (parked.retryAt === null && first && first !== parked) {
+      // A concurrent discard saw nothing behind the first event, or fails: one of the two writes comes first.
+      const behind: Write = { update: this.#keyOf(first), set: { first: true }, when: [['pk', 'present']] };
+      const outcome = await this.#transact([mark, { put: this.#toItem(parked) }, behind]);
+      if (outcome.done) return true;
+      if (this.#noticeLoss(outcome)) return false;
+    }
+    const due = { ...parked, retryAt: parked.retryAt ?? this.#deps.now() };
+    this.#unstored.add(due);
+    this.#replace(due);
+    const outcome = await this.#transact([mark, { put: this.#toItem(due) }]);
+    this.#unstored.delete(due);
+    return outcome.done || !this.#noticeLoss(outcome);
+  }
+
+  /** Runs one write after the other: all of them write the sink's item, and some also each other's events. */
+  #inTurn<T>(write: () => Promise<T>): Promise<T> {
+    const written = this.#writing.then(write);
+    this.#writing = written;
+    return written;
+  }
+
+  #transact(writes: Together): Promise<TransactOutcome> {
+    return this.#deps.table.transact(writes, this.#deps.newId());
+  }
+
+  #noticeLoss(outcome: TransactOutcome): boolean {
+    if (outcome.done || !outcome.failed.includes(0)) return false;
+    this.#lease.lose();
+    return true;
+  }
+
+  /** Returns the write that changes a parked event, unless it was discarded. */
+  #change(parked: ParkedEvent): Write {
+    const { pk, sk, ...set } = this.#toItem(parked);
+    return { update: { pk, sk }, set, when: [['pk', 'present']] };
+  }
+
+  #add(parked: ParkedEvent): void {
+    this.#known.add(parked.eventId);
+    this.#count += 1;
+    const name = nameOf(parked);
+    const lane = this.#lanes.get(name);
+    if (lane) lane.push(parked);
+    else this.#lanes.set(name, [parked]);
+  }
+
+  #replace(parked: ParkedEvent): void {
+    const lane = this.#lanes.get(nameOf(parked));
+    const at = lane?.findIndex(({ sequence }) => sequence === parked.sequence) ?? -1;
+    if (lane && at >= 0) lane[at] = parked;
+    if (at === 0) this.#busy.delete(nameOf(parked));
+  }
+
+  #remove(parked: ParkedEvent): void {
+    const name = nameOf(parked);
+    const before = this.#lanes.get(name) ?? [];
+    const lane = before.filter(({ sequence }) => sequence !== parked.sequence);
+    this.#count -= before.length - lane.length;
+    this.#busy.delete(name);
+    if (lane.length === 0) this.#lanes.delete(name);
+    else this.#lanes.set(name, lane);
+  }
+
+  #keyOf({ account, lane, sequence }: ParkedEvent) {
+    return keys.parked(this.#region, this.#sink, account, lane, sequence);
+  }
+
+  #toItem(parked: ParkedEvent): Item {
+    const due = dueOf(this.#region, this.#sink, parked);
+    return { ...this.#keyOf(parked), ...attributesOf(parked), retryAt: parked.retryAt ?? undefined, ...due };
+  }
+}
+
+/** Returns all parked events of a sink, in order within each lane. */
+export async function listParked(table: Table, region: string, sink: string): Promise<ParkedEvent[]> {
+  return (await table.query({ pk: parkedPk(region, sink) })).map(toParked);
+}
+
+/** The parameters of a page: its size, and `next` of the previous page. */
+interface PageOf {
+  readonly limit: number;
+  readonly after?: string | undefined;
+}
+
+/** Returns a page of a sink's parked events, by account, in order within each lane. */
+export async function pageOfParked(
+  table: Table,
+  region: string,
+  sink: string,
+  page: PageOf,
+): Promise<{ readonly parked: ParkedEvent[]; readonly next: string | null }> {
+  const { items, next } = await pageOf(table, parkedPk(region, sink), page);
+  return { parked: items.map(toParked), next };
+}
+
+/** Returns the dead-lettered events of a sink, within their retention. */
+export async function listDead(
+  table: Table,
+  region: string,
+  sink: string,
+  limit: number,
+): Promise<DeadEvent[]> {
+  return (await pageOfDead(table, region, sink, { limit })).dead;
+}
+
+/** Returns a page of a sink's dead-lettered events, by account and sequence. */
+export async function pageOfDead(
+  table: Table,
+  region: string,
+  sink: string,
+  page: PageOf,
+): Promise<{ readonly dead: DeadEvent[]; readonly next: string | null }> {
+  const { items, next } = await pageOf(table, deadPk(region, sink), page);
+  const dead = items.map((item) => {
+    const { retryAt: _retryAt, ...event } = toParked(item);
+    return { ...event, diedAt: Number(item.diedAt) };
+  });
+  return { dead, next };
+}
+
+async function pageOf(table: Table, pk: string, { limit, after }: PageOf) {
+  const found = await table.query({ pk, ...(after === undefined ? {} : { after }), limit: limit + 1 });
+  const items = found.slice(0, limit);
+  return { items, next: found.length > limit ? (items.at(-1)?.sk ?? null) : null };
+}
+
+/** The number of affected events, and the named ones that are not parked. */
+interface ParkedOutcome {
+  readonly count: number;
+  readonly missing: readonly string[];
+}
+
+const LANES_AT_ONCE = 16;
+
+/** Makes the lanes of these events due for the next drain, from their first event on. */
+export async function retryAllParked(
+  table: Table,
+  region: string,
+  sink: string,
+  which: WhichParked,
+  now: number,
+): Promise<ParkedOutcome> {
+  const retried = await pLimit(LANES_AT_ONCE).map(
+    await choose(table, region, sink, which),
+    async ({ first, chosen }) => ((await retryParked(table, region, sink, first, now)) ? chosen : []),
+  );
+  return outcomeOf(
+    which,
+    retried.flat().map(({ eventId }) => eventId),
+  );
+}
+
+/**
+ * Discards these events: they are not sent again, and their lanes resume. The first of a lane is discarded
+ * last. So if the call is interrupted, the lane still has a first event that is due.
+ */
+export async function discardAllParked(
+  table: Table,
+  region: string,
+  sink: string,
+  which: WhichParked,
+  now: number,
+): Promise<ParkedOutcome> {
+  const lanes = await choose(table, region, sink, which);
+  const gone: string[] = [];
+  const calls = pLimit(LANES_AT_ONCE);
+  await Promise.all(
+    lanes.map(async ({ first, chosen }) => {
+      const behind = chosen.filter((parked) => parked !== first);
+      await calls.map(behind, async ({ account, lane, sequence, eventId }) => {
+        const key = keys.parked(region, sink, account, lane, sequence);
+        const { done } = await table.write({ delete: key, when: [['pk', 'present']] });
+        if (done) gone.push(eventId);
+      });
+      await calls(async () => {
+        if (!chosen.includes(first)) await retryParked(table, region, sink, first, now);
+        else if (await discardParked(table, region, sink, first, now)) gone.push(first.eventId);
+      });
+    }),
+  );
+  return outcomeOf(which, gone);
+}
+
+/** A selection of parked events: all, or those with these ids; of these accounts. */
+interface WhichParked {
+  readonly ids: readonly string[] | 'all';
+  readonly isWanted: (account: string) => boolean;
+}
+
+/** Returns the selected events by lane, each with the first event of its lane. */
+async function choose(table: Table, region: string, sink: string, { ids, isWanted }: WhichParked) {
+  const parked = (await listParked(table, region, sink)).filter(({ account }) => isWanted(account));
+  const wanted = ids === 'all' ? undefined : new Set(ids);
+  return [...Map.groupBy(parked, nameOf).values()].flatMap((lane) => {
+    const [first] = lane;
+    const chosen = lane.filter(({ eventId }) => !wanted || wanted.has(eventId));
+    return first && chosen.length > 0 ? [{ first, chosen }] : [];
+  });
+}
+
+function outcomeOf({ ids }: WhichParked, done: readonly string[]): ParkedOutcome {
+  const missing = ids === 'all' ? [] : [...new Set(ids)].filter((id) => !done.includes(id));
+  return { count: done.length, missing };
+}
+
+/** Makes the first event of a lane due for the next drain. False if the lane has no parked events. */
+export async function retryParked(
+  table: Table,
+  region: string,
+  sink: string,
+  parked: Pick<ParkedEvent, 'account' | 'lane'>,
+  now: number,
+): Promise<boolean> {
+  const [first] = await laneItems(table, region, sink, parked, 1);
+  if (!first) return false;
+  const due = dueOf(region, sink, { ...toParked(first), retryAt: now });
+  const { pk, sk } = first;
+  return (await table.write({ update: { pk, sk }, set: { retryAt: now, ...due }, when: [['pk', 'present']] }))
+    .done;
+}
+
+/** Discards a parked event: it is not sent again, and its lane resumes. False if it does not exist. */
+export async function discardParked(
+  table: Table,
+  region: string,
+  sink: string,
+  parked: Pick<ParkedEvent, 'account' | 'lane' | 'sequence'>,
+  now: number,
+): Promise<boolean> {
+  const key = keys.parked(region, sink, parked.account, parked.lane, parked.sequence);
+  const [first, next] = await laneItems(table, region, sink, parked, 2);
+  const removal: Write = { delete: key, when: [['pk', 'present']] };
+  if (first?.sk === key.sk && next) {
+    // In one transaction, so that no event remains that is never due.
+    const due = dueOf(region, sink, { ...toParked(next), retryAt: now });
+    const { pk, sk } = next;
+    const promotion: Write = {
+      update: { pk, sk },
+      set: { retryAt: now, ...due },
+      when: [['pk', 'present']],
+    };
+    const { done } = await table.transact([removal, promotion], randomUUID());
+    if (done) return true;
+  }
+  const gone = await table.write(removal);
+  if (gone.done) await retryParked(table, region, sink, parked, now);
+  return gone.done;
+}
+
+/** Returns the first events of a parked lane. */
+function laneItems(
+  table: Table,
+  region: string,
+  sink: string,
+  { account, lane }: Pick<ParkedEvent, 'account' | 'lane'>,
+  limit: number,
+): Promise<Item[]> {
+  const { pk, sk } = keys.parked(region, sink, account, lane, 0);
+  return table.query({ pk, from: sk, to: `${sk.slice(0, -16)}~`, limit });
+}
+
+function nameOf({ account, lane }: ParkedEvent): string {
+  return `${account}#${lane}`;
+}
+
+/** Only the first event of a lane has a due time; those behind it are in no index. */
+function dueOf(
+  region: string,
+  sink: string,
+  parked: ParkedEvent,
+): Record<'duePk' | 'dueSk', string | undefined> {
+  if (parked.retryAt === null) return { duePk: undefined, dueSk: undefined };
+  return drainDue(region, sink, nameOf(parked), parked.retryAt);
+}
+
+function attributesOf(parked: Omit<ParkedEvent, 'retryAt'>) {
+  const { account, lane, eventId, type, jobNumber, parkedAt, attempts, reason } = parked;
+  return { account, lane, eventId, type, jobNumber, parkedAt, attempts, reason: reason ?? undefined };
+}
+
+function toParked(item: Item): ParkedEvent {
+  return {
+    account: String(item.account),
+    lane: String(item.lane),
+    sequence: Number(item.sk.slice(-16)),
+    eventId: String(item.eventId),
+    type: String(item.type),
+    ...(typeof item.jobNumber === 'number' ? { jobNumber: item.jobNumber } : {}),
+    parkedAt: Number(item.parkedAt),
+    attempts: Number(item.attempts),
+    reason: typeof item.reason === 'string' ? item.reason : null,
+    retryAt: typeof item.retryAt === 'number' ? item.retryAt : null,
+  };
+}

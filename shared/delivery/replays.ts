@@ -1,0 +1,384 @@
+/**
+ * Replays: events sent to a sink again on request, each with its original id. A replay has its own cursors
+ * beside the live ones, which are never moved back. The drain processes both.
+ *
+ *   start    replay item ── cursors ── ready          the next start completes one that was interrupted
+ *   cancel   cancelledAt ── cursors gone              a drain drops the cursors of a deleted or cancelled replay
+ *
+ * The item contains the range, the cursors the progress. What is NOT guaranteed: order between replayed and
+ * live events of one job; receivers keep the highest sequence per subject.
+ */
+import pLimit from 'p-limit';
+import type * as z from 'zod';
+import type { EventLog } from '../log/log.ts';
+import { formatCursor } from '../log/log.ts';
+import type { Refusal } from '../resources.ts';
+import { drainDue, keys, replayPk } from '../storage/schema.ts';
+import type { Item, Table } from '../storage/table.ts';
+import { checkInput } from '../validation.ts';
+import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
+import { NewReplay } from './endpoint-input.ts';
+import { followed, type Makings, withLock } from './endpoints.ts';
+import { findPlace } from './positions.ts';
+import { type EventFilter, follows, type SinkRecord, toSink } from './sink.ts';
+
+/** Dependencies of replays. */
+export interface ReplayDeps extends AttemptDeps {
+  readonly table: Table;
+  readonly log: EventLog;
+  readonly newId: () => string;
+}
+
+/** A replay with its progress. Times are epoch ms. */
+export interface Replay {
+  readonly id: string;
+  /** `starting`: interrupted before all of it was stored; the next start of a replay completes it. */
+  readonly state: 'starting' | 'running' | 'done' | 'cancelled';
+  readonly accounts: readonly string[];
+  readonly filter: EventFilter;
+  /** Number of events in the range, whether the filter matches or not; and the number of processed ones. */
+  readonly total: number;
+  readonly done: number;
+  readonly delivered: number;
+  readonly failed: number;
+  /** Number of events that the filter excluded. */
+  readonly skipped: number;
+  /** Accounts whose requested events may partly be past retention: their range begins later. */
+  readonly late: readonly string[];
+  readonly startedAt: number;
+  readonly finishedAt: number | null;
+}
+
+/** Maximum number of concurrent replays of one sink. */
+export const MAX_RUNNING_REPLAYS = 5;
+/** Maximum number of accounts of one replay, and of completed replays that stay listed. */
+const MAX_ACCOUNTS = 1000;
+const KEPT_REPLAYS = 50;
+const CALLS_AT_ONCE = 16;
+
+/** The range of one account in a replay: after `position`, up to and including `end`. */
+interface Range {
+  readonly account: string;
+  readonly position: number;
+  readonly end: number;
+}
+
+type Started = { readonly kind: 'started'; readonly replay: Replay };
+
+/**
+ * Starts a replay to a sink: of the logs it follows, or of the accounts that the filter or the cursors name.
+ * The filter applies in addition to the sink's own.
+ *
+ * If `to` is a time, events of that time or later are excluded. The beginning, and a time before it, is the
+ * earliest retained event; `late` lists the accounts where that applies. A cursor past retention is rejected.
+ * With an `id`, the request is repeatable: an existing replay of that id is completed and returned.
+ */
+export async function startReplay(
+  deps: ReplayDeps,
+  region: string,
+  sink: string,
+  input: unknown,
+  makings: Pick<Makings, 'newId'> = { newId: deps.newId },
+): Promise<Started | Refusal> {
+  const checked = checkInput(NewReplay, input);
+  if (checked.kind === 'refused') return checked;
+  const { id = newReplayId(makings), ...range } = checked.value;
+  // The lock excludes changes of the sink's accounts and other starts of replays.
+  return withLock(deps, region, sink, async () => {
+    const item = await deps.table.get(keys.sink(region, sink));
+    if (!item) return unknownSink(sink);
+    const record = toSink(item);
+    const stored = await deps.table.get(keys.replay(region, sink, id));
+    if (!stored) return startNew(deps, record, id, range);
+    if (stored.cancelledAt === undefined) await putCursors(deps, record, stored);
+    const now = await deps.table.get(keys.replay(region, sink, id));
+    return { kind: 'started', replay: await present(deps, region, sink, now ?? stored) };
+  });
+}
+
+async function startNew(
+  deps: ReplayDeps,
+  record: SinkRecord,
+  id: string,
+  range: Omit<z.infer<typeof NewReplay>, 'id'>,
+): Promise<Started | Refusal> {
+  const { region, id: sink } = record;
+  const { from, to = 'now', filter = {} } = range;
+  const logs = await followed(deps, record);
+  const stranger = filter.accounts?.find((account) => !follows(record, account) || !logs.includes(account));
+  if (stranger !== undefined) {
+    const reason = `filter.accounts must name accounts that "${sink}" follows, and "${stranger}" is none.`;
+    return { kind: 'refused', reason };
+  }
+  const accounts = filter.accounts ?? logs;
+  const begin = await findPlace(deps.log, region, accounts, from, deps.now());
+  if (begin.kind === 'refused') return { kind: 'refused', reason: `from ${begin.reason}.` };
+  const end = await findPlace(deps.log, region, accounts, to, deps.now());
+  if (end.kind === 'refused') return { kind: 'refused', reason: `to ${end.reason}.` };
+  const heads = await findPlace(deps.log, region, accounts, 'now', deps.now());
+  const ranges = [...begin.positions].flatMap(([account, position]): Range[] => {
+    const last =
+      end.positions.get(account) ?? (heads.kind === 'placed' ? heads.positions.get(account) : 0) ?? 0;
+    return last > position ? [{ account, position, end: last }] : [];
+  });
+  if (ranges.length === 0) return { kind: 'refused', reason: 'from and to must have events between them.' };
+  if (ranges.length > MAX_ACCOUNTS) {
+    const reason = `filter.accounts must name at most ${MAX_ACCOUNTS} accounts; the range has events of ${ranges.length}.`;
+    return { kind: 'refused', reason };
+  }
+
+  const running = await finishStarts(deps, record);
+  if (running >= MAX_RUNNING_REPLAYS) return tooMany(sink);
+  const { accounts: _, ...events } = filter;
+  const replay: Item = {
+    ...keys.replay(region, sink, id),
+    createdAt: deps.now(),
+    filter: JSON.stringify(events),
+    accounts: ranges.map(({ account }) => account),
+    ranges: JSON.stringify(ranges),
+    total: ranges.reduce((sum, range) => sum + range.end - range.position, 0),
+    late: begin.late,
+  };
+  await deps.table.write({ put: replay, when: [['pk', 'absent']] });
+  const ready = await putCursors(deps, record, replay);
+  return { kind: 'started', replay: await present(deps, region, sink, ready) };
+}
+
+/** Returns a replay, or `undefined`. */
+export async function readReplay(
+  deps: Pick<ReplayDeps, 'table'>,
+  region: string,
+  sink: string,
+  id: string,
+): Promise<Replay | undefined> {
+  const item = await deps.table.get(keys.replay(region, sink, id));
+  return item && present(deps, region, sink, item);
+}
+
+/**
+ * Returns the replays to a sink, newest first: the running ones and the last completed ones. With a page, the
+ * visible ones.
+ */
+export async function listReplays(
+  deps: Pick<ReplayDeps, 'table'>,
+  region: string,
+  sink: string,
+  page: {
+    readonly limit?: number;
+    /** Only replays that follow this one. */
+    readonly after?: Pick<Replay, 'startedAt' | 'id'> | undefined;
+    readonly shows?: (accounts: readonly string[]) => boolean;
+  } = {},
+): Promise<Replay[]> {
+  const { limit, after, shows = () => true } = page;
+  const items = await deps.table.query({ pk: replayPk(region, sink) });
+  const place = ({ createdAt, sk }: Item) => ({ startedAt: Number(createdAt), id: sk });
+  const shown = items
+    .filter((item) => shows(item.accounts as readonly string[]))
+    .sort((a, b) => newestFirst(place(a), place(b)))
+    .filter((item) => after === undefined || newestFirst(after, place(item)) < 0)
+    .slice(0, limit);
+  return pLimit(CALLS_AT_ONCE).map(shown, (item) => present(deps, region, sink, item));
+}
+
+function newestFirst(a: Pick<Replay, 'startedAt' | 'id'>, b: Pick<Replay, 'startedAt' | 'id'>): number {
+  return b.startedAt - a.startedAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+}
+
+/** Cancels a replay: requests in progress arrive, nothing else of it is sent. Its progress stays readable. */
+export async function cancelReplay(
+  deps: Pick<ReplayDeps, 'table' | 'now'>,
+  region: string,
+  sink: string,
+  id: string,
+): Promise<{ readonly kind: 'cancelled'; readonly replay: Replay } | Refusal> {
+  const key = keys.replay(region, sink, id);
+  const item = await deps.table.get(key);
+  if (!item) return { kind: 'unknown', reason: `There is no replay "${id}" to "${sink}".` };
+  const now = await present(deps, region, sink, item);
+  if (now.state === 'done') return { kind: 'conflict', reason: `The replay "${id}" is done already.` };
+  if (now.state !== 'cancelled') {
+    const { done, delivered, failed, skipped } = now;
+    const set = { cancelledAt: deps.now(), done, delivered, failed, skipped };
+    await deps.table.write({
+      update: key,
+      set,
+      when: [
+        ['cancelledAt', 'absent'],
+        ['createdAt', 'present'],
+      ],
+    });
+  }
+  await removeCursors(deps, region, sink, item);
+  const left = (await deps.table.get(key)) ?? item;
+  return { kind: 'cancelled', replay: await present(deps, region, sink, left) };
+}
+
+/**
+ * Resends one event of the log at once, as a replay of one event: with its original id, whatever the sink's
+ * types are, also to a paused or disabled sink. Cursors and health do not change. If an epoch is given, it
+ * must be the event's.
+ */
+export async function resendEvent(
+  deps: ReplayDeps,
+  region: string,
+  sink: string,
+  account: string,
+  sequence: number,
+  epoch?: string,
+): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Refusal> {
+  const item = await deps.table.get(keys.sink(region, sink));
+  if (!item) return unknownSink(sink);
+  const record = toSink(item);
+  if (!follows(record, account)) {
+    return {
+      kind: 'refused',
+      reason: `account must be one that "${sink}" follows, and "${account}" is none.`,
+    };
+  }
+  if (!Number.isSafeInteger(sequence) || sequence < 1) {
+    return { kind: 'refused', reason: 'sequence must be a whole number from 1.' };
+  }
+  const page = await deps.log.read({ region, account }, sequence - 1, 1);
+  if (!page) return { kind: 'unknown', reason: `There is no account "${account}".` };
+  const event = page.kind === 'events' ? page.events[0] : undefined;
+  if (!event) {
+    const { epoch, sequence: head } = page.head;
+    const earliest = await deps.log.earliest({ region, account }, page.head);
+    const [first, last] = [earliest, head].map((place) => formatCursor(epoch, place));
+    const reason =
+      earliest > head
+        ? `The log of "${account}" has no events.`
+        : `sequence must be in the log of "${account}", which goes from ${first} to ${last}.`;
+    return { kind: 'unknown', reason };
+  }
+  if (epoch !== undefined && event.id !== `${account}.${epoch}.${sequence}`) {
+    return {
+      kind: 'unknown',
+      reason: `epoch must be the one of the event: the log of "${account}" has ${event.id} in that place.`,
+    };
+  }
+  return { kind: 'attempted', ...(await attemptNow(deps, record, event, 'resend')) };
+}
+
+/** Contains no time, because a repeated request must produce the same id. */
+function newReplayId({ newId }: Pick<Makings, 'newId'>): string {
+  return `rp-${newId()
+    .replace(/[^a-z0-9]/gi, '')
+    .toLowerCase()
+    .slice(0, 24)}`;
+}
+
+const rangesOf = (item: Item): readonly Range[] => JSON.parse(String(item.ranges)) as Range[];
+
+/** Writes the missing cursors of a replay, then marks it as ready. Safe to repeat. */
+async function putCursors(deps: ReplayDeps, record: SinkRecord, item: Item): Promise<Item> {
+  const { region, id: sink } = record;
+  if (item.ready === true) return item;
+  const replay = item.sk;
+  await pLimit(CALLS_AT_ONCE).map(rangesOf(item), async ({ account, position, end }) => {
+    // The account was removed from the sink since.
+    if (!follows(record, account)) return;
+    const key = keys.replayCursor(region, sink, account, replay);
+    const due = drainDue(region, sink, key.sk, deps.now());
+    await deps.table.write({
+      put: { ...key, sink, replay, account, position, end, ...due },
+      when: [['pk', 'absent']],
+    });
+  });
+  const ready = await deps.table.write({
+    update: keys.replay(region, sink, replay),
+    set: { ready: true },
+    when: [['createdAt', 'present']],
+  });
+  return ready.item ?? item;
+}
+
+async function removeCursors(
+  { table }: Pick<ReplayDeps, 'table'>,
+  region: string,
+  sink: string,
+  item: Item,
+): Promise<void> {
+  await pLimit(CALLS_AT_ONCE).map(rangesOf(item), ({ account }) =>
+    table.write({ delete: keys.replayCursor(region, sink, account, item.sk) }),
+  );
+}
+
+/**
+ * Completes interrupted starts, and deletes replays that completed long ago. Returns the number of replays
+ * that are not completed.
+ */
+async function finishStarts(deps: ReplayDeps, record: SinkRecord): Promise<number> {
+  const { region, id: sink } = record;
+  const items = await deps.table.query({ pk: replayPk(region, sink) });
+  const states = await pLimit(CALLS_AT_ONCE).map(items, (item) => present(deps, region, sink, item));
+  const over: Item[] = [];
+  let running = 0;
+  for (const [at, item] of items.entries()) {
+    const state = states[at]?.state;
+    if (state === 'starting') await putCursors(deps, record, item);
+    if (state === 'starting' || state === 'running') running += 1;
+    else over.push(item);
+  }
+  const long = over.sort((a, b) => Number(b.createdAt) - Number(a.createdAt)).slice(KEPT_REPLAYS);
+  for (const item of long) {
+    await removeCursors(deps, region, sink, item);
+    await deps.table.write({ delete: { pk: item.pk, sk: item.sk } });
+  }
+  return running;
+}
+
+async function present(
+  { table }: Pick<ReplayDeps, 'table'>,
+  region: string,
+  sink: string,
+  item: Item,
+): Promise<Replay> {
+  const accounts = item.accounts as readonly string[];
+  const cancelled = item.cancelledAt !== undefined;
+  // The cursors of a cancelled replay are, or will be, deleted; its item retains the progress.
+  const cursors = cancelled
+    ? []
+    : await table.getMany(accounts.map((account) => keys.replayCursor(region, sink, account, item.sk)));
+  return toReplay(item, cursors);
+}
+
+/** Converts stored data to a replay. Pure. */
+function toReplay(item: Item, cursors: readonly Item[]): Replay {
+  const ranges = rangesOf(item);
+  const cancelled = item.cancelledAt !== undefined;
+  const byAccount = new Map(cursors.map((cursor) => [String(cursor.account), cursor]));
+  const sum = (name: string): number =>
+    cancelled
+      ? Number(item[name] ?? 0)
+      : cursors.reduce((total, cursor) => total + Number(cursor[name] ?? 0), 0);
+  const done = ranges.reduce((total, { account, position }) => {
+    const cursor = byAccount.get(account);
+    return total + (cursor ? Number(cursor.position) - position : 0);
+  }, 0);
+  // A missing cursor belonged to an account that was removed from the sink.
+  const over = item.ready === true && cursors.every(({ doneAt }) => doneAt !== undefined);
+  const lastDone = cursors.reduce((last, { doneAt }) => Math.max(last, Number(doneAt ?? 0)), 0);
+  const state = cancelled ? 'cancelled' : over ? 'done' : item.ready === true ? 'running' : 'starting';
+  return {
+    id: item.sk,
+    state,
+    accounts: item.accounts as readonly string[],
+    filter: JSON.parse(String(item.filter)) as EventFilter,
+    total: Number(item.total),
+    done: cancelled ? Number(item.done ?? 0) : done,
+    delivered: sum('delivered'),
+    failed: sum('failed'),
+    skipped: sum('skipped'),
+    late: item.late as readonly string[],
+    startedAt: Number(item.createdAt),
+    finishedAt: cancelled ? Number(item.cancelledAt) : over ? lastDone : null,
+  };
+}
+
+const unknownSink = (sink: string): Refusal => ({ kind: 'unknown', reason: `There is no sink "${sink}".` });
+const tooMany = (sink: string): Refusal => ({
+  kind: 'conflict',
+  reason: `"${sink}" has ${MAX_RUNNING_REPLAYS} replays running already; wait for one, or cancel one.`,
+});

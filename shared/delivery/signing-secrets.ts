@@ -1,0 +1,186 @@
+/**
+ * The confidential part of an endpoint: the secrets that sign its requests, and the values of its custom
+ * headers. They are stored together, apart from its record: in Secrets Manager on AWS, encrypted in the state
+ * table elsewhere.
+ *
+ *   rotate   ├── old signs ──┼── new and old sign, 24 h ──┼── new signs ──▶
+ *
+ * Expiry is evaluated at each read, so no process has to act when a secret expires.
+ */
+import { randomBytes } from 'node:crypto';
+import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import { type AwsTextsOptions, createAwsTexts, openSealedTexts } from '../secret-store.ts';
+import {
+  type EndpointSecrets,
+  parseEndpointSecrets,
+  remembering,
+  SecretError,
+  secretNames,
+  signingAt,
+} from '../secrets.ts';
+import { keys } from '../storage/schema.ts';
+import type { Table } from '../storage/table.ts';
+import type { SinkRecord } from './sink.ts';
+
+/** The store of endpoint secrets. Every method throws {@link SecretError}. */
+export interface SigningSecrets {
+  /** Returns the last saved secrets; `undefined` if there are none. */
+  load(region: string, endpoint: string): Promise<EndpointSecrets | undefined>;
+  /** Stores the secrets whole, and overwrites the previous ones. */
+  save(region: string, endpoint: string, kept: EndpointSecrets): Promise<void>;
+  /** Deletes the secrets permanently. No effect if there are none. */
+  remove(region: string, endpoint: string): Promise<void>;
+}
+
+/** Default time (s) for which a former secret also signs. */
+export const KEEP_OLD_SECONDS = 86_400;
+/** Maximum number of former secrets that also sign: each adds a signature to every request. */
+export const MAX_RETIRING = 3;
+const NEW_SECRET_BYTES = 32;
+
+/** Creates a signing secret. */
+export function newSigningSecret(bytes: (count: number) => Uint8Array = randomBytes): string {
+  return `whsec_${Buffer.from(bytes(NEW_SECRET_BYTES)).toString('base64')}`;
+}
+
+/**
+ * Puts a new secret first. Former secrets also sign until `until` (epoch ms), or until their own earlier
+ * expiry. Returns `undefined` if too many would sign.
+ */
+export function rotated(
+  kept: EndpointSecrets,
+  secret: string,
+  until: number,
+  now: number,
+): EndpointSecrets | undefined {
+  const former = [
+    ...kept.secrets.map((old) => ({ secret: old, until })),
+    ...(kept.retiring ?? []).map((old) => ({ ...old, until: Math.min(old.until, until) })),
+  ];
+  const retiring = former.filter((old) => old.until > now && old.secret !== secret);
+  if (retiring.length > MAX_RETIRING) return undefined;
+  return { ...kept, secrets: [secret], retiring };
+}
+
+/** The signing secrets and custom headers of one request. */
+export interface Signing {
+  /** `whsec_…`, the current one first: the request carries a signature of each. */
+  readonly secrets: readonly string[];
+  /** Headers besides our own. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Reads the signing secrets and headers of endpoints. */
+export interface SigningReader {
+  /**
+   * Returns secrets and headers for a request made now. `record` is the endpoint's record as the caller has
+   * read it. Without it, the current endpoint of the id is used. Throws {@link SecretError}, also if the id
+   * now belongs to another endpoint.
+   */
+  (region: string, endpoint: string, record?: Pick<SinkRecord, 'target' | 'creation'>): Promise<Signing>;
+  /** Drops the cached data of an endpoint: the next call reads it from the store. */
+  forget(region: string, endpoint: string): void;
+}
+
+/** Maximum age of cached secrets: a rotation in another process applies to requests that are made later than that. */
+export const SIGNING_MAX_AGE_MS = 5_000;
+
+/**
+ * Creates a reader that caches secrets for `maxAgeMs`, by endpoint and creation: a re-created endpoint never gets the cached
+ * secrets of its predecessor. Changes in the same process apply at once if they are made through {@link withForgetting}.
+ */
+export function createSigningReader(
+  store: Pick<SigningSecrets, 'load'>,
+  now: () => number,
+  maxAgeMs = SIGNING_MAX_AGE_MS,
+): SigningReader {
+  const names = new Map<string, Set<string>>();
+  const load = remembering(
+    async (name) => {
+      const [region = '', endpoint = ''] = name.split('/');
+      const kept = await store.load(region, endpoint);
+      if (!kept) throw new SecretError(endpoint, 'is missing.');
+      return kept;
+    },
+    now,
+    maxAgeMs,
+  );
+  async function read(
+    region: string,
+    endpoint: string,
+    record: Partial<Pick<SinkRecord, 'target' | 'creation'>> = {},
+  ): Promise<Signing> {
+    const place = `${region}/${endpoint}`;
+    const name = `${place}/${record.creation ?? ''}`;
+    names.set(place, (names.get(place) ?? new Set()).add(name));
+    const kept = await load(name);
+    const { creation = kept.creation } = record;
+    if (kept.creation !== undefined && kept.creation !== creation) {
+      throw new SecretError(endpoint, 'belongs to another endpoint of the same id.');
+    }
+    return { secrets: signingAt(kept, now()), headers: headersFor(kept, record.target) };
+  }
+  return Object.assign(read, {
+    forget(region: string, endpoint: string) {
+      const place = `${region}/${endpoint}`;
+      for (const name of names.get(place) ?? []) load.forget(name);
+      names.delete(place);
+    },
+  });
+}
+
+/** Returns the headers of requests to a URL. */
+export function headersFor(kept: EndpointSecrets, url: string | undefined): Readonly<Record<string, string>> {
+  return (kept.former && kept.former.url === url ? kept.former.headers : kept.headers) ?? NO_HEADERS;
+}
+
+/** One shared object, because the common part of requests is rebuilt only if it changed. */
+const NO_HEADERS: Signing['headers'] = {};
+
+/** Wraps a store so that a save or removal drops the reader's cached data. */
+export function withForgetting(store: SigningSecrets, reader: Pick<SigningReader, 'forget'>): SigningSecrets {
+  return {
+    load: (region, endpoint) => store.load(region, endpoint),
+    // Also after an error: the data may have been saved nevertheless.
+    save: (region, endpoint, kept) =>
+      store.save(region, endpoint, kept).finally(() => reader.forget(region, endpoint)),
+    remove: (region, endpoint) =>
+      store.remove(region, endpoint).finally(() => reader.forget(region, endpoint)),
+  };
+}
+
+/** Creates a store in Secrets Manager, with one secret per endpoint. */
+export function createAwsSigningSecrets(
+  client: SecretsManagerClient,
+  options: AwsTextsOptions & { readonly stage: string },
+): SigningSecrets {
+  const texts = createAwsTexts(client, options);
+  const nameOf = (region: string, endpoint: string) => secretNames(options.stage, region).endpoint(endpoint);
+  return {
+    async load(region, endpoint) {
+      const name = nameOf(region, endpoint);
+      const text = await texts.load(name);
+      return text === undefined ? undefined : parseEndpointSecrets(name, text);
+    },
+    save: (region, endpoint, kept) => texts.save(nameOf(region, endpoint), JSON.stringify(kept)),
+    remove: (region, endpoint) => texts.remove(nameOf(region, endpoint)),
+  };
+}
+
+/** Opens a store in the state table, encrypted: see {@link openSealedTexts}. */
+export async function openLocalSigningSecrets(table: Table, key: Uint8Array): Promise<SigningSecrets> {
+  const texts = await openSealedTexts(table, key);
+  const placeOf = (region: string, endpoint: string) => ({
+    key: keys.endpointSecrets(region, endpoint),
+    place: `${region}/${endpoint}`,
+    name: endpoint,
+  });
+  return {
+    async load(region, endpoint) {
+      const text = await texts.load(placeOf(region, endpoint));
+      return text === undefined ? undefined : parseEndpointSecrets(endpoint, text);
+    },
+    save: (region, endpoint, kept) => texts.save(placeOf(region, endpoint), JSON.stringify(kept)),
+    remove: (region, endpoint) => texts.remove(placeOf(region, endpoint)),
+  };
+}

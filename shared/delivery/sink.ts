@@ -1,0 +1,341 @@
+/**
+ * A sink: a destination of events. Its record, its cursors over the logs of the accounts it follows, and its
+ * port.
+ */
+import { typeMatches } from '../events/types.ts';
+import { forwardLogs } from '../log/cell-feed.ts';
+import type { EventLog, LoggedEvent } from '../log/log.ts';
+import {
+  type AccountRef,
+  cursorPk,
+  DRAIN_SHARDS,
+  drainDue,
+  drainDuePk,
+  dueUntil,
+  keys,
+  sinkPk,
+  WAKE_SHARDS,
+  wakePk,
+} from '../storage/schema.ts';
+import type { Item, Table, Value } from '../storage/table.ts';
+import { isReady, type SinkHealth, toHealth } from './health.ts';
+
+/** The delivery of one event to a sink. */
+export interface Delivery {
+  readonly event: LoggedEvent;
+  /** Whether the event is sent again on request, not because it is new. */
+  readonly replay?: boolean;
+}
+
+/** Number of bytes (UTF-8) of a response body that are retained. */
+export const EXCERPT_BYTES = 1024;
+
+/** A receiver's response, for the delivery log. */
+export interface Answer {
+  readonly status: number;
+  /** The first {@link EXCERPT_BYTES} of the body, as text. */
+  readonly excerpt: string;
+}
+
+/** The outcome for one event. */
+export type DeliveryOutcome = (
+  | { readonly kind: 'delivered' }
+  /** The receiver rejects this event, perhaps not others. */
+  | { readonly kind: 'rejected'; readonly reason: string }
+  | {
+      /** The sink accepts nothing now; `afterMs` if the receiver gave a time. */
+      readonly kind: 'retry';
+      readonly reason: string;
+      readonly afterMs?: number;
+      /**
+       * Whether the cause may be this event rather than the sink: a receiver that fails on one event responds
+       * the same way.
+       */
+      readonly suspect?: boolean;
+    }
+) & {
+  readonly answer?: Answer;
+  /** Reason why the receiver requests no more events, whatever the outcome of this one. */
+  readonly disable?: string;
+};
+
+/** The port of a sink kind; the drain engine does everything else. */
+export interface SinkPort {
+  /**
+   * Maximum number of events per call. They are of different lanes, so their order among each other does not
+   * matter.
+   */
+  readonly maxBatch: number;
+  /**
+   * Delivers events. Returns one outcome per event, in the given order. Never throws because of the receiver.
+   */
+  deliver(deliveries: readonly Delivery[]): Promise<readonly DeliveryOutcome[]>;
+}
+
+/** An event filter. An absent or empty field restricts nothing. All given fields must match. */
+export interface EventFilter {
+  /** Event types, with a final `*` as a wildcard. */
+  readonly types?: readonly string[];
+  readonly orderGroups?: readonly string[];
+  /** Origin codes of jobs. */
+  readonly origins?: readonly string[];
+  /** Job fields and their required values. A field that the job lacks counts as `null`. */
+  readonly jobFields?: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+/**
+ * A sink as stored. Secrets and custom headers are stored elsewhere, because header values may be secrets
+ * too.
+ */
+export interface SinkRecord extends EventFilter {
+  readonly region: string;
+  readonly id: string;
+  readonly kind: 'webhook' | 'sns' | 'notifications';
+  /** Target: a URL, a topic's ARN, or none (`-`). */
+  readonly target: string;
+  /** Accounts that it follows. Empty: all. */
+  readonly accounts: readonly string[];
+  readonly types: readonly string[];
+  /** Maximum number of concurrent lanes. Default: {@link DEFAULT_CONCURRENCY}. */
+  readonly concurrency?: number;
+  /** Maximum number of deliveries per second. Default: unlimited. */
+  readonly ratePerSecond?: number;
+  /** Whether it is paused: it keeps its cursors and gets no events. */
+  readonly paused: boolean;
+  /**
+   * Creation time if created through the API (epoch ms): an id can be reused. Absent: built in, or declared
+   * by the configuration.
+   */
+  readonly createdAt?: number;
+  /** Identifies the sink among successive endpoints of the same id. Absent like {@link createdAt}. */
+  readonly creation?: string;
+}
+
+/** A sink with its health. */
+export type Sink = SinkRecord & { readonly health: SinkHealth };
+
+/** Default number of concurrent lanes of one sink. */
+export const DEFAULT_CONCURRENCY = 16;
+
+/** Reads a sink's record and health. */
+export function toSink(item: Item): Sink {
+  return {
+    region: item.pk.slice('SINKS#'.length),
+    id: item.sk,
+    kind: item.kind as SinkRecord['kind'],
+    target: String(item.target),
+    accounts: (item.accounts as readonly string[] | undefined) ?? [],
+    types: (item.types as readonly string[] | undefined) ?? [],
+    ...optional('orderGroups', item.orderGroups as readonly string[] | undefined),
+    ...optional('origins', item.origins as readonly string[] | undefined),
+    ...optional('jobFields', fromJson<NonNullable<SinkRecord['jobFields']>>(item.jobFields)),
+    ...optional('concurrency', item.concurrency as number | undefined),
+    ...optional('ratePerSecond', item.ratePerSecond as number | undefined),
+    paused: item.paused === true,
+    ...optional('createdAt', item.createdAt as number | undefined),
+    ...optional('creation', item.creation as string | undefined),
+    health: toHealth(item),
+  };
+}
+
+function fromJson<T>(value: Value | undefined): T | undefined {
+  return typeof value === 'string' ? (JSON.parse(value) as T) : undefined;
+}
+
+function optional<K extends string, T>(name: K, value: T | undefined): { readonly [P in K]?: T } {
+  return (value === undefined ? {} : { [name]: value }) as { readonly [P in K]?: T };
+}
+
+/** Returns all sinks of a region. */
+export async function listSinks(table: Table, region: string): Promise<Sink[]> {
+  return (await table.query({ pk: sinkPk(region) })).map(toSink);
+}
+
+/** Reports whether a sink follows an account. */
+export function follows(sink: SinkRecord, account: string): boolean {
+  return sink.accounts.length === 0 || sink.accounts.includes(account);
+}
+
+/** Reports whether an event passes a filter: a sink's, or that of a replay. */
+export function passes(filter: EventFilter, event: LoggedEvent): boolean {
+  const { types = [], orderGroups = [], origins = [], jobFields = {} } = filter;
+  if (types.length > 0 && !typeMatches(event.type, types)) return false;
+  const fields = Object.entries(jobFields);
+  if (orderGroups.length === 0 && origins.length === 0 && fields.length === 0) return true;
+  const { data } = JSON.parse(event.json) as {
+    data: { orderGroup?: string; job?: Readonly<Record<string, unknown>> };
+  };
+  const group = data.orderGroup ?? data.job?.orderGroup;
+  if (orderGroups.length > 0 && !(typeof group === 'string' && orderGroups.includes(group))) return false;
+  const origin = data.job?.originCode;
+  if (origins.length > 0 && !(typeof origin === 'string' && origins.includes(origin))) return false;
+  return fields.every(([name, value]) => data.job !== undefined && (data.job[name] ?? null) === value);
+}
+
+/**
+ * Stores a sink, or updates a known one; its cursors and health stay. A new sink starts at the current heads
+ * of the logs it follows. Accounts that are registered later are delivered from their beginning.
+ */
+export async function registerSink(
+  table: Table,
+  log: EventLog,
+  sink: SinkRecord,
+  accounts: readonly AccountRef[],
+): Promise<void> {
+  const { region, id } = sink;
+  // Cursors first: a wake-up of a sink without cursors would start it at the beginning.
+  for (const { account } of accounts) {
+    if (!follows(sink, account)) continue;
+    const head = await log.head({ region, account });
+    await table.write({
+      put: { ...keys.cursor(region, id, account), sink: id, position: head?.sequence ?? 0 },
+      when: [['pk', 'absent']],
+    });
+  }
+  await table.write({ update: keys.sink(region, id), set: sinkAttributes(sink) });
+}
+
+/** Converts a record to the attributes of its item. */
+export function sinkAttributes(sink: SinkRecord): { readonly [attribute: string]: Value | undefined } {
+  const { kind, target, accounts, types, orderGroups, origins, concurrency, ratePerSecond, paused } = sink;
+  return {
+    ...{ kind, target, accounts, types, orderGroups, origins, concurrency, ratePerSecond, paused },
+    jobFields: sink.jobFields && JSON.stringify(sink.jobFields),
+  };
+}
+
+/**
+ * Processes the growth of an account's log: marks its cursors due, forwards the log to the cell feed, and
+ * returns the sinks that can be drained now. Then the wake mark is deleted, unless the log grew further.
+ *
+ * Safe to call twice, late, or without cause; also for an account that was deleted since, or for a new
+ * account with its id.
+ */
+export async function wakeSinks(
+  table: Table,
+  ref: AccountRef,
+  grownTo: number,
+  now: number,
+  forward: () => Promise<boolean> = () => forwardLogs(table, [ref], { now: () => now }),
+): Promise<string[]> {
+  // The two run concurrently, but the mark is deleted only after both.
+  const [sinks, forwarded] = await Promise.allSettled([markDue(table, ref, grownTo, now), forward()]);
+  if (sinks.status === 'rejected') throw sinks.reason;
+  const { ready, isFormer } = sinks.value;
+  if (forwarded.status === 'rejected') throw new ForwardError(ref, ready, forwarded.reason);
+  if (forwarded.value) await clearWake(table, ref, grownTo, isFormer);
+  return ready;
+}
+
+/**
+ * The growth of an account's log could not be forwarded to the cell feed. Its sinks are woken; its wake mark
+ * is still there.
+ */
+export class ForwardError extends Error {
+  override readonly name = 'ForwardError';
+  /** Ids of the sinks that can be drained now. */
+  readonly sinks: readonly string[];
+
+  constructor({ account }: AccountRef, sinks: readonly string[], cause: unknown) {
+    super(`The events of ${account} could not be forwarded to the cell feed.`, { cause });
+    this.sinks = sinks;
+  }
+}
+
+/**
+ * Marks the cursors of an account due. Returns the sinks that can be drained now, and whether a former log
+ * grew.
+ */
+async function markDue(
+  table: Table,
+  ref: AccountRef,
+  grownTo: number,
+  now: number,
+): Promise<{ readonly ready: string[]; readonly isFormer: boolean }> {
+  const sinks = (await listSinks(table, ref.region)).filter((sink) => follows(sink, ref.account));
+  // A drain in the same process may already have processed the event. One read for all sinks saves a write
+  // each.
+  const known = await table.getMany([
+    keys.head(ref),
+    ...sinks.map(({ id }) => keys.cursor(ref.region, id, ref.account)),
+  ]);
+  const head = known.find(({ sk }) => sk === 'HEAD');
+  if (!head) return { ready: [], isFormer: true };
+  // Never beyond the current log: the end of an earlier log of this id would suppress the next wake-ups.
+  const sequence = Math.min(grownTo, Number(head.sequence));
+  const through = new Set(
+    known
+      .filter(({ mark, position }) => Math.max(Number(mark ?? 0), Number(position ?? 0)) >= sequence)
+      .map(({ pk }) => pk),
+  );
+  const behind = sinks.filter(({ id }) => !through.has(cursorPk(ref.region, id)));
+  await Promise.all(
+    behind.map((sink) =>
+      table.write({
+        update: keys.cursor(ref.region, sink.id, ref.account),
+        set: { sink: sink.id, mark: sequence, ...drainDue(ref.region, sink.id, ref.account, now) },
+        when: [
+          ['mark', 'absent or <', sequence],
+          ['position', 'absent or <', sequence],
+        ],
+      }),
+    ),
+  );
+  const ready = sinks.filter((sink) => isReady(sink, now)).map((sink) => sink.id);
+  return { ready, isFormer: grownTo > sequence };
+}
+
+/**
+ * Deletes the wake mark. Events before a former log's end have lower numbers and may be new; then only the
+ * former log's own mark is deleted.
+ */
+async function clearWake(table: Table, ref: AccountRef, sequence: number, isFormer: boolean): Promise<void> {
+  const when = [['sequence', isFormer ? '=' : 'absent or <=', sequence]] as const;
+  await table.write({ delete: keys.wake(ref), when });
+}
+
+/**
+ * Returns the sinks of a region that can be drained now and have due work: after a wait, or after a lost
+ * wake-up.
+ */
+export async function dueSinks(table: Table, region: string, now: number): Promise<string[]> {
+  const ready = (await listSinks(table, region)).filter((sink) => isReady(sink, now));
+  const due = await Promise.all(ready.map(async (sink) => (await dueAtSink(table, sink, now, 1)).length > 0));
+  return ready.filter((_, at) => due[at]).map(({ id }) => id);
+}
+
+/**
+ * Returns the keys of a sink's due work: cursors, replays, parked lanes. `limit`: maximum number per shard.
+ */
+export async function dueAtSink(
+  table: Table,
+  { region, id }: Pick<Sink, 'region' | 'id'>,
+  now: number,
+  limit?: number,
+): Promise<Item[]> {
+  const shards = await Promise.all(
+    Array.from({ length: DRAIN_SHARDS }, (_, shard) =>
+      table.query({
+        index: 'due',
+        pk: drainDuePk(region, id, shard),
+        to: dueUntil(now),
+        ...(limit === undefined ? {} : { limit }),
+      }),
+    ),
+  );
+  return shards.flat();
+}
+
+/** Returns the wake marks of a region that no process has handled yet, up to a limit per shard. */
+export async function leftoverWakes(
+  table: Table,
+  region: string,
+  limit: number,
+): Promise<{ readonly ref: AccountRef; readonly sequence: number }[]> {
+  const shards = await Promise.all(
+    Array.from({ length: WAKE_SHARDS }, (_, shard) => table.query({ pk: wakePk(region, shard), limit })),
+  );
+  return shards
+    .flat()
+    .map((item) => ({ ref: { region, account: item.sk }, sequence: Number(item.sequence) }));
+}

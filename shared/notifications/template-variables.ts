@@ -1,0 +1,374 @@
+/**
+ * Variables of templates: customer text sanitized for one line, dates as text, and each parcel once, with its jobs. All values are plain
+ * text, which the channel escapes.
+ */
+import { dayNamed, readInstants } from '../tracking/timestamps.ts';
+import { texts } from './texts/texts.ts';
+import type { Branding, JobFacts, Locale, MessageKind, NoticeContent, Parcel } from './types.ts';
+
+/** Result of {@link viewOf}. Its fields are the variables of docs/notifications.md. */
+export interface View {
+  readonly kind: MessageKind;
+  readonly locale: Locale;
+  readonly name: string | null;
+  readonly brand: {
+    readonly name: string;
+    readonly website: string | null;
+    readonly logo: string | null;
+    readonly color: string;
+    readonly color_text: string;
+    readonly footer: readonly string[];
+  };
+  /** Name that customers use: the order group, else the order number, else the job number. `null` if the jobs have none in common. */
+  readonly order: string | null;
+  readonly group: string | null;
+  readonly count: number;
+  readonly jobs: readonly JobView[];
+  readonly parcel_count: number;
+  /** Number of parcels with a link. */
+  readonly link_count: number;
+  readonly parcels: readonly ParcelView[];
+  /** Parcels with the same jobs, and these jobs. */
+  readonly shipments: readonly Shipment[];
+  /** Jobs without tracking. */
+  readonly untracked: readonly JobView[];
+  /** `null` if the jobs differ. */
+  readonly date_out: string | null;
+  readonly date_due: string | null;
+  readonly former_date_due: string | null;
+  readonly unsubscribe_url: string;
+}
+
+export interface JobView {
+  readonly number: number;
+  /** The order number, else the job number with a prefix. */
+  readonly label: string;
+  readonly order_number: string | null;
+  readonly description: string | null;
+  readonly date_out: string | null;
+  readonly date_due: string | null;
+  readonly former_date_due: string | null;
+  /** The dates, if they differ between jobs. */
+  readonly note: string | null;
+  readonly parcels: readonly ParcelView[];
+}
+
+export interface ParcelView {
+  readonly number: string | null;
+  /** http or https URL, or `null`. */
+  readonly link: string | null;
+}
+
+interface Shipment {
+  readonly parcels: readonly ParcelView[];
+  readonly jobs: readonly JobView[];
+}
+
+/** Content, recipient and branding. */
+export interface ViewInput {
+  readonly content: NoticeContent;
+  readonly recipient: { readonly name: string | null; readonly locale: Locale; readonly zone: string };
+  readonly branding: Branding;
+  readonly unsubscribeUrl: string;
+  /** Whether to use short dates and no direction marks, as in SMS. */
+  readonly short?: boolean;
+}
+
+/** Maximum length of displayed text, characters. Longer text is truncated. */
+const MAX_NAME = 80;
+const MAX_LABEL = 80;
+const MAX_DESCRIPTION = 240;
+const MAX_DESCRIPTION_OF_MANY = 80;
+const MANY_JOBS = 100;
+const MAX_TRACKING_NUMBER = 80;
+const MAX_LINK = 2000;
+/** Default for an invalid color. */
+const PLAIN_COLOR = '#1f2937';
+
+/** Returns all variables of a notice. */
+export function viewOf({ content, recipient, branding, unsubscribeUrl, short }: ViewInput): View {
+  const { kind, orderGroup } = content;
+  const { locale, zone } = recipient;
+  const { words } = texts[locale];
+  const text = (value: string | null, max: number): string | null => {
+    const shown = oneLine(value ?? '', max);
+    return shown === '' ? null : short ? shown : isolated(shown);
+  };
+  const year = yearOf(content.observedAt, zone);
+  const days = new Map<string | null, string | null>([[null, null]]);
+  const day = (value: string | null): string | null => {
+    const known = days.get(value);
+    if (known !== undefined) return known;
+    const said = dayText(value, locale, zone, year, short === true);
+    days.set(value, said);
+    return said;
+  };
+  const parcelOf = parcelsOf(content.jobs, (number) => text(number, MAX_TRACKING_NUMBER));
+
+  const room = content.jobs.length > MANY_JOBS ? MAX_DESCRIPTION_OF_MANY : MAX_DESCRIPTION;
+  const withoutNotes = content.jobs.map((job) => {
+    const order_number = text(job.orderNumber, MAX_LABEL);
+    const [date_due, former_date_due] = dueTexts(job, day, (value) => timeText(value, locale, zone));
+    return {
+      number: job.jobNumber,
+      label: order_number ?? words.job(job.jobNumber),
+      order_number,
+      description: text(job.description, room),
+      date_out: day(job.dateOut),
+      date_due,
+      former_date_due,
+      parcels: [...new Set(job.tracking.flatMap((parcel) => parcelOf(parcel) ?? []))],
+    };
+  });
+  const date_out = common(withoutNotes.map((job) => job.date_out));
+  const date_due = common(withoutNotes.map((job) => job.date_due));
+  const former_date_due = common(withoutNotes.map((job) => job.former_date_due));
+  const jobs = withoutNotes.map((job): JobView => {
+    const { date_out: out, date_due: to, former_date_due: from } = job;
+    const dispatched = kind === 'dispatched' && date_out === null && out !== null;
+    const moved = kind === 'due_date_changed' && (to ?? from) !== null && !(date_due && former_date_due);
+    return { ...job, note: dispatched ? words.dispatchedOn(out) : moved ? words.moved(to, from) : null };
+  });
+  const shipments = shipmentsOf(jobs);
+  const parcels = shipments.flatMap((shipment) => shipment.parcels);
+  const group = text(orderGroup, MAX_LABEL);
+  const color = /^#[\da-f]{6}$/i.test(branding.color) ? branding.color.toLowerCase() : PLAIN_COLOR;
+  return {
+    kind,
+    locale,
+    name: text(recipient.name, MAX_NAME),
+    brand: {
+      name: text(branding.name, MAX_NAME) ?? '',
+      website: linkOf(branding.website),
+      logo: linkOf(branding.logoUrl, ['https:']),
+      color,
+      color_text: readableOn(color),
+      footer: (branding.footer ?? '').split(/\r\n?|\n/).flatMap((line) => text(line, MAX_DESCRIPTION) ?? []),
+    },
+    order:
+      group ??
+      common(jobs.map((job) => job.order_number)) ??
+      (jobs.length === 1 ? `${jobs[0]?.number}` : null),
+    group,
+    count: jobs.length,
+    jobs,
+    parcel_count: parcels.length,
+    link_count: parcels.filter((parcel) => parcel.link !== null).length,
+    parcels,
+    shipments,
+    untracked: jobs.filter((job) => job.parcels.length === 0),
+    date_out,
+    date_due,
+    former_date_due,
+    unsubscribe_url: unsubscribeUrl,
+  };
+}
+
+/**
+ * Returns a text as one line: without control characters, and without marks that change the direction of the following text. Truncated to
+ * at most `max` characters, never within a grapheme, and if possible between words.
+ */
+export function oneLine(text: string, max: number): string {
+  // Later text is never shown, however much of the beginning is removed.
+  const begun = text.length > max * 8 ? text.slice(0, max * 8) : text;
+  const line = PLAIN.test(begun)
+    ? begun
+    : begun
+        .toWellFormed()
+        .replace(/[\u200b\u200e\u200f\u061c\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g, '')
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out.
+        .replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ')
+        .trim();
+  return clipped(line, max);
+}
+
+/** Truncates a line to at most `max` characters, including the ellipsis. */
+export function clipped(line: string, max: number): string {
+  if (line.length <= max) return line;
+  const kept = beginning(line, max - 1);
+  const word = kept.lastIndexOf(' ');
+  return `${(word > max * 0.8 ? kept.slice(0, word) : kept).trimEnd()}…`;
+}
+
+/** Returns the start of a text up to this length, in whole graphemes. */
+function beginning(text: string, length: number): string {
+  // No character of these ranges combines with the one before it.
+  if (/^[ -\u02ff\u2010-\u2027]*$/.test(text.slice(0, length + 1))) return text.slice(0, length);
+  let end = 0;
+  for (const { segment, index } of graphemes.segment(text.slice(0, length + 100))) {
+    if (index + segment.length > length) break;
+    end = index + segment.length;
+  }
+  return text.slice(0, end);
+}
+
+/** Text that needs no processing: printable ASCII and Latin letters, without consecutive spaces. */
+const PLAIN = /^(?:[!-~\u00a1-\u00ac\u00ae-\u024f]+(?: (?! |$)|$))*$/;
+
+const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
+/** Right-to-left scripts: Hebrew, Arabic, Syriac and related ones. */
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/** Isolates a text of the other direction, so that the text around it keeps its position. */
+function isolated(text: string): string {
+  return RIGHT_TO_LEFT.test(text) ? `\u2068${text}\u2069` : text;
+}
+
+/** Parses a link as browsers do. `null` if it is not a web page. */
+export function linkOf(
+  link: string | null,
+  protocols: readonly string[] = ['https:', 'http:'],
+): string | null {
+  const url = link === null ? null : URL.parse(link.trim());
+  if (!url || !protocols.includes(url.protocol) || url.username !== '' || url.password !== '') return null;
+  return url.href.length > MAX_LINK ? null : url.href;
+}
+
+/** Returns white if it is legible on a color (#rrggbb), otherwise black. One of them always is (WCAG 2: 4.5 to 1). */
+export function readableOn(color: string): '#ffffff' | '#000000' {
+  return contrast(color, '#ffffff') >= 4.5 ? '#ffffff' : '#000000';
+}
+
+/** Returns the contrast of two colors (#rrggbb): 1 to 21 (WCAG 2). */
+export function contrast(one: string, other: string): number {
+  const [light = 0, dark = 0] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+function luminance(color: string): number {
+  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
+    const part = Number.parseInt(color.slice(at, at + 2), 16) / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+/**
+ * Returns the parcel of each mention. Parcels are identified by number, else by link, which may belong to a number. A link counts wherever
+ * it was given.
+ */
+function parcelsOf(
+  jobs: readonly JobFacts[],
+  text: (number: string | null) => string | null,
+): (parcel: Parcel) => ParcelView | undefined {
+  const found = new Map<string, ParcelView>();
+  const ofLink = new Map<string, string>();
+  const mentions = jobs.flatMap((job) => job.tracking);
+  for (const { number, link } of mentions) {
+    const shown = text(number);
+    const key = number?.trim();
+    if (shown === null || !key) continue;
+    const known = found.get(key)?.link ?? linkOf(link);
+    found.set(key, { number: shown, link: known });
+    if (known !== null && !ofLink.has(known)) ofLink.set(known, key);
+  }
+  for (const { number, link } of mentions) {
+    const own = text(number) === null ? linkOf(link) : null;
+    if (own !== null && !ofLink.has(own)) {
+      ofLink.set(own, own);
+      found.set(own, { number: null, link: own });
+    }
+  }
+  return ({ number, link }) =>
+    found.get(number?.trim() ?? '') ?? found.get(ofLink.get(linkOf(link) ?? '') ?? '');
+}
+
+/** Groups jobs by parcel, each parcel once, and parcels with the same jobs together. */
+function shipmentsOf(jobs: readonly JobView[]): Shipment[] {
+  const inside = new Map<ParcelView, JobView[]>();
+  for (const job of jobs) {
+    for (const parcel of job.parcels) {
+      const held = inside.get(parcel);
+      if (held) held.push(job);
+      else inside.set(parcel, [job]);
+    }
+  }
+  const shipments = new Map<string, { parcels: ParcelView[]; jobs: JobView[] }>();
+  for (const [parcel, held] of inside) {
+    const key = held.map((job) => job.number).join();
+    const shipment = shipments.get(key);
+    if (shipment) shipment.parcels.push(parcel);
+    else shipments.set(key, { parcels: [parcel], jobs: held });
+  }
+  return [...shipments.values()];
+}
+
+/** Returns the common value, or `null` if the values differ. */
+function common(values: readonly (string | null)[]): string | null {
+  return new Set(values).size === 1 ? (values[0] ?? null) : null;
+}
+
+/** Returns a due date and its former value, with the time of day if only that changed. */
+function dueTexts(
+  { dateDue, formerDateDue }: JobFacts,
+  day: (value: string | null) => string | null,
+  time: (value: string) => string,
+): [string | null, string | null] {
+  const to = day(dateDue);
+  const from = day(formerDateDue);
+  if (to !== from || dateDue === null || formerDateDue === null || dateDue === formerDateDue)
+    return [to, from];
+  return [`${to}${time(dateDue)}`, `${from}${time(formerDateDue)}`];
+}
+
+/**
+ * Formats the day of an upstream date. A date with an offset and a time of day is a point in time, formatted in the zone. A midnight is
+ * that day in any zone, as is a date without offset. `null` if it is not a date.
+ */
+function dayText(
+  value: string | null,
+  locale: Locale,
+  zone: string,
+  year: string,
+  short: boolean,
+): string | null {
+  const day = value === null ? undefined : dayNamed(value, zone);
+  if (day === undefined) return null;
+  const words = format(
+    locale,
+    'UTC',
+    short ? (day.startsWith(year) ? 'short' : 'short year') : day.startsWith(year) ? 'day' : 'day year',
+  );
+  const text = words.format(new Date(day));
+  const said = locale === 'fr' ? text.replace(/(^|\s)1(?=\s\p{L})/u, '$11er') : text;
+  // Keeps the day of a month on one line with its month.
+  return short ? said : said.replace(/(?<=\d\S*) (?=\p{L})|(?<=\p{L}) (?=\d)/gu, '\u00a0');
+}
+
+/** Returns the time of day with a leading comma. Empty for midnight, which means the whole day. */
+function timeText(value: string, locale: Locale, zone: string): string {
+  const [, time, offset] = /[T ](\d\d:\d\d)[^Z+-]*(Z|[+-].*)?$/i.exec(value.trim()) ?? [];
+  const reading = time === undefined || time === '00:00' ? undefined : readInstants(value, 'UTC');
+  if (!reading) return '';
+  return `, ${format(locale, offset === undefined ? 'UTC' : zone, 'time').format(reading.earliest)}`;
+}
+
+function yearOf(instant: number, zone: string): string {
+  return format('en-GB', zone, 'year').format(instant);
+}
+
+const STYLES = {
+  day: { weekday: 'long', day: 'numeric', month: 'long' },
+  'day year': { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' },
+  short: { weekday: 'short', day: 'numeric', month: 'short' },
+  'short year': { day: 'numeric', month: 'short', year: 'numeric' },
+  time: { hour: 'numeric', minute: '2-digit' },
+  year: { year: 'numeric' },
+} as const satisfies { readonly [style: string]: Intl.DateTimeFormatOptions };
+
+/** Cache: creating a format takes a hundred times as long as using it. Zones are few, and an invalid one counts as UTC. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+function format(locale: Locale, timeZone: string, style: keyof typeof STYLES): Intl.DateTimeFormat {
+  const key = `${locale} ${timeZone} ${style}`;
+  let made = formats.get(key);
+  if (!made) {
+    try {
+      made = new Intl.DateTimeFormat(locale, { ...STYLES[style], timeZone });
+    } catch {
+      made = new Intl.DateTimeFormat(locale, { ...STYLES[style], timeZone: 'UTC' });
+    }
+    if (formats.size > 5000) formats.clear();
+    formats.set(key, made);
+  }
+  return made;
+}

@@ -1,0 +1,266 @@
+/**
+ * Types of the notifications sink: recipients, channels, notices and messages.
+ *
+ * event ─ fold ─▶ thread: notices of one order group, each with a window ─ close ─▶ notice ─ recipients × channels ─▶ messages
+ * └─ claim ─ render ─ send ─▶ history
+ */
+import type { AccountRef } from '../storage/schema.ts';
+
+/** Kinds of messages, with their short labels. */
+export const messageKinds = {
+  dispatched: 'Jobs were dispatched.',
+  tracking: 'Tracking was added after the dispatch notification.',
+  dispatch_revoked: 'A dispatch that was notified was revoked.',
+  due_date_changed: 'The due date of jobs changed.',
+  cancelled: 'Jobs seem to be cancelled: the ordering API no longer lists them.',
+} as const;
+export type MessageKind = keyof typeof messageKinds;
+
+/** Default kinds of a recipient. */
+export const DEFAULT_KINDS: readonly MessageKind[] = ['dispatched', 'tracking'];
+
+/** Channels of messages. */
+export const channels = ['email', 'sms'] as const;
+export type Channel = (typeof channels)[number];
+
+/** Languages that have templates. */
+export const locales = ['en-US', 'en-GB', 'en-AU', 'en-NZ', 'de', 'fr'] as const;
+export type Locale = (typeof locales)[number];
+
+/** The id of the built-in sink that folds events into notices. */
+export const NOTIFICATIONS_SINK = 'notifications';
+
+/** Id of the recipient that is derived from the user settings of the ordering API. */
+export const OWN_USER = 'own-user';
+
+/** Appearance and sender name of an account's messages. Customer text: escape it wherever it is shown. */
+export interface Branding {
+  readonly name: string;
+  /** An https URL. `null`: the name is shown as text. */
+  readonly logoUrl: string | null;
+  /** `#rrggbb` */
+  readonly color: string;
+  readonly website: string | null;
+  /** One or two lines at the end of e-mails, such as a postal address. */
+  readonly footer: string | null;
+}
+
+/** Daily interval in the recipient's time zone, `HH:MM`. `from` may be later than `to`. */
+export interface QuietHours {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Notification settings of an account. */
+export interface NotificationSettings extends AccountRef {
+  readonly enabled: boolean;
+  /** Time since which changes are notified (epoch ms). Earlier observations are not sent. */
+  readonly since: number;
+  /** Whether sending is simulated: messages are created and end as `dry_run`. */
+  readonly dryRun: boolean;
+  /** Whether the API user of the account is a recipient, according to that user's notification settings upstream. */
+  readonly ownUser: boolean;
+  /** Event time of an order group that is combined into one message, seconds. */
+  readonly windowSeconds: number;
+  /** Age above which events are not sent, hours. */
+  readonly maxAgeHours: number;
+  /** Default for recipients without their own. */
+  readonly locale: Locale;
+  /** IANA time zone name. Default for recipients without their own. */
+  readonly zone: string;
+  readonly branding: Branding;
+  readonly replyTo: string | null;
+  readonly sms: {
+    readonly enabled: boolean;
+    /** 1–11 letters and digits. `null`: the sender id of the cell. Not all countries allow one. */
+    readonly senderId: string | null;
+    /** Maximum SMS segments of this account in a calendar month (UTC). SMS above it are not sent. */
+    readonly monthlySegments: number;
+    readonly quietHours: QuietHours | null;
+  };
+  readonly revision: number;
+}
+
+/** Jobs that a recipient is notified of. */
+export type Scope =
+  | { readonly for: 'account' }
+  | { readonly for: 'orderGroup'; readonly orderGroup: string }
+  | { readonly for: 'orderNumber'; readonly orderNumber: string }
+  | { readonly for: 'job'; readonly jobNumber: number };
+
+/** A recipient of notifications. */
+export interface Recipient extends AccountRef {
+  readonly id: string;
+  readonly scope: Scope;
+  readonly name: string | null;
+  readonly email: string | null;
+  /** E.164. */
+  readonly mobile: string | null;
+  /** `null`: the default of the account. */
+  readonly locale: Locale | null;
+  readonly zone: string | null;
+  readonly channels: readonly Channel[];
+  readonly kinds: readonly MessageKind[];
+  readonly paused: boolean;
+  /** Origin of the recipient: `people` (created by a user), or `upstream` (user settings of the ordering API). */
+  readonly source: 'people' | 'upstream';
+  /** Epoch ms. */
+  readonly createdAt: number;
+  readonly revision: number;
+}
+
+/** One parcel. */
+export interface Parcel {
+  readonly number: string | null;
+  /** `null` if the carrier gives none. Only http and https: any other URL is dropped. */
+  readonly link: string | null;
+}
+
+/** Facts of one job in a message. Customer text: escape it wherever it is shown. */
+export interface JobFacts {
+  readonly jobNumber: number;
+  readonly orderNumber: string | null;
+  readonly description: string | null;
+  /** As upstream wrote it: a timestamp if it has an offset, otherwise local time at the job's location. */
+  readonly dateOut: string | null;
+  readonly dateDue: string | null;
+  /** For `due_date_changed`: the due date when the window opened. */
+  readonly formerDateDue: string | null;
+  /** All parcels of the job. For `tracking`: only the new ones. */
+  readonly tracking: readonly Parcel[];
+}
+
+/** Content of a notice, fixed when its window closes. */
+export interface NoticeContent {
+  readonly kind: MessageKind;
+  readonly orderGroup: string | null;
+  /** Ordered by job number. At least one. */
+  readonly jobs: readonly JobFacts[];
+  /** Time of the first observation in it (epoch ms). */
+  readonly observedAt: number;
+}
+
+/** States of a message. All are final except `waiting` and `sending`. */
+export const messageStates = {
+  waiting: 'Scheduled.',
+  sending: 'Being sent.',
+  sent: 'Accepted by the mail server or the SMS service.',
+  unknown: 'An SMS whose outcome is unknown. It is not sent again.',
+  failed: 'Failed permanently.',
+  suppressed: 'Not sent on purpose.',
+  dry_run: 'Not sent, because `dryRun` is on.',
+  bounced: 'Sent, and returned as undeliverable.',
+  complained: 'Sent, and marked as spam by the recipient.',
+} as const;
+export type MessageState = keyof typeof messageStates;
+
+/** Reasons why a message was not sent or not delivered. */
+export const messageReasons = {
+  revoked: 'The change was revoked before the message was sent.',
+  too_old: 'The events are older than `maxAgeHours`.',
+  no_recipient: 'There is no recipient for the message.',
+  unsubscribed: 'The recipient has unsubscribed.',
+  opted_out: 'The mobile number has opted out of SMS.',
+  bounced: 'E-mail to this address was returned as undeliverable.',
+  complained: 'The recipient marked an e-mail as spam.',
+  quota: 'The monthly SMS quota is used up.',
+  no_channel: 'The channel is not configured.',
+  template: 'The template failed.',
+  refused: 'The provider rejected the message permanently.',
+  gave_up: 'All attempts failed.',
+  unknown_outcome: 'The SMS service did not confirm the message.',
+  turned_off: 'Notifications or the recipient were disabled or deleted.',
+} as const;
+export type MessageReason = keyof typeof messageReasons;
+
+/** A message in the history: one for each recipient address, channel and notice, or one for a notice without recipients. */
+export interface Message extends AccountRef {
+  /** Sorts by the time of the change that it is about. Stable when the notice is processed again. */
+  readonly id: string;
+  readonly kind: MessageKind;
+  readonly orderGroup: string | null;
+  readonly jobs: readonly number[];
+  /** `null`, as is `to`, for a notice that became no messages. */
+  readonly channel: Channel | null;
+  readonly to: {
+    /** The recipient's id, or the first of several with the same address. */
+    readonly recipient: string;
+    readonly name: string | null;
+    /** The e-mail address or mobile number. Never logged. */
+    readonly address: string;
+    readonly locale: Locale;
+    readonly zone: string;
+  } | null;
+  readonly state: MessageState;
+  readonly reason: MessageReason | null;
+  /** Explanation in one sentence, without addresses. */
+  readonly detail: string | null;
+  /** Epoch ms. */
+  readonly createdAt: number;
+  readonly dueAt: number | null;
+  readonly sentAt: number | null;
+  readonly attempts: number;
+  /** Number of times an e-mail was sent again because the outcome was unknown: the maximum number of duplicates. */
+  readonly repeats: number;
+  /** Id assigned by the mail server or SMS service. */
+  readonly providerId: string | null;
+  /** Text as sent, or as it would have been sent. */
+  readonly subject: string | null;
+  readonly text: string | null;
+  /** Of SMS. `null` for e-mails. */
+  readonly segments: number | null;
+}
+
+/** Outcome of handing a message to a transport. */
+export type SendOutcome =
+  | { readonly kind: 'accepted'; readonly providerId: string | null }
+  /** This message can never be sent. With `address`, neither can any other to this address. */
+  | { readonly kind: 'refused'; readonly reason: string; readonly address?: 'bounced' | 'opted_out' }
+  /** The message was certainly not accepted. With `everything`, no message is accepted at present. */
+  | {
+      readonly kind: 'later';
+      readonly reason: string;
+      readonly everything: boolean;
+      readonly afterMs?: number;
+    }
+  /** Outcome unknown: the message may have been accepted. */
+  | { readonly kind: 'unknown'; readonly reason: string };
+
+/** An e-mail to be sent. */
+export interface OutgoingEmail {
+  /** Without angle brackets. The same for every repeat. */
+  readonly messageId: string;
+  /** Ids of the mails that it follows up, oldest first. */
+  readonly references: readonly string[];
+  readonly fromName: string;
+  readonly to: { readonly name: string | null; readonly address: string };
+  readonly replyTo: string | null;
+  readonly subject: string;
+  readonly html: string;
+  readonly text: string;
+  /** URL for List-Unsubscribe. */
+  readonly unsubscribeUrl: string;
+  /** Tags that identify the message in the provider's events. */
+  readonly tags: { readonly region: string; readonly account: string; readonly message: string };
+}
+
+/** Sends e-mails. `send` never throws for a failure of the other side. */
+export interface EmailTransport {
+  /** Domain of message ids. */
+  readonly domain: string;
+  send(mail: OutgoingEmail): Promise<SendOutcome>;
+  close(): void;
+}
+
+/** An SMS to be sent. */
+export interface OutgoingSms {
+  /** E.164. */
+  readonly to: string;
+  readonly text: string;
+  readonly senderId: string | null;
+}
+
+/** Sends SMS, each at most once: no retries inside. `send` never throws for a failure of the other side. */
+export interface SmsTransport {
+  send(sms: OutgoingSms): Promise<SendOutcome>;
+}

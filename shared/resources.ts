@@ -1,0 +1,76 @@
+/** Common parts of resources that users create, change and delete: rejections, preconditions and locks. */
+import type { Clause, Item, Key, Table } from './storage/table.ts';
+
+/** The reason why an operation was rejected, as one sentence. */
+export type Refusal = {
+  readonly kind: /** What was asked for can't be. */
+    | 'refused'
+    /** The resource does not exist. */
+    | 'unknown'
+    /** The resource has a different state than expected, or another process holds its lock. */
+    | 'conflict';
+  readonly reason: string;
+  /**
+   * For conflicts that may resolve soon: another process holds the lock, or has changed the resource since it
+   * was read.
+   */
+  readonly why?: 'busy' | 'changed';
+};
+
+/** A precondition: the resource was not changed since. */
+export interface Expectation {
+  readonly revision?: number;
+}
+
+/** Returns the number of changes of a resource. */
+export const revisionOf = (item: Item): number => Number(item.revision ?? 0);
+
+/** Returns the condition that the resource is unchanged since it was read. */
+export function revisionStill(item: Item): Clause {
+  return item.revision === undefined ? ['revision', 'absent'] : ['revision', '=', revisionOf(item)];
+}
+
+/** Time (ms) after which a lock expires. */
+const LOCK_MS = 120_000;
+/** Retention (ms) of a released lock's data. */
+const LOCK_TTL_MS = 86_400_000;
+
+/** A held lock: its owner, and the data stored with it. */
+export interface Lock {
+  readonly owner: string;
+  readonly item: Item | undefined;
+}
+
+/** Runs an exclusive operation on `id`. The lock is a separate item, and expires. */
+export async function whileLocked<T>(
+  { table, newId, now }: { readonly table: Table; readonly newId: () => string; readonly now: () => number },
+  key: Key,
+  id: string,
+  work: (lock: Lock) => Promise<T>,
+): Promise<T | Refusal> {
+  const owner = newId();
+  const at = now();
+  const taken = await table.write({
+    update: key,
+    // The item stays until the lock is released, so that interrupted operations can be found.
+    set: { owner, until: at + LOCK_MS, ttl: undefined },
+    when: [['until', 'absent or <=', at]],
+  });
+  if (!taken.done && taken.item?.owner !== owner) return beingWorkedOn(id);
+  try {
+    return await work({ owner, item: taken.item });
+  } finally {
+    // A lock that cannot be released expires.
+    const ttl = Math.ceil((now() + LOCK_TTL_MS) / 1000);
+    await table
+      .write({ update: key, set: { owner: undefined, until: undefined, ttl }, when: [['owner', '=', owner]] })
+      .catch(() => undefined);
+  }
+}
+
+/** Returns the conflict for a lock that another process holds. */
+export const beingWorkedOn = (id: string): Refusal => ({
+  kind: 'conflict',
+  why: 'busy',
+  reason: `Somebody else is at work on "${id}" at this moment; try again in two minutes at the latest.`,
+});

@@ -1,0 +1,565 @@
+/**
+ * The key schemas of the two tables, as data. `infra/` creates the tables from them; adapters and tests use
+ * them. All keys are built here. `docs/access-patterns.md` lists the reads of each component and their keys.
+ */
+import { hash } from 'node:crypto';
+import type { Key } from './table.ts';
+
+/** The keys and indexes of a table. */
+export interface TableSchema {
+  readonly partitionKey: 'pk';
+  readonly sortKey: 'sk';
+  /**
+   * Epoch seconds after which DynamoDB may delete the item. Where expiry matters, readers use `expiresAt`
+   * (epoch ms).
+   */
+  readonly ttlAttribute: 'ttl';
+  /** All indexes are sparse: an item without one of an index's keys is not in that index. */
+  readonly indexes: { readonly [name: string]: IndexSchema };
+}
+
+/** An index of a table. */
+export interface IndexSchema {
+  readonly partitionKey: string;
+  readonly sortKey: string;
+  /** Projection: `keys` costs least to write; `items` (whole items) needs no second read. */
+  readonly holds: 'keys' | 'items';
+}
+
+/** The state table: all current state of Jobwire. */
+export const stateSchema = {
+  partitionKey: 'pk',
+  sortKey: 'sk',
+  ttlAttribute: 'ttl',
+  indexes: {
+    /** Due work: polls (`POLLS#region#shard`) and cursors (`DRAINS#region#sink#shard`), by due time. */
+    due: { partitionKey: 'duePk', sortKey: 'dueSk', holds: 'keys' },
+    /** Jobs of an account in one status, by due day. */
+    jobsByStatus: { partitionKey: 'statusPk', sortKey: 'statusSk', holds: 'keys' },
+    /**
+     * Open, undispatched jobs of an account by due day, for late jobs and jobs due on a day. In separate
+     * partitions: its dispatched jobs by dispatch day.
+     */
+    jobsByDue: { partitionKey: 'openPk', sortKey: 'openSk', holds: 'keys' },
+    /** Jobs of an account by order number. */
+    jobsByOrder: { partitionKey: 'orderPk', sortKey: 'orderSk', holds: 'keys' },
+    /**
+     * Related items: events of a job (`JOB#region#account#job`), jobs of an order group
+     * (`GROUP#region#account#name`). One index serves both, because a deployed stack can add only one index
+     * at a time.
+     */
+    related: { partitionKey: 'relatedPk', sortKey: 'relatedSk', holds: 'keys' },
+  },
+} as const satisfies TableSchema;
+
+/** The history table: records that are only read for review and expire by TTL. */
+export const historySchema = {
+  partitionKey: 'pk',
+  sortKey: 'sk',
+  ttlAttribute: 'ttl',
+  indexes: {
+    /**
+     * Delivery outcomes of one event at all sinks, by time. Written with each delivery and seldom read, so
+     * keys only.
+     */
+    byEvent: { partitionKey: 'eventPk', sortKey: 'sk', holds: 'keys' },
+    /** Failed deliveries of a sink, by time. They are few and are read by page, so whole items. */
+    failures: { partitionKey: 'failedPk', sortKey: 'sk', holds: 'items' },
+  },
+} as const satisfies TableSchema;
+
+/** An account, identified by its region and id. Ids are unique within a region (rule 17). */
+export interface AccountRef {
+  readonly region: string;
+  readonly account: string;
+}
+
+/**
+ * The account id of a cell's own log, which holds events about the region rather than an account. No account
+ * can have it.
+ */
+export const CELL_LOG = '_cell';
+
+/** Returns the reference to the cell's own log. */
+export function cellLog(region: string): AccountRef {
+  return { region, account: CELL_LOG };
+}
+
+/** Reports whether this is a cell's own log rather than an account's log. */
+export function isCell(ref: AccountRef): boolean {
+  return ref.account === CELL_LOG;
+}
+
+/**
+ * The account id of the cell feed: references to the events of all accounts and of the cell's own log, in one
+ * sequence.
+ *
+ * It is also the id of the "sink" whose cursors record the position of the feed in each log. Neither an
+ * account nor a sink can have it.
+ */
+export const FEED_LOG = '_feed';
+
+/** Returns the reference to the cell feed of a region. */
+export function feedLog(region: string): AccountRef {
+  return { region, account: FEED_LOG };
+}
+
+/** Reports whether the id is reserved: no account can have it. */
+export function isReserved({ account }: AccountRef): boolean {
+  return account === CELL_LOG || account === FEED_LOG;
+}
+
+/** Number of partitions for a region's due polls in the `due` index. */
+export const POLL_SHARDS = 8;
+/** Number of partitions for a sink's due cursors in the `due` index. */
+export const DRAIN_SHARDS = 2;
+/** Number of partitions for a region's wake marks. */
+export const WAKE_SHARDS = 4;
+/** Number of partitions for the deliveries to one sink. Each partition accepts 1,000 write units a second. */
+export const DELIVERY_SHARDS = 4;
+
+/** Number of partitions for a region's due threads, and for its due messages. */
+export const NOTIFY_SHARDS = 4;
+
+/** The key of every kind of item. Sort keys compare as text, so numbers are padded. */
+export const keys = {
+  /** An account. All accounts of a region share one partition, so that they can be listed. */
+  account: (ref: AccountRef): Key => ({ pk: `ACCOUNTS#${ref.region}`, sk: ref.account }),
+  /** The lock of an account for operations on it as a whole: creation, credentials, deletion. */
+  accountLock: (ref: AccountRef): Key => ({ pk: accountLockPk(ref.region), sk: ref.account }),
+  /** The remaining work of an account's deletion. While this item exists, the account id cannot be reused. */
+  deletion: (ref: AccountRef): Key => ({ pk: deletionPk(ref.region), sk: ref.account }),
+  /** The credentials of an account, encrypted. Used where no other store holds them. */
+  credentials: (ref: AccountRef): Key => ({ pk: `CREDENTIALS#${ref.region}`, sk: ref.account }),
+  status: (ref: AccountRef): Key => ({ pk: `STATUS#${path(ref)}`, sk: 'STATUS' }),
+  /**
+   * The upstream tokens of an account. They have their own prefix, so that IAM (`LeadingKeys`) lets only
+   * polling read them.
+   */
+  token: (ref: AccountRef): Key => ({ pk: `TOKEN#${path(ref)}`, sk: 'TOKEN' }),
+  /** The state of a region's ordering API, as its polls observed it. */
+  upstream: (region: string): Key => ({ pk: cellPk(region), sk: 'UPSTREAM' }),
+  /**
+   * Head and index shards share a partition. One query returns them, Head first (`HEAD` < `PENDING` <
+   * `SHARD`).
+   */
+  head: (ref: AccountRef): Key => ({ pk: indexPk(ref), sk: 'HEAD' }),
+  shard: (ref: AccountRef, lowestJobNumber: number): Key => ({
+    pk: indexPk(ref),
+    sk: `SHARD#${pad(lowestJobNumber, 12)}`,
+  }),
+  /** An order group. */
+  group: (ref: AccountRef, orderGroup: string): Key => ({ pk: groupPk(ref), sk: nameKey(orderGroup) }),
+  /**
+   * A mark that an order group must be fetched. It sorts between Head and the shards, so that the same query
+   * returns it.
+   */
+  pendingGroup: (ref: AccountRef, orderGroup: string): Key => ({
+    pk: indexPk(ref),
+    sk: `PENDING#${nameKey(orderGroup)}`,
+  }),
+  snapshot: (ref: AccountRef, jobNumber: number): Key => ({ pk: snapshotPk(ref), sk: pad(jobNumber, 12) }),
+  event: (ref: AccountRef, sequence: number): Key => ({ pk: logPk(ref), sk: pad(sequence, 16) }),
+  /** The totals of an account's log for one day. */
+  rollup: (ref: AccountRef, day: string): Key => ({ pk: rollupPk(ref.region, day), sk: ref.account }),
+  /** The totals of an account's last complete list reading. */
+  openJobs: (ref: AccountRef): Key => ({ pk: openJobsPk(ref.region), sk: ref.account }),
+  wake: (ref: AccountRef): Key => ({
+    pk: wakePk(ref.region, shardOf(ref.account, WAKE_SHARDS)),
+    sk: ref.account,
+  }),
+  /** A sink. All sinks of a region share one partition, so that they can be listed. */
+  sink: (region: string, sink: string): Key => ({ pk: sinkPk(region), sk: sink }),
+  /** The lock of an endpoint for operations on it as a whole: creation, change, deletion. */
+  endpointLock: (region: string, endpoint: string): Key => ({
+    pk: endpointLockPk(region),
+    sk: endpoint,
+  }),
+  /**
+   * The secrets of an endpoint, encrypted; no response contains them. Used where no other store holds them.
+   */
+  endpointSecrets: (region: string, endpoint: string): Key => ({ pk: `SECRETS#${region}`, sk: endpoint }),
+  /** A text encrypted with the key of those secrets, which verifies the key. */
+  secretKeyCheck: (): Key => ({ pk: 'SECRETS', sk: 'KEY' }),
+  cursor: (region: string, sink: string, account: string): Key => ({
+    pk: cursorPk(region, sink),
+    sk: account,
+  }),
+  /** One slot of an API key for connections that wait: streams, and long polls without events to return. */
+  streamSlot: (region: string, keyId: string, slot: number): Key => ({
+    pk: streamPk(region, keyId),
+    sk: pad(slot, 4),
+  }),
+  /** An API key. All API keys share one partition, so that they can be listed. */
+  apiKey: (id: string): Key => ({ pk: API_KEY_PK, sk: id }),
+  /**
+   * The time of an API key's last use. A separate item, so that the process that verifies keys needs no write
+   * access to them.
+   */
+  apiKeyUse: (id: string): Key => ({ pk: API_KEY_USE_PK, sk: id }),
+  /** The response to a request with an idempotency key. `name` is a hash of the idempotency key. */
+  idempotent: (keyId: string, name: string): Key => ({ pk: `IDEMPOTENCY#${keyId}`, sk: name }),
+  /** A replay to a sink. */
+  replay: (region: string, sink: string, replay: string): Key => ({ pk: replayPk(region, sink), sk: replay }),
+  /**
+   * The position of a replay in one account's log. It is stored beside the live cursors, because it is
+   * processed as they are.
+   */
+  replayCursor: (region: string, sink: string, account: string, replay: string): Key => ({
+    pk: cursorPk(region, sink),
+    sk: `${account}#${replay}`,
+  }),
+  /** An event dead-lettered after the last attempt. */
+  dead: (region: string, sink: string, account: string, sequence: number): Key => ({
+    pk: deadPk(region, sink),
+    sk: `${account}#${pad(sequence, 16)}`,
+  }),
+  /** An event parked for a sink. The events of one lane are adjacent, in order. */
+  parked: (region: string, sink: string, account: string, lane: string, sequence: number): Key => ({
+    pk: parkedPk(region, sink),
+    sk: `${account}#${lane}#${pad(sequence, 16)}`,
+  }),
+  /**
+   * The notification settings of an account. Those of a region share one partition, so that they can be
+   * listed.
+   */
+  notificationSettings: (ref: AccountRef): Key => ({
+    pk: notificationSettingsPk(ref.region),
+    sk: ref.account,
+  }),
+  recipient: (ref: AccountRef, recipient: string): Key => ({ pk: recipientPk(ref), sk: recipient }),
+  /** An index of recipients by scope; `place` is a value of {@link recipientPlace}. */
+  recipientPlace: (ref: AccountRef, place: string, recipient: string): Key => ({
+    pk: recipientPlacePk(ref),
+    sk: `${place}#${recipient}`,
+  }),
+  /** A template that an account has customized. */
+  template: (ref: AccountRef, kind: string, channel: string, locale: string): Key => ({
+    pk: templatePk(ref),
+    sk: `${kind}#${channel}#${locale}`,
+  }),
+  /**
+   * A suppressed address: the account sends nothing to it. With {@link CELL_LOG} as the account, no account
+   * of the region does.
+   *
+   * `address` is a hash.
+   */
+  suppression: (ref: AccountRef, channel: string, address: string): Key => ({
+    pk: suppressionPk(ref),
+    sk: `${channel}#${address}`,
+  }),
+  /** The notification thread of an order group, or of a job (`#jobNumber`) without an order group. */
+  thread: (ref: AccountRef, thread: string): Key => ({ pk: threadPk(ref), sk: nameKey(thread) }),
+  /** A message that is queued or was recently sent. */
+  message: (ref: AccountRef, message: string): Key => ({ pk: messagePk(ref), sk: message }),
+  /** SMS segments of an account in a month (YYYY-MM). */
+  smsUse: (ref: AccountRef, month: string): Key => ({
+    pk: smsUsePk(ref.region),
+    sk: `${month}#${ref.account}`,
+  }),
+  /** The signing key of links in a region's e-mails. It has its own prefix for IAM. */
+  linkKey: (region: string): Key => ({ pk: linkKeyPk(region), sk: 'KEY' }),
+  /** History: a message. Ids sort by the time of the event that the message reports. */
+  sentMessage: (ref: AccountRef, message: string): Key => ({ pk: sentPk(ref), sk: message }),
+  /** History: a reference from a job to its messages. */
+  sentOfJob: (ref: AccountRef, jobNumber: number, message: string): Key => ({
+    pk: sentOfJobPk(ref, jobNumber),
+    sk: message,
+  }),
+  /** History: a reference from a recipient to its messages. */
+  sentToRecipient: (ref: AccountRef, recipient: string, message: string): Key => ({
+    pk: sentToRecipientPk(ref, recipient),
+    sk: message,
+  }),
+  /** History: an attempt to deliver an event; `at` is its start time (epoch ms). */
+  delivery: (region: string, sink: string, eventId: string, at: number, id: string): Key => ({
+    pk: deliveryPk(region, sink, shardOf(eventId, DELIVERY_SHARDS)),
+    sk: `${instantText(at)}#${id}`,
+  }),
+} as const;
+
+/** Partition of the notification settings of a region's accounts. */
+export const notificationSettingsPk = (region: string): string => `NOTIFY#${region}`;
+/** Partition of the recipients of an account. */
+export const recipientPk = (ref: AccountRef): string => `RECIPIENTS#${path(ref)}`;
+/** Partition of an account's recipients by scope. */
+export const recipientPlacePk = (ref: AccountRef): string => `RECIPIENTSOF#${path(ref)}`;
+/** Sort-key prefixes of the recipients of one scope: the account, an order group, an order number, a job. */
+export const recipientPlace = {
+  account: (): string => 'ACCOUNT',
+  orderGroup: (orderGroup: string): string => `GROUP#${nameKey(orderGroup)}`,
+  orderNumber: (orderNumber: string): string => `ORDER#${nameKey(orderNumber)}`,
+  job: (jobNumber: number): string => `JOB#${pad(jobNumber, 12)}`,
+} as const;
+/** Partition of the templates that an account has customized. */
+export const templatePk = (ref: AccountRef): string => `TEMPLATES#${path(ref)}`;
+/** Partition of the suppressed addresses of an account. */
+export const suppressionPk = (ref: AccountRef): string => `SUPPRESSED#${path(ref)}`;
+/** Partition of the threads of an account. */
+export const threadPk = (ref: AccountRef): string => `THREADS#${path(ref)}`;
+/** Partition of the queued and recently sent messages of an account. */
+export const messagePk = (ref: AccountRef): string => `MESSAGES#${path(ref)}`;
+/** Partition of the SMS use of a region's accounts, by month. */
+export const smsUsePk = (region: string): string => `SMSUSE#${region}`;
+/** Partition of the link signing key of a region. */
+export const linkKeyPk = (region: string): string => `LINKKEY#${region}`;
+/** History: partition of an account's messages. */
+export const sentPk = (ref: AccountRef): string => `SENT#${path(ref)}`;
+/** History: partition of the messages about a job. */
+export const sentOfJobPk = (ref: AccountRef, jobNumber: number): string =>
+  `SENTJOB#${path(ref)}#${pad(jobNumber, 12)}`;
+/** History: partition of what was sent to a recipient. */
+export const sentToRecipientPk = (ref: AccountRef, recipient: string): string =>
+  `SENTTO#${path(ref)}#${recipient}`;
+
+/** Returns the place in the `due` index of a thread whose window is open, or of a queued message. */
+export function notifyDue(
+  what: 'notices' | 'messages',
+  ref: AccountRef,
+  sk: string,
+  dueAt: number,
+): { duePk: string; dueSk: string } {
+  return {
+    duePk: notifyDuePk(what, ref.region, shardOf(`${ref.account}#${sk}`, NOTIFY_SHARDS)),
+    dueSk: `${instantText(dueAt)}#${ref.account}#${sk}`,
+  };
+}
+/** Partition of one shard of a region's threads or messages in the `due` index. */
+export const notifyDuePk = (what: 'notices' | 'messages', region: string, shard: number): string =>
+  `${what.toUpperCase()}#${region}#${shard}`;
+
+/** Partition of the accounts of a region. */
+export const accountPk = (region: string): string => `ACCOUNTS#${region}`;
+/** Partition of the locks of a region's accounts. */
+export const accountLockPk = (region: string): string => `ACCOUNTLOCKS#${region}`;
+/** Partition of the deletions of a region's accounts. */
+export const deletionPk = (region: string): string => `DELETIONS#${region}`;
+/** Partition of the data about a region as a whole. */
+export const cellPk = (region: string): string => `CELL#${region}`;
+/** Partition of an account's Head, pending marks and index shards. */
+export const indexPk = (ref: AccountRef): string => `INDEX#${path(ref)}`;
+/** Partition of an account's snapshots. */
+export const snapshotPk = (ref: AccountRef): string => `JOBS#${path(ref)}`;
+/** Partition of an account's order groups. */
+export const groupPk = (ref: AccountRef): string => `GROUPS#${path(ref)}`;
+/** Partition of an account's event log. */
+export const logPk = (ref: AccountRef): string => `LOG#${path(ref)}`;
+/** Partition of the roll-ups of a day (YYYY-MM-DD) of all accounts of a region. */
+export const rollupPk = (region: string, day: string): string => `ROLLUPS#${region}#${day}`;
+/** Partition of the open-job totals of all accounts of a region. */
+export const openJobsPk = (region: string): string => `OPEN#${region}`;
+/** Partition of one shard of a region's wake marks. */
+export const wakePk = (region: string, shard: number): string => `WAKE#${region}#${shard}`;
+/** Partition of the sinks of a region. */
+export const sinkPk = (region: string): string => `SINKS#${region}`;
+
+/** Partition of the locks of a region's endpoints. */
+export const endpointLockPk = (region: string): string => `ENDPOINTS#${region}`;
+/** Partition of a sink's cursors. */
+export const cursorPk = (region: string, sink: string): string => `CURSORS#${region}#${sink}`;
+/** Partition of the slots of a key; see `shared/api/waiting-limit.ts`. */
+export const streamPk = (region: string, keyId: string): string => `STREAMS#${region}#${keyId}`;
+/** Partition of the API keys. */
+export const API_KEY_PK = 'APIKEYS';
+/** Partition of the last-use times of API keys. */
+export const API_KEY_USE_PK = 'KEYUSE';
+/** Partition of the replays to a sink. */
+export const replayPk = (region: string, sink: string): string => `REPLAYS#${region}#${sink}`;
+/** Partition of the events parked for a sink. */
+export const parkedPk = (region: string, sink: string): string => `PARKED#${region}#${sink}`;
+/** History: partition of one shard of the deliveries to a sink. */
+export const deliveryPk = (region: string, sink: string, shard: number | string): string =>
+  `DELIVERIES#${region}#${sink}#${shard}`;
+/** History: partition of an event in the `byEvent` index. */
+export const eventDeliveriesPk = (region: string, eventId: string): string => `${region}#${eventId}`;
+/** History: partition of a sink's deliveries with one outcome in the `failures` index. */
+export const failuresPk = (region: string, sink: string, outcome: 'rejected' | 'retry'): string =>
+  `${region}#${sink}#${outcome}`;
+/** Partition of the events dead-lettered for a sink. */
+export const deadPk = (region: string, sink: string): string => `DEAD#${region}#${sink}`;
+
+/** Returns the place of an account's next poll in the `due` index. */
+export function pollDue(ref: AccountRef, dueAt: number): { duePk: string; dueSk: string } {
+  return {
+    duePk: pollDuePk(ref.region, shardOf(ref.account, POLL_SHARDS)),
+    dueSk: `${instantText(dueAt)}#${ref.account}`,
+  };
+}
+/** Partition of one shard of a region's due polls in the `due` index. */
+export const pollDuePk = (region: string, shard: number): string => `POLLS#${region}#${shard}`;
+
+/**
+ * Returns the phase of an account within its poll interval: from 0 (inclusive) to 1 (exclusive), constant for
+ * the account.
+ */
+export function pollPhase(ref: AccountRef): number {
+  return hash('sha256', path(ref), 'buffer').readUInt32BE(4) / 2 ** 32;
+}
+
+/** Returns the upper bound, in the sort keys of the `due` index, of work due by a time (epoch ms). */
+export const dueUntil = (now: number): string => `${instantText(now)}~`;
+
+/**
+ * Returns the place in the `due` index of a cursor or a parked lane with events to deliver. `what` is its
+ * sort key.
+ */
+export function drainDue(
+  region: string,
+  sink: string,
+  what: string,
+  dueAt: number,
+): { duePk: string; dueSk: string } {
+  return {
+    duePk: drainDuePk(region, sink, shardOf(what, DRAIN_SHARDS)),
+    dueSk: `${instantText(dueAt)}#${what}`,
+  };
+}
+/** Partition of one shard of a sink's due cursors in the `due` index. */
+export const drainDuePk = (region: string, sink: string, shard: number): string =>
+  `DRAINS#${region}#${sink}#${shard}`;
+
+/** Returns the index attributes of a job. A job with an absent value is not in that index. */
+export function jobPlaces(
+  ref: AccountRef,
+  job: {
+    jobNumber: number;
+    status: string | null;
+    dueDay: string | null;
+    open: boolean;
+    /** Dispatch day (YYYY-MM-DD); `null` if not dispatched. */
+    dispatchedDay: string | null;
+    orderNumber: string | null;
+    orderGroup: string | null;
+  },
+): { readonly [attribute: string]: string | undefined } {
+  const tail = `${job.dueDay ?? '9999-12-31'}#${pad(job.jobNumber, 12)}`;
+  return {
+    statusPk: job.status === null || job.status === '' ? undefined : `${path(ref)}#${job.status}`,
+    statusSk: job.status === null || job.status === '' ? undefined : tail,
+    ...openPlace(ref, job, tail),
+    orderPk: job.orderNumber ? path(ref) : undefined,
+    orderSk: job.orderNumber ? `${orderKey(job.orderNumber)}#${pad(job.jobNumber, 12)}` : undefined,
+    relatedPk: job.orderGroup ? groupJobsPk(ref, job.orderGroup) : undefined,
+    relatedSk: job.orderGroup ? pad(job.jobNumber, 12) : undefined,
+  };
+}
+
+/**
+ * An open, undispatched job sorts by its due day. A dispatched job sorts by its dispatch day, in a separate
+ * partition, so that no list of due jobs includes it.
+ */
+function openPlace(
+  ref: AccountRef,
+  job: { jobNumber: number; open: boolean; dispatchedDay: string | null },
+  tail: string,
+): { readonly openPk: string | undefined; readonly openSk: string | undefined } {
+  if (job.open) return { openPk: path(ref), openSk: tail };
+  if (job.dispatchedDay === null) return { openPk: undefined, openSk: undefined };
+  return { openPk: dispatchedPk(ref), openSk: `${job.dispatchedDay}#${pad(job.jobNumber, 12)}` };
+}
+
+/** Partition of an account's dispatched jobs in the `jobsByDue` index. No id contains a `#`. */
+const dispatchedPk = (ref: AccountRef): string => `${path(ref)}#OUT`;
+
+/** Partition of an order group's jobs in the `related` index. */
+const groupJobsPk = (ref: AccountRef, orderGroup: string): string =>
+  `GROUP#${path(ref)}#${nameKey(orderGroup)}`;
+
+/** Partition of a job's events in the `related` index. */
+export const jobEventsPk = (ref: AccountRef, jobNumber: number): string =>
+  `JOB#${path(ref)}#${pad(jobNumber, 12)}`;
+
+/** Returns the place of an event in the `related` index. An event about no job is not in it. */
+export function eventPlace(
+  ref: AccountRef,
+  jobNumber: number | undefined,
+  sequence: number,
+): { readonly [attribute: string]: string | undefined } {
+  return jobNumber === undefined
+    ? {}
+    : { relatedPk: jobEventsPk(ref, jobNumber), relatedSk: pad(sequence, 16) };
+}
+
+/** A range of one of the job indexes. */
+export interface JobRange {
+  readonly index: 'jobsByStatus' | 'jobsByDue' | 'jobsByOrder' | 'related';
+  readonly pk: string;
+  readonly from?: string;
+  readonly to?: string;
+}
+
+/** Selects an account's jobs in one status, by due day. */
+export function jobsWithStatus(ref: AccountRef, status: string): JobRange {
+  return { index: 'jobsByStatus', pk: `${path(ref)}#${status}` };
+}
+/**
+ * Selects an account's open, undispatched jobs due before a day (YYYY-MM-DD), by due day; not those without a
+ * due date.
+ */
+export function jobsDueBefore(ref: AccountRef, day: string): JobRange {
+  // A key is the day followed by more text, so the bare day sorts below all keys of that day.
+  return { index: 'jobsByDue', pk: path(ref), to: day };
+}
+/** Selects an account's open, undispatched jobs due on a day (YYYY-MM-DD). */
+export function jobsDueOn(ref: AccountRef, day: string): JobRange {
+  return { index: 'jobsByDue', pk: path(ref), from: `${day}#`, to: `${day}#~` };
+}
+/** Selects an account's open, undispatched jobs by due day; those without a due date last. */
+export function jobsAwaited(ref: AccountRef): JobRange {
+  return { index: 'jobsByDue', pk: path(ref) };
+}
+/** Selects an account's jobs that were dispatched on a day (YYYY-MM-DD), by job number. */
+export function jobsDispatchedOn(ref: AccountRef, day: string): JobRange {
+  return { index: 'jobsByDue', pk: dispatchedPk(ref), from: `${day}#`, to: `${day}#~` };
+}
+/**
+ * Selects the jobs of an order group, by job number. A very long name is stored as its hash, so compare the
+ * names of the results.
+ */
+export function jobsInGroup(ref: AccountRef, orderGroup: string): JobRange {
+  return { index: 'related', pk: groupJobsPk(ref, orderGroup) };
+}
+/**
+ * Selects an account's jobs with an order number. The result can include other jobs: the key has only the
+ * first 200 characters, and an order number may contain the separator. Compare the order numbers of the
+ * results.
+ */
+export function jobsWithOrderNumber(ref: AccountRef, orderNumber: string): JobRange {
+  const beginning = `${orderKey(orderNumber)}#`;
+  return {
+    index: 'jobsByOrder',
+    pk: path(ref),
+    from: `${beginning}${'0'.repeat(12)}`,
+    to: `${beginning}${'9'.repeat(12)}`,
+  };
+}
+
+/** Formats a time (epoch ms) as text that sorts by time. */
+export function instantText(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** Formats a whole number as text of the given width that sorts by value. */
+export function pad(value: number, width: number): string {
+  return String(value).padStart(width, '0');
+}
+
+/**
+ * The first 200 characters of an order number. If they end within a surrogate pair, U+FFFD replaces the half:
+ * keys are well-formed.
+ */
+const orderKey = (orderNumber: string): string => orderNumber.slice(0, 200).toWellFormed();
+
+/** Encodes an external name as part of a sort key. A sort key is limited to 1,024 bytes. */
+function nameKey(name: string): string {
+  const short = Buffer.byteLength(name) <= 500;
+  return short ? `=${name}` : `#${hash('sha256', name)}`;
+}
+
+function path(ref: AccountRef): string {
+  return `${ref.region}#${ref.account}`;
+}
+
+function shardOf(text: string, shards: number): number {
+  return hash('sha256', text, 'buffer').readUInt32BE(0) % shards;
+}

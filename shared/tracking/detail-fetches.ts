@@ -1,0 +1,260 @@
+/**
+ * Fetches jobs one by one: those that left the list (rule 3), those that settle (rule 7), and listed jobs
+ * whose detail fetch is owed.
+ *
+ * The longest waiting come first, within the budget and the time of the poll. The others stay owed.
+ */
+
+import { isRefusal } from '../accounts/account-state.ts';
+import type { OrderingClient } from '../ordering/client.ts';
+import type { Crawl } from './crawl.ts';
+import { type Evidence, investigate, judge, searchesFind } from './departures.ts';
+import { announceEnding, type Known, type Look, seenInDetail, sinceListed, takenOn } from './diff.ts';
+import { adopt, type Ending } from './snapshot.ts';
+import { type DetailView, detailView } from './views.ts';
+import {
+  addStep,
+  disagreeing,
+  heldUp,
+  type ScheduleContext,
+  settled,
+  takeInList,
+  unanswered,
+  unexplained,
+  type Work,
+} from './work.ts';
+
+/** Dependencies of the detail fetches. */
+export interface LookContext extends ScheduleContext {
+  readonly client: OrderingClient;
+  readonly seen: Crawl;
+  readonly known: Known;
+  readonly signal: AbortSignal;
+}
+
+/** Result of the detail fetches. */
+export interface Looked {
+  /**
+   * Number of fetches performed. `left` is the number of fetches that stay owed, because they were not
+   * answered or exceed the budget.
+   */
+  readonly made: number;
+  readonly left: number;
+  /** First error of a fetch. */
+  readonly problem?: unknown;
+  /** Jobs with a confirmed negative verdict. Not applied yet: see {@link conclude}. */
+  readonly gone: readonly Gone[];
+}
+
+/** A job with a confirmed negative verdict. */
+interface Gone {
+  readonly work: Work;
+  readonly as: Exclude<Ending, 'closed'>;
+  readonly evidence: Evidence;
+}
+
+/** Maximum number of concurrent fetches. The client allows no more concurrent requests either. */
+const CONCURRENCY = 4;
+/** Time after which a job with an unreadable detail is tracked without it (ms). */
+const TAKEN_ON_AFTER_MS = 86_400_000;
+
+/**
+ * Fetches the jobs that are due, and updates their snapshots and events. Negative verdicts wait for the
+ * combined result of all fetches (rule 10). Never throws for upstream faults.
+ */
+export async function lookAtJobs(works: Iterable<Work>, context: LookContext): Promise<Looked> {
+  const queue = [...works]
+    .filter((work) => work.lookSince !== undefined)
+    .sort((a, b) => (a.lookSince ?? 0) - (b.lookSince ?? 0));
+  const budget = queue.slice(0, context.settings.looksPerPoll);
+  let left = queue.length - budget.length;
+  let made = 0;
+  let refused = false;
+  let problem: unknown;
+  const gone: Gone[] = [];
+  let control: Promise<boolean> | undefined;
+  const searchesWork = (): Promise<boolean> => {
+    const listed = context.seen.observations.keys().next().value;
+    control ??= searchesFind(context.client, listed, context.signal).catch(() => false);
+    return control;
+  };
+  const lookOn = async (): Promise<void> => {
+    for (let work = budget.shift(); work; work = budget.shift()) {
+      if (refused || context.signal.aborted) {
+        left += 1;
+        continue;
+      }
+      try {
+        made += 1;
+        const confirmed = await lookAt(work, context, searchesWork);
+        if (confirmed) gone.push(confirmed);
+      } catch (cause) {
+        left += 1;
+        problem ??= cause;
+        refused ||= isRefusal(cause);
+        // The end of the poll's own time proves nothing about the job.
+        if (!context.signal.aborted) withoutAnswer(work, context);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, lookOn));
+  return { made, left, gone, ...(problem === undefined ? {} : { problem }) };
+}
+
+/** Emits confirmed negative verdicts, or holds them up. Held up, none of the evidence is applied. */
+export function conclude(gone: readonly Gone[], may: 'announce' | 'hold up', context: LookContext): void {
+  for (const { work, as, evidence } of gone) {
+    if (may === 'hold up') {
+      work.snapshot = heldUp(work.snapshot, context);
+      continue;
+    }
+    takeInRecord(work, evidence, context);
+    end(work, as, evidence.look, context);
+  }
+}
+
+/** Fetches one job. Returns the job if a negative verdict about it is confirmed. */
+async function lookAt(
+  work: Work,
+  context: LookContext,
+  searchesWork: () => Promise<boolean>,
+): Promise<Gone | undefined> {
+  const { client, known, seen, settings, signal } = context;
+  const { jobNumber, snapshot } = work;
+  if (work.listed || snapshot.ended !== null) {
+    const { body, askedAt, answeredAt } = await client.job(jobNumber, signal);
+    if (body) takeInDetail(work, detailView(body), { askedAt, answeredAt, view: 'detail' }, context);
+    // Listed but unknown (404) is a contradiction. After the job's end, a 404 is expected and needs no event.
+    else if (work.listed) withoutAnswer(work, context);
+    else work.snapshot = settled(snapshot, false, context);
+    return undefined;
+  }
+
+  const evidence = await investigate(client, jobNumber, signal);
+  const verdict = judge(evidence);
+  switch (verdict.kind) {
+    case 'listed': {
+      // A page had shifted, and the job did not change. The search result is equivalent to the entry that the
+      // page would have contained.
+      const { active, activeLook, detail, detailLook } = evidence;
+      if (!active) return undefined;
+      const sighting = { view: active, look: activeLook };
+      if (snapshot.unproven !== null) {
+        // The detail precedes this first list entry: dispatch or tracking that the detail lacked was added
+        // after it.
+        const { dateOut, tracking } = detail ?? active;
+        work.listed = { ...sighting, view: { ...active, dateOut, tracking } };
+        takeInList(work, known);
+      }
+      // A job in settling is first judged by its detail, and is then listed again.
+      if (snapshot.settling === null) work.listed = sighting;
+      if (detail) takeInDetail(work, detail, detailLook, context);
+      work.listed = sighting;
+      if (snapshot.unproven === null) takeInList(work, known);
+      else if (!detail) work.snapshot = unanswered({ ...work.snapshot, departure: null }, context);
+      return undefined;
+    }
+    case 'dispatched':
+      takeInDispatch(work, evidence, context);
+      return undefined;
+    case 'contradictory':
+      if (snapshot.settling) takeInRecord(work, evidence, context);
+      else work.snapshot = unexplained(snapshot, { suspected: null, contradictory: true }, context);
+      return undefined;
+    case 'suspected': {
+      const before = snapshot.departure?.suspected ?? null;
+      const again = before?.as === verdict.as ? before : null;
+      const found = await searchesWork();
+      const confirmed =
+        found && again !== null && seen.startedAt >= again.at + settings.confirmAfterSeconds * 1000;
+      if (confirmed) return { work, as: verdict.as, evidence };
+      // Until then no event is emitted for a job that may soon be listed again, unless its detail is
+      // authoritative.
+      if (snapshot.settling) takeInRecord(work, evidence, context);
+      // A search that does not find a listed job contradicts everything else.
+      const suspected = found ? (again ?? { as: verdict.as, at: seen.startedAt }) : before;
+      const contradictory = suspected === null ? { contradictory: true as const } : {};
+      work.snapshot = unexplained(work.snapshot, { suspected, ...contradictory }, context);
+      return undefined;
+    }
+    case 'left':
+      takeInRecord(work, evidence, context);
+      if (verdict.closed) end(work, 'closed', evidence.look, context);
+      return undefined;
+  }
+}
+
+/** Applies the detail of a job that is in the list or has left it. */
+function takeInDetail(work: Work, detail: DetailView, look: Look, context: LookContext): void {
+  const { unproven, settling } = work.snapshot;
+  const moved = work.events.length;
+  work.snapshot = adopt(work.snapshot, 'detail', detail);
+  const { open, ...step } = seenInDetail(work.snapshot, detail, work.listed, look, context.known);
+  addStep(work, step);
+  if (!work.listed) {
+    work.snapshot = settled(work.snapshot, settling === null || work.events.length > moved, context);
+    return;
+  }
+  if (unproven !== null) sinceFirstSighting(work, context);
+  work.snapshot = open ? disagreeing(work.snapshot, context) : { ...work.snapshot, owed: null };
+}
+
+/**
+ * Applies the detail of a dispatched job that may still be in the list, which cannot be searched. The
+ * authoritative view stays the same. For a listed job, the detail only supplies dispatch and tracking (rule
+ * 4).
+ */
+function takeInDispatch(work: Work, { detail, detailLook }: Evidence, context: LookContext): void {
+  const { list, settling, unproven, owed } = work.snapshot;
+  if (detail !== null && settling !== null) {
+    takeInDetail(work, detail, detailLook, context);
+    return;
+  }
+  // Without the list, it cannot be determined whether the job is new.
+  if (detail !== null && list !== null && unproven === null) {
+    const before = adopt(work.snapshot, 'detail', detail);
+    const listed = { view: list, look: detailLook };
+    const { open: _, ...step } = seenInDetail(before, detail, listed, detailLook, context.known);
+    addStep(work, step);
+  }
+  work.snapshot = unanswered({ ...work.snapshot, owed }, context);
+}
+
+/** Applies the evidence about a job that left the list. */
+function takeInRecord(work: Work, { detail, detailLook }: Evidence, context: LookContext): void {
+  const { unproven, list } = work.snapshot;
+  if (detail === null) return;
+  takeInDetail(work, detail, detailLook, context);
+  // Never observed in the active list, and not new either: a job from before tracking began.
+  const created = work.events.some((event) => event.type === 'job.created');
+  if (unproven !== null && list === null && !created) work.untracked = 'keep snapshot';
+}
+
+/** Compares the list with the job's first list view. No crawl since then serves as evidence. */
+function sinceFirstSighting(work: Work, { known }: LookContext): void {
+  takeInList(work, { ...known, lastGoodCrawlStartedAt: null });
+}
+
+function end(work: Work, ending: Ending, look: Look, context: LookContext): void {
+  if (work.snapshot.unproven !== null) {
+    // The job's record was deleted before it could be read.
+    work.snapshot = takenOn(work.snapshot, null);
+    if (work.snapshot.list === null) work.untracked = 'keep snapshot';
+  }
+  if (work.untracked) {
+    work.snapshot = { ...work.snapshot, ended: ending, owed: null };
+    return;
+  }
+  const since = sinceListed(work.snapshot, context.known);
+  addStep(work, announceEnding(work.snapshot, ending, look, since, context.known));
+  work.snapshot = settled(work.snapshot, true, context);
+}
+
+function withoutAnswer(work: Work, context: LookContext): void {
+  const { unproven } = work.snapshot;
+  if (work.listed && unproven !== null && context.startedAt - unproven >= TAKEN_ON_AFTER_MS) {
+    work.snapshot = takenOn(work.snapshot, work.listed.view);
+    sinceFirstSighting(work, context);
+  }
+  work.snapshot = unanswered(work.snapshot, context);
+}

@@ -1,0 +1,186 @@
+/**
+ * Compares a crawl with the known state, job by job. Only jobs that changed, are missing, or are due for a
+ * detail fetch are processed. An unchanged job costs only its fingerprint.
+ */
+import type { ActiveJob } from '../ordering/schemas.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
+import type { Table } from '../storage/table.ts';
+import type { Crawl, Noticed } from './crawl.ts';
+import { type Known, type Sighting, seenInList, sinceListed } from './diff.ts';
+import { type IndexEntry, type JobIndex, type Phase, UNKNOWN } from './job-index.ts';
+import type { OpenKinds } from './open-jobs.ts';
+import { type Absence, countTally, type Tally } from './quarantine.ts';
+import { adopt, type Snapshot, toSnapshot } from './snapshot.ts';
+import type { StatusNames } from './status-names.ts';
+import { fingerprint, listView } from './views.ts';
+import { isDue, phaseOf, type TrackingSettings, takeInList, type Work } from './work.ts';
+
+/** State of the account before the poll reads anything from upstream. */
+export interface Tracked {
+  readonly ref: AccountRef;
+  readonly table: Table;
+  readonly settings: TrackingSettings;
+  readonly index: JobIndex;
+  readonly statuses: StatusNames;
+  readonly kinds: OpenKinds;
+  readonly known: Known;
+}
+
+/** Result of a crawl before any further request. */
+export interface Observed {
+  readonly works: Map<number, Work>;
+  readonly missing: ReadonlyMap<number, Phase>;
+  readonly upgraded: boolean;
+}
+
+/**
+ * Returns what to keep of a list entry. If its fingerprint is known and nothing is due, only the
+ * fingerprint and the kind are kept.
+ */
+export function notice({ index, kinds, known }: Tracked, job: ActiveJob): Noticed {
+  const view = listView(job);
+  const print = fingerprint(view);
+  const entry = index.get(job.jobNumber);
+  const quiet = entry?.fingerprint === print && entry.phase === 'listed' && !isDue(entry, known.startedAt);
+  const kind = kinds.of(view);
+  return quiet ? { print, kind } : { print, kind, view };
+}
+
+/**
+ * Returns the jobs to process after a crawl, with their list entries applied, and the phase of every job
+ * that is not in the list.
+ *
+ * Jobs whose fingerprint was computed by older code are processed in portions. `upgraded` is `true` if none
+ * remain (rule 6).
+ */
+export async function observe(tracked: Tracked, seen: Crawl): Promise<Observed> {
+  const { index, known, settings } = tracked;
+  const touched = new Map<number, { listed: Sighting; print: number } | undefined>();
+  let stale = 0;
+  for (const [jobNumber, { print, view, look }] of seen.observations) {
+    if (!view) continue;
+    if (index.get(jobNumber)?.fingerprint === UNKNOWN) stale += 1;
+    if (stale <= settings.upgradesPerPoll) touched.set(jobNumber, { listed: { view, look }, print });
+  }
+  const missing = new Map<number, Phase>();
+  for (const [jobNumber, entry] of index) {
+    if (seen.observations.has(jobNumber)) continue;
+    missing.set(jobNumber, entry.phase);
+    // Absence from an incomplete crawl proves nothing, so an investigation because of absence waits.
+    const wanted = entry.phase === 'listed' ? seen.complete : isDue(entry, known.startedAt);
+    if (wanted) touched.set(jobNumber, undefined);
+  }
+  const stored = await readSnapshots(tracked, [...touched.keys()]);
+  const works = new Map<number, Work>();
+  for (const [jobNumber, shown] of touched) {
+    const before = stored.get(jobNumber);
+    const entry = index.get(jobNumber);
+    const work = shown
+      ? listedWork(tracked, jobNumber, entry, before, shown.listed, shown.print)
+      : before && missingWork(tracked, entry, before, seen);
+    if (work) works.set(jobNumber, work);
+  }
+  return { works, missing, upgraded: stale <= settings.upgradesPerPoll };
+}
+
+/** Reads the stored snapshots of the given jobs, by job number. */
+export async function readSnapshots(
+  { ref, table }: Pick<Tracked, 'ref' | 'table'>,
+  jobNumbers: readonly number[],
+): Promise<Map<number, Snapshot>> {
+  if (jobNumbers.length === 0) return new Map();
+  const items = await table.getMany(jobNumbers.map((jobNumber) => keys.snapshot(ref, jobNumber)));
+  return new Map(items.map(toSnapshot).map((snapshot) => [snapshot.jobNumber, snapshot]));
+}
+
+function listedWork(
+  { known, statuses }: Tracked,
+  jobNumber: number,
+  entry: IndexEntry | undefined,
+  before: Snapshot | undefined,
+  listed: Sighting,
+  print: number,
+): Work {
+  const base = { jobNumber, entry, stored: before, listed, events: [] };
+  let work: Work;
+  if (before && known.baselineStartedAt !== null) {
+    const today = adopt(statuses.inTodaysNames(before), 'list', listed.view);
+    const proven = before.unproven === null;
+    work = {
+      ...base,
+      shown: [],
+      snapshot: proven ? today : { ...today, departure: null },
+      // An unproven job keeps its first list view, and the fingerprint of that view.
+      fingerprint: proven ? print : (entry?.fingerprint ?? print),
+    };
+  } else {
+    const { snapshot, shown } = seenInList(jobNumber, undefined, listed, known);
+    work = { ...base, snapshot, shown: [...shown], fingerprint: print };
+  }
+  takeInList(work, known);
+  if (owes(work.snapshot, known)) work.lookSince = work.snapshot.owed?.at ?? 0;
+  return work;
+}
+
+function missingWork(
+  { known, statuses }: Tracked,
+  entry: IndexEntry | undefined,
+  before: Snapshot,
+  seen: Crawl,
+): Work {
+  const { jobNumber } = before;
+  const work = {
+    jobNumber,
+    entry,
+    stored: before,
+    events: [],
+    shown: [],
+    fingerprint: entry?.fingerprint ?? 0,
+  };
+  if (known.baselineStartedAt === null) {
+    // Stored by an interrupted baseline and delisted since: the job was never tracked.
+    return { ...work, snapshot: before, untracked: 'delete snapshot' };
+  }
+  const leaving = before.departure === null && before.settling === null;
+  const today = statuses.inTodaysNames(before);
+  const snapshot: Snapshot = leaving
+    ? {
+        ...today,
+        // Until now every complete crawl contained the job. From here on its snapshot holds the time of the
+        // last observation.
+        listAt: sinceListed(before, known),
+        departure: { tries: 0, suspected: null },
+        owed: { at: known.startedAt, tries: 0 },
+      }
+    : today;
+  const answerable = seen.complete || snapshot.ended !== null;
+  const look = answerable && owes(snapshot, known) ? { lookSince: snapshot.owed?.at ?? 0 } : {};
+  return { ...work, snapshot, ...look };
+}
+
+function owes({ owed }: Snapshot, { startedAt }: Known): boolean {
+  return owed !== null && owed.at <= startedAt;
+}
+
+/**
+ * Counts the jobs missing after a complete crawl and its detail fetches (rule 10). `tally`: negative
+ * verdicts emitted so far.
+ */
+export function countAbsence(
+  { known }: Tracked,
+  seen: Crawl,
+  { works, missing }: Pick<Observed, 'works' | 'missing'>,
+  tally: Tally,
+): Absence {
+  const phases = { departed: 0, suspected: 0, contradictory: 0, listed: 0, settling: 0 };
+  for (const [jobNumber, phase] of missing) if (!works.has(jobNumber)) phases[phase] += 1;
+  for (const { snapshot, untracked } of works.values()) if (!untracked) phases[phaseOf(snapshot)] += 1;
+  return {
+    // Unreadable entries are in the list too, so that many of the missing jobs are not missing.
+    listed: seen.observations.size + seen.unread,
+    suspected: phases.suspected,
+    contradictory: phases.contradictory,
+    unanswered: Math.max(0, phases.departed - seen.unread),
+    announced: countTally(tally, known.startedAt),
+  };
+}

@@ -1,0 +1,131 @@
+/**
+ * Validation rules for the configuration file and for requests, and the error message for a violated rule.
+ */
+import * as z from 'zod';
+import { BUILT_IN_SINKS } from './delivery/built-in-sinks.ts';
+import { eventTypes } from './events/catalogue.ts';
+import { typeMatches } from './events/types.ts';
+
+const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
+const ID_RULE = 'must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit';
+
+/** The user-defined id of an account, a region or an endpoint. */
+export const id = z.string().regex(ID, ID_RULE);
+
+/**
+ * Reports whether a text can be the id of an account, an endpoint, a recipient or a replay. No other text is
+ * looked up.
+ */
+export const isId = (text: string): boolean => ID.test(text);
+
+/**
+ * An id that refers to an existing resource. It has no pattern in the OpenAPI documents: released ones have
+ * none there, and a new one would count as a breaking change.
+ */
+export const existingId = z.string().refine(isId, ID_RULE);
+
+/** The id of an endpoint: endpoints and built-in sinks share one namespace. */
+export const endpointId = id.refine(
+  (value) => !BUILT_IN_SINKS.some((builtIn) => builtIn === value),
+  `must not be ${BUILT_IN_SINKS.join(', ').replace(/, ([^,]*)$/, ' or $1')}: built-in sinks have these names`,
+);
+
+/** A webhook secret: `whsec_` and 24–64 bytes in base64. */
+export const webhookSecret = z.string('must be text that begins with whsec_').refine((value) => {
+  const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(value)?.[1];
+  const bytes = Math.floor(((encoded?.replace(/=+$/, '').length ?? 0) * 3) / 4);
+  return bytes >= 24 && bytes <= 64;
+}, 'must be "whsec_" and 24 to 64 random bytes in base64');
+
+/** Patterns of event types; a final `*` matches the rest of the name. */
+export const typePatterns = z
+  .array(
+    z
+      .string('must be text')
+      .regex(/^[a-z_.]*\*?$/, 'must be an event type, or the beginning of one and a final *')
+      .refine(
+        (pattern) => eventTypes.some((type) => typeMatches(type, [pattern])),
+        'must match one of the event types that there are',
+      ),
+    'must be a list of event types',
+  )
+  .min(1, 'must name at least one type');
+
+/** A time in ISO 8601. */
+export const instant = z.iso.datetime({
+  offset: true,
+  error: 'must be an instant such as 2026-03-02T08:00:00Z',
+});
+
+const ORIGIN_RULE = 'must be an origin such as https://tools.example.com, without a path or a final slash';
+
+/** Origins of web pages that may call the HTTP API. */
+export const corsOrigins = z
+  .array(
+    z
+      .string(ORIGIN_RULE)
+      .refine((text) => /^https?:/.test(text) && URL.parse(text)?.origin === text, ORIGIN_RULE),
+    'must be a list of origins',
+  )
+  .max(20, 'must name at most 20 origins')
+  .default([]);
+
+/** Zod's issue codes for an absent value: by its type, its choices, or none of its shapes. */
+const ABSENT = new Set<string | undefined>(['invalid_type', 'invalid_value', 'invalid_union']);
+
+/**
+ * Returns the error message of an issue as one sentence without its full stop: it names the field and the
+ * accepted values. Values are never quoted, because they may be secrets. `whole` names the document; `issue`
+ * is as zod reports it with `reportInput`.
+ */
+export function sentenceOf(issue: z.core.$ZodIssue | undefined, whole: string): string {
+  if (!issue) return `${whole} is not valid`;
+  const where = pathText(issue.path, whole);
+  if (issue.code === 'unrecognized_keys') {
+    const key = [...issue.path, issue.keys[0] ?? ''];
+    return `${pathText(key, whole)} is not a setting that Jobwire knows`;
+  }
+  if (issue.code === 'invalid_key') return `${where} ${issue.issues[0]?.message ?? 'is not a valid name'}`;
+  const missing = ABSENT.has(issue.code) && issue.input === undefined;
+  const rule = ruleOf(issue);
+  return `${where} ${missing ? `is missing; it ${rule}` : rule}`;
+}
+
+/** Returns the accepted values: the rule's own message instead of zod's. */
+function ruleOf(issue: z.core.$ZodIssue): string {
+  if (!issue.message.startsWith('Invalid ')) return issue.message;
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;
+  if (issue.code === 'invalid_type') return `must be ${TYPES[issue.expected] ?? `of type ${issue.expected}`}`;
+  return 'must be valid';
+}
+
+/** Names of types in messages. */
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+};
+
+/** Formats the path of a field. */
+export function pathText(path: readonly PropertyKey[], whole: string): string {
+  if (path.length === 0) return whole;
+  return path.reduce<string>((text, part) => {
+    if (typeof part === 'number') return `${text}[${part}]`;
+    return text === '' ? String(part) : `${text}.${String(part)}`;
+  }, '');
+}
+
+/** The validated input, or the reason for its rejection as one sentence. */
+export type Checked<T> =
+  | { readonly kind: 'checked'; readonly value: T }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** Validates an input of any shape. Values are not quoted, because they may be secrets. */
+export function checkInput<T>(shape: z.ZodType<T>, raw: unknown): Checked<T> {
+  const result = shape.safeParse(raw, { reportInput: true });
+  if (result.success) return { kind: 'checked', value: result.data };
+  return { kind: 'refused', reason: `${sentenceOf(result.error.issues[0], 'The request')}.` };
+}

@@ -1,0 +1,976 @@
+/** Accounts that people make: made, changed, paused, given credentials, tried out, and deleted with everything that is kept of them. */
+import { randomUUID } from 'node:crypto';
+import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import { describe, expect, test } from 'vitest';
+import { testAccount, testCredentials } from '../../shared/accounts/account-test.ts';
+import { duePolls, registerAccount, toStatus } from '../../shared/accounts/accounts.ts';
+import { createConnector, tableTokenCache } from '../../shared/accounts/connect.ts';
+import {
+  type AccountSecrets,
+  createAwsAccountSecrets,
+  openLocalAccountSecrets,
+} from '../../shared/accounts/credentials.ts';
+import { figureKeys, notificationKeys, peoplePks, workOffDeletions } from '../../shared/accounts/deletion.ts';
+import {
+  type AccountDeps,
+  changeAccount,
+  createAccount,
+  deleteAccount,
+  pageAccounts,
+  pauseAccount,
+  readAccount,
+  resumeAccount,
+  rotateCredentials,
+} from '../../shared/accounts/managed-accounts.ts';
+import { changeEndpoint, createEndpoint, readEndpoint } from '../../shared/delivery/endpoints.ts';
+import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
+import { registerSink, toSink, wakeSinks } from '../../shared/delivery/sink.ts';
+import { createEventLog, epochFloor, type Head } from '../../shared/log/log.ts';
+import { createRecipient } from '../../shared/notifications/recipients.ts';
+import { saveSettings } from '../../shared/notifications/settings.ts';
+import { suppress } from '../../shared/notifications/suppressions.ts';
+import { NOTIFICATIONS_SINK } from '../../shared/notifications/types.ts';
+import { SecretError } from '../../shared/secrets.ts';
+import {
+  type AccountRef,
+  accountPk,
+  cellLog,
+  cursorPk,
+  deadPk,
+  FEED_LOG,
+  groupPk,
+  indexPk,
+  keys,
+  logPk,
+  parkedPk,
+  snapshotPk,
+} from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import type { Item, Table } from '../../shared/storage/table.ts';
+import { confirmAccount, renewLogs } from '../../shared/tracking/operator.ts';
+import { type PollDeps, pollAccount } from '../../shared/tracking/poll.ts';
+import { moved } from '../support/delivery-world.ts';
+import { startSandbox } from '../support/jobwire.ts';
+import { crashStep, eachTable } from '../support/tables.ts';
+import { createRig as createTracker, type TableCall, watchedTable } from '../support/tracker.ts';
+
+const START = Date.parse('2026-03-02T08:00:00Z');
+const GIVEN = { clientId: 'client-7', clientSecret: 's3cret-of-acme' };
+const OTHERS = { clientId: 'client-8', clientSecret: 's3cret-of-others' };
+const ACME: AccountRef = { region: 'us', account: 'acme' };
+/** Its id begins with the other's. */
+const ACME_2: AccountRef = { region: 'us', account: 'acme-2' };
+/** When the id of an account that was deleted is free again, and any lock has ended. */
+const LATER_MS = 400_000;
+
+async function createRig(makeTable: () => Promise<Table> = async () => createMemoryTable()) {
+  const clock = { now: START };
+  const now = () => clock.now;
+  const table = await makeTable();
+  const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
+  const secrets = await openLocalAccountSecrets(table, new Uint8Array(32).fill(7));
+  const deps: AccountDeps = {
+    ...{ table, log, now, newId: randomUUID, secrets },
+    removeReferences: async () => true,
+    regions: ['us', 'uk'],
+    minIntervalSeconds: 60,
+  };
+  return {
+    ...{ clock, table, log, secrets, deps },
+    create: (id = 'acme', over: AccountDeps = deps, more: object = {}) =>
+      createAccount(over, { id, region: 'us', credentials: GIVEN, ...more }),
+    status: async (ref = ACME) => toStatus((await table.get(keys.status(ref))) as Item),
+    due: async () =>
+      (await duePolls(table, 'us', { now: clock.now, limit: 10 })).map(({ account }) => account),
+  };
+}
+type Rig = Awaited<ReturnType<typeof createRig>>;
+
+/** Everything that is kept of an account, but for the note of its deletion. */
+async function everythingOf(table: Table, ref: AccountRef): Promise<Item[]> {
+  const { region, account } = ref;
+  const single = [keys.account, keys.status, keys.token, keys.wake, keys.credentials].map((of) => of(ref));
+  const whole = [...peoplePks(ref), ...[indexPk, snapshotPk, groupPk, logPk].map((of) => of(ref))];
+  const sinks = [FEED_LOG, ...(await table.query({ pk: keys.sink(region, '').pk })).map(({ sk }) => sk)];
+  const shared = sinks.flatMap((sink) => [cursorPk, parkedPk, deadPk].map((of) => of(region, sink)));
+  const found = await Promise.all([
+    table.getMany(single),
+    table.getMany([...figureKeys(ref, START), ...notificationKeys(ref, START)]),
+    ...whole.map((pk) => table.query({ pk })),
+    ...shared.map(async (pk) => (await table.query({ pk })).filter(({ sk }) => sk.split('#')[0] === account)),
+  ]);
+  return found.flat();
+}
+
+/** An account with something of every kind, at a sink that follows everything. */
+async function fill({ table, log }: Pick<Rig, 'table' | 'log'>, ref: AccountRef): Promise<void> {
+  const { region, account } = ref;
+  const sink = { region, id: 'erp', kind: 'webhook', target: 'https://erp.example.com/' } as const;
+  await registerSink(table, log, { ...sink, accounts: [], types: [], paused: false }, []);
+  for (let n = 0; n < 230; n += 46) {
+    await log.append(
+      ref,
+      Array.from({ length: 46 }, (_, at) => moved(n + at + 1, 'x')),
+    );
+  }
+  await wakeSinks(table, ref, 230, START);
+  await log.append(ref, [moved(1, 'y')]);
+  for (const key of [
+    ...figureKeys(ref, START).slice(0, 6),
+    keys.token(ref),
+    keys.shard(ref, 1),
+    keys.pendingGroup(ref, 'g'),
+    keys.snapshot(ref, 1),
+    keys.snapshot(ref, 2),
+    keys.group(ref, 'g'),
+    keys.replayCursor(region, 'erp', account, 'rp-1'),
+    keys.parked(region, 'erp', account, '1', 1),
+    keys.dead(region, 'erp', account, 2),
+    keys.thread(ref, '#1'),
+    keys.message(ref, 'm1'),
+    keys.template(ref, 'dispatched', 'email', 'de'),
+    keys.smsUse(ref, '2026-03'),
+    keys.smsUse(ref, '2025-12'),
+  ]) {
+    await table.write({ put: { ...key, text: 'x' } });
+  }
+}
+
+/** The parts of a rig over which a process dies at its n-th write, before it or after it; from then on nothing answers. */
+function dying({ deps }: Rig, atWrite: number, when: 'before' | 'after') {
+  const state = { writes: 0, dead: false };
+  const sent = new Set<Promise<unknown>>();
+  const call =
+    <A extends unknown[], R>(action: (...args: A) => Promise<R>, writes: boolean) =>
+    async (...args: A): Promise<R> => {
+      if (state.dead) throw new Error('dead');
+      const dies = writes && state.writes++ === atWrite;
+      if (dies) state.dead = true;
+      if (dies && when === 'before') throw new Error('dead');
+      const sending = action(...args);
+      sent.add(sending);
+      const result = await sending;
+      if (dies) throw new Error('dead');
+      return result;
+    };
+  const table: Table = {
+    ...deps.table,
+    get: call(deps.table.get, false),
+    getMany: call(deps.table.getMany, false),
+    query: call(deps.table.query, false),
+    write: call(deps.table.write, true),
+    transact: call(deps.table.transact, true),
+  };
+  const secrets: AccountSecrets = {
+    ...deps.secrets,
+    save: call(deps.secrets.save, true),
+    remove: call(deps.secrets.remove, true),
+  };
+  const log = createEventLog(table, { now: deps.now, newId: randomUUID, schemaBaseUrl: '' });
+  /** What was sent before it died may still be on its way. */
+  const settled = () => Promise.allSettled(sent);
+  return { state, settled, deps: { ...deps, table, secrets, log } };
+}
+
+/** Runs an act once for every place at which it can be cut off; `then` sees what is left. Gives how many there were. */
+async function atEveryCrash(
+  makeRig: () => Promise<Rig>,
+  act: (deps: AccountDeps) => Promise<unknown>,
+  then: (rig: Rig, where: string) => Promise<void>,
+  step: number,
+): Promise<number> {
+  let crashes = 0;
+  for (const when of ['before', 'after'] as const) {
+    for (let atWrite = 0; ; atWrite += step) {
+      const rig = await makeRig();
+      const mortal = dying(rig, atWrite, when);
+      await act(mortal.deps).catch((cause: Error) => expect(cause.message).toBe('dead'));
+      await mortal.settled();
+      if (!mortal.state.dead) break;
+      crashes += 1;
+      await then(rig, `${when} write ${atWrite}`);
+    }
+  }
+  return crashes;
+}
+
+eachTable('accounts', (makeTable, kind) => {
+  describe('are made', () => {
+    test('with credentials that are kept and never shown; the first poll is due at once', async () => {
+      const rig = await createRig(makeTable);
+      const made = await rig.create();
+      expect(made).toEqual({
+        kind: 'created',
+        account: {
+          ...{ id: 'acme', region: 'us', managed: true, secretRef: null },
+          ...{ pollIntervalSeconds: 120, paused: false, revision: 1 },
+          ...{ createdAt: '2026-03-02T08:00:00.000Z', changedAt: '2026-03-02T08:00:00.000Z' },
+        },
+      });
+      expect(await rig.due()).toEqual(['acme']);
+      const kept = await rig.table.get(keys.account(ACME));
+      expect(await rig.secrets.read(String(kept?.secretRef))).toMatchObject(GIVEN);
+      const sealed = (await rig.table.get(keys.credentials(ACME)))?.sealed as Uint8Array;
+      expect(Buffer.from(sealed).toString('latin1')).not.toContain('s3cret');
+      expect(await rig.log.head(cellLog('us'))).toMatchObject({ sequence: 0 });
+      expect(await readAccount(rig.deps, ACME)).toEqual(made.kind === 'created' && made.account);
+    });
+
+    test('paused if wanted: then they are not due before they are resumed', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create('acme', rig.deps, { paused: true });
+      expect(await rig.due()).toEqual([]);
+      await resumeAccount(rig.deps, ACME);
+      expect(await rig.due()).toEqual(['acme']);
+    });
+
+    test('once in all regions, and by one of those who try at once: its credentials are the ones that are kept', async () => {
+      const rig = await createRig(makeTable);
+      let saves = 0;
+      // Who saves first is the last to be through with it.
+      const secrets: AccountSecrets = {
+        ...rig.secrets,
+        async save(...args) {
+          const ticks = 40 - 10 * saves++;
+          for (let tick = 0; tick < ticks; tick += 1) await new Promise((resolve) => setImmediate(resolve));
+          return rig.secrets.save(...args);
+        },
+      };
+      const slow = { ...rig.deps, secrets };
+      const tries = await Promise.all(
+        Array.from({ length: 5 }, async (_, at) => {
+          const clientSecret = `s3cret-${at}`;
+          const made = await rig.create('acme', slow, { credentials: { clientId: 'c', clientSecret } });
+          return { made: made.kind, clientSecret };
+        }),
+      );
+      const [winner, ...others] = tries.filter(({ made }) => made === 'created');
+      expect(others).toEqual([]);
+      expect(tries.filter(({ made }) => made === 'conflict')).toHaveLength(4);
+      expect(await rig.secrets.read('kept:us/acme')).toMatchObject({ clientSecret: winner?.clientSecret });
+      expect(await rig.create('acme', rig.deps, { region: 'uk' })).toEqual({
+        kind: 'conflict',
+        reason: 'id must be new, and there is an account "acme" already.',
+      });
+    });
+
+    test('whole or not at all, wherever making one is cut off, and can be made again', async () => {
+      const crashes = await atEveryCrash(
+        () => createRig(makeTable),
+        (deps) => createAccount(deps, { id: 'acme', region: 'us', credentials: GIVEN }),
+        async (rig, where) => {
+          const there = await readAccount(rig.deps, ACME);
+          const parts = await rig.table.getMany([keys.account(ACME), keys.status(ACME), keys.head(ACME)]);
+          expect(parts, where).toHaveLength(there ? 3 : 0);
+          if (there) {
+            expect(await rig.secrets.read('kept:us/acme'), where).toMatchObject(GIVEN);
+            return;
+          }
+          rig.clock.now += LATER_MS;
+          const again = await rig.create('acme', rig.deps, { credentials: OTHERS });
+          expect(again, where).toMatchObject({ kind: 'created' });
+          expect(await rig.secrets.read('kept:us/acme'), where).toMatchObject(OTHERS);
+        },
+        crashStep(kind),
+      );
+      expect(crashes).toBeGreaterThanOrEqual(8 / crashStep(kind));
+    });
+  });
+
+  describe('are changed', () => {
+    test('only as they were read, if somebody says so; each change counts', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create();
+      expect(
+        await changeAccount(rig.deps, ACME, { pollIntervalSeconds: 300 }, { revision: 1 }),
+      ).toMatchObject({
+        account: { pollIntervalSeconds: 300, revision: 2 },
+      });
+      const reason = 'The account "acme" was changed meanwhile; read it again.';
+      const stale = { kind: 'conflict', why: 'changed', reason };
+      const revision = { revision: 1 };
+      expect(await changeAccount(rig.deps, ACME, { pollIntervalSeconds: 60 }, revision)).toEqual(stale);
+      expect(await pauseAccount(rig.deps, ACME, revision)).toEqual(stale);
+      expect(await rotateCredentials(rig.deps, ACME, OTHERS, revision)).toEqual(stale);
+      expect(await deleteAccount(rig.deps, ACME, revision)).toEqual(stale);
+      expect(await rig.secrets.read('kept:us/acme')).toMatchObject(GIVEN);
+      const same = await changeAccount(rig.deps, ACME, { pollIntervalSeconds: 300 });
+      expect(same, 'nothing to change').toMatchObject({ account: { revision: 2 } });
+    });
+
+    test('to be polled more often: the next poll comes by the new interval', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create('acme', rig.deps, { pollIntervalSeconds: 86_400 });
+      const far = START + 80_000_000;
+      await rig.table.write({ update: keys.status(ACME), set: { nextPollAt: far } });
+      await changeAccount(rig.deps, ACME, { pollIntervalSeconds: 120 });
+      expect((await rig.status()).nextPollAt).toBeLessThanOrEqual(START + 120_000);
+    });
+
+    test('what the configuration declares is not, and the sentence says where it is', async () => {
+      const rig = await createRig(makeTable);
+      const account = { ...ACME, secretRef: 'acme', pollIntervalSeconds: 60, paused: false };
+      await registerAccount(rig.table, rig.log, account, { now: START, epoch: 'e1' });
+      const deps: AccountDeps = { ...rig.deps, isDeclared: ({ account: id }) => id === 'acme' };
+      expect(await readAccount(deps, ACME)).toMatchObject({ managed: false, secretRef: null });
+      const refusal = {
+        kind: 'conflict',
+        reason:
+          'The account "acme" is declared in the configuration file: change or remove it under "accounts" there, and start again.',
+      };
+      for (const act of [pauseAccount, resumeAccount, deleteAccount]) {
+        expect(await act(deps, ACME), act.name).toEqual(refusal);
+      }
+      expect(await changeAccount(deps, ACME, { pollIntervalSeconds: 120 })).toEqual(refusal);
+      expect(await rotateCredentials(deps, ACME, GIVEN)).toEqual(refusal);
+      await expect(rig.secrets.read('kept:us/acme')).rejects.toThrow('is missing');
+    });
+  });
+
+  describe('are listed', () => {
+    test('by the page, over all regions, those that a key may see, and with how they stand', async () => {
+      const rig = await createRig(makeTable);
+      for (const id of ['a', 'b', 'c']) await rig.create(id);
+      await rig.create('d', rig.deps, { region: 'uk' });
+      const ids = async (query: object) => {
+        const page = await pageAccounts(rig.deps, query);
+        return page.kind === 'page' ? [page.accounts.map(({ id }) => id), page.next] : page;
+      };
+      expect(await ids({ limit: 3 })).toEqual([['d', 'a', 'b'], 'us/b']);
+      expect(await ids({ limit: 3, after: 'us/b' })).toEqual([['c'], null]);
+      expect(await ids({ limit: 4 })).toEqual([['d', 'a', 'b', 'c'], null]);
+      expect(await ids({ region: 'uk' })).toEqual([['d'], null]);
+      expect(await ids({ only: ['c', 'd', 'a', 'nobody'], limit: 2 })).toEqual([['d', 'a'], 'us/a']);
+      expect(await ids({ only: ['c', 'd', 'a'], after: 'us/a' })).toEqual([['c'], null]);
+      expect(await ids({ after: 'x' })).toMatchObject({ kind: 'refused' });
+      const page = await pageAccounts(rig.deps, { status: true, region: 'us' });
+      const head = await rig.log.head({ region: 'us', account: 'b' });
+      expect(page).toMatchObject({
+        accounts: [{}, { id: 'b', status: { state: 'baselining', head: `${head?.epoch}.0` } }, {}],
+      });
+    });
+  });
+
+  describe('are deleted', () => {
+    test('with everything that is kept of them and nothing of others; an endpoint that names them goes on', async () => {
+      const rig = await createRig(makeTable);
+      for (const ref of [ACME, ACME_2]) {
+        await rig.create(ref.account);
+        await fill(rig, ref);
+        await saveSettings(rig.deps, ref, { enabled: true, ownUser: true, branding: { name: 'Acme' } });
+        await createRecipient(rig.deps, ref, { email: 'ann@example.com', orderGroup: 'G' });
+        await suppress(rig.deps, ref, { channel: 'email', address: 'ann@example.com' }, 'unsubscribed');
+      }
+      const told = async () =>
+        toSink((await rig.table.get(keys.sink('us', NOTIFICATIONS_SINK))) as Item).accounts;
+      expect(await told()).toEqual(['acme', 'acme-2']);
+      const others = await everythingOf(rig.table, ACME_2);
+      const endpoints = {
+        ...rig.deps,
+        secrets: await openLocalSigningSecrets(rig.table, new Uint8Array(32).fill(7)),
+        allowPrivateNetworks: false,
+        schemaBaseUrl: '',
+        deliveries: { record: async () => {} },
+        open: async () => ({ maxBatch: 1, deliver: async () => [] }),
+      } as unknown as Parameters<typeof createEndpoint>[0];
+      const input = { id: 'shop', url: 'https://shop.example.com/', accounts: ['acme', 'acme-2'] };
+      expect(await createEndpoint(endpoints, 'us', input)).toMatchObject({ kind: 'created' });
+      expect((await everythingOf(rig.table, ACME)).length).toBeGreaterThan(240);
+
+      expect(await deleteAccount(rig.deps, ACME)).toEqual({ kind: 'deleted', complete: true });
+      expect(await everythingOf(rig.table, ACME)).toEqual([]);
+      expect(await rig.due()).toEqual(['acme-2']);
+      expect(await told()).toEqual(['acme-2']);
+      expect(await rig.table.query({ pk: accountPk('us') })).toHaveLength(1);
+      const left = await everythingOf(rig.table, ACME_2);
+      expect(left.filter(({ pk }) => !pk.endsWith('#shop'))).toEqual(others);
+
+      expect(await readEndpoint(endpoints, 'us', 'shop')).toMatchObject({ accounts: ['acme', 'acme-2'] });
+      expect(await changeEndpoint(endpoints, 'us', 'shop', { description: 'x' })).toMatchObject({
+        kind: 'changed',
+      });
+      const unknown = { kind: 'unknown', reason: 'There is no account "acme".' };
+      expect(await deleteAccount(rig.deps, ACME), 'again').toEqual(unknown);
+      expect(await pauseAccount(rig.deps, ACME)).toEqual(unknown);
+      expect(await confirmAccount(rig.deps, ACME)).toEqual({ kind: 'unknown account' });
+    });
+
+    test('and their credentials stay where somebody else keeps them', async () => {
+      const rig = await createRig(makeTable);
+      const removed: string[] = [];
+      const secrets: AccountSecrets = {
+        ...rig.secrets,
+        refuse: () => undefined,
+        remove: async (_, account) => void removed.push(account),
+      };
+      const deps = { ...rig.deps, secrets };
+      await createAccount(deps, { id: 'acme', region: 'us', secretRef: 'elsewhere' });
+      await createAccount(deps, { id: 'acme-2', region: 'us', credentials: GIVEN });
+      await deleteAccount(deps, ACME);
+      expect(removed).toEqual([]);
+      await changeAccount(deps, ACME_2, { secretRef: 'elsewhere' });
+      expect(removed, 'nobody reads them any more').toEqual(['acme-2']);
+      expect(await readAccount(deps, ACME_2)).toMatchObject({ secretRef: 'elsewhere' });
+    });
+
+    test('step by step where there is no time for all, and whoever asks again or ticks goes on', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create();
+      await fill(rig, ACME);
+      let calls = 0;
+      // The time is up after so many looks at the clock.
+      const hasty = { ...rig.deps, now: () => rig.clock.now + (calls++ > 5 ? 1000 : 0) };
+      expect(await deleteAccount(hasty, ACME, {}, 1000)).toEqual({ kind: 'deleted', complete: false });
+      expect(await readAccount(rig.deps, ACME)).toBeUndefined();
+      expect((await everythingOf(rig.table, ACME)).length).toBeGreaterThan(0);
+      expect(await rig.create()).toMatchObject({ kind: 'conflict' });
+      calls = 0;
+      await workOffDeletions(rig.deps, 'us', rig.clock.now + 1000);
+      expect(await everythingOf(rig.table, ACME)).toEqual([]);
+    });
+
+    test('wholly, wherever that is cut off: asked for again, or by the next tick', async () => {
+      for (const goOn of kind === 'in memory' ? (['again', 'tick'] as const) : (['tick'] as const)) {
+        const crashes = await atEveryCrash(
+          async () => {
+            const rig = await createRig(makeTable);
+            await rig.create();
+            const { region, account } = ACME;
+            const sink = { region, id: 'erp', kind: 'webhook', target: 'x', accounts: [] } as const;
+            await registerSink(rig.table, rig.log, { ...sink, types: [], paused: false }, [ACME]);
+            await rig.log.append(ACME, [moved(1, 'x')]);
+            await rig.table.write({ put: { ...keys.parked(region, 'erp', account, '1', 1), x: 1 } });
+            await rig.table.write({ put: { ...keys.token(ACME), x: 1 } });
+            return rig;
+          },
+          (deps) => deleteAccount(deps, ACME),
+          async (rig, where) => {
+            const begun = (await readAccount(rig.deps, ACME)) === undefined;
+            if (!begun) expect((await everythingOf(rig.table, ACME)).length, where).toBeGreaterThan(5);
+            rig.clock.now += LATER_MS;
+            if (goOn === 'again' || !begun) await deleteAccount(rig.deps, ACME);
+            else await workOffDeletions(rig.deps, 'us', rig.clock.now + 10_000);
+            expect(await everythingOf(rig.table, ACME), where).toEqual([]);
+            rig.clock.now += LATER_MS;
+            expect(await rig.create(), where).toMatchObject({ kind: 'created' });
+          },
+          crashStep(kind),
+        );
+        expect(crashes).toBeGreaterThanOrEqual(16 / crashStep(kind));
+      }
+    }, 60_000);
+
+    test('and what was under way brings nothing back; the id is free later, with a new epoch, and its events get through', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create();
+      await fill(rig, ACME);
+      const former = await rig.log.head(ACME);
+      const cursor = await rig.table.get(keys.cursor('us', 'erp', 'acme'));
+      expect(await deleteAccount(rig.deps, ACME)).toMatchObject({ complete: true });
+      expect(await everythingOf(rig.table, ACME)).toEqual([]);
+      // A token that was asked for before; a drain and a wake-up that had read what they needed.
+      await tableTokenCache(rig.table, ACME, 'v1').save({ value: 'token', expiresAt: START + 1e6 });
+      await rig.table.write({ put: { ...keys.parked('us', 'erp', 'acme', '1', 9), text: 'late' } });
+      await rig.table.write({ put: { ...(cursor as Item), position: 200 } });
+      expect(await rig.create()).toEqual({
+        kind: 'conflict',
+        reason:
+          'id must be new, and "acme" was deleted just now: this id is free again at 2026-03-02T08:06:00.000Z.',
+      });
+      rig.clock.now = START + 360_000;
+      expect(await rig.create()).toMatchObject({ kind: 'created' });
+      expect(await rig.table.query({ pk: parkedPk('us', 'erp') })).toEqual([]);
+      expect(await rig.table.get(keys.token(ACME))).toBeUndefined();
+      const head = await rig.log.head(ACME);
+      expect(head?.sequence).toBe(0);
+      expect(String(head?.epoch) > String(former?.epoch)).toBe(true);
+      // The stream tells of the former log after all that time.
+      await wakeSinks(rig.table, ACME, 231, rig.clock.now);
+      await rig.log.append(ACME, [moved(1, 'z')]);
+      await wakeSinks(rig.table, ACME, 1, rig.clock.now);
+      const place = await rig.table.get(keys.cursor('us', 'erp', 'acme'));
+      expect(place).toMatchObject({ mark: 1, duePk: expect.any(String) });
+      expect(Number(place?.position ?? 0)).toBe(0);
+    });
+
+    test('also its place in the cell feed, from which its next life begins anew', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create();
+      await fill(rig, ACME);
+      expect(await rig.table.query({ pk: cursorPk('us', FEED_LOG) })).toHaveLength(1);
+      await deleteAccount(rig.deps, ACME);
+      expect(await rig.table.query({ pk: cursorPk('us', FEED_LOG) })).toEqual([]);
+      rig.clock.now += LATER_MS;
+      await rig.create();
+      // What a backup of this moment is restored to has only what its own log says.
+      rig.clock.now += LATER_MS;
+      const restored = { leastEpoch: epochFloor(rig.clock.now) };
+      const options = { now: rig.deps.now, newId: randomUUID, schemaBaseUrl: '', ...restored };
+      await renewLogs({ ...rig.deps, log: createEventLog(rig.table, options) }, 'us');
+      expect(await rig.log.head(ACME)).toMatchObject({ sequence: 1 });
+    });
+
+    test('and a poll of it that wakes up in the next life of its id says nothing there', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create();
+      const held = {
+        revision: (await rig.status()).revision,
+        head: (await rig.log.head(ACME)) as Head,
+        events: [moved(1, 'x')],
+        writes: [],
+      };
+      await deleteAccount(rig.deps, ACME);
+      rig.clock.now += LATER_MS;
+      expect(await rig.create()).toMatchObject({ kind: 'created' });
+      expect(await rig.log.commit(ACME, held)).toEqual({ kind: 'fenced' });
+      expect(await rig.log.commit(ACME, { ...held, events: [] })).toEqual({ kind: 'fenced' });
+      expect(await rig.log.head(ACME)).toMatchObject({ sequence: 0 });
+    });
+
+    test('and a deletion that was cut off early frees the id only when what could still find a cursor has ended', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create();
+      await fill(rig, ACME);
+      const mortal = dying(rig, 2, 'before');
+      await deleteAccount(mortal.deps, ACME).catch(() => undefined);
+      expect(await readAccount(rig.deps, ACME)).toBeUndefined();
+      // All the time its cursors are there, and drains take them up.
+      rig.clock.now += LATER_MS;
+      const cursor = await rig.table.get(keys.cursor('us', 'erp', 'acme'));
+      expect(cursor).toBeDefined();
+      expect(await rig.create()).toMatchObject({ kind: 'conflict' });
+      await rig.table.write({ put: { ...(cursor as Item), position: 231 } });
+      rig.clock.now += LATER_MS;
+      expect(await rig.create()).toMatchObject({ kind: 'created' });
+      expect(await rig.table.get(keys.cursor('us', 'erp', 'acme'))).toBeUndefined();
+    });
+
+    test('each by itself: one that can’t be gone on with keeps nobody else from being deleted', async () => {
+      const rig = await createRig(makeTable);
+      for (const { account } of [ACME, ACME_2]) await rig.create(account);
+      const secrets: AccountSecrets = {
+        ...rig.secrets,
+        async remove(region, account) {
+          if (account === 'acme') throw new SecretError(account, 'is nobody’s to remove.');
+          await rig.secrets.remove(region, account);
+        },
+      };
+      const deps = { ...rig.deps, secrets };
+      await expect(deleteAccount(deps, ACME)).rejects.toThrow(SecretError);
+      expect(await deleteAccount(deps, ACME_2)).toEqual({ kind: 'deleted', complete: true });
+      rig.clock.now += LATER_MS;
+      await expect(workOffDeletions(deps, 'us', rig.clock.now + 10_000)).rejects.toThrow(SecretError);
+      expect(await rig.table.get(keys.deletion(ACME_2)), 'its id is free').toBeUndefined();
+    });
+
+    test('and a wake-up that comes late makes no place at any sink', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create();
+      await fill(rig, ACME);
+      await deleteAccount(rig.deps, ACME);
+      expect(await wakeSinks(rig.table, ACME, 231, START)).toEqual([]);
+      expect(await everythingOf(rig.table, ACME)).toEqual([]);
+    });
+  });
+
+  // The order of calls is what counts here, and it is the same on both.
+  if (kind === 'on DynamoDB') return;
+
+  describe('while a poll is under way', () => {
+    /** Polls once with something done before its n-th call of the table; false when it made fewer. */
+    async function during(at: number, act: (deps: AccountDeps) => Promise<unknown>) {
+      const tracker = await createTracker();
+      for (let n = 0; n < 3; n += 1) tracker.upstream.createJob({ status: 'Scheduled' });
+      await tracker.poll();
+      tracker.upstream.createJob({ status: 'Scheduled' });
+      const deps: AccountDeps = {
+        ...{ table: tracker.table, log: tracker.log, now: tracker.now, newId: randomUUID },
+        secrets: await openLocalAccountSecrets(tracker.table, new Uint8Array(32).fill(7)),
+        removeReferences: async () => true,
+        regions: ['us'],
+        minIntervalSeconds: 1,
+      };
+      tracker.pass(60);
+      let calls = 0;
+      let done = false;
+      const hook = async (_: TableCall): Promise<void> => {
+        if (calls++ !== at) return;
+        done = true;
+        await act(deps);
+      };
+      const watched = watchedTable(tracker.table, { before: hook });
+      const polling = tracker.depsOver(watched);
+      /** Whether the poll spoke with credentials that were new when it began. */
+      let knows = false;
+      const connect: PollDeps['connect'] = (account) => {
+        knows = account.credentialsAt !== undefined;
+        return polling.connect(account);
+      };
+      await pollAccount({ ...polling, connect }, tracker.ref, tracker.now() + 600_000);
+      return { tracker, deps, done, knows };
+    }
+
+    test('a pause holds, wherever the poll was: the account is not on the schedule', async () => {
+      for (let at = 0; ; at += 1) {
+        const { tracker, done } = await during(at, (deps) => pauseAccount(deps, ACME));
+        if (!done) {
+          expect(at).toBeGreaterThan(6);
+          break;
+        }
+        const status = await tracker.table.get(keys.status(ACME));
+        expect([at, status?.duePk, status?.dueSk]).toEqual([at, undefined, undefined]);
+      }
+    });
+
+    test('a deletion leaves nothing, wherever the poll was', async () => {
+      for (let at = 0; ; at += 1) {
+        const { tracker, done } = await during(at, (deps) => deleteAccount(deps, ACME));
+        if (!done) break;
+        expect([at, await everythingOf(tracker.table, ACME)]).toEqual([at, []]);
+      }
+    });
+
+    test('new credentials are tried at once, whatever became of the poll with the former ones', async () => {
+      for (let at = 0; ; at += 1) {
+        const { tracker, deps, done, knows } = await during(at, (over) =>
+          rotateCredentials(over, ACME, OTHERS),
+        );
+        if (!done) break;
+        const due = await duePolls(deps.table, 'us', { now: tracker.now(), limit: 10 });
+        expect([at, knows || due.length === 1]).toEqual([at, true]);
+      }
+    });
+  });
+});
+
+const REFUSED: readonly (readonly [string, object, string])[] = [
+  [
+    'an id that is none',
+    { id: '_cell' },
+    'id must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit.',
+  ],
+  [
+    'no region, where there are two',
+    { region: undefined },
+    'region is missing; it must be one of the regions that are served here (uk, us).',
+  ],
+  [
+    'a region that is none',
+    { region: 'x' },
+    'region must be one of the regions that are served here (uk, us).',
+  ],
+  [
+    'polls too close together',
+    { pollIntervalSeconds: 59 },
+    'pollIntervalSeconds must be a whole number of seconds from 60 to 86400.',
+  ],
+  [
+    'polls too far apart',
+    { pollIntervalSeconds: 86_401 },
+    'pollIntervalSeconds must be a whole number of seconds from 1 to 86400.',
+  ],
+  [
+    'neither credentials nor a reference',
+    { credentials: undefined },
+    'The request must hold either credentials or a secretRef.',
+  ],
+  ['both of them', { secretRef: 'x' }, 'The request must hold either credentials or a secretRef.'],
+  [
+    'a reference, where there is no store',
+    { credentials: undefined, secretRef: 'x' },
+    'secretRef must be left out here, where credentials have to be given: there is no other store for them.',
+  ],
+  [
+    'no client secret',
+    { credentials: { clientId: 'x' } },
+    'credentials.clientSecret is missing; it must be the client secret of the account’s credentials.',
+  ],
+  [
+    'a secret that was copied with its line break',
+    { credentials: { clientId: 'x', clientSecret: 's3cret\n' } },
+    'credentials.clientSecret must be without spaces around it and without line breaks: they come along when it is copied.',
+  ],
+  ['a field too many', { realm: 'us' }, 'realm is not a setting that Jobwire knows.'],
+];
+
+test.each(REFUSED)(
+  '%s is refused in a sentence that names the field and quotes nothing',
+  async (_, input, reason) => {
+    const rig = await createRig();
+    expect(await rig.create('acme', rig.deps, input)).toEqual({ kind: 'refused', reason });
+    expect(await rig.table.query({ pk: accountPk('us') })).toEqual([]);
+    expect(await rig.table.get(keys.credentials(ACME))).toBeUndefined();
+  },
+);
+
+describe('on the ordering service', () => {
+  async function serve() {
+    const { sandbox, world } = await startSandbox();
+    const upstream = world.addAccount({ region: 'us', name: 'acme' });
+    const rig = await createRig();
+    const { clientId, clientSecret } = upstream;
+    const credentials = { clientId, clientSecret };
+    const service = { baseUrl: sandbox.apiUrl('us'), authUrl: sandbox.authUrl('us'), realm: 'us' };
+    const deps = { ...rig.deps, now: Date.now, services: { us: service } };
+    const tried = async (over: object = {}, given: object = credentials) => {
+      const outcome = await testCredentials({ ...deps, ...over }, { credentials: given });
+      if (outcome.kind !== 'tested') throw new Error(outcome.reason);
+      expect(JSON.stringify(outcome.report)).not.toContain(clientSecret);
+      return outcome.report;
+    };
+    return { world, upstream, sandbox, rig, credentials, service, deps, tried };
+  }
+
+  test('new credentials count at once, though the former ones were rejected or are remembered', async () => {
+    const { rig, service, upstream, credentials } = await serve();
+    await rig.create();
+    let reads = 0;
+    const remembered = new Map<string, Awaited<ReturnType<AccountSecrets['read']>>>();
+    const deps: PollDeps = {
+      ...rig.deps,
+      settings: (await createTracker()).deps.settings,
+      connect: createConnector({
+        regions: { us: service },
+        now: rig.deps.now,
+        async readSecret(secretRef) {
+          const known = remembered.get(secretRef);
+          if (known) return known;
+          reads += 1;
+          const read = await rig.secrets.read(secretRef);
+          remembered.set(secretRef, read);
+          return read;
+        },
+        onRefused: (secretRef) => void remembered.delete(secretRef),
+      }),
+    };
+    const poll = () => pollAccount(deps, ACME, rig.clock.now + 600_000);
+    expect(await poll()).toMatchObject({ state: 'credentials_rejected' });
+    expect(await rig.due(), 'it waits').toEqual([]);
+    await rotateCredentials(rig.deps, ACME, credentials);
+    expect(await rig.due()).toEqual(['acme']);
+    expect(await poll()).toMatchObject({
+      outcome: 'complete',
+      announced: expect.arrayContaining(['account.credentials_accepted']),
+    });
+    // The ones in use are still good: they are not used again all the same.
+    const before = reads;
+    await rotateCredentials(rig.deps, ACME, { ...credentials, clientSecret: 'not-yet' });
+    upstream.clientSecret = 'not-yet';
+    expect(await poll()).toMatchObject({ outcome: 'complete' });
+    expect(reads).toBe(before + 1);
+    const { version } = await rig.secrets.read('kept:us/acme');
+    await rotateCredentials(rig.deps, ACME, credentials);
+    expect((await rig.secrets.read('kept:us/acme')).version).not.toBe(version);
+  });
+
+  test('good credentials are tried out: token, identity, a page of jobs; nothing is stored', async () => {
+    const { upstream, rig, tried } = await serve();
+    upstream.createJob({ status: 'Scheduled', description: 'for Ms Miller' });
+    upstream.createJob({ status: 'In production' });
+    const watched = watchedTable(rig.table);
+    const report = await tried({ table: watched });
+    expect(report).toMatchObject({
+      ...{ ok: true, region: 'us', account: null, upstreamId: upstream.id, openJobs: 2 },
+      statuses: ['In production', 'Scheduled'],
+      steps: [
+        { step: 'token', ok: true, sentence: 'The credentials are accepted: a token was issued.' },
+        {
+          step: 'identity',
+          ok: true,
+          sentence: `They belong to account ${upstream.id} of the ordering service.`,
+        },
+        {
+          step: 'page',
+          ok: true,
+          sentence:
+            'Jobs can be read: there are 2 jobs in the list; statuses of the newest: In production, Scheduled.',
+        },
+      ],
+    });
+    expect(JSON.stringify(report)).not.toContain('Miller');
+    expect(watched.calls).toEqual([]);
+  });
+
+  test('an account is tried out against the one that is tracked, and a mismatch names both', async () => {
+    const { upstream, rig, deps, credentials } = await serve();
+    await rig.create('acme', rig.deps, { credentials });
+    const run = async () => {
+      const outcome = await testAccount(deps, ACME);
+      if (outcome.kind !== 'tested') throw new Error(outcome.reason);
+      return outcome.report;
+    };
+    await rig.table.write({ update: keys.head(ACME), set: { upstreamId: upstream.id } });
+    expect(await run()).toMatchObject({ ok: true, account: 'acme' });
+    await rig.table.write({ update: keys.head(ACME), set: { upstreamId: 4711 } });
+    const report = await run();
+    expect(report.steps).toHaveLength(2);
+    expect(report.steps[1]).toMatchObject({ ok: false, sentence: expect.stringContaining('4711') });
+    expect(report.steps[1]?.sentence).toContain(String(upstream.id));
+    expect(await testAccount(deps, ACME_2)).toEqual({
+      kind: 'unknown',
+      reason: 'There is no account "acme-2".',
+    });
+    await rig.secrets.remove('us', 'acme');
+    expect((await run()).steps).toMatchObject([
+      {
+        ok: false,
+        sentence:
+          'The secret kept:us/acme is missing. Give the account its credentials anew, or another secretRef.',
+      },
+    ]);
+  });
+
+  type Setting = (served: Awaited<ReturnType<typeof serve>>) => { over?: object; given?: object } | undefined;
+  const raw = (body: string, status = 200) =>
+    ({ kind: 'raw', status, contentType: 'application/json', body }) as const;
+  const html = { kind: 'status', status: 502, body: 'html' } as const;
+  const CASES: readonly (readonly [string, number, Setting, string])[] = [
+    [
+      'a wrong client secret',
+      1,
+      ({ credentials }) => ({ given: { ...credentials, clientSecret: 'wrong' } }),
+      'The client id or the client secret is wrong (401): compare both',
+    ],
+    [
+      'a wrong client id',
+      1,
+      ({ credentials }) => ({ given: { ...credentials, clientId: 'wrong' } }),
+      'The client id or the client secret is wrong (401)',
+    ],
+    [
+      'a wrong realm',
+      1,
+      ({ service }) => ({ over: { services: { us: { ...service, realm: 'x' } } } }),
+      'There is no such realm at the token endpoint (404): check realm and authUrl of the region "us".',
+    ],
+    [
+      'an authUrl where nobody is',
+      1,
+      ({ service }) => ({ over: { services: { us: { ...service, authUrl: 'http://127.0.0.1:1/auth' } } } }),
+      'The token endpoint could not be reached',
+    ],
+    [
+      'an authUrl with a web page',
+      1,
+      ({ sandbox }) =>
+        void sandbox.faults.add({ match: { operation: 'token' }, fault: raw('<html>Sign in</html>') }),
+      'The token endpoint answered with a web page (200)',
+    ],
+    [
+      'a disabled client',
+      1,
+      ({ sandbox }) =>
+        void sandbox.faults.add({
+          match: { operation: 'token' },
+          fault: raw('{"error":"invalid_grant","error_description":"Account disabled"}', 400),
+        }),
+      'The account, or its client, is disabled (400)',
+    ],
+    [
+      'a service that hangs',
+      1,
+      ({ sandbox }) => {
+        sandbox.faults.add({ match: { operation: 'token' }, fault: { kind: 'hang' } });
+        return { over: { stepMs: 150 } };
+      },
+      'The token endpoint gave no complete answer within 0.15 seconds',
+    ],
+    [
+      'an account that may not',
+      2,
+      ({ sandbox }) =>
+        void sandbox.faults.add({ match: { operation: 'account' }, fault: { kind: 'status', status: 403 } }),
+      'The credentials are good, but they may not do this (403)',
+    ],
+    [
+      'tokens that are not accepted',
+      2,
+      ({ sandbox }) =>
+        void sandbox.faults.add({ match: { operation: 'account' }, fault: { kind: 'status', status: 401 } }),
+      'A token was issued, but the ordering service does not accept it (401)',
+    ],
+    [
+      'a baseUrl with a web page',
+      2,
+      ({ sandbox }) =>
+        void sandbox.faults.add({ match: { operation: 'account' }, fault: raw('<!doctype html><p>x') }),
+      'The ordering service answered with a web page (200)',
+    ],
+    [
+      'a rate limit',
+      3,
+      ({ sandbox }) =>
+        void sandbox.faults.add({
+          match: { operation: 'activeJobs' },
+          fault: { kind: 'status', status: 429, retryAfter: 30 },
+        }),
+      'The ordering service was asked too often (429): try again in 30 seconds.',
+    ],
+    [
+      'a service in trouble',
+      3,
+      ({ sandbox }) => void sandbox.faults.add({ match: { operation: 'activeJobs' }, fault: html }),
+      'The ordering service is in trouble itself (502)',
+    ],
+    [
+      'a list that is none',
+      3,
+      ({ sandbox }) =>
+        void sandbox.faults.add({ match: { operation: 'activeJobs' }, fault: raw('{"jobs":[]}') }),
+      'The ordering service answered with something that is not what it should be (200)',
+    ],
+  ];
+  test.each(CASES)('%s is told in words, and nothing after it is tried', async (_, step, set, sentence) => {
+    const served = await serve();
+    const { over, given } = set(served) ?? {};
+    const report = await served.tried(over, given);
+    expect(report.steps.map(({ ok }) => ok)).toEqual([true, true, true].slice(0, step - 1).concat(false));
+    expect(report.ok).toBe(false);
+    expect(report.steps.at(-1)?.sentence).toContain(sentence);
+  });
+});
+
+test('on AWS credentials stand below the cell’s name, one secret each, made, changed, brought back and deleted', async () => {
+  const stored = new Map<string, { text: string; version: number; deleted?: boolean }>();
+  const fail = (name: string) => Object.assign(new Error(name), { name });
+  const client = {
+    async send({
+      input,
+      constructor: { name },
+    }: {
+      input: Record<string, string>;
+      constructor: { name: string };
+    }) {
+      const id = String(input.SecretId ?? input.Name);
+      const known = stored.get(id);
+      if (name === 'CreateSecretCommand') {
+        if (known) throw fail('ResourceExistsException');
+        stored.set(id, { text: String(input.SecretString), version: 1 });
+        return {};
+      }
+      if (!known) throw fail('ResourceNotFoundException');
+      if (name === 'RestoreSecretCommand') stored.set(id, { ...known, deleted: false });
+      else if (known.deleted) throw fail('InvalidRequestException');
+      else if (name === 'DeleteSecretCommand') stored.delete(id);
+      else if (name === 'PutSecretValueCommand')
+        stored.set(id, { text: String(input.SecretString), version: known.version + 1 });
+      return { SecretString: known.text, VersionId: String(known.version) };
+    },
+  } as unknown as SecretsManagerClient;
+  const secrets = createAwsAccountSecrets(client, { stage: 'test', now: Date.now, sleep: async () => {} });
+  const ref = await secrets.save('us', 'acme', GIVEN);
+  expect(ref).toBe('jobwire/test/us/accounts/acme');
+  expect(secrets.refuse('us', ref)).toBeUndefined();
+  expect(secrets.refuse('us', 'kept:us/acme')).toContain('jobwire/test/us/accounts/');
+  const first = await secrets.read(ref);
+  expect(first).toMatchObject(GIVEN);
+  await secrets.save('us', 'acme', OTHERS);
+  expect(await secrets.read(ref)).toMatchObject(OTHERS);
+  expect((await secrets.read(ref)).version).not.toBe(first.version);
+  stored.set(ref, { text: '{}', version: 5, deleted: true });
+  await secrets.save('us', 'acme', GIVEN);
+  expect(await secrets.read(ref)).toMatchObject(GIVEN);
+  await secrets.remove('us', 'acme');
+  await secrets.remove('us', 'acme');
+  await expect(secrets.read(ref)).rejects.toThrow('could not be read (ResourceNotFoundException)');
+});

@@ -1,0 +1,61 @@
+/** Credentials that are remembered, and the service that no longer takes them. */
+import type { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import { expect, test, vi } from 'vitest';
+import { createConnector } from '../../shared/accounts/connect.ts';
+import { createSecretReader } from '../../shared/secrets.ts';
+import { pollAccount } from '../../shared/tracking/poll.ts';
+import { createHttpRig } from '../support/tracker.ts';
+
+test('credentials that were changed are found by the poll that is refused, which says nothing of it; as long as they are taken they are read once', async () => {
+  const rig = await createHttpRig();
+  const { upstream, sandbox, now } = rig;
+  let version = 1;
+  const send = vi.fn(async () => ({
+    SecretString: JSON.stringify({
+      acme: { clientId: upstream.clientId, clientSecret: upstream.clientSecret },
+    }),
+    VersionId: `v${version}`,
+  }));
+  const secrets = createSecretReader({ send } as unknown as SecretsManagerClient, {
+    now,
+    maxAgeMs: 3_600_000,
+  });
+  const connect = createConnector({
+    regions: { us: { baseUrl: sandbox.apiUrl('us'), authUrl: sandbox.authUrl('us'), realm: 'us' } },
+    readSecret: secrets.readSecret,
+    onRefused: secrets.forget,
+    now,
+  });
+  await rig.table.write({ update: { pk: 'ACCOUNTS#us', sk: 'acme' }, set: { secretRef: 'all#acme' } });
+  const poll = () => {
+    rig.pass(60);
+    return pollAccount({ ...rig.deps, connect }, rig.ref, now() + 600_000);
+  };
+  expect(await poll()).toMatchObject({ outcome: 'complete' });
+  expect(await poll()).toMatchObject({ outcome: 'complete' });
+  expect(send).toHaveBeenCalledTimes(1);
+
+  upstream.clientSecret = 'another';
+  version = 2;
+  sandbox.revokeTokens();
+  await rig.fresh();
+  expect(await poll()).toMatchObject({ outcome: 'complete', state: 'tracking' });
+  expect(send).toHaveBeenCalledTimes(2);
+  expect(await rig.fresh()).toEqual([]);
+
+  // What is there now is refused as well.
+  upstream.clientSecret = 'a third';
+  sandbox.revokeTokens();
+  const before = upstream.clientSecret;
+  send.mockImplementation(async () => ({
+    SecretString: JSON.stringify({ acme: { clientId: upstream.clientId, clientSecret: 'wrong' } }),
+    VersionId: 'v3',
+  }));
+  expect(await poll()).toMatchObject({ outcome: 'failed', state: 'credentials_rejected' });
+  expect((await rig.fresh()).map(({ type }) => type)).toEqual(['account.credentials_rejected']);
+  send.mockImplementation(async () => ({
+    SecretString: JSON.stringify({ acme: { clientId: upstream.clientId, clientSecret: before } }),
+    VersionId: 'v4',
+  }));
+  expect(await poll()).toMatchObject({ outcome: 'complete', state: 'tracking' });
+});

@@ -1,0 +1,400 @@
+/** Habits that all routes share: conditional changes, repeats, pages, strictness, limits, and what every answer carries. */
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { ApiDeps } from '../../shared/api/app.ts';
+import { takesIdempotencyKey } from '../../shared/api/route.ts';
+import { routes } from '../../shared/api/routes/all.ts';
+import { historySchema } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { TableError } from '../../shared/storage/table.ts';
+import { type Asked, namedSchemas, operations, requestsOf, type Schema } from '../support/api-requests.ts';
+import { type ApiWorld, createApiWorld, OWN, sharedWorld } from '../support/api-world.ts';
+import { samples } from '../support/runs.ts';
+
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+const worldWith = (api: Partial<ApiDeps> = {}) =>
+  createApiWorld({ table: createMemoryTable(), history: createMemoryTable(historySchema), api });
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of all shapes, each looked at by the test that asked
+type Body = any;
+
+/** Asks as an admin; answers with everything of the answer. */
+async function ask(
+  world: ApiWorld,
+  method: string,
+  path: string,
+  { body, headers = {} }: { body?: unknown; headers?: object } = {},
+) {
+  const response = await world.app.request(path, {
+    method,
+    headers: {
+      authorization: `Bearer ${world.keys['admin all'].secret}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const parsed: Body = /json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : undefined;
+  return { status: response.status, headers: response.headers, text, body: parsed };
+}
+
+/** Requests of an operation that succeed, from those that its schemas give. */
+async function goodOne(world: ApiWorld, id: string): Promise<Asked> {
+  const operation = operations.find(({ operationId }) => operationId === id);
+  if (!operation) throw new Error(`There is no ${id}.`);
+  for (const asked of samples(requestsOf(operation, world).valid, 3, 300)) {
+    const { 'Idempotency-Key': _, 'If-Match': __, ...headers } = asked.headers;
+    const plain = { ...asked, headers };
+    const { status } = await send(world, plain);
+    await world.undo();
+    if (status >= 200 && status < 300) return plain;
+  }
+  throw new Error(`Nothing was found that ${id} does.`);
+}
+
+async function send(
+  world: ApiWorld,
+  { method, path, headers, body }: Asked,
+  more: Record<string, string> = {},
+) {
+  const response = await world.app.request(path, {
+    method,
+    headers: { ...headers, ...more },
+    ...(body === undefined ? {} : { body }),
+  });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+test('an account is changed only as it was read: ETag and If-Match', async () => {
+  const world = await worldWith();
+  const path = `/v1/accounts/${OWN}`;
+  const read = await ask(world, 'GET', path);
+  const etag = read.headers.get('etag') ?? '';
+  expect(etag).toBe(`"${read.body.revision}"`);
+  const change = (ifMatch: string, seconds: number) =>
+    ask(world, 'PATCH', path, { body: { pollIntervalSeconds: seconds }, headers: { 'if-match': ifMatch } });
+  const done = await change(etag, 90);
+  expect([done.status, done.body.pollIntervalSeconds]).toEqual([200, 90]);
+  expect(done.headers.get('etag')).not.toBe(etag);
+  const late = await change(etag, 91);
+  expect([late.status, late.body.type, late.body.field]).toEqual([
+    412,
+    'urn:jobwire:problem:changed-meanwhile',
+    'If-Match',
+  ]);
+  for (const [method, rest, body] of [
+    ['POST', '/pause', undefined],
+    ['POST', '/resume', undefined],
+    ['PUT', '/credentials', world.credentials],
+    ['DELETE', '', undefined],
+  ] as const) {
+    const refused = await ask(world, method, path + rest, { body, headers: { 'if-match': etag } });
+    expect([rest, refused.status]).toEqual([rest, 412]);
+  }
+  expect((await ask(world, 'GET', path)).body.pollIntervalSeconds).toBe(90);
+  expect((await change('"0", *', 92)).status, 'a star is one of none others').toBe(412);
+  expect((await change('*', 92)).status).toBe(200);
+});
+
+describe('a POST that takes an Idempotency-Key', () => {
+  const shared = sharedWorld();
+  const ids = routes.filter(({ spec }) => takesIdempotencyKey(spec)).map(({ spec }) => String(spec.id));
+
+  test.each(ids)(
+    '%s: answers a repeat as the first time, and refuses the key with another request',
+    async (id) => {
+      const { world } = shared;
+      const asked = await goodOne(world, id);
+      const key = { 'Idempotency-Key': 'one-and-the-same' };
+      const first = await send(world, asked, key);
+      const again = await send(world, asked, key);
+      expect([again.status, again.text]).toEqual([first.status, first.text]);
+      expect([first, again].map(({ headers }) => headers.get('idempotency-replayed'))).toEqual([
+        null,
+        'true',
+      ]);
+      for (const name of ['content-type', 'etag', 'location']) {
+        expect(again.headers.get(name), name).toBe(first.headers.get(name));
+      }
+      expect(again.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
+      const other = { ...asked, body: asked.body === undefined ? '{}' : `${asked.body} ` };
+      const reused = await send(world, other, { ...key, 'Content-Type': 'application/json' });
+      expect([reused.status, JSON.parse(reused.text).type]).toEqual([422, 'urn:jobwire:problem:key-reused']);
+    },
+  );
+
+  test.each(ids)('%s: is done once when two ask at the same moment', async (id) => {
+    const { world } = shared;
+    const asked = await goodOne(world, id);
+    const key = { 'Idempotency-Key': 'both-at-once' };
+    const both = await Promise.all([send(world, asked, key), send(world, asked, key)]);
+    const [done, ...more] = both.filter(({ status }) => status < 300);
+    expect(done).toBeDefined();
+    // The second came in between, or behind it.
+    for (const answer of more)
+      expect([
+        answer.text,
+        answer.headers.has('idempotency-replayed') || done?.headers.has('idempotency-replayed'),
+      ]).toEqual([done?.text, true]);
+    for (const { status, text, headers } of both.filter(({ status: of }) => of >= 300)) {
+      expect([status, JSON.parse(text).type]).toEqual([409, 'urn:jobwire:problem:still-in-progress']);
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+  });
+
+  test('is done again after a fault, with the same ids', async () => {
+    const inner = createMemoryTable();
+    let isBroken = false;
+    const table = {
+      ...inner,
+      write: async (write: Parameters<typeof inner.write>[0]) => {
+        const outcome = await inner.write(write);
+        // It was written, and the answer is lost.
+        if (isBroken && 'put' in write && write.put.pk === 'APIKEYS') throw new TableError('write', 'gone');
+        return outcome;
+      },
+    };
+    const world = await createApiWorld({ table, history: createMemoryTable(historySchema) });
+    const make = () =>
+      ask(world, 'POST', '/v1/keys', {
+        body: { role: 'read', name: 'x' },
+        headers: { 'idempotency-key': 'k' },
+      });
+    isBroken = true;
+    expect((await make()).status).toBe(503);
+    isBroken = false;
+    const made = await make();
+    expect([made.status, made.headers.get('idempotency-replayed')]).toEqual([201, null]);
+    const { keys } = (await ask(world, 'GET', '/v1/keys?limit=500')).body;
+    expect(keys.filter(({ name }: Body) => name === 'x').map(({ id }: Body) => id)).toEqual([
+      made.body.key.id,
+    ]);
+  });
+});
+
+/** The path of a list that has something in it. */
+function listOf(world: ApiWorld, path: string): string {
+  const id = path.startsWith('/v1/endpoints') ? 'own' : path.startsWith('/v1/regions') ? 'us' : OWN;
+  return path
+    .replace('{id}', id)
+    .replace('{jobNumber}', '1')
+    .replace('{recipient}', 'ann')
+    .replace('{event}', deliveredEvent(world));
+}
+
+/** The first event about the job whose deliveries were rejected: they are several. */
+const deliveredEvent = ({ ids }: ApiWorld): string => ids.events.at(-1) ?? '';
+
+/** Operations whose answer says where the list resumes. */
+const withNext = operations.filter(({ responses }) =>
+  Object.values(responses['200']?.content ?? {}).some(({ schema }) => hasNext(schema)),
+);
+
+function hasNext({ $ref, properties, allOf = [] }: Schema): boolean {
+  const named = $ref && namedSchemas[$ref.replace('#/components/schemas/', '')];
+  return (properties && 'next' in properties) || [...(named ? [named] : []), ...allOf].some(hasNext);
+}
+
+describe('every list whose answer has `next`', () => {
+  const shared = sharedWorld();
+  test('takes `after` and `limit`', () => {
+    expect(withNext.length).toBeGreaterThan(15);
+    const without = withNext.filter(
+      ({ parameters }) =>
+        !['after', 'limit'].every((name) =>
+          parameters.some((one) => one.name === name && one.in === 'query'),
+        ),
+    );
+    expect(without.map(({ operationId }) => operationId)).toEqual([]);
+  });
+
+  test.each(withNext.map(({ path }) => path))(
+    '%s: rejects a bad `after` with a 400, and never answers an empty page',
+    async (path) => {
+      const { world } = shared;
+      const bad = [
+        'nonsense',
+        '',
+        '-',
+        '../..',
+        'us/',
+        '/',
+        '\u0000',
+        '\u00e9',
+        'bm9uc2Vuc2U',
+        'x'.repeat(3000),
+      ];
+      for (const after of bad) {
+        const url = `${listOf(world, path)}?after=${encodeURIComponent(after)}`;
+        const { status, headers, body } = await ask(world, 'GET', url);
+        expect([url, status], JSON.stringify(body)).toEqual([url, 400]);
+        expect(headers.get('content-type')).toBe('application/problem+json');
+        expect(body).toMatchObject({ type: 'urn:jobwire:problem:bad-parameter', field: 'after' });
+        expect(body.detail).toMatch(/^after must be /);
+      }
+    },
+  );
+});
+
+describe('every list', () => {
+  const shared = sharedWorld();
+  const lists = operations.filter(
+    ({ method, parameters, path }) =>
+      method === 'GET' &&
+      ['limit', 'after'].every((name) => parameters.some((one) => one.name === name)) &&
+      !path.endsWith('/stream'),
+  );
+
+  test.each(lists.map(({ path, parameters }) => [path, parameters] as const))(
+    '%s: shows the same one by one as at once, each once',
+    async (path, parameters) => {
+      const { world } = shared;
+      const url = listOf(world, path);
+      const most = parameters.find(({ name }) => name === 'limit')?.schema.maximum;
+      const whole = await ask(world, 'GET', `${url}?limit=${most}`);
+      expect(whole.status, whole.text).toBe(200);
+      const [name = ''] = Object.keys(whole.body).filter((key) => Array.isArray(whole.body[key]));
+      const texts = (body: Body) => body[name].map((one: Body) => JSON.stringify(one));
+      const all: string[] = [];
+      let after: string | null = null;
+      for (let pages = 0; pages <= texts(whole.body).length + 1; pages += 1) {
+        const query: string = after === null ? '' : `&after=${encodeURIComponent(after)}`;
+        const { status, body, text } = await ask(world, 'GET', `${url}?limit=1${query}`);
+        expect(status, text).toBe(200);
+        all.push(...texts(body));
+        const isEnd: boolean =
+          'head' in body ? body.next === body.head && body[name].length === 0 : body.next === null;
+        after = body.next;
+        if (isEnd) break;
+      }
+      expect(texts(whole.body).length, 'something to page through').toBeGreaterThan(0);
+      expect(all.sort()).toEqual(texts(whole.body).sort());
+    },
+  );
+});
+
+/** Parameters of a path that take some words only. */
+const NAMED: Record<string, string> = { kind: 'dispatched', channel: 'email', locale: 'en-GB' };
+
+describe('every route', () => {
+  test('refuses query parameters that it does not have, by name', async () => {
+    const world = await worldWith();
+    for (const { spec } of routes) {
+      const path = spec.path.replace(/\{(\w+)\}/g, (_, name: string) => NAMED[name] ?? '1');
+      const body = spec.body ? {} : undefined;
+      const { status, body: problem } = await ask(world, spec.method.toUpperCase(), `${path}?colour=red`, {
+        body,
+      });
+      expect([spec.path, status, problem?.field]).toEqual([spec.path, 400, 'colour']);
+    }
+  });
+
+  test('that takes a body refuses fields that it does not have, by name; bodies that are too large, or not said to be JSON', async () => {
+    const world = await worldWith();
+    for (const { spec } of routes.filter(({ spec: { body } }) => body)) {
+      const id = String(spec.id);
+      const good = await goodOne(world, id);
+      const path = good.path;
+      const method = good.method;
+      const extra = await ask(world, method, path, {
+        body: { ...JSON.parse(good.body ?? '{}'), colour: 'red' },
+      });
+      expect([id, extra.status, extra.body.field]).toEqual([id, 400, 'colour']);
+      const large = await ask(world, method, path, { body: { colour: 'x'.repeat(100_000) } });
+      expect([id, large.status, large.body.type]).toEqual([id, 413, 'urn:jobwire:problem:too-large']);
+      const text = await ask(world, method, path, {
+        body: good.body,
+        headers: { 'content-type': 'text/plain' },
+      });
+      expect([id, text.status, text.body.type]).toEqual([
+        id,
+        415,
+        'urn:jobwire:problem:unsupported-media-type',
+      ]);
+      await world.undo();
+    }
+  });
+
+  test('says the id of the request that was given, and makes one where it is none', async () => {
+    const world = await worldWith();
+    const given = await ask(world, 'GET', '/v1/key', { headers: { 'x-request-id': 'abc-123' } });
+    expect(given.headers.get('x-request-id')).toBe('abc-123');
+    const problem = await ask(world, 'GET', '/v1/keys/none', { headers: { 'x-request-id': 'abc-124' } });
+    expect([problem.headers.get('x-request-id'), problem.body.requestId]).toEqual(['abc-124', 'abc-124']);
+    for (const bad of ['a b', 'x'.repeat(300), '<script>']) {
+      const made = (await ask(world, 'GET', '/v1/key', { headers: { 'x-request-id': bad } })).headers.get(
+        'x-request-id',
+      );
+      expect(made).toMatch(/^[0-9a-f-]{36}$/);
+    }
+  });
+});
+
+describe('web pages of other origins', () => {
+  const preflight = {
+    origin: 'https://tools.example.com',
+    'access-control-request-method': 'PATCH',
+    'access-control-request-headers': 'authorization,if-match',
+  };
+  const corsOf = (headers: Headers) =>
+    [...headers.keys()].filter((name) => name.startsWith('access-control'));
+
+  test('may not call it unless told', async () => {
+    const world = await worldWith();
+    const asked = await world.app.request('/v1/accounts', { method: 'OPTIONS', headers: preflight });
+    expect([asked.status, corsOf(asked.headers)]).toEqual([401, []]);
+    expect(corsOf((await ask(world, 'GET', '/v1/key', { headers: preflight })).headers)).toEqual([]);
+  });
+
+  test('may when they are named: the browser asks without a key; others may not', async () => {
+    const world = await worldWith({ corsOrigins: [preflight.origin] });
+    const asked = await world.app.request('/v1/accounts/acme', { method: 'OPTIONS', headers: preflight });
+    expect(asked.status).toBe(204);
+    expect(asked.headers.get('access-control-allow-origin')).toBe(preflight.origin);
+    expect(asked.headers.get('access-control-allow-methods')).toMatch(/PATCH/);
+    expect(asked.headers.get('access-control-allow-headers')?.toLowerCase()).toMatch(
+      /authorization.*if-match/,
+    );
+    const answer = await ask(world, 'GET', '/v1/key', { headers: { origin: preflight.origin } });
+    expect(answer.headers.get('access-control-allow-origin')).toBe(preflight.origin);
+    expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
+    const denied = await world.app.request('/v1/key', { headers: { origin: preflight.origin } });
+    expect([denied.status, denied.headers.get('access-control-allow-origin')]).toEqual([
+      401,
+      preflight.origin,
+    ]);
+    const foreign = await ask(world, 'GET', '/v1/key', { headers: { origin: 'https://evil.example.com' } });
+    expect(foreign.headers.get('access-control-allow-origin')).toBeNull();
+  });
+});
+
+test('whoever tries many wrong keys waits; a key that is in use goes on from the same address', async () => {
+  const world = await worldWith();
+  const server = createAdaptorServer({
+    fetch: (request, env) =>
+      world.app.fetch(request, { clientAddress: (env as HttpBindings).incoming.socket.remoteAddress ?? '' }),
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closers.push(() => new Promise((resolve) => server.close(resolve)));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  const key = (secret: string) =>
+    fetch(`http://127.0.0.1:${address.port}/v1/key`, {
+      headers: { authorization: `Bearer ${secret}`, connection: 'close' },
+    });
+  const good = world.keys['read own'].secret;
+  expect((await key(good)).status).toBe(200);
+  const statuses: number[] = [];
+  for (let at = 0; at < 25; at += 1) statuses.push((await key(`wrong-${at}`)).status);
+  expect(statuses).toEqual([...Array(20).fill(401), ...Array(5).fill(429)]);
+  const refused = await key('wrong');
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+  expect(await refused.json()).toMatchObject({ type: 'urn:jobwire:problem:too-many-failures' });
+  expect((await key(good)).status).toBe(200);
+  expect((await key(world.keys['read all'].secret)).status, 'not seen before').toBe(429);
+});

@@ -1,0 +1,319 @@
+/** Questions about jobs, and about the events of one: what is answered is so, none is left out, and little is read for it. */
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { readEvent, readJobEvents } from '../../shared/api/job-events.ts';
+import {
+  decodeJobsCursor,
+  JobAnswer,
+  type JobFilter,
+  JobsAnswer,
+  listJobs,
+  readJob,
+} from '../../shared/api/jobs.ts';
+import { readRollups } from '../../shared/api/statistics.ts';
+import type { JobEvent } from '../../shared/events/event.ts';
+import { createEventLog, parseCursor } from '../../shared/log/log.ts';
+import { keys } from '../../shared/storage/schema.ts';
+import type { Table } from '../../shared/storage/table.ts';
+import { eachTable } from '../support/tables.ts';
+import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
+
+type AnyRig = Pick<Rig, 'table' | 'log' | 'ref' | 'now'>;
+
+/** The numbers of all jobs that a filter finds, page by page. */
+async function found(rig: AnyRig, filter: JobFilter, limit = 100): Promise<number[]> {
+  const jobs: number[] = [];
+  let after: string | null | undefined;
+  do {
+    const cursor = after ? decodeJobsCursor(after) : undefined;
+    expect(cursor === undefined).toBe(!after);
+    const page = await listJobs(rig, rig.ref, { filter, limit, cursor });
+    if (page?.kind !== 'jobs') throw new Error('There is no such page.');
+    const { kind: _, ...answer } = page;
+    jobs.push(...JobsAnswer.parse(answer).jobs.map(({ jobNumber }) => jobNumber));
+    after = page.next;
+  } while (after);
+  return jobs;
+}
+
+eachTable('jobs are found', (makeTable) => {
+  test('by the day they are due on, open and undispatched', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const due = (dateDue: string | null) => rig.upstream.createJob({ dateDue });
+    due('2026-03-04T23:59:59-07:00');
+    const [noon, day] = [due('2026-03-05T12:00:00-07:00'), due('2026-03-05')];
+    due('2026-03-06T00:00:00-07:00');
+    due(null);
+    const [dispatched, closed] = [due('2026-03-05'), due('2026-03-05')];
+    await rig.poll();
+    rig.upstream.dispatch(dispatched);
+    rig.upstream.close(closed);
+    await rig.poll();
+    for (const limit of [1, 100]) {
+      expect(await found(rig, { by: 'dueOn', day: '2026-03-05' }, limit)).toEqual([noon, day]);
+      expect(await found(rig, { by: 'dueOn', day: '2026-03-07' }, limit)).toEqual([]);
+    }
+  });
+
+  test('when they are late: seen undispatched after their due instant, read in the zone of their location', async () => {
+    // Without offsets only a job's own record says what its dates mean.
+    const rig = await createRig({ table: await makeTable() });
+    const noon = rig.upstream.createJob({ dateDue: '2026-03-04T12:00:00' });
+    const day = rig.upstream.createJob({ dateDue: '2026-03-04T00:00:00-07:00' });
+    const out = rig.upstream.createJob({ dateDue: '2026-03-01T00:00:00-07:00' });
+    rig.upstream.createJob({ dateDue: null });
+    rig.upstream.createJob({ dateDue: '0001-01-01T00:00:00' });
+    await rig.poll();
+    expect(await found(rig, { by: 'late' })).toEqual([out]);
+    rig.upstream.dispatch(out);
+    rig.upstream.setStatus(noon, 'On hold');
+    await rig.poll();
+    expect((await rig.snapshot(noon))?.detail?.timezone).toBe('America/Denver');
+    expect(await found(rig, { by: 'late' })).toEqual([]);
+    rig.pass((Date.parse('2026-03-04T12:00:00-07:00') - rig.now()) / 1000);
+    // Over, but nobody has seen the jobs since.
+    expect(await found(rig, { by: 'late' })).toEqual([]);
+    await rig.poll();
+    expect(await found(rig, { by: 'late' })).toEqual([noon]);
+    rig.pass((Date.parse('2026-03-05T00:00:00-07:00') - rig.now()) / 1000);
+    await rig.poll();
+    for (const limit of [1, 100]) expect(await found(rig, { by: 'late' }, limit)).toEqual([day, noon].sort());
+  });
+
+  test('by the day they were dispatched on, as roll-ups count it, as long as they are', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const [early, out, corrected, revoked] = [1, 2, 3, 4].map(() =>
+      rig.upstream.createJob({ dateDue: '2026-02-20' }),
+    );
+    const awaited = rig.upstream.createJob({ dateDue: '2026-02-20' });
+    rig.upstream.edit(early ?? 0, { dateOut: '2026-03-02T08:00:00-07:00' });
+    await rig.poll();
+    const on = (day: string, limit = 100) => found(rig, { by: 'dispatchedOn', day }, limit);
+    // Before tracking began: counted nowhere, but dispatched.
+    expect(await on('2026-03-02')).toEqual([early]);
+    for (const job of [out, corrected, revoked])
+      rig.upstream.edit(job ?? 0, { dateOut: '2026-03-03T08:00:00-07:00' });
+    await rig.poll();
+    for (const limit of [1, 100]) expect(await on('2026-03-03', limit)).toEqual([out, corrected, revoked]);
+    const { days } = await readRollups(rig, rig.ref, '2026-03-02', '2026-03-04');
+    expect(days.map(({ dispatched }) => dispatched)).toEqual([0, 3, 0]);
+    rig.upstream.edit(corrected ?? 0, { dateOut: '2026-03-04T08:00:00-07:00' });
+    rig.upstream.edit(revoked ?? 0, { dateOut: null });
+    await rig.poll();
+    await rig.poll();
+    expect(await on('2026-03-03')).toEqual([out]);
+    expect(await on('2026-03-04')).toEqual([corrected]);
+    // Nothing of that is in the lists of what is to go out.
+    const open = [revoked, awaited];
+    expect(await found(rig, { by: 'awaited' })).toEqual(open);
+    expect(await found(rig, { by: 'dueBefore', day: '9999-12-31' })).toEqual(open);
+    expect(await found(rig, { by: 'dueOn', day: '2026-03-03' })).toEqual([]);
+    expect(await found(rig, { by: 'late' })).toEqual(open);
+    // Who has left the list was dispatched all the same.
+    rig.upstream.close(out ?? 0);
+    await rig.poll();
+    expect(await on('2026-03-03')).toEqual([out]);
+  });
+
+  test('when they are still to go out: by due day, and those without one last', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const due = (dateDue: string | null) => rig.upstream.createJob({ dateDue });
+    const [none, later, sooner, out] = [due(null), due('2026-03-09'), due('2026-03-05'), due('2026-03-05')];
+    rig.upstream.dispatch(out);
+    await rig.poll();
+    for (const limit of [1, 100])
+      expect(await found(rig, { by: 'awaited' }, limit)).toEqual([sooner, later, none]);
+  });
+
+  test('by their number, and none by another', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const [, job = 0] = [1, 2, 3].map(() => rig.upstream.createJob({}));
+    await rig.poll();
+    expect(await found(rig, { by: 'jobNumber', jobNumber: job })).toEqual([job]);
+    expect(await found(rig, { by: 'jobNumber', jobNumber: 999_999 })).toEqual([]);
+  });
+
+  test('by their order group, whether they have moved since tracking began or not', async () => {
+    const rig = await createRig({ table: await makeTable() });
+    const long = 'g'.repeat(600);
+    const grouped = (orderGroup: string | null) => rig.upstream.createJob({ orderGroup });
+    const [a, b] = [grouped('Spring #1'), grouped('Spring #1')];
+    grouped('Spring');
+    grouped(null);
+    const [c, leaves] = [grouped(long), grouped('Spring #1')];
+    await rig.poll();
+    rig.upstream.dispatch(b);
+    rig.upstream.edit(leaves, { orderGroup: 'Autumn' });
+    await rig.poll();
+    for (const limit of [1, 100]) {
+      expect(await found(rig, { by: 'orderGroup', orderGroup: 'Spring #1' }, limit)).toEqual([a, b]);
+      expect(await found(rig, { by: 'orderGroup', orderGroup: 'Autumn' }, limit)).toEqual([leaves]);
+      expect(await found(rig, { by: 'orderGroup', orderGroup: long }, limit)).toEqual([c]);
+      expect(await found(rig, { by: 'orderGroup', orderGroup: 'spring #1' }, limit)).toEqual([]);
+    }
+  });
+
+  test('only as their snapshots bear it out, for an index can lag behind', async () => {
+    const inner = await makeTable();
+    const rig = await createRig({ table: inner });
+    const job = rig.upstream.createJob({ orderGroup: 'G', dateDue: '2026-03-01T00:00:00-07:00' });
+    await rig.poll();
+    const snapshot = await rig.snapshot(job);
+    const lagging: Table = {
+      ...inner,
+      async getMany(wanted) {
+        const items = await inner.getMany(wanted);
+        const list = { ...snapshot?.list, orderGroup: 'H', dateDue: '2027-01-01' };
+        return items.map((item) => ({ ...item, snapshot: JSON.stringify({ ...snapshot, list }) }));
+      },
+    };
+    for (const filter of [
+      { by: 'late' },
+      { by: 'dueOn', day: '2026-03-01' },
+      { by: 'orderGroup', orderGroup: 'G' },
+    ] as const) {
+      expect(await found(rig, filter)).toEqual([job]);
+      expect(await found({ ...rig, table: lagging }, filter)).toEqual([]);
+    }
+    rig.upstream.dispatch(job);
+    await rig.poll();
+    const day = new Date(rig.now()).toISOString().slice(0, 10);
+    const filter = { by: 'dispatchedOn', day } as const;
+    expect(await found(rig, filter)).toEqual([job]);
+    const asItWas: Table = {
+      ...inner,
+      getMany: async (wanted) =>
+        (await inner.getMany(wanted)).map((item) => ({ ...item, snapshot: JSON.stringify(snapshot) })),
+    };
+    expect(await found({ ...rig, table: asItWas }, filter)).toEqual([]);
+  });
+
+  test('late ones without reading those that are not due for days', async () => {
+    const inner = await makeTable();
+    const rig = await createRig({ table: inner });
+    const late = rig.upstream.createJob({ dateDue: '2026-02-20T00:00:00-07:00' });
+    for (let n = 0; n < 60; n += 1) rig.upstream.createJob({ dateDue: '2026-03-05T00:00:00-07:00' });
+    await rig.poll();
+    let read = 0;
+    const table: Table = {
+      ...inner,
+      getMany(wanted) {
+        read += wanted.length;
+        return inner.getMany(wanted);
+      },
+    };
+    expect(await found({ ...rig, table }, { by: 'late' }, 500)).toEqual([late]);
+    expect(read).toBe(1);
+  });
+});
+
+test('a job on its own is as its schema says', async () => {
+  const rig = await createRig();
+  const job = rig.upstream.createJob({ lines: [{}, {}] });
+  await rig.poll();
+  rig.upstream.dispatch(job);
+  await rig.poll();
+  const answer = JobAnswer.strict().parse(await readJob(rig, rig.ref, job));
+  expect(answer.job).toMatchObject({ jobNumber: job, phase: 'listed', timezone: 'America/Denver' });
+  expect(answer.job.lines).toHaveLength(2);
+});
+
+eachTable('the events of one job', (makeTable) => {
+  /** Two jobs that go through the same, and what the log says of the first, in order. */
+  async function story() {
+    const inner = await makeTable();
+    const rig = await createRig({ table: inner });
+    const jobs = [0, 1].map(() => rig.upstream.createJob({ status: 'Scheduled' }));
+    await rig.poll();
+    for (const status of ['On hold', 'In production', 'Ready to ship']) {
+      for (const job of jobs) rig.upstream.setStatus(job, status);
+      await rig.poll();
+    }
+    for (const job of jobs) rig.upstream.dispatch(job);
+    await rig.poll();
+    const [job = 0] = jobs;
+    const said = (await rig.fresh()).filter(({ subject }) => subject === `jobs/${job}`);
+    expect(said.length).toBeGreaterThan(4);
+    return { rig, inner, job, said };
+  }
+  const idsOf = (texts: readonly string[]) => texts.map((text) => (JSON.parse(text) as JobEvent).id);
+
+  test('come oldest or newest first, page by page, each once, as they were stored', async () => {
+    const { rig, job, said } = await story();
+    const ids = said.map(({ id }) => id);
+    for (const limit of [1, 2, 100]) {
+      for (const order of ['oldest', 'newest'] as const) {
+        const got: string[] = [];
+        let after: ReturnType<typeof parseCursor>;
+        do {
+          const page = await readJobEvents(rig, rig.ref, job, { order, after, limit });
+          got.push(...page.events);
+          after = page.next === null ? undefined : parseCursor(page.next);
+        } while (after);
+        expect(idsOf(got)).toEqual(order === 'oldest' ? ids : [...ids].reverse());
+        expect(got.map((text) => JSON.parse(text))).toEqual(order === 'oldest' ? said : [...said].reverse());
+      }
+    }
+    expect(await readJobEvents(rig, rig.ref, 77, { order: 'oldest', limit: 5 })).toEqual({
+      events: [],
+      next: null,
+    });
+  });
+
+  test('are found with one Query of keys and one read of the events', async () => {
+    const { rig, inner, job, said } = await story();
+    const table = watchedTable(inner);
+    await readJobEvents({ table, now: rig.now }, rig.ref, job, { order: 'newest', limit: 3 });
+    expect(table.calls).toEqual([
+      { call: 'query', of: ['JOB'] },
+      { call: 'getMany', of: ['LOG'] },
+    ]);
+    expect(said.length).toBeGreaterThan(3);
+  });
+
+  test('are over with their retention, and so is an event by its id, whatever has been deleted', async () => {
+    const { rig, inner, job, said } = await story();
+    const oldest = said[0] as JobEvent;
+    const at = Number(oldest.sequence);
+    await inner.write({ update: keys.event(rig.ref, at), set: { expiresAt: rig.now() } });
+    const left = said.slice(1).map(({ id }) => id);
+    const first = await readJobEvents(rig, rig.ref, job, { order: 'oldest', limit: 1 });
+    expect(first.events).toEqual([]);
+    const rest = await readJobEvents(rig, rig.ref, job, {
+      order: 'oldest',
+      after: parseCursor(String(first.next)),
+      limit: 100,
+    });
+    expect(idsOf(rest.events)).toEqual(left);
+    const newest = await readJobEvents(rig, rig.ref, job, { order: 'newest', limit: said.length });
+    expect([idsOf(newest.events), newest.next]).toEqual([[...left].reverse(), null]);
+    expect(await readEvent(rig, rig.ref, 'e1', at)).toBeUndefined();
+  });
+
+  test('are found one by one by their ids, in their own epoch only', async () => {
+    const { rig, said } = await story();
+    const { id, sequence } = said[1] as JobEvent;
+    const text = await readEvent(rig, rig.ref, 'e1', Number(sequence));
+    expect(JSON.parse(String(text))).toEqual(said[1]);
+    expect(id).toBe(`acme.e1.${Number(sequence)}`);
+    expect(await readEvent(rig, rig.ref, 'e2', Number(sequence))).toBeUndefined();
+    expect(await readEvent(rig, rig.ref, 'e1', 9_999)).toBeUndefined();
+    expect(await readEvent(rig, { ...rig.ref, account: 'other' }, 'e1', Number(sequence))).toBeUndefined();
+  });
+});
+
+test('a page of a job’s events is cut before it grows over what a Lambda may answer', async () => {
+  const rig = await createRig();
+  const { ref, now } = rig;
+  const log = createEventLog(rig.table, { now, newId: randomUUID, schemaBaseUrl: 'http://x' });
+  const filler = 'x'.repeat(300_000);
+  const event = (n: number) =>
+    ({ type: 'job.closed', jobNumber: 5, time: now() + n, data: { job: { filler } } }) as never;
+  for (let n = 0; n < 20; n += 1) await log.append(ref, [event(n)]);
+  const first = await readJobEvents(rig, ref, 5, { order: 'oldest', limit: 100 });
+  expect(first.events).toHaveLength(13);
+  expect(first.next).toBe('13');
+  const after = parseCursor(String(first.next));
+  const second = await readJobEvents(rig, ref, 5, { order: 'oldest', after, limit: 100 });
+  expect([second.events.length, second.next]).toEqual([7, null]);
+});

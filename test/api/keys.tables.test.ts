@@ -1,0 +1,534 @@
+/** API keys: what one may, who may make and see which, how they are checked, and what is kept of them. */
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { limitFailures } from '../../shared/api/auth-rate-limit.ts';
+import { KeyRecord, ROLES, roleAllows } from '../../shared/api/key-input.ts';
+import {
+  type Caller,
+  createKey,
+  createKeyring,
+  listKeys,
+  MAX_KEYS,
+  OPERATOR,
+  readKey,
+  revokeKey,
+} from '../../shared/api/keys.ts';
+import { BOOTSTRAP_KEY } from '../../shared/api/waiting-limit.ts';
+import { API_KEY_PK, API_KEY_USE_PK, keys } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { type Table, TableError } from '../../shared/storage/table.ts';
+import { runs } from '../support/runs.ts';
+import { eachTable } from '../support/tables.ts';
+
+const START = Date.UTC(2026, 10, 21, 12);
+const CONFIGURED = 'the-key-of-this-test';
+const MINUTE = 60_000;
+const iso = (ms: number) => new Date(ms).toISOString();
+
+eachTable('API keys', (makeTable) => {
+  test('a made key is who it was made for, and its secret stands nowhere in the table', async () => {
+    const { deps, table, keyring } = rig(await makeTable());
+    const made = await make(deps, { name: 'ERP', role: 'operate', accounts: ['nova', 'acme', 'nova'] });
+    expect(made.secret).toMatch(/^jw_[a-z2-9]{12}_[0-9A-Za-z]{43}$/);
+    expect(made.key).toEqual({
+      id: made.secret.split('_')[1],
+      name: 'ERP',
+      role: 'operate',
+      accounts: ['acme', 'nova'],
+      createdAt: iso(START),
+      createdBy: 'operator',
+      expiresAt: null,
+      lastUsedAt: null,
+    });
+    expect(KeyRecord.parse(made.key)).toEqual(made.key);
+    expect(await keyring.verify(made.secret)).toEqual({
+      keyId: made.key.id,
+      name: 'ERP',
+      role: 'operate',
+      accounts: ['acme', 'nova'],
+      expiresAt: null,
+    });
+    await keyring.settled();
+    const stored = JSON.stringify([
+      await table.query({ pk: API_KEY_PK }),
+      await table.query({ pk: API_KEY_USE_PK }),
+    ]);
+    expect(stored).not.toContain(made.secret.split('_')[2]);
+  });
+
+  test('nothing but the very key is taken: not another secret, another id, nor anything else', async () => {
+    const { deps, keyring } = rig(await makeTable());
+    const one = await make(deps, { role: 'admin' });
+    const two = await make(deps, { role: 'read' });
+    const [, id = '', secret = ''] = one.secret.split('_');
+    const last = secret.endsWith('0') ? '1' : '0';
+    for (const wrong of [
+      `jw_${id}_${secret.slice(0, -1)}${last}`,
+      `jw_${two.key.id}_${secret}`,
+      `jw_${'a'.repeat(12)}_${secret}`,
+      `jw_${id}_`,
+      `${one.secret} `,
+      one.secret.toLowerCase(),
+      secret,
+      '',
+      'x'.repeat(10_000),
+    ]) {
+      expect(await keyring.verify(wrong)).toBeUndefined();
+      expect(keyring.isKnown(wrong)).toBe(false);
+    }
+    expect(await keyring.verify(one.secret)).toMatchObject({ keyId: id, role: 'admin' });
+  });
+
+  test('a key is good until the instant it expires, also while it is remembered, and leaves the table later', async () => {
+    const { deps, table, clock, keyring } = rig(await makeTable());
+    const { secret, key } = await make(deps, { role: 'read', expiresAt: iso(START + 10_000) });
+    clock.now = START + 9_999;
+    expect(await keyring.verify(secret)).toMatchObject({ expiresAt: START + 10_000 });
+    clock.now = START + 10_000;
+    expect(await keyring.verify(secret)).toBeUndefined();
+    expect(await readKey({ table }, key.id, OPERATOR)).toMatchObject({ kind: 'found' });
+    const item = await table.get(keys.apiKey(key.id));
+    expect(item?.ttl).toBe((START + 10_000) / 1000 + 30 * 86_400);
+  });
+
+  test('a revoked key is refused after 30 seconds at the latest, and at once by who has not seen it', async () => {
+    const { deps, table, clock, keyring } = rig(await makeTable());
+    const { secret, key } = await make(deps, { role: 'read' });
+    expect(await keyring.verify(secret)).toBeDefined();
+    expect(await revokeKey({ table }, key.id, OPERATOR)).toEqual({ kind: 'revoked' });
+    expect(await rig(table, clock).keyring.verify(secret)).toBeUndefined();
+    clock.now += 29_999;
+    expect(await keyring.verify(secret)).toBeDefined();
+    clock.now += 1;
+    expect(await keyring.verify(secret)).toBeUndefined();
+    expect(keyring.isKnown(secret)).toBe(false);
+    expect(await revokeKey({ table }, key.id, OPERATOR)).toMatchObject({ kind: 'unknown' });
+    expect(await readKey({ table }, key.id, OPERATOR)).toMatchObject({ kind: 'unknown' });
+    await keyring.settled();
+  });
+
+  test('when a key was last used is written once in 5 minutes, by however many processes', async () => {
+    const { deps, table, clock, keyring } = rig(await makeTable());
+    const other = rig(table, clock).keyring;
+    const { secret, key } = await make(deps, { role: 'read' });
+    const lastUsed = async () => {
+      await Promise.all([keyring.settled(), other.settled()]);
+      const found = await readKey({ table }, key.id, OPERATOR);
+      const [listed] = (await listKeys({ table }, { limit: 10 }, OPERATOR)).keys;
+      expect(found.kind === 'found' && found.key).toEqual(listed);
+      return listed?.lastUsedAt;
+    };
+    expect(await lastUsed()).toBeNull();
+    await keyring.verify(secret);
+    expect(await lastUsed()).toBe(iso(START));
+    clock.now += 5 * MINUTE - 1;
+    const write = vi.spyOn(table, 'write');
+    await keyring.verify(secret);
+    expect(write, 'in the same process not even tried').not.toHaveBeenCalled();
+    await other.verify(secret);
+    expect(await lastUsed()).toBe(iso(START));
+    write.mockRestore();
+    clock.now += 1;
+    await keyring.verify(secret);
+    expect(await lastUsed()).toBe(iso(START + 5 * MINUTE));
+    await revokeKey({ table }, key.id, OPERATOR);
+    expect(await table.query({ pk: API_KEY_USE_PK })).toEqual([]);
+  });
+
+  test('keys are paged by id: each once, on full pages, however many others stand between them', async () => {
+    const { deps, table } = rig(await makeTable());
+    const mine = new Set<string>();
+    for (let made = 0; made < 12; made += 1) {
+      const { key } = await make(deps, { role: 'read', accounts: [made % 3 === 0 ? 'acme' : 'nova'] });
+      if (made % 3 === 0) mine.add(key.id);
+    }
+    const all = await pages(table, 5, OPERATOR);
+    expect(all.map((page) => page.length)).toEqual([5, 5, 2]);
+    const ids = all.flat();
+    expect(ids).toEqual([...ids].sort());
+    expect(new Set(ids).size).toBe(12);
+    const acme = await pages(table, 3, { ...OPERATOR, accounts: ['acme'] });
+    expect(acme.map((page) => page.length)).toEqual([3, 1]);
+    expect(new Set(acme.flat())).toEqual(mine);
+    expect(await pages(table, 2, { ...OPERATOR, accounts: ['acme'] })).toHaveLength(2);
+  });
+
+  test('made again with the same bytes it is the same key, and there is one', async () => {
+    const { deps, table, clock, keyring } = rig(await makeTable());
+    const randomBytes = () => (length: number) => new Uint8Array(length).fill(length);
+    const first = await make({ ...deps, randomBytes: randomBytes() }, { role: 'read' });
+    clock.now += 1000;
+    const second = await make({ ...deps, randomBytes: randomBytes() }, { role: 'read' });
+    expect(second).toEqual(first);
+    expect(await table.query({ pk: API_KEY_PK })).toHaveLength(1);
+    expect(await keyring.verify(second.secret)).toBeDefined();
+  });
+
+  test('another key under the same id is never written over', async () => {
+    const { deps, keyring } = rig(await makeTable());
+    const filled = (secret: number) => (length: number) =>
+      new Uint8Array(length).fill(length === 32 ? secret : 1);
+    const first = await make({ ...deps, randomBytes: filled(1) }, { role: 'read' });
+    const second = await createKey({ ...deps, randomBytes: filled(2) }, { role: 'read' }, OPERATOR);
+    expect(second).toMatchObject({ kind: 'conflict' });
+    expect(await keyring.verify(first.secret)).toBeDefined();
+  });
+});
+
+describe('Who makes and sees which keys', () => {
+  test.each([
+    [{ role: 'operate' }, { role: 'admin' }, 'role must be operate or less'],
+    [{ accounts: ['acme'] }, { role: 'read' }, 'accounts must be given'],
+    [{ accounts: ['acme'] }, { role: 'read', accounts: null }, 'accounts must be given'],
+    [{ accounts: ['acme'] }, { role: 'read', accounts: ['acme', 'nova'] }, 'accounts must be among those'],
+    [{}, { role: 'read', expiresAt: iso(START) }, 'expiresAt must be in the future'],
+    [{}, { role: 'read', expiresAt: 'tomorrow' }, 'expiresAt must be an instant such as'],
+    [
+      { expiresAt: START + MINUTE },
+      { role: 'read' },
+      'expiresAt must be 2026-11-21T12:01:00.000Z or earlier',
+    ],
+    [
+      { expiresAt: START + MINUTE },
+      { role: 'read', expiresAt: iso(START + MINUTE + 1) },
+      'expiresAt must be 2026-11-21T12:01:00.000Z or earlier',
+    ],
+    [{}, {}, 'role is missing; it must be read, operate or admin'],
+    [{}, { role: 'root' }, 'role must be read, operate or admin'],
+    [{}, { role: 'read', accounts: [] }, 'accounts must name at least one account'],
+    [{}, { role: 'read', accounts: ['A#B'] }, 'accounts[0] must be 1–63 lower-case letters'],
+    [
+      {},
+      { role: 'read', accounts: Array.from({ length: 201 }, (_, at) => `a${at}`) },
+      'accounts must name at most 200 accounts',
+    ],
+    [{}, { role: 'read', name: '' }, 'name must be 1 to 100 characters long'],
+    [{}, { role: 'read', name: 'n'.repeat(101) }, 'name must be 1 to 100 characters long'],
+    [{}, { role: 'read', secret: 'x' }, 'secret is not a setting that Jobwire knows'],
+    [{}, 'read', 'The request must be'],
+  ])('%o can not make %o: %s', async (by, input, sentence) => {
+    const { deps, table } = rig(createMemoryTable());
+    const refusal = await createKey(deps, input, { ...OPERATOR, ...by } as Caller);
+    expect(refusal).toEqual({ kind: 'refused', reason: expect.stringMatching(/^[^.]*(\.\d{3}Z[^.]*)?\.$/) });
+    expect(refusal).toMatchObject({ reason: expect.stringContaining(sentence) });
+    expect(await table.query({ pk: API_KEY_PK })).toEqual([]);
+  });
+
+  test('whatever keys make keys, none is ever more than any it comes from, and none sees one that is', async () => {
+    const accounts = fc.option(fc.uniqueArray(fc.constantFrom('a', 'b', 'c'), { minLength: 1 }));
+    const expiry = fc.option(fc.integer({ min: -5, max: 50 }).map((minutes) => START + minutes * MINUTE));
+    const attempt = fc.record({
+      maker: fc.nat(),
+      role: fc.constantFrom(...ROLES),
+      accounts,
+      expiresAt: expiry,
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(attempt, { maxLength: 15 }), async (attempts) => {
+        const { deps, table, keyring } = rig(createMemoryTable());
+        const callers: { caller: Caller; maker?: Caller }[] = [{ caller: OPERATOR }];
+        for (const { maker, expiresAt, ...wanted } of attempts) {
+          const by = callers[maker % callers.length]?.caller ?? OPERATOR;
+          const input = { ...wanted, ...(expiresAt === null ? {} : { expiresAt: iso(expiresAt) }) };
+          const made = await createKey(deps, input, by);
+          if (made.kind !== 'created') continue;
+          const caller = await keyring.verify(made.secret);
+          if (!caller) throw new Error('A new key is not good.');
+          callers.push({ caller, maker: by });
+        }
+        for (const { caller, maker } of callers) {
+          if (maker) expect(isWithin(caller, maker)).toBe(true);
+          const seen = new Set((await pages(table, 4, caller)).flat());
+          for (const { caller: other } of callers.slice(1)) {
+            const may = isWithin({ ...other, expiresAt: null }, { ...caller, expiresAt: null });
+            expect(seen.has(other.keyId)).toBe(may);
+            const read = await readKey({ table }, other.keyId, caller);
+            expect(read.kind).toBe(may ? 'found' : 'unknown');
+            if (!may) {
+              expect((await revokeKey({ table }, other.keyId, caller)).kind).toBe('unknown');
+              expect(await table.get(keys.apiKey(other.keyId))).toBeDefined();
+            }
+          }
+        }
+      }),
+      runs(100, 100),
+    );
+  });
+
+  test('a key may revoke itself', async () => {
+    const { deps, table, keyring } = rig(createMemoryTable());
+    const { secret, key } = await make(deps, { role: 'read', accounts: ['acme'] });
+    const caller = await keyring.verify(secret);
+    expect(caller && (await revokeKey({ table }, key.id, caller))).toEqual({ kind: 'revoked' });
+  });
+
+  test('nobody revokes the configured key, and only who may as much is told that it is there', async () => {
+    const { table } = rig(createMemoryTable());
+    expect(await revokeKey({ table }, BOOTSTRAP_KEY, OPERATOR)).toMatchObject({ kind: 'refused' });
+    for (const by of [{ role: 'operate' }, { accounts: ['acme'] }] as const) {
+      const refusal = await revokeKey({ table }, BOOTSTRAP_KEY, { ...OPERATOR, ...by });
+      expect(refusal).toMatchObject({ kind: 'unknown' });
+    }
+  });
+
+  test('there are 1,000 keys and no more, and no answer quotes what was given as an id', async () => {
+    const { deps, table } = rig(createMemoryTable());
+    await table.putMany(
+      Array.from({ length: MAX_KEYS }, (_, at) => ({ pk: API_KEY_PK, sk: String(at).padStart(12, 'a') })),
+    );
+    expect(await createKey(deps, { role: 'read' }, OPERATOR)).toMatchObject({ kind: 'conflict' });
+    await table.write({ delete: { pk: API_KEY_PK, sk: '1'.padStart(12, 'a') } });
+    const { secret } = await make(deps, { role: 'read' });
+    for (const unknown of [
+      await readKey({ table }, secret, OPERATOR),
+      await revokeKey(deps, secret, OPERATOR),
+    ]) {
+      expect(JSON.stringify(unknown)).not.toContain(secret.slice(3, 15));
+      expect(unknown).toMatchObject({ kind: 'unknown' });
+    }
+  });
+
+  test('the last hundred are not for who is for some accounts only', async () => {
+    const { deps, table } = rig(createMemoryTable());
+    const places = Array.from({ length: MAX_KEYS - 100 }, (_, at) => String(at).padStart(12, 'a'));
+    await table.putMany(places.map((sk) => ({ pk: API_KEY_PK, sk })));
+    const limited = { ...OPERATOR, accounts: ['acme'] };
+    const wanted = { role: 'read', accounts: ['acme'] };
+    expect(await createKey(deps, wanted, limited)).toMatchObject({ kind: 'conflict' });
+    expect(await createKey(deps, wanted, OPERATOR)).toMatchObject({ kind: 'created' });
+    await table.write({ delete: { pk: API_KEY_PK, sk: places[0] ?? '' } });
+    await table.write({ delete: { pk: API_KEY_PK, sk: places[1] ?? '' } });
+    expect(await createKey(deps, wanted, limited)).toMatchObject({ kind: 'created' });
+  });
+
+  test('an item that is not as it should be is a key that may read nothing', async () => {
+    const { deps, table, clock, keyring } = rig(createMemoryTable());
+    const { secret, key } = await make(deps, { role: 'admin' });
+    await table.write({ update: keys.apiKey(key.id), set: { role: 'root', accounts: 'all' } });
+    expect(await keyring.verify(secret)).toMatchObject({ role: 'read', accounts: [] });
+    clock.now += MINUTE;
+    await table.write({ update: keys.apiKey(key.id), set: { digest: 'x' } });
+    expect(await keyring.verify(secret)).toBeUndefined();
+  });
+});
+
+describe('Checking keys', () => {
+  test('the configured key is an admin of all accounts, needs no table, and is nobody without configuration', async () => {
+    const broken = brokenTable();
+    const keyring = createKeyring({ table: broken, now: () => START, bootstrap: CONFIGURED });
+    expect(await keyring.verify(CONFIGURED)).toEqual({
+      keyId: BOOTSTRAP_KEY,
+      name: null,
+      role: 'admin',
+      accounts: null,
+      expiresAt: null,
+    });
+    expect(await keyring.verify(`${CONFIGURED}x`)).toBeUndefined();
+    expect(await createKeyring({ table: broken, now: () => START }).verify(CONFIGURED)).toBeUndefined();
+    expect(() => createKeyring({ table: broken, now: () => START, bootstrap: '' })).toThrow('at least 16');
+  });
+
+  test('those who show the same key at the same time share one read, and so do those who guess at it', async () => {
+    const memory = createMemoryTable();
+    const { deps } = rig(memory);
+    const { secret } = await make(deps, { role: 'read' });
+    const reads: string[] = [];
+    const table = {
+      ...memory,
+      get: (key: Parameters<Table['get']>[0]) => {
+        reads.push(key.sk);
+        return memory.get(key);
+      },
+    };
+    const keyring = createKeyring({ table, now: () => START });
+    const wrong = `${secret.slice(0, -1)}${secret.endsWith('0') ? '1' : '0'}`;
+    const callers = await Promise.all(
+      [secret, wrong, secret, wrong, secret].map((one) => keyring.verify(one)),
+    );
+    expect(callers.map((caller) => caller !== undefined)).toEqual([true, false, true, false, true]);
+    expect(reads).toHaveLength(1);
+    await keyring.verify(secret);
+    expect(reads).toHaveLength(1);
+    // A wrong one is not remembered, and no shorter way to a refusal than an unknown id is.
+    await keyring.verify(wrong);
+    await keyring.verify(`jw_${'a'.repeat(12)}_${'0'.repeat(43)}`);
+    await keyring.verify(`jw_${'a'.repeat(12)}_${'0'.repeat(43)}`);
+    expect(reads).toHaveLength(4);
+  });
+
+  test('a key that is made after somebody has tried it is good at once', async () => {
+    const { deps, keyring } = rig(createMemoryTable());
+    const randomBytes = (length: number) => new Uint8Array(length).fill(7);
+    const { secret } = await make({ ...rig(createMemoryTable()).deps, randomBytes }, { role: 'read' });
+    expect(await keyring.verify(secret)).toBeUndefined();
+    await make({ ...deps, randomBytes }, { role: 'read' });
+    expect(await keyring.verify(secret)).toBeDefined();
+  });
+
+  test('a use that can not be written fails nothing and delays nothing', async () => {
+    const memory = createMemoryTable();
+    const { secret } = await make(rig(memory).deps, { role: 'read' });
+    const failing = { ...memory, write: async () => Promise.reject(new TableError('write', 'test')) };
+    const one = createKeyring({ table: failing, now: () => START });
+    expect(await one.verify(secret)).toBeDefined();
+    await one.settled();
+    const hanging = { ...memory, write: () => new Promise<never>(() => undefined) };
+    expect(await createKeyring({ table: hanging, now: () => START }).verify(secret)).toBeDefined();
+  });
+
+  test('a table that does not answer is a fault, not a wrong key; a remembered one is taken all the same', async () => {
+    const memory = createMemoryTable();
+    const { secret } = await make(rig(memory).deps, { role: 'read' });
+    const clock = { now: START };
+    const table = { ...memory };
+    const keyring = createKeyring({ table, now: () => clock.now });
+    await keyring.verify(secret);
+    table.get = brokenTable().get;
+    clock.now += 29_000;
+    expect(await keyring.verify(secret)).toBeDefined();
+    clock.now += 2_000;
+    await expect(keyring.verify(secret)).rejects.toThrow(TableError);
+    expect(keyring.isKnown(secret)).toBe(true);
+    table.get = memory.get;
+    expect(await keyring.verify(secret)).toBeDefined();
+  });
+});
+
+describe('The limit on failures', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ now: START });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  const wrong = (at: number) => `jw_${'a'.repeat(12)}_${String(at).padStart(43, '0')}`;
+
+  async function limited() {
+    const table = createMemoryTable();
+    const { secret } = await make(rig(table).deps, { role: 'read' });
+    const keyring = createKeyring({ table, now: Date.now, bootstrap: CONFIGURED });
+    const looked: string[] = [];
+    const counting = {
+      ...keyring,
+      verify: (shown: string) => {
+        looked.push(shown);
+        return keyring.verify(shown);
+      },
+    };
+    const authenticate = limitFailures(counting);
+    const failing = async (address: string, times: number) => {
+      for (let at = 0; at < times; at += 1) await authenticate(wrong(at), address);
+    };
+    return { authenticate, failing, secret, looked };
+  }
+
+  test('after 20 failures in a minute an address is refused unseen until the minute is over', async () => {
+    const { authenticate, failing, secret, looked } = await limited();
+    await failing('192.0.2.1', 19);
+    vi.setSystemTime(START + 20_500);
+    expect(await authenticate(wrong(19), '192.0.2.1')).toEqual({ kind: 'unknown key' });
+    const refused = { kind: 'too many failures', retryAfterSeconds: 40 };
+    expect(await authenticate(wrong(20), '192.0.2.1')).toEqual(refused);
+    expect(await authenticate(secret, '192.0.2.1')).toEqual(refused);
+    expect(looked).toHaveLength(20);
+    vi.setSystemTime(START + MINUTE);
+    expect(await authenticate(secret, '192.0.2.1')).toMatchObject({ kind: 'caller' });
+    await failing('192.0.2.1', 19);
+    expect(await authenticate(wrong(19), '192.0.2.1')).toEqual({ kind: 'unknown key' });
+  });
+
+  test('whoever has shown a good key before goes on beside a neighbour who fails, however long ago it was', async () => {
+    const { authenticate, failing, secret } = await limited();
+    expect(await authenticate(secret, '192.0.2.1')).toMatchObject({ kind: 'caller' });
+    vi.setSystemTime(START + 10 * MINUTE);
+    await failing('192.0.2.1', 30);
+    for (const key of [secret, CONFIGURED]) {
+      expect(await authenticate(key, '192.0.2.1')).toMatchObject({ kind: 'caller' });
+    }
+    expect(await authenticate(wrong(1), '192.0.2.1')).toMatchObject({ kind: 'too many failures' });
+  });
+
+  test('good keys count for nothing, and other addresses go on', async () => {
+    const { authenticate, failing, secret } = await limited();
+    for (let at = 0; at < 50; at += 1) await authenticate(secret, '192.0.2.1');
+    await failing('192.0.2.1', 20);
+    // A place may be shared, seldom: of ten others hardly one is.
+    const others = await Promise.all(
+      Array.from({ length: 10 }, (_, at) => authenticate(wrong(1), `198.51.100.${at}`)),
+    );
+    expect(others.filter(({ kind }) => kind === 'unknown key').length).toBeGreaterThanOrEqual(9);
+  });
+
+  test.each([
+    ['2001:db8:1:2::1', '2001:db8:1:2:ffff:0:0:9', true],
+    ['2001:0db8:0001:0002::', '2001:db8:1:2:3:4:5:6', true],
+    ['2001:db8::1', '2001:db8:0:0:1::', true],
+    ['::1', '0:0:0:0:1::', true],
+    ['::ffff:192.0.2.1', '192.0.2.1', true],
+    ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
+    ['::ffff:192.0.2.1', '192.0.2.2', false],
+    ['192.0.2.1', '192.0.2.2', false],
+  ])('%s and %s are of one network: %s', async (one, other, same) => {
+    // Places are shared by chance, but not again and again.
+    const outcomes = new Set<boolean>();
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      const { authenticate, failing } = await limited();
+      await failing(one, 20);
+      outcomes.add((await authenticate(wrong(0), other)).kind === 'too many failures');
+    }
+    expect(outcomes.has(same)).toBe(true);
+    if (same) expect(outcomes.size).toBe(1);
+  });
+
+  test('who does not say where from is counted as well', async () => {
+    const { authenticate } = await limited();
+    for (let at = 0; at < 20; at += 1) await authenticate(wrong(at), undefined);
+    expect(await authenticate(wrong(1), undefined)).toMatchObject({ kind: 'too many failures' });
+  });
+});
+
+function rig(table: Table, clock = { now: START }) {
+  const now = () => clock.now;
+  return {
+    table,
+    clock,
+    deps: { table, now },
+    keyring: createKeyring({ table, now, bootstrap: CONFIGURED }),
+  };
+}
+
+async function make(deps: Parameters<typeof createKey>[0], input: unknown, by: Caller = OPERATOR) {
+  const made = await createKey(deps, input, by);
+  if (made.kind !== 'created') throw new Error(made.reason);
+  return made;
+}
+
+/** Ids, page by page. */
+async function pages(table: Table, limit: number, by: Caller): Promise<string[][]> {
+  const all: string[][] = [];
+  let after: string | null | undefined;
+  do {
+    const page = await listKeys({ table }, { limit, after: after ?? undefined }, by);
+    all.push(page.keys.map(({ id }) => id));
+    after = page.next;
+  } while (after !== null);
+  return all;
+}
+
+/** The rule, told in another way: every single thing that one may, the other may. */
+function isWithin(one: Caller, other: Caller): boolean {
+  const accounts = ['a', 'b', 'c', 'one that comes later'];
+  const may = (key: Caller, role: (typeof ROLES)[number], account: string) =>
+    roleAllows(key.role, role) && (key.accounts === null || key.accounts.includes(account));
+  const lasts = other.expiresAt === null || (one.expiresAt ?? Number.POSITIVE_INFINITY) <= other.expiresAt;
+  return (
+    lasts &&
+    ROLES.every((role) => accounts.every((account) => !may(one, role, account) || may(other, role, account)))
+  );
+}
+
+function brokenTable(): Table {
+  const fail = async () => Promise.reject(new TableError('read', 'test'));
+  return { ...createMemoryTable(), get: fail, write: fail };
+}

@@ -1,0 +1,420 @@
+/** What the API says and takes about what customers are told; that it keeps to roles and shapes is tested for all routes at once. */
+import { describe, expect, test } from 'vitest';
+import { suppressionOf } from '../../shared/notifications/suppressions.ts';
+import { locales } from '../../shared/notifications/types.ts';
+import { type ApiWorld, FOREIGN, OWN, sharedWorld } from '../support/api-world.ts';
+import { ADDRESSES } from '../support/notification-samples.ts';
+
+const shared = sharedWorld();
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of all shapes, each looked at by the test that asked
+type Body = any;
+
+async function ask(
+  method: string,
+  path: string,
+  {
+    body,
+    headers = {},
+    by = 'admin all',
+  }: { body?: object; headers?: object; by?: keyof ApiWorld['keys'] } = {},
+) {
+  const response = await shared.world.app.request(path, {
+    method,
+    headers: {
+      authorization: `Bearer ${shared.world.keys[by].secret}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: (text.startsWith('{') ? JSON.parse(text) : undefined) as Body,
+  };
+}
+
+const account = `/v1/accounts/${OWN}`;
+/** Once a test has the shared.world. */
+const told = () => {
+  const found = shared.world.ids.notifying[OWN];
+  if (!found) throw new Error('Nobody is told anything.');
+  return found;
+};
+
+describe('addresses', () => {
+  const paths = () => [
+    '/recipients',
+    '/recipients/ann',
+    '/recipients/ben',
+    '/messages',
+    `/messages/${told().messages[0]}`,
+    '/jobs/1/messages',
+    '/recipients/ann/messages',
+    '/recipients/ben/messages',
+  ];
+  const whole = [ADDRESSES.email.ann, ADDRESSES.email.ben, ADDRESSES.mobile];
+
+  test('are shown whole to keys that may act on them, and nowhere to those that only read', async () => {
+    for (const path of paths()) {
+      const shown = async (by: keyof ApiWorld['keys']) => {
+        const { status, text } = await ask('GET', account + path, { by });
+        expect([path, status]).toEqual([path, 200]);
+        return whole.filter((address) => text.includes(address)).length;
+      };
+      expect([path, await shown('read all'), await shown('read own')]).toEqual([path, 0, 0]);
+      expect(await shown('operate own'), path).toBeGreaterThan(0);
+      expect(await shown('admin all'), path).toBe(await shown('operate own'));
+    }
+  });
+
+  test('can be recognized all the same by who knows them', async () => {
+    const { body } = await ask('GET', `${account}/recipients`, { by: 'read own' });
+    expect(body.recipients.map(({ email, mobile }: Body) => [email, mobile])).toEqual([
+      ['a•••@e•••.com', null],
+      ['b•••@e•••.com', '+64 •••• 567'],
+    ]);
+  });
+
+  test('are masked, too, where a link acts for them', async () => {
+    const said = async (by: keyof ApiWorld['keys']) =>
+      (await ask('GET', `${account}/messages/${told().messages[0]}`, { by })).body;
+    const link = expect.stringContaining('/v1/unsubscribe/us.acme');
+    expect(await said('operate own')).toMatchObject({ subject: link, text: link });
+    const masked = 'Stop: http://jobwire.test/v1/unsubscribe/…';
+    expect(await said('read own')).toMatchObject({ subject: masked, text: masked });
+  });
+});
+
+describe('settings', () => {
+  const path = '/v1/accounts/kiwi/notifications';
+
+  test('are there before anybody has said anything: off, as it would be by default', async () => {
+    await shared.world.app.request('/v1/accounts', {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${shared.world.keys['admin all'].secret}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ id: 'fresh', region: 'nz', credentials: shared.world.credentials }),
+    });
+    const { body, headers } = await ask('GET', '/v1/accounts/fresh/notifications');
+    expect(body).toMatchObject({ enabled: false, since: null, zone: 'Pacific/Auckland', revision: 0 });
+    const first = { body: { enabled: true, branding: { name: 'Fresh' } } };
+    const etag = { headers: { 'if-match': headers.get('etag') } };
+    const fresh = '/v1/accounts/fresh/notifications';
+    expect((await ask('PUT', fresh, { ...first, ...etag })).body).toMatchObject({
+      enabled: true,
+      since: expect.any(String),
+      locale: 'en-NZ',
+      revision: 1,
+    });
+    expect((await ask('PUT', fresh, { ...first, ...etag })).status, 'somebody was faster').toBe(412);
+  });
+
+  test('warn of what may surprise', async () => {
+    const put = async (more: object) => {
+      const body = { enabled: true, branding: { name: 'Kiwi' }, ...more };
+      return (await ask('PUT', path, { body })).body.warnings.join('\n');
+    };
+    expect(await put({})).toBe('');
+    expect(await put({ ownUser: true })).toMatch(/ordering API may notify its user as well/);
+    expect(await put({ dryRun: true })).toMatch(/nothing is sent/);
+  });
+
+  test.each([
+    [{ enabled: 'yes' }, 'enabled', 'enabled must be true or false.'],
+    [{ branding: { name: '' } }, 'branding.name', 'branding.name must not be empty.'],
+    [
+      { branding: { name: 'A', color: 'red' } },
+      'branding.color',
+      'branding.color must be a colour such as #1a73e8.',
+    ],
+    [{ zone: 'Mars' }, 'zone', 'zone must be the IANA name of a time zone, such as Europe/London.'],
+    [
+      { sms: { quietHours: { from: '9', to: '10:00' } } },
+      'sms.quietHours.from',
+      /a time from 00:00 to 23:59/,
+    ],
+  ])('refuse %j by the field and what would be right', async (more, field, detail) => {
+    const body = { enabled: true, branding: { name: 'Kiwi' }, ...more };
+    const { status, body: problem } = await ask('PUT', path, { body });
+    expect([status, problem.field]).toEqual([400, field]);
+    expect(problem.detail).toMatch(detail);
+  });
+});
+
+describe('recipients', () => {
+  const path = `${account}/recipients`;
+
+  test('are made, changed only as they were read, and removed', async () => {
+    const made = await ask('POST', path, { body: { name: 'Cy', email: 'Cy@Example.COM', jobNumber: 7 } });
+    expect([made.status, made.body.email, made.body.jobNumber]).toEqual([201, 'Cy@example.com', 7]);
+    const at = made.headers.get('location') ?? '';
+    expect((await ask('GET', at)).body).toEqual(made.body);
+    const headers = { 'if-match': made.headers.get('etag') };
+    const change = await ask('PATCH', at, { body: { paused: true, orderGroup: 'Spring' }, headers });
+    expect(change.body).toMatchObject({ paused: true, orderGroup: 'Spring', jobNumber: null, name: 'Cy' });
+    expect((await ask('PATCH', at, { body: { paused: false }, headers })).status).toBe(412);
+    expect((await ask('DELETE', at, { headers })).status).toBe(412);
+    expect((await ask('DELETE', at)).status).toBe(204);
+    expect((await ask('GET', at)).status).toBe(404);
+  });
+
+  test('are told apart by account', async () => {
+    const body = { id: 'only-here', email: 'x@example.com' };
+    expect((await ask('POST', path, { body })).status).toBe(201);
+    expect((await ask('GET', `/v1/accounts/${FOREIGN}/recipients/only-here`)).status).toBe(404);
+  });
+
+  test.each([
+    [{ email: 'nobody' }, 'email'],
+    [{}, 'email'],
+    [{ mobile: '12' }, 'mobile'],
+    [{ email: 'a@example.com', channels: ['sms'] }, 'mobile'],
+    [{ email: 'a@example.com', channels: ['fax'] }, 'channels[0]'],
+    [{ email: 'a@example.com', kinds: [] }, 'kinds'],
+    [{ email: 'a@example.com', locale: 'xx' }, 'locale'],
+    [{ id: 'ann', email: 'a@example.com' }, 'id'],
+  ])('%j is refused by the name of the field', async (body, field) => {
+    const { status, body: problem } = await ask('POST', path, { body });
+    expect(status, problem.detail).toBeGreaterThanOrEqual(400);
+    expect([problem.field, problem.detail.startsWith(`${field} `)]).toEqual([field, true]);
+  });
+
+  test('are for one thing at most', async () => {
+    const { status, body } = await ask('POST', path, {
+      body: { email: 'a@example.com', jobNumber: 1, orderGroup: 'x' },
+    });
+    expect(status).toBe(422);
+    expect(body.detail).toMatch(/one of orderGroup, orderNumber and jobNumber/);
+  });
+
+  test('are taken from a table; rows that are not good are told by line, field and reason, and change nothing', async () => {
+    const csv = 'name,email,mobile\nDee,dee@example.com,\nEve,nobody,\nFay,,+64211234999\n';
+    const dry = await ask('POST', `${path}/import`, { body: { csv, dryRun: true } });
+    const report = {
+      imported: 2,
+      changed: 0,
+      unchanged: 0,
+      bad: [{ line: 3, field: 'email', reason: expect.stringMatching(/^email must be an e-mail address/) }],
+    };
+    expect(dry.body).toEqual(report);
+    expect((await ask('GET', path)).body.recipients).toHaveLength(2);
+    expect((await ask('POST', `${path}/import`, { body: { csv } })).body).toEqual(report);
+    expect((await ask('POST', `${path}/import`, { body: { csv } })).body).toEqual({
+      ...report,
+      imported: 0,
+      unchanged: 2,
+    });
+    const names = (await ask('GET', path)).body.recipients.map(({ name }: Body) => name);
+    expect(names.sort()).toEqual(['Ann Lee', 'Dee', 'Fay', null]);
+    const none = await ask('POST', `${path}/import`, { body: { csv: 'colour\nred\n' } });
+    expect([none.status, none.body.field]).toEqual([422, 'csv']);
+  });
+});
+
+describe('templates', () => {
+  const path = `${account}/templates/dispatched/email`;
+
+  test('are the default ones until an account has its own', async () => {
+    const before = (await ask('GET', `${path}/en-GB`)).body;
+    expect(before).toMatchObject({ own: false, changedAt: null });
+    const template = { subject: 'Gone: {{ order }}', intro: 'It has left.' };
+    expect((await ask('PUT', `${path}/en-GB`, { body: template })).body).toMatchObject({
+      own: true,
+      template,
+    });
+    expect((await ask('GET', `${path}/en-GB`)).body).toMatchObject({ own: true, template });
+    const { templates } = (await ask('GET', `${account}/templates`)).body;
+    expect(templates).toHaveLength(5 * 2 * locales.length);
+    expect(templates.filter(({ own }: Body) => own)).toHaveLength(1);
+    expect((await ask('DELETE', `${path}/en-GB`)).status).toBe(204);
+    expect((await ask('GET', `${path}/en-GB`)).body).toEqual(before);
+  });
+
+  test('may leave out all but a field, and are not taken with none', async () => {
+    const outro = { outro: '' };
+    expect((await ask('PUT', `${path}/fr`, { body: outro })).body).toMatchObject({
+      own: true,
+      template: outro,
+    });
+    expect((await ask('DELETE', `${path}/fr`)).status).toBe(204);
+    const { status, body } = await ask('PUT', `${path}/fr`, { body: {} });
+    expect([status, body.detail]).toEqual([422, expect.stringContaining('must say something')]);
+  });
+
+  test.each([
+    [{ subject: '{{ nobody }}' }, 422, 'subject'],
+    [{ subject: '{{ order' }, 422, 'subject'],
+    [{ subject: 'x', html: '<p>No way out</p>' }, 422, 'html'],
+    [{ html: '' }, 422, 'html'],
+    [{ subject: '' }, 422, 'subject'],
+    [{ subject: 'x'.repeat(501) }, 400, 'subject'],
+    [{ colour: 'red' }, 400, 'colour'],
+  ])('%j is not taken, and the field is named', async (body, status, field) => {
+    const answer = await ask('PUT', `${path}/de`, { body });
+    expect([answer.status, answer.body.field]).toEqual([status, field]);
+    expect((await ask('GET', `${path}/de`)).body.own).toBe(false);
+  });
+});
+
+describe('a preview', () => {
+  const path = `${account}/notifications/preview`;
+  const email = { kind: 'dispatched', channel: 'email' };
+
+  test('is of a real job, to a recipient, in the locale and zone that count', async () => {
+    const [job] = shared.world.ids.jobs;
+    const body = { ...email, jobNumber: job, recipient: 'ann' };
+    const shown = await ask('POST', path, { body });
+    expect(shown.body).toMatchObject({
+      ...{ jobNumber: job, locale: 'en-GB', zone: 'Europe/London', own: false, segments: null },
+    });
+    expect(shown.body.text).toContain('Hello Ann Lee');
+    // The description of the jobs is made to break out.
+    expect(shown.body.html).toContain('&lt;b&gt;');
+    expect(shown.body.html).not.toContain('<b>\\');
+    expect((await ask('POST', path, { body: { ...body, locale: 'de' } })).body.text).toContain('Ann Lee');
+  });
+
+  test('is of made-up jobs, for every kind, channel and locale', async () => {
+    for (const kind of ['dispatched', 'tracking', 'dispatch_revoked', 'due_date_changed', 'cancelled']) {
+      for (const channel of ['email', 'sms']) {
+        for (const locale of locales) {
+          const { status, body } = await ask('POST', path, { body: { kind, channel, locale } });
+          expect([kind, channel, locale, status]).toEqual([kind, channel, locale, 200]);
+          expect(body.text.length).toBeGreaterThan(20);
+          if (channel === 'sms') expect(body.segments).toBeLessThanOrEqual(2);
+        }
+      }
+    }
+  });
+
+  test('shows a template before it is set', async () => {
+    const { body } = await ask('POST', path, { body: { ...email, template: { subject: 'Gone!' } } });
+    expect([body.subject, body.own]).toEqual(['Gone!', false]);
+    await ask('PUT', `${account}/templates/dispatched/email/en-GB`, { body: { subject: 'Mine' } });
+    expect((await ask('POST', path, { body: email })).body).toMatchObject({ subject: 'Mine', own: true });
+  });
+
+  test.each([
+    [{ ...email, jobNumber: 987_654 }, 'jobNumber'],
+    [{ ...email, recipient: 'nobody' }, 'recipient'],
+    [{ ...email, template: { subject: '' } }, 'template.subject'],
+    [{ ...email, zone: 'x' }, 'zone'],
+    [{ ...email, kind: 'x' }, 'kind'],
+  ])('of %j is refused by the field', async (body, field) => {
+    expect((await ask('POST', path, { body })).body).toMatchObject({ field });
+  });
+});
+
+describe('messages', () => {
+  test('are listed by account, job and recipient, the newest first, and by state', async () => {
+    const idsOf = async (path: string) =>
+      (await ask('GET', account + path)).body.messages.map(({ id }: Body) => id);
+    const [first, second, third] = told().messages;
+    expect(await idsOf('/messages')).toEqual([third, second, first]);
+    expect(await idsOf('/messages?state=waiting')).toEqual([third, second, first]);
+    expect(await idsOf('/messages?state=sent')).toEqual([]);
+    expect(await idsOf('/jobs/1/messages')).toEqual([third, second, first]);
+    expect(await idsOf('/jobs/2/messages')).toEqual([]);
+    expect(await idsOf('/recipients/ann/messages')).toEqual([second, first]);
+    const page = (await ask('GET', `${account}/messages?limit=2`)).body;
+    expect(page.messages).toHaveLength(2);
+    expect(await idsOf(`/messages?limit=2&after=${page.next}`)).toEqual([first]);
+  });
+});
+
+describe('the page behind the link of a message', () => {
+  const FORM = 'application/x-www-form-urlencoded';
+  const path = () => `/v1/unsubscribe/${told().token}`;
+  const open = async (init: RequestInit = {}, url = path()) => {
+    const response = await shared.world.app.request(url, init);
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+  const stopped = async () => {
+    const ref = { region: 'us', account: OWN };
+    return (
+      (await suppressionOf(shared.world.table, ref, 'email', ADDRESSES.email.ann))?.reason === 'unsubscribed'
+    );
+  };
+
+  test('changes nothing when it is looked at', async () => {
+    for (const method of ['GET', 'HEAD']) expect((await open({ method })).status).toBe(200);
+    expect(await stopped()).toBe(false);
+    expect((await open()).text).toContain('value="unsubscribe"');
+  });
+
+  const multipart = new FormData();
+  multipart.set('List-Unsubscribe', 'One-Click');
+  test.each<[string, RequestInit]>([
+    ['one click, URL-encoded', { headers: { 'content-type': FORM }, body: 'List-Unsubscribe=One-Click' }],
+    ['one click, multipart', { body: multipart }],
+    ['the button', { headers: { 'content-type': FORM }, body: 'choice=unsubscribe' }],
+    ['nothing', {}],
+    ['no form at all', { headers: { 'content-type': 'text/plain' }, body: 'hello' }],
+    ['a broken form', { headers: { 'content-type': 'multipart/form-data; boundary=x' }, body: '--y' }],
+  ])('stops messages by %s, without a redirect', async (_, init) => {
+    const { status, text } = await open({ method: 'POST', ...init });
+    expect([status, await stopped()]).toEqual([200, true]);
+    expect(text).toContain('You are unsubscribed');
+    // Again, and looked at, it says the same.
+    expect((await open({ method: 'POST', ...init })).status).toBe(200);
+    expect((await open()).text).toContain('value="subscribe"');
+  });
+
+  test('lets messages come again', async () => {
+    await open({ method: 'POST' });
+    const again = { method: 'POST', headers: { 'content-type': FORM }, body: 'choice=subscribe' };
+    expect((await open(again)).text).toContain('You are subscribed again');
+    expect(await stopped()).toBe(false);
+  });
+
+  test('does neither for a choice that there is not, or for a link that nobody made', async () => {
+    const odd = await open({ method: 'POST', headers: { 'content-type': FORM }, body: 'choice=maybe' });
+    expect([odd.status, JSON.parse(odd.text).field]).toEqual([400, 'choice']);
+    const forged = path().replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
+    const other = path().replace('.acme.', `.${FOREIGN}.`);
+    for (const url of [forged, other, '/v1/unsubscribe/preview', '/v1/unsubscribe/%00']) {
+      for (const method of ['GET', 'POST']) {
+        const { status, text, headers } = await open({ method }, url);
+        expect([url, status, headers.get('content-type')]).toEqual([url, 404, 'text/html; charset=utf-8']);
+        expect(text).not.toContain('<form');
+      }
+    }
+    expect(await stopped()).toBe(false);
+  });
+
+  test.each([
+    ['de-AT,de;q=0.9,en;q=0.8', 'de', 'Abmelden'],
+    ['fr', 'fr', 'Se désabonner'],
+    ['ja, en-US;q=0.5', 'en-US', 'Unsubscribe'],
+    ['en', 'en-GB', 'Unsubscribe'],
+    ['de;q=0, fr;q=0.2', 'fr', 'Se désabonner'],
+    ['xx;q=, *', 'en-GB', 'Unsubscribe'],
+    [undefined, 'en-GB', 'Unsubscribe'],
+  ])('speaks the language of who asks: %s', async (accepted, locale, button) => {
+    const headers = accepted === undefined ? {} : { 'accept-language': accepted };
+    const { text, headers: said } = await open({ headers });
+    expect([said.get('content-language'), text.includes(`<html lang="${locale}">`)]).toEqual([locale, true]);
+    expect(text).toContain(button);
+  });
+
+  test('holds no script, nothing from elsewhere, and no address; and goes into no frame, cache or referrer', async () => {
+    await ask('PUT', `${account}/notifications`, {
+      body: { enabled: true, branding: { name: '<script>alert(1)</script>"', color: '#ffffff' } },
+    });
+    const { text, headers } = await open();
+    expect(text).not.toMatch(/<script|https?:|ann@|\son\w+=/i);
+    expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;');
+    const policy = headers.get('content-security-policy') ?? '';
+    expect(policy).toMatch(/default-src 'none'; style-src 'sha256-[\w+/=]+'; .*form-action 'self'/);
+    expect(policy).not.toMatch(/unsafe/);
+    expect(headers.get('x-frame-options')).toBe('DENY');
+    expect(headers.get('referrer-policy')).toBe('no-referrer');
+    expect(headers.get('cache-control')).toBe('no-store');
+  });
+});

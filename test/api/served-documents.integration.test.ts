@@ -1,0 +1,104 @@
+/** The documents as they are served, by the Node server and through API Gateway: compressed, and not sent again unchanged. */
+import type { AddressInfo } from 'node:net';
+import { serve } from '@hono/node-server';
+import type { APIGatewayProxyEvent } from 'aws-lambda';
+import { expect, onTestFinished, test } from 'vitest';
+import { createRestProxyHandler } from '../../functions/handlers/rest-proxy.ts';
+import { createApi } from '../../shared/api/app.ts';
+import type { EventLog } from '../../shared/log/log.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { apiParts } from '../support/api.ts';
+
+const ORIGIN = 'https://tools.example.com';
+
+function createApp() {
+  const table = createMemoryTable();
+  return createApi({
+    ...apiParts(table, 'the-key-of-this-test'),
+    ...{ table, log: {} as EventLog, regions: ['us'], now: Date.now, corsOrigins: [ORIGIN] },
+    schemaBaseUrl: 'https://us.jobwire.example',
+  });
+}
+
+type Get = (path: string, headers?: Record<string, string>) => Promise<Response>;
+
+/** Over a socket. `fetch` decompresses, so `content-encoding` is all there is to see of it. */
+async function overNode(): Promise<Get> {
+  const server = serve({ fetch: createApp().fetch, port: 0, hostname: '127.0.0.1' });
+  onTestFinished(() => void server.close());
+  if (!server.listening) await new Promise((done) => server.once('listening', done));
+  const { port } = server.address() as AddressInfo;
+  return (path, headers = {}) =>
+    fetch(`http://127.0.0.1:${port}${path}`, { headers: { 'accept-encoding': 'identity', ...headers } });
+}
+
+/** As API Gateway invokes the function, and hands its answer on with all media types binary. */
+async function throughApiGateway(): Promise<Get> {
+  const app = createApp();
+  const handler = createRestProxyHandler((request, from) => app.fetch(request, from));
+  return async (path, headers = {}) => {
+    const answer = await handler({
+      ...{ httpMethod: 'GET', path, body: null, isBase64Encoded: false, requestContext: {} },
+      multiValueHeaders: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]])),
+      multiValueQueryStringParameters: null,
+    } as unknown as APIGatewayProxyEvent);
+    const head = new Headers(
+      Object.entries(answer.multiValueHeaders ?? {}).map(([name, values]) => [name, values.join(', ')]),
+    );
+    const body = Buffer.from(answer.body, answer.isBase64Encoded ? 'base64' : 'utf8');
+    const stream = new Response(body).body ?? new ReadableStream();
+    const unpacked =
+      head.get('content-encoding') === 'gzip' ? stream.pipeThrough(new DecompressionStream('gzip')) : stream;
+    return new Response(answer.statusCode === 304 ? null : unpacked, {
+      ...{ status: answer.statusCode, headers: head },
+    });
+  };
+}
+
+const DOCUMENTS = [
+  '/openapi.json',
+  '/asyncapi.json',
+  '/docs',
+  '/schemas/v1/job.dispatched.json',
+  '/v1/event-types/job.dispatched/schema',
+];
+
+test.each([
+  ['the Node server', overNode],
+  ['API Gateway', throughApiGateway],
+])('%s serves each document plain, as gzip, and as 304', async (_, connect) => {
+  const get = await connect();
+  const page = await (await get('/docs')).text();
+  const assets = [...page.matchAll(/"(\/docs\/assets\/[^"]+)"/g)].map(([, asset = '']) => asset);
+  expect(assets.length).toBeGreaterThan(2);
+  for (const path of [...DOCUMENTS, ...assets]) {
+    const plain = await get(path, { origin: ORIGIN });
+    expect([plain.status, plain.headers.get('content-encoding')], path).toEqual([200, null]);
+    expect(plain.headers.get('vary')?.toLowerCase(), path).toMatch(/accept-encoding/);
+    expect(plain.headers.get('vary')?.toLowerCase(), path).toMatch(/origin/);
+    const text = await plain.text();
+
+    const packed = await get(path, { 'accept-encoding': 'gzip' });
+    expect(packed.headers.get('content-encoding'), path).toBe(text.length < 1_000 ? null : 'gzip');
+    expect(packed.headers.get('content-type'), path).toBe(plain.headers.get('content-type'));
+    expect((await packed.text()) === text, path).toBe(true);
+
+    const etag = packed.headers.get('etag') ?? '';
+    expect(etag, path).toBe(plain.headers.get('etag'));
+    const again = await get(path, { 'if-none-match': etag, 'accept-encoding': 'gzip' });
+    expect([again.status, await again.text(), again.headers.get('etag')], path).toEqual([304, '', etag]);
+    expect(again.headers.get('cache-control'), path).toBe(plain.headers.get('cache-control'));
+    expect((await get(path, { 'if-none-match': '"another"' })).status, path).toBe(200);
+  }
+});
+
+test('the schema of an event type is at a versioned address, which is its $id', async () => {
+  const app = createApp();
+  const path = '/schemas/v1/job.dispatched.json';
+  const schema = (await (await app.request(path)).json()) as { $id: string; title: string };
+  expect(schema).toMatchObject({ $id: `https://us.jobwire.example${path}`, title: 'job.dispatched' });
+  expect(await (await app.request('/v1/event-types/job.dispatched/schema')).json()).toEqual(schema);
+  for (const none of ['job.dispatched', 'job.eaten.json', '.json', 'toString.json']) {
+    expect((await app.request(`/schemas/v1/${none}`)).status, none).toBe(404);
+  }
+});

@@ -1,0 +1,112 @@
+/** docs/cli.md says of the command what holds. `CLI=write npx vitest run test/cli/docs.test.ts` writes its reference anew. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import {
+  API_FLAGS,
+  COMMON_FLAGS,
+  EXIT_CODES,
+  type Flags,
+  helpText,
+  parse,
+  usage,
+} from '../../cli/command.ts';
+import { commands } from '../../cli/run.ts';
+
+const FILE = 'docs/cli.md';
+const MARK = '<!-- Below is written by test/cli/docs.test.ts. -->\n';
+
+function reference(): string {
+  const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
+  const table = (flags: Flags): string[] =>
+    Object.entries(flags).map(([flag, { value, about, many, required }]) => {
+      const notes = [required ? 'required' : '', many ? 'may be repeated' : ''].filter((note) => note !== '');
+      const name = value === undefined ? `--${flag}` : `--${flag} ${value}`;
+      return `| \`${cell(name)}\` | ${cell(about)}${notes.length > 0 ? ` (${notes.join(', ')})` : ''} |`;
+    });
+  const head = ['| option | |', '|---|---|'];
+  const codes = Object.entries(EXIT_CODES).map(([code, about]) => `| ${code} | ${about} |`);
+  return [
+    '## Exit codes',
+    '',
+    '| code | |',
+    '|---|---|',
+    ...codes,
+    '',
+    '## Options of all commands',
+    '',
+    ...head,
+    ...table({ ...API_FLAGS, ...COMMON_FLAGS }),
+    '',
+    '## Commands',
+    ...Object.entries(commands).flatMap(([name, command]) => [
+      '',
+      `### ${name}`,
+      '',
+      `\`${usage(name, command)}\``,
+      '',
+      [command.about, command.more].filter((text) => text !== undefined).join(' '),
+      '',
+      ...(Object.keys(command.flags).length === 0 ? [] : [...head, ...table(command.flags), '']),
+      '```sh',
+      `jobwire ${command.example}`,
+      '```',
+    ]),
+    '',
+  ].join('\n');
+}
+
+test('docs/cli.md lists every command, option and exit code as they are, and no other', () => {
+  const [written = '', listed] = readFileSync(FILE, 'utf8').split(MARK);
+  if (process.env.CLI === 'write') writeFileSync(FILE, `${written}${MARK}\n${reference()}`);
+  else expect(listed).toBe(`\n${reference()}`);
+});
+
+test('every command and option that docs/cli.md speaks of is there', () => {
+  const [written = ''] = readFileSync(FILE, 'utf8').split(MARK);
+  const spoken = [...written.matchAll(/(?<!install )jobwire ((?:[a-z]+ ?){1,2})/g)].map(([, words = '']) =>
+    words.trim(),
+  );
+  expect(spoken.length).toBeGreaterThan(5);
+  const names = Object.keys(commands);
+  const groups = names.map((name) => name.split(' ')[0]);
+  for (const words of spoken) {
+    const [first = '', second = ''] = words.split(' ');
+    const known =
+      [first, `${first} ${second}`].some((name) => names.includes(name)) || groups.includes(first);
+    expect(known || first === 'help', words).toBe(true);
+  }
+  const flags = new Set(
+    Object.values(commands).flatMap((command) =>
+      Object.keys({ ...command.flags, ...API_FLAGS, ...COMMON_FLAGS }),
+    ),
+  );
+  for (const [, flag = ''] of written.matchAll(/`[^`]*--([a-z][a-z-]*)/g)) expect([...flags]).toContain(flag);
+});
+
+test('the example of every command is one that the command takes', () => {
+  for (const [name, command] of Object.entries(commands)) {
+    const words = command.example
+      .replace(/ < .*$/, '')
+      .split(' ')
+      .map((word) => word.replaceAll("'", ''));
+    expect(parse(commands, words), name).toMatchObject({ kind: 'run', name });
+    expect(helpText(commands, name, 80)).toContain(`Example: jobwire ${command.example}`);
+  }
+});
+
+test('help fits the terminal and names every command', () => {
+  const help = helpText(commands, undefined, 80);
+  for (const name of Object.keys(commands)) expect(help).toContain(`  ${name}`);
+  for (const about of [undefined, ...Object.keys(commands)]) {
+    const lines = helpText(commands, about, 80).split('\n');
+    const long = lines.filter((one) => one.length > 80 && !/^(Usage|Example): /.test(one));
+    expect(long).toEqual([]);
+  }
+});
+
+test('jobwire start takes what npm start takes', () => {
+  const [, options = ''] =
+    /^const USAGE = 'Usage: npm start -- (.*)';$/m.exec(readFileSync('local/main.ts', 'utf8')) ?? [];
+  const taken = [...options.matchAll(/--([a-z-]+)/g)].map(([, flag]) => flag).sort();
+  expect([...Object.keys(commands.start?.flags ?? {}), 'verbose'].sort()).toEqual(taken);
+});

@@ -1,0 +1,174 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { ConfigError, parseConfig } from '../shared/config.ts';
+import { newSigningSecret } from '../shared/delivery/signing-secrets.ts';
+
+const secret = newSigningSecret();
+
+/** A configuration with one endpoint, and whatever else. */
+function withEndpoint(endpoint: object, more: object = {}): object {
+  return {
+    regions: { us: { baseUrl: 'https://x.example/api', authUrl: 'https://x.example', realm: 'us' } },
+    accounts: [{ id: 'acme', region: 'us', clientId: 'c', clientSecret: 's' }],
+    endpoints: [{ id: 'erp', url: 'https://erp.example.com/', secret, ...endpoint }],
+    ...more,
+  };
+}
+
+function refusalOf(config: object): string {
+  try {
+    parseConfig(config, {});
+  } catch (cause) {
+    if (cause instanceof ConfigError) return cause.message;
+    throw cause;
+  }
+  throw new Error('Nothing was refused.');
+}
+
+describe('endpoints in the configuration', () => {
+  test('may be rotated, filtered, paced and given headers', () => {
+    const wishes = {
+      secret: [newSigningSecret(), secret],
+      types: ['job.*'],
+      orderGroups: ['Spring'],
+      origins: ['WEB'],
+      jobFields: { mustDate: true, dateOut: null },
+      headers: { 'X-Tenant': 'acme' },
+      concurrency: 64,
+      ratePerSecond: 0.5,
+    };
+    expect(parseConfig(withEndpoint(wishes), {}).endpoints).toEqual([
+      { id: 'erp', url: 'https://erp.example.com/', ...wishes },
+    ]);
+  });
+
+  test.each([
+    [{ secret: 'whsec_c2hvcnQ=' }, 'secret'],
+    [{ secret: [] }, 'secret'],
+    [{ types: ['jobs.*'] }, 'types[0] must match one of the event types'],
+    [{ jobFields: { colour: 'red' } }, 'jobFields.colour is not a field of the job'],
+    [{ jobFields: { mustDate: 'yes' } }, 'jobFields.mustDate must be a value that this field can have'],
+    [{ headers: { 'Webhook-Id': 'x' } }, 'headers.Webhook-Id must be another header'],
+    [{ headers: { connection: 'close' } }, 'headers.connection must be another header'],
+    [{ headers: { 'x-a': 'b\r\nc: d' } }, 'headers.x-a must be printable ASCII'],
+    [{ concurrency: 65 }, 'concurrency must be a whole number from 1 to 64'],
+    [{ ratePerSecond: 0 }, 'ratePerSecond must be a number from 0.1 to 1000'],
+    [{ url: 'https://10.0.0.1/' }, 'url is refused'],
+    [{ url: 'https://erp.example.com:22/' }, 'url is refused'],
+  ])('are refused with a sentence that names the field: %j', (endpoint, words) => {
+    const refusal = refusalOf(withEndpoint(endpoint));
+    expect(refusal).toContain(`endpoints[0].${words}`);
+    expect(refusal.match(/\.( |$)/g), 'one sentence').toHaveLength(1);
+    expect(refusal).not.toContain('c2hvcnQ');
+  });
+
+  test('are disabled after five days unless told otherwise', () => {
+    expect(parseConfig(withEndpoint({}), {}).webhooks.disableAfterDays).toBe(5);
+    expect(refusalOf(withEndpoint({}, { webhooks: { disableAfterDays: 0 } }))).toBe(
+      'webhooks.disableAfterDays must be more than 0.',
+    );
+  });
+});
+
+test('a key may have 100 streams and waiting long polls unless told otherwise', () => {
+  expect(parseConfig(withEndpoint({}), {}).streamsPerKey).toBe(100);
+  for (const streamsPerKey of [0, 1001, 2.5]) {
+    expect(refusalOf(withEndpoint({}, { streamsPerKey }))).toBe(
+      'streamsPerKey must be a whole number from 1 to 1000.',
+    );
+  }
+});
+
+describe('how customers are told, in the configuration', () => {
+  const told = (notifications: object, more: object = { publicUrl: 'https://jobwire.example.com' }) =>
+    withEndpoint({}, { notifications, ...more });
+  const from = 'orders@acme.example';
+  const smtp = { host: 'mail.acme.example' };
+
+  test('takes a mail server alone; the port says whether TLS begins at once unless told otherwise', () => {
+    const { notifications, publicUrl } = parseConfig(
+      told({ from, smtp }, { publicUrl: 'https://acme.example/jobwire/' }),
+      {},
+    );
+    expect(notifications).toEqual({ from, smtp: { ...smtp, port: 587, secure: false } });
+    expect(publicUrl, 'links add their own slash').toBe('https://acme.example/jobwire');
+    const secure = (more: object) =>
+      parseConfig(told({ from, smtp: { ...smtp, ...more } }), {}).notifications?.smtp.secure;
+    expect([secure({ port: 465 }), secure({ port: 465, secure: false }), secure({ secure: true })]).toEqual([
+      true,
+      false,
+      true,
+    ]);
+  });
+
+  test('may have a password, a key that signs, and SMS', () => {
+    const { privateKey } = generateKeyPairSync('rsa', {
+      modulusLength: 2048,
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    });
+    const notifications = {
+      from,
+      smtp: {
+        ...smtp,
+        port: 2525,
+        secure: false,
+        user: 'jobwire',
+        password: 'env:MAIL_PASSWORD',
+        dkim: { domain: 'acme.example', selector: 'jobwire', privateKey: 'env:DKIM_KEY' },
+      },
+      sms: { awsRegion: 'ap-southeast-2', senderId: 'Acme' },
+    };
+    const parsed = parseConfig(told(notifications), { MAIL_PASSWORD: 'hidden', DKIM_KEY: privateKey });
+    expect(parsed.notifications).toEqual({
+      ...notifications,
+      smtp: {
+        ...notifications.smtp,
+        password: 'hidden',
+        dkim: { ...notifications.smtp.dkim, privateKey },
+      },
+    });
+  });
+
+  test.each<[object, string]>([
+    [{ smtp }, 'notifications.from is missing; it must be the e-mail address that mails come from'],
+    [
+      { from: 'Acme <orders@acme.example>', smtp },
+      'notifications.from must be the e-mail address that mails come from',
+    ],
+    [{ from }, 'notifications.smtp is missing'],
+    [{ from, smtp: {} }, 'notifications.smtp.host is missing; it must be the name of a mail server'],
+    [{ from, smtp: { ...smtp, port: 0 } }, 'notifications.smtp.port must be a port number from 1 to 65535'],
+    [{ from, smtp: { ...smtp, user: 'u' } }, 'notifications.smtp.password must be given with user'],
+    [
+      { from, smtp: { ...smtp, password: 'top-secret' } },
+      'notifications.smtp.user must be given with password',
+    ],
+    [
+      { from, smtp: { ...smtp, dkim: { domain: 'd', selector: 's', privateKey: 'top-secret' } } },
+      'notifications.smtp.dkim.privateKey must be the PEM of an RSA key',
+    ],
+    [
+      { from, smtp, sms: { awsRegion: 'Sydney' } },
+      'notifications.sms.awsRegion must be an AWS region such as eu-central-1',
+    ],
+    [
+      { from, smtp, sms: { awsRegion: 'us-east-1', senderId: 'far too long' } },
+      'notifications.sms.senderId must be 1 to 11 letters and digits, one letter at least',
+    ],
+    [{ from, smtp, ses: {} }, 'notifications.ses is not a setting that Jobwire knows'],
+  ])('is refused with a sentence that names the field: %j', (notifications, words) => {
+    const refusal = refusalOf(told(notifications));
+    expect(refusal).toContain(words);
+    expect(refusal.match(/\.( |$)/g), 'one sentence').toHaveLength(1);
+    expect(refusal).not.toContain('top-secret');
+  });
+
+  test.each<[object, string]>([
+    [{}, 'publicUrl must be given with notifications: links in e-mails begin with it.'],
+    [{ publicUrl: 'acme.example' }, 'publicUrl must be a URL that begins with http:// or https://.'],
+    [{ publicUrl: 'https://acme.example/?a=b' }, 'publicUrl must be without ? and #.'],
+  ])('takes an address that links can begin with: %j', (more, words) => {
+    expect(refusalOf(told({ from, smtp }, more))).toBe(words);
+  });
+});

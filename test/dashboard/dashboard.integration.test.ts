@@ -1,0 +1,151 @@
+/** The dashboard as one machine serves it: built from the sources, at its own paths, with its policy. */
+import { hash } from 'node:crypto';
+import { readFileSync, statSync, utimesSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { buildDashboard } from '../../dashboard/build.ts';
+import { createDashboard } from '../../local/dashboard.ts';
+import { cacheControlOf, FILE_HEADERS, fileOf, policyOf } from '../../shared/dashboard-headers.ts';
+
+const ORIGIN = 'http://127.0.0.1:4000';
+
+describe('Paths of the dashboard', () => {
+  test.each([
+    ['/', 'index.html'],
+    ['/jobs', 'index.html'],
+    ['/jobs/', 'index.html'],
+    ['/jobs/acme/410018', 'index.html'],
+    ['/health/endpoints/us/erp', 'index.html'],
+    ['/setup/keys', 'index.html'],
+    ['/mail-frame.html', 'mail-frame.html'],
+    ['/favicon.svg', 'favicon.svg'],
+    ['/cells.json', 'cells.json'],
+    ['/assets/page-x_1.js', 'assets/page-x_1.js'],
+  ])('%s is answered with %s', (path, file) => expect(fileOf(path)).toBe(file));
+
+  test.each([
+    ...[
+      '/v1/accounts',
+      '/docs',
+      '/docs/assets/1/a.js',
+      '/openapi.json',
+      '/healthz',
+      '/mailbox',
+      '/index.html',
+    ],
+    ...[
+      '/jobsx',
+      '/assets/',
+      '/assets/../index.html',
+      '/assets/a/b.js',
+      '/assets/%2e%2e/x',
+      '/.vite/manifest.json',
+    ],
+    ...['//', '/licenses.md', ''],
+  ])('%s is somebody else’s', (path) => expect(fileOf(path)).toBeUndefined());
+});
+
+describe('Policies', () => {
+  test('of the page allow its own files and its own API, and no inline script or style', () => {
+    const policy = policyOf('index.html');
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).not.toContain('unsafe');
+    expect(policy).not.toMatch(/https?:|\*/);
+  });
+
+  test('of a shown mail allow no request, no origin of its own and no script but the frame’s', () => {
+    const policy = policyOf('mail-frame.html');
+    expect(policy).toContain('sandbox allow-scripts;');
+    expect(policy).toContain("default-src 'none'");
+    const html = readFileSync('dashboard/public/mail-frame.html', 'utf8');
+    const [, script = ''] = /<script>([\s\S]*?)<\/script>/.exec(html) ?? [];
+    expect(html.match(/<script/g)).toHaveLength(1);
+    expect(policy).toContain(`script-src 'sha256-${hash('sha256', script, 'base64')}';`);
+    expect(policy).not.toMatch(/allow-same-origin|connect-src|https?:|\*/);
+  });
+
+  test('only files that are named by their contents are kept', () => {
+    expect(cacheControlOf('assets/page-1.js')).toContain('immutable');
+    for (const file of ['index.html', 'cells.json', 'mail-frame.html']) {
+      expect(cacheControlOf(file)).toBe('no-cache');
+    }
+  });
+});
+
+describe('Served files', () => {
+  const dashboard = createDashboard();
+  const get = async (path: string, init?: RequestInit, others?: Response): Promise<Response> =>
+    dashboard(new Request(`${ORIGIN}${path}`, init), () => {
+      if (!others) throw new Error(`${path} is not the dashboard’s.`);
+      return others;
+    });
+  let page = '';
+  let scripts: string[] = [];
+  beforeAll(async () => {
+    page = await (await get('/')).text();
+    scripts = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? '');
+  }, 60_000);
+
+  test('the page has nothing inline, and all it names is served with type, policy and headers', async () => {
+    expect(page).not.toMatch(/<script(?![^>]* src=)|<style|\sstyle=|\son\w+=/);
+    expect(scripts.length).toBeGreaterThan(1);
+    const types = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8' };
+    for (const path of ['/', ...scripts]) {
+      const { status, headers } = await get(path);
+      const file = fileOf(path) ?? '';
+      expect(status, path).toBe(200);
+      expect(Object.fromEntries(headers), path).toMatchObject({
+        ...FILE_HEADERS,
+        'content-type': types[path.split('.').at(-1) as 'js'] ?? 'text/html; charset=utf-8',
+        'content-security-policy': policyOf(file),
+        'cache-control': cacheControlOf(file),
+      });
+    }
+  });
+
+  test('deep links get the same page', async () => {
+    expect(await (await get('/jobs/acme/1?x=1')).text()).toBe(page);
+  });
+
+  test('packed for who takes that, whole for who does not, and not again for who has it', async () => {
+    const [script = ''] = scripts;
+    const plain = await (await get(script)).arrayBuffer();
+    const packed = await get(script, { headers: { 'accept-encoding': 'br, gzip' } });
+    expect(packed.headers.get('content-encoding')).toBe('gzip');
+    expect(gunzipSync(await packed.arrayBuffer())).toEqual(Buffer.from(plain));
+    const again = await get(script, { headers: { 'if-none-match': packed.headers.get('etag') ?? '' } });
+    expect([again.status, await again.text()]).toEqual([304, '']);
+    const head = await get(script, { method: 'HEAD' });
+    expect([head.status, await head.text()]).toEqual([200, '']);
+  });
+
+  test('what is not there is 404, and what is not read is for others', async () => {
+    expect((await get('/assets/page-gone.js')).status).toBe(404);
+    const others = new Response('{}');
+    expect(await get('/', { method: 'POST' }, others)).toBe(others);
+    expect(await get('/v1/accounts', {}, others)).toBe(others);
+  });
+
+  test('a browser that goes to a path that is nobody’s gets the page, programs what others say', async () => {
+    const goes = { headers: { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' } };
+    const none = new Response('{}', { status: 404 });
+    const there = new Response('<html>', { status: 200 });
+    const shown = await get('/nowhere/x', goes, none);
+    expect([shown.status, await shown.text()]).toEqual([200, page]);
+    expect(shown.headers.get('content-security-policy')).toBe(policyOf('index.html'));
+    for (const accept of ['*/*', 'application/json', 'image/avif,image/webp,*/*;q=0.8', ''])
+      expect(await get('/nowhere/x', { headers: { accept } }, none), accept).toBe(none);
+    expect(await get('/v1/accounts/none', goes, none)).toBe(none);
+    expect(await get('//nowhere', goes, none)).toBe(none);
+    expect(await get('/nowhere', { ...goes, method: 'DELETE' }, none)).toBe(none);
+    expect(await get('/docs', goes, there)).toBe(there);
+  });
+});
+
+test('a build that is asked for counts as new, so that no later one takes it from the server that began with it', async () => {
+  const folder = await buildDashboard();
+  const before = new Date(Date.now() - 30 * 86_400_000);
+  utimesSync(folder, before, before);
+  expect(await buildDashboard()).toBe(folder);
+  expect(Date.now() - statSync(folder).mtimeMs).toBeLessThan(86_400_000);
+}, 60_000);

@@ -1,0 +1,219 @@
+/** How accounts and endpoints stand, in words and in order, as the dashboard says it. */
+import { expect, test } from 'vitest';
+import * as rules from '../../dashboard/src/health/status.ts';
+import { type AccountReport, AccountState, PollRecord } from '../../shared/accounts/account-input.ts';
+import { Delivery, Endpoint, EndpointHealth, Replay } from '../../shared/api/endpoint-views.ts';
+
+const NOW = Date.parse('2026-03-02T12:00:00Z');
+const ago = (seconds: number) => new Date(NOW - seconds * 1_000).toISOString();
+
+function account(
+  id: string,
+  change: Partial<AccountReport> | null = {},
+  record: Partial<rules.Account> = {},
+): rules.Account {
+  const status: AccountReport = {
+    state: 'tracking',
+    lastPollAt: ago(10),
+    nextPollAt: ago(-110),
+    pollMs: { last: 900, median: 800, slowest: 4_000 },
+    observedThrough: ago(10),
+    consecutiveFailures: 0,
+    openJobs: 40,
+    unreadJobs: 0,
+    head: 'e1.40',
+    problem: null,
+    missingJobs: { unanswered: 0, suspected: 0, contradictory: 0 },
+    quarantinedAt: null,
+    ...change,
+  };
+  return {
+    ...{ id, region: 'us', managed: true, secretRef: null, pollIntervalSeconds: 120, paused: false },
+    ...{ createdAt: null, changedAt: null, revision: 1 },
+    status: change === null ? null : status,
+    ...record,
+  };
+}
+
+function endpoint(id: string, change: Partial<rules.Endpoint> = {}): rules.Endpoint {
+  return {
+    ...{ id, region: 'us', kind: 'webhook', url: 'https://erp.example.com/', state: 'active', paused: false },
+    ...{ accounts: [], types: [], orderGroups: [], origins: [], jobFields: {}, headers: [] },
+    ...{ concurrency: null, ratePerSecond: null, description: null, managed: true, revision: 1 },
+    ...{ createdAt: null, changedAt: null },
+    ...change,
+  };
+}
+
+function health(change: Partial<rules.Health> = {}): rules.Health {
+  return {
+    ...{ state: 'active', waitUntil: null, problem: null, failingSince: null, disabledAt: null },
+    ...{ lastDeliveredAt: ago(5), lastFailedAt: null, lost: 0, dead: 0 },
+    parked: { count: 0, oldestAt: null },
+    backlog: { events: 0, oldestAt: null, accounts: [], complete: true },
+    lately: { attempts: 9, delivered: 9, successRate: 1, p50Ms: 20, p95Ms: 80, lastError: null },
+    ...change,
+  };
+}
+
+const span = (ms: number) => `${ms} ms`;
+
+const poll = (change: Partial<PollRecord> = {}): PollRecord => ({
+  ...{ startedAt: ago(10), ms: 1_000, outcome: 'complete', requests: 2, events: 0, problem: null },
+  ...change,
+});
+
+const region = (id: string, state: 'ok' | 'outage') => ({ id, state });
+
+test('every state of an account has words of its own, and those that need somebody say what to do', () => {
+  const words = AccountState.options.map((state) => rules.accountWords(account('acme', { state }), NOW));
+  expect(new Set(words.map(({ word }) => word)).size).toBe(words.length);
+  for (const { word, tone, means, act } of words) {
+    expect(word).not.toMatch(/_/);
+    expect(means).toMatch(/\.$/);
+    expect(act !== undefined, word).toBe(tone === 'bad');
+  }
+  expect(rules.accountWords(account('acme', null), NOW).word).toBe('Being set up');
+});
+
+test('every state of an endpoint, an attempt, a poll and a replay has words', () => {
+  for (const state of Endpoint.shape.state.options) {
+    expect(EndpointHealth.shape.state.options).toContain(state);
+    const { tone, act } = rules.endpointWords({ state }, undefined, NOW);
+    expect(act !== undefined).toBe(tone === 'bad');
+  }
+  expect(Object.keys(rules.OUTCOME_WORDS)).toEqual(Delivery.shape.outcome.options);
+  expect(Object.keys(rules.CAUSE_WORDS)).toEqual(Delivery.shape.cause.options);
+  expect(Object.keys(rules.POLL_WORDS)).toEqual(PollRecord.shape.outcome.options);
+  expect(Object.keys(rules.REPLAY_WORDS)).toEqual(Replay.shape.state.options);
+});
+
+test('an account is stale when two polls and a minute have gone by since it was seen, and not before', () => {
+  const seen = (seconds: number, interval = 120, record: Partial<rules.Account> = {}) =>
+    rules.staleSince(
+      account('acme', { observedThrough: ago(seconds) }, { pollIntervalSeconds: interval, ...record }),
+      NOW,
+    );
+  expect(seen(300)).toBeNull();
+  expect(seen(301)).toBe(NOW - 1_000);
+  expect(seen(1_000, 600)).toBeNull();
+  expect(seen(70, 1)).toBe(NOW - 8_000);
+  expect(seen(9_999, 120, { paused: true })).toBeNull();
+  expect(rules.staleSince(account('acme', { observedThrough: null }), NOW)).toBeNull();
+  expect(rules.staleSince(account('acme', null), NOW)).toBeNull();
+});
+
+test('one that is stale does not count as up to date; a state that says more is said all the same', () => {
+  const stale = { observedThrough: ago(3_600) };
+  expect(rules.accountWords(account('acme', stale), NOW)).toMatchObject({
+    word: 'Not seen for too long',
+    tone: 'bad',
+  });
+  expect(rules.accountWords(account('acme', { ...stale, state: 'failing' }), NOW).word).toBe('Polls fail');
+});
+
+test('accounts in trouble stand first, then those with something to be known, then by region and id', () => {
+  const accounts = [
+    account('b'),
+    account('a', {}, { region: 'nz' }),
+    account('paused', { state: 'paused' }, { paused: true }),
+    account('once', { consecutiveFailures: 1, problem: 'The ordering service did not answer.' }),
+    account('failing', { state: 'failing' }),
+    account('stale', { observedThrough: ago(3_600) }),
+  ];
+  expect(rules.inOrder(accounts, NOW).map(({ id }) => id)).toEqual([
+    ...['failing', 'stale', 'once', 'paused', 'a', 'b'],
+  ]);
+});
+
+test('endpoints in trouble stand first, by what is known of their health', () => {
+  const known: Record<string, rules.Health> = {
+    parked: health({ parked: { count: 2, oldestAt: ago(60) } }),
+    behind: health({ backlog: { events: 4, oldestAt: ago(901), accounts: [], complete: true } }),
+    busy: health({ backlog: { events: 4, oldestAt: ago(899), accounts: [], complete: true } }),
+    fails: health({ state: 'failing' }),
+  };
+  const endpoints = ['unknown', 'parked', 'busy', 'behind', 'fails'].map((id) => endpoint(id));
+  const order = rules.endpointsInOrder(
+    [...endpoints, endpoint('off', { state: 'disabled' })],
+    ({ id }) => known[id],
+    NOW,
+  );
+  expect(order.map(({ id }) => id)).toEqual(['fails', 'off', 'behind', 'parked', 'busy', 'unknown']);
+  expect(order.map((one) => rules.endpointWords(one, known[one.id], NOW).word)).toEqual([
+    ...['Failing', 'Disabled', 'Behind', 'Refuses some', 'Takes events', 'Takes events'],
+  ]);
+});
+
+test('the whole is said in one sentence, and is as loud as the worst of it', () => {
+  const five = ['a', 'b', 'c', 'd', 'e'].map((id) => account(id));
+  const said = (
+    accounts: readonly rules.Account[],
+    endpoints: readonly rules.Endpoint[] | undefined,
+    regions: readonly ReturnType<typeof region>[] = [],
+  ) => Object.values(rules.summary(accounts, endpoints, regions, NOW)).join(' | ');
+  expect(said(five, [endpoint('erp'), endpoint('crm', { state: 'failing' })])).toBe(
+    'All 5 accounts are up to date; 1 endpoint is failing. | bad',
+  );
+  expect(said(five, [endpoint('erp')])).toBe(
+    'All 5 accounts are up to date; the endpoint takes events. | good',
+  );
+  expect(said(five, [])).toBe('All 5 accounts are up to date. | good');
+  expect(said([], undefined)).toBe('There are no accounts. | good');
+  expect(said([account('a', { state: 'baselining' })], undefined)).toBe(
+    'The account is looked at for the first time. | good',
+  );
+  const mixed = [...five, account('f', { state: 'quarantined' }), account('g', { state: 'failing' })];
+  expect(
+    said([...mixed, account('h', {}, { paused: true })], undefined, [
+      region('us', 'outage'),
+      region('nz', 'ok'),
+    ]),
+  ).toBe(
+    'The ordering service fails in US; 5 of 8 accounts are up to date, 1 is in doubt, 1 can’t be polled, 1 is paused. | bad',
+  );
+});
+
+test('what a confirmation is about is known from the report', () => {
+  const missingJobs = { unanswered: 1, suspected: 2, contradictory: 3 };
+  expect(rules.missingCount(missingJobs)).toBe(6);
+  expect(rules.confirmation({ state: 'tracking', quarantinedAt: null, missingJobs })).toBeNull();
+  expect(rules.confirmation({ state: 'quarantined', quarantinedAt: ago(9), missingJobs })).toBe('quarantine');
+  // It fails by now, and what is in doubt is in doubt all the same.
+  expect(rules.confirmation({ state: 'failing', quarantinedAt: ago(9), missingJobs })).toBe('quarantine');
+  expect(rules.confirmation({ state: 'identity_mismatch', quarantinedAt: ago(9), missingJobs })).toBe(
+    'identity',
+  );
+});
+
+test('a drawing of polls is said in words', () => {
+  expect(rules.pollsText([], span)).toBe('No poll is over yet.');
+  expect(rules.pollsText([poll()], span)).toBe('The only poll took 1000 ms; none failed.');
+  const polls = [poll({ ms: 700 }), poll({ ms: 30_000, outcome: 'failed' }), poll({ outcome: 'partial' })];
+  expect(rules.pollsText(polls, span)).toBe(
+    'The last 3 polls: the latest took 700 ms, half of them at most 1000 ms, the slowest 30000 ms; 1 failed, 1 did not get to the end.',
+  );
+});
+
+test('a rate is 100 % only when nothing failed', () => {
+  expect([1, 0.9996, 0.995, 0.994, 0.5, 0].map(rules.percent)).toEqual([
+    ...['100 %', '99.9 %', '99.5 %', '99 %', '50 %', '0 %'],
+  ]);
+});
+
+test('how far a replay is says what came of it, without what there is none of', () => {
+  const replay: rules.Replaying = {
+    ...{ id: 'rp-1', state: 'running', accounts: ['acme'], filter: {}, late: [] },
+    ...{ total: 1_200, done: 300, delivered: 290, failed: 0, skipped: 10 },
+    ...{ startedAt: ago(5), finishedAt: null },
+  };
+  expect(rules.progressText(replay)).toBe('300 of 1,200: 290 taken, 10 not wanted');
+  expect([replay, { ...replay, state: 'starting' as const }].map(rules.isRunning)).toEqual([true, true]);
+  expect(rules.isRunning({ state: 'done' })).toBe(false);
+});
+
+test('a row is found by any of its words, in any order', () => {
+  expect(rules.matches('', 'acme')).toBe(true);
+  expect(rules.matches('FAIL us', 'acme', 'us', 'Polls fail', null)).toBe(true);
+  expect(rules.matches('acme nz', 'acme', 'us')).toBe(false);
+});

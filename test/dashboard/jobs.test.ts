@@ -1,0 +1,349 @@
+/** The search for jobs: what is asked of whom, and that what is shown is all there is, up to where it says so. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { dayPlus } from '../../dashboard/src/dates.ts';
+import { countWords, emptyWords, summaryOf, webLink } from '../../dashboard/src/jobs/labels.ts';
+import {
+  type Ask,
+  isWanted,
+  JobSearch,
+  jobNumberIn,
+  type ListedJob,
+  planOf,
+  type SearchedAccount,
+  toWanted,
+  type Wanted,
+} from '../../dashboard/src/jobs/search.ts';
+import type { JobEvent } from '../../shared/events/event.ts';
+import { runs } from '../support/runs.ts';
+
+const account = (
+  id: string,
+  status: Partial<NonNullable<SearchedAccount['status']>> = {},
+): SearchedAccount => ({
+  id,
+  region: 'us',
+  status: {
+    ...{ openJobs: 5, unreadJobs: 0, consecutiveFailures: 0, quarantinedAt: null },
+    missingJobs: { unanswered: 0, suspected: 0, contradictory: 0 },
+    ...status,
+  },
+});
+
+const job = (jobNumber: number, rest: Partial<ListedJob> = {}): ListedJob => ({
+  ...{ jobNumber, status: 'Scheduled', description: null, orderNumber: null, orderGroup: null },
+  ...{ orderGroupSequence: null, originCode: null, dateDue: '2026-03-05', mustDate: null, dateOut: null },
+  ...{ tracking: [], phase: 'listed', ended: null, late: false },
+  ...rest,
+});
+
+/** An API over some jobs, as the routes answer: by the one filter that was asked, in the order of its index. */
+function answer(jobs: readonly ListedJob[], { source: { filter }, after, limit }: Ask) {
+  const [[name, value] = ['none', '']] = Object.entries(filter);
+  const awaited = (one: ListedJob) => one.ended === null && one.phase !== 'settling' && one.dateOut === null;
+  const day = (text: string | null) => text?.slice(0, 10) ?? '9999-12-31';
+  const test: Record<string, (one: ListedJob) => boolean> = {
+    none: () => true,
+    awaited,
+    late: (one) => one.late,
+    status: (one) => one.status === value,
+    dueOn: (one) => awaited(one) && one.dateDue?.slice(0, 10) === value,
+    dueBefore: (one) => awaited(one) && one.dateDue !== null && one.dateDue < value,
+    orderNumber: (one) => one.orderNumber === value,
+    jobNumber: (one) => String(one.jobNumber) === value,
+    orderGroup: (one) => one.orderGroup === value,
+    dispatchedOn: (one) => day(one.dateOut) === value,
+  };
+  const byDue = ['awaited', 'late', 'status', 'dueOn', 'dueBefore'].includes(name);
+  const places = jobs
+    .filter((one) => test[name]?.(one))
+    .map((one) => ({
+      one,
+      at: `${byDue ? day(one.dateDue) : ''}#${String(one.jobNumber).padStart(12, '0')}`,
+    }))
+    .sort((a, b) => (a.at < b.at ? -1 : 1))
+    .filter(({ at }) => after === undefined || at > after);
+  const page = places.slice(0, limit);
+  return {
+    jobs: page.map(({ one }) => one),
+    next: places.length > limit ? (page.at(-1)?.at ?? null) : null,
+  };
+}
+
+/** Runs a search against jobs of accounts until it asks for nothing more; `pick` chooses who is answered next. */
+function run(search: JobSearch, world: Record<string, readonly ListedJob[]>, pick = () => 0): Ask[] {
+  const asked: Ask[] = [];
+  const waiting = search.next();
+  while (waiting.length > 0) {
+    expect(waiting.length).toBeLessThanOrEqual(6);
+    const [ask] = waiting.splice(pick() % waiting.length, 1);
+    if (!ask) break;
+    asked.push(ask);
+    search.take(ask, answer(world[ask.source.account] ?? [], { ...ask, limit: Math.min(ask.limit, 20) }));
+    waiting.push(...search.next());
+  }
+  return asked;
+}
+
+const days = ['2026-03-01', '2026-03-02', '2026-03-05'];
+const some = fc.array(
+  fc.record({
+    status: fc.constantFrom('Scheduled', 'Shipped', null),
+    orderNumber: fc.constantFrom('7', 'PO-1', null),
+    orderGroup: fc.constantFrom('G', 'H', null),
+    dateDue: fc.constantFrom(null, ...days, '2026-03-02T10:00:00-07:00', '2026-03-02T08:00:00-07:00'),
+    dateOut: fc.constantFrom(null, null, ...days),
+    ended: fc.constantFrom(null, null, 'closed' as const),
+    late: fc.boolean(),
+  }),
+  { maxLength: 60 },
+);
+const one = <T>(...values: readonly T[]) => fc.constantFrom(undefined, ...values);
+const wishes: fc.Arbitrary<Wanted> = fc.record({
+  q: one('7', 'PO-1'),
+  account: one('a', 'b'),
+  status: one('Scheduled', 'Shipped'),
+  dueOn: one(...days),
+  dueBefore: one(...days),
+  late: one(true),
+  dispatchedOn: one(...days),
+  orderGroup: one('G'),
+  all: one(true),
+  open: one(true),
+  sort: fc.constantFrom('due' as const, 'number' as const),
+});
+
+test('whatever is asked for, all that match are found, each once, in order, and nothing else', () => {
+  fc.assert(
+    fc.property(wishes, some, some, fc.infiniteStream(fc.nat()), (wanted, first, second, chance) => {
+      const toJobs = (drafts: typeof first): ListedJob[] =>
+        drafts.map((draft, at) =>
+          job(at + 1, {
+            ...draft,
+            phase: draft.ended === null ? 'listed' : 'settling',
+            late: draft.late && draft.ended === null && draft.dateOut === null,
+          }),
+        );
+      const world = { a: toJobs(first), b: toJobs(second) };
+      const search = new JobSearch(wanted, [account('a'), account('b')]);
+      run(search, world, () => chance.next().value ?? 0);
+      const { rows, complete } = search.found();
+      expect(complete).toBe(true);
+      const names = rows.map((row) => `${row.account}/${row.job.jobNumber}`);
+      const expected = Object.entries(world).flatMap(([id, jobs]) =>
+        jobs.filter((its) => isWanted(wanted, id, its)).map((its) => `${id}/${its.jobNumber}`),
+      );
+      expect([...names].sort()).toEqual([...expected].sort());
+      const order = rows.map(({ job: its }) =>
+        wanted.sort === 'number' ? its.jobNumber : (its.dateDue?.slice(0, 10) ?? '9999'),
+      );
+      expect(order).toEqual([...order].sort((x, y) => (x < y ? -1 : x > y ? 1 : 0)));
+    }),
+    runs(300, 300),
+  );
+});
+
+test('rows that are shown before all is read stay where they are: more only come below them', () => {
+  // Within a day the later numbers are due earlier, and the API lists by number.
+  const due = (at: number): string =>
+    `${dayPlus('2026-03-01', at % 90)}T${String(23 - Math.floor(at / 90)).padStart(2, '0')}:00:00Z`;
+  const jobs = (from: number) => Array.from({ length: 700 }, (_, at) => job(from + at, { dateDue: due(at) }));
+  const world = { a: jobs(1), b: jobs(1_001) };
+  const search = new JobSearch({ sort: 'due' }, [account('a'), account('b')]);
+  let before: string[] = [];
+  for (let rows = 300; rows < 1_700; rows += 100) {
+    search.want(rows);
+    run(search, world);
+    const found = search.found();
+    const names = found.rows.map((row) => `${row.account}/${row.job.jobNumber}`);
+    expect(names.slice(0, before.length)).toEqual(before);
+    expect(names.length >= rows || found.complete).toBe(true);
+    before = names;
+  }
+  expect(before).toHaveLength(1_400);
+});
+
+test('no more is read than is wanted, and nothing of accounts that certainly have no open job', () => {
+  const jobs = Array.from({ length: 5_000 }, (_, at) =>
+    job(at + 1, { dateDue: dayPlus('2026-03-01', at % 90) }),
+  );
+  const accounts = [
+    account('a'),
+    account('none', { openJobs: 0 }),
+    account('unread', { openJobs: 0, unreadJobs: 1 }),
+    account('doubtful', { openJobs: 0, quarantinedAt: '2026-03-01T00:00:00Z' }),
+    account('missing', { openJobs: 0, missingJobs: { suspected: 3 } }),
+    account('failing', { openJobs: 0, consecutiveFailures: 2 }),
+    { id: 'new', region: 'us', status: null },
+  ];
+  const search = new JobSearch({}, accounts);
+  const asked = run(search, { a: jobs });
+  expect(new Set(asked.map(({ source }) => source.account))).toEqual(
+    new Set(['a', 'unread', 'doubtful', 'missing', 'failing', 'new']),
+  );
+  expect(search.found().skipped).toBe(1);
+  expect(search.found().complete).toBe(false);
+  expect(search.found().read).toBeLessThan(1_000);
+  // What is over can be anywhere.
+  expect(planOf({ q: '77' }, accounts).skipped).toBe(0);
+});
+
+test('in another order than the lists have, rows are shown when all is read, or when it is said that they are cut', () => {
+  const jobs = Array.from({ length: 21_000 }, (_, at) =>
+    job(at + 1, { dateDue: dayPlus('2026-03-01', at % 90) }),
+  );
+  const search = new JobSearch({ sort: 'number' }, [account('a')]);
+  for (let asks = search.next(); asks.length > 0; asks = search.next()) {
+    for (const ask of asks) search.take(ask, answer(jobs, ask));
+    const { cut, complete, rows } = search.found();
+    if (!cut && !complete) expect(rows).toHaveLength(0);
+  }
+  expect(search.found()).toMatchObject({ cut: true, complete: false });
+  expect(search.found().rows.length).toBe(20_000);
+  search.readOn();
+  for (let asks = search.next(); asks.length > 0; asks = search.next()) {
+    for (const ask of asks) search.take(ask, answer(jobs, ask));
+  }
+  expect(search.found()).toMatchObject({ cut: false, complete: true });
+  expect(search.found().rows.map((row) => row.job.jobNumber)).toEqual(jobs.map((its) => its.jobNumber));
+});
+
+test('jobs that are open are also those that are dispatched, and not those that are over', () => {
+  const jobs = [job(1), job(2, { dateOut: '2026-03-01' }), job(3, { ended: 'closed', phase: 'settling' })];
+  const search = new JobSearch({ open: true }, [account('a'), account('none', { openJobs: 0 })]);
+  run(search, { a: jobs });
+  expect(search.found().rows.map((row) => row.job.jobNumber)).toEqual([1, 2]);
+  expect(search.found().skipped).toBe(1);
+});
+
+test('what could not be looked through is not said to have none', () => {
+  const search = new JobSearch({ q: 'PO-1' }, [account('a'), account('b')]);
+  for (const ask of search.next()) {
+    if (ask.source.account === 'a') search.take(ask, answer([], ask));
+    else search.fail(ask, 'It is on fire.');
+  }
+  const found = search.found();
+  expect([found.complete, found.failures.length]).toEqual([true, 1]);
+  expect(countWords(found, {})).toBe('0 jobs by due day, without accounts that could not be read');
+  expect(emptyWords({ q: 'PO-1' }, true)).toBe('No such job is in the accounts that could be read.');
+  expect(emptyWords({ q: 'PO-1' }, false)).toMatch(/^No job has this order number/);
+});
+
+test('an account that can’t be read is named, the others are shown, and it is asked again', () => {
+  const search = new JobSearch({}, [account('a'), account('b')]);
+  for (const ask of search.next()) {
+    if (ask.source.account === 'a') search.take(ask, answer([job(1)], ask));
+    else search.fail(ask, 'It is on fire.');
+  }
+  expect(search.found()).toMatchObject({ failures: [{ account: 'b', sentence: 'It is on fire.' }] });
+  expect(search.found().rows).toHaveLength(1);
+  search.retry();
+  run(search, { b: [job(2)] });
+  expect(search.found().failures).toEqual([]);
+  expect(search.found().rows).toHaveLength(2);
+});
+
+const event = (type: string, its: ListedJob, id = 'a'): JobEvent =>
+  ({ type, data: { account: id, region: 'us', job: its } }) as unknown as JobEvent;
+
+test('a job of an account that had no open one when it was last looked at is told of, if it still matches', () => {
+  const accounts = [account('a'), account('none', { openJobs: 0 })];
+  const begun = (events: readonly JobEvent[]) => {
+    const search = new JobSearch({}, accounts);
+    search.hearEarlier(events);
+    run(search, { a: [job(1)] });
+    return search.found().fresh;
+  };
+  const created = event('job.created', job(7), 'none');
+  expect(begun([created])).toBe(1);
+  expect(begun([created, event('job.dispatched', job(7, { dateOut: '2026-03-01' }), 'none')])).toBe(0);
+  expect(begun([event('job.created', job(7), 'a')])).toBe(0);
+});
+
+test('what happens changes rows in their places; those that no longer match stay, and say so', () => {
+  const search = new JobSearch({ status: 'Scheduled' }, [account('a')]);
+  run(search, { a: [job(1), job(2), job(3)] });
+  const numbers = () => search.found().rows.map((row) => row.job.jobNumber);
+  expect(
+    search.hear([event('job.status_changed', job(2, { status: 'Shipped', dateDue: '2026-01-01' }))]),
+  ).toBe(true);
+  expect(numbers()).toEqual([1, 2, 3]);
+  expect(search.found().rows.map(({ gone }) => gone)).toEqual([false, true, false]);
+  search.hear([event('job.status_changed', job(2))]);
+  expect(search.found().rows.map(({ gone }) => gone)).toEqual([false, false, false]);
+  search.hear([event('job.cancelled', job(3))]);
+  expect(search.found().rows[2]).toMatchObject({ gone: true, job: { ended: 'cancelled' } });
+  // What comes to match is counted, and not pushed in between.
+  expect(search.hear([event('job.created', job(4))])).toBe(true);
+  expect(search.hear([event('job.created', job(5, { status: 'Shipped' }))])).toBe(false);
+  expect(search.found().fresh).toBe(1);
+  expect(numbers()).toEqual([1, 2, 3]);
+});
+
+test('a job is late from the event that says so until it goes out or is due on another day', () => {
+  const search = new JobSearch({}, [account('a')]);
+  run(search, { a: [job(1)] });
+  const late = () => search.found().rows[0]?.job.late;
+  search.hear([event('job.overdue', job(1))]);
+  expect(late()).toBe(true);
+  search.hear([event('job.status_changed', job(1, { status: 'Held' }))]);
+  expect(late()).toBe(true);
+  search.hear([event('job.due_date_changed', job(1, { dateDue: '2026-04-01' }))]);
+  expect(late()).toBe(false);
+  search.hear([event('job.overdue', job(1, { dateDue: '2026-04-01' }))]);
+  search.hear([event('job.dispatched', job(1, { dateDue: '2026-04-01', dateOut: '2026-04-02' }))]);
+  expect(late()).toBe(false);
+});
+
+test('a job that comes again on a later page, for it moved meanwhile, stays where it is', () => {
+  const search = new JobSearch({}, [account('a')]);
+  const take = (page: Parameters<JobSearch['take']>[1]) => {
+    const [ask] = search.next();
+    if (!ask) throw new Error('Nothing is asked.');
+    search.take(ask, page);
+  };
+  take({ jobs: [job(1, { dateDue: '2026-03-01' }), job(2, { dateDue: '2026-03-02' })], next: 'x' });
+  take({ jobs: [job(1, { dateDue: '2026-03-09' })], next: null });
+  const { rows } = search.found();
+  expect(rows.map((row) => [row.job.jobNumber, row.job.dateDue])).toEqual([
+    [1, '2026-03-09'],
+    [2, '2026-03-02'],
+  ]);
+});
+
+test('what happened while a page was under way is not undone by it', () => {
+  const search = new JobSearch({}, [account('a')]);
+  const [ask] = search.next();
+  if (!ask) throw new Error('Nothing is asked.');
+  search.hear([event('job.status_changed', job(1, { status: 'Held' }))]);
+  search.take(ask, { jobs: [job(1)], next: null });
+  expect(search.found().rows[0]?.job.status).toBe('Held');
+  expect(search.found().fresh).toBe(0);
+});
+
+test('the address says days as they are on the day', () => {
+  const read = (params: Record<string, string>) => toWanted((name) => params[name], '2026-11-21');
+  expect(read({ due: 'today' })).toMatchObject({ dueOn: '2026-11-21' });
+  expect(read({ due: 'tomorrow' })).toMatchObject({ dueOn: '2026-11-22' });
+  // From Monday to Sunday; the 21st is a Saturday.
+  expect(read({ due: 'week' })).toMatchObject({ dueFrom: '2026-11-16', dueBefore: '2026-11-23' });
+  expect(read({ dueOn: 'soon', late: 'yes' })).toMatchObject({ dueOn: undefined, late: undefined });
+  expect(['410001', '#410,001', ' 1', 'PO-1', '0', '1234567890123'].map(jobNumberIn)).toEqual([
+    ...[410_001, 410_001, 1, undefined, undefined, undefined],
+  ]);
+});
+
+test('only links to the web are links', () => {
+  expect(webLink('https://carrier.example/t?n=1')).toBe('https://carrier.example/t?n=1');
+  for (const link of ['javascript:alert(1)', 'JaVaScRiPt:alert(1)', 'data:text/html,x', '//x', 'x', '', null])
+    expect(webLink(link)).toBeUndefined();
+});
+
+test('what came of an event is said by its last attempts', () => {
+  const of = (...outcomes: ('delivered' | 'rejected' | 'retry')[]) =>
+    summaryOf(outcomes.map((outcome) => ({ outcome }))).words;
+  expect(of('delivered')).toBe('taken');
+  expect(of('retry', 'rejected', 'delivered')).toBe('taken, after it failed 2 times');
+  expect(of('retry', 'rejected')).toBe('refused 2 times');
+  expect(of('retry')).toBe('failed once');
+});

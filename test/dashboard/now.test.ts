@@ -1,0 +1,218 @@
+/** What the page Now shows: which events, and how the figures come about. */
+import { expect, test } from 'vitest';
+import { dayAt, dayPlus } from '../../dashboard/src/dates.ts';
+import { countAfter, createSelection, fits, type Row } from '../../dashboard/src/now/feed.ts';
+import {
+  addDays,
+  addOpen,
+  dueOn,
+  firstDue,
+  type ListedJob,
+  listedText,
+  onTimeOf,
+  percent,
+  stalenessOf,
+} from '../../dashboard/src/now/statistics.ts';
+import type { Account } from '../../dashboard/src/queries.ts';
+import type { OpenJobs, RegionOpenJobs, Rollup } from '../../shared/api/statistics.ts';
+import { type EventType, eventTypes } from '../../shared/events/catalogue.ts';
+import type { JobEvent } from '../../shared/events/event.ts';
+import { exampleOf } from '../../shared/events/examples.ts';
+
+const example = (type: EventType): JobEvent => exampleOf(type) as JobEvent;
+const row = (number: number, type: EventType = 'job.created'): Row => ({
+  ...{ kind: 'event', number, event: example(type), receivedAt: null },
+});
+const rows = (from: number, to: number, type?: EventType): Row[] =>
+  Array.from({ length: to - from + 1 }, (_, at) => row(from + at, type));
+const numbers = (all: readonly Row[]): number[] => all.map(({ number }) => number);
+
+test('events are asked for by type, account, region, and by any text that is seen of them', () => {
+  const dispatched = example('job.dispatched');
+  const asked = [
+    {},
+    { types: [] },
+    { types: ['job.created', 'job.dis*'], account: 'acme', region: 'us', text: '' },
+    ...['4711', 'DISPATCHED', 'tote bags', ' po-2281 ', 'spring-38', 'acme', 'job.dispatched'].map(
+      (text) => ({ text }),
+    ),
+  ];
+  for (const filter of asked) expect(fits(dispatched, filter), JSON.stringify(filter)).toBe(true);
+  const others = [{ types: ['job.created'] }, { account: 'birch' }, { region: 'nz' }, { text: 'mugs' }];
+  for (const filter of others) expect(fits(dispatched, filter), JSON.stringify(filter)).toBe(false);
+  expect(fits(example('job.status_changed'), { text: 'awaiting artwork' }), 'what it was').toBe(true);
+  expect(fits(example('upstream.outage'), { account: 'acme' }), 'of no account').toBe(false);
+  expect(eventTypes.filter((type) => fits(example(type), { text: 'no such thing' }))).toEqual([]);
+});
+
+test('a selection goes on with what comes, lets go of what leaves, and never skips or repeats', () => {
+  const select = createSelection({ types: ['job.created'] });
+  const all = Array.from({ length: 60 }, (_, at) => row(at + 1, at % 3 === 0 ? 'job.closed' : 'job.created'));
+  const wanted = (from: number, to: number) =>
+    numbers(
+      all.slice(from - 1, to).filter((one) => one.kind === 'event' && one.event.type === 'job.created'),
+    );
+  for (const [from, to] of [
+    [1, 0],
+    [1, 7],
+    [1, 8],
+    [1, 20],
+    [5, 24],
+    [24, 43],
+    [25, 44],
+    [44, 60],
+    [50, 60],
+  ] as const)
+    expect(numbers(select(all.slice(from - 1, to))), `${from} to ${to}`).toEqual(wanted(from, to));
+  expect(numbers(select(all.slice(9, 20))), 'an earlier state').toEqual(wanted(10, 20));
+});
+
+test('nothing that fits leaves the list as it is, to the object', () => {
+  const select = createSelection({ types: ['job.closed'] });
+  const before = select([...rows(1, 3), row(4, 'job.closed')]);
+  expect(select([...rows(1, 3), row(4, 'job.closed'), ...rows(5, 9)])).toBe(before);
+});
+
+test('holes fit every filter', () => {
+  const hole: Row = { kind: 'hole', number: 2, reason: 'They are gone.' };
+  const select = createSelection({ text: 'no such thing' });
+  expect(select([row(1), hole, row(3)])).toEqual([hole]);
+});
+
+test('those that wait are the ones behind what is shown', () => {
+  expect([0, 4, 5, 7, 9, 20].map((number) => countAfter(rows(5, 9), number))).toEqual([5, 5, 4, 2, 0, 0]);
+  expect(countAfter([], 3)).toBe(0);
+});
+
+const open = (change: Partial<RegionOpenJobs> = {}): RegionOpenJobs => ({
+  ...{ region: 'us', jobs: 10, dispatched: 2, late: 1, otherStatuses: 0, dueEarlier: 0, dueLater: 0 },
+  ...{ withoutDueDate: 3, byStatus: [{ status: 'Scheduled', jobs: 10 }], byDueDay: [], accounts: [] },
+  ...change,
+});
+
+test('open jobs of regions add up, each status and each day once, most jobs and first days first', () => {
+  const sum = addOpen([
+    open({
+      byStatus: [
+        { status: 'Scheduled', jobs: 6 },
+        { status: null, jobs: 4 },
+      ],
+      byDueDay: [{ day: '2026-03-02', jobs: 5, late: 1 }],
+      accounts: [{ account: 'acme', changedAt: '', jobs: 10, dispatched: 2, late: 1 }],
+    }),
+    open({
+      byStatus: [
+        { status: 'Shipped', jobs: 8 },
+        { status: null, jobs: 2 },
+      ],
+      byDueDay: [
+        { day: '2026-03-01', jobs: 1, late: 1 },
+        { day: '2026-03-02', jobs: 2, late: 0 },
+      ],
+    }),
+  ]);
+  expect(sum).toMatchObject({ jobs: 20, dispatched: 4, late: 2, withoutDueDate: 6 });
+  expect(sum.byStatus.map(({ status, jobs }) => [status, jobs])).toEqual([
+    ['Shipped', 8],
+    ['Scheduled', 6],
+    [null, 6],
+  ]);
+  expect(sum.byDueDay).toEqual([
+    { day: '2026-03-01', jobs: 1, late: 1 },
+    { day: '2026-03-02', jobs: 7, late: 1 },
+  ]);
+  expect(sum.accounts.map(({ account }) => account)).toEqual(['acme']);
+  expect([dueOn(sum, '2026-03-02'), dueOn(sum, '2026-03-09')]).toEqual([7, 0]);
+  expect(addOpen([])).toMatchObject({ jobs: 0, byStatus: [], byDueDay: [], accounts: [] });
+});
+
+test('with a key for some accounts, these are what is added up', () => {
+  const { region, accounts: _, ...chart } = open();
+  const ofAccount: OpenJobs = { region, account: 'acme', observedThrough: null, changedAt: '', ...chart };
+  const sum = addOpen([ofAccount, { ...ofAccount, account: 'birch', late: 4 }]);
+  expect(sum.late).toBe(5);
+  expect(sum.accounts.map(({ account, late }) => [account, late])).toEqual([
+    ['acme', 1],
+    ['birch', 4],
+  ]);
+});
+
+const rollup = (day: string, change: Partial<Rollup> = {}): Rollup => ({
+  ...{ day, created: 1, dispatched: 3, onTime: 2, late: 1, overdue: 0, cancelled: 0, closed: 0 },
+  ...change,
+});
+
+test('days add up by day', () => {
+  const days = addDays([
+    { days: [rollup('2026-03-01'), rollup('2026-03-02', { created: 5 })] },
+    { days: [rollup('2026-03-02', { late: 0 }), rollup('2026-03-03')] },
+  ]);
+  expect(days.map(({ day }) => day)).toEqual(['2026-03-01', '2026-03-02', '2026-03-03']);
+  expect(days[1]).toEqual(rollup('2026-03-02', { created: 6, dispatched: 6, onTime: 4, late: 1 }));
+  expect(onTimeOf(days)).toEqual({ onTime: 8, of: 11 });
+});
+
+test('a share is never rounded to all or to nothing when it is not', () => {
+  const shares = [
+    percent(0, 0),
+    percent(0, 9),
+    percent(9, 9),
+    percent(2, 3),
+    percent(999, 1000),
+    percent(9999, 10_000),
+    percent(1, 10_000),
+  ];
+  expect(shares).toEqual(['–', '0%', '100%', '67%', '99.9%', '99.9%', '0.1%']);
+});
+
+test('days are those of the calendar here, over the ends of months and years', () => {
+  expect(dayAt(new Date(2026, 0, 5, 23, 59).getTime())).toBe('2026-01-05');
+  expect(dayPlus('2026-12-31', 1)).toBe('2027-01-01');
+  expect(dayPlus('2026-03-01', -1)).toBe('2026-02-28');
+});
+
+const NOW = Date.parse('2026-03-02T12:00:00Z');
+const account = (id: string, ageSeconds: number | null, change: Partial<Account> = {}): Account =>
+  ({
+    ...{ id, region: 'us', pollIntervalSeconds: 120, paused: false, ...change },
+    status: {
+      state: 'tracking',
+      observedThrough: ageSeconds === null ? null : new Date(NOW - ageSeconds * 1000).toISOString(),
+    },
+  }) as Account;
+
+test('figures are old by accounts that were read too long ago, by their own pace, and not by paused ones', () => {
+  const hourly = { pollIntervalSeconds: 3_600 };
+  const accounts = [
+    ...[account('fresh', 300), account('old', 301), account('slow', 7_260, hourly)],
+    ...[account('slower', 7_261, hourly), account('paused', 9_999, { paused: true }), account('new', null)],
+  ];
+  const { stale, unread } = stalenessOf(accounts, NOW);
+  expect(stale.map((one) => one.account)).toEqual(['slower', 'old']);
+  expect(unread).toEqual(['new']);
+});
+
+test('the first jobs of several accounts are those that are due first, without a date last', () => {
+  const job = (jobNumber: number, dateDue: string | null, of = 'acme') =>
+    ({ jobNumber, dateDue, account: of }) as ListedJob;
+  const listed = [
+    ...[
+      job(1, null),
+      job(2, '2026-03-02T10:00:00-07:00'),
+      job(3, 'soon'),
+      job(4, '2026-03-02T10:00:00Z', 'b'),
+    ],
+    ...[job(5, '2026-03-02T10:00:00Z', 'a'), job(6, '2026-03-01')],
+  ];
+  expect(firstDue(listed, 4).map(({ jobNumber }) => jobNumber)).toEqual([6, 5, 4, 2]);
+  expect(firstDue(listed, 9)).toHaveLength(6);
+});
+
+test('a list that not all accounts were looked through for says so, however few jobs it has', () => {
+  expect(listedText(3, 10, 4, 0)).toBe('');
+  expect(listedText(12, 10, 4, 0)).toBe('The first 10:');
+  const rest = 'of the 30 accounts with most jobs; 970 others are not looked through:';
+  expect(listedText(12, 10, 30, 970)).toBe(`The first 10 ${rest}`);
+  expect(listedText(3, 10, 30, 970)).toBe(`Those ${rest}`);
+  expect(listedText(0, 10, 30, 970)).toBe('');
+});

@@ -1,0 +1,241 @@
+/** The forms of the setup: what becomes of what is typed in, and at which field a rule is told. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { faultsOf, fieldAt } from '../../dashboard/src/form-validation.ts';
+import {
+  addsAccounts,
+  BLANK,
+  changedBetween,
+  checkEndpoint,
+  type Endpoint,
+  type EndpointValues,
+  endpointFieldOf,
+  jobFieldNames,
+  rebased,
+  toEndpointChange,
+  toNewEndpoint,
+  typeGroups,
+  valuesOf,
+} from '../../dashboard/src/setup/endpoint-values.ts';
+import { EndpointChange, NewEndpoint } from '../../shared/delivery/endpoint-input.ts';
+import { eventTypes } from '../../shared/events/catalogue.ts';
+
+const URL = 'https://erp.example.com/jobs';
+const endpoint: Endpoint = {
+  id: 'erp',
+  region: 'us',
+  kind: 'webhook',
+  url: URL,
+  accounts: ['acme'],
+  types: ['job.tracking_*', 'job.dispatched', 'account.*'],
+  orderGroups: ['Spring'],
+  origins: ['WEB'],
+  jobFields: { mustDate: true, orderNumber: '17', dateOut: null },
+  headers: ['x-tenant'],
+  concurrency: 4,
+  ratePerSecond: 0.5,
+  description: 'The ERP',
+  state: 'active',
+  paused: false,
+  managed: true,
+  revision: 3,
+  createdAt: '2026-03-02T08:00:00.000Z',
+  changedAt: null,
+};
+const typed = (values: Partial<EndpointValues>): EndpointValues => ({ ...BLANK, url: URL, ...values });
+
+describe('a new endpoint', () => {
+  test('with nothing but a URL restricts nothing, and begins now', () => {
+    expect(toNewEndpoint(typed({}))).toEqual({ url: URL });
+  });
+
+  test('has what was typed in: names by the line, numbers, values that fields can have, and headers', () => {
+    const body = toNewEndpoint(
+      typed({
+        id: ' erp ',
+        region: 'us',
+        description: ' The ERP ',
+        whose: 'some',
+        accounts: ['acme'],
+        which: 'some',
+        types: ['job.*'],
+        patterns: 'account.poll_*\n\n status.discovered ',
+        orderGroups: 'Spring\n Summer ',
+        origins: 'WEB',
+        jobFields: [
+          { name: 'mustDate', value: 'true' },
+          { name: 'jobNumber', value: '17' },
+          { name: 'orderNumber', value: '17' },
+          { name: 'dateOut', value: '' },
+        ],
+        headers: [{ name: 'x-tenant', value: 'acme' }],
+        concurrency: '4',
+        ratePerSecond: '0.5',
+        begin: 'beginning',
+      }),
+    );
+    expect(body).toEqual({
+      id: 'erp',
+      region: 'us',
+      url: URL,
+      description: 'The ERP',
+      accounts: ['acme'],
+      types: ['job.*', 'account.poll_*', 'status.discovered'],
+      orderGroups: ['Spring', 'Summer'],
+      origins: ['WEB'],
+      jobFields: { mustDate: true, jobNumber: 17, orderNumber: '17', dateOut: null },
+      headers: { 'x-tenant': 'acme' },
+      concurrency: 4,
+      ratePerSecond: 0.5,
+      start: 'beginning',
+    });
+    expect(NewEndpoint.extend({ region: z.string() }).safeParse(body).success).toBe(true);
+  });
+
+  test('begins at the instant that the viewer’s clock shows', () => {
+    const at = '2026-03-02T08:00:05';
+    expect(toNewEndpoint(typed({ begin: 'at', at }))).toMatchObject({
+      start: { at: new Date(at).toISOString() },
+    });
+  });
+});
+
+describe('a change of an endpoint', () => {
+  test('has nothing in it when nothing was typed', () => {
+    expect(toEndpointChange(valuesOf(endpoint), endpoint)).toEqual({});
+  });
+
+  test.each<[keyof EndpointValues, Partial<EndpointValues>, object]>([
+    ['url', { url: 'https://other.example.com' }, { url: 'https://other.example.com' }],
+    ['whose', { whose: 'all' }, { accounts: null }],
+    ['accounts', { accounts: ['acme', 'nova'] }, { accounts: ['acme', 'nova'] }],
+    ['which', { which: 'all' }, { types: null }],
+    ['patterns', { patterns: '' }, { types: ['job.dispatched', 'account.*'] }],
+    ['orderGroups', { orderGroups: '' }, { orderGroups: null }],
+    ['origins', { origins: 'WEB\nAPI' }, { origins: ['WEB', 'API'] }],
+    ['jobFields', { jobFields: [] }, { jobFields: null }],
+    ['concurrency', { concurrency: '' }, { concurrency: null }],
+    ['ratePerSecond', { ratePerSecond: '5' }, { ratePerSecond: 5 }],
+    ['description', { description: '' }, { description: null }],
+    ['headersAre', { headersAre: 'given' }, { headers: null }],
+    ['headers', { headersAre: 'given', headers: [{ name: 'x-a', value: 'b' }] }, { headers: { 'x-a': 'b' } }],
+  ])('of %s has that alone', (_, values, change) => {
+    const body = toEndpointChange({ ...valuesOf(endpoint), ...values }, endpoint);
+    expect(body).toEqual(change);
+    expect(EndpointChange.safeParse(body).success).toBe(true);
+  });
+
+  test('says where accounts begin only when some are added', () => {
+    const more = { ...valuesOf(endpoint), accounts: ['acme', 'nova'], begin: 'beginning' } as const;
+    expect(toEndpointChange(more, endpoint)).toEqual({ accounts: ['acme', 'nova'], start: 'beginning' });
+    expect(toEndpointChange({ ...more, accounts: ['acme'] }, endpoint)).toEqual({});
+    expect(addsAccounts({ ...more, whose: 'all' }, endpoint)).toBe(true);
+    expect(addsAccounts({ ...more, whose: 'some' }, { accounts: [] })).toBe(false);
+  });
+
+  test('over one that was changed meanwhile keeps what was typed, and takes all else as it is now', () => {
+    const now = { ...endpoint, types: [], description: 'Another', revision: 4 };
+    const mine = { ...valuesOf(endpoint), description: 'Mine' };
+    const values = rebased(valuesOf(endpoint), mine, valuesOf(now));
+    expect(values).toEqual({ ...valuesOf(now), description: 'Mine' });
+    expect(toEndpointChange(values, now)).toEqual({ description: 'Mine' });
+    expect(changedBetween(endpoint, now, { types: 'the types', url: 'the URL' })).toEqual(['the types']);
+  });
+});
+
+test('whatever stands in an endpoint stands in its form: saved as it is, nothing is changed', () => {
+  const names = fc.uniqueArray(fc.stringMatching(/^[A-Za-z][A-Za-z ]{0,8}[A-Za-z]$/), { maxLength: 3 });
+  const field = fc.constantFrom(
+    ...([
+      ['status', 'true'],
+      ['status', '12'],
+      ['orderNumber', 'null'],
+      ['jobNumber', 12],
+      ['mustDate', false],
+      ['dateOut', null],
+    ] as const),
+  );
+  fc.assert(
+    fc.property(
+      fc.record({
+        accounts: names,
+        types: fc.uniqueArray(fc.constantFrom('*', 'job.*', 'job.d*', 'job.dispatched', 'account.poll_*')),
+        orderGroups: names,
+        origins: names,
+        jobFields: fc.uniqueArray(field, { selector: ([name]) => name }).map(Object.fromEntries),
+        concurrency: fc.option(fc.integer({ min: 1, max: 64 })),
+        ratePerSecond: fc.option(fc.double({ min: 0.1, max: 1000, noNaN: true })),
+        description: fc.option(fc.constantFrom('ERP', 'of two words')),
+      }),
+      (fields) => {
+        const one = { ...endpoint, ...fields } as Endpoint;
+        expect(toEndpointChange(valuesOf(one), one)).toEqual({});
+      },
+    ),
+  );
+});
+
+test('every type that events can have stands in one group, but the one that nobody asks for', () => {
+  const offered = typeGroups.flatMap(({ types }) => types.map(({ type }) => type));
+  expect(offered.sort()).toEqual(eventTypes.filter((type) => type !== 'jobwire.ping').sort());
+  expect(jobFieldNames).toContain('orderGroup');
+});
+
+describe('a rule that is broken', () => {
+  const faults = (values: EndpointValues) => ({
+    ...faultsOf(NewEndpoint, toNewEndpoint(values), (path, rule) => {
+      return endpointFieldOf(path, values, rule) ?? fieldAt(values, path);
+    }),
+    ...checkEndpoint(values),
+  });
+
+  test.each<[string, Partial<EndpointValues>, RegExp]>([
+    ['url', { url: ' ' }, /^It must be a URL/],
+    ['url', { url: `https://example.com/${'x'.repeat(2000)}` }, /^It must be at most 2000 characters\.$/],
+    ['id', { id: 'No Such' }, /^It must be 1–63 lower-case letters/],
+    ['id', { id: 'topic' }, /^It must not be topic/],
+    ['accounts', { whose: 'some' }, /^It must name at least one account\.$/],
+    ['types', { which: 'some' }, /^It must name at least one type\.$/],
+    ['patterns', { which: 'some', types: ['job.*'], patterns: 'Job' }, /^It must be an event type/],
+    ['patterns', { which: 'some', patterns: 'nothing.*' }, /^It must match one of the event types/],
+    ['orderGroups', { orderGroups: 'x'.repeat(201) }, /^It must be at most 200 characters\.$/],
+    ['origins', { origins: 'x'.repeat(201) }, /^It must be at most 200 characters\.$/],
+    ['jobFields.1.value', fieldsOf(['status', 'a'], ['mustDate', 'maybe']), /^It must be a value that/],
+    ['jobFields.1.name', fieldsOf(['status', 'a'], ['status', 'b']), /^It must be there once\.$/],
+    ['jobFields.0.name', fieldsOf(['', 'a']), /^It must have a name\.$/],
+    ['headers.0.name', headersOf(['x y', 'a']), /^It is not a name that a header can have\.$/],
+    ['headers.0.name', headersOf(['Host', 'a']), /^It must be another header/],
+    ['headers.1.name', headersOf(['x-a', 'a'], ['X-A', 'b']), /^It must be there once\.$/],
+    ['headers.0.value', headersOf(['x-a', 'ä']), /^It must be printable ASCII/],
+    ['headers.0.name', headersOf(['', 'a']), /^It must have a name\.$/],
+    ['concurrency', { concurrency: '65' }, /^It must be a whole number from 1 to 64\.$/],
+    ['concurrency', { concurrency: 'many' }, /^It must be a whole number from 1 to 64\.$/],
+    ['ratePerSecond', { ratePerSecond: '0' }, /^It must be a number from 0\.1 to 1000\.$/],
+    ['description', { description: 'x'.repeat(501) }, /^It must be at most 500 characters\.$/],
+    ['at', { begin: 'at' }, /^It must be a day and a time\.$/],
+  ])('is told at %s (%#)', (field, values, sentence) => {
+    const found = faults(typed(values));
+    expect(Object.keys(found)).toEqual([field]);
+    expect(found[field]).toMatch(sentence);
+  });
+
+  test('is told as far down as there is a field of its own, and else of the form as a whole', () => {
+    const values = { id: '', accounts: ['a'], pairs: [{ name: '' }], credentials: { clientId: '' } };
+    expect(fieldAt(values, ['credentials', 'clientId'])).toBe('credentials.clientId');
+    expect(fieldAt(values, ['credentials', 'other'])).toBe('credentials');
+    expect(fieldAt(values, ['accounts', 0])).toBe('accounts');
+    expect(fieldAt(values, ['pairs', 0, 'name'])).toBe('pairs.0.name');
+    expect(fieldAt(values, ['elsewhere'])).toBe('');
+    const whole = z.object({}).refine(() => false, 'must change something');
+    expect(faultsOf(whole, {}, () => '')).toEqual({ '': 'The form must change something.' });
+  });
+});
+
+function fieldsOf(...pairs: readonly [string, string][]): Partial<EndpointValues> {
+  return { jobFields: pairs.map(([name, value]) => ({ name, value })) };
+}
+
+function headersOf(...pairs: readonly [string, string][]): Partial<EndpointValues> {
+  return { headers: pairs.map(([name, value]) => ({ name, value })) };
+}

@@ -1,0 +1,1285 @@
+/** Endpoints: what may be asked of them, and that no crash leaves one by half, shows a secret, or loses its place. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  CreateSecretCommand,
+  DeleteSecretCommand,
+  GetSecretValueCommand,
+  PutSecretValueCommand,
+  RestoreSecretCommand,
+  type SecretsManagerClient,
+} from '@aws-sdk/client-secrets-manager';
+import { Webhook } from 'standardwebhooks';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { DataDirError, openDataDir } from '../../local/data-dir.ts';
+import { registerAccount } from '../../shared/accounts/accounts.ts';
+import { createDeliveryLog, type DeliveryLog } from '../../shared/delivery/delivery-log.ts';
+import { endpointHealth } from '../../shared/delivery/endpoint-health.ts';
+import {
+  changeEndpoint,
+  createEndpoint,
+  deleteEndpoint,
+  type EndpointDeps,
+  enableEndpoint,
+  listEndpoints,
+  pauseEndpoint,
+  pingEndpoint,
+  readEndpoint,
+  resumeEndpoint,
+  rotateSecret,
+  tidyEndpoints,
+} from '../../shared/delivery/endpoints.ts';
+import { refuseUrl } from '../../shared/delivery/outbound.ts';
+import {
+  createAwsSigningSecrets,
+  createSigningReader,
+  openLocalSigningSecrets,
+  SIGNING_MAX_AGE_MS,
+  type SigningSecrets,
+} from '../../shared/delivery/signing-secrets.ts';
+import { registerSink, type SinkPort, wakeSinks } from '../../shared/delivery/sink.ts';
+import { createWebhookSink } from '../../shared/delivery/webhook.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
+import { createEventLog } from '../../shared/log/log.ts';
+import { type EndpointSecrets, SecretError } from '../../shared/secrets.ts';
+import {
+  CELL_LOG,
+  cursorPk,
+  deadPk,
+  drainDuePk,
+  historySchema,
+  keys,
+  parkedPk,
+  replayPk,
+} from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import type { Table } from '../../shared/storage/table.ts';
+import { endpointId } from '../../shared/validation.ts';
+import { moved, newSecret, REGION, startReceiver } from '../support/delivery-world.ts';
+import { crashStep, eachTable, mayUseNetwork } from '../support/tables.ts';
+
+const START = Date.parse('2026-03-02T08:00:00Z');
+const DAY_MS = 86_400_000;
+const URL = 'https://erp.example.com/hook?key=s3cret-in-url';
+
+/** Accounts `acme` and `other`, a clock, and the parts that endpoints need. */
+async function createRig(makeTable: () => Promise<Table> = async () => createMemoryTable()) {
+  const clock = { now: START };
+  const now = () => clock.now;
+  const table = await makeTable();
+  const log = createEventLog(table, {
+    now,
+    newId: randomUUID,
+    schemaBaseUrl: 'https://jobwire.example',
+    retentionDays: 7,
+  });
+  const register = (account: string) =>
+    registerAccount(
+      table,
+      log,
+      { region: REGION, account, secretRef: account, pollIntervalSeconds: 60, paused: false },
+      { now: clock.now, epoch: 'e1' },
+    );
+  await register('acme');
+  await register('other');
+  const secrets = await openLocalSigningSecrets(table, new Uint8Array(32).fill(7));
+  const deliveries = createDeliveryLog(createMemoryTable(historySchema), { newId: randomUUID });
+  const deps: EndpointDeps & { readonly deliveries: DeliveryLog } = {
+    table,
+    log,
+    secrets,
+    deliveries,
+    now,
+    newId: randomUUID,
+    allowPrivateNetworks: false,
+    schemaBaseUrl: 'https://jobwire.example',
+    open: async () => ({ maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] }),
+  };
+  const say = async (account: string, count: number, time = clock.now) => {
+    const events = Array.from({ length: count }, (_, at) => ({ ...moved(at + 1, 'x'), time }));
+    await log.append({ region: REGION, account }, events);
+  };
+  return {
+    clock,
+    table,
+    log,
+    secrets,
+    deps,
+    register,
+    say,
+    create: (input: object, over = deps) => createEndpoint(over, REGION, input),
+    read: (id = 'erp') => readEndpoint(deps, REGION, id),
+    signing: (id = 'erp') => createSigningReader(secrets, now, 0)(REGION, id),
+    sink: (id = 'erp') => table.get(keys.sink(REGION, id)),
+    cursor: (account: string, id = 'erp') => table.get(keys.cursor(REGION, id, account)),
+    /** Everything that is kept of an endpoint. */
+    async everything(id = 'erp') {
+      const parts = await Promise.all([
+        ...[cursorPk, parkedPk, deadPk, replayPk].map((pk) => table.query({ pk: pk(REGION, id) })),
+        table.getMany([keys.sink(REGION, id), keys.endpointSecrets(REGION, id)]),
+      ]);
+      return parts.flat();
+    },
+  };
+}
+type Rig = Awaited<ReturnType<typeof createRig>>;
+
+/** Parts over which a process dies at its n-th write (from 0), before it or after it; from then on nothing answers. */
+function dying(rig: Rig, atWrite: number, when: 'before' | 'after') {
+  const state = { writes: 0, dead: false };
+  const sent = new Set<Promise<unknown>>();
+  const call =
+    <A extends unknown[], R>(action: (...args: A) => Promise<R>, writes: boolean) =>
+    async (...args: A): Promise<R> => {
+      if (state.dead) throw new Error('dead');
+      const mine = writes ? state.writes++ : -1;
+      const dies = mine === atWrite;
+      if (dies) state.dead = true;
+      if (dies && when === 'before') throw new Error('dead');
+      const sending = action(...args);
+      sent.add(sending);
+      const result = await sending;
+      if (dies) throw new Error('dead');
+      return result;
+    };
+  const { table, secrets } = rig;
+  const mortalTable: Table = {
+    ...table,
+    get: call(table.get, false),
+    getMany: call(table.getMany, false),
+    query: call(table.query, false),
+    write: call(table.write, true),
+    transact: call(table.transact, true),
+  };
+  const mortalSecrets: SigningSecrets = {
+    load: call(secrets.load, false),
+    save: call(secrets.save, true),
+    remove: call(secrets.remove, true),
+  };
+  /** What was sent before it died may still be on its way. */
+  const settled = () => Promise.allSettled(sent);
+  return { state, settled, deps: { ...rig.deps, table: mortalTable, secrets: mortalSecrets } };
+}
+
+/** Runs an act once for every place at which it can be cut off; `then` sees what is left. */
+async function atEveryCrash(
+  makeRig: () => Promise<Rig>,
+  act: (deps: Rig['deps']) => Promise<unknown>,
+  then: (rig: Rig, where: string) => Promise<void>,
+  step: number,
+): Promise<number> {
+  let crashes = 0;
+  for (const when of ['before', 'after'] as const) {
+    for (let atWrite = 0; ; atWrite += step) {
+      const rig = await makeRig();
+      const mortal = dying(rig, atWrite, when);
+      await act(mortal.deps).catch((cause: Error) => expect(cause.message).toBe('dead'));
+      await mortal.settled();
+      if (!mortal.state.dead) break;
+      crashes += 1;
+      await then(rig, `${when} write ${atWrite}`);
+    }
+  }
+  return crashes;
+}
+
+const LATER_MS = 130_000;
+
+eachTable('endpoints', (makeTable, kind) => {
+  describe('are made', () => {
+    test('with what was asked for; the secret is shown once, header values never', async () => {
+      const rig = await createRig(makeTable);
+      const made = await rig.create({
+        id: 'erp',
+        url: URL,
+        accounts: ['acme', 'acme'],
+        types: ['job.*'],
+        orderGroups: ['G1'],
+        origins: ['web'],
+        jobFields: { mustDate: true, orderNumber: null },
+        headers: { Authorization: 'Bearer s3cret-token', 'X-Tenant': '7' },
+        concurrency: 4,
+        ratePerSecond: 0.5,
+        description: 'the ERP',
+      });
+      const endpoint = {
+        region: REGION,
+        id: 'erp',
+        kind: 'webhook',
+        url: URL,
+        accounts: ['acme'],
+        types: ['job.*'],
+        orderGroups: ['G1'],
+        origins: ['web'],
+        jobFields: { mustDate: true, orderNumber: null },
+        headers: ['Authorization', 'X-Tenant'],
+        concurrency: 4,
+        ratePerSecond: 0.5,
+        description: 'the ERP',
+        paused: false,
+        state: 'active',
+        managed: true,
+        revision: 1,
+        createdAt: START,
+        changedAt: START,
+      };
+      expect(made).toEqual({
+        kind: 'created',
+        endpoint,
+        secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
+        late: [],
+      });
+      expect(await rig.read()).toEqual(endpoint);
+      expect(await listEndpoints(rig.deps, REGION)).toEqual([endpoint]);
+      const secret = made.kind === 'created' ? made.secret : '';
+      expect(await rig.signing()).toEqual({
+        secrets: [secret],
+        headers: { Authorization: 'Bearer s3cret-token', 'X-Tenant': '7' },
+      });
+      const stored = JSON.stringify(await rig.everything(), (_, value) =>
+        value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : value,
+      );
+      expect(stored).not.toContain('s3cret-token');
+      expect(stored).not.toContain(secret);
+    });
+
+    test('with a generated id, two of which differ, and with a secret that was given', async () => {
+      const rig = await createRig(makeTable);
+      const secret = newSecret();
+      const [first, second] = [await rig.create({ url: URL, secret }), await rig.create({ url: URL })];
+      if (first.kind !== 'created' || second.kind !== 'created') throw new Error('not made');
+      expect(first.endpoint.id).toMatch(/^ep-[a-z0-9]{24}$/);
+      expect(endpointId.safeParse(first.endpoint.id).success, 'as one that somebody chooses').toBe(true);
+      expect(first.endpoint.id).not.toBe(second.endpoint.id);
+      expect(first.secret).toBe(secret);
+      expect(second.secret).not.toBe(secret);
+    });
+
+    test('to start now, at the beginning, at an instant, or after cursors', async () => {
+      const rig = await createRig(makeTable);
+      await rig.say('acme', 3, START - 60 * 60_000);
+      await rig.say('acme', 2, START);
+      await rig.say('other', 4, START);
+      const starts = {
+        now: [5, 4, 0],
+        beginning: [0, 0, 0],
+        instant: [3, 0, 0],
+        cursors: [2, 4, 0],
+      };
+      await rig.create({ id: 'now', url: URL });
+      await rig.create({ id: 'beginning', url: URL, start: 'beginning' });
+      await rig.create({ id: 'instant', url: URL, start: { at: '2026-03-02T08:00:00Z' } });
+      await rig.create({ id: 'cursors', url: URL, start: { cursors: { acme: 'e1.2' } } });
+      for (const [id, expected] of Object.entries(starts)) {
+        const cursors = await Promise.all(['acme', 'other', CELL_LOG].map((one) => rig.cursor(one, id)));
+        expect(
+          cursors.map((cursor) => cursor?.position),
+          id,
+        ).toEqual(expected);
+        expect(
+          cursors.every((cursor) => cursor?.duePk),
+          'due, for nobody may wake it',
+        ).toBe(true);
+      }
+    });
+
+    test('to start at what is left where more was asked for, and said so', async () => {
+      const rig = await createRig(makeTable);
+      await rig.say('acme', 3);
+      rig.clock.now += 8 * DAY_MS;
+      await rig.say('acme', 2);
+      const at = new Date(START - DAY_MS).toISOString();
+      const made = await rig.create({ id: 'erp', url: URL, start: { at } });
+      expect(made).toMatchObject({ kind: 'created', late: ['acme'] });
+      expect((await rig.cursor('acme'))?.position).toBe(3);
+      expect(await rig.create({ id: 'x', url: URL, start: { cursors: { acme: 'e1.2' } } })).toEqual({
+        kind: 'refused',
+        reason: 'start must hold for "acme" a cursor from e1.3 to e1.5.',
+      });
+    });
+
+    test('once: another of the same id is refused and changes nothing', async () => {
+      const rig = await createRig(makeTable);
+      const made = await rig.create({ id: 'erp', url: URL });
+      expect(await rig.create({ id: 'erp', url: 'https://evil.example/', secret: newSecret() })).toEqual({
+        kind: 'conflict',
+        reason: 'id must be new, and there is an endpoint "erp" already.',
+      });
+      expect(await rig.read()).toMatchObject({ url: URL, revision: 1 });
+      expect((await rig.signing()).secrets).toEqual(made.kind === 'created' ? [made.secret] : []);
+    });
+
+    test('by one of those who try at once, whose secret is the one that signs', async () => {
+      const rig = await createRig(makeTable);
+      let saves = 0;
+      // Who saves first is the last to be through with it.
+      const secrets: SigningSecrets = {
+        ...rig.secrets,
+        async save(...args) {
+          const ticks = 40 - 10 * saves++;
+          for (let tick = 0; tick < ticks; tick += 1) await new Promise((resolve) => setImmediate(resolve));
+          return rig.secrets.save(...args);
+        },
+      };
+      const answers = await Promise.all(
+        Array.from({ length: 5 }, () => rig.create({ id: 'erp', url: URL }, { ...rig.deps, secrets })),
+      );
+      const made = answers.flatMap((answer) => (answer.kind === 'created' ? [answer.secret] : []));
+      expect(made).toHaveLength(1);
+      expect(answers.filter(({ kind }) => kind === 'conflict')).toHaveLength(4);
+      expect((await rig.signing()).secrets).toEqual(made);
+    });
+
+    test('whole or not at all, wherever making one is cut off, and can be made again', async () => {
+      const input = { id: 'erp', url: URL, accounts: ['acme', 'other'], headers: { 'X-A': 'b' } };
+      const crashes = await atEveryCrash(
+        async () => {
+          const rig = await createRig(makeTable);
+          await rig.say('acme', 3);
+          return rig;
+        },
+        (deps) => createEndpoint(deps, REGION, input),
+        async (rig, where) => {
+          const whole = (await rig.sink()) !== undefined;
+          if (!whole) {
+            expect(await rig.read(), where).toBeUndefined();
+            await rig.say('acme', 1);
+            expect(await wakeSinks(rig.table, { region: REGION, account: 'acme' }, 4, START)).toEqual([]);
+          }
+          rig.clock.now += LATER_MS;
+          const again = await rig.create(input);
+          expect(again.kind, where).toBe(whole ? 'conflict' : 'created');
+          expect((await rig.signing()).headers).toEqual({ 'X-A': 'b' });
+          expect((await rig.cursor('acme'))?.position, where).toBe(whole ? 3 : 4);
+          expect(await rig.cursor('other')).toBeDefined();
+        },
+        crashStep(kind),
+      );
+      expect(crashes).toBeGreaterThanOrEqual(10 / crashStep(kind));
+    });
+
+    test('and what was cut off and never tried again is tidied away', async () => {
+      await atEveryCrash(
+        () => createRig(makeTable),
+        (deps) => createEndpoint(deps, REGION, { id: 'erp', url: URL }),
+        async (rig, where) => {
+          const whole = (await rig.sink()) !== undefined;
+          const before = await rig.everything();
+          await tidyEndpoints(rig.deps, REGION);
+          expect(await rig.everything(), 'not while it may be under way').toEqual(before);
+          rig.clock.now += LATER_MS;
+          await tidyEndpoints(rig.deps, REGION);
+          expect(await rig.everything(), where).toEqual(whole ? before : []);
+          expect(await tidyEndpoints(rig.deps, REGION)).toBe(0);
+        },
+        crashStep(kind),
+      );
+    });
+
+    test('without regard to cursors, parked events and leases that an earlier one of the same id left', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL });
+      const lease = START + 50_000;
+      await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { leaseToken: lease } });
+      await rig.say('acme', 5);
+      expect(await deleteEndpoint(rig.deps, REGION, 'erp')).toEqual({ kind: 'deleted' });
+      // A drain that still runs stores where it is, a wake-up that comes late marks, an event is set aside.
+      await rig.table.write({
+        update: keys.cursor(REGION, 'erp', 'acme'),
+        set: { position: 2, fence: lease, mark: 5, duePk: drainDuePk(REGION, 'erp', 0), dueSk: 'x' },
+      });
+      await rig.table.write({ put: { ...keys.parked(REGION, 'erp', 'acme', '1', 1) } });
+      await rig.create({ id: 'erp', url: URL });
+      expect(await rig.table.query({ pk: parkedPk(REGION, 'erp') })).toEqual([]);
+      const cursor = await rig.cursor('acme');
+      expect(cursor?.position).toBe(5);
+      expect(cursor?.mark).toBeUndefined();
+      expect(cursor?.fence, 'the old drain is fenced off').toBeGreaterThan(lease);
+      expect((await rig.sink())?.leaseToken, 'and a new one is not').toBe(cursor?.fence);
+      const late = await rig.table.write({
+        update: keys.cursor(REGION, 'erp', 'acme'),
+        set: { position: 3 },
+        when: [['fence', 'absent or <=', lease]],
+      });
+      expect(late.done).toBe(false);
+    });
+
+    test.each(['the record', 'a cursor'] as const)(
+      'with fences above those of an earlier one whose clock was ahead, as far as %s told',
+      async (teller) => {
+        const rig = await createRig(makeTable);
+        await rig.create({ id: 'erp', url: URL });
+        const ahead = START + 50_000;
+        if (teller === 'the record') {
+          await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { leaseToken: ahead } });
+        }
+        await deleteEndpoint(rig.deps, REGION, 'erp');
+        if (teller === 'a cursor') {
+          await rig.table.write({
+            put: { ...keys.cursor(REGION, 'erp', 'gone'), position: 1, fence: ahead },
+          });
+        }
+        await rig.create({ id: 'erp', url: URL });
+        expect((await rig.cursor('acme'))?.fence).toBeGreaterThan(ahead);
+        expect((await rig.sink())?.leaseToken).toBe((await rig.cursor('acme'))?.fence);
+      },
+    );
+  });
+
+  describe('are changed', () => {
+    test('in what is named; null takes a restriction away; the rest stays', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL, types: ['job.*'], headers: { 'X-A': 'b' }, concurrency: 2 });
+      await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { failures: 3, problem: 'x' } });
+      rig.clock.now += 1000;
+      const changed = await changeEndpoint(rig.deps, REGION, 'erp', {
+        types: null,
+        description: 'new',
+        origins: ['web'],
+      });
+      expect(changed).toMatchObject({
+        kind: 'changed',
+        endpoint: {
+          types: [],
+          description: 'new',
+          origins: ['web'],
+          concurrency: 2,
+          headers: ['X-A'],
+          url: URL,
+          revision: 2,
+          changedAt: START + 1000,
+        },
+      });
+      expect((await rig.signing()).headers).toEqual({ 'X-A': 'b' });
+      expect(await rig.sink()).toMatchObject({ failures: 3, problem: 'x' });
+      await changeEndpoint(rig.deps, REGION, 'erp', { headers: { 'X-C': 'd' }, url: 'https://b.example/' });
+      expect(await rig.read()).toMatchObject({ headers: ['X-C'], url: 'https://b.example/', revision: 3 });
+      expect((await rig.signing()).headers).toEqual({ 'X-C': 'd' });
+      // Whoever moves it to another host would be sent what was meant for this one.
+      expect(await changeEndpoint(rig.deps, REGION, 'erp', { url: 'https://c.example/' })).toMatchObject({
+        kind: 'refused',
+        reason: expect.stringContaining('headers must be given together with a url on another host'),
+      });
+      await changeEndpoint(rig.deps, REGION, 'erp', { url: 'https://b.example/other' });
+      expect((await rig.signing()).headers).toEqual({ 'X-C': 'd' });
+      await changeEndpoint(rig.deps, REGION, 'erp', { headers: null });
+      expect(await rig.read()).toMatchObject({ headers: [] });
+      expect((await rig.signing()).headers).toEqual({});
+      expect((await rig.signing()).secrets).toHaveLength(1);
+    });
+
+    test('accounts that are added start now unless said, those that are removed lose their place', async () => {
+      const rig = await createRig(makeTable);
+      await rig.say('acme', 3);
+      await rig.say('other', 3);
+      await rig.create({ id: 'erp', url: URL, accounts: ['acme'], start: 'beginning' });
+      await rig.table.write({ put: { ...keys.replayCursor(REGION, 'erp', 'acme', 'r1') } });
+      await changeEndpoint(rig.deps, REGION, 'erp', { accounts: ['acme', 'other'] });
+      expect((await rig.cursor('acme'))?.position, 'it keeps its place').toBe(0);
+      expect((await rig.cursor('other'))?.position).toBe(3);
+      await changeEndpoint(rig.deps, REGION, 'erp', { accounts: ['other'] });
+      expect(await rig.cursor('acme')).toBeUndefined();
+      expect(await rig.table.get(keys.replayCursor(REGION, 'erp', 'acme', 'r1'))).toBeUndefined();
+      // A drain that still runs stores its place once more: that does not count.
+      await rig.table.write({ update: keys.cursor(REGION, 'erp', 'acme'), set: { position: 1 } });
+      await changeEndpoint(rig.deps, REGION, 'erp', { accounts: null, start: { cursors: { acme: '2' } } });
+      expect((await rig.cursor('acme'))?.position).toBe(2);
+      expect((await rig.cursor('other'))?.position).toBe(3);
+      expect((await rig.cursor(CELL_LOG))?.position).toBe(0);
+      expect(await changeEndpoint(rig.deps, REGION, 'erp', { start: 'now' })).toEqual({
+        kind: 'refused',
+        reason: 'start is for accounts that are added, and none is.',
+      });
+    });
+
+    test('wherever a change is cut off, it can be made again, and no account that stays loses its place', async () => {
+      const change = { accounts: ['acme', 'third'], headers: { 'X-New': '1' } };
+      await atEveryCrash(
+        async () => {
+          const rig = await createRig(makeTable);
+          await rig.register('third');
+          await rig.say('acme', 3);
+          await rig.create({ id: 'erp', url: URL, accounts: ['acme', 'other'], start: 'beginning' });
+          return rig;
+        },
+        (deps) => changeEndpoint(deps, REGION, 'erp', change),
+        async (rig, where) => {
+          expect(await rig.read(), where).toBeDefined();
+          rig.clock.now += LATER_MS;
+          expect(await changeEndpoint(rig.deps, REGION, 'erp', change), where).toMatchObject({
+            kind: 'changed',
+            endpoint: { accounts: ['acme', 'third'], headers: ['X-New'] },
+          });
+          expect((await rig.signing()).headers).toEqual({ 'X-New': '1' });
+          expect((await rig.cursor('acme'))?.position).toBe(0);
+          expect(await rig.cursor('third')).toBeDefined();
+          expect(await rig.cursor('other'), where).toBeUndefined();
+        },
+        crashStep(kind),
+      );
+    });
+
+    test('paused and resumed, on the condition that nothing was changed since', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL });
+      expect(await pauseEndpoint(rig.deps, REGION, 'erp', { revision: 1 })).toMatchObject({
+        kind: 'changed',
+        endpoint: { paused: true, revision: 2 },
+      });
+      expect(await pauseEndpoint(rig.deps, REGION, 'erp')).toMatchObject({ endpoint: { revision: 2 } });
+      const stale = {
+        kind: 'conflict',
+        why: 'changed',
+        reason: 'The endpoint "erp" was changed meanwhile; read it again.',
+      };
+      expect(await resumeEndpoint(rig.deps, REGION, 'erp', { revision: 1 })).toEqual(stale);
+      expect(await changeEndpoint(rig.deps, REGION, 'erp', { types: ['*'] }, { revision: 1 })).toEqual(stale);
+      expect(await deleteEndpoint(rig.deps, REGION, 'erp', { revision: 1 })).toEqual(stale);
+      // A change leaves a paused endpoint paused.
+      await changeEndpoint(rig.deps, REGION, 'erp', { types: ['*'] });
+      expect(await rig.read()).toMatchObject({ paused: true, revision: 3 });
+      expect(await resumeEndpoint(rig.deps, REGION, 'erp')).toMatchObject({
+        endpoint: { paused: false, revision: 4 },
+      });
+    });
+
+    test('by many at once: each change counts', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL });
+      const outcomes = await Promise.all([
+        pauseEndpoint(rig.deps, REGION, 'erp'),
+        changeEndpoint(rig.deps, REGION, 'erp', { description: 'x' }),
+        enableEndpoint(rig.deps, REGION, 'erp'),
+      ]);
+      expect(outcomes.map(({ kind }) => kind)).toEqual(['changed', 'changed', 'changed']);
+      expect(await rig.read()).toMatchObject({ paused: true, description: 'x', revision: 3 });
+    });
+
+    test('what was decided by an older record is decided anew: an account that came meanwhile keeps its place', async () => {
+      const rig = await createRig(makeTable);
+      await rig.say('other', 3);
+      await rig.create({ id: 'erp', url: URL, accounts: ['acme'] });
+      let first = true;
+      const table: Table = {
+        ...rig.table,
+        async write(write) {
+          if (first) {
+            first = false;
+            const change = { accounts: ['acme', 'other'], start: 'beginning' };
+            await changeEndpoint(rig.deps, REGION, 'erp', change);
+          }
+          return rig.table.write(write);
+        },
+      };
+      await changeEndpoint({ ...rig.deps, table }, REGION, 'erp', { accounts: ['acme', 'other'] });
+      expect((await rig.cursor('other'))?.position).toBe(0);
+      expect(await rig.read()).toMatchObject({ accounts: ['acme', 'other'], revision: 3 });
+    });
+
+    test('enabled again they go on where they stood, with a probe first, and their recovery will be said', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL });
+      const before = {
+        failures: 0,
+        suspects: ['acme.e1.1'],
+        disabledAt: START,
+        disabledReason: 'It said so.',
+        failingSince: START - 1,
+        waitUntil: START + DAY_MS,
+        announcedAt: START,
+        lost: 7,
+      };
+      await rig.table.write({ update: keys.sink(REGION, 'erp'), set: before });
+      await enableEndpoint(rig.deps, REGION, 'erp');
+      const sink = await rig.sink();
+      expect(sink).toMatchObject({ failures: 1, announcedAt: START, lost: 7, revision: 2 });
+      expect(sink?.suspects, 'what the probe is not to be').toEqual(['acme.e1.1']);
+      for (const name of ['disabledAt', 'disabledReason', 'failingSince', 'waitUntil']) {
+        expect(sink?.[name], name).toBeUndefined();
+      }
+      expect((await rig.cursor('acme'))?.position).toBe(0);
+      expect(await enableEndpoint(rig.deps, REGION, 'erp')).toMatchObject({ endpoint: { revision: 2 } });
+    });
+
+    test('not when the configuration declares them; enabled they can be', async () => {
+      const rig = await createRig(makeTable);
+      const record = {
+        ...{ region: REGION, id: 'declared', kind: 'webhook' as const, target: URL },
+        ...{ accounts: [], types: [], paused: false },
+      };
+      await registerSink(rig.table, rig.log, record, []);
+      await registerSink(rig.table, rig.log, { ...record, id: 'built-in', kind: 'sns' }, []);
+      const refused = {
+        kind: 'conflict',
+        reason:
+          'The endpoint "declared" is declared in the configuration file: change or remove it under "endpoints" there, and start again.',
+      };
+      expect(await changeEndpoint(rig.deps, REGION, 'declared', {})).toEqual(refused);
+      expect(await pauseEndpoint(rig.deps, REGION, 'declared')).toEqual(refused);
+      expect(await deleteEndpoint(rig.deps, REGION, 'declared')).toEqual(refused);
+      expect(await rotateSecret(rig.deps, REGION, 'declared')).toEqual(refused);
+      await rig.table.write({ update: keys.sink(REGION, 'declared'), set: { disabledAt: START } });
+      expect(await enableEndpoint(rig.deps, REGION, 'declared')).toMatchObject({
+        endpoint: { managed: false, revision: 1 },
+      });
+      await rig.table.write({ update: keys.sink(REGION, 'built-in'), set: { disabledAt: START } });
+      expect((await enableEndpoint(rig.deps, REGION, 'built-in')).kind).toBe('changed');
+      expect((await rig.sink('built-in'))?.disabledAt).toBeUndefined();
+      expect((await listEndpoints(rig.deps, REGION)).map(({ id }) => id)).toEqual(['declared']);
+      expect(await rig.read('built-in')).toBeUndefined();
+      expect((await deleteEndpoint(rig.deps, REGION, 'built-in')).kind).toBe('unknown');
+    });
+  });
+
+  describe('are deleted', () => {
+    const full = async () => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL, accounts: ['acme'] });
+      await rig.table.write({ put: { ...keys.parked(REGION, 'erp', 'acme', '1', 1) } });
+      await rig.table.write({ put: { ...keys.dead(REGION, 'erp', 'acme', 1) } });
+      await rig.table.write({ put: { ...keys.replay(REGION, 'erp', 'r1') } });
+      await rig.table.write({ put: { ...keys.replayCursor(REGION, 'erp', 'acme', 'r1') } });
+      return rig;
+    };
+
+    test('with all that was kept of them, and nothing of others', async () => {
+      const rig = await full();
+      await rig.create({ id: 'stays', url: URL });
+      const others = await rig.everything('stays');
+      expect(await deleteEndpoint(rig.deps, REGION, 'erp')).toEqual({ kind: 'deleted' });
+      expect(await rig.everything()).toEqual([]);
+      expect(await rig.everything('stays')).toEqual(others);
+      expect(await deleteEndpoint(rig.deps, REGION, 'erp')).toEqual({
+        kind: 'unknown',
+        reason: 'There is no endpoint "erp".',
+      });
+    });
+
+    test('wherever deleting is cut off: the record goes first, repeating or tidying takes the rest away', async () => {
+      for (const finish of ['repeat', 'tidy'] as const) {
+        const crashes = await atEveryCrash(
+          full,
+          (deps) => deleteEndpoint(deps, REGION, 'erp'),
+          async (rig, where) => {
+            const there = (await rig.sink()) !== undefined;
+            if (there) expect(await rig.everything(), where).toHaveLength(7);
+            rig.clock.now += LATER_MS;
+            if (finish === 'tidy') {
+              await tidyEndpoints(rig.deps, REGION);
+              expect((await rig.everything()).length, where).toBe(there ? 7 : 0);
+            } else {
+              await deleteEndpoint(rig.deps, REGION, 'erp');
+              expect(await rig.everything(), where).toEqual([]);
+            }
+          },
+          crashStep(kind),
+        );
+        expect(crashes).toBeGreaterThanOrEqual(14 / crashStep(kind));
+      }
+    });
+  });
+
+  describe('get new secrets', () => {
+    test('and sign with both for a day, judged when they are read, then with the new one alone', async () => {
+      const rig = await createRig(makeTable);
+      const old = newSecret();
+      await rig.create({ id: 'erp', url: URL, secret: old, headers: { 'X-A': 'b' } });
+      const read = createSigningReader(rig.secrets, () => rig.clock.now);
+      expect((await read(REGION, 'erp')).secrets).toEqual([old]);
+      const rotated = await rotateSecret(rig.deps, REGION, 'erp');
+      if (rotated.kind !== 'rotated') throw new Error(rotated.reason);
+      expect(rotated.oldSignUntil).toBe(START + DAY_MS);
+      rig.clock.now += SIGNING_MAX_AGE_MS - 1;
+      expect((await read(REGION, 'erp')).secrets, 'what was read is used for a while').toEqual([old]);
+      rig.clock.now += 1;
+      expect((await read(REGION, 'erp')).secrets).toEqual([rotated.secret, old]);
+      rig.clock.now = START + DAY_MS - 1;
+      expect((await read(REGION, 'erp')).secrets).toEqual([rotated.secret, old]);
+      rig.clock.now += 1;
+      expect(await read(REGION, 'erp'), 'to the moment, though it was read before').toEqual({
+        secrets: [rotated.secret],
+        headers: { 'X-A': 'b' },
+      });
+    });
+
+    test('given ones too; a few sign along at most, and 0 seconds ends them all', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL });
+      for (let turn = 0; turn < 3; turn += 1) await rotateSecret(rig.deps, REGION, 'erp');
+      expect(await rotateSecret(rig.deps, REGION, 'erp')).toEqual({
+        kind: 'conflict',
+        reason: '3 former secrets of the endpoint "erp" still sign along; wait, or set keepOldSeconds to 0.',
+      });
+      expect((await rig.signing()).secrets).toHaveLength(4);
+      const secret = newSecret();
+      await rotateSecret(rig.deps, REGION, 'erp', { secret, keepOldSeconds: 0 });
+      expect((await rig.signing()).secrets).toEqual([secret]);
+      // Said again after a lost answer, it changes nothing.
+      await rotateSecret(rig.deps, REGION, 'erp', { secret });
+      expect((await rig.signing()).secrets).toEqual([secret]);
+    });
+
+    test('wherever that is cut off, receivers can verify by the old one or by both', async () => {
+      const [old, next] = [newSecret(), newSecret()];
+      const crashes = await atEveryCrash(
+        async () => {
+          const rig = await createRig(makeTable);
+          await rig.create({ id: 'erp', url: URL, secret: old });
+          return rig;
+        },
+        (deps) => rotateSecret(deps, REGION, 'erp', { secret: next }),
+        async (rig, where) => {
+          expect([[old], [next, old]], where).toContainEqual((await rig.signing()).secrets);
+          rig.clock.now += LATER_MS;
+          expect((await rotateSecret(rig.deps, REGION, 'erp', { secret: next })).kind).toBe('rotated');
+          expect((await rig.signing()).secrets).toEqual([next, old]);
+        },
+        crashStep(kind),
+      );
+      expect(crashes).toBeGreaterThanOrEqual(6 / crashStep(kind));
+    });
+  });
+
+  describe('tell how they are doing', () => {
+    const health = (rig: Rig) => endpointHealth(rig.deps, REGION, 'erp');
+
+    test('in a state and in words', async () => {
+      const rig = await createRig(makeTable);
+      expect(await health(rig)).toBeUndefined();
+      await rig.create({ id: 'erp', url: URL });
+      const set = (attributes: object) =>
+        rig.table.write({ update: keys.sink(REGION, 'erp'), set: { ...attributes } });
+      expect(await health(rig)).toMatchObject({ state: 'active', problem: null, waitUntil: null, lost: 0 });
+      await set({ waitUntil: START + 5000, failingSince: START, problem: 'It answered 503.', lost: 2 });
+      expect(await health(rig)).toMatchObject({
+        state: 'failing',
+        waitUntil: START + 5000,
+        failingSince: START,
+        problem: 'It answered 503.',
+        lost: 2,
+      });
+      rig.clock.now += 6000;
+      expect(await health(rig)).toMatchObject({ state: 'failing', waitUntil: null });
+      await pauseEndpoint(rig.deps, REGION, 'erp');
+      expect(await health(rig)).toMatchObject({ state: 'paused' });
+      await set({ disabledAt: START, disabledReason: 'It said that it wants no more.' });
+      expect(await health(rig)).toMatchObject({
+        state: 'disabled',
+        disabledAt: START,
+        problem: 'It said that it wants no more.',
+      });
+    });
+
+    test('with what waits for them, and since when', async () => {
+      const rig = await createRig(makeTable);
+      await rig.create({ id: 'erp', url: URL, accounts: ['acme', 'other'] });
+      expect(await health(rig)).toMatchObject({
+        backlog: { events: 0, oldestAt: null, accounts: [], complete: true },
+        parked: { count: 0, oldestAt: null },
+      });
+      await rig.say('acme', 2, START - 5000);
+      await rig.say('other', 3, START - 9000);
+      await rig.table.write({
+        update: keys.cursor(REGION, 'erp', 'other'),
+        set: { position: 2 },
+      });
+      for (const [at, parkedAt] of [START - 5, START - 7].entries()) {
+        await rig.table.write({ put: { ...keys.parked(REGION, 'erp', 'acme', '1', at + 1), parkedAt } });
+      }
+      await rig.table.write({ put: { ...keys.replayCursor(REGION, 'erp', 'acme', 'r'), position: 0 } });
+      expect(await health(rig)).toMatchObject({
+        backlog: {
+          events: 3,
+          oldestAt: START - 9000,
+          accounts: [
+            { account: 'acme', events: 2 },
+            { account: 'other', events: 1 },
+          ],
+        },
+        parked: { count: 2, oldestAt: START - 7 },
+      });
+    });
+  });
+});
+
+describe('what is asked of an endpoint is refused in one sentence', () => {
+  let rig: Rig;
+  beforeEach(async () => {
+    rig = await createRig();
+    await rig.say('acme', 3);
+  });
+  const long = 'x'.repeat(501);
+  const many = (count: number) => Array.from({ length: count }, (_, at) => `n${at}`);
+  const headers = (entries: Record<string, string>) => ({ url: URL, headers: entries });
+
+  const CASES: readonly [input: unknown, reason: string][] = [
+    [null, 'The request must be an object.'],
+    [{}, 'url is missing; it must be a URL.'],
+    [{ url: 7 }, 'url must be a URL.'],
+    ...['http://erp.example.com/', 'https://127.0.0.1/', 'https://me:pw@a.example/', 'nowhere'].map(
+      (url): [unknown, string] => [{ url }, `url is refused: ${refuseUrl(url, false)}`],
+    ),
+    [{ url: `https://a.example/${'x'.repeat(2000)}` }, 'url must be at most 2000 characters.'],
+    [{ url: URL, colour: 'red' }, 'colour is not a setting that Jobwire knows.'],
+    [
+      { url: URL, id: 'ERP' },
+      'id must be 1–63 lower-case letters, digits and hyphens, beginning with a letter or digit.',
+    ],
+    ...['topic', 'sns', 'sns-standard'].map((id): [unknown, string] => [
+      { url: URL, id },
+      'id must not be topic, sns-standard, sns or notifications: built-in sinks have these names.',
+    ]),
+    [{ url: URL, accounts: 'acme' }, 'accounts must be a list of accounts.'],
+    [{ url: URL, accounts: [] }, 'accounts must name at least one account.'],
+    [{ url: URL, accounts: many(1001) }, 'accounts must name at most 1000 accounts.'],
+    [
+      { url: URL, accounts: ['acme', 'nobody'] },
+      'accounts must name accounts that are registered, and "nobody" is not.',
+    ],
+    [{ url: URL, types: [] }, 'types must name at least one type.'],
+    [{ url: URL, types: ['JOB'] }, 'types[0] must be an event type, or the beginning of one and a final *.'],
+    [{ url: URL, types: ['job.*', 'jobs.*'] }, 'types[1] must match one of the event types that there are.'],
+    [
+      { url: URL, types: ['job.created', 'job.made'] },
+      'types[1] must match one of the event types that there are.',
+    ],
+    [{ url: URL, orderGroups: [''] }, 'orderGroups[0] must not be empty.'],
+    [{ url: URL, orderGroups: [] }, 'orderGroups must hold at least one name.'],
+    [{ url: URL, orderGroups: many(201) }, 'orderGroups must hold at most 200 names.'],
+    [{ url: URL, origins: [7] }, 'origins[0] must be the name of origins.'],
+    [{ url: URL, origins: ['x'.repeat(201)] }, 'origins[0] must be at most 200 characters.'],
+    [{ url: URL, jobFields: ['status'] }, 'jobFields must map fields of the job to values.'],
+    [
+      { url: URL, jobFields: { customerId: 1 } },
+      'jobFields.customerId is not a field of the job in events; those are jobNumber, status, description, orderNumber, orderGroup, orderGroupSequence, originCode, dateDue, mustDate, dateOut.',
+    ],
+    [
+      { url: URL, jobFields: { tracking: null } },
+      'jobFields.tracking is not a field of the job in events; those are jobNumber, status, description, orderNumber, orderGroup, orderGroupSequence, originCode, dateDue, mustDate, dateOut.',
+    ],
+    [
+      { url: URL, jobFields: { mustDate: 'yes' } },
+      'jobFields.mustDate must be a value that this field can have.',
+    ],
+    [
+      { url: URL, jobFields: { status: ['a'] } },
+      'jobFields.status must be text, a number, true, false or null.',
+    ],
+    [{ url: URL, headers: 'a' }, 'headers must map names of headers to values.'],
+    [headers({ 'X A': 'b' }), 'headers.X A is not a name that a header can have.'],
+    [headers({ 'X-A': 'b\r\nX-B: c' }), 'headers.X-A must be printable ASCII without spaces around it.'],
+    [headers({ 'X-A': 'b\u0000' }), 'headers.X-A must be printable ASCII without spaces around it.'],
+    [headers({ 'X-A': 'é' }), 'headers.X-A must be printable ASCII without spaces around it.'],
+    [headers({ 'X-A': 'ж' }), 'headers.X-A must be printable ASCII without spaces around it.'],
+    [headers({ 'X-A': ' b' }), 'headers.X-A must be printable ASCII without spaces around it.'],
+    [headers({ 'X-A': 'b', 'x-a': 'c' }), 'headers.x-a must be there once.'],
+    ...[
+      ...['Content-Type', 'content-length', 'Host', 'user-agent', 'accept-encoding', 'expect'],
+      ...['webhook-id', 'Webhook-Anything', 'Connection', 'keep-alive', 'TE', 'trailer'],
+      ...['transfer-encoding', 'upgrade', 'proxy-authorization', 'content-encoding'],
+    ].map((name): [unknown, string] => [
+      headers({ [name]: 'b' }),
+      `headers.${name} must be another header, for this one is set by Jobwire or belongs to the connection.`,
+    ]),
+    [headers({ 'X-A': 7 as unknown as string }), 'headers.X-A must be text.'],
+    [
+      headers(Object.fromEntries(many(21).map((name) => [name, 'v']))),
+      'headers must hold at most 20 headers.',
+    ],
+    [headers({ 'X-A': 'v'.repeat(4096) }), 'headers must be at most 4096 bytes in all.'],
+    [{ url: URL, concurrency: 0 }, 'concurrency must be a whole number from 1 to 64.'],
+    [{ url: URL, concurrency: 65 }, 'concurrency must be a whole number from 1 to 64.'],
+    [{ url: URL, concurrency: 1.5 }, 'concurrency must be a whole number from 1 to 64.'],
+    [{ url: URL, ratePerSecond: 0.05 }, 'ratePerSecond must be a number from 0.1 to 1000.'],
+    [{ url: URL, ratePerSecond: 1001 }, 'ratePerSecond must be a number from 0.1 to 1000.'],
+    [{ url: URL, ratePerSecond: 'fast' }, 'ratePerSecond must be a number from 0.1 to 1000.'],
+    [
+      { url: URL, secret: `whsec_${Buffer.alloc(23).toString('base64')}` },
+      'secret must be "whsec_" and 24 to 64 random bytes in base64.',
+    ],
+    [{ url: URL, secret: 7 }, 'secret must be text that begins with whsec_.'],
+    [{ url: URL, description: long }, 'description must be at most 500 characters.'],
+    [{ url: URL, start: { at: 'noon' } }, 'start.at must be an instant such as 2026-03-02T08:00:00Z.'],
+    [{ url: URL, start: { cursors: {} } }, 'start.cursors must name at least one account.'],
+    ...['later', { at: '2026-03-02T07:00:00Z', cursors: {} }].map((start): [unknown, string] => [
+      { url: URL, start },
+      'start must be "now", "beginning", {"at": an instant} or {"cursors": {account: cursor}}.',
+    ]),
+    [{ url: URL, start: { at: '2026-03-02T08:00:01Z' } }, 'start must not be in the future.'],
+    [
+      { url: URL, accounts: ['acme'], start: { cursors: { other: 'e1.0' } } },
+      'start must name accounts that are followed, and "other" is none.',
+    ],
+    ...['e2.1', 'e1.4', 'x', ''].map((cursor): [unknown, string] => [
+      { url: URL, start: { cursors: { acme: cursor } } },
+      'start must hold for "acme" a cursor from e1.0 to e1.3.',
+    ]),
+  ];
+
+  test.each(CASES.map(([input, reason]) => [reason, input] as const))('%s', async (reason, input) => {
+    const withId = typeof input === 'object' && input !== null ? { id: 'erp', ...input } : input;
+    expect(await createEndpoint(rig.deps, REGION, withId)).toEqual({ kind: 'refused', reason });
+    expect(await rig.everything(), 'nothing is stored').toEqual([]);
+    expect(await rig.table.get(keys.endpointLock(REGION, 'erp'))).toBeUndefined();
+  });
+
+  test('changes are checked the same way, and change nothing when refused', async () => {
+    await rig.create({ id: 'erp', url: URL });
+    const before = await rig.everything();
+    const refusals: readonly [object, string][] = [
+      [{ url: 'https://10.0.0.1/' }, `url is refused: ${refuseUrl('https://10.0.0.1/', false)}`],
+      [{ url: null }, 'url must be a URL.'],
+      [{ types: ['nothing.*'] }, 'types[0] must match one of the event types that there are.'],
+      [{ accounts: ['nobody'] }, 'accounts must name accounts that are registered, and "nobody" is not.'],
+      [
+        { headers: { host: 'x' } },
+        'headers.host must be another header, for this one is set by Jobwire or belongs to the connection.',
+      ],
+      [{ secret: newSecret() }, 'secret is not a setting that Jobwire knows.'],
+      [{ id: 'other' }, 'id is not a setting that Jobwire knows.'],
+      [{ concurrency: 100 }, 'concurrency must be a whole number from 1 to 64.'],
+    ];
+    for (const [change, reason] of refusals) {
+      expect(await changeEndpoint(rig.deps, REGION, 'erp', change)).toEqual({ kind: 'refused', reason });
+    }
+    for (const [input, reason] of [
+      [{ secret: 'x' }, 'secret must be "whsec_" and 24 to 64 random bytes in base64.'],
+      [{ keepOldSeconds: -1 }, 'keepOldSeconds must be a whole number of seconds from 0 to 604800.'],
+    ] as const) {
+      expect(await rotateSecret(rig.deps, REGION, 'erp', input)).toEqual({ kind: 'refused', reason });
+    }
+    expect(await rig.everything()).toEqual(before);
+  });
+
+  test('what is not there is said to be unknown', async () => {
+    const unknown = { kind: 'unknown', reason: 'There is no endpoint "x".' };
+    expect(await changeEndpoint(rig.deps, REGION, 'x', {})).toEqual(unknown);
+    for (const act of [pauseEndpoint, resumeEndpoint, enableEndpoint, deleteEndpoint]) {
+      expect(await act(rig.deps, REGION, 'x')).toEqual(unknown);
+    }
+    expect(await rotateSecret(rig.deps, REGION, 'x')).toEqual(unknown);
+    expect(await pingEndpoint(rig.deps, REGION, 'x')).toEqual(unknown);
+  });
+
+  test('a private address is all right where private networks are allowed', async () => {
+    const deps = { ...rig.deps, allowPrivateNetworks: true };
+    expect((await rig.create({ url: 'http://127.0.0.1:9999/' }, deps)).kind).toBe('created');
+  });
+});
+
+describe.runIf(mayUseNetwork)('a ping over a socket', () => {
+  /** An endpoint whose sink is a real one, to a receiver on loopback that answers as told. */
+  async function pinged(status: number, set: object = {}) {
+    const rig = await createRig();
+    const receiver = await startReceiver(() => ({ status }));
+    const signing = createSigningReader(rig.secrets, rig.deps.now);
+    const deps: Rig['deps'] = {
+      ...rig.deps,
+      now: Date.now,
+      allowPrivateNetworks: true,
+      open: async (record) =>
+        createWebhookSink({
+          url: record.target,
+          secrets: (await signing(record.region, record.id)).secrets,
+          allowPrivateNetworks: true,
+          now: Date.now,
+        }),
+    };
+    const made = await rig.create({ id: 'erp', url: receiver.url }, deps);
+    if (made.kind !== 'created') throw new Error(made.reason);
+    await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { ...set } });
+    const before = await rig.everything();
+    const report = await pingEndpoint(deps, REGION, 'erp');
+    expect(await rig.everything(), 'cursors and health are left alone').toEqual(before);
+    return { rig, receiver, report, secret: made.secret };
+  }
+
+  test('is a signed event of its own, also to a paused and disabled endpoint, and stands in the delivery log', async () => {
+    const { rig, receiver, report, secret } = await pinged(204, { paused: true, disabledAt: START });
+    expect(report).toMatchObject({ kind: 'attempted', outcome: 'delivered', logged: true });
+    const [request] = receiver.requests;
+    if (!request) throw new Error('nothing came');
+    const headers = request.headers as Record<string, string>;
+    const envelope = new Webhook(secret).verify(request.body, headers) as Record<string, unknown>;
+    expect(envelope).toMatchObject({
+      specversion: '1.0',
+      id: expect.stringMatching(/^ping\.[0-9a-f-]{36}$/),
+      source: '/regions/us',
+      type: 'jobwire.ping',
+      dataschema: 'https://jobwire.example/schemas/v1/jobwire.ping.json',
+      data: { region: REGION, endpoint: 'erp' },
+    });
+    expect(headers['webhook-id']).toBe(envelope.id);
+    expect(catalogue['jobwire.ping'].data.parse(envelope.data)).toEqual(envelope.data);
+    const { entries } = await rig.deps.deliveries.bySink(REGION, 'erp');
+    expect(entries).toMatchObject([
+      { cause: 'ping', eventId: envelope.id, type: 'jobwire.ping', outcome: 'delivered' },
+    ]);
+  });
+
+  test('that is refused or not answered says so', async () => {
+    expect((await pinged(422)).report).toMatchObject({
+      outcome: 'rejected',
+      words: expect.stringContaining('422'),
+    });
+    const { report, rig } = await pinged(503);
+    expect(report).toMatchObject({ outcome: 'retry', words: expect.stringContaining('503') });
+    expect((await rig.deps.deliveries.bySink(REGION, 'erp', { outcome: 'failed' })).entries).toMatchObject([
+      { cause: 'ping', outcome: 'retry', reason: expect.stringContaining('503') },
+    ]);
+  });
+
+  test('to an endpoint that can not be opened, and without a delivery log, is answered all the same', async () => {
+    const rig = await createRig();
+    await rig.create({ id: 'erp', url: URL });
+    const deps: EndpointDeps = {
+      ...rig.deps,
+      deliveries: { record: async () => Promise.reject(new Error('down')) },
+      open: async (): Promise<SinkPort> => {
+        throw new SecretError('erp', 'is missing.');
+      },
+    };
+    expect(await pingEndpoint(deps, REGION, 'erp')).toEqual({
+      kind: 'attempted',
+      outcome: 'retry',
+      status: null,
+      latencyMs: 0,
+      words: 'The secret erp is missing.',
+      logged: false,
+    });
+  });
+});
+
+// Where secrets are kept
+
+const KEPT: EndpointSecrets = {
+  secrets: [`whsec_${Buffer.alloc(24, 1).toString('base64')}`],
+  retiring: [{ secret: `whsec_${Buffer.alloc(24, 2).toString('base64')}`, until: START + 1000 }],
+  headers: { Authorization: 'Bearer s3cret' },
+};
+
+/** One suite for every place where secrets can be kept. */
+function secretsSuite(make: () => Promise<SigningSecrets>): void {
+  test('what is saved is loaded, over what was there, each endpoint for itself, until it is removed', async () => {
+    const store = await make();
+    expect(await store.load(REGION, 'erp')).toBeUndefined();
+    await store.remove(REGION, 'erp');
+    await store.save(REGION, 'erp', { secrets: [newSecret()] });
+    await store.save(REGION, 'erp', KEPT);
+    const other = { secrets: [newSecret()] };
+    await store.save('nz', 'erp', other);
+    expect(await store.load(REGION, 'erp')).toEqual(KEPT);
+    expect(await store.load('nz', 'erp')).toEqual(other);
+    await store.remove(REGION, 'erp');
+    expect(await store.load(REGION, 'erp')).toBeUndefined();
+    expect(await store.load('nz', 'erp')).toEqual(other);
+    // Again under a name that was just removed.
+    await store.save(REGION, 'erp', KEPT);
+    expect(await store.load(REGION, 'erp')).toEqual(KEPT);
+  });
+}
+
+eachTable('secrets encrypted in the state table', (makeTable) => {
+  const key = new Uint8Array(randomBytes(32));
+  secretsSuite(async () => openLocalSigningSecrets(await makeTable(), key));
+
+  test('are not readable there, and differ each time', async () => {
+    const table = await makeTable();
+    const store = await openLocalSigningSecrets(table, key);
+    await store.save(REGION, 'erp', KEPT);
+    const sealed = async () =>
+      Buffer.from((await table.get(keys.endpointSecrets(REGION, 'erp')))?.sealed as Uint8Array).toString(
+        'latin1',
+      );
+    const first = await sealed();
+    expect(first).not.toContain('s3cret');
+    expect(first).not.toContain('whsec_');
+    await store.save(REGION, 'erp', KEPT);
+    expect(await sealed()).not.toBe(first);
+  });
+
+  test('open with the same key again, and with another one not at all', async () => {
+    const table = await makeTable();
+    await (await openLocalSigningSecrets(table, key)).save(REGION, 'erp', KEPT);
+    expect(await (await openLocalSigningSecrets(table, key)).load(REGION, 'erp')).toEqual(KEPT);
+    await expect(openLocalSigningSecrets(table, new Uint8Array(randomBytes(32)))).rejects.toThrow(
+      'The secret key is not the one that the secrets of endpoints and accounts were encrypted with: put the former one back.',
+    );
+  });
+
+  test('that were tampered with, or belong to another endpoint, are not taken', async () => {
+    const table = await makeTable();
+    const store = await openLocalSigningSecrets(table, key);
+    await store.save(REGION, 'erp', KEPT);
+    const sealed = (await table.get(keys.endpointSecrets(REGION, 'erp')))?.sealed as Uint8Array;
+    await table.write({ put: { ...keys.endpointSecrets(REGION, 'mine'), sealed } });
+    await expect(store.load(REGION, 'mine')).rejects.toThrow("The secret mine can't be decrypted.");
+    for (const at of [0, 13, sealed.length - 1]) {
+      const broken = sealed.slice();
+      broken[at] = (broken[at] ?? 0) ^ 1;
+      await table.write({ put: { ...keys.endpointSecrets(REGION, 'erp'), sealed: broken } });
+      await expect(store.load(REGION, 'erp'), `byte ${at}`).rejects.toThrow(SecretError);
+    }
+    await table.write({ put: { ...keys.endpointSecrets(REGION, 'erp'), sealed: sealed.slice(0, 5) } });
+    await expect(store.load(REGION, 'erp')).rejects.toThrow(SecretError);
+  });
+});
+
+describe('secrets in Secrets Manager', () => {
+  /** Secrets Manager as far as it is needed: a name stays taken for some calls after it was deleted. */
+  function fakeManager(options: { lingersFor?: number; marked?: boolean } = {}) {
+    const held = new Map<string, string>();
+    const lingering = new Map<string, number>();
+    const marked = new Set<string>();
+    const calls: string[] = [];
+    const fail = (name: string) => Object.assign(new Error(name), { name });
+    const send = async (command: { input: object }) => {
+      calls.push(command.constructor.name);
+      const input = command.input as { SecretId?: string; Name?: string; SecretString?: string };
+      const name = input.SecretId ?? input.Name ?? '';
+      if (command instanceof CreateSecretCommand) {
+        const left = lingering.get(name) ?? 0;
+        lingering.set(name, left - 1);
+        if (held.has(name) || left > 0) throw fail('ResourceExistsException');
+        held.set(name, input.SecretString ?? '');
+        return {};
+      }
+      if (command instanceof RestoreSecretCommand) {
+        marked.delete(name);
+        return {};
+      }
+      if (!held.has(name)) throw fail('ResourceNotFoundException');
+      if (marked.has(name)) throw fail('InvalidRequestException');
+      if (command instanceof DeleteSecretCommand) {
+        expect(command.input.ForceDeleteWithoutRecovery).toBe(true);
+        held.delete(name);
+        lingering.set(name, options.lingersFor ?? 0);
+        return {};
+      }
+      if (command instanceof PutSecretValueCommand) held.set(name, input.SecretString ?? '');
+      if (command instanceof GetSecretValueCommand) return { SecretString: held.get(name), VersionId: 'v' };
+      return {};
+    };
+    return { client: { send } as unknown as SecretsManagerClient, held, marked, calls };
+  }
+  const waits: number[] = [];
+  const sleep = async (ms: number) => waits.push(ms);
+
+  secretsSuite(async () =>
+    createAwsSigningSecrets(fakeManager({ lingersFor: 3 }).client, { stage: 'test', sleep }),
+  );
+
+  test('stand under the name that the drain reads, which signs with both until the time is up', async () => {
+    const manager = fakeManager();
+    const store = createAwsSigningSecrets(manager.client, { stage: 'test', sleep });
+    await store.save(REGION, 'erp', KEPT);
+    expect([...manager.held.keys()]).toEqual(['jobwire/test/us/endpoints/erp']);
+    let now = START;
+    const read = createSigningReader(store, () => now);
+    expect((await read(REGION, 'erp')).secrets).toEqual([KEPT.secrets[0], KEPT.retiring?.[0]?.secret]);
+    now += 1000;
+    expect((await read(REGION, 'erp')).secrets, 'though it was not read again').toEqual(KEPT.secrets);
+  });
+
+  test('that are marked for deletion are brought back by saving', async () => {
+    const manager = fakeManager();
+    const store = createAwsSigningSecrets(manager.client, { stage: 'test', sleep });
+    await store.save(REGION, 'erp', KEPT);
+    manager.marked.add('jobwire/test/us/endpoints/erp');
+    expect(await store.load(REGION, 'erp')).toBeUndefined();
+    await store.save(REGION, 'erp', { secrets: KEPT.secrets });
+    expect(await store.load(REGION, 'erp')).toEqual({ secrets: KEPT.secrets });
+  });
+
+  test('whose name does not get free are given up with a sentence, without the secret', async () => {
+    const manager = fakeManager({ lingersFor: 100 });
+    const store = createAwsSigningSecrets(manager.client, { stage: 'test', sleep });
+    await store.save(REGION, 'erp', KEPT);
+    await store.remove(REGION, 'erp');
+    waits.length = 0;
+    const error = await store.save(REGION, 'erp', KEPT).catch((cause: unknown) => cause);
+    expect(error).toBeInstanceOf(SecretError);
+    expect((error as Error).message).toBe(
+      'The secret jobwire/test/us/endpoints/erp could not be saved: its name is not free yet.',
+    );
+    expect(waits).toEqual([250, 500, 1000, 2000, 4000]);
+  });
+
+  test('that can not be had, or are of another shape, fail with a sentence that holds none of it', async () => {
+    const denied = {
+      send: async () => Promise.reject(Object.assign(new Error('no'), { name: 'AccessDeniedException' })),
+    } as unknown as SecretsManagerClient;
+    const store = createAwsSigningSecrets(denied, { stage: 'test', sleep });
+    await expect(store.load(REGION, 'erp')).rejects.toThrow('could not be read (AccessDeniedException).');
+    await expect(store.save(REGION, 'erp', KEPT)).rejects.toThrow(
+      'could not be saved (AccessDeniedException).',
+    );
+    await expect(store.remove(REGION, 'erp')).rejects.toThrow(
+      'could not be deleted (AccessDeniedException).',
+    );
+    const odd = { send: async () => ({ SecretString: '{"secrets": ["s3cret"]}' }) };
+    const other = createAwsSigningSecrets(odd as unknown as SecretsManagerClient, { stage: 'test' });
+    const error = (await other.load(REGION, 'erp').catch((cause: unknown) => cause)) as Error;
+    expect(error.message).toBe(
+      'The secret jobwire/test/us/endpoints/erp is not as it should be: secrets.0 is missing or not valid.',
+    );
+  });
+});
+
+test('a secret that is missing is read again the next time, and those who ask at once share one reading', async () => {
+  let loads = 0;
+  let kept: EndpointSecrets | undefined;
+  const read = createSigningReader(
+    {
+      load: async () => {
+        loads += 1;
+        return kept;
+      },
+    },
+    () => START,
+  );
+  await expect(read(REGION, 'erp')).rejects.toThrow('The secret erp is missing.');
+  kept = { secrets: KEPT.secrets };
+  const both = await Promise.all([read(REGION, 'erp'), read(REGION, 'erp')]);
+  expect(both).toEqual([
+    { secrets: KEPT.secrets, headers: {} },
+    { secrets: KEPT.secrets, headers: {} },
+  ]);
+  expect(loads).toBe(2);
+});
+
+describe('the key of the data folder', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'jobwire-key-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  test('is made once, readable by nobody else, and the same after a restart', () => {
+    const first = openDataDir(folder);
+    const key = first.secretKey();
+    expect(key).toHaveLength(32);
+    expect(statSync(join(folder, 'secret.key')).mode & 0o777).toBe(0o600);
+    expect(existsSync(join(folder, 'secret.key.new'))).toBe(false);
+    first.release();
+    const second = openDataDir(folder);
+    expect(Buffer.from(second.secretKey()).equals(key)).toBe(true);
+    second.release();
+  });
+
+  test('may be given; one that is no key is refused without being quoted', () => {
+    const data = openDataDir(folder);
+    const given = randomBytes(32);
+    expect(Buffer.from(data.secretKey(given.toString('base64'))).equals(given)).toBe(true);
+    expect(existsSync(join(folder, 'secret.key'))).toBe(false);
+    expect(() => data.secretKey('c2hvcnQ=')).toThrow(
+      new DataDirError('The secret key given must be 32 bytes in base64.'),
+    );
+    writeFileSync(join(folder, 'secret.key'), 'half');
+    expect(() => data.secretKey()).toThrow(/^The secret key in .*secret\.key must be 32 bytes in base64\.$/);
+    expect(readFileSync(join(folder, 'secret.key'), 'utf8')).toBe('half');
+    data.release();
+  });
+});

@@ -1,0 +1,318 @@
+/** How a sink is after a drain: waits, probes, suspects, disabling (shared/delivery/health.ts). */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  DEFAULT_DISABLE_AFTER_SECONDS,
+  DEFAULT_RETRY_SECONDS,
+  enabled,
+  type FailurePolicy,
+  healthAfter,
+  healthAttributes,
+  isReady,
+  type Seen,
+  type SinkHealth,
+  toHealth,
+  waitOf,
+} from '../../shared/delivery/health.ts';
+
+const NOW = Date.parse('2026-03-02T08:00:00Z');
+const DAY_MS = 86_400_000;
+/** In the middle of the jitter. */
+const EVEN = 0.5;
+
+function policyOf(change: Partial<FailurePolicy> = {}): FailurePolicy {
+  return { retrySeconds: [5, 300, 1800], disableAfterSeconds: 5 * 86_400, ...change };
+}
+
+function healthy(change: Partial<SinkHealth> = {}): SinkHealth {
+  return {
+    failures: 0,
+    waitUntil: 0,
+    problem: null,
+    failingSince: null,
+    rejections: 0,
+    suspects: [],
+    disabledAt: null,
+    disabledReason: null,
+    announcedAt: null,
+    lost: 0,
+    lastDeliveredAt: null,
+    lastFailedAt: null,
+    ...change,
+  };
+}
+
+function saw(change: Partial<Seen> = {}): Seen {
+  return { deliveredAt: null, failure: null, rejections: 0, suspects: [], disable: null, ...change };
+}
+
+describe('a wait', () => {
+  test('is the one of its place in the schedule, whose last one repeats', () => {
+    const waits = [1, 2, 3, 4, 1000].map((n) => waitOf([5, 300, 1800], n, EVEN));
+    expect(waits).toEqual([5_000, 300_000, 1_800_000, 1_800_000, 1_800_000]);
+  });
+
+  test('is spread by a fifth either way, evenly', () => {
+    for (const [random, wait] of [
+      [0, 240_000],
+      [0.25, 270_000],
+      [0.5, 300_000],
+      [0.75, 330_000],
+      [1, 360_000],
+    ] as const) {
+      expect(waitOf([5, 300], 2, random)).toBeCloseTo(wait, 6);
+    }
+  });
+
+  test('is a minute where there is no schedule', () => {
+    expect(waitOf([], 3, EVEN)).toBe(60_000);
+  });
+});
+
+describe('after a drain', () => {
+  test('in which nothing was to do, all stays as it was, but that it no longer waits', () => {
+    const before = healthy({
+      failures: 3,
+      waitUntil: NOW - 1,
+      problem: 'down',
+      failingSince: NOW - 60_000,
+      rejections: 2,
+      suspects: ['a.e1.1'],
+      announcedAt: NOW - 50_000,
+      lost: 4,
+      lastDeliveredAt: NOW - 90_000,
+      lastFailedAt: NOW - 55_000,
+    });
+    const after = healthAfter(before, saw({ rejections: 2, suspects: ['a.e1.1'] }), policyOf(), NOW, EVEN);
+    expect(after).toEqual({ ...before, waitUntil: 0 });
+  });
+
+  test('in which it took an event, nothing is left of its failures; what else is known of it stays', () => {
+    const before = healthy({
+      failures: 7,
+      waitUntil: NOW - 1,
+      problem: 'down',
+      failingSince: NOW - 60_000,
+      announcedAt: NOW - 50_000,
+      lost: 4,
+      lastFailedAt: NOW - 55_000,
+    });
+    const after = healthAfter(before, saw({ deliveredAt: NOW - 10 }), policyOf(), NOW, EVEN);
+    expect(after).toEqual({
+      ...before,
+      failures: 0,
+      waitUntil: 0,
+      problem: null,
+      failingSince: null,
+      lastDeliveredAt: NOW - 10,
+    });
+  });
+
+  test('rejections and suspects are as the drain left them', () => {
+    const before = healthy({ rejections: 5, suspects: ['a.e1.1'] });
+    const seen = saw({ rejections: 1, suspects: ['a.e1.2', 'a.e1.3'] });
+    expect(healthAfter(before, seen, policyOf(), NOW, EVEN)).toEqual({ ...before, ...pick(seen) });
+    function pick({ rejections, suspects }: Seen) {
+      return { rejections, suspects };
+    }
+  });
+
+  test('that failed, it waits by the schedule and says why; failing since the first time, for the n-th time', () => {
+    const failure = { reason: 'The endpoint answered 503.' };
+    const first = healthAfter(healthy({ lastDeliveredAt: 5 }), saw({ failure }), policyOf(), NOW, EVEN);
+    expect(first).toEqual(
+      healthy({
+        failures: 1,
+        waitUntil: NOW + 5_000,
+        problem: failure.reason,
+        failingSince: NOW,
+        lastDeliveredAt: 5,
+        lastFailedAt: NOW,
+      }),
+    );
+    const later = NOW + 10_000;
+    const second = healthAfter(first, saw({ failure: { reason: 'reset' } }), policyOf(), later, EVEN);
+    expect(second).toEqual({
+      ...first,
+      failures: 2,
+      waitUntil: later + 300_000,
+      problem: 'reset',
+      lastFailedAt: later,
+    });
+    expect(healthAfter(second, saw({ failure }), policyOf(), later, 1).waitUntil).toBe(later + 2_160_000);
+  });
+
+  test('in which it took an event and then failed, the failures begin anew', () => {
+    const before = healthy({ failures: 9, failingSince: NOW - 6 * DAY_MS, problem: 'old' });
+    const seen = saw({ deliveredAt: NOW - 1, failure: { reason: 'down' } });
+    expect(healthAfter(before, seen, policyOf(), NOW, EVEN)).toEqual(
+      healthy({
+        failures: 1,
+        waitUntil: NOW + 5_000,
+        problem: 'down',
+        failingSince: NOW,
+        lastDeliveredAt: NOW - 1,
+        lastFailedAt: NOW,
+      }),
+    );
+  });
+
+  test.each([
+    ['longer than the schedule is honoured', 7_000, 7_000],
+    ['shorter is not', 4_000, 5_000],
+    ['is honoured up to a day', DAY_MS, DAY_MS],
+    ['is not beyond that', DAY_MS + 1, DAY_MS],
+  ])('a wait the receiver asks for that is %s', (_, afterMs, wait) => {
+    const seen = saw({ failure: { reason: 'busy', afterMs } });
+    expect(healthAfter(healthy(), seen, policyOf(), NOW, EVEN).waitUntil).toBe(NOW + wait);
+  });
+});
+
+describe('disabling', () => {
+  const failure = { reason: 'The endpoint answered 500.' };
+
+  test('comes after days of nothing but failure, not a moment before', () => {
+    const before = healthy({ failures: 90, failingSince: NOW - 5 * DAY_MS });
+    const waiting = healthAfter(before, saw({ failure }), policyOf(), NOW - 1, EVEN);
+    expect(waiting).toMatchObject({ disabledAt: null, disabledReason: null, waitUntil: NOW - 1 + 1_800_000 });
+    expect(healthAfter(before, saw({ failure }), policyOf(), NOW, EVEN)).toEqual({
+      ...before,
+      failures: 91,
+      waitUntil: 0,
+      problem: failure.reason,
+      lastFailedAt: NOW,
+      disabledAt: NOW,
+      disabledReason: 'Nothing but failures for 5 days. The last one: The endpoint answered 500.',
+    });
+  });
+
+  test('says for how long it failed, to a tenth of a day', () => {
+    const before = healthy({ failures: 90, failingSince: NOW - 1.26 * DAY_MS });
+    const after = healthAfter(before, saw({ failure }), policyOf({ disableAfterSeconds: 1 }), NOW, EVEN);
+    expect(after.disabledReason).toBe(
+      'Nothing but failures for 1.3 days. The last one: The endpoint answered 500.',
+    );
+  });
+
+  test('does not come while it takes events, nor without a failure', () => {
+    const before = healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS });
+    const took = saw({ deliveredAt: NOW, failure });
+    expect(healthAfter(before, took, policyOf(), NOW, EVEN).disabledAt).toBeNull();
+    expect(healthAfter(before, saw(), policyOf(), NOW, EVEN).disabledAt).toBeNull();
+  });
+
+  test('comes at once when it is asked for, whatever else happened, and ends the waiting', () => {
+    for (const deliveredAt of [null, NOW - 1]) {
+      for (const failed of [null, failure]) {
+        const seen = saw({ deliveredAt, failure: failed, disable: 'The endpoint answered 410.' });
+        const after = healthAfter(healthy(), seen, policyOf(), NOW, EVEN);
+        expect(after).toMatchObject({
+          disabledAt: NOW,
+          disabledReason: 'The endpoint answered 410.',
+          waitUntil: 0,
+          failures: failed ? 1 : 0,
+          problem: failed ? failure.reason : null,
+        });
+      }
+    }
+  });
+
+  test('by the receiver is the reason that counts, also on the day it is disabled anyway', () => {
+    const before = healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS });
+    const seen = saw({ failure, disable: 'The endpoint answered 410.' });
+    expect(healthAfter(before, seen, policyOf(), NOW, EVEN).disabledReason).toBe(
+      'The endpoint answered 410.',
+    );
+  });
+});
+
+describe('a sink that somebody enables', () => {
+  test('goes on at once with a probe first; how long it failed begins anew, that it was announced stays', () => {
+    const before = healthy({
+      failures: 90,
+      waitUntil: NOW + 5,
+      problem: 'down',
+      failingSince: NOW - 6 * DAY_MS,
+      rejections: 3,
+      suspects: ['a.e1.1'],
+      disabledAt: NOW - 9,
+      disabledReason: 'Nothing but failures.',
+      announcedAt: NOW - 9,
+      lost: 2,
+    });
+    expect(enabled(before)).toEqual({
+      ...before,
+      waitUntil: 0,
+      failingSince: null,
+      disabledAt: null,
+      disabledReason: null,
+    });
+    expect(enabled(healthy({ disabledAt: NOW })).failures, 'a probe also for one that never failed').toBe(1);
+  });
+
+  test('is not disabled by the next failure', () => {
+    const before = enabled(healthy({ failures: 90, failingSince: NOW - 6 * DAY_MS, disabledAt: NOW - 9 }));
+    const after = healthAfter(before, saw({ failure: { reason: 'down' } }), policyOf(), NOW, EVEN);
+    expect(after).toMatchObject({ disabledAt: null, failingSince: NOW, failures: 91 });
+  });
+});
+
+describe('whether a sink can be drained', () => {
+  test.each([
+    ['as a rule', {}, false, true],
+    ['not while it is paused', {}, true, false],
+    ['not while it waits', { waitUntil: NOW + 1 }, false, false],
+    ['as soon as the wait is over', { waitUntil: NOW }, false, true],
+    ['not while it is disabled', { disabledAt: 0 }, false, false],
+    ['whatever failures it had', { failures: 5, failingSince: 1, announcedAt: 1 }, false, true],
+  ])('%s', (_, change, paused, ready) => {
+    expect(isReady({ paused, health: healthy(change) }, NOW)).toBe(ready);
+  });
+});
+
+describe('what is stored', () => {
+  const instant = () => fc.option(fc.integer({ min: 1, max: 4e12 }), { nil: null });
+  const text = () => fc.option(fc.string(), { nil: null });
+  const health = (): fc.Arbitrary<SinkHealth> =>
+    fc.record({
+      failures: fc.nat(),
+      waitUntil: fc.nat(),
+      problem: text(),
+      failingSince: instant(),
+      rejections: fc.nat(9),
+      suspects: fc.array(fc.string(), { maxLength: 5 }),
+      disabledAt: instant(),
+      disabledReason: text(),
+      announcedAt: instant(),
+      lost: fc.nat(),
+      lastDeliveredAt: instant(),
+      lastFailedAt: instant(),
+    });
+
+  test('comes back as it was, over whatever stood there before', () => {
+    fc.assert(
+      fc.property(health(), health(), (before, after) => {
+        const item = { pk: 'SINKS#us', sk: 'erp', ...healthAttributes(before), ...healthAttributes(after) };
+        expect(toHealth(item)).toEqual(after);
+      }),
+    );
+  });
+
+  test('is nothing for a sink of which there is nothing to say, and a new sink is such a one', () => {
+    const attributes = healthAttributes(healthy());
+    expect(Object.keys(attributes).sort(), 'all are taken away').toEqual(Object.keys(healthy()).sort());
+    expect(Object.values(attributes).filter((value) => value !== undefined)).toEqual([]);
+    expect(toHealth({ pk: 'SINKS#us', sk: 'erp' })).toEqual(healthy());
+  });
+
+  test('of another kind than it should be counts as nothing', () => {
+    const names = Object.keys(healthy());
+    const item = { pk: 'SINKS#us', sk: 'erp', ...Object.fromEntries(names.map((name) => [name, true])) };
+    expect(toHealth(item)).toEqual(healthy());
+  });
+});
+
+test('unless told otherwise the schedule is that of Standard Webhooks, and five days of failure are the end', () => {
+  expect(DEFAULT_RETRY_SECONDS).toEqual([5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]);
+  expect(DEFAULT_DISABLE_AFTER_SECONDS).toBe(432_000);
+});

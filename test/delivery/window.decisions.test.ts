@@ -1,0 +1,252 @@
+/** The window of a cursor: what may be taken, and how far all is done (shared/delivery/window.ts). */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { CursorWindow, laneOf } from '../../shared/delivery/window.ts';
+import type { LoggedEvent } from '../../shared/log/log.ts';
+import { runs } from '../support/runs.ts';
+
+/** An event of a job, or of the account for job 0. */
+function eventOf(sequence: number, job: number): LoggedEvent {
+  return {
+    id: `acme.e1.${sequence}`,
+    account: 'acme',
+    region: 'us',
+    sequence,
+    type: 'job.status_changed',
+    ...(job === 0 ? {} : { jobNumber: job }),
+    time: 0,
+    json: '{}',
+  };
+}
+
+/** Events of these jobs, in order, after a position. */
+function eventsOf(jobs: readonly number[], position = 0): LoggedEvent[] {
+  return jobs.map((job, at) => eventOf(position + at + 1, job));
+}
+
+const all = (): boolean => true;
+const sequenceOf = (event: LoggedEvent | undefined): number | undefined => event?.sequence;
+
+/** Takes and settles whatever is left: the sequences in the order taken. */
+function takeAll(window: CursorWindow): number[] {
+  const taken: number[] = [];
+  for (let event = window.take(); event; event = window.take()) {
+    taken.push(event.sequence);
+    window.settle(event);
+  }
+  return taken;
+}
+
+describe('lanes', () => {
+  test('are the jobs; what is about no job shares one', () => {
+    expect(laneOf({ jobNumber: 12 })).toBe('12');
+    expect(laneOf({})).toBe('account');
+  });
+
+  test('go side by side, each one at a time and in order, in the order in which they were read', () => {
+    const window = new CursorWindow(0);
+    window.add(eventsOf([1, 1, 2, 0, 0]), all);
+    expect(window.waiting).toBe(5);
+    const [one, three, four] = [window.take(), window.take(), window.take()];
+    expect([one, three, four].map(sequenceOf)).toEqual([1, 3, 4]);
+    expect(window.waiting).toBe(2);
+    expect(window.take(), 'every lane is busy').toBeUndefined();
+    if (four) window.settle(four);
+    expect(sequenceOf(window.take())).toBe(5);
+    if (one) window.settle(one);
+    expect(sequenceOf(window.take())).toBe(2);
+    expect(window.waiting).toBe(0);
+  });
+
+  test('events beyond a sequence are left where they are, those of other lanes are not', () => {
+    const window = new CursorWindow(0);
+    window.add(eventsOf([1, 1, 2, 3]), all);
+    const [one, three] = [window.take(undefined, 3), window.take(undefined, 3)];
+    expect([one, three].map(sequenceOf)).toEqual([1, 3]);
+    if (one) window.settle(one);
+    expect(sequenceOf(window.take(undefined, 1)), 'both that are left are beyond').toBeUndefined();
+    expect(sequenceOf(window.take(undefined, 2))).toBe(2);
+    expect(sequenceOf(window.take())).toBe(4);
+  });
+
+  test('one that is through stands behind those that wait when it comes again', () => {
+    const window = new CursorWindow(0);
+    window.add(eventsOf([1, 2, 3]), all);
+    const one = window.take();
+    window.add([eventOf(4, 1)], all);
+    if (one) window.settle(one);
+    expect(takeAll(window)).toEqual([2, 3, 4]);
+  });
+
+  test('an event put back is the first of its lane again, whether others wait behind it or not', () => {
+    const window = new CursorWindow(0);
+    window.add(eventsOf([1, 1, 2]), all);
+    const [one, three] = [window.take(), window.take()];
+    if (one) window.putBack(one);
+    if (three) window.putBack(three);
+    expect(window.waiting).toBe(3);
+    expect(window.isDone).toBe(false);
+    expect(takeAll(window)).toEqual([1, 2, 3]);
+    expect(window.position).toBe(3);
+  });
+
+  test('an event to avoid holds up its lane and no other', () => {
+    const window = new CursorWindow(0);
+    window.add(eventsOf([1, 1, 2]), all);
+    const avoid = new Set(['acme.e1.1']);
+    expect(sequenceOf(window.take(avoid))).toBe(3);
+    expect(window.take(avoid)).toBeUndefined();
+    expect(window.waiting).toBe(2);
+    expect(sequenceOf(window.take(new Set(['acme.e1.2'])))).toBe(1);
+  });
+});
+
+describe('the position', () => {
+  test('is the last below which all is done, whatever the order in which that happens', () => {
+    const window = new CursorWindow(4);
+    expect([window.position, window.readTo, window.isDone]).toEqual([4, 4, true]);
+    window.add(eventsOf([1, 2, 3], 4), all);
+    expect([window.position, window.readTo, window.isDone]).toEqual([4, 7, false]);
+    const taken = [window.take(), window.take(), window.take()];
+    const settle = (at: number): number => {
+      const event = taken[at];
+      if (event) window.settle(event);
+      return window.position;
+    };
+    expect([settle(1), settle(2), settle(0)]).toEqual([4, 4, 7]);
+    expect(window.isDone).toBe(true);
+  });
+
+  test('passes over what is not wanted, and says how much that was', () => {
+    const window = new CursorWindow(0);
+    const wanted = ({ jobNumber }: LoggedEvent): boolean => jobNumber === 2;
+    expect(window.add(eventsOf([1, 1, 2, 1]), wanted)).toBe(3);
+    expect([window.position, window.readTo, window.waiting]).toEqual([2, 4, 1]);
+    expect(takeAll(window)).toEqual([3]);
+    expect(window.position).toBe(4);
+    expect(window.add([], wanted)).toBe(0);
+  });
+});
+
+describe('what is done ahead of the position', () => {
+  test('is written as ranges and read back', () => {
+    const window = new CursorWindow(0);
+    window.add(eventsOf([1, 2, 3, 4, 5, 6, 7]), all);
+    const events = Array.from({ length: 7 }, () => window.take());
+    expect(window.ahead).toBe('');
+    for (const at of [6, 1, 3, 2]) {
+      const event = events[at];
+      if (event) window.settle(event);
+    }
+    expect([window.position, window.ahead]).toEqual([0, '2-4,7']);
+    const again = new CursorWindow(window.position, window.ahead);
+    expect(again.ahead, 'before anything is read').toBe('2-4,7');
+    expect(again.isDone).toBe(true);
+    expect(again.add(eventsOf([1, 2, 3, 4, 5, 6, 7]), all), 'they are not counted as unwanted').toBe(0);
+    expect(again.waiting).toBe(3);
+    expect(takeAll(again)).toEqual([1, 5, 6]);
+    expect([again.position, again.ahead]).toEqual([7, '']);
+  });
+
+  test('is kept over a page that does not reach it', () => {
+    const window = new CursorWindow(10, '12,110-112');
+    window.add(eventsOf([1, 1, 1], 10), all);
+    expect(window.ahead).toBe('12,110-112');
+    expect(takeAll(window)).toEqual([11, 13]);
+    expect([window.position, window.ahead]).toEqual([13, '110-112']);
+  });
+
+  test.each(['', '0', 'x', ',', '-'])('is nothing in %j', (text) => {
+    const window = new CursorWindow(0, text);
+    expect(window.ahead).toBe('');
+    window.add(eventsOf([1, 2]), all);
+    expect(takeAll(window)).toEqual([1, 2]);
+  });
+});
+
+/** One step with a window. */
+const step = () =>
+  fc.oneof(
+    { weight: 2, arbitrary: fc.record({ add: fc.array(fc.nat(4), { maxLength: 12 }) }) },
+    { weight: 6, arbitrary: fc.record({ take: fc.array(fc.nat(40), { maxLength: 3 }) }) },
+    { weight: 5, arbitrary: fc.record({ settle: fc.nat(9) }) },
+    { weight: 2, arbitrary: fc.record({ putBack: fc.nat(9) }) },
+    { weight: 1, arbitrary: fc.constant({ reopen: true as const }) },
+  );
+
+test('whatever is read, taken, done and put back: each lane in order, the position exact, and a window opened again takes exactly what was not done', () => {
+  fc.assert(
+    fc.property(fc.nat(20), fc.array(step(), { maxLength: 80 }), (start, steps) => {
+      let window = new CursorWindow(start);
+      /** The whole log, and the model: what is done, what is out, what has been read by this window. */
+      const log: LoggedEvent[] = [];
+      const done = new Set<number>();
+      const out: LoggedEvent[] = [];
+      let readTo = start;
+      const wanted = ({ jobNumber }: LoggedEvent): boolean => jobNumber !== 4;
+      const read = (events: readonly LoggedEvent[]): void => {
+        const news = events.filter(({ sequence }) => !done.has(sequence));
+        const unwanted = news.filter((event) => !wanted(event));
+        expect(window.add(events, wanted)).toBe(unwanted.length);
+        for (const { sequence } of unwanted) done.add(sequence);
+        readTo = events.at(-1)?.sequence ?? readTo;
+      };
+      const position = (): number => {
+        let last = start;
+        while (done.has(last + 1) && last < readTo) last += 1;
+        return last;
+      };
+      const free = (avoid: ReadonlySet<string>): LoggedEvent[] => {
+        const waits = log.filter(
+          (event) => event.sequence <= readTo && !done.has(event.sequence) && !out.includes(event),
+        );
+        const busy = new Set(out.map(laneOf));
+        return waits.filter(
+          (event) =>
+            !busy.has(laneOf(event)) &&
+            waits.find((other) => laneOf(other) === laneOf(event)) === event &&
+            !avoid.has(event.id),
+        );
+      };
+      for (const one of steps) {
+        if ('add' in one) {
+          const events = eventsOf(one.add, start + log.length);
+          log.push(...events);
+          read(log.filter(({ sequence }) => sequence > readTo));
+        } else if ('take' in one) {
+          const avoid = new Set(one.take.map((at) => `acme.e1.${start + at}`));
+          const may = free(avoid);
+          const event = window.take(avoid);
+          if (event) {
+            expect(may).toContain(event);
+            out.push(event);
+          } else expect(may).toEqual([]);
+        } else if ('settle' in one || 'putBack' in one) {
+          const [event] = out.splice(('settle' in one ? one.settle : one.putBack) % (out.length || 1), 1);
+          if (event && 'settle' in one) {
+            done.add(event.sequence);
+            window.settle(event);
+          } else if (event) window.putBack(event);
+        } else {
+          // As it is stored; then a part of the log is read again.
+          const stored = position();
+          window = new CursorWindow(stored, window.ahead);
+          out.length = 0;
+          readTo = stored;
+          read(log.filter(({ sequence }) => sequence > stored && sequence <= stored + 5));
+        }
+        expect(window.position).toBe(position());
+        expect(window.readTo).toBe(readTo);
+        expect(window.isDone).toBe(position() === readTo);
+        const left = log.filter(({ sequence }) => sequence <= readTo && !done.has(sequence));
+        expect(window.waiting).toBe(left.length - out.length);
+      }
+      for (const event of out) window.putBack(event);
+      read(log.filter(({ sequence }) => sequence > readTo));
+      const left = log.filter(({ sequence }) => !done.has(sequence)).map(({ sequence }) => sequence);
+      expect(takeAll(window).sort((a, b) => a - b)).toEqual(left);
+      expect([window.position, window.ahead]).toEqual([start + log.length, '']);
+    }),
+    runs(300, 300),
+  );
+});

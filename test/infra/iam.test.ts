@@ -1,0 +1,258 @@
+/**
+ * Who may do what, as one list (docs/permissions.md): what a role may do besides is found here, and what it may do no more as well.
+ * `PERMISSIONS=write npx vitest run test/infra/iam.test.ts` writes the list anew, for somebody to read.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { type Resource, type Statement, statementsOf, synthesize } from '../support/cells.ts';
+
+const LIST = 'docs/permissions.md';
+
+/** Wildcards in resources that there may be, and why nothing narrower would do. */
+const WILDCARDS: readonly (readonly [pattern: RegExp, reason: string])[] = [
+  [
+    /^all but arn:aws:sns:\*:\*:\*$/,
+    'Phone numbers, which have no ARN: topics, and whatever else of SNS has one, are left out.',
+  ],
+  [/^\*$/, 'Whether a phone number has opted out can be asked of all of them, or of none.'],
+  [
+    /^secret jobwire\/prod\/us\/(accounts|endpoints)\/\*$/,
+    'Secrets below a name are made after deployment, and AWS appends six characters to each.',
+  ],
+  [/^DashboardBucket\/\*$/, 'Files are named by what is in them, and the bucket holds nothing else.'],
+];
+
+/** Every cell of every stage is made by the same code; the differences of names are the region's and the stage's. */
+const cell = synthesize('prod', { cell: { standardTopic: true } });
+
+/** One thing that a role may do: an action, on what, and for tables which partitions. */
+interface Permission {
+  readonly role: string;
+  readonly action: string;
+  readonly on: string;
+  readonly partition: string;
+}
+
+const text = ({ role, action, on, partition }: Permission): string =>
+  `${role} may ${action} ${on}${partition === '' ? '' : ` where the partition is ${partition}`}`;
+
+test('nobody may do more, or less, than the list says', () => {
+  const found = permissions();
+  const document = toDocument(found);
+  if (process.env.PERMISSIONS === 'write') {
+    if (process.env.CI) throw new Error('CI reads the list, and never writes it.');
+    writeFileSync(LIST, document);
+  }
+  const committed = readFileSync(LIST, 'utf8');
+  const [now, then] = [found.map(text), fromDocument(committed).map(text)];
+  const grown = now.filter((one) => !then.includes(one)).map((one) => `${one}, which ${LIST} does not list.`);
+  const shrunk = then
+    .filter((one) => !now.includes(one))
+    .map((one) => `${LIST} lists that ${one}, and that is so no more.`);
+  expect([...grown, ...shrunk]).toEqual([]);
+  expect(committed, 'the rest of the list').toBe(document);
+});
+
+test('the list is read as it is written, and a row more or less is a finding', () => {
+  const found = permissions();
+  expect(fromDocument(toDocument(found))).toEqual(found);
+  expect(found.length).toBeGreaterThan(100);
+});
+
+test('each role is assumed by one service, and by nobody from elsewhere', () => {
+  const trusts = roles().map(([role, { Properties }]) => {
+    const statements = Properties.AssumeRolePolicyDocument.Statement as Statement[];
+    return [role, statements.map(({ Effect, Action, Principal }) => [Effect, Action, Principal])];
+  });
+  for (const [role, statements] of trusts) {
+    expect(statements, String(role)).toEqual([
+      [
+        'Allow',
+        'sts:AssumeRole',
+        { Service: expect.stringMatching(/^(lambda|scheduler|apigateway)\.amazonaws\.com$/) },
+      ],
+    ]);
+  }
+});
+
+test('the scheduler may take the role of the tick for schedules of this AWS account and group, and for no others', () => {
+  const trusts = roles().flatMap(
+    ([, { Properties }]) => Properties.AssumeRolePolicyDocument.Statement as Statement[],
+  );
+  const account = { Ref: 'AWS::AccountId' };
+  const group = ['', ['arn:aws:scheduler:us-east-1:', account, ':schedule-group/default']];
+  expect(trusts.filter(({ Principal }) => JSON.stringify(Principal).includes('scheduler'))).toMatchObject([
+    {
+      Condition: {
+        StringEquals: { 'aws:SourceAccount': account, 'aws:SourceArn': { 'Fn::Join': group } },
+      },
+    },
+  ]);
+});
+
+test('nobody may change permissions, hand on roles or scan; an action is written out', () => {
+  const actions = new Set(permissions().map(({ action }) => action));
+  const refused = [...actions].filter((action) =>
+    /\*|^(iam|sts|organizations|kms|cloudformation):|PassRole|Scan|DeleteTable|UpdateTable|ScheduleKeyDeletion/.test(
+      action,
+    ),
+  );
+  expect(refused).toEqual([]);
+});
+
+test('a wildcard in a resource has its reason, and each reason its wildcard', () => {
+  const wild = [...new Set(permissions().map(({ on }) => on))].filter((on) => on.includes('*'));
+  expect(wild.filter((on) => !WILDCARDS.some(([pattern]) => pattern.test(on)))).toEqual([]);
+  for (const [pattern, reason] of WILDCARDS) {
+    expect(
+      wild.some((on) => pattern.test(on)),
+      String(pattern),
+    ).toBe(true);
+    expect(reason).toMatch(/^[A-Z].{30,}\.$/);
+  }
+});
+
+test('everything that is allowed is allowed by a role’s policy; nothing is denied that would hide a grant', () => {
+  const policies = cell.policies();
+  // What is too long for a role's own policy stands in another one, for this role alone.
+  for (const [id, { Properties }] of cell.resources('AWS::IAM::ManagedPolicy')) {
+    expect([Properties.Roles.length, Properties.Description], id).toEqual([
+      1,
+      expect.stringMatching(/^Part of the policies for /),
+    ]);
+  }
+  expect(cell.resources('AWS::IAM::User')).toEqual([]);
+  for (const [id, { Properties }] of policies) {
+    expect(Properties.Users ?? Properties.Groups, id).toBeUndefined();
+    for (const statement of Properties.PolicyDocument.Statement as (Statement & {
+      NotAction?: unknown;
+      NotResource?: unknown;
+    })[]) {
+      // Only of SMS is all allowed but something: a phone number can't be named.
+      const others = statement.Action === 'sns:Publish' ? statement.NotResource : undefined;
+      expect([statement.Effect, statement.NotAction, statement.NotResource], id).toEqual([
+        'Allow',
+        undefined,
+        others,
+      ]);
+    }
+  }
+});
+
+// The list
+
+function roles(): [string, Resource][] {
+  return cell.resources('AWS::IAM::Role');
+}
+
+/** A logical id without its hash: the path of the construct. */
+const nameOf = (id: string): string => id.replace(/[0-9A-F]{8}$/, '');
+
+function permissions(): Permission[] {
+  const policies = cell.policies();
+  const all = roles().flatMap(([id, { Properties }]) => {
+    const role = nameOf(id).replace(/Role$/, '');
+    const assumed = (Properties.AssumeRolePolicyDocument.Statement as Statement[]).map(({ Principal }) => ({
+      role,
+      action: 'be assumed by',
+      on: String((Principal as { Service: unknown }).Service),
+      partition: '',
+    }));
+    const managed = ((Properties.ManagedPolicyArns ?? []) as unknown[]).map((arn) => ({
+      ...{ role, action: 'do all of' },
+      on: resourceName(arn),
+      partition: '',
+    }));
+    const granted = statementsOf(policies, id).flatMap(({ Action, Resource: on, NotResource, Condition }) => {
+      const names = NotResource ? [`all but ${NotResource}`] : [on].flat().map(resourceName);
+      const from = Condition?.StringEquals?.['ses:FromAddress'];
+      const of = from === undefined ? '' : `, from ${from}`;
+      return [Action]
+        .flat()
+        .flatMap((action) =>
+          names.flatMap((name) =>
+            partitionsOf(Condition).map((partition) => ({ role, action, on: `${name}${of}`, partition })),
+          ),
+        );
+    });
+    return [...assumed, ...managed, ...granted];
+  });
+  // The region of the cell is not what this is about.
+  const unique = new Map(all.map((one) => [text(one), one]));
+  return [...unique.values()].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
+}
+
+const rank = ({ role, on, partition, action }: Permission): string =>
+  [role, on, action, partition].join('\n');
+
+function partitionsOf(condition: Statement['Condition']): string[] {
+  const keys = condition?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'];
+  const others = Object.keys(condition ?? {}).filter(
+    (kind) => kind !== 'ForAllValues:StringLike' && kind !== 'Null' && kind !== 'StringEquals',
+  );
+  expect(Object.keys(condition?.StringEquals ?? {}).filter((key) => key !== 'ses:FromAddress')).toEqual([]);
+  expect(others, 'conditions that the list would not show').toEqual([]);
+  return keys === undefined ? [''] : ([keys].flat() as string[]);
+}
+
+/** What a statement is about, as one would call it. */
+function resourceName(resource: unknown): string {
+  if (typeof resource === 'string') return resource;
+  const {
+    Ref,
+    'Fn::GetAtt': attribute,
+    'Fn::Join': join,
+  } = resource as {
+    Ref?: string;
+    'Fn::GetAtt'?: [string, string];
+    'Fn::Join'?: [string, unknown[]];
+  };
+  if (Ref !== undefined) return nameOf(Ref);
+  if (attribute)
+    return attribute[1] === 'Arn' ? nameOf(attribute[0]) : `${nameOf(attribute[0])} ${attribute[1]}`;
+  if (!join) throw new Error(`This is no resource that is known here: ${JSON.stringify(resource)}`);
+  const whole = join[1].map((part) => (typeof part === 'string' ? part : resourceName(part))).join(join[0]);
+  const secret = /:secret:(.*)$/.exec(whole);
+  return secret ? `secret ${secret[1]}` : whole;
+}
+
+const INTRODUCTION = `# Permissions
+
+Who may do what in a cell: each function's role, and the few others. Written by \`PERMISSIONS=write npx vitest run test/infra/iam.test.ts\`,
+compared by each run of the tests: what is granted besides, or no more, fails. Read a change of this page as what it is.
+
+Tables are granted by partition (\`dynamodb:LeadingKeys\`); the list shows the cell of \`us\` in \`prod\`, with a standard topic and with notifications. A cell with a key of its
+own (\`customerKey\`) adds the use of that key through the services listed here, and nothing else.
+`;
+
+function toDocument(found: readonly Permission[]): string {
+  const sections = [...new Set(found.map(({ role }) => role))].map((role) => {
+    const mine = found.filter((one) => one.role === role);
+    const rows = new Map<string, string[]>();
+    for (const { action, on, partition } of mine) {
+      const row = `| ${action} | ${on} |`;
+      rows.set(row, [...(rows.get(row) ?? []), ...(partition === '' ? [] : [`\`${partition}\``])]);
+    }
+    const lines = [...rows].map(([row, partitions]) =>
+      `${row} ${partitions.join(', ')} |`.replace('|  |', '| |'),
+    );
+    return `\n## ${role}\n\n| may | on | partitions |\n|---|---|---|\n${lines.join('\n')}\n`;
+  });
+  return `${INTRODUCTION}${sections.join('')}`;
+}
+
+function fromDocument(document: string): Permission[] {
+  return document
+    .split(/^## /m)
+    .slice(1)
+    .flatMap((section) => {
+      const [role = '', ...lines] = section.split('\n');
+      return lines
+        .filter((line) => line.startsWith('| ') && !line.startsWith('| may '))
+        .flatMap((line) => {
+          const [, action = '', on = '', partitions = ''] = line.split('|').map((part) => part.trim());
+          const names = [...partitions.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+          return (names.length === 0 ? [''] : names).map((partition) => ({ role, action, on, partition }));
+        });
+    });
+}

@@ -1,0 +1,339 @@
+/** The local host as a whole: declared endpoints and those that people make, on DynamoDB and real sockets. */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { EventEmitter } from 'node:stream';
+import { Webhook } from 'standardwebhooks';
+import { afterEach, expect, test } from 'vitest';
+import { type Host, startHost } from '../../local/host.ts';
+import { testAccount } from '../../shared/accounts/account-test.ts';
+import { claimDue, registerAccount } from '../../shared/accounts/accounts.ts';
+import {
+  createAccount,
+  deleteAccount,
+  pageAccounts,
+  pauseAccount,
+  readAccount,
+} from '../../shared/accounts/managed-accounts.ts';
+import { type Config, ConfigError, parseConfig } from '../../shared/config.ts';
+import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
+import {
+  changeEndpoint,
+  createEndpoint,
+  enableEndpoint,
+  pingEndpoint,
+  readEndpoint,
+  rotateSecret,
+} from '../../shared/delivery/endpoints.ts';
+import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
+import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
+import { createEventLog } from '../../shared/log/log.ts';
+import { configFor, startSandbox } from '../support/jobwire.ts';
+import { testDynamo } from '../support/tables.ts';
+
+const open: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+interface Post {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** Receivers on loopback, one per path; each answers 204 unless told otherwise. */
+async function startReceivers() {
+  const posts: Post[] = [];
+  const news = new EventEmitter();
+  const statuses = new Map<string, number>();
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const path = request.url ?? '';
+      response.writeHead(statuses.get(path) ?? 204).end();
+      posts.push({ path, headers: request.headers, body: Buffer.concat(chunks).toString() });
+      news.emit('post');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  open.push(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    url,
+    statuses,
+    of: (path: string) => posts.filter((post) => post.path === path),
+    /** Waits until something holds; asked whenever a request came. */
+    async until(holds: () => boolean) {
+      while (!holds()) await once(news, 'post');
+    },
+  };
+}
+
+async function setUp(endpoints: (url: string) => object[]) {
+  const { sandbox, world } = await startSandbox();
+  const account = world.addAccount({ region: 'us', name: 'acme' });
+  const receivers = await startReceivers();
+  const dynamo = testDynamo();
+  const [table, history] = [await dynamo.makeTable(), await dynamo.makeHistoryTable()];
+  const polled = configFor(sandbox, [account]);
+  const config = parseConfig(
+    {
+      ...polled,
+      accounts: polled.accounts.map((one) => ({ ...one, pollIntervalSeconds: 86_400 })),
+      endpoints: endpoints(receivers.url),
+      webhooks: { allowPrivateNetworks: true, retrySeconds: [0.2] },
+    },
+    {},
+  );
+  const faults: unknown[] = [];
+  const start = async (changed: Config = config): Promise<Host> => {
+    const host = await startHost({
+      ...{ config: changed, table, history },
+      secretKey: Buffer.alloc(32, 1),
+      publicUrl: 'http://jobwire.example',
+      exclusive: true,
+      tickMs: 50,
+      onFault: (_, cause) => faults.push(cause),
+    });
+    open.push(() => host.stop(2_000));
+    return host;
+  };
+  const say = (host: Host, ...numbers: number[]) =>
+    host.log.append(
+      { region: 'us', account: 'acme' },
+      numbers.map((number) => {
+        const observed = { at: new Date().toISOString(), since: null, view: 'list' as const };
+        return { type: 'status.discovered', time: Date.now(), data: { observed, status: `${number}` } };
+      }),
+    );
+  return { receivers, table, history, config, faults, start, say, world };
+}
+
+const verify = (secret: string, { body, headers }: Post): unknown =>
+  new Webhook(secret).verify(body, headers as Record<string, string>);
+
+test('a declared endpoint gets what it asked for, with its own headers, signed by each of its secrets', async () => {
+  const secrets = [newSigningSecret(), newSigningSecret()];
+  const { receivers, faults, history, start, say } = await setUp((url) => [
+    {
+      ...{ id: 'erp', url: `${url}/erp`, secret: secrets, types: ['status.*'] },
+      headers: { 'x-tenant': 'acme' },
+      ...{ concurrency: 2, ratePerSecond: 100 },
+    },
+    { id: 'jobs', url: `${url}/jobs`, secret: secrets[0], jobFields: { status: 'Shipped' } },
+  ]);
+  const host = await start();
+  await say(host, 1, 2, 3);
+  await receivers.until(() => receivers.of('/erp').length >= 3);
+  const [post] = receivers.of('/erp');
+  if (!post) throw new Error('Nothing was received.');
+  for (const secret of secrets) expect(verify(secret, post)).toMatchObject({ type: 'status.discovered' });
+  expect(post.headers['x-tenant']).toBe('acme');
+  await host.stop(2_000);
+  expect(receivers.of('/jobs'), 'events about accounts have no fields of a job').toEqual([]);
+  const log = createDeliveryLog(history, { newId: () => 'x' });
+  const { entries } = await log.bySink('us', 'erp');
+  expect(entries.length).toBeGreaterThanOrEqual(3);
+  expect(
+    entries.every(({ outcome, status, cause }) => `${outcome} ${status} ${cause}` === 'delivered 204 live'),
+  ).toBe(true);
+  expect(faults).toEqual([]);
+});
+
+test('an endpoint that is made under the id of one that is declared for another region has neither its headers nor its secret', async () => {
+  const declared = newSigningSecret();
+  const { receivers, config, start } = await setUp((url) => [
+    { id: 'erp', url: `${url}/erp`, secret: declared, accounts: ['acme'], headers: { 'x-tenant': 'acme' } },
+  ]);
+  const { us } = config.regions;
+  if (!us) throw new Error('There is no region.');
+  const host = await start({ ...config, regions: { us, nz: us } });
+  const made = await createEndpoint(host.endpoints, 'nz', { id: 'erp', url: `${receivers.url}/thief` });
+  if (made.kind !== 'created') throw new Error(made.reason);
+  expect(await pingEndpoint(host.endpoints, 'nz', 'erp')).toMatchObject({ outcome: 'delivered' });
+  const [post] = receivers.of('/thief');
+  if (!post) throw new Error('Nothing was received.');
+  expect(post.headers['x-tenant']).toBeUndefined();
+  expect(() => verify(declared, post)).toThrow();
+  expect(verify(made.secret, post)).toMatchObject({ type: 'jobwire.ping' });
+  expect(await pingEndpoint(host.endpoints, 'us', 'erp')).toMatchObject({ outcome: 'delivered' });
+  const [own] = receivers.of('/erp');
+  expect(own && verify(declared, own)).toMatchObject({ type: 'jobwire.ping' });
+});
+
+test('an account whose poll died with the process before is polled at once, and not when its claim has run out', async () => {
+  const { table, receivers, start } = await setUp((url) => [
+    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['account.*'] },
+  ]);
+  const account = {
+    region: 'us',
+    account: 'acme',
+    secretRef: 'acme',
+    pollIntervalSeconds: 60,
+    paused: false,
+  };
+  const log = createEventLog(table, { now: Date.now, newId: randomUUID, schemaBaseUrl: 'http://x.example' });
+  await registerAccount(table, log, account, { now: Date.now(), epoch: 'e1' });
+  const claim = { now: Date.now(), limit: 1, claimSeconds: 86_400 };
+  expect(await claimDue(table, 'us', claim)).toHaveLength(1);
+  await start();
+  await receivers.until(() => receivers.of('/erp').some(({ body }) => body.includes('account.baselined')));
+});
+
+test('an endpoint made while the host runs gets what comes, is pinged, rotated, replayed to, and is there after a restart', async () => {
+  const { receivers, config, start, say } = await setUp(() => []);
+  const first = await start();
+  await say(first, 1, 2);
+  const made = await createEndpoint(first.endpoints, 'us', {
+    id: 'shop',
+    url: `${receivers.url}/shop`,
+    types: ['status.*'],
+  });
+  if (made.kind !== 'created') throw new Error(made.reason);
+  expect(await pingEndpoint(first.endpoints, 'us', 'shop')).toMatchObject({
+    outcome: 'delivered',
+    status: 204,
+  });
+  await say(first, 3);
+  await receivers.until(() => receivers.of('/shop').length >= 2);
+  const [ping, live] = receivers.of('/shop');
+  if (!ping || !live) throw new Error('Nothing was received.');
+  expect(verify(made.secret, ping)).toMatchObject({ type: 'jobwire.ping', data: { endpoint: 'shop' } });
+  expect(verify(made.secret, live)).toMatchObject({ data: { status: '3' } });
+
+  const replay = await startReplay(first.endpoints, 'us', 'shop', { from: 'beginning' });
+  if (replay.kind !== 'started') throw new Error('The replay was refused.');
+  const replayed = () => receivers.of('/shop').filter(({ headers }) => headers['webhook-replay'] === 'true');
+  await receivers.until(() =>
+    replayed().some(({ headers }) => headers['webhook-id'] === live.headers['webhook-id']),
+  );
+  expect(replayed().every((post) => verify(made.secret, post) !== undefined)).toBe(true);
+  await first.stop(2_000);
+  expect(await readReplay(first.endpoints, 'us', 'shop', replay.replay.id)).toMatchObject({ state: 'done' });
+
+  const second = await start();
+  expect(await readEndpoint(second.endpoints, 'us', 'shop')).toMatchObject({ paused: false, managed: true });
+  const turned = await rotateSecret(second.endpoints, 'us', 'shop', {});
+  if (turned.kind !== 'rotated') throw new Error(turned.reason);
+  const before = receivers.of('/shop').length;
+  await say(second, 4);
+  await receivers.until(() => receivers.of('/shop').length > before);
+  const rotated = receivers.of('/shop').at(-1);
+  if (!rotated) throw new Error('Nothing was received.');
+  for (const secret of [made.secret, turned.secret]) {
+    expect(verify(secret, rotated)).toMatchObject({ data: { status: '4' } });
+  }
+  await second.stop(2_000);
+  const endpoints: Config['endpoints'] = [
+    { id: 'shop', url: `${receivers.url}/x`, secret: newSigningSecret() },
+  ];
+  await expect(start({ ...config, endpoints })).rejects.toThrow(ConfigError);
+});
+
+test('a secret or header that is changed while a drain waits for more events applies to the next request', async () => {
+  const { receivers, start, say } = await setUp(() => []);
+  const host = await start();
+  const made = await createEndpoint(host.endpoints, 'us', {
+    ...{ id: 'shop', url: `${receivers.url}/shop`, types: ['status.*'] },
+    headers: { 'X-Token': 'old' },
+  });
+  if (made.kind !== 'created') throw new Error(made.reason);
+  const next = async (status: number): Promise<Post> => {
+    const before = receivers.of('/shop').length;
+    await say(host, status);
+    await receivers.until(() => receivers.of('/shop').length > before);
+    return receivers.of('/shop')[before] as Post;
+  };
+  expect(verify(made.secret, await next(1))).toMatchObject({ data: { status: '1' } });
+  const rotated = await rotateSecret(host.endpoints, 'us', 'shop', { keepOldSeconds: 0 });
+  if (rotated.kind !== 'rotated') throw new Error(rotated.reason);
+  await changeEndpoint(host.endpoints, 'us', 'shop', { headers: { 'X-Token': 'new' } });
+  const post = await next(2);
+  expect(verify(rotated.secret, post)).toMatchObject({ data: { status: '2' } });
+  expect(() => verify(made.secret, post)).toThrow('No matching signature');
+  expect(post.headers['x-token']).toBe('new');
+});
+
+test('an account made while the host runs is polled at once, stays after a restart, and keeps its id from the file', async () => {
+  const { receivers, config, start, world } = await setUp((url) => [
+    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['account.*'] },
+  ]);
+  const { clientId, clientSecret } = world.addAccount({ region: 'us', name: 'globex' });
+  const first = await start();
+  const input = { id: 'globex', credentials: { clientId, clientSecret }, pollIntervalSeconds: 1 };
+  expect(await createAccount(first.accounts, input)).toMatchObject({ kind: 'created' });
+  const said = (type: string) => () =>
+    receivers.of('/erp').some(({ body }) => body.includes(type) && body.includes('"globex"'));
+  await receivers.until(said('account.baselined'));
+  expect(await testAccount(first.accounts, { region: 'us', account: 'globex' })).toMatchObject({
+    report: { ok: true, openJobs: 0 },
+  });
+  expect(await pauseAccount(first.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+    kind: 'conflict',
+  });
+  await first.stop(2_000);
+
+  const second = await start();
+  const page = await pageAccounts(second.accounts, { status: true });
+  expect(page).toMatchObject({
+    accounts: [
+      { id: 'acme', managed: false, paused: false },
+      { id: 'globex', managed: true, paused: false, status: { state: 'tracking' } },
+    ],
+  });
+  const declared = { ...config.accounts[0], id: 'globex' } as Config['accounts'][number];
+  await second.stop(2_000);
+  await expect(start({ ...config, accounts: [...config.accounts, declared] })).rejects.toThrow(
+    'accounts: the id "globex" is that of an account made through the API',
+  );
+
+  // What the file declares no more is paused, and can be deleted then.
+  const third = await start({ ...config, accounts: [] });
+  expect(await readAccount(third.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+    managed: true,
+    paused: true,
+  });
+  expect(await deleteAccount(third.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+    kind: 'deleted',
+  });
+  expect(await deleteAccount(third.accounts, { region: 'us', account: 'globex' })).toMatchObject({
+    kind: 'deleted',
+  });
+  await third.stop(2_000);
+  const fourth = await start();
+  expect(await readAccount(fourth.accounts, { region: 'us', account: 'acme' })).toMatchObject({
+    managed: false,
+    paused: false,
+  });
+});
+
+test('an endpoint that says 410 is disabled, said on the region’s own log, and goes on where it stood once enabled', async () => {
+  const { receivers, start, say } = await setUp((url) => [
+    { id: 'erp', url: `${url}/erp`, secret: newSigningSecret(), types: ['status.*'] },
+    { id: 'watch', url: `${url}/watch`, secret: newSigningSecret(), types: ['endpoint.*'] },
+  ]);
+  const host = await start();
+  await say(host, 1);
+  await receivers.until(() => receivers.of('/erp').length >= 1);
+  receivers.statuses.set('/erp', 410);
+  await say(host, 2);
+  await receivers.until(() => receivers.of('/watch').length >= 1);
+  expect(JSON.parse(receivers.of('/watch')[0]?.body ?? '')).toMatchObject({
+    type: 'endpoint.disabled',
+    source: '/regions/us',
+    data: { endpoint: 'erp', reason: expect.stringContaining('410') },
+  });
+  await say(host, 3);
+  receivers.statuses.delete('/erp');
+  expect(await enableEndpoint(host.endpoints, 'us', 'erp')).toMatchObject({ kind: 'changed' });
+  await receivers.until(() => receivers.of('/watch').length >= 2);
+  expect(JSON.parse(receivers.of('/watch')[1]?.body ?? '')).toMatchObject({ type: 'endpoint.recovered' });
+  const bodies = receivers.of('/erp').map(({ body }) => JSON.parse(body).data.status);
+  expect(new Set(bodies)).toEqual(new Set(['1', '2', '3']));
+});

@@ -1,0 +1,272 @@
+/** Where a Jobwire on one machine keeps its tables: what survives, what is taken over, and what is refused. */
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
+import {
+  CreateTableCommand,
+  DescribeTableCommand,
+  DescribeTimeToLiveCommand,
+  type KeySchemaElement,
+} from '@aws-sdk/client-dynamodb';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createTables, historyTableName, openTables } from '../../local/tables.ts';
+import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
+import { historySchema, stateSchema, type TableSchema } from '../../shared/storage/schema.ts';
+import { SqliteStore, StoreFormatError } from '../../shared/storage/sqlite-store.ts';
+import { FILE_SCHEMAS, openSqliteTables } from '../../shared/storage/sqlite-table.ts';
+import { type Item, TableError } from '../../shared/storage/table.ts';
+import { startDynamo } from '../support/dynoxide.ts';
+
+describe('The tables in a data folder', () => {
+  test('what was acknowledged is there after kill -9 in the middle of writes, and no transaction by halves', async () => {
+    const path = join(temporaryFolder(), 'tables.db');
+    const module = JSON.stringify(new URL('../../shared/storage/sqlite-table.ts', import.meta.url).href);
+    const program = `
+      import { openSqliteTables } from ${module};
+      const { table } = await openSqliteTables(${JSON.stringify(path)});
+      await Promise.all(['a', 'b', 'c', 'd'].map(async (name) => {
+        for (let at = 0; ; at += 1) {
+          const sk = name + '-' + at;
+          const left = { put: { pk: 'LEFT', sk, text: 'x'.repeat(500) }, when: [['pk', 'absent']] };
+          const { done } = await table.transact([left, { put: { pk: 'RIGHT', sk } }], sk);
+          if (done) console.log(sk);
+        }
+      }));`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const acknowledged: string[] = [];
+    for await (const sk of createInterface({ input: child.stdout })) {
+      acknowledged.push(sk);
+      if (acknowledged.length === 300) child.kill('SIGKILL');
+    }
+    expect(acknowledged.length).toBeGreaterThanOrEqual(300);
+
+    const { table, close } = await openSqliteTables(path);
+    onTestFinished(close);
+    const left = (await table.query({ pk: 'LEFT' })).map(({ sk }) => sk);
+    const right = (await table.query({ pk: 'RIGHT' })).map(({ sk }) => sk);
+    expect(left).toEqual(right);
+    expect(acknowledged.filter((sk) => !left.includes(sk))).toEqual([]);
+  });
+
+  test('writes that are under way when they are closed are done, later ones are refused', async () => {
+    const path = join(temporaryFolder(), 'tables.db');
+    const { table, close } = await openSqliteTables(path);
+    const writes = Array.from({ length: 50 }, (_, at) => table.write({ put: { pk: 'P', sk: `${at}` } }));
+    await close();
+    expect((await Promise.all(writes)).every(({ done }) => done)).toBe(true);
+    await expect(table.write({ put: { pk: 'P', sk: 'late' } })).rejects.toThrow(TableError);
+    const again = await openSqliteTables(path);
+    onTestFinished(again.close);
+    expect(await again.table.query({ pk: 'P' })).toHaveLength(50);
+    // Nothing but the database is left beside it when nobody has it open.
+    await again.close();
+    expect(readdirSync(join(path, '..'))).toEqual(['tables.db']);
+  });
+
+  test('a fault of the database is an error of what waits for it, and of nothing after it', async () => {
+    const path = join(temporaryFolder(), 'tables.db');
+    const { table, close } = await openSqliteTables(path);
+    onTestFinished(close);
+    const other = new DatabaseSync(path);
+    onTestFinished(() => other.close());
+    other.exec('ALTER TABLE state RENAME TO gone');
+    const writes = [1, 2].map((sk) => table.write({ put: { pk: 'P', sk: `${sk}` } }));
+    for (const write of writes) await expect(write).rejects.toThrow(TableError);
+    await expect(table.get({ pk: 'P', sk: '1' })).rejects.toThrow(TableError);
+    other.exec('ALTER TABLE gone RENAME TO state');
+    expect(await table.write({ put: { pk: 'P', sk: '1' } })).toMatchObject({ done: true });
+    expect(await table.query({ pk: 'P' })).toHaveLength(1);
+  });
+
+  test('an index that a later version adds has the items that are there', async () => {
+    const path = join(temporaryFolder(), 'tables.db');
+    const { due, ...rest } = stateSchema.indexes;
+    const before = new SqliteStore(path, { ...FILE_SCHEMAS, state: { ...stateSchema, indexes: rest } });
+    const put: Item = { pk: 'P', sk: '1', duePk: 'DUE', dueSk: '5' };
+    expect(before.commit([{ table: 'state', kind: 'write', writes: [{ put }] }])).toMatchObject([
+      { done: true },
+    ]);
+    before.close();
+    const { table, close } = await openSqliteTables(path);
+    onTestFinished(close);
+    expect(due.holds).toBe('keys');
+    expect(await table.query({ pk: 'DUE', index: 'due' })).toEqual([put]);
+  });
+
+  test('a file that is none of ours, or of a later version, is refused and left as it is', async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, 'letter.db'), 'This is a letter, and no database at all.'.repeat(100));
+    await expect(openSqliteTables(join(folder, 'letter.db'))).rejects.toThrow(/not a database/);
+    const other = new DatabaseSync(join(folder, 'other.db'));
+    other.exec('CREATE TABLE theirs (a)');
+    other.close();
+    expect(() => new SqliteStore(join(folder, 'other.db'), FILE_SCHEMAS)).toThrow(StoreFormatError);
+    new SqliteStore(join(folder, 'later.db'), FILE_SCHEMAS).close();
+    const later = new DatabaseSync(join(folder, 'later.db'));
+    later.exec('PRAGMA user_version = 99');
+    later.close();
+    expect(() => new SqliteStore(join(folder, 'later.db'), FILE_SCHEMAS)).toThrow(/later version/);
+  });
+
+  test('items whose time to live is over are deleted, and no others', () => {
+    const store = new SqliteStore(':memory:', FILE_SCHEMAS);
+    const puts = [
+      { put: { pk: 'P', sk: 'over', ttl: 99 } },
+      { put: { pk: 'P', sk: 'lasts', ttl: 101 } },
+      { put: { pk: 'P', sk: 'for ever' } },
+      { put: { pk: 'P', sk: 'prolonged', ttl: 99 } },
+    ];
+    store.commit([{ table: 'state', kind: 'put many', writes: puts }]);
+    store.commit([
+      {
+        table: 'state',
+        kind: 'write',
+        writes: [{ update: { pk: 'P', sk: 'prolonged' }, set: { ttl: 200 } }],
+      },
+    ]);
+    expect(store.sweep(100)).toBe(false);
+    const left = store.database.prepare('SELECT sk FROM state ORDER BY sk').all();
+    expect(left.map(({ sk }) => sk)).toEqual(['for ever', 'lasts', 'prolonged']);
+    store.close();
+  });
+
+  test('what an embedded DynamoDB server kept is taken over, once and whole', async () => {
+    const folder = temporaryFolder();
+    const dynamo = await startDynamo({ dbPath: join(folder, 'state.db') });
+    const client = dynamo.client();
+    await createTables(client, 'jobwire-state');
+    const every: Item = {
+      ...{ pk: 'P', sk: 'every kind', text: 'naïve 😀', empty: '', whole: 1_234_567_890_123_456, part: 0.1 },
+      ...{
+        yes: true,
+        no: false,
+        nothing: null,
+        list: ['b', 'a'],
+        none: [],
+        bytes: new Uint8Array([1, 2, 255]),
+      },
+    };
+    const many = Array.from({ length: 1_200 }, (_, at) => ({
+      ...{ pk: 'MANY', sk: String(at).padStart(5, '0'), at },
+      ...{ duePk: 'DUE', dueSk: String(at).padStart(5, '0') },
+    }));
+    await createDynamoTable(client, { tableName: 'jobwire-state' }).putMany([every, ...many]);
+    await createDynamoTable(client, { tableName: 'jobwire-state-history', schema: historySchema }).putMany([
+      { pk: 'H', sk: '1', eventPk: 'E' },
+    ]);
+    await dynamo.stop();
+
+    const first = await openTables({ folder });
+    expect(await first.table.get({ pk: 'P', sk: 'every kind' })).toEqual(every);
+    expect(await first.table.query({ pk: 'MANY' })).toEqual(many);
+    expect(await first.table.query({ pk: 'DUE', index: 'due' })).toHaveLength(1_200);
+    expect(await first.history.query({ pk: 'E', index: 'byEvent' })).toHaveLength(1);
+    await first.table.write({ delete: { pk: 'P', sk: 'every kind' } });
+    await first.close();
+    expect(existsSync(join(folder, 'state.db'))).toBe(false);
+    expect(existsSync(join(folder, 'state.db.old'))).toBe(true);
+
+    const second = await openTables({ folder });
+    onTestFinished(second.close);
+    expect(await second.table.get({ pk: 'P', sk: 'every kind' })).toBeUndefined();
+    expect(await second.table.query({ pk: 'MANY' })).toHaveLength(1_200);
+  });
+
+  test('reads of a large range leave others their turn', async () => {
+    const { table, close } = await openSqliteTables(join(temporaryFolder(), 'tables.db'));
+    onTestFinished(close);
+    await table.putMany(
+      Array.from({ length: 20_000 }, (_, at) => ({ pk: 'P', sk: `${at}`, text: 'x'.repeat(200) })),
+    );
+    let turns = 0;
+    const counting = setInterval(() => {
+      turns += 1;
+    }, 1);
+    expect(await table.query({ pk: 'P' })).toHaveLength(20_000);
+    clearInterval(counting);
+    expect(turns).toBeGreaterThan(1);
+  });
+});
+
+describe('The tables on a server that speaks DynamoDB’s protocol', () => {
+  test.each<[string, string, TableSchema]>([
+    ['state', 'state', stateSchema],
+    ['history', 'state-history', historySchema],
+  ])(
+    '%s: made of its key schema: on demand, with its indexes, TTL, no stream',
+    async (_, TableName, schema) => {
+      const client = (await dynoxide()).client();
+      await createTables(client, 'state');
+      const { Table } = await client.send(new DescribeTableCommand({ TableName }));
+      expect(Table?.TableStatus).toBe('ACTIVE');
+      expect(Table?.BillingModeSummary?.BillingMode).toBe('PAY_PER_REQUEST');
+      expect(Table?.StreamSpecification?.StreamEnabled ?? false).toBe(false);
+      expect(namesOf(Table?.KeySchema)).toEqual(['pk', 'sk']);
+      const indexes = Table?.GlobalSecondaryIndexes?.map((index) => ({
+        name: index.IndexName,
+        keys: namesOf(index.KeySchema),
+        projection: index.Projection?.ProjectionType,
+      }));
+      expect(indexes).toHaveLength(Object.keys(schema.indexes).length);
+      for (const [name, { partitionKey, sortKey, holds }] of Object.entries(schema.indexes)) {
+        const projection = holds === 'keys' ? 'KEYS_ONLY' : 'ALL';
+        expect(indexes).toContainEqual({ name, keys: [partitionKey, sortKey], projection });
+      }
+      const ttl = await client.send(new DescribeTimeToLiveCommand({ TableName }));
+      expect(ttl.TimeToLiveDescription).toMatchObject({ TimeToLiveStatus: 'ENABLED', AttributeName: 'ttl' });
+    },
+  );
+
+  test('are made once, however often and by how many at once, and keep what they hold', async () => {
+    const client = (await dynoxide()).client();
+    await Promise.all([1, 2, 3].map(() => createTables(client, 'state')));
+    const tables = ['state', historyTableName('state')].map((tableName) =>
+      createDynamoTable(client, { tableName }),
+    );
+    for (const table of tables) await table.write({ put: { pk: 'P', sk: '1' } });
+    await createTables(client, 'state');
+    for (const table of tables) expect(await table.get({ pk: 'P', sk: '1' })).toBeDefined();
+  });
+
+  test('an older table gets the indexes it lacks, with the items it holds in them', async () => {
+    const client = (await dynoxide()).client();
+    await client.send(
+      new CreateTableCommand({
+        TableName: 'state',
+        BillingMode: 'PAY_PER_REQUEST',
+        KeySchema: [
+          { AttributeName: 'pk', KeyType: 'HASH' },
+          { AttributeName: 'sk', KeyType: 'RANGE' },
+        ],
+        AttributeDefinitions: ['pk', 'sk'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
+      }),
+    );
+    const table = createDynamoTable(client, { tableName: 'state' });
+    await table.write({ put: { pk: 'P', sk: '1', duePk: 'DUE', dueSk: '5', orderPk: 'O', orderSk: '6' } });
+    await createTables(client, 'state');
+    expect(await table.query({ pk: 'DUE', index: 'due' })).toMatchObject([{ sk: '1' }]);
+    expect(await table.query({ pk: 'O', index: 'jobsByOrder' })).toMatchObject([{ sk: '1' }]);
+  });
+});
+
+async function dynoxide() {
+  const dynamo = await startDynamo();
+  onTestFinished(dynamo.stop);
+  return dynamo;
+}
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'jobwire-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function namesOf(keys: readonly KeySchemaElement[] | undefined) {
+  return keys?.map(({ AttributeName }) => AttributeName);
+}

@@ -1,0 +1,395 @@
+/** What telling customers does to the tables is what the functions of a cell are granted, and nothing beyond that is. */
+import { randomUUID } from 'node:crypto';
+import type { SQSEvent, SQSRecord } from 'aws-lambda';
+import { beforeAll, expect, test } from 'vitest';
+import { createDrainSinkHandler } from '../../functions/handlers/drain-sink.ts';
+import { createMailFeedbackHandler } from '../../functions/handlers/mail-feedback.ts';
+import { createNotifyHandler } from '../../functions/handlers/notify.ts';
+import { createApi } from '../../shared/api/app.ts';
+import { createIdempotency } from '../../shared/api/idempotency.ts';
+import { createKey, createKeyring, OPERATOR } from '../../shared/api/keys.ts';
+import { routes } from '../../shared/api/routes/all.ts';
+import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
+import { wakeSinks } from '../../shared/delivery/sink.ts';
+import { createEventLog } from '../../shared/log/log.ts';
+import { type SendReport, sendDue } from '../../shared/notifications/sender.ts';
+import { createNotificationsSink } from '../../shared/notifications/thread-store.ts';
+import {
+  type Message,
+  NOTIFICATIONS_SINK,
+  type OutgoingEmail,
+  type OutgoingSms,
+  type SendOutcome,
+} from '../../shared/notifications/types.ts';
+import { unsubscribeUrlOf } from '../../shared/notifications/unsubscribe.ts';
+import { cellLog, historySchema, keys, messagePk, notifyDue, sentPk } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import type { Table } from '../../shared/storage/table.ts';
+import { pollAccount } from '../../shared/tracking/poll.ts';
+import { synthesize } from '../support/cells.ts';
+import { type Grant, grantsOn, guarded } from '../support/grants.ts';
+import { createOperator, SECRET } from '../support/operator.ts';
+import { createRig } from '../support/tracker.ts';
+
+const FUNCTIONS = {
+  pollAccount: /^PollingPollAccount/,
+  drainSink: /^DeliveryDrainSink/,
+  notify: /^NotificationsNotify/,
+  mailFeedback: /^NotificationsMailFeedback/,
+  api: /^ApiFunction/,
+  manage: /^ApiManage/,
+  operate: /^OperateFunction/,
+} as const;
+type Name = keyof typeof FUNCTIONS;
+
+/** Partitions that only telling customers is about. */
+const OWN =
+  /^(NOTIFY|RECIPIENTS|RECIPIENTSOF|TEMPLATES|SUPPRESSED|THREADS|MESSAGES|SMSUSE|LINKKEY|SENT|SENTJOB|SENTTO)#/;
+
+let granted: Readonly<Record<Name, { readonly state: Grant[]; readonly history: Grant[] }>>;
+
+beforeAll(() => {
+  const cell = synthesize('prod');
+  const functions = cell.functions();
+  const tables = cell.resources('AWS::DynamoDB::GlobalTable').map(([id]) => id);
+  const tableOf = (name: RegExp) => tables.find((id) => name.test(id)) ?? '';
+  const of = (name: Name) => {
+    const { statements = [] } = functions.find(({ id }) => FUNCTIONS[name].test(id)) ?? {};
+    return {
+      state: grantsOn(tableOf(/^State/), statements),
+      history: grantsOn(tableOf(/^History/), statements),
+    };
+  };
+  granted = Object.fromEntries(
+    Object.keys(FUNCTIONS).map((name) => [name, of(name as Name)]),
+  ) as typeof granted;
+}, 120_000);
+
+test('from the settings to a bounce, and to the end of the account, everybody may do what it takes and no more', async () => {
+  const memory = createMemoryTable();
+  const historyMemory = createMemoryTable(historySchema);
+  const state = (name: Name) => guarded(name, granted[name].state, memory);
+  const past = (name: Name) => guarded(name, granted[name].history, historyMemory);
+  const names = Object.keys(FUNCTIONS) as Name[];
+  const tables = Object.fromEntries(names.map((name) => [name, state(name)])) as Record<
+    Name,
+    ReturnType<typeof state>
+  >;
+  const histories = Object.fromEntries(names.map((name) => [name, past(name)])) as typeof tables;
+  const rig = await createRig({ table: memory });
+  const { now, ref } = rig;
+  const logOf = (table: Table) =>
+    createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://us.example' });
+  const polling = rig.depsOver(tables.pollAccount);
+  const poll = async () => {
+    rig.pass(60);
+    const report = await pollAccount(polling, ref, now() + 600_000);
+    expect(report.outcome, report.problem ?? '').toBe('complete');
+  };
+  const told = {
+    fault: (_: string, cause: unknown) => expect.fail(String(cause)),
+    mailFeedback() {},
+    notify() {},
+  };
+  const context = { getRemainingTimeInMillis: () => 300_000 };
+  const batch = (...bodies: readonly object[]): SQSEvent => ({
+    Records: bodies.map((body, at) => ({ messageId: String(at), body: JSON.stringify(body) }) as SQSRecord),
+  });
+
+  const drain = createDrainSinkHandler({
+    region: 'us',
+    draining: {
+      ...{ table: tables.drainSink, log: logOf(tables.drainSink), now, newId: randomUUID, random: () => 0.5 },
+      retrySeconds: [5],
+      open: async () =>
+        createNotificationsSink({ table: tables.drainSink, history: histories.drainSink, now }),
+    },
+    telemetry: { ...told, drain() {}, attempt() {} },
+  });
+  const mails: OutgoingEmail[] = [];
+  const texts: OutgoingSms[] = [];
+  let answer: () => SendOutcome = () => ({ kind: 'accepted', providerId: 'id' });
+  let lastReport: SendReport | undefined;
+  const lines: unknown[] = [];
+  const notify = createNotifyHandler({
+    now,
+    telemetry: told,
+    async send(deadline) {
+      lastReport = await sendDue(
+        {
+          ...{ table: tables.notify, history: histories.notify, now, newId: randomUUID, random: () => 0.5 },
+          publicUrl: 'https://us.example',
+          email: {
+            domain: 'print.example',
+            async send(mail) {
+              mails.push(mail);
+              return answer();
+            },
+            close() {},
+          },
+          sms: {
+            async send(sms) {
+              texts.push(sms);
+              return answer();
+            },
+          },
+          report: (line) => lines.push(line),
+        },
+        'us',
+        deadline,
+      );
+      return lastReport;
+    },
+  });
+  const heard = createMailFeedbackHandler({
+    ...{ region: 'us', telemetry: told },
+    messages: { table: tables.mailFeedback, history: histories.mailFeedback, now, newId: randomUUID },
+  });
+  const hear = async (message: string, bounce = true) => {
+    const about = bounce
+      ? { eventType: 'Bounce', bounce: { bounceType: 'Permanent' } }
+      : { eventType: 'Complaint', complaint: {} };
+    const mail = { tags: { region: ['us'], account: ['acme'], message: [message] } };
+    await heard(batch({ ...about, mail }));
+  };
+  /** What was said of jobs is told: folded, its window over, sent. */
+  const tell = async () => {
+    const head = await logOf(memory).head(ref);
+    await wakeSinks(memory, ref, head?.sequence ?? 0, now());
+    expect(await drain(batch({ sink: NOTIFICATIONS_SINK }), context)).toEqual({ batchItemFailures: [] });
+    rig.pass(400);
+    expect(await notify(batch({ dueSince: now() }), context)).toEqual({ batchItemFailures: [] });
+  };
+
+  const first = await createKey({ table: memory, now }, { role: 'admin' }, OPERATOR);
+  if (first.kind !== 'created') throw new Error(first.reason);
+  const faults: string[] = [];
+  const parts = (name: 'api' | 'manage') => ({
+    ...{ table: tables[name], log: logOf(tables[name]), regions: ['us'], now },
+    keyring: createKeyring({ table: tables[name], now }),
+    onError: (cause: unknown) => void faults.push(String(cause)),
+    notifications: {
+      history: histories[name],
+      publicUrl: 'https://us.example',
+      channels: ['email', 'sms'] as const,
+    },
+  });
+  const operator = await createOperator({ table: tables.manage, history: histories.manage, now });
+  const apps = {
+    read: createApi({ ...parts('api'), deliveries: createDeliveryLog(histories.api, { newId: randomUUID }) }),
+    manage: createApi({
+      ...parts('manage'),
+      manage: {
+        idempotency: createIdempotency({ table: tables.manage, now }),
+        accounts: operator.accounts,
+        endpoints: {
+          ...{ table: tables.manage, log: logOf(tables.manage), secrets: operator.secrets, now },
+          ...{ newId: randomUUID, schemaBaseUrl: 'https://us.example', allowPrivateNetworks: false },
+          deliveries: createDeliveryLog(histories.manage, { newId: randomUUID }),
+          open: async () => ({ maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] }),
+        },
+      },
+    }),
+  };
+  const unasked = new Set(
+    routes.filter(({ spec }) => spec.tag === 'Notifications').map(({ spec }) => spec.id),
+  );
+  expect(unasked.size).toBeGreaterThan(20);
+  async function ask(method: string, path: string, body?: object | string) {
+    const { pathname } = new URL(path, 'https://us.example');
+    const [asked] = routes
+      .filter(
+        ({ spec }) =>
+          spec.method === method && new RegExp(`^${spec.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(pathname),
+      )
+      .sort((a, b) => Number(a.spec.path.includes('{')) - Number(b.spec.path.includes('{')));
+    if (!asked || asked.surface === 'live') throw new Error(`There is no route ${method} ${path}.`);
+    unasked.delete(asked.spec.id);
+    const isForm = typeof body === 'string';
+    const reply = await apps[asked.surface].request(path, {
+      method: method.toUpperCase(),
+      headers: {
+        ...(isForm ? {} : { authorization: `Bearer ${first.kind === 'created' ? first.secret : ''}` }),
+        ...(body
+          ? { 'content-type': isForm ? 'application/x-www-form-urlencoded' : 'application/json' }
+          : {}),
+        'idempotency-key': randomUUID(),
+      },
+      ...(body ? { body: isForm ? body : JSON.stringify(body) } : {}),
+    });
+    const text = await reply.text();
+    expect([200, 201, 202, 204], `${method} ${path}: ${text} ${faults}`).toContain(reply.status);
+    return /json/.test(reply.headers.get('content-type') ?? '') ? JSON.parse(text) : text;
+  }
+  const account = '/v1/accounts/acme';
+  const messages = async (): Promise<Message[]> => (await ask('get', `${account}/messages`)).messages;
+
+  await poll();
+  const settings = {
+    enabled: true,
+    branding: { name: 'Acme Print' },
+    sms: { enabled: true, quietHours: null },
+  };
+  await ask('put', `${account}/notifications`, { ...settings, ownUser: true });
+  expect(await ask('get', `${account}/notifications`)).toMatchObject({ enabled: true });
+  await poll();
+  // Who wants nothing any more over there is told nothing here.
+  for (const user of rig.upstream.users) user.receiveEmails = false;
+  rig.pass(7 * 3600);
+  await poll();
+  await ask('put', `${account}/notifications`, settings);
+  const ann = {
+    id: 'ann',
+    name: 'Ann',
+    email: 'ann@example.org',
+    mobile: '+12025550123',
+    channels: ['email', 'sms'],
+  };
+  const kinds = ['dispatched', 'tracking', 'dispatch_revoked', 'due_date_changed', 'cancelled'];
+  await ask('post', `${account}/recipients`, { ...ann, kinds });
+  await ask('post', `${account}/recipients`, { id: 'bob', email: 'bob@example.org', orderGroup: 'Spring' });
+  await ask('patch', `${account}/recipients/bob`, { name: 'Bob', orderGroup: null, orderNumber: 'PO-1' });
+  await ask('post', `${account}/recipients/import`, {
+    csv: 'id,email\nann,ann@example.org\neve,eve@example.org\n,bad',
+  });
+  // Without an id it is known by its address, which a key seals.
+  await ask('post', `${account}/recipients/import`, { csv: 'email,orderNumber\nzoe@example.org,PO-404' });
+  for (const path of ['', '/ann', '/ann/messages']) await ask('get', `${account}/recipients${path}`);
+  const template = `${account}/templates/dispatched/email/en-US`;
+  await ask('put', template, { subject: 'Gone', intro: 'It has left us.' });
+  await ask('get', `${account}/templates`);
+  await ask('get', template);
+  const jobs = [1, 2, 3].map(() => rig.upstream.createJob({ orderGroup: 'Spring', orderNumber: 'PO-1' }));
+  const [one = 0, two = 0, three = 0] = jobs;
+  await poll();
+  await ask('post', `${account}/notifications/preview`, {
+    kind: 'dispatched',
+    channel: 'email',
+    jobNumber: one,
+    recipient: 'ann',
+  });
+  await tell();
+
+  rig.upstream.dispatch(one);
+  await poll();
+  await wakeSinks(memory, ref, (await logOf(memory).head(ref))?.sequence ?? 0, now());
+  await drain(batch({ sink: NOTIFICATIONS_SINK }), context);
+  expect((await ask('get', `${account}/jobs/${one}/messages`)).upcoming).toHaveLength(1);
+  await tell();
+  expect([mails.length, texts.length]).toEqual([3, 1]);
+  const sent = await messages();
+  expect(sent.map(({ state }) => state)).toEqual(['sent', 'sent', 'sent', 'sent']);
+  for (const { id } of sent) await ask('get', `${account}/messages/${id}`);
+
+  expect((await ask('get', `${account}/jobs/${one}/messages`)).messages).toHaveLength(4);
+
+  // A link of a mail, first looked at, then clicked; and back again.
+  const link = mails.find(({ to }) => to.address === 'eve@example.org')?.unsubscribeUrl ?? '';
+  await ask('get', link.replace('https://us.example', ''));
+  for (const choice of ['List-Unsubscribe=One-Click', 'choice=subscribe', 'List-Unsubscribe=One-Click']) {
+    await ask('post', link.replace('https://us.example', ''), choice);
+  }
+  // A bounce of a message whose work is there, and a complaint about one whose work is gone.
+  const idOf = (address: string) => sent.find(({ to }) => to?.address === address)?.id ?? '';
+  await hear(idOf('bob@example.org'));
+  const annsMail = sent.find(({ to, channel }) => to?.recipient === 'ann' && channel === 'email')?.id ?? '';
+  await memory.write({ delete: keys.message(ref, annsMail.slice(annsMail.indexOf('-') + 1)) });
+  await hear(annsMail, false);
+  expect(new Set((await messages()).map(({ state }) => state))).toEqual(
+    new Set(['sent', 'bounced', 'complained']),
+  );
+
+  // SMS alone go now, and this one not at first, nor surely.
+  rig.upstream.dispatch(two);
+  await poll();
+  answer = () => ({ kind: 'later', reason: 'SNS asks to slow down.', everything: false });
+  await tell();
+  answer = () => ({ kind: 'refused', reason: 'The number has opted out.', address: 'opted_out' });
+  rig.pass(3600);
+  await notify(batch({ dueSince: now() }), context);
+  expect((await messages()).filter(({ reason }) => reason === 'opted_out')).toHaveLength(1);
+  answer = () => ({ kind: 'accepted', providerId: null });
+
+  // One that nobody is told of; a job that moves to another group; and one whose window opens and closes with nothing in it.
+  for (const { id } of (await ask('get', `${account}/suppressions`)).suppressions) {
+    await ask('delete', `${account}/suppressions/${id}`);
+  }
+  await ask('post', `${account}/suppressions`, { channel: 'email', address: 'x@example.org' });
+  for (const id of ['ann', 'bob', 'eve']) await ask('delete', `${account}/recipients/${id}`);
+  rig.upstream.edit(three, { orderGroup: 'Autumn' });
+  await poll();
+  rig.upstream.dispatch(three);
+  await poll();
+  await tell();
+  expect((await messages()).filter(({ reason }) => reason === 'no_recipient')).toHaveLength(1);
+  const lone = rig.upstream.createJob({});
+  await poll();
+  rig.upstream.dispatch(lone);
+  await poll();
+  rig.upstream.clearDateOut(lone);
+  await poll();
+  // An event that can't be read, and one that the drain has not come to when the window is over.
+  const unreadable = { type: 'job.dispatched', time: now(), jobNumber: 7, data: { job: null } };
+  await logOf(memory).append(ref, [unreadable as never]);
+  const drained = (await logOf(memory).head(ref))?.sequence ?? 0;
+  await wakeSinks(memory, ref, drained, now());
+  await drain(batch({ sink: NOTIFICATIONS_SINK }), context);
+  rig.upstream.createJob({});
+  await poll();
+  rig.pass(400);
+  await notify(batch({ dueSince: now() }), context);
+  await tell();
+  expect((await messages()).map(({ reason }) => reason)).toEqual(
+    expect.arrayContaining(['revoked', 'refused']),
+  );
+  await ask('delete', template);
+
+  // A journal entry whose writer did not come back for it.
+  const written = { pk: messagePk(ref), sk: idOf('eve@example.org').replace(/^.*-/, '') };
+  const cell = cellLog('us');
+  const journal = keys.message(cell, '~lost');
+  const place = notifyDue('messages', cell, journal.sk, now() - 1);
+  await memory.write({ put: { ...journal, ...place, messages: JSON.stringify([written]) } });
+  await notify(batch({ dueSince: now() }), context);
+  expect(await memory.get(journal)).toBeUndefined();
+
+  expect([...unasked]).toEqual([]);
+  await ask('delete', account);
+  expect(await historyMemory.query({ pk: sentPk(ref) })).not.toEqual([]);
+  // An operator's command takes as much along.
+  const beta = { region: 'us', account: 'beta' };
+  const { tell: command } = await createOperator({ table: tables.operate, history: histories.operate, now });
+  await command({ do: 'accounts.add', account: 'beta', secretRef: SECRET });
+  const kept = [
+    ...[keys.notificationSettings(beta), keys.smsUse(beta, new Date(now()).toISOString().slice(0, 7))],
+    ...[
+      keys.recipient(beta, 'r'),
+      keys.recipientPlace(beta, 'ACCOUNT', 'r'),
+      keys.suppression(beta, 'email', 'h'),
+    ],
+    ...[keys.template(beta, 'k', 'c', 'l'), keys.thread(beta, '=x'), keys.message(beta, 'm')],
+  ];
+  for (const key of kept) await memory.write({ put: { ...key } });
+  expect(await command({ do: 'accounts.delete', account: 'beta' })).toMatchObject({ deleted: 'beta' });
+  expect(await memory.getMany(kept)).toEqual([]);
+
+  // Whoever is first makes the key that links are signed with. Here it was the import; elsewhere it is the first mail.
+  const fresh = guarded('notify', granted.notify.state, createMemoryTable());
+  await unsubscribeUrlOf(
+    { table: fresh, publicUrl: 'https://us.example', now: Date.now },
+    ref,
+    'email',
+    'ann@example.org',
+  );
+  const left = names.flatMap((name) =>
+    [...tables[name].unused(), ...histories[name].unused()]
+      .filter(
+        (grant) =>
+          name !== 'notify' || fresh.unused().includes(grant) || !granted.notify.state.includes(grant),
+      )
+      .filter(({ pattern = '' }) => OWN.test(pattern) || name === 'notify' || name === 'mailFeedback')
+      .map(({ action, pattern, index }) => `${name}: ${action} ${pattern ?? index}`),
+  );
+  expect(left).toEqual([]);
+  expect(faults).toEqual([]);
+}, 60_000);

@@ -1,0 +1,1060 @@
+/** What customers get: each of what is to be said once, to whom it is for, whatever crashes, hangs or refuses on the way. */
+import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  isFinal,
+  listMessages,
+  type MessageQuery,
+  noteFeedback,
+  toWork,
+  type Work,
+  workKey,
+} from '../../shared/notifications/messages.ts';
+import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
+import { changeRecipient, deleteRecipient } from '../../shared/notifications/recipients.ts';
+import { makeDue, type SendDeps, sendDue } from '../../shared/notifications/sender.ts';
+import { quietUntil, readSmsUse } from '../../shared/notifications/sms-limits.ts';
+import { suppress, suppressionOf } from '../../shared/notifications/suppressions.ts';
+import { saveTemplate } from '../../shared/notifications/templates.ts';
+import { takeDueNotices } from '../../shared/notifications/thread-store.ts';
+import type { Channel, SendOutcome } from '../../shared/notifications/types.ts';
+import { keys, sentOfJobPk, sentToRecipientPk } from '../../shared/storage/schema.ts';
+import { sizeOf, type Table, TableError } from '../../shared/storage/table.ts';
+import {
+  ACME,
+  CLOSED_AFTER,
+  createNotifyingWorld,
+  HOUR,
+  MINUTE,
+  parcel,
+  START,
+  said,
+  type WorldOptions,
+} from '../support/notification-world.ts';
+import { runs } from '../support/runs.ts';
+
+const DISPATCHED = 'job.dispatched';
+
+describe('sending', () => {
+  test('the id of a message does not give away the address to whoever tries them all', async () => {
+    const idOf = async () => {
+      const world = await createNotifyingWorld();
+      await world.recipient({ mobile: '+12125550123' });
+      await world.fold(said(DISPATCHED, 1, START));
+      await world.send(CLOSED_AFTER);
+      return (await world.messages())[0]?.id;
+    };
+    // As it would be if anything but a key of the installation went into it.
+    expect(await idOf()).not.toBe(await idOf());
+  });
+
+  test('a notice becomes one message for each channel and address, sent once and told in the history', async () => {
+    const world = await createNotifyingWorld();
+    const ann = await world.recipient({ name: 'Ann', email: 'ann@example.com', mobile: '+12125550123' });
+    const bob = await world.recipient({ name: 'Bob', email: 'Ann@Example.com', jobNumber: 2 });
+    await world.fold(
+      said(DISPATCHED, 1, START, { tracking: [parcel('1Z1')] }),
+      said(DISPATCHED, 2, START, { tracking: [parcel('1Z1')] }),
+    );
+    const report = await world.send(CLOSED_AFTER);
+    expect(report).toMatchObject({ notices: 1, messages: 2, sent: 2, repeats: 0, more: false });
+    expect(world.emails).toHaveLength(1);
+    expect(world.sms).toHaveLength(1);
+    // Who is for a job is closer than who is for the account.
+    expect(world.emails[0]).toMatchObject({
+      to: { name: 'Bob', address: 'Ann@example.com' },
+      references: [],
+    });
+    const messages = await world.messages();
+    expect(messages).toMatchObject([
+      { channel: 'email', jobs: [1, 2], state: 'sent', attempts: 1, repeats: 0, providerId: 'p-1' },
+      { channel: 'sms', jobs: [1, 2], state: 'sent', segments: 1 },
+    ]);
+    expect((await world.works()).map(({ recipients }) => recipients.length).sort()).toEqual([1, 2]);
+    expect(bob.id).not.toBe(ann.id);
+    expect(await world.journal()).toEqual([]);
+    expect(await world.send(1)).toMatchObject({ sent: 0, more: false });
+    expect(world.emails).toHaveLength(1);
+  });
+
+  /** Two messages that are to be tried again, and transports that take everything from now on. */
+  const createWaitingWorld = async (around?: WorldOptions['around']) => {
+    const world = await createNotifyingWorld(around && { around });
+    await world.recipient({ name: 'Ann', email: 'ann@example.com' });
+    world.answers.email = async () => ({ kind: 'later', reason: 'Busy.', everything: false });
+    await world.fold(said(DISPATCHED, 1, START), said(DISPATCHED, 2, START, { orderGroup: 'SUMMER' }));
+    await world.send(CLOSED_AFTER);
+    world.answers.email = async () => ({ kind: 'accepted', providerId: null });
+    return world;
+  };
+
+  test('a notice that can’t be made into messages holds up none that are there', async () => {
+    const world = await createWaitingWorld(({ table, history }) => ({
+      history,
+      table: {
+        ...table,
+        transact: async (writes, token) => {
+          const isMade = writes.some((write) => 'put' in write && /WINTER/.test(String(write.put.work)));
+          if (isMade) throw new TableError('write', 'it is too large');
+          return table.transact(writes, token);
+        },
+      },
+    }));
+    await world.fold(said(DISPATCHED, 3, world.clock.now, { orderGroup: 'WINTER' }));
+    await expect(world.send(CLOSED_AFTER)).rejects.toThrow('too large');
+    expect((await world.messages()).map(({ state }) => state)).toEqual(['sent', 'sent']);
+  });
+
+  test('messages that are large fit into transactions, whose limit is on whole items', async () => {
+    const world = await createNotifyingWorld({
+      around: ({ table, history }) => ({
+        history,
+        table: {
+          ...table,
+          transact: async (writes, token) => {
+            const outcome = await table.transact(writes, token);
+            const items = await Promise.all(
+              writes.flatMap((write) =>
+                'put' in write ? table.get(write.put) : 'update' in write ? table.get(write.update) : [],
+              ),
+            );
+            const bytes = items.reduce((sum, item) => sum + (item ? sizeOf(item) : 0), 0);
+            if (bytes > 4_000_000) throw new TableError('write', `${bytes} bytes are too many`);
+            return outcome;
+          },
+        },
+      }),
+    });
+    for (let place = 0; place < 40; place += 1) await world.recipient({ email: `r${place}@example.com` });
+    const link = `https://carrier.example/${'x'.repeat(1900)}`;
+    await world.fold(
+      ...Array.from({ length: 70 }, (_, place) =>
+        said(DISPATCHED, place + 1, START, { tracking: [{ number: `1Z${place}`, link: link + place }] }),
+      ),
+    );
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ messages: 40, sent: 40 });
+  }, 60_000);
+
+  test('a message that can’t be read holds up no other, and is told of', async () => {
+    const world = await createWaitingWorld();
+    const [broken] = await world.works();
+    if (!broken) throw new Error('There is no message.');
+    await world.table.write({ update: workKey(broken), set: { message: '{' } });
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1 });
+    expect(world.lines.some(({ outcome }) => outcome === 'fault')).toBe(true);
+  });
+
+  test('however much there is to be made, what is made is sent', async () => {
+    const late = { byMs: 0, clock: { now: 0 } };
+    const world = await createWaitingWorld(({ table, history }) => ({
+      history,
+      table: {
+        ...table,
+        transact: async (writes, token) => {
+          if (writes.some((write) => 'put' in write && write.put.work !== undefined)) {
+            late.clock.now += late.byMs;
+          }
+          return table.transact(writes, token);
+        },
+      },
+    }));
+    const groups = Array.from({ length: 110 }, (_, place) => `G${place}`);
+    await world.fold(
+      ...groups.map((orderGroup, place) => said(DISPATCHED, 10 + place, world.clock.now, { orderGroup })),
+    );
+    Object.assign(late, { byMs: 20 * MINUTE, clock: world.clock });
+    const report = await world.send(CLOSED_AFTER);
+    expect(report.more).toBe(true);
+    expect(report.sent).toBeGreaterThan(0);
+  });
+});
+
+describe('an e-mail', () => {
+  test('of which nobody knows whether it went goes again with the same Message-ID, and is counted', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(said(DISPATCHED, 1, START));
+    world.answers.email = () => new Promise(() => undefined);
+    expect(await world.send(CLOSED_AFTER, { sendTimeoutMs: 5 })).toMatchObject({ sent: 0, later: 1 });
+    expect(await world.send(30_000)).toMatchObject({ sent: 0 });
+    world.answers.email = async () => ({ kind: 'later', reason: 'busy', everything: false });
+    expect(await world.send(HOUR)).toMatchObject({ later: 1 });
+    // What was certainly not taken is no repeat.
+    expect(await world.messages()).toMatchObject([
+      { state: 'waiting', attempts: 2, repeats: 0, detail: 'busy' },
+    ]);
+    world.answers.email = async () => ({ kind: 'accepted', providerId: 'p' });
+    expect(await world.send(HOUR)).toMatchObject({ sent: 1, repeats: 1 });
+    expect(await world.messages()).toMatchObject([{ state: 'sent', attempts: 3, repeats: 1, detail: null }]);
+    expect(new Set(world.emails.map(({ messageId }) => messageId)).size).toBe(1);
+  });
+
+  test('that could not go is tried after 1, 5, 15 and then each 60 minutes, until it is too old', async () => {
+    const world = await createNotifyingWorld({ settings: { maxAgeHours: 3 } });
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(said(DISPATCHED, 1, START));
+    const at: number[] = [];
+    world.answers.email = async () => {
+      at.push((world.clock.now - START - CLOSED_AFTER) / MINUTE);
+      return { kind: 'later', reason: 'busy', everything: false };
+    };
+    await world.send(CLOSED_AFTER);
+    for (let minute = 0; minute < 240; minute += 1) await world.send(MINUTE);
+    expect(at).toEqual([0, 1, 6, 21, 81, 141]);
+    expect(await world.messages()).toMatchObject([{ state: 'failed', reason: 'gave_up', detail: 'busy' }]);
+  });
+
+  test('follows up what was said before in its thread, and never goes before it', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(said(DISPATCHED, 1, START));
+    world.answers.email = async () => ({ kind: 'later', reason: 'busy', everything: false, afterMs: HOUR });
+    await world.send(CLOSED_AFTER);
+    await world.fold(said('job.tracking_added', 1, world.clock.now, { tracking: [parcel('1Z1')] }));
+    world.answers.email = async () => ({ kind: 'accepted', providerId: null });
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ messages: 1, sent: 0, later: 1 });
+    expect(await world.send(HOUR)).toMatchObject({ sent: 2 });
+    const [, first, second] = world.emails;
+    expect(second?.references).toEqual([first?.messageId]);
+    expect(second?.messageId).not.toBe(first?.messageId);
+    expect((await world.messages()).map(({ kind, state }) => [kind, state])).toEqual([
+      ['dispatched', 'sent'],
+      ['tracking', 'sent'],
+    ]);
+  });
+
+  test('waits for a notice before it in its thread that somebody else is making into messages', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com', kinds: ['dispatched', 'due_date_changed'] });
+    await world.fold(
+      said(DISPATCHED, 1, START),
+      said('job.due_date_changed', 2, START + 30_000, { dateOut: null, dateDue: '2026-03-12' }),
+    );
+    world.clock.now += CLOSED_AFTER;
+    // Somebody takes the first notice and is not heard of again.
+    expect(await takeDueNotices(world.deps, 'us', 10)).toHaveLength(1);
+    expect(await world.send(30_000)).toMatchObject({ notices: 0, sent: 0 });
+    for (let turn = 0; turn < 8; turn += 1) await world.send(30_000);
+    expect((await world.messages()).map(({ kind, state }) => [kind, state])).toEqual([
+      ['dispatched', 'sent'],
+      ['due_date_changed', 'sent'],
+    ]);
+    expect(world.emails.map(({ references }) => references.length)).toEqual([0, 1]);
+  });
+
+  test('that came back before it was noted as sent is noted as bounced, and is not sent again', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(said(DISPATCHED, 1, START));
+    world.answers.email = async ({ tags }) => {
+      await noteFeedback(world.deps, { ...ACME, message: tags.message }, 'bounced', 'no mailbox');
+      return { kind: 'unknown', reason: 'cut' };
+    };
+    await world.send(CLOSED_AFTER);
+    const bounced = { state: 'bounced', reason: 'bounced', detail: 'no mailbox' };
+    expect(await world.messages()).toMatchObject([bounced]);
+    await world.send(HOUR);
+    expect(world.emails).toHaveLength(1);
+    const [message] = await world.messages();
+    const at = { ...ACME, message: message?.id ?? '' };
+    await noteFeedback(world.deps, at, 'complained', null);
+    // Long after, when the work is gone, and for a message there is not.
+    for (const { ref, message: gone } of await world.works()) {
+      await world.table.write({ delete: keys.message(ref, gone.id.split('-')[1] ?? '') });
+    }
+    expect(await noteFeedback(world.deps, at, 'bounced', 'late')).toMatchObject({ state: 'complained' });
+    expect(await world.messages()).toMatchObject([{ state: 'complained', detail: null }]);
+    expect(await noteFeedback(world.deps, { ...ACME, message: 'm0-e0' }, 'bounced', null)).toBeUndefined();
+  });
+});
+
+describe('an SMS', () => {
+  const withSms = async (settings: object = {}) => {
+    const world = await createNotifyingWorld({
+      settings: { sms: { enabled: true, quietHours: null, ...settings } },
+    });
+    await world.recipient({ mobile: '+12125550123', zone: 'America/New_York' });
+    return world;
+  };
+
+  test('of which nobody knows whether it went is said to be that, and never goes again', async () => {
+    const world = await withSms();
+    await world.fold(said(DISPATCHED, 1, START));
+    world.answers.sms = () => new Promise(() => undefined);
+    expect(await world.send(CLOSED_AFTER, { sendTimeoutMs: 5 })).toMatchObject({ unknown: 1 });
+    expect(world.lines).toMatchObject([{ outcome: 'unknown', reason: 'unknown_outcome', attempts: 1 }]);
+    await world.send(HOUR);
+    expect(world.sms).toHaveLength(1);
+    // It may have gone, so it stays counted.
+    expect((await readSmsUse(world.table, ACME, '2026-03')).segments).toBe(1);
+  });
+
+  test('whose sender did not come back is unknown once its claim has run out', async () => {
+    const world = await withSms();
+    await world.fold(said(DISPATCHED, 1, START));
+    const crash = new TableError('write', 'crash');
+    let down = false;
+    const dead: Table = {
+      ...world.table,
+      get: async (key) => (down ? Promise.reject(crash) : world.table.get(key)),
+    };
+    world.answers.sms = async () => {
+      down = true;
+      return { kind: 'accepted', providerId: 'p' };
+    };
+    await expect(world.send(CLOSED_AFTER, { table: dead })).rejects.toBe(crash);
+    expect(await world.send(170_000)).toMatchObject({ unknown: 0 });
+    expect(await world.send(11_000)).toMatchObject({ unknown: 1 });
+    expect(world.sms).toHaveLength(1);
+  });
+
+  test('is counted before it goes, not sent above the limit of the month, and given back when it certainly did not go', async () => {
+    const world = await withSms({ monthlySegments: 2 });
+    const used = async () => (await readSmsUse(world.table, ACME, '2026-03')).segments;
+    await world.fold(...[1, 2, 3, 4].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
+    let counted: number | undefined;
+    world.answers.sms = async () => {
+      counted ??= await used();
+      return world.sms.length === 1
+        ? { kind: 'refused', reason: 'not a mobile number' }
+        : { kind: 'accepted', providerId: 'p' };
+    };
+    expect(await world.send(CLOSED_AFTER, { concurrency: 1 })).toMatchObject({
+      sent: 2,
+      failed: 1,
+      suppressed: 1,
+    });
+    expect(counted).toBe(1);
+    expect(await used()).toBe(2);
+    expect((await world.messages()).filter(({ reason }) => reason === 'quota')).toHaveLength(1);
+    // Another month, another limit.
+    world.clock.now = Date.parse('2026-04-01T12:00:00Z');
+    await world.fold(said(DISPATCHED, 9, world.clock.now, { orderGroup: 'G9' }));
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1 });
+  });
+
+  test('is not sent above what all accounts of the region may use in a month', async () => {
+    const world = await withSms({ monthlySegments: 1_000 });
+    await world.fold(...[1, 2, 3].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
+    const limited = { concurrency: 1, regionMonthlySegments: 2 };
+    expect(await world.send(CLOSED_AFTER, limited)).toMatchObject({ sent: 2, suppressed: 1 });
+    expect((await world.messages()).filter(({ reason }) => reason === 'quota')).toHaveLength(1);
+    const region = { region: ACME.region, account: '_cell' };
+    expect((await readSmsUse(world.table, region, '2026-03')).segments).toBe(2);
+    expect((await readSmsUse(world.table, ACME, '2026-03')).segments).toBe(2);
+  });
+
+  test('waits until quiet hours are over where the recipient is', async () => {
+    const world = await withSms({ quietHours: { from: '21:00', to: '08:00' } });
+    // 23:30 in New York.
+    world.clock.now = Date.parse('2026-03-05T04:30:00Z');
+    await world.fold(said(DISPATCHED, 1, world.clock.now));
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 0, later: 1 });
+    const [waiting] = await world.messages();
+    expect(new Date(waiting?.dueAt ?? 0).toISOString()).toBe('2026-03-05T13:00:00.000Z');
+    world.clock.now = Date.parse('2026-03-05T12:59:59Z');
+    expect(await world.send()).toMatchObject({ sent: 0 });
+    expect(await world.send(1000)).toMatchObject({ sent: 1 });
+  });
+});
+
+test('quiet hours end at the first minute that the clock of the zone is outside them, whatever the clocks do', () => {
+  const time = fc
+    .record({ hour: fc.nat(23), minute: fc.constantFrom(0, 15, 30, 59) })
+    .map(({ hour, minute }) => `${String(hour).padStart(2, '0')}:${String(minute).padStart(2, '0')}`);
+  // The days around changes of clocks, by an hour and by half of one.
+  const zones = [
+    ['America/New_York', '2026-03-08T07:00:00Z'],
+    ['America/New_York', '2026-11-01T06:00:00Z'],
+    ['Europe/Berlin', '2026-03-29T01:00:00Z'],
+    ['Australia/Lord_Howe', '2026-10-03T15:30:00Z'],
+    ['Australia/Lord_Howe', '2026-04-04T15:00:00Z'],
+    ['Pacific/Auckland', '2026-06-01T12:00:00Z'],
+    ['Asia/Kolkata', '2026-06-01T12:00:00Z'],
+  ] as const;
+  fc.assert(
+    fc.property(
+      time,
+      time,
+      fc.constantFrom(...zones),
+      fc.integer({ min: -1800, max: 1800 }),
+      (from, to, [zone, around], minutes) => {
+        const clockOf = new Intl.DateTimeFormat('en', {
+          hour: '2-digit',
+          minute: '2-digit',
+          hourCycle: 'h23',
+          timeZone: zone,
+        });
+        const isQuiet = (at: number): boolean => {
+          const clock = clockOf.format(at);
+          return from <= to ? clock >= from && clock < to : clock >= from || clock < to;
+        };
+        const now = Date.parse(around) + minutes * MINUTE + 7_000;
+        let expected = now;
+        while (isQuiet(expected)) expected = Math.floor(expected / MINUTE + 1) * MINUTE;
+        expect(quietUntil({ from, to }, zone, now)).toBe(expected);
+      },
+    ),
+    runs(40, 150),
+  );
+  expect(quietUntil(null, 'UTC', 5)).toBe(5);
+});
+
+test('what a sender finds out after its claim ran out counts over what somebody else noted who did not know', async () => {
+  const world = await createNotifyingWorld();
+  await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
+  await world.fold(said(DISPATCHED, 1, START));
+  let nested = false;
+  /** Taken at last, when somebody else has come and been refused. */
+  const late = async (): Promise<SendOutcome> => {
+    if (nested) return { kind: 'refused', reason: 'no' };
+    nested = true;
+    await world.send(181_000);
+    nested = false;
+    return { kind: 'accepted', providerId: 'late' };
+  };
+  world.answers.email = late;
+  await world.send(CLOSED_AFTER, { sms: undefined, report: undefined });
+  expect(await world.messages()).toMatchObject([
+    { channel: 'email', state: 'sent', reason: null, attempts: 2, repeats: 0, providerId: 'late' },
+    { channel: 'sms' },
+  ]);
+  await world.fold(said(DISPATCHED, 2, world.clock.now, { orderGroup: 'G2' }));
+  world.answers.sms = late;
+  world.answers.email = async () => ({ kind: 'accepted', providerId: null });
+  await world.send(CLOSED_AFTER);
+  const sms = (await world.messages()).find(
+    ({ channel, orderGroup }) => channel === 'sms' && orderGroup === 'G2',
+  );
+  expect(sms).toMatchObject({ state: 'sent', reason: null, attempts: 1, providerId: 'late' });
+  expect(await world.works()).toHaveLength(4);
+  expect((await world.works()).map(({ message }) => message).sort(byId)).toEqual(
+    (await world.messages()).sort(byId),
+  );
+});
+
+const byId = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? -1 : 1);
+
+describe('what stands in the way', () => {
+  test('a server that is down is asked once a run, whatever is due, and what is due goes once it is back', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(
+      ...Array.from({ length: 120 }, (_, at) => said(DISPATCHED, at + 1, START, { orderGroup: `G${at}` })),
+    );
+    world.answers.email = async () => ({ kind: 'later', reason: 'down', everything: true });
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ later: 1, held: ['email'] });
+    // Nobody has to give back what he could not send.
+    expect((await world.works()).filter(({ revision }) => revision > 1)).toHaveLength(1);
+    expect(await world.send(1000)).toMatchObject({ later: 1, held: ['email'] });
+    expect(world.emails).toHaveLength(2);
+    // It breaks down on the way: nothing more goes than what was under way.
+    let left = 10;
+    world.answers.email = async () => {
+      left -= 1;
+      const isUp = left >= 0;
+      await setImmediate();
+      return isUp
+        ? { kind: 'accepted', providerId: null }
+        : { kind: 'later', reason: 'down', everything: true };
+    };
+    const broken = await world.send(1000, { concurrency: 4 });
+    expect(broken).toMatchObject({ sent: 10, held: ['email'] });
+    expect(broken.later).toBeLessThanOrEqual(4);
+    expect(
+      (await world.messages()).every(({ attempts, state }) => attempts <= 1 && state !== 'sending'),
+    ).toBe(true);
+    left = 1000;
+    expect(await world.send(2 * HOUR)).toMatchObject({ sent: 110, held: [] });
+    expect((await world.messages()).every(({ repeats }) => repeats === 0)).toBe(true);
+  });
+
+  test('a server that says nothing is left alone after three mails, until the next run', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(
+      ...Array.from({ length: 9 }, (_, at) => said(DISPATCHED, at + 1, START, { orderGroup: `G${at}` })),
+    );
+    world.answers.email = () => new Promise(() => undefined);
+    expect(await world.send(CLOSED_AFTER, { sendTimeoutMs: 2 })).toMatchObject({ later: 3, held: ['email'] });
+    expect(world.emails).toHaveLength(3);
+  });
+
+  test('an address that is refused stands in the way of nobody else, and gets nothing more', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'gone@example.com' });
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(...[1, 2, 3].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
+    world.answers.email = async ({ to }) =>
+      to.address.startsWith('gone')
+        ? { kind: 'refused', reason: '550 <gone@example.com>: no such user', address: 'bounced' }
+        : { kind: 'accepted', providerId: null };
+    expect(await world.send(CLOSED_AFTER, { concurrency: 1 })).toMatchObject({
+      sent: 3,
+      failed: 1,
+      suppressed: 2,
+    });
+    expect(world.emails.filter(({ to }) => to.address.startsWith('gone'))).toHaveLength(1);
+    const gone = (await world.messages()).filter(({ to }) => to?.address.startsWith('gone'));
+    expect(gone.map(({ state, reason }) => `${state} ${reason}`).sort()).toEqual([
+      'failed refused',
+      'suppressed bounced',
+      'suppressed bounced',
+    ]);
+    expect(gone.find(({ state }) => state === 'failed')?.detail).toBe('550 <…>: no such user');
+  });
+
+  test('what changed since a message was made keeps it from going, and the history says why', async () => {
+    const world = await createNotifyingWorld();
+    const people = ['ann', 'bob', 'cy', 'dee'];
+    for (const id of people) await world.recipient({ id, email: `${id}@example.com` });
+    await world.recipient({ id: 'dan', email: 'DEE@example.com' });
+    await world.recipient({ id: 'eve', email: 'eve@example.com', jobNumber: 2 });
+    await world.fold(said(DISPATCHED, 1, START), said(DISPATCHED, 2, START));
+    world.answers.email = async () => ({ kind: 'later', reason: 'busy', everything: false });
+    await world.send(CLOSED_AFTER);
+    await suppress(world.people, ACME, { channel: 'email', address: 'ann@example.com' }, 'unsubscribed');
+    await deleteRecipient(world.people, ACME, 'bob');
+    await changeRecipient(world.people, ACME, 'cy', { paused: true });
+    // Another one has the same address.
+    await deleteRecipient(world.people, ACME, 'dee');
+    await world.fold(said('job.dispatch_revoked', 2, world.clock.now));
+    world.answers.email = async () => ({ kind: 'accepted', providerId: null });
+    await world.send(HOUR);
+    const became = new Map(
+      (await world.messages())
+        .filter(({ kind }) => kind === 'dispatched')
+        .map(({ to, state, reason, jobs }) => [
+          to?.address.toLowerCase().split('@')[0],
+          [state, reason, jobs],
+        ]),
+    );
+    expect(Object.fromEntries(became)).toEqual({
+      ann: ['suppressed', 'unsubscribed', [1, 2]],
+      bob: ['suppressed', 'turned_off', [1, 2]],
+      cy: ['suppressed', 'turned_off', [1, 2]],
+      dee: ['sent', null, [1]],
+      eve: ['suppressed', 'revoked', [2]],
+    });
+  });
+
+  test('what is too old by then is not told, nor what nobody is to be told or nothing is set up for', async () => {
+    const world = await createNotifyingWorld();
+    const { email: _, ...mute } = world.deps;
+    await world.recipient({ id: 'ann', email: 'ann@example.com', orderGroup: 'G1' });
+    await world.fold(
+      said(DISPATCHED, 1, START, { orderGroup: 'G1' }),
+      said(DISPATCHED, 2, START, { orderGroup: 'G2' }),
+    );
+    world.clock.now += CLOSED_AFTER;
+    await sendDue(mute, 'us', world.clock.now + HOUR);
+    const nobody = { orderGroup: 'G2', to: null, channel: null, state: 'suppressed', reason: 'no_recipient' };
+    expect(await world.messages()).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining(nobody),
+        expect.objectContaining({ orderGroup: 'G1', state: 'failed', reason: 'no_channel' }),
+      ]),
+    );
+    await world.fold(said(DISPATCHED, 3, world.clock.now, { orderGroup: 'G1' }));
+    world.clock.now += CLOSED_AFTER;
+    await makeDue(world.deps, 'us', world.clock.now + HOUR);
+    await world.send(25 * HOUR);
+    expect(world.emails).toEqual([]);
+    expect((await world.messages()).map(({ reason }) => reason)).toContain('too_old');
+  });
+
+  test('a template that fails keeps only its own messages from going', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.recipient({ email: 'uwe@example.com', locale: 'de' });
+    const template = { subject: '{% if %}', html: '{{ nothing.there }}' };
+    const key = keys.template(ACME, 'dispatched', 'email', 'de');
+    await world.table.write({ put: { ...key, template: JSON.stringify(template), changedAt: START } });
+    await world.fold(said(DISPATCHED, 1, START));
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1, failed: 1 });
+    const failed = (await world.messages()).find(({ state }) => state === 'failed');
+    expect(failed).toMatchObject({ reason: 'template', to: { locale: 'de' } });
+  });
+
+  test('a dry run hands nothing over, and shows what would have gone to whom', async () => {
+    const world = await createNotifyingWorld({ settings: { dryRun: true } });
+    await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
+    await world.fold(said(DISPATCHED, 1, START));
+    expect(await world.send(CLOSED_AFTER)).toMatchObject({ dryRun: 2, sent: 0 });
+    expect([...world.emails, ...world.sms]).toEqual([]);
+    expect(await world.messages()).toMatchObject([
+      { state: 'dry_run', to: { address: 'ann@example.com' }, text: expect.stringContaining('SPRING') },
+      {
+        state: 'dry_run',
+        to: { address: '+12125550123' },
+        text: expect.stringContaining('SPRING'),
+        segments: 1,
+      },
+    ]);
+    expect((await readSmsUse(world.table, ACME, '2026-03')).segments).toBe(0);
+  });
+
+  test('an address stands in no line of the log, whatever the other side says', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com', mobile: '+12125550123' });
+    await world.fold(said(DISPATCHED, 1, START), said(DISPATCHED, 2, START, { orderGroup: 'G2' }));
+    world.answers.email = async () => ({
+      kind: 'later',
+      reason: 'RCPT TO:<ANN@example.com> busy\r\nann@other.example',
+      everything: false,
+    });
+    world.answers.sms = async () => {
+      throw new Error('+12125550123');
+    };
+    await world.send(CLOSED_AFTER);
+    const text = JSON.stringify(world.lines);
+    expect(world.lines).toHaveLength(4);
+    expect(text).not.toMatch(/ann@|2125550123/i);
+  });
+});
+
+describe('the history', () => {
+  test('that is out of order costs no mail and no repeat, and is made up for', async () => {
+    const world = await createNotifyingWorld();
+    await world.recipient({ email: 'ann@example.com' });
+    await world.fold(...[1, 2].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
+    world.clock.now += CLOSED_AFTER;
+    await makeDue(world.deps, 'us', world.clock.now + HOUR);
+    const fails = async (): Promise<never> => Promise.reject(new TableError('write', 'out of order'));
+    const history: Table = { ...world.history, write: fails, transact: fails, putMany: fails };
+    expect(await world.send(0, { history })).toMatchObject({ sent: 2 });
+    expect((await world.messages()).map(({ state }) => state)).toEqual(['waiting', 'waiting']);
+    expect(await world.journal()).not.toEqual([]);
+    expect(world.lines.filter(({ outcome }) => outcome === 'fault')).not.toEqual([]);
+    expect(await oldestUnsent(world.table, 'us', world.clock.now + 61_000)).toBeDefined();
+    expect(await world.send(61_000)).toMatchObject({ sent: 0 });
+    expect((await world.messages()).map(({ state, repeats }) => [state, repeats])).toEqual([
+      ['sent', 0],
+      ['sent', 0],
+    ]);
+    expect(await world.journal()).toEqual([]);
+    expect(world.emails).toHaveLength(2);
+  });
+
+  test('is read newest first, by account, job, recipient and state, page by page', async () => {
+    const world = await createNotifyingWorld();
+    const ann = await world.recipient({ email: 'ann@example.com' });
+    await world.recipient({ email: 'bob@example.com', orderGroup: 'G3' });
+    for (let group = 1; group <= 5; group += 1) {
+      await world.fold(said(DISPATCHED, group, START + group, { orderGroup: `G${group}` }));
+    }
+    world.answers.email = async ({ to, subject }) =>
+      to.address.startsWith('bob') || subject.includes('G5')
+        ? { kind: 'refused', reason: 'no' }
+        : { kind: 'accepted', providerId: null };
+    await world.send(CLOSED_AFTER + MINUTE);
+    const groupsOf = async (query: MessageQuery) => {
+      const groups: string[] = [];
+      let after: string | undefined;
+      for (;;) {
+        const page = await listMessages(world.history, ACME, {
+          ...query,
+          ...(after === undefined ? {} : { after }),
+        });
+        expect(page.messages.length).toBeLessThanOrEqual(query.limit ?? 50);
+        groups.push(...page.messages.map(({ orderGroup }) => orderGroup ?? ''));
+        if (page.next === undefined) return groups;
+        after = page.next;
+      }
+    };
+    for (const limit of [1, 2, 3, 50]) {
+      expect(await groupsOf({ limit })).toEqual(['G5', 'G4', 'G3', 'G3', 'G2', 'G1']);
+      expect(await groupsOf({ limit, recipient: ann.id })).toEqual(['G5', 'G4', 'G3', 'G2', 'G1']);
+      expect(await groupsOf({ limit, job: 3 })).toEqual(['G3', 'G3']);
+      expect(await groupsOf({ limit, state: 'failed' })).toEqual(['G5', 'G3']);
+      expect(await groupsOf({ limit, job: 4, state: 'failed' })).toEqual([]);
+    }
+  });
+});
+
+/** What the other side does with a message. */
+const ANSWERS = [
+  'ok',
+  'ok',
+  'ok',
+  'ok',
+  'later',
+  'down',
+  'refused',
+  'bounced',
+  'unknown',
+  'throw',
+  'hang',
+] as const;
+type Answer = (typeof ANSWERS)[number];
+/** What else happens while a message is handed over. */
+const MEANWHILE = ['nothing', 'nothing', 'nothing', 'steal', 'feedback'] as const;
+
+const round = () =>
+  fc.record({
+    afterMs: fc.constantFrom(0, MINUTE, 6 * MINUTE, HOUR, 5 * HOUR),
+    /** The table fails from this write on, and whether that one is still written. */
+    failsAt: fc.option(fc.integer({ min: 1, max: 30 })),
+    lands: fc.boolean(),
+    history: fc.constantFrom('well', 'well', 'well', 'fails'),
+    answers: fc.array(fc.constantFrom(...ANSWERS), { minLength: 1, maxLength: 12 }),
+    meanwhile: fc.array(fc.constantFrom(...MEANWHILE), { minLength: 1, maxLength: 12 }),
+    senders: fc.constantFrom(1, 1, 2),
+    before: fc.constantFrom(
+      'nothing',
+      'nothing',
+      'unsubscribe',
+      'leave',
+      'track',
+      'revoke',
+      'turn off',
+      'turn on',
+    ),
+  });
+
+/** One time that a message was handed over. */
+interface Handed {
+  readonly message: string;
+  readonly channel: Channel;
+  /** The Message-ID, or the text of an SMS. */
+  readonly known: string;
+  readonly answer: Answer;
+  readonly at: number;
+}
+
+test('whatever the transports answer, wherever senders crash or overtake each other: each message goes as often as it says, SMS once at most, in order, and the history says what became of it', async () => {
+  const seen = { handed: 0, sent: 0, repeats: 0, unknown: 0, crashes: 0, steals: 0, feedback: 0, runs: 0 };
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ group: fc.integer({ min: 1, max: 3 }), tracked: fc.boolean() }), {
+        minLength: 1,
+        maxLength: 7,
+      }),
+      fc.array(round(), { minLength: 1, maxLength: 7 }),
+      fc.record({
+        maxAgeHours: fc.constantFrom(3, 168, 168),
+        quiet: fc.boolean(),
+        segments: fc.constantFrom(2, 1000),
+      }),
+      fc.array(fc.nat(5), { minLength: 1, maxLength: 20 }),
+      async (jobs, rounds, { maxAgeHours, quiet, segments: limit }, paces) => {
+        const faults = { left: Number.POSITIVE_INFINITY, lands: false, history: false };
+        let calls = 0;
+        const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
+          for (let turns = paces[calls++ % paces.length] ?? 0; turns > 0; turns -= 1) await setImmediate();
+          return call();
+        };
+        const faulty = async <T>(write: () => Promise<T>): Promise<T> => {
+          faults.left -= 1;
+          if (faults.left === 0) seen.crashes += 1;
+          if (faults.left === 0 && faults.lands) await write();
+          if (faults.left <= 0) throw new TableError('write', 'crash');
+          return write();
+        };
+        const world = await createNotifyingWorld({
+          settings: {
+            maxAgeHours,
+            sms: {
+              enabled: true,
+              monthlySegments: limit,
+              quietHours: quiet ? { from: '21:00', to: '08:00' } : null,
+            },
+          },
+        });
+        const { clock } = world;
+        const flaky = (table: Table, fails: () => boolean): Table => ({
+          ...table,
+          get: (key) => slowly(() => table.get(key)),
+          getMany: (all) => slowly(() => table.getMany(all)),
+          query: (query) => slowly(() => table.query(query)),
+          write: (write) => slowly(() => (fails() ? faulty(() => table.write(write)) : table.write(write))),
+          transact: (writes, token) =>
+            slowly(() =>
+              fails() ? faulty(() => table.transact(writes, token)) : table.transact(writes, token),
+            ),
+          putMany: (items) =>
+            slowly(() => (fails() ? faulty(() => table.putMany(items)) : table.putMany(items))),
+        });
+        const historyFails = async (): Promise<never> => {
+          throw new TableError('write', 'the history is out of order');
+        };
+        const stateTable = flaky(world.table, () => true);
+        const historyTable: Table = {
+          ...flaky(world.history, () => true),
+          transact: (writes, token) =>
+            faults.history ? historyFails() : faulty(() => world.history.transact(writes, token)),
+          putMany: (items) => (faults.history ? historyFails() : faulty(() => world.history.putMany(items))),
+        };
+
+        await world.recipient({
+          id: 'ann',
+          email: 'ann@example.com',
+          mobile: '+12125550123',
+          zone: 'America/New_York',
+        });
+        await world.recipient({ id: 'bob', email: 'bob@example.com', orderGroup: 'G1' });
+        await world.recipient({ id: 'leo', email: 'leo@example.com', mobile: '+12125550199' });
+        const stays = ['ann@example.com', '+12125550123'];
+        const groupOf = (at: number) => `G${jobs[at]?.group}`;
+        await world.fold(
+          ...jobs.map(({ tracked }, at) =>
+            said(DISPATCHED, at + 1, START, {
+              ...{ orderGroup: groupOf(at), orderNumber: `PO-${groupOf(at)}` },
+              tracking: tracked ? [parcel(`T${at}`)] : [],
+            }),
+          ),
+        );
+        clock.now += CLOSED_AFTER;
+
+        const handed: Handed[] = [];
+        const noted = new Set<string>();
+        const taken = new Map<string, number>();
+        const shut = new Set<string>();
+        /** Somebody else may be about to write there at that moment. */
+        const shutBy = new Set<string>();
+        const settleShut = async (): Promise<void> => {
+          for (const address of shutBy) {
+            const channel = address.includes('@') ? 'email' : 'sms';
+            if (await suppressionOf(world.table, ACME, channel, address)) shut.add(address);
+          }
+        };
+        let plan:
+          | { answers: readonly Answer[]; meanwhile: readonly (typeof MEANWHILE)[number][] }
+          | undefined;
+        let asked = 0;
+        let depth = 0;
+        const problems: string[] = [];
+        // The text of an SMS tells which message it is.
+        for (const kind of ['dispatched', 'tracking'] as const) {
+          const place = { kind, channel: 'sms', locale: 'en-US' } as const;
+          const text = `{{ order }} ${kind} {{ tracking }}`;
+          expect(await saveTemplate(world.table, ACME, place, { text }, START)).toMatchObject({
+            kind: 'saved',
+          });
+        }
+        const isText = (text: string, { content: { kind, orderGroup, jobs } }: Work): boolean =>
+          text.startsWith(`${orderGroup} ${kind}`) &&
+          (kind === 'dispatched' ||
+            jobs.some((job) => job.tracking.some(({ number }) => text.includes(`/${number}`))));
+        const workOf = async (channel: Channel, address: string, known: string): Promise<Work> => {
+          const works = (await world.works()).filter(
+            ({ message }) => message.to?.address === address && message.channel === channel,
+          );
+          const found = works.filter((work) =>
+            channel === 'email'
+              ? known.startsWith(work.message.id.split('-')[1] ?? '?')
+              : work.message.state === 'sending' && isText(known, work),
+          );
+          const [one] = found;
+          if (!one || found.length > 1) {
+            problems.push(`It is ${found.length} messages: ${known}`);
+            throw new Error('unknown message');
+          }
+          return one;
+        };
+        const hand = async (channel: Channel, address: string, known: string): Promise<SendOutcome> => {
+          const work = await workOf(channel, address, known);
+          const { id } = work.message;
+          const answer = plan?.answers[asked % plan.answers.length] ?? 'ok';
+          const meanwhile = plan?.meanwhile[asked % plan.meanwhile.length] ?? 'nothing';
+          asked += 1;
+          handed.push({ message: id, channel, known, answer, at: clock.now });
+          const maybe = ['ok', 'unknown', 'throw', 'hang'].includes(answer);
+          if (maybe) taken.set(id, (taken.get(id) ?? 0) + 1);
+          // What was to be said before to the same address is settled.
+          for (const before of work.before) {
+            const item = await world.table.get(keys.message(ACME, before));
+            if (item && !isFinal(toWork(item).message.state)) problems.push(`${id} overtook ${before}`);
+          }
+          if (shut.has(address)) problems.push(`${id} went to an address that was shut`);
+          if (channel === 'sms' && quiet) {
+            const hour = Number(
+              new Intl.DateTimeFormat('en', {
+                hour: 'numeric',
+                hourCycle: 'h23',
+                timeZone: 'America/New_York',
+              }).format(clock.now),
+            );
+            if (address === '+12125550123' && (hour >= 21 || hour < 8))
+              problems.push(`${id} went at ${hour}`);
+          }
+          if (meanwhile === 'steal' && depth === 0) {
+            seen.steals += 1;
+            depth += 1;
+            clock.now += 181_000;
+            await sendDue(world.deps, 'us', clock.now + HOUR);
+            depth -= 1;
+          }
+          if (meanwhile === 'feedback' && answer === 'ok') {
+            const message = await noteFeedback(world.deps, { ...ACME, message: id }, 'bounced', 'x');
+            if (message) {
+              seen.feedback += 1;
+              noted.add(id);
+            }
+          }
+          switch (answer) {
+            case 'ok':
+              return { kind: 'accepted', providerId: 'p' };
+            case 'later':
+              return { kind: 'later', reason: `busy for ${address}`, everything: false };
+            case 'down':
+              return { kind: 'later', reason: 'down', everything: true };
+            case 'refused':
+              return { kind: 'refused', reason: `no ${address}` };
+            case 'bounced':
+              shutBy.add(address);
+              return {
+                kind: 'refused',
+                reason: `no ${address}`,
+                address: channel === 'sms' ? 'opted_out' : 'bounced',
+              };
+            case 'unknown':
+              return { kind: 'unknown', reason: 'cut' };
+            case 'throw':
+              throw new Error(`secret ${address}`);
+            case 'hang':
+              return new Promise(() => undefined);
+          }
+        };
+        world.answers.email = (mail) => hand('email', mail.to.address, mail.messageId);
+        world.answers.sms = ({ to, text }) => hand('sms', to, text);
+        const deps: SendDeps = {
+          ...world.deps,
+          table: stateTable,
+          history: historyTable,
+          sendTimeoutMs: 5,
+          concurrency: 3,
+        };
+
+        let tracked = 0;
+        for (const one of rounds) {
+          clock.now += one.afterMs;
+          if (one.before === 'unsubscribe') {
+            await suppress(
+              world.people,
+              ACME,
+              { channel: 'email', address: 'leo@example.com' },
+              'unsubscribed',
+            );
+            shut.add('leo@example.com');
+          }
+          if (one.before === 'leave') {
+            await deleteRecipient(world.people, ACME, 'leo');
+            shut.add('leo@example.com').add('+12125550199');
+          }
+          if (one.before === 'track') {
+            tracked += 1;
+            await world.fold(
+              said('job.tracking_added', 1, clock.now, {
+                ...{ orderGroup: groupOf(0), orderNumber: `PO-${groupOf(0)}` },
+                tracking: [parcel(`N${tracked}`)],
+              }),
+            );
+          }
+          if (one.before === 'revoke') {
+            await world.fold(
+              said('job.dispatch_revoked', jobs.length, clock.now, { orderGroup: groupOf(jobs.length - 1) }),
+            );
+          }
+          if (one.before === 'turn off') await world.settings({ enabled: false, maxAgeHours });
+          if (one.before === 'turn on') await world.settings({ enabled: true, maxAgeHours });
+          await settleShut();
+          plan = one;
+          asked = 0;
+          Object.assign(faults, {
+            left: one.failsAt ?? Number.POSITIVE_INFINITY,
+            lands: one.lands,
+            history: one.history === 'fails',
+          });
+          await Promise.all(
+            Array.from({ length: one.senders }, () =>
+              sendDue(deps, 'us', clock.now + HOUR).catch((cause) => {
+                if (!(cause instanceof TableError)) throw cause;
+              }),
+            ),
+          );
+        }
+        await settleShut();
+        // From here on all is well.
+        plan = undefined;
+        Object.assign(faults, { left: Number.POSITIVE_INFINITY, history: false });
+        for (let turn = 0; turn < 60; turn += 1) {
+          clock.now += 31 * MINUTE;
+          await sendDue(deps, 'us', clock.now + HOUR);
+        }
+
+        seen.runs += 1;
+        expect(problems).toEqual([]);
+        expect(await oldestUnsent(world.table, 'us', clock.now + 24 * HOUR)).toBeUndefined();
+        expect(await world.journal()).toEqual([]);
+        const works = await world.works();
+        const records = new Map((await world.messages()).map((message) => [message.id, message]));
+        for (const { message, recipients } of works) {
+          expect(isFinal(message.state)).toBe(true);
+          expect(records.get(message.id)).toEqual(message);
+          for (const job of message.jobs) {
+            const pointers = await world.history.query({ pk: sentOfJobPk(ACME, job) });
+            expect(pointers.map(({ sk }) => sk)).toContain(message.id);
+          }
+          for (const recipient of recipients) {
+            const pointers = await world.history.query({ pk: sentToRecipientPk(ACME, recipient) });
+            expect(pointers.map(({ sk }) => sk)).toContain(message.id);
+          }
+          const mine = handed.filter((one) => one.message === message.id);
+          const copies = taken.get(message.id) ?? 0;
+          const wentOk = mine.some(({ answer }) => answer === 'ok');
+          if (message.channel === 'sms') {
+            expect(copies).toBeLessThanOrEqual(1);
+            if (message.state === 'sent') expect(wentOk).toBe(true);
+            if (copies === 1) expect(['sent', 'unknown', 'bounced']).toContain(message.state);
+          } else {
+            expect(copies).toBeLessThanOrEqual(1 + message.repeats);
+            expect(new Set(mine.map(({ known }) => known)).size).toBeLessThanOrEqual(1);
+            if (message.state === 'sent') expect(wentOk).toBe(true);
+          }
+          if (noted.has(message.id)) expect(message.state).toBe('bounced');
+          expect(message.detail ?? '').not.toMatch(/@|\d{7}/);
+          seen.sent += message.state === 'sent' && message.channel === 'sms' ? 1 : 0;
+          seen.repeats += message.repeats;
+          seen.unknown += message.state === 'unknown' ? 1 : 0;
+        }
+        seen.handed += handed.length;
+        // Who was there all the time has a message of each dispatch, unless it was turned off.
+        if (
+          !rounds.some(({ before }) => before === 'turn off' || before === 'revoke') &&
+          maxAgeHours === 168
+        ) {
+          for (const group of new Set(jobs.map((_, at) => groupOf(at)))) {
+            const told = works.filter(
+              ({ message }) => message.orderGroup === group && message.kind === 'dispatched',
+            );
+            const numbers = jobs.flatMap((_, at) => (groupOf(at) === group ? [at + 1] : []));
+            for (const address of stays) {
+              const mine = told.filter(({ message }) => message.to?.address === address);
+              expect(mine.map(({ message }) => message.jobs)).toEqual([numbers]);
+            }
+          }
+        }
+        // Also of an SMS that was claimed, and never handed over.
+        const months = new Set([START, clock.now].map((at) => new Date(at).toISOString().slice(0, 7)));
+        let used = 0;
+        for (const month of months) used += (await readSmsUse(world.table, ACME, month)).segments;
+        const went = works.filter(({ message }) => message.channel === 'sms' && message.attempts > 0);
+        const counted = went.filter(({ message }) => ['sent', 'unknown', 'bounced'].includes(message.state));
+        // Of one whose claim nobody answered for, the text is not known; each of these is one segment.
+        expect(used).toBe(
+          counted.reduce(
+            (sum, { message, reserved }) => sum + (message.segments ?? reserved?.segments ?? 0),
+            0,
+          ),
+        );
+        expect(used).toBeLessThanOrEqual(limit);
+      },
+    ),
+    runs(20, 60),
+  );
+  expect(
+    Math.min(seen.sent, seen.repeats, seen.unknown, seen.crashes, seen.steals, seen.feedback),
+  ).toBeGreaterThan(0);
+}, 120_000);

@@ -1,0 +1,887 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, test, vi } from 'vitest';
+import {
+  checkTemplate,
+  type Rendered,
+  type RenderInput,
+  renderEmail,
+  renderSms,
+} from '../../shared/notifications/render.ts';
+import { edgeNotices, sampleBranding, sampleNotice } from '../../shared/notifications/samples.ts';
+import { measureSms, smsText } from '../../shared/notifications/sms-text.ts';
+import {
+  contrast,
+  linkOf,
+  oneLine,
+  readableOn,
+  viewOf,
+} from '../../shared/notifications/template-variables.ts';
+import {
+  defaultTemplate,
+  deleteTemplate,
+  emailTemplateSchema,
+  listTemplates,
+  readTemplate,
+  resolveTemplate,
+  saveTemplate,
+  smsTemplateSchema,
+  type Template,
+} from '../../shared/notifications/templates.ts';
+import {
+  type Branding,
+  channels,
+  type JobFacts,
+  type Locale,
+  locales,
+  type MessageKind,
+  messageKinds,
+  type NoticeContent,
+} from '../../shared/notifications/types.ts';
+import { keys } from '../../shared/storage/schema.ts';
+import { compileLayout, readLayout, writeLayout } from '../support/mail-layout.ts';
+import { takePictures } from '../support/mail-pictures.ts';
+import { runs } from '../support/runs.ts';
+import { eachTable } from '../support/tables.ts';
+
+const kinds = Object.keys(messageKinds) as MessageKind[];
+const UNSUBSCRIBE = 'https://notify.example.com/v1/unsubscribe/token';
+
+describe('all that is there without anybody writing it', () => {
+  for (const kind of kinds) {
+    for (const locale of locales) {
+      test(`${kind} in ${locale} is said of any notice, by e-mail and SMS`, () => {
+        for (const content of [sampleNotice(kind), ...edgeNotices(kind)]) {
+          const mail = email({ content, locale });
+          expect(mail.subject).not.toMatch(/\s\s|\s[.,]|\{|\}|null|undefined/);
+          expect(mail.html).toContain(`href="${UNSUBSCRIBE}"`);
+          expect(mail.text).toContain(`\n${UNSUBSCRIBE}\n`);
+          expect(mail.html + mail.text).not.toMatch(/\bnull\b|undefined|\[object|NaN/);
+          expect(sms({ content, locale }).segments).toBeLessThanOrEqual(2);
+        }
+      });
+
+      test(`${kind} in ${locale} is a template that could be kept as one’s own`, () => {
+        for (const channel of channels) {
+          const template = defaultTemplate(kind, channel, locale);
+          const schema = channel === 'email' ? emailTemplateSchema : smsTemplateSchema;
+          expect(schema.parse(template)).toEqual(template);
+          expect(checkTemplate({ kind, channel, locale }, template)).toEqual([]);
+        }
+      });
+
+      test(`an SMS of ${kind} in ${locale} does without UCS-2 unless customers need it`, () => {
+        expect(sms({ content: sampleNotice(kind), locale }).encoding).toBe('GSM-7');
+      });
+    }
+  }
+
+  test('one job and several are told as the language has it', () => {
+    const [first] = sampleNotice('dispatched').jobs;
+    const [one, two] = [facts(first), { ...facts(first), jobNumber: 2 }];
+    const intro = (locale: Locale, ...jobs: JobFacts[]): string =>
+      email({ content: { ...sampleNotice('dispatched'), jobs }, locale }).text.split('\n\n')[3] ?? '';
+    expect(intro('en-GB', one)).toBe(
+      'Your print job was dispatched on Thursday 19\u00a0November.'.replace('day 19', 'day\u00a019'),
+    );
+    expect(intro('en-GB', one, two)).toContain('2 print jobs were dispatched');
+    expect(intro('de', one)).toContain('Ihr Druckauftrag wurde am Donnerstag, 19.\u00a0November versandt.');
+    expect(intro('de', one, two)).toContain('2 Druckaufträge wurden am');
+    expect(intro('fr', one)).toContain(
+      'Votre travail d’impression a été expédié le jeudi\u00a019\u00a0novembre.',
+    );
+    expect(intro('fr', one, two)).toContain('2 travaux d’impression ont été expédiés le');
+  });
+
+  test('the Englishes differ in dates and spelling', () => {
+    const subjects = (kind: MessageKind): string[] =>
+      locales.slice(0, 4).map((locale) => email({ content: sampleNotice(kind), locale }).subject);
+    expect(subjects('due_date_changed').map((subject) => subject.split(': ')[1])).toEqual([
+      'Tuesday, November 24',
+      'Tuesday 24 November',
+      'Tuesday 24 November',
+      'Tuesday, 24 November',
+    ]);
+    expect(subjects('cancelled').map((subject) => subject.split(' ').at(-1))).toEqual([
+      'canceled',
+      'cancelled',
+      'cancelled',
+      'cancelled',
+    ]);
+  });
+});
+
+describe('parcels', () => {
+  test('a parcel that several jobs are in is shown once, with a button, and the jobs that are in it', () => {
+    const jobs = Array.from({ length: 7 }, (_, index) =>
+      job({
+        jobNumber: index + 1,
+        orderNumber: `PO-${index + 1}`,
+        tracking: [parcel('1Z7', 'https://t.example.com/1Z7')],
+      }),
+    );
+    const { html, text } = email({ content: notice({ jobs }) });
+    expect(html.split('href="https://t.example.com/1Z7"')).toHaveLength(2);
+    expect(html.split('Track 1Z7')).toHaveLength(2);
+    expect(text.split('https://t.example.com/1Z7')).toHaveLength(2);
+    for (const { orderNumber } of jobs) expect(html).toContain(`>${orderNumber}<`);
+    expect(sms({ content: notice({ jobs }) }).text.split('https:')).toHaveLength(2);
+  });
+
+  test('a parcel is known by its number, else by its link, and has its link wherever that was given', () => {
+    const link = 'https://t.example.com/1Z8';
+    const jobs = [
+      job({ jobNumber: 1, tracking: [parcel('1Z8', null)] }),
+      job({ jobNumber: 2, tracking: [parcel(' 1Z8 ', link), parcel(null, null)] }),
+      job({ jobNumber: 3, tracking: [parcel(null, link)] }),
+      job({ jobNumber: 4, tracking: [parcel(null, 'https://t.example.com/other')] }),
+    ];
+    const { shipments } = view(notice({ jobs }));
+    expect(shipments.map(({ parcels, jobs: held }) => [parcels, held.map((one) => one.number)])).toEqual([
+      [[{ number: '1Z8', link }], [1, 2, 3]],
+      [[{ number: null, link: 'https://t.example.com/other' }], [4]],
+    ]);
+  });
+
+  test('without a link the number stands in plain words; jobs without tracking are set apart', () => {
+    const jobs = [job({ jobNumber: 1, tracking: [parcel('1Z9', null)] }), job({ jobNumber: 2 })];
+    const { html, text } = email({ content: notice({ jobs }) });
+    expect(text).toContain('\nTracking number: 1Z9\n');
+    expect(text).toMatch(/Without a tracking number so far\n-+\n\n\* Job 2\n/);
+    expect(html).toContain('Tracking number: 1Z9');
+    expect(html.match(/<a\s/g)).toHaveLength(2);
+  });
+
+  test.each([
+    ['javascript:alert(1)'],
+    ['JaVaScRiPt:alert(1)'],
+    ['java\nscript:alert(1)'],
+    [' data:text/html,<script>1</script>'],
+    ['ftp://t.example.com/1'],
+    ['//t.example.com/1'],
+    ['t.example.com/1'],
+    ['https://bank.example.com@t.example.com/1'],
+    [`https://t.example.com/${'x'.repeat(2000)}`],
+  ])('%s is no link', (link) => {
+    const { html, text } = email({ content: notice({ jobs: [job({ tracking: [parcel('1Z1', link)] })] }) });
+    expect([...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual([
+      'https://www.example.com/',
+      UNSUBSCRIBE,
+    ]);
+    expect(text).not.toContain(link.trim());
+    expect(text).toContain('Tracking number: 1Z1');
+  });
+
+  test('a link can’t break out of its attribute, nor out of its line', () => {
+    expect(linkOf('https://t.example.com/a"onclick="x\r\n\tb <c>')).toBe(
+      'https://t.example.com/a%22onclick=%22xb%20%3Cc%3E',
+    );
+    expect(linkOf("https://t.example.com/?q='><b>")).not.toMatch(/['"<>\s]/);
+  });
+});
+
+describe('dates', () => {
+  const said = (dateOut: string | null, locale: Locale = 'en-US', zone = 'America/New_York'): string | null =>
+    view(notice({ jobs: [job({ dateOut })] }), locale, zone).date_out?.replaceAll('\u00a0', ' ') ?? null;
+
+  test('an instant is told by the recipient’s clock, what has no offset as it was said', () => {
+    expect(said('2026-11-20T02:30:00Z')).toBe('Thursday, November 19');
+    expect(said('2026-11-20T02:30:00Z', 'en-US', 'Pacific/Auckland')).toBe('Friday, November 20');
+    expect(said('2026-11-20T02:30:00')).toBe('Friday, November 20');
+    expect(said('2026-11-20', 'en-GB', 'Pacific/Auckland')).toBe('Friday 20 November');
+    expect(said('2026-11-20T02:30:00Z', 'en-US', 'No/Where')).toBe('Friday, November 20');
+  });
+
+  test('a midnight is a day, wherever it is read', () => {
+    expect(said('2026-11-20T00:00:00-05:00', 'en-US', 'America/Los_Angeles')).toBe('Friday, November 20');
+    expect(said('2026-11-20T00:00:00Z', 'en-US', 'America/Los_Angeles')).toBe('Friday, November 20');
+  });
+
+  test('another year is said, and what is no date is not', () => {
+    expect(said('2027-01-04T12:00:00Z')).toBe('Monday, January 4, 2027');
+    expect(said('2027-01-01T12:00:00Z', 'fr')).toBe('vendredi 1er janvier 2027');
+    expect(said('2026-12-01T12:00:00Z', 'fr')).toBe('mardi 1er décembre');
+    expect(said('2026-12-11T12:00:00Z', 'fr')).toBe('vendredi 11 décembre');
+    expect(said('soon')).toBeNull();
+  });
+
+  test('a due date that moved within a day is told with its times', () => {
+    const moved = job({ dateDue: '2026-11-24T17:00:00', formerDateDue: '2026-11-24T12:00:00' });
+    const { subject, text } = email({
+      content: notice({ kind: 'due_date_changed', jobs: [moved] }),
+      locale: 'de',
+    });
+    expect(subject).toBe('Neuer Termin für Ihre Bestellung PO-1: Dienstag, 24. November, 17:00');
+    expect(text.replace(/\s/g, ' ')).toContain(
+      'Dienstag, 24. November, 17:00 statt Dienstag, 24. November, 12:00.',
+    );
+  });
+
+  test('dates that differ from job to job stand beside the jobs', () => {
+    const jobs = [
+      job({ jobNumber: 1, dateDue: '2026-11-24', formerDateDue: '2026-11-20' }),
+      job({ jobNumber: 2, dateDue: '2026-11-25', formerDateDue: null }),
+      job({ jobNumber: 3, dateDue: null, formerDateDue: '2026-11-20' }),
+    ];
+    const content = notice({ kind: 'due_date_changed', orderGroup: 'Spring', jobs });
+    const { subject, text } = email({ content });
+    expect(subject).toBe('Changed due dates of your order Spring');
+    const lines = text.replaceAll('\u00a0', ' ');
+    expect(lines).toContain('\n  Now due Tuesday, November 24 (it was Friday, November 20)\n');
+    expect(lines).toContain('\n  Now due Wednesday, November 25\n');
+    expect(lines).toContain('\n  No due date any more (it was Friday, November 20)\n');
+  });
+});
+
+describe('what customers wrote', () => {
+  /** Text that tries to be more than text. */
+  const hostile = fc
+    .array(
+      fc.oneof(
+        fc.string({ unit: 'grapheme' }),
+        fc.constantFrom(
+          '<script>p()</script>',
+          '"><img src=x onerror=p()>',
+          "' onmouseover='p()",
+          '<!--',
+          '-->',
+          '<![endif]-->',
+          '</td></table>',
+          '{{ brand.name }}',
+          '{% raw %}',
+          '{{ 7 | times: 7 }}',
+          '&lt;b&gt;',
+          '\r\nBcc: all@example.com\r\n\r\n',
+          '\u202e',
+          '\u2066',
+          '\u0000',
+          '\ud800',
+          '👩‍👩‍👧',
+          'שלום',
+        ),
+      ),
+      { maxLength: 6 },
+    )
+    .map((parts) => parts.join(' '));
+  const notices = fc
+    .record({
+      kind: fc.constantFrom(...kinds),
+      name: hostile,
+      group: fc.option(hostile),
+      text: fc.array(fc.tuple(hostile, hostile, hostile), { minLength: 1, maxLength: 4 }),
+    })
+    .map(({ kind, name, group, text }) => ({
+      name,
+      content: notice({
+        kind,
+        orderGroup: group,
+        jobs: text.map(([orderNumber, description, number], index) =>
+          job({
+            jobNumber: index + 1,
+            orderNumber,
+            description,
+            tracking: [parcel(number, `https://t.example.com/${index}?${number}`)],
+          }),
+        ),
+      }),
+    }));
+
+  test('stays text: it makes no tag, no attribute and no template', () => {
+    fc.assert(
+      fc.property(notices, fc.constantFrom(...locales), ({ content, name }, locale) => {
+        const branding = {
+          ...sampleBranding,
+          name,
+          footer: `${name}\n${name}`,
+          website: name,
+          logoUrl: name,
+        };
+        const { html } = email({ content, name, locale, branding });
+        for (const tag of html.match(/<[^>]*>/g) ?? []) {
+          expect(tag).toMatch(
+            /^<(?:!|\/?(?:html|head|title|meta|style|body|div|table|tbody|tr|td|h1|h2|a|br|strong|span|noscript|xml|o:\w+)\b)/,
+          );
+          // Outside of the values of attributes.
+          expect(tag.replace(/"[^"]*"/g, '')).not.toMatch(/\son\w+=|'/);
+        }
+        expect(html).not.toMatch(/\b49\b/);
+      }),
+    );
+  });
+
+  test('can neither add headers nor turn the direction of what follows', () => {
+    fc.assert(
+      fc.property(notices, fc.constantFrom(...locales), ({ content, name }, locale) => {
+        const { subject, text } = email({ content, name, locale });
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not be there.
+        expect(subject).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e]/);
+        expect(text).not.toMatch(/[\u202a-\u202e\u2066\u2067]/);
+        for (const one of [subject, text]) {
+          expect(one.split('\u2068')).toHaveLength(one.split('\u2069').length);
+          expect(one.isWellFormed()).toBe(true);
+        }
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not be there.
+        expect(sms({ content, name, locale }).text).not.toMatch(/[\u0000-\u001f\u202a-\u202e\u2066-\u2069]/);
+      }),
+    );
+  });
+
+  test('is cut between characters as people see them', () => {
+    expect(oneLine('👩‍👩‍👧'.repeat(10), 20)).toBe(`${'👩‍👩‍👧'.repeat(2)}…`);
+    expect(oneLine('e\u0301'.repeat(10), 10)).toBe(`${'e\u0301'.repeat(4)}…`);
+    expect(oneLine('one two three four', 15)).toBe('one two three…');
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 1, max: 40 }), (text, max) => {
+        expect(oneLine(text, max).length).toBeLessThanOrEqual(max);
+      }),
+    );
+  });
+
+  test.each(locales)('a part of an order group is not said to be all of it, in %s', (locale) => {
+    const { subject } = email({
+      content: notice({ orderGroup: 'SPRING-38' }),
+      locale,
+    });
+    expect(subject).toMatch(/^(A print job of|Ein Druckauftrag|Un travail)/);
+  });
+
+  test('a colon in French stands behind a space, in the text version too', () => {
+    const { text } = email({ content: sampleNotice('dispatched'), locale: 'fr' });
+    expect(text).toContain('Se désabonner\u00a0:\n');
+    expect(text).not.toMatch(/\p{L}:(\s|$)/u);
+  });
+
+  test('of another direction keeps what stands around it in place', () => {
+    const { subject } = email({ content: notice({ orderGroup: 'אביב 38' }) });
+    expect(subject).toBe('A print job of your order \u2068אביב 38\u2069 is on its way');
+  });
+});
+
+describe('however much there is', () => {
+  const long = 'Größe 📦 & <mehr> — '.repeat(120);
+  test.each([
+    [
+      '30 parcels',
+      Array.from({ length: 30 }, (_, index) =>
+        job({
+          jobNumber: index,
+          description: long,
+          tracking: [parcel(`1Z${index}`, `https://t.example.com/${index}`)],
+        }),
+      ),
+    ],
+    [
+      '40 jobs with 2,000 characters each',
+      Array.from({ length: 40 }, (_, index) =>
+        job({ jobNumber: index, orderNumber: long, description: long }),
+      ),
+    ],
+    [
+      '100 jobs with 2,000 characters each',
+      Array.from({ length: 100 }, (_, index) =>
+        job({ jobNumber: index, orderNumber: `PO-${index}`, description: long }),
+      ),
+    ],
+    [
+      '250 jobs in as many parcels',
+      Array.from({ length: 250 }, (_, index) =>
+        job({
+          jobNumber: index,
+          orderNumber: `SPRING-${index}`,
+          tracking: [parcel(`1Z${index}`, `https://t.example.com/${index}`)],
+        }),
+      ),
+    ],
+    [
+      '300 jobs in 2 parcels',
+      Array.from({ length: 300 }, (_, index) =>
+        job({
+          jobNumber: index,
+          orderNumber: `SPRING-${index}`,
+          description: long,
+          tracking: [parcel(`1Z${index % 2}`, null)],
+        }),
+      ),
+    ],
+  ])(
+    '%s: a mail is not so long that mailboxes cut it off (102 kB), names every job, and every parcel up to 60',
+    (_, jobs) => {
+      const { html, text } = email({ content: notice({ jobs, orderGroup: 'Spring' }) });
+      expect(Buffer.byteLength(html)).toBeLessThan(102_400);
+      const { jobs: shown, parcels } = view(notice({ jobs }));
+      if (parcels.length > 60)
+        expect(text).toContain('Parcels 61 to 250 of 250\n------------------------\n\nSPRING-60');
+      for (const { number, link } of parcels.slice(0, 60)) {
+        expect(html).toContain(link ?? number);
+        expect(text).toContain(link ?? number);
+      }
+      for (const { order_number } of shown)
+        expect(text).toContain(oneLine(order_number ?? '', 50).slice(0, 12));
+    },
+  );
+
+  test('lines of the text version are at most 72 long, but for links, which stay whole', () => {
+    for (const locale of locales) {
+      for (const content of kinds.flatMap((kind) => [sampleNotice(kind), ...edgeNotices(kind)])) {
+        for (const line of email({ content, locale }).text.split('\n')) {
+          if (/https?:/.test(line)) expect(line).toMatch(/^https?:\S+$/);
+          else if (/\S \S/.test(line)) expect(line.length).toBeLessThanOrEqual(72);
+        }
+      }
+    }
+  });
+
+  test('an SMS has two segments at most, and each link in it is one of the notice', () => {
+    const names = fc.string({ maxLength: 120, unit: 'grapheme' });
+    const links = fc.webUrl({ withQueryParameters: true }).map((url) => linkOf(url) ?? '');
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.record({
+            orderNumber: names,
+            description: names,
+            link: fc.option(links),
+            number: fc.option(names),
+          }),
+          { minLength: 1, maxLength: 40 },
+        ),
+        fc.option(names),
+        fc.constantFrom(...kinds),
+        fc.constantFrom(...locales),
+        (rows, orderGroup, kind, locale) => {
+          const jobs = rows.map(({ orderNumber, description, link, number }, index) =>
+            job({ jobNumber: index, orderNumber, description, tracking: [parcel(number, link)] }),
+          );
+          const made = sms({ content: notice({ kind, orderGroup, jobs }), locale });
+          expect(made.segments).toBeLessThanOrEqual(2);
+          expect(measureSms(made.text)).toEqual({ segments: made.segments, encoding: made.encoding });
+          const known = new Set(rows.flatMap(({ link }) => link ?? []));
+          for (const word of made.text.split(' ')) {
+            if (
+              /^https?:\/\//.test(word) &&
+              ![...rows].some((row) =>
+                `${row.orderNumber} ${row.description} ${row.number} ${orderGroup}`.includes(word),
+              )
+            ) {
+              expect(known).toContain(word);
+            }
+          }
+        },
+      ),
+    );
+  });
+
+  test('of many parcels an SMS has the first links whole, and says how many there are besides', () => {
+    const jobs = Array.from({ length: 30 }, (_, index) =>
+      job({
+        jobNumber: index,
+        tracking: [parcel(`1Z${index}`, `https://tracking.example.com/parcels/${index}?carrier=long-name`)],
+      }),
+    );
+    const { text, segments } = sms({ content: notice({ jobs, orderGroup: 'SPRING-38' }) });
+    expect(text).toBe(
+      'Northlight Print: 30 print jobs of your order SPRING-38 are on their way in 30 parcels. Tracking: https://tracking.example.com/parcels/0?carrier=long-name https://tracking.example.com/parcels/1?carrier=long-name and 28 more',
+    );
+    expect(segments).toBe(2);
+  });
+
+  test('a link that is too long for an SMS gives way to the number', () => {
+    const tracking = [parcel('1Z5', `https://t.example.com/${'x'.repeat(400)}`)];
+    expect(sms({ content: notice({ jobs: [job({ tracking })] }) }).text).toBe(
+      'Northlight Print: Your order PO-1 is on its way. Tracking: 1Z5',
+    );
+  });
+
+  test('an SMS shows details where they cost no segment', () => {
+    const with_ = (description: string): string =>
+      sms({ content: notice({ jobs: [job({ description })] }) }).text;
+    expect(with_('500 postcards')).toBe('Northlight Print: Your order PO-1 (500 postcards) is on its way.');
+    // In UCS-2 it would be two.
+    expect(with_('500 postcards, silk 🎉')).toBe('Northlight Print: Your order PO-1 is on its way.');
+  });
+});
+
+describe('the length of an SMS', () => {
+  test.each([
+    ['a'.repeat(160), 1, 'GSM-7'],
+    ['a'.repeat(161), 2, 'GSM-7'],
+    ['a'.repeat(306), 2, 'GSM-7'],
+    ['a'.repeat(307), 3, 'GSM-7'],
+    ['€'.repeat(80), 1, 'GSM-7'],
+    [`${'€'.repeat(80)}a`, 2, 'GSM-7'],
+    // The escaped character goes to the next segment whole.
+    [`${'a'.repeat(152)}€${'a'.repeat(151)}`, 2, 'GSM-7'],
+    [`${'a'.repeat(152)}€${'a'.repeat(152)}`, 3, 'GSM-7'],
+    ['à è é ù ì ò Ç Ø ß ñ Ä ^{}[]~|\\', 1, 'GSM-7'],
+    ['ç', 1, 'UCS-2'],
+    ['ж'.repeat(70), 1, 'UCS-2'],
+    ['ж'.repeat(71), 2, 'UCS-2'],
+    ['ж'.repeat(134), 2, 'UCS-2'],
+    ['ж'.repeat(135), 3, 'UCS-2'],
+    // So does a pair of surrogates.
+    [`${'ж'.repeat(66)}😀${'ж'.repeat(65)}`, 2, 'UCS-2'],
+    [`${'ж'.repeat(66)}😀${'ж'.repeat(66)}`, 3, 'UCS-2'],
+    ['', 1, 'GSM-7'],
+    // SNS parts texts between words: a link that doesn't fit begins the next segment.
+    [`${'a'.repeat(100)} https://t.example.com/${'x'.repeat(78)} ${'b'.repeat(60)}`, 3, 'GSM-7'],
+    [`${'a'.repeat(153)} ${'b'.repeat(152)}`, 2, 'GSM-7'],
+    [`${'a'.repeat(152)} ${'b'.repeat(153)}`, 2, 'GSM-7'],
+    [`${'word '.repeat(30)}${'b'.repeat(156)}`, 3, 'GSM-7'],
+  ] as const)('%s', (text, segments, encoding) => {
+    expect(measureSms(text)).toEqual({ segments, encoding });
+  });
+
+  test('typography gives way where that saves UCS-2, letters never', () => {
+    expect(smsText('“It’s here” – 2\u00a0×\u00a0A6…')).toBe('"It\'s here" - 2 x A6...');
+    expect(smsText('Cafe\u0301')).toBe('Café');
+    expect(smsText('“Façade” – déjà')).toBe('“Façade” – déjà');
+  });
+});
+
+describe('the look', () => {
+  test('what stands on a button can be read whatever its color', () => {
+    const channel = fc.integer({ min: 0, max: 255 });
+    fc.assert(
+      fc.property(channel, channel, channel, (red, green, blue) => {
+        const color = `#${[red, green, blue].map((part) => part.toString(16).padStart(2, '0')).join('')}`;
+        expect(contrast(color, readableOn(color))).toBeGreaterThanOrEqual(4.5);
+      }),
+      runs(120, 1_000),
+    );
+    expect([readableOn('#0f766e'), readableOn('#facc15'), readableOn('#ffffff')]).toEqual([
+      '#ffffff',
+      '#000000',
+      '#000000',
+    ]);
+  });
+
+  test('a mail loads nothing but the logo, and only over https', () => {
+    const load = (logoUrl: string | null): string[] => {
+      const { html } = email({ branding: { ...sampleBranding, logoUrl } });
+      expect(html).not.toMatch(/<(?:script|link|iframe|object|form|base)\b|@import|url\(/i);
+      return [...html.matchAll(/src="([^"]*)"/g)].map(([, src]) => src ?? '');
+    };
+    expect(load('https://cdn.example.com/logo.png')).toEqual(['https://cdn.example.com/logo.png']);
+    expect(load('http://cdn.example.com/logo.png')).toEqual([]);
+    expect(load(null)).toEqual([]);
+  });
+
+  test('the layout is what the MJML makes', async () => {
+    if (process.env.LAYOUT === 'write') await writeLayout();
+    expect(readLayout() === (await compileLayout())).toBe(true);
+  });
+
+  test.runIf(process.env.PICTURES === 'write')('pictures for the documentation', takePictures, 120_000);
+});
+
+describe('a template of one’s own', () => {
+  test('says what it says, and leaves the rest to the default', () => {
+    const template = {
+      subject: 'On its way: {{ order }} ({{ count }})',
+      outro: 'See you!\n\nThe team\nin {{ brand.name }}',
+    };
+    const mail = email({ template });
+    expect(mail.subject).toBe('On its way: SPRING-38 (3)');
+    expect(mail.text).toContain('\n3 print jobs of your order SPRING-38 are on their way\n===');
+    expect(mail.text).toContain('\n\nSee you!\n\nThe team\nin Northlight Print\n\n-- \n');
+    expect(mail.html).toContain('The team<br />in Northlight Print');
+  });
+
+  test('in HTML escapes what customers wrote, also through filters', () => {
+    const description = '<b>&"\n';
+    const content = notice({ jobs: [job({ description: `${description}x` })] });
+    const html = (liquid: string): string =>
+      email({ content, template: { subject: 'x', html: liquid } }).html;
+    const text = '&lt;b&gt;&amp;&quot; x';
+    expect(html('<p>{{ jobs[0].description }}</p>')).toBe(`<p>${text}</p>`);
+    expect(html('<p>{{ jobs[0].description | escape }}</p>')).toBe(`<p>${text}</p>`);
+    expect(html('<p>{{ jobs[0].description | newline_to_br }}</p>')).toBe(`<p>${text}</p>`);
+    expect(html('{% assign d = jobs[0].description | append: "<i>" %}{% echo d %}')).toBe(`${text}&lt;i&gt;`);
+    expect(html('{% capture d %}{{ jobs[0].description }}{% endcapture %}{{ d | strip_html }}')).not.toMatch(
+      /<|"/,
+    );
+    expect(html('{{ jobs | json }}')).not.toMatch(/<|"/);
+    expect(html('{% for d in jobs %}{% cycle d.description %}{% endfor %}')).not.toMatch(/<b>/);
+  });
+
+  test('that fails is an outcome whose reason holds nothing of the notice', () => {
+    const template = { subject: '{{ jobs[0].description.nothing }}' };
+    expect(renderEmail(input({ template }))).toEqual({
+      kind: 'failed',
+      reason: expect.stringMatching(/^subject: there is no variable .*\(line 1, column 4\)$/),
+    });
+    expect(renderSms(input({ template: { text: '{% if count > 99 %}x{% endif %}' } }))).toEqual({
+      kind: 'failed',
+      reason: 'text: it is empty',
+    });
+  });
+
+  const problem = (template: Template, channel: 'email' | 'sms' = 'email'): string[] =>
+    checkTemplate({ kind: 'dispatched', channel, locale: 'en-GB' }, template).map(
+      ({ field, reason }) => `${field}: ${reason}`,
+    );
+  const shown = '{{ unsubscribe_url }}';
+  test.each<[string, Template, RegExp]>([
+    ['does not parse', { subject: '{{ order' }, /^subject: \{\{ order is not closed \(line 1, column 1\)$/],
+    [
+      'has a tag that is not closed',
+      { subject: 'x', intro: '{% if order %}' },
+      /^intro: \{% if order %\} is not closed/,
+    ],
+    [
+      'names a variable there is not, even where it is seldom used',
+      { subject: 'x', intro: '{% if count > 9999 %}{{ custmer }}{% endif %}' },
+      /^intro: there is no variable custmer$/,
+    ],
+    [
+      'names a field there is not',
+      { subject: '{{ brand.nam }}' },
+      /^subject: there is no variable brand.nam /,
+    ],
+    [
+      'names a filter there is not',
+      { subject: '{{ order | shout }}' },
+      /^subject: there is no filter shout /,
+    ],
+    [
+      'wants to put out something unescaped',
+      { subject: 'x', html: `${shown}{{ order | raw }}` },
+      /^html: there is no filter raw /,
+    ],
+    [
+      'includes a file',
+      { subject: 'x', text: `${shown}{% render "/etc/passwd" %}` },
+      /^text: there is no tag render /,
+    ],
+    [
+      'looks behind the variables',
+      { subject: '{{ order.constructor.name }}' },
+      /^subject: there is no variable/,
+    ],
+    ['is empty for some notices', { subject: '{% if group %}x{% endif %}' }, /^subject: it is empty$/],
+    [
+      'leaves out how to unsubscribe',
+      { subject: 'x', html: '<p>Hello</p>' },
+      /^html: it has to show \{\{ unsubscribe_url \}\}$/,
+    ],
+    [
+      'never ends',
+      {
+        subject:
+          '{% for a in (1..9000) %}{% for b in (1..9000) %}{% for c in (1..9000) %}{{ c }}{% endfor %}{% endfor %}{% endfor %}',
+      },
+      /^subject: .*limit/,
+    ],
+    [
+      'captures itself twice, over and over',
+      {
+        subject: 'x',
+        html: '{% assign a = "x" %}{% for i in (1..60) %}{% capture a %}{{ a }}{{ a }}{% endcapture %}{% endfor %}{{ a.size }}',
+      },
+      /^html: memory .*limit/,
+    ],
+    [
+      'eats memory',
+      {
+        subject:
+          '{% assign a = "x" %}{% for i in (1..60) %}{% assign a = a | append: a %}{% endfor %}{{ a }}',
+      },
+      /^subject: .*limit/,
+    ],
+  ])('is refused when it %s', (_, template, reason) => {
+    expect(problem(template).join()).toMatch(reason);
+  });
+
+  test('for SMS is refused when it takes more than two segments however little it shows', () => {
+    expect(problem({ text: `${'Very long. '.repeat(40)}{{ tracking }}` }, 'sms')).toEqual([
+      'text: it takes more than 2 segments, however little it shows',
+    ]);
+  });
+});
+
+describe('what a template may take', () => {
+  test('an SMS of very much text is cut in the time that it takes to read it', () => {
+    const template = { text: '{% for i in (1..5000) %}abcdefghi {% endfor %}' };
+    // By trying out every length it would be an hour.
+    expect(sms({ template })).toMatchObject({
+      segments: 2,
+      text: expect.stringMatching(/^(abcdefghi )+.*\.\.\.$/),
+    });
+  });
+
+  test('an SMS of very many links fails in that time', () => {
+    const text = '{% for i in (1..5000) %}https://a {% endfor %}text';
+    expect(renderSms(input({ template: { text } }))).toMatchObject({ kind: 'failed' });
+  });
+
+  test('its time is that of the message, not of each field', () => {
+    let clock = 0;
+    using _ = vi.spyOn(performance, 'now').mockImplementation(() => ++clock);
+    const busy = (field: string): string => `{% for a in (1..500) %}{{ a }}{% endfor %}${field}`;
+    const fields = ['heading', 'intro', 'outro', 'text', 'html'];
+    const made = (slow: readonly string[]): string => {
+      const template = { subject: 'x', ...Object.fromEntries(slow.map((field) => [field, busy(field)])) };
+      return renderEmail(input({ template })).kind;
+    };
+    expect(fields.map((field) => made([field]))).toEqual(fields.map(() => 'rendered'));
+    expect(made(fields)).toBe('failed');
+  });
+});
+
+eachTable('templates that are kept', (makeTable) => {
+  const ref = { region: 'us', account: 'acme' };
+  const place = { kind: 'dispatched', channel: 'email', locale: 'en-US' } as const;
+  const own: Template = { subject: 'Our {{ order }}' };
+
+  test('one is used for exactly its locale, then for its language, and not for any other', async () => {
+    const table = await makeTable();
+    const resolve = (locale: Locale): Promise<Template | undefined> =>
+      resolveTemplate(table, ref, 'dispatched', 'email', locale);
+    expect(await resolve('en-GB')).toBeUndefined();
+    await saveTemplate(table, ref, place, own, 5);
+    expect(await resolve('en-US')).toEqual(own);
+    expect(await resolve('en-GB')).toEqual(own);
+    expect(await resolve('de')).toBeUndefined();
+    expect(await resolveTemplate(table, ref, 'dispatched', 'sms', 'en-US')).toBeUndefined();
+    expect(await resolveTemplate(table, ref, 'tracking', 'email', 'en-US')).toBeUndefined();
+    expect(
+      await resolveTemplate(table, { ...ref, account: 'other' }, 'dispatched', 'email', 'en-US'),
+    ).toBeUndefined();
+    const british: Template = { subject: 'Ours: {{ order }}' };
+    await saveTemplate(table, ref, { ...place, locale: 'en-GB' }, british, 6);
+    expect(await resolve('en-GB')).toEqual(british);
+    expect(await resolve('en-US')).toEqual(own);
+  });
+
+  test('they can be listed, read and taken away', async () => {
+    const table = await makeTable();
+    const saved = await saveTemplate(table, ref, place, own, 5);
+    expect(saved).toEqual({ kind: 'saved', stored: { ...place, template: own, changedAt: 5 } });
+    await saveTemplate(
+      table,
+      ref,
+      { kind: 'tracking', channel: 'sms', locale: 'fr' },
+      { text: '{{ tracking }} !' },
+      6,
+    );
+    expect(
+      (await listTemplates(table, ref)).map(({ kind, channel, locale }) => [kind, channel, locale]),
+    ).toEqual([
+      ['dispatched', 'email', 'en-US'],
+      ['tracking', 'sms', 'fr'],
+    ]);
+    expect(await readTemplate(table, ref, place)).toEqual({ ...place, template: own, changedAt: 5 });
+    expect(await deleteTemplate(table, ref, place)).toBe(true);
+    expect(await deleteTemplate(table, ref, place)).toBe(false);
+    expect(await readTemplate(table, ref, place)).toBeUndefined();
+  });
+
+  test('what would fail is not kept', async () => {
+    const table = await makeTable();
+    const outcome = await saveTemplate(table, ref, place, { subject: '{{ nothing }}' }, 5);
+    expect(outcome).toEqual({
+      kind: 'invalid',
+      problems: [{ field: 'subject', reason: 'there is no variable nothing' }],
+    });
+    expect(await table.get(keys.template(ref, 'dispatched', 'email', 'en-US'))).toBeUndefined();
+  });
+});
+
+describe('docs/notifications.md', () => {
+  const guide = readFileSync('docs/notifications.md', 'utf8');
+
+  test('lists all variables, and no others', () => {
+    const [, table = ''] = guide.split('| variable | |');
+    const rows = [...table.matchAll(/^\| `([a-z_.[\]]+)` \|/gm)].map(([, name]) => name?.split(/[.[]/)[0]);
+    const smsOnly = ['details', 'tracking'];
+    const there = Object.keys(view(sampleNotice('dispatched')));
+    expect(new Set(rows)).toEqual(new Set([...there, ...smsOnly]));
+  });
+
+  test('shows templates that can be kept, and what comes out of them', () => {
+    const examples = [
+      ...guide.matchAll(
+        /<!-- (\w+) (email|sms) ([\w-]+) -->\n```json\n(.*?)\n```\n(?:.*?\n)?```text\n(.*?)\n```/gs,
+      ),
+    ];
+    expect(examples.length).toBeGreaterThanOrEqual(3);
+    for (const [, kind, channel, locale, json, result] of examples) {
+      const place = {
+        kind: kind as MessageKind,
+        channel: channel as 'email' | 'sms',
+        locale: locale as Locale,
+      };
+      const template: Template = JSON.parse(json ?? '');
+      expect(checkTemplate(place, template)).toEqual([]);
+      const asked = { content: sampleNotice(place.kind), locale: place.locale, template };
+      const made = channel === 'sms' ? sms(asked).text : email(asked).text;
+      expect(made.trim().replaceAll('\u00a0', ' ')).toBe(result?.trim());
+    }
+  });
+});
+
+interface Asked {
+  readonly content?: NoticeContent;
+  readonly locale?: Locale;
+  readonly name?: string | null;
+  readonly branding?: Branding;
+  readonly template?: Template;
+}
+
+function input({
+  content = sampleNotice('dispatched'),
+  locale = 'en-US',
+  name = 'Jane Doe',
+  branding = sampleBranding,
+  template,
+}: Asked): RenderInput {
+  return {
+    content,
+    recipient: { name, locale, zone: 'America/New_York' },
+    branding,
+    unsubscribeUrl: UNSUBSCRIBE,
+    template,
+  };
+}
+
+const email = (asked: Asked) => rendered(renderEmail(input(asked)));
+const sms = (asked: Asked) => rendered(renderSms(input(asked)));
+
+function rendered<T>(outcome: Rendered<T>): T {
+  if (outcome.kind === 'failed') throw new Error(outcome.reason);
+  return outcome.value;
+}
+
+function view(content: NoticeContent, locale: Locale = 'en-US', zone = 'America/New_York') {
+  return viewOf({ ...input({ content, locale }), recipient: { name: null, locale, zone } });
+}
+
+function notice(overrides: Partial<NoticeContent> = {}): NoticeContent {
+  return {
+    kind: 'dispatched',
+    orderGroup: null,
+    jobs: [job()],
+    observedAt: Date.UTC(2026, 10, 19, 12),
+    ...overrides,
+  };
+}
+
+function job(overrides: Partial<JobFacts> = {}): JobFacts {
+  return {
+    jobNumber: 1,
+    orderNumber: overrides.jobNumber === undefined ? 'PO-1' : null,
+    description: null,
+    dateOut: null,
+    dateDue: null,
+    formerDateDue: null,
+    tracking: [],
+    ...overrides,
+  };
+}
+
+const parcel = (number: string | null, link: string | null) => ({ number, link });
+
+function facts(found: JobFacts | undefined): JobFacts {
+  if (!found) throw new Error('There is no such job.');
+  return found;
+}

@@ -1,0 +1,1303 @@
+/** What customers are to hear of: of each order group one notice a window, once, and only what still holds. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { drainSink } from '../../shared/delivery/drain.ts';
+import { registerSink, wakeSinks } from '../../shared/delivery/sink.ts';
+import type { EventDraft } from '../../shared/events/event.ts';
+import { createEventLog, type LoggedEvent } from '../../shared/log/log.ts';
+import { listMessages } from '../../shared/notifications/messages.ts';
+import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
+import {
+  type ClosedNotice,
+  createNotificationsSink,
+  finishNotice,
+  standingJobs,
+  takeDueNotices,
+  upcomingOf,
+} from '../../shared/notifications/thread-store.ts';
+import { type MessageKind, messageKinds, NOTIFICATIONS_SINK } from '../../shared/notifications/types.ts';
+import { historySchema, keys } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { type Item, type Table, TableError, type Write } from '../../shared/storage/table.ts';
+import { runs, sized } from '../support/runs.ts';
+import { eachTable } from '../support/tables.ts';
+
+const REGION = 'us';
+const ref = { region: REGION, account: 'acme' };
+const START = Date.parse('2026-03-04T12:00:00Z');
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const WINDOW = 5 * MINUTE;
+const GRACE = 15_000;
+/** How often properties are tried. */
+const RUNS = sized(100, 200);
+
+type Type =
+  | 'job.dispatched'
+  | 'job.dispatch_revoked'
+  | 'job.tracking_added'
+  | 'job.tracking_updated'
+  | 'job.tracking_removed'
+  | 'job.due_date_changed'
+  | 'job.cancelled'
+  | 'job.reopened'
+  | 'job.updated';
+type Parcel = { number: string | null; link: string | null };
+const linkTo = (number: string) => `https://carrier.example/${number}`;
+
+interface JobOptions {
+  orderGroup?: string | null;
+  orderNumber?: string | null;
+  description?: string | null;
+  dateOut?: string | null;
+  dateDue?: string | null;
+  tracking?: Parcel[];
+}
+
+/** An event about a job, `at` ms after the start. */
+function said(
+  type: Type,
+  jobNumber: number,
+  at: number,
+  job: JobOptions = {},
+  more: object = {},
+): EventDraft {
+  const time = START + at;
+  return {
+    type,
+    jobNumber,
+    time,
+    data: {
+      job: {
+        ...{ jobNumber, status: null, description: `Job ${jobNumber}`, orderNumber: `PO-${jobNumber}` },
+        ...{
+          orderGroup: 'SPRING',
+          orderGroupSequence: null,
+          originCode: null,
+          dateDue: null,
+          mustDate: null,
+        },
+        ...{ dateOut: null, tracking: [] },
+        ...job,
+      },
+      observed: { at: new Date(time).toISOString(), since: null, view: 'list' },
+      changes: {},
+      ...more,
+    },
+  } as EventDraft;
+}
+
+const DAY_1 = '2026-03-04T10:00:00';
+const DAY_2 = '2026-03-05T10:00:00';
+const dispatched = (jobNumber: number, at: number, job: JobOptions = {}) =>
+  said('job.dispatched', jobNumber, at, { dateOut: DAY_1, ...job });
+const revoked = (jobNumber: number, at: number, job: JobOptions = {}) =>
+  said('job.dispatch_revoked', jobNumber, at, job);
+
+async function saveSettings(
+  table: Table,
+  changes: Partial<Record<'enabled' | 'since', unknown>> = {},
+  more = {},
+) {
+  await table.write({
+    put: {
+      ...keys.notificationSettings(ref),
+      ...{ enabled: true, since: START - HOUR, ...(changes as object) },
+      settings: JSON.stringify({ windowSeconds: WINDOW / 1000, maxAgeHours: 24, ...more }),
+      revision: 1,
+    },
+  });
+}
+
+/** A log, the sink, and a clock. `around` is put around the table as the sink and the notices see it. */
+async function createWorld(around: (table: Table) => Table = (table) => table) {
+  const state = { now: START };
+  const memory = createMemoryTable();
+  const table = around(memory);
+  const history = createMemoryTable(historySchema);
+  const now = () => state.now;
+  const deps = { table, history, now };
+  const log = createEventLog(memory, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
+  await memory.transact([log.start(ref, 't3k9x1a2b3c4')], randomUUID());
+  await saveSettings(memory);
+  const port = createNotificationsSink(deps);
+  return {
+    ...{ state, table: memory, history, deps, log, port },
+    /** Puts events into the log. */
+    async say(...drafts: EventDraft[]): Promise<LoggedEvent[]> {
+      const from = (await log.head(ref))?.sequence ?? 0;
+      await log.append(ref, drafts);
+      const page = await log.read(ref, from, drafts.length);
+      return page?.kind === 'events' ? [...page.events] : [];
+    },
+    /** Folds events, all that are in the log being folded then. */
+    async fold(...drafts: EventDraft[]): Promise<LoggedEvent[]> {
+      const events = await this.say(...drafts);
+      for (const event of events) expect(await port.deliver([{ event }])).toEqual([{ kind: 'delivered' }]);
+      await this.stand((await log.head(ref))?.sequence ?? 0);
+      return events;
+    },
+    /** The sink's cursor stands there. */
+    async stand(position: number): Promise<void> {
+      const sink = NOTIFICATIONS_SINK;
+      await memory.write({ put: { ...keys.cursor(REGION, sink, ref.account), sink, position } });
+    },
+    /** What is closed at an instant after the start; nothing of it is finished. */
+    async taken(at: number) {
+      state.now = START + at;
+      return takeDueNotices(deps, REGION, 100);
+    },
+    /** The same, and finished. */
+    async told(at: number) {
+      const notices = await this.taken(at);
+      for (const notice of notices) await finishNotice(deps, notice);
+      return notices.map(({ content }) => ({
+        kind: content.kind,
+        jobs: content.jobs.map(({ jobNumber }) => jobNumber),
+      }));
+    },
+    async untold() {
+      const { messages } = await listMessages(history, ref);
+      return messages.map(({ kind, jobs, state: became, reason }) => ({ kind, jobs, became, reason }));
+    },
+  };
+}
+
+describe('what comes together is told together', () => {
+  test('jobs of a group dispatched in a window of event time are one notice, and each is told once', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), dispatched(2, 4 * MINUTE));
+    expect(await world.told(WINDOW + GRACE - 1)).toEqual([]);
+    expect(await oldestUnsent(world.table, REGION, START + WINDOW + GRACE)).toBeDefined();
+    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
+    expect(await world.told(10 * HOUR)).toEqual([]);
+    expect(await oldestUnsent(world.table, REGION, START + 10 * HOUR)).toBeUndefined();
+  });
+
+  test('a dispatch that is taken back in the window is not told, and the history says so', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), revoked(1, MINUTE));
+    expect(await world.told(WINDOW + GRACE)).toEqual([]);
+    expect(await world.untold()).toEqual([
+      { kind: 'dispatched', jobs: [1], became: 'suppressed', reason: 'revoked' },
+    ]);
+  });
+
+  test('a window that is open can be looked at', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), dispatched(2, MINUTE));
+    expect(await upcomingOf(world.table, ref, 2, 'SPRING')).toEqual([
+      { kind: 'dispatched', dueAt: START + WINDOW + GRACE, jobs: [1, 2] },
+    ]);
+    expect(await upcomingOf(world.table, ref, 3, 'SPRING')).toEqual([]);
+  });
+
+  test('what was taken back after its notice was closed no longer stands', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0, { dateOut: DAY_1 }), dispatched(2, 0, { dateOut: DAY_2 }));
+    const [notice] = await world.taken(WINDOW + GRACE);
+    if (!notice) throw new Error('Nothing was closed.');
+    expect([...(await standingJobs(world.table, ref, notice.thread, notice.content))]).toEqual([1, 2]);
+    await world.fold(revoked(1, 6 * MINUTE));
+    expect([...(await standingJobs(world.table, ref, notice.thread, notice.content))]).toEqual([2]);
+  });
+});
+
+describe('once, and what is true', () => {
+  const first = { number: '1Z1', link: linkTo('1Z1') };
+  const bare = { number: '1Z2', link: null };
+  const added = (jobNumber: number, at: number, ...tracking: Parcel[]) =>
+    said('job.tracking_added', jobNumber, at, { dateOut: DAY_1, tracking }, { tracking });
+
+  test('tracking that comes while the dispatch is still to be told comes with it; later tracking is one follow-up, and a link one more', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), dispatched(2, 0), added(1, MINUTE, first));
+    const [notice] = await world.taken(WINDOW + GRACE);
+    expect(notice?.content.jobs.map(({ tracking }) => tracking)).toEqual([[first], []]);
+    await finishNotice(world.deps, required(notice));
+    // The parcel is known; what is added to it is news.
+    await world.fold(added(2, 10 * MINUTE, first, bare), added(1, 11 * MINUTE, first, bare));
+    const [later, none] = await world.taken(20 * MINUTE);
+    expect(later?.content.kind).toBe('tracking');
+    expect(later?.content.jobs.map(({ tracking }) => tracking)).toEqual([[bare], [bare]]);
+    expect(later?.earlier).toEqual([notice?.id]);
+    expect(none).toBeUndefined();
+    await finishNotice(world.deps, required(later));
+    const linked = { ...bare, link: linkTo('1Z2') };
+    const tracking = [{ from: bare, to: linked }];
+    await world.fold(
+      said('job.tracking_updated', 1, HOUR, { dateOut: DAY_1, tracking: [first, linked] }, { tracking }),
+    );
+    const [link] = await world.taken(2 * HOUR);
+    expect(link?.content.jobs.map(({ tracking: news }) => news)).toEqual([[linked]]);
+  });
+
+  test('a link that gets its number is still the parcel that was told', async () => {
+    const world = await createWorld();
+    const from = { number: null, link: linkTo('x') };
+    const to = { number: 'X', link: linkTo('x') };
+    await world.fold(dispatched(1, 0, { tracking: [from] }));
+    expect(await world.told(HOUR)).toHaveLength(1);
+    await world.fold(
+      said('job.tracking_updated', 1, HOUR, { dateOut: DAY_1, tracking: [to] }, { tracking: [{ from, to }] }),
+    );
+    expect(await world.told(2 * HOUR)).toEqual([]);
+  });
+
+  test('tracking of a job whose dispatch nobody was told of is not told', async () => {
+    const world = await createWorld();
+    await world.fold(said('job.tracking_added', 1, 0, { tracking: [first] }, { tracking: [first] }));
+    expect(await world.told(HOUR)).toEqual([]);
+    expect(await world.untold()).toEqual([]);
+  });
+
+  test('a dispatch that flaps on one day is told once; on another day it is told anew', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    await world.fold(revoked(1, HOUR), dispatched(1, HOUR + MINUTE, { dateOut: '2026-03-04T18:00:00' }));
+    expect(await world.told(2 * HOUR)).toEqual([]);
+    await world.fold(revoked(1, 2 * HOUR), dispatched(1, 2 * HOUR + MINUTE, { dateOut: DAY_2 }));
+    expect(await world.told(3 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+  });
+
+  test('who was told that a dispatch was taken back is told that it is dispatched again, and the notice says for whom that is', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    const [told] = await world.taken(HOUR);
+    expect(told?.again).toEqual([]);
+    await finishNotice(world.deps, required(told));
+    await world.fold(revoked(1, HOUR));
+    expect(await world.told(2 * HOUR)).toEqual([{ kind: 'dispatch_revoked', jobs: [1] }]);
+    await world.fold(dispatched(1, 2 * HOUR));
+    const [again] = await world.taken(3 * HOUR);
+    expect(again?.content.kind).toBe('dispatched');
+    expect(again?.again).toEqual([1]);
+    await finishNotice(world.deps, required(again));
+    await world.fold(said('job.updated', 1, 3 * HOUR, { dateOut: DAY_1, description: 'Bags' }));
+    expect(await world.told(4 * HOUR)).toEqual([]);
+  });
+
+  test('parcels that were told are no news in the order group that a job moves to', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0, { tracking: [first] }));
+    expect(await world.told(HOUR)).toHaveLength(1);
+    const there = { dateOut: DAY_1, orderGroup: 'SUMMER' };
+    const changes = { orderGroup: { from: 'SPRING', to: 'SUMMER' } };
+    await world.fold(said('job.updated', 1, HOUR, { ...there, tracking: [first] }, { changes }));
+    const tracking = [first, bare];
+    await world.fold(said('job.tracking_added', 1, HOUR, { ...there, tracking }, { tracking: [bare] }));
+    const [notice] = await world.taken(2 * HOUR);
+    expect(notice?.content.jobs.map((facts) => facts.tracking)).toEqual([[bare]]);
+  });
+
+  test('each window is waited for by itself', async () => {
+    const world = await createWorld();
+    const changes = { dateDue: { from: DAY_1, to: DAY_2 } };
+    await world.fold(
+      said('job.due_date_changed', 1, 0, { dateDue: DAY_2 }, { changes }),
+      dispatched(1, GRACE, { dateDue: DAY_2 }),
+    );
+    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'due_date_changed', jobs: [1] }]);
+    expect(await world.told(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+  });
+
+  test('a dispatch that is back within its window is told when it would have been', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), revoked(1, MINUTE), dispatched(1, 2 * MINUTE));
+    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+  });
+
+  test('a date that is corrected is the same dispatch', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    expect(await world.told(HOUR)).toHaveLength(1);
+    const changes = { dateOut: { from: DAY_1, to: DAY_2 } };
+    await world.fold(said('job.updated', 1, HOUR, { dateOut: DAY_2 }, { changes }));
+    await world.fold(revoked(1, 2 * HOUR), dispatched(1, 2 * HOUR + MINUTE, { dateOut: DAY_2 }));
+    expect(await world.told(3 * HOUR)).toEqual([]);
+  });
+
+  test('what was told of a dispatch no longer stands once another one is to be told', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    const first = required((await world.taken(HOUR))[0]);
+    await world.fold(revoked(1, HOUR), dispatched(1, HOUR + MINUTE, { dateOut: DAY_2 }));
+    const standing = async ({ thread, content }: ClosedNotice) => [
+      ...(await standingJobs(world.table, ref, thread, content)),
+    ];
+    expect(await standing(first)).toEqual([]);
+    await finishNotice(world.deps, first);
+    const second = required((await world.taken(2 * HOUR))[0]);
+    expect(await standing(first)).toEqual([]);
+    expect(await standing(second)).toEqual([1]);
+  });
+
+  test('a cancellation that was told is not told again when the job was only back for a while', async () => {
+    const world = await createWorld();
+    await world.fold(said('job.cancelled', 1, 0));
+    expect(await world.told(HOUR)).toEqual([{ kind: 'cancelled', jobs: [1] }]);
+    await world.fold(said('job.reopened', 1, HOUR), said('job.cancelled', 1, 2 * HOUR));
+    expect(await world.told(3 * HOUR)).toEqual([]);
+  });
+
+  test('a due date that is back where it was is not told', async () => {
+    const world = await createWorld();
+    const due = (at: number, from: string | null, to: string | null) =>
+      said('job.due_date_changed', 1, at, { dateDue: to }, { changes: { dateDue: { from, to } } });
+    await world.fold(due(0, DAY_1, DAY_2), due(MINUTE, DAY_2, DAY_1));
+    expect(await world.told(HOUR)).toEqual([]);
+    await world.fold(due(HOUR, DAY_1, DAY_2), due(HOUR + MINUTE, DAY_2, '2026-03-09'));
+    const [notice] = await world.taken(2 * HOUR);
+    expect(notice?.content.jobs).toMatchObject([{ formerDateDue: DAY_1, dateDue: '2026-03-09' }]);
+  });
+
+  test('what is too old by the time it is folded is not told, and the history says so', async () => {
+    const world = await createWorld();
+    world.state.now = START + 30 * HOUR;
+    await world.fold(dispatched(1, 0), dispatched(2, 29 * HOUR));
+    expect(await world.told(30 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
+    expect(await world.untold()).toEqual([
+      { kind: 'dispatched', jobs: [1], became: 'suppressed', reason: 'too_old' },
+    ]);
+    // As if it had not been seen: neither its tracking nor its end is news.
+    await world.fold(added(1, 31 * HOUR, first), revoked(1, 32 * HOUR));
+    expect(await world.told(40 * HOUR)).toEqual([]);
+  });
+
+  test('an event that comes after its notice was closed becomes one of its own', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    await world.fold(dispatched(2, 4 * MINUTE));
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
+  });
+
+  test('what was observed before notifications were enabled is passed over', async () => {
+    const world = await createWorld();
+    await saveSettings(world.table, { since: START + MINUTE });
+    await world.fold(dispatched(1, 0), dispatched(2, MINUTE));
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2] }]);
+    expect(await world.untold()).toEqual([]);
+  });
+
+  test('a replay does nothing', async () => {
+    const world = await createWorld();
+    const [event] = await world.say(dispatched(1, 0));
+    expect(await world.port.deliver([{ event: required(event), replay: true }])).toEqual([
+      { kind: 'delivered' },
+    ]);
+    expect(await world.told(HOUR)).toEqual([]);
+  });
+});
+
+describe('while other things change', () => {
+  test('a window keeps the length it was opened with', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    await saveSettings(world.table, {}, { windowSeconds: 3600 });
+    await world.fold(dispatched(2, 4 * MINUTE), dispatched(3, 6 * MINUTE));
+    expect(await world.told(WINDOW + GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
+    expect(await world.told(HOUR)).toEqual([]);
+    expect(await world.told(2 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
+  });
+
+  test('notifications that are turned off while a window is open: nothing of it is told, not even when they are on again', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    await saveSettings(world.table, { enabled: false });
+    await world.fold(dispatched(2, MINUTE));
+    await saveSettings(world.table, { since: START + 2 * MINUTE });
+    await world.fold(dispatched(3, 3 * MINUTE));
+    expect(await world.told(HOUR)).toEqual([]);
+    expect(await world.untold()).toEqual([
+      { kind: 'dispatched', jobs: [1, 3], became: 'suppressed', reason: 'turned_off' },
+    ]);
+  });
+
+  test('of an account that was deleted nothing is told; made again with the same id, it begins anew', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), dispatched(2, 0));
+    const thread = keys.thread(ref, '=SPRING');
+    await world.table.write({ delete: keys.notificationSettings(ref) });
+    await world.table.write({ delete: thread });
+    expect(await world.told(HOUR)).toEqual([]);
+    const [late] = await world.say(revoked(1, MINUTE));
+    await world.port.deliver([{ event: required(late) }]);
+    expect(await world.table.get(thread)).toBeUndefined();
+
+    await saveSettings(world.table, { since: START + HOUR });
+    for (const key of [keys.head(ref), ...[1, 2, 3].map((sequence) => keys.event(ref, sequence))]) {
+      await world.table.write({ delete: key });
+    }
+    await world.table.transact([world.log.start(ref, 't4k9x1a2b3c4')], randomUUID());
+    await world.fold(dispatched(1, 2 * HOUR));
+    expect(await world.told(3 * HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+  });
+
+  test('a log that was restored goes on: its new events are news, those from before are not folded again', async () => {
+    const world = await createWorld();
+    const [old] = await world.fold(dispatched(1, 0));
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    const log = createEventLog(world.table, {
+      ...{ now: world.deps.now, newId: randomUUID, schemaBaseUrl: '', leastEpoch: 't5' },
+    });
+    await log.renew(ref, 't5k9x1a2b3c4', () => []);
+    await world.fold(revoked(1, HOUR));
+    await world.port.deliver([{ event: required(old) }]);
+    expect(await world.told(2 * HOUR)).toEqual([{ kind: 'dispatch_revoked', jobs: [1] }]);
+  });
+
+  test('a job that moves to another order group takes along what is to be said, and what was', async () => {
+    const world = await createWorld();
+    const move = (at: number, from: string | null, to: string | null) =>
+      said(
+        'job.updated',
+        1,
+        at,
+        { dateOut: DAY_1, orderGroup: to },
+        { changes: { orderGroup: { from, to } } },
+      );
+    await world.fold(dispatched(1, 0), dispatched(2, 0), move(MINUTE, 'SPRING', 'SUMMER'));
+    await world.fold(dispatched(3, 2 * MINUTE, { orderGroup: 'SUMMER' }));
+    const told = await world.told(WINDOW + GRACE);
+    expect(told.map(({ jobs }) => jobs).sort()).toEqual([[1, 3], [2]]);
+    await world.fold(move(HOUR, 'SUMMER', null), revoked(1, HOUR + MINUTE, { orderGroup: null }));
+    const [notice] = await world.taken(2 * HOUR);
+    expect(notice?.thread).toBe('#1');
+    expect(notice?.content).toMatchObject({ kind: 'dispatch_revoked', orderGroup: null });
+  });
+
+  test('what a notice said of a job that moved on since stands or falls with the job', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), dispatched(2, 0));
+    const { thread, content } = required((await world.taken(HOUR))[0]);
+    const changes = { orderGroup: { from: 'SPRING', to: 'SUMMER' } };
+    await world.fold(said('job.updated', 1, HOUR, { dateOut: DAY_1, orderGroup: 'SUMMER' }, { changes }));
+    expect([...(await standingJobs(world.table, ref, thread, content))]).toEqual([1, 2]);
+    await world.fold(revoked(1, HOUR + MINUTE, { orderGroup: 'SUMMER' }));
+    expect([...(await standingJobs(world.table, ref, thread, content))]).toEqual([2]);
+  });
+
+  test('while events of a window are still to be folded it is not closed; but nobody waits longer than an hour', async () => {
+    const world = await createWorld();
+    const [one, two] = await world.say(dispatched(1, 0), dispatched(2, MINUTE));
+    await world.port.deliver([{ event: required(one) }]);
+    await world.stand(1);
+    expect(await world.told(WINDOW + GRACE)).toEqual([]);
+    await world.port.deliver([{ event: required(two) }]);
+    await world.stand(2);
+    expect(await world.told(WINDOW + 2 * GRACE)).toEqual([{ kind: 'dispatched', jobs: [1, 2] }]);
+
+    // The next one was observed after the window, and one behind it may have been in it all the same.
+    world.state.now = START + 60 * MINUTE;
+    await world.fold(dispatched(5, 60 * MINUTE, { orderGroup: 'AUTUMN' }));
+    await world.say(dispatched(6, 66 * MINUTE, { orderGroup: 'AUTUMN' }));
+    expect(await world.told(66 * MINUTE)).toEqual([]);
+    await world.stand(4);
+    expect(await world.told(67 * MINUTE)).toEqual([{ kind: 'dispatched', jobs: [5] }]);
+
+    const [three] = await world.say(dispatched(3, 70 * MINUTE), dispatched(4, 71 * MINUTE));
+    world.state.now = START + 80 * MINUTE;
+    await world.port.deliver([{ event: required(three) }]);
+    expect(await world.told(139 * MINUTE)).toEqual([]);
+    expect(await world.told(141 * MINUTE)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
+  });
+});
+
+describe('what goes wrong', () => {
+  test('a notice that nobody finishes is given again after a minute, as it was, and no longer once it is finished', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0));
+    const [notice] = await world.taken(HOUR);
+    expect(await world.taken(HOUR)).toEqual([]);
+    await world.fold(revoked(1, HOUR));
+    expect(await world.taken(HOUR + 2 * MINUTE)).toEqual([notice]);
+    await finishNotice(world.deps, required(notice));
+    await finishNotice(world.deps, required(notice));
+    expect((await world.taken(2 * HOUR)).map(({ content }) => content.kind)).toEqual(['dispatch_revoked']);
+  });
+
+  test('an event that makes no sense is noted with the reason, and the others are told', async () => {
+    const world = await createWorld();
+    const events = await world.say(...[1, 2, 3, 4, 5].map((job) => dispatched(job, 0)));
+    const broken = (place: number, change: (data: Record<string, Record<string, unknown>>) => void) => {
+      const event = required(events[place]);
+      const { data, ...rest } = JSON.parse(event.json);
+      change(data);
+      return { ...event, json: JSON.stringify({ ...rest, data }) };
+    };
+    const sent = [
+      { ...required(events[0]), json: '{' },
+      broken(1, (data) => Object.assign(required(data.job), { jobNumber: 'two' })),
+      broken(2, (data) => Object.assign(required(data.job), { dateOut: null })),
+      // Only what is needed is asked for.
+      broken(3, (data) =>
+        Object.assign(required(data.job), { description: 4, tracking: [null, {}, { number: 7 }] }),
+      ),
+      required(events[4]),
+    ];
+    expect(await world.port.deliver(sent.map((event) => ({ event })))).toEqual(
+      sent.map(() => ({ kind: 'delivered' })),
+    );
+    await world.stand(5);
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [4, 5] }]);
+    const untold = await world.untold();
+    expect(untold.flatMap(({ jobs }) => jobs).sort()).toEqual([1, 2, 3]);
+    for (const one of untold) expect(one).toMatchObject({ became: 'failed', reason: 'refused' });
+  });
+
+  test('a thread that can’t be read holds nobody up', async () => {
+    const world = await createWorld();
+    await world.fold(dispatched(1, 0), dispatched(2, 0, { orderGroup: 'SUMMER' }));
+    await world.table.write({ update: keys.thread(ref, '=SPRING'), set: { state: '{' } });
+    await world.fold(dispatched(3, MINUTE), dispatched(4, MINUTE, { orderGroup: 'SUMMER' }));
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [2, 4] }]);
+    expect(await world.untold()).toMatchObject([{ jobs: [3], became: 'failed' }]);
+  });
+
+  test('of long texts a message shows the beginning, and recipients are found by all of it', async () => {
+    const world = await createWorld();
+    const long = '\u{1f4e6}'.repeat(400);
+    await world.fold(dispatched(1, 0, { orderNumber: long, description: long, orderGroup: long }));
+    const [notice] = await world.taken(HOUR);
+    const [facts] = notice?.content.jobs ?? [];
+    for (const text of [facts?.orderNumber, facts?.description]) {
+      expect(text?.length).toBeLessThanOrEqual(200);
+      expect(text?.isWellFormed()).toBe(true);
+    }
+    expect(notice?.content.orderGroup).toBe(long);
+    expect(notice?.scopes).toEqual([{ jobNumber: 1, orderNumber: long, orderGroup: long }]);
+  });
+
+  test('links that are none of the web are no links', async () => {
+    const world = await createWorld();
+    const tracking = [
+      { number: 'A', link: 'javascript:alert(1)' },
+      { number: null, link: 'ftp://carrier.example' },
+    ];
+    await world.fold(dispatched(1, 0, { tracking }));
+    const [notice] = await world.taken(HOUR);
+    expect(notice?.content.jobs[0]?.tracking).toEqual([{ number: 'A', link: null }]);
+  });
+
+  test('a very large group is told whole, in notices that can be kept', async () => {
+    const world = await createWorld();
+    const jobs = Array.from({ length: 1200 }, (_, place) => place + 1);
+    for (let from = 0; from < jobs.length; from += 90) {
+      const events = await world.say(...jobs.slice(from, from + 90).map((job) => dispatched(job, job)));
+      await world.port.deliver(events.map((event) => ({ event })));
+    }
+    await world.stand(jobs.length);
+    const told = [...(await world.told(HOUR)), ...(await world.told(HOUR + MINUTE))];
+    expect(told.flatMap((notice) => notice.jobs).sort((a, b) => a - b)).toEqual(jobs);
+    expect(told.length).toBe(2);
+  }, 60_000);
+
+  test('what there is no room for in a thread is noted, and the rest is told', async () => {
+    const world = await createWorld();
+    const noise = () => randomBytes(150).toString('base64');
+    const tracking = () => Array.from({ length: 50 }, () => ({ number: noise(), link: null }));
+    for (let job = 1; job <= 50; job += 10) {
+      const some = Array.from({ length: 10 }, (_, place) =>
+        dispatched(job + place, 0, { tracking: tracking() }),
+      );
+      const events = await world.say(...some);
+      await world.port.deliver(events.map((event) => ({ event })));
+    }
+    await world.stand(50);
+    const untold = await world.untold();
+    expect(untold.length).toBeGreaterThan(5);
+    for (const one of untold) expect(one).toMatchObject({ became: 'failed', reason: 'refused' });
+    const told = [];
+    for (let at = HOUR; at < HOUR + 20 * MINUTE; at += MINUTE) told.push(...(await world.told(at)));
+    const all = [...told, ...untold].flatMap(({ jobs }) => jobs);
+    expect(all.sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, place) => place + 1));
+  }, 60_000);
+
+  test('what a thread has no room for when it is closed at once is closed bit by bit', async () => {
+    const world = await createWorld();
+    const noise = () => randomBytes(150).toString('base64');
+    for (let job = 1; job <= 20; job += 1) {
+      const tracking = Array.from({ length: 50 }, () => ({ number: noise(), link: null }));
+      const change = { changes: { dateDue: { from: '2026-03-05', to: '2026-03-06' } } };
+      await world.fold(
+        dispatched(job, 0, { tracking }),
+        said('job.due_date_changed', job, 1, { dateOut: DAY_1, tracking }, change),
+        said('job.cancelled', job, 2, { dateOut: DAY_1, tracking }),
+      );
+    }
+    expect(await world.untold()).toEqual([]);
+    const told = [];
+    for (let at = HOUR; at < HOUR + MINUTE; at += 6_000) told.push(...(await world.told(at)));
+    for (const kind of ['dispatched', 'due_date_changed', 'cancelled']) {
+      const jobs = told.flatMap((notice) => (notice.kind === kind ? notice.jobs : []));
+      expect(jobs.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, place) => place + 1));
+    }
+  }, 60_000);
+
+  test('a thread that can’t be written holds nobody up, and is told of', async () => {
+    let isBroken = false;
+    const world = await createWorld((table) => ({
+      ...table,
+      write: async (write) => {
+        if (isBroken && 'put' in write && write.put.sk === keys.thread(ref, '=SPRING').sk) {
+          throw new TableError('write', 'it is too large');
+        }
+        return table.write(write);
+      },
+    }));
+    await world.fold(dispatched(1, 0), dispatched(2, 1, { orderGroup: 'SUMMER' }));
+    isBroken = true;
+    world.state.now = START + HOUR;
+    const failed: string[] = [];
+    const notices = await takeDueNotices(world.deps, REGION, 1, ({ account }) => failed.push(account));
+    expect(notices.map(({ thread }) => thread)).toEqual(['=SUMMER']);
+    expect(failed).toEqual([ref.account]);
+    isBroken = false;
+    expect((await world.taken(HOUR + 30_000)).length).toBe(0);
+    expect((await world.taken(HOUR + MINUTE)).map(({ thread }) => thread)).toContain('=SPRING');
+  });
+
+  test('folding puts threads and nothing else, for a drain may do no more', async () => {
+    const writes: Write[] = [];
+    const world = await createWorld((table) => ({
+      ...table,
+      write: (write) => {
+        writes.push(write);
+        return table.write(write);
+      },
+      transact: (some, token) => {
+        writes.push(...some);
+        return table.transact(some, token);
+      },
+    }));
+    await world.fold(dispatched(1, 0));
+    const [waiting] = await world.say(said('job.updated', 1, MINUTE, { dateOut: DAY_1 }));
+    // It is looked at again later, for there is an event to be folded.
+    expect(await world.taken(10 * MINUTE)).toEqual([]);
+    writes.length = 0;
+    await world.port.deliver([{ event: required(waiting) }]);
+    await world.stand(2);
+    expect(writes).toEqual([]);
+    expect(await world.told(HOUR)).toEqual([{ kind: 'dispatched', jobs: [1] }]);
+    writes.length = 0;
+    const weeks = 40 * 24 * HOUR;
+    world.state.now = START + weeks;
+    await world.fold(said('job.updated', 2, weeks));
+    expect(writes).toMatchObject([{ put: { name: '=SPRING' } }]);
+    // Nothing is left to keep.
+    const thread = await world.table.get(keys.thread(ref, '=SPRING'));
+    expect(thread?.ttl).toBeLessThanOrEqual((START + weeks) / 1000);
+    await world.fold(dispatched(3, weeks));
+    expect(await world.told(weeks + HOUR)).toEqual([{ kind: 'dispatched', jobs: [3] }]);
+  });
+
+  test('jobs of one thread that come together are one write', async () => {
+    let writes = 0;
+    const world = await createWorld((table) => ({
+      ...table,
+      write: (write) => {
+        writes += 1;
+        return table.write(write);
+      },
+    }));
+    const events = await world.say(...[1, 2, 3].map((job) => dispatched(job, 0)));
+    await world.port.deliver(events.map((event) => ({ event })));
+    expect(writes).toBe(1);
+    await world.port.deliver(events.map((event) => ({ event })));
+    expect(writes).toBe(1);
+  });
+});
+
+eachTable('as drains do it', (makeTable, _kind, makeHistoryTable) => {
+  test('events of many jobs and groups become one notice a group, however the drain takes them', async () => {
+    const table = await makeTable();
+    const history = await makeHistoryTable();
+    const state = { now: START };
+    const now = () => state.now;
+    const deps = { table, history, now };
+    const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: '' });
+    await table.transact([log.start(ref, 't3k9x1a2b3c4')], randomUUID());
+    await saveSettings(table);
+    const sink = {
+      ...{ region: REGION, id: NOTIFICATIONS_SINK, kind: 'notifications' as const, target: '-' },
+      ...{ accounts: [ref.account], types: [], paused: false },
+    };
+    await registerSink(table, log, sink, [ref]);
+    const jobs = Array.from({ length: 60 }, (_, place) => place + 1);
+    const drafts = jobs.map((job) => dispatched(job, job * 1000, { orderGroup: `G${job % 6}` }));
+    const moves = { orderGroup: { from: 'G1', to: 'G2' } };
+    drafts.push(said('job.updated', 1, MINUTE, { dateOut: DAY_1, orderGroup: 'G2' }, { changes: moves }));
+    await log.append(ref, drafts);
+    await wakeSinks(table, ref, drafts.length, state.now);
+    const report = await drainSink(
+      {
+        ...{ table, log, now, newId: randomUUID, random: () => 0.5, retrySeconds: [5] },
+        open: async () => createNotificationsSink(deps),
+      },
+      REGION,
+      NOTIFICATIONS_SINK,
+      START + HOUR,
+    );
+    expect(report).toMatchObject({ outcome: 'drained', delivered: 61 });
+    expect(await oldestUnsent(table, REGION, START + WINDOW)).toBeUndefined();
+    state.now = START + 10 * MINUTE;
+    expect(await oldestUnsent(table, REGION, state.now)).toBeDefined();
+    const notices = await takeDueNotices(deps, REGION, 100);
+    const told = new Map(
+      notices.map(({ content }) => [content.orderGroup, content.jobs.map(({ jobNumber }) => jobNumber)]),
+    );
+    expect(told.size).toBe(notices.length);
+    for (let group = 0; group < 6; group += 1) {
+      const expected = jobs.filter((job) => (job === 1 ? group === 2 : job % 6 === group));
+      expect(told.get(`G${group}`)).toEqual(expected);
+    }
+    for (const notice of notices) await finishNotice(deps, notice);
+    expect(await oldestUnsent(table, REGION, START + 24 * HOUR)).toBeUndefined();
+  });
+});
+
+// Any order, any crash
+
+/** What a job may go through, as the ordering service knows it: one step is one event, or none where it can't be. */
+const ACTS = [
+  ...['dispatch', 'dispatch', 'dispatch', 'dispatch', 'revoke', 'revoke', 'correct', 'track', 'track'],
+  ...['link', 'untrack', 'due', 'due', 'cancel', 'reopen', 'move', 'rename'],
+] as const;
+const GAPS = [0, 1000, 20_000, MINUTE, 2 * MINUTE, 4 * MINUTE, 6 * MINUTE, 20 * MINUTE, 3 * HOUR, 26 * HOUR];
+const JOBS = [1, 2, 3, 4];
+const steps = fc.array(
+  fc.record({
+    job: fc.constantFrom(...JOBS),
+    act: fc.constantFrom<string>(...ACTS),
+    n: fc.nat(2),
+    gap: fc.constantFrom(...GAPS),
+    /** So much sooner it was observed than what stands before it in the log. */
+    early: fc.constantFrom(0, 0, 0, 30_000),
+  }),
+  { minLength: 2, maxLength: 40, size: 'max' },
+);
+type Step = (typeof steps extends fc.Arbitrary<infer T> ? T : never)[number];
+
+interface Life {
+  dateOut: string | null;
+  dateDue: string | null;
+  orderGroup: string | null;
+  description: string;
+  cancelled: boolean;
+  tracking: Parcel[];
+}
+const bornAs = (job: number): Life => ({
+  ...{ dateOut: null, dateDue: null, cancelled: false, tracking: [], description: `Job ${job}` },
+  orderGroup: job === 4 ? null : job === 3 ? 'B' : 'A',
+});
+const DAYS = ['2026-03-04T10:00:00', '2026-03-05T10:00:00', '2026-03-05T16:00:00'];
+const PARCELS = ['1Z1', '1Z2', '1Z3'];
+
+/** The events of a life: what was observed of it, and the job after each. */
+function live(all: readonly Step[]): { draft: EventDraft; life: Life; job: number; time: number }[] {
+  const lives = new Map(JOBS.map((job) => [job, bornAs(job)]));
+  const lastOf = new Map<number, number>();
+  let at = 0;
+  return all.flatMap(({ job, act, n, gap, early }) => {
+    const was = lives.get(job) ?? bornAs(job);
+    const life: Life = { ...was, tracking: [...was.tracking] };
+    const number = PARCELS[n] ?? '';
+    const parcel = was.tracking.find((one) => one.number === number);
+    let type: Type | undefined;
+    let changes: object = {};
+    let more: object = {};
+    const day = DAYS[n] ?? '';
+    if (act === 'dispatch' && was.dateOut === null) {
+      type = 'job.dispatched';
+      life.dateOut = day;
+      life.cancelled = false;
+      changes = { dateOut: { from: null, to: day } };
+    } else if (act === 'revoke' && was.dateOut !== null) {
+      type = 'job.dispatch_revoked';
+      life.dateOut = null;
+      changes = { dateOut: { from: was.dateOut, to: null } };
+    } else if (act === 'correct' && was.dateOut !== null && was.dateOut !== day) {
+      type = 'job.updated';
+      life.dateOut = day;
+      changes = { dateOut: { from: was.dateOut, to: day } };
+    } else if (act === 'track' && !parcel) {
+      type = 'job.tracking_added';
+      const added = { number, link: job % 2 === 0 ? null : linkTo(number) };
+      life.tracking.push(added);
+      more = { tracking: [added] };
+    } else if (act === 'link' && parcel && parcel.link === null) {
+      type = 'job.tracking_updated';
+      const to = { number, link: linkTo(number) };
+      life.tracking = was.tracking.map((one) => (one === parcel ? to : one));
+      more = { tracking: [{ from: parcel, to }] };
+    } else if (act === 'untrack' && parcel) {
+      type = 'job.tracking_removed';
+      life.tracking = was.tracking.filter((one) => one !== parcel);
+      more = { tracking: [parcel] };
+    } else if (act === 'due') {
+      const to = n === 0 ? null : `2026-03-1${n}T17:00:00`;
+      if (to !== was.dateDue) {
+        type = 'job.due_date_changed';
+        life.dateDue = to;
+        changes = { dateDue: { from: was.dateDue, to } };
+      }
+    } else if (act === 'cancel' && !was.cancelled && was.dateOut === null) {
+      type = 'job.cancelled';
+      life.cancelled = true;
+    } else if (act === 'reopen' && was.cancelled) {
+      type = 'job.reopened';
+      life.cancelled = false;
+    } else if (act === 'move') {
+      const to = [null, 'A', 'B'][n] ?? null;
+      if (to !== was.orderGroup) {
+        type = 'job.updated';
+        life.orderGroup = to;
+        changes = { orderGroup: { from: was.orderGroup, to } };
+      }
+    } else if (act === 'rename') {
+      type = 'job.updated';
+      life.description = `${was.description}+`;
+      changes = { description: { from: was.description, to: life.description } };
+    }
+    if (type === undefined) return [];
+    at += gap;
+    const time = Math.max(at - early, lastOf.get(job) ?? 0, 0);
+    lastOf.set(job, time);
+    lives.set(job, life);
+    const { cancelled: _, ...shown } = life;
+    return [{ draft: said(type, job, time, shown, { changes, ...more }), life, job, time: START + time }];
+  });
+}
+
+/** What happens around the sink. */
+const ops = fc.array(
+  fc.oneof(
+    fc.record({ op: fc.constant('say' as const), count: fc.integer({ min: 1, max: 8 }) }),
+    fc.record({
+      op: fc.constantFrom('fold' as const, 'fold' as const, 'both' as const),
+      jobs: fc.subarray(JOBS, { minLength: 1 }),
+      /** Delivers something again that was delivered before. */
+      again: fc.option(fc.nat(29)),
+    }),
+    fc.record({ op: fc.constant('store' as const) }),
+    fc.record({ op: fc.constant('take' as const), finish: fc.boolean() }),
+    fc.record({
+      op: fc.constant('wait' as const),
+      ms: fc.constantFrom(1000, GRACE, MINUTE, WINDOW + GRACE, 30 * MINUTE, 2 * HOUR),
+    }),
+    /** The table fails at this write from now, which still happens or does not. */
+    fc.record({ op: fc.constantFrom('fail' as const), at: fc.nat(2), lands: fc.boolean() }),
+  ),
+  { minLength: 10, maxLength: 80, size: 'max' },
+);
+
+/** A table that takes its time, and fails where it is told to. */
+function faulty(paces: readonly number[]) {
+  const fault = { left: Number.POSITIVE_INFINITY, lands: false, happened: 0 };
+  /** Told of each item that was put. */
+  const landed: ((item: Item) => void)[] = [];
+  const heard = (write: Write): void => {
+    if ('put' in write) for (const listen of landed) listen(write.put);
+  };
+  let calls = 0;
+  const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
+    for (let turn = paces[calls++ % paces.length] ?? 0; turn > 0; turn -= 1) await Promise.resolve();
+    return call();
+  };
+  const writing = async <T>(call: () => Promise<T>): Promise<T> => {
+    const fails = fault.left === 0;
+    fault.left -= 1;
+    if (!fails) return slowly(call);
+    fault.happened += 1;
+    if (fault.lands) await slowly(call);
+    throw new TableError('write', 'it failed');
+  };
+  const around = (table: Table): Table => ({
+    ...table,
+    get: (key) => slowly(() => table.get(key)),
+    query: (query) => slowly(() => table.query(query)),
+    write: (write) =>
+      writing(async () => {
+        const outcome = await table.write(write);
+        if (outcome.done) heard(write);
+        return outcome;
+      }),
+    transact: (writes, token) =>
+      writing(async () => {
+        const outcome = await table.transact(writes, token);
+        if (outcome.done) writes.forEach(heard);
+        return outcome;
+      }),
+  });
+  return { fault, around, landed };
+}
+
+/** A notice as it came out; the how manieth to be closed it was, when, and how far each job was folded: at least and at most. */
+interface Out {
+  readonly notice: ClosedNotice;
+  readonly order: number;
+  readonly at: number;
+  readonly folded: ReadonlyMap<number, readonly [least: number, most: number]>;
+}
+
+/** Drives the sink through a script as drains do: lanes in order, at least once; then everything to its end. */
+async function play(
+  all: readonly Step[],
+  script: typeof ops extends fc.Arbitrary<infer T> ? T : never,
+  paces: number[],
+) {
+  const { fault, around, landed } = faulty(paces);
+  const world = await createWorld(around);
+  const events = live(all);
+  const logged: { event: LoggedEvent; job: number; at: number }[] = [];
+  const lanes = new Map(JOBS.map((job) => [job, { done: 0, tried: 0 }]));
+  const doneSequences = new Set<number>();
+  const closed = new Map<string, Omit<Out, 'notice'>>();
+  const outs = new Map<string, Out>();
+  const finished = new Set<string>();
+  landed.push((item) => {
+    if (typeof item.state !== 'string') return;
+    for (const { id } of (JSON.parse(item.state) as { frozen: { id: string }[] }).frozen) {
+      const name = `${item.name} ${id}`;
+      const folded = new Map([...lanes].map(([job, { done, tried }]) => [job, [done, tried] as const]));
+      if (!closed.has(name)) closed.set(name, { order: closed.size, at: world.state.now, folded });
+    }
+  });
+
+  const ofJob = (job: number) => logged.filter((one) => one.job === job).map(({ event }) => event);
+  const say = async (count: number) => {
+    const some = events.slice(logged.length, logged.length + count);
+    if (some.length === 0) return;
+    world.state.now = Math.max(world.state.now, ...some.map(({ time }) => time));
+    const said = await world.say(...some.map(({ draft }) => draft));
+    said.forEach((event, place) => {
+      logged.push({ event, job: some[place]?.job ?? 0, at: world.state.now });
+    });
+  };
+  const fold = async (jobs: readonly number[], again: number | null) => {
+    const old = again === null ? undefined : logged[again];
+    const isOld = old !== undefined && doneSequences.has(old.event.sequence);
+    const batch = jobs.flatMap((job) => {
+      const event = ofJob(job)[lanes.get(job)?.done ?? 0];
+      return event && !(isOld && old.job === job) ? [event] : [];
+    });
+    for (const { jobNumber = 0 } of batch) {
+      const lane = lanes.get(jobNumber);
+      if (lane) lane.tried = lane.done + 1;
+    }
+    const sent = [...batch, ...(isOld ? [old.event] : [])];
+    const outcomes = await world.port.deliver(sent.map((event) => ({ event })));
+    batch.forEach((event, place) => {
+      const lane = lanes.get(event.jobNumber ?? 0);
+      if (outcomes[place]?.kind !== 'delivered' || !lane) return;
+      lane.done = lane.tried;
+      doneSequences.add(event.sequence);
+    });
+  };
+  const store = async () => {
+    let position = 0;
+    while (doneSequences.has(position + 1)) position += 1;
+    await world.stand(position);
+  };
+  const take = async (finish: boolean) => {
+    let notices: ClosedNotice[];
+    try {
+      notices = await takeDueNotices(world.deps, REGION, 3);
+    } catch (cause) {
+      if (cause instanceof TableError) return;
+      throw cause;
+    }
+    for (const notice of notices) {
+      const name = `${notice.thread} ${notice.id}`;
+      const known = outs.get(name);
+      if (known) expect(notice).toEqual(known.notice);
+      else outs.set(name, { notice, ...required(closed.get(name)) });
+      expect(finished.has(name)).toBe(false);
+      if (!finish) continue;
+      await finishNotice(world.deps, notice).then(
+        () => finished.add(name),
+        (cause: unknown) => {
+          if (!(cause instanceof TableError)) throw cause;
+        },
+      );
+    }
+  };
+
+  await world.stand(0);
+  for (const one of script) {
+    if (one.op === 'say') await say(one.count);
+    else if (one.op === 'fold') await fold(one.jobs, one.again);
+    else if (one.op === 'both') {
+      const half = Math.ceil(one.jobs.length / 2);
+      await Promise.all([fold(one.jobs.slice(0, half), null), fold(one.jobs.slice(half), null), take(true)]);
+    } else if (one.op === 'store') await store();
+    else if (one.op === 'take') await take(one.finish);
+    else if (one.op === 'wait') world.state.now += one.ms;
+    else if (one.op === 'fail') {
+      fault.left = one.at;
+      fault.lands = one.lands;
+    }
+  }
+  fault.left = Number.POSITIVE_INFINITY;
+  while (logged.length < events.length) {
+    await say(1);
+    await fold(JOBS, null);
+  }
+  while (JOBS.some((job) => ofJob(job).length > (lanes.get(job)?.done ?? 0))) await fold(JOBS, null);
+  await store();
+  for (let round = 0; round < 40; round += 1) {
+    world.state.now += 2 * MINUTE;
+    await take(true);
+  }
+  expect(await oldestUnsent(world.table, REGION, world.state.now + 365 * 24 * HOUR)).toBeUndefined();
+  const { messages } = await listMessages(world.history, ref, { limit: 500 });
+  return { events, outs: [...outs.values()], untold: messages, faults: fault.happened, logged };
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('It is not there.');
+  return value;
+}
+
+const dayOf = (date: string | null) => date?.slice(0, 10) ?? null;
+type Played = Awaited<ReturnType<typeof play>>;
+
+/** Every notice speaks the truth as of some moment while it was closed, is about one thread, of one window, and no younger. */
+function expectTrue({ events, outs }: Played): void {
+  for (const { notice, at, folded } of outs) {
+    const { kind, jobs, observedAt, orderGroup } = notice.content;
+    expect(at).toBeGreaterThanOrEqual(observedAt + WINDOW + GRACE);
+    expect(at - observedAt).toBeLessThanOrEqual(24 * HOUR);
+    expect(jobs.length).toBeGreaterThan(0);
+    expect(jobs.map(({ jobNumber }) => jobNumber)).toEqual(
+      [...new Set(jobs.map(({ jobNumber }) => jobNumber))].sort((a, b) => a - b),
+    );
+    for (const facts of jobs) {
+      const lived = events.filter(({ job }) => job === facts.jobNumber);
+      const [least, most] = required(folded.get(facts.jobNumber));
+      const known = [least, most].flatMap((count) => lived[count - 1]?.life ?? []);
+      const fits = known.filter((life) => {
+        if (life.orderGroup !== orderGroup || life.description !== facts.description) return false;
+        if (kind === 'dispatched') {
+          const all = life.tracking.map((one) => JSON.stringify(one)).sort();
+          const said = facts.tracking.map((one) => JSON.stringify(one)).sort();
+          return life.dateOut !== null && life.dateOut === facts.dateOut && all.join() === said.join();
+        }
+        if (kind === 'tracking') {
+          const all = life.tracking.map((one) => JSON.stringify(one));
+          return (
+            life.dateOut === facts.dateOut &&
+            life.dateOut !== null &&
+            facts.tracking.length > 0 &&
+            facts.tracking.every((one) => all.includes(JSON.stringify(one)))
+          );
+        }
+        if (kind === 'dispatch_revoked') return life.dateOut === null;
+        if (kind === 'due_date_changed') return life.dateDue === facts.dateDue;
+        return life.cancelled;
+      });
+      expect(fits.length, JSON.stringify({ kind, facts, known })).toBeGreaterThan(0);
+    }
+  }
+}
+
+/** Nothing is told twice, and in the end customers know how things stand, but for what was too old, which the history has. */
+function expectHeard({ events, outs, untold }: Played): void {
+  const ordered = outs.toSorted((a, b) => a.order - b.order);
+  for (const job of JOBS) {
+    const lived = events.filter((one) => one.job === job);
+    const now = lived.at(-1)?.life;
+    if (!now) continue;
+    const types = lived.map(({ draft }) => draft.type);
+    const isTooOld = (kind: MessageKind): boolean =>
+      untold.some((one) => one.reason === 'too_old' && one.kind === kind && one.jobs.includes(job));
+    // A date that is corrected is not told, so what was told is not to be compared by its words.
+    const isCorrected = lived.some(
+      ({ draft }) => draft.type === 'job.updated' && 'dateOut' in draft.data.changes,
+    );
+    const knowsDays = !isCorrected && !isTooOld('dispatched') && !isTooOld('dispatch_revoked');
+    const knowsDue = !isTooOld('due_date_changed');
+    const belief = { day: null as string | null, taken: false, due: null as string | null, cancelled: false };
+    for (const { notice } of ordered) {
+      const facts = notice.content.jobs.find(({ jobNumber }) => jobNumber === job);
+      if (!facts) continue;
+      const day = dayOf(facts.dateOut);
+      switch (notice.content.kind) {
+        case 'dispatched':
+          if (knowsDays) expect(belief.day === day && !belief.taken).toBe(false);
+          if (knowsDays) expect(notice.again.includes(job)).toBe(belief.day === day);
+          Object.assign(belief, { day, taken: false, cancelled: false });
+          break;
+        case 'dispatch_revoked':
+          expect(belief.day).not.toBeNull();
+          expect(belief.taken).toBe(false);
+          belief.taken = true;
+          break;
+        case 'due_date_changed':
+          if (knowsDue) expect(facts.formerDateDue).toBe(belief.due);
+          expect(facts.dateDue).not.toBe(facts.formerDateDue);
+          belief.due = facts.dateDue;
+          break;
+        case 'cancelled':
+          if (!types.includes('job.dispatched')) expect(belief.cancelled).toBe(false);
+          belief.cancelled = true;
+          break;
+        case 'tracking':
+          expect(belief.day).not.toBeNull();
+      }
+    }
+    if (knowsDays) expect(belief.taken ? null : belief.day).toBe(dayOf(now.dateOut));
+    if (knowsDue) expect(belief.due).toBe(now.dateDue);
+    if (now.cancelled && !isTooOld('cancelled')) expect(belief.cancelled).toBe(true);
+
+    const groups = [bornAs(job), ...lived.map(({ life }) => life)].map(({ orderGroup }) => orderGroup);
+    const ofThreads = ordered.filter(({ notice }) =>
+      isIn(groups, notice.content.orderGroup, notice.thread, job),
+    );
+    if (knowsDays && now.dateOut !== null && !untold.some(({ reason }) => reason === 'too_old')) {
+      const told = ofThreads.flatMap(({ notice }) => notice.content.jobs.flatMap(({ tracking }) => tracking));
+      for (const { number, link } of now.tracking) {
+        expect(told.some((one) => one.number === number && (link === null || one.link !== null))).toBe(true);
+      }
+    }
+    const isNoted = untold.some((one) => one.kind === 'dispatched' && one.jobs.includes(job));
+    const anyTold = ofThreads.some(({ notice }) => notice.content.kind === 'dispatched');
+    if (types.includes('job.dispatched') && !anyTold) expect(isNoted).toBe(true);
+  }
+  // Each parcel is news once; once more when it gets its link.
+  for (const thread of new Set(outs.map(({ notice }) => notice.thread))) {
+    const told = new Map<string | null, boolean>();
+    for (const { notice } of ordered) {
+      if (notice.thread !== thread || !['dispatched', 'tracking'].includes(notice.content.kind)) continue;
+      const parcels = notice.content.jobs.flatMap(({ tracking }) => tracking);
+      if (notice.content.kind === 'tracking') {
+        for (const { number, link } of parcels) {
+          expect(told.has(number) && (told.get(number) === true || link === null)).toBe(false);
+        }
+      }
+      for (const { number, link } of parcels) told.set(number, told.get(number) === true || link !== null);
+    }
+  }
+}
+
+function isIn(
+  groups: readonly (string | null)[],
+  group: string | null,
+  thread: string,
+  job: number,
+): boolean {
+  return groups.includes(group) && (group !== null || thread === `#${job}`);
+}
+
+const paces = fc.array(fc.nat(12), { minLength: 1, maxLength: 20 });
+
+test('whatever happens to jobs, in whatever order it is folded, closed, delivered again or cut off: what is told is true when it is closed, told once, and in the end customers know how things stand', async () => {
+  const seen = { told: 0, untold: 0, faults: 0, kinds: new Set<string>(), reasons: new Set<string | null>() };
+  await fc.assert(
+    fc.asyncProperty(steps, ops, paces, async (all, script, pace) => {
+      const played = await play(all, script, pace);
+      expectTrue(played);
+      expectHeard(played);
+      seen.told += played.outs.length;
+      seen.untold += played.untold.length;
+      seen.faults += played.faults;
+      for (const { notice } of played.outs) seen.kinds.add(notice.content.kind);
+      for (const { reason } of played.untold) seen.reasons.add(reason);
+    }),
+    runs(RUNS, RUNS),
+  );
+  // The property says something only where things happen.
+  expect(seen.told).toBeGreaterThan(RUNS);
+  expect(seen.faults).toBeGreaterThan(RUNS / 10);
+  expect([...seen.kinds].sort()).toEqual(Object.keys(messageKinds).sort());
+  expect([...seen.reasons].sort()).toEqual(['revoked', 'too_old']);
+}, 300_000);
+
+// The windows, to the instant
+
+/** Dispatches in the order of their log, and which window each is in by the words of the promise. */
+function windowsOf(times: readonly { job: number; time: number }[]): number[][] {
+  const windows: { start: number; jobs: number[] }[] = [];
+  for (const { job, time } of times.toSorted((a, b) => a.time - b.time)) {
+    const last = windows.at(-1);
+    if (last && (time - last.start < WINDOW || time === last.start)) last.jobs.push(job);
+    else windows.push({ start: time, jobs: [job] });
+  }
+  return windows.map(({ jobs }) => jobs.sort((a, b) => a - b));
+}
+
+test('however far the sink is behind, in whatever order it folds and wherever it is cut off, each window of event time is one notice', async () => {
+  let many = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.constantFrom(0, 1000, MINUTE, 2 * MINUTE, 4 * MINUTE, WINDOW, 7 * MINUTE, HOUR), {
+        minLength: 1,
+        maxLength: 12,
+      }),
+      // In which order what is in the log is folded, what is looked at in between, and where the table fails.
+      fc.array(
+        fc.record({
+          pick: fc.nat(11),
+          batch: fc.integer({ min: 1, max: 4 }),
+          take: fc.boolean(),
+          fail: fc.option(fc.record({ at: fc.nat(2), lands: fc.boolean() }), { freq: 5 }),
+        }),
+        { maxLength: 40 },
+      ),
+      paces,
+      async (gaps, script, pace) => {
+        const { fault, around } = faulty(pace);
+        const world = await createWorld(around);
+        await world.stand(0);
+        let at = 0;
+        const times = gaps.map((gap, place) => {
+          at += gap;
+          return { job: place + 1, time: at };
+        });
+        // An outage: all of it is in the log before the first is folded.
+        const events = await world.say(...times.map(({ job, time }) => dispatched(job, time)));
+        world.state.now = START + at + 30 * MINUTE;
+        const left = [...events];
+        const notices = new Map<string, readonly number[]>();
+        const take = async () => {
+          const taken = await takeDueNotices(world.deps, REGION, 10).catch((cause: unknown) => {
+            if (cause instanceof TableError) return [];
+            throw cause;
+          });
+          for (const { id, content } of taken) {
+            notices.set(
+              id,
+              content.jobs.map(({ jobNumber }) => jobNumber),
+            );
+          }
+        };
+        for (const { pick, batch, take: takes, fail } of [...script, ...events.map(() => LAST)]) {
+          fault.left = fail?.at ?? Number.POSITIVE_INFINITY;
+          fault.lands = fail?.lands ?? false;
+          const some = left.splice(pick % Math.max(1, left.length), batch);
+          const outcomes = await world.port.deliver(some.map((event) => ({ event })));
+          left.push(...some.filter((_, place) => outcomes[place]?.kind !== 'delivered'));
+          // As drains do: everything up to there is folded.
+          const first = Math.min(events.length + 1, ...left.map(({ sequence }) => sequence));
+          await world.stand(first - 1);
+          if (takes) await take();
+          world.state.now += 10_000;
+        }
+        fault.left = Number.POSITIVE_INFINITY;
+        for (let round = 0; round < 20; round += 1) {
+          world.state.now += MINUTE;
+          await take();
+        }
+        const expected = windowsOf(times);
+        expect([...notices.values()].sort((a, b) => (a[0] ?? 0) - (b[0] ?? 0))).toEqual(expected);
+        if (expected.length > 1) many += 1;
+      },
+    ),
+    runs(RUNS, RUNS),
+  );
+  expect(many).toBeGreaterThan(RUNS / 4);
+}, 300_000);
+const LAST = { pick: 0, batch: 4, take: true, fail: null };

@@ -1,0 +1,436 @@
+/** What is published, as others get it: packed, installed offline into an empty folder, and run there. */
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
+import { promisify } from 'node:util';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { newSecret, someDeliveries } from '../support/delivery-world.ts';
+
+const run = promisify(execFile);
+const folder = mkdtempSync(join(tmpdir(), 'jobwire-package-'));
+const consumer = join(folder, 'consumer');
+const installed = join(consumer, 'node_modules', 'jobwire');
+const guide = readFileSync('docs/receiving-events.md', 'utf8');
+const BOUND = { timeout: 60_000 };
+/** npm must not take this repository for the folder it works in, nor find our Node first. */
+const cleanEnv = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name))),
+  PATH: hostPath(),
+};
+
+const open: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+beforeAll(async () => {
+  mkdirSync(consumer);
+  writeFileSync(join(consumer, 'package.json'), '{ "private": true, "type": "module" }');
+  const npm = { ...BOUND, cwd: consumer, env: cleanEnv };
+  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', inject('tarball')], npm);
+  // What the examples use besides; a consumer has it from the registry.
+  mkdirSync(join(consumer, 'node_modules', '@hono'));
+  for (const name of ['hono', 'express', '@hono/node-server']) {
+    symlinkSync(resolve('node_modules', name), join(consumer, 'node_modules', name));
+  }
+  for (const [name, source] of Object.entries(programs())) writeFileSync(join(consumer, name), source);
+});
+
+describe('the package', () => {
+  test('holds what receivers need, beside it the command and nothing else, and depends on nothing', () => {
+    const files = readdirSync(installed, { recursive: true, withFileTypes: true });
+    const names = files.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
+    const paths = names.map((name) => name.slice(installed.length + 1));
+    expect(paths.filter((path) => !path.startsWith('cli/')).sort()).toEqual([
+      'README.md',
+      'package.json',
+      'receive/events.d.ts',
+      'receive/events.js',
+      'receive/index.d.ts',
+      'receive/index.js',
+    ]);
+    const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as object;
+    const keys = Object.keys(manifest).filter((key) => /dependencies|scripts|private/i.test(key));
+    // Optional ones: npm installs none of them.
+    expect(keys).toEqual(['peerDependencies', 'peerDependenciesMeta']);
+    expect(manifest).toMatchObject({ name: 'jobwire', type: 'module', engines: { node: '>=20.18' } });
+    expect(
+      readdirSync(join(consumer, 'node_modules'))
+        .filter((name) => !name.startsWith('.'))
+        .sort(),
+    ).toEqual(['@hono', 'express', 'hono', 'jobwire']);
+  });
+
+  test('can be left out of a bundle’s worries: its code imports nothing', () => {
+    const code = readFileSync(join(installed, 'receive', 'index.js'), 'utf8');
+    expect(code).not.toMatch(/\b(?:import|require)\b\s*[({'"*]|\bfrom\s+['"]/);
+  });
+
+  test.each(['nodenext', 'bundler'])(
+    'types tell events apart by their type, without other types (%s)',
+    async (kind) => {
+      const options = {
+        strict: true,
+        noEmit: true,
+        target: 'es2022',
+        lib: ['es2022'],
+        types: [],
+        module: kind === 'bundler' ? 'esnext' : kind,
+        moduleResolution: kind,
+        exactOptionalPropertyTypes: true,
+      };
+      const config = join(consumer, `tsconfig.${kind}.json`);
+      writeFileSync(config, JSON.stringify({ compilerOptions: options, files: ['check.ts', 'intro.ts'] }));
+      const output = await run(resolve('node_modules/.bin/tsc'), ['-p', config], BOUND).then(
+        ({ stdout }) => stdout,
+        ({ stdout }: { stdout: string }) => stdout,
+      );
+      expect(output).toBe('');
+    },
+  );
+});
+
+describe.each(nodes())('on Node $version', ({ node, version }) => {
+  test('an edge realm with Web APIs alone verifies and parses', async () => {
+    const secret = newSecret();
+    const { body, headers } = await signedNow(secret);
+    const env = { ...cleanEnv, INPUT: JSON.stringify({ secret, body, headers }) };
+    const args = ['--no-warnings', '--experimental-vm-modules', 'edge.mjs'];
+    const { stdout } = await run(node, args, { ...BOUND, cwd: consumer, env });
+    expect(JSON.parse(stdout)).toEqual({ version, id: headers['webhook-id'], code: 'bad-signature' });
+  });
+
+  test.each(['hono', 'express', 'lambda'])(
+    'the example for %s takes webhooks, and refuses others',
+    async (name) => {
+      const secret = newSecret();
+      const program = start(node, `serve-${name}.mjs`, { JOBWIRE_SECRET: secret });
+      const url = `http://127.0.0.1:${await program.line()}/jobwire`;
+      const { body, headers } = await signedNow(secret);
+      const post = async (sent: string, extra: object = {}) =>
+        (await fetch(url, { method: 'POST', body: sent, headers: { ...headers, ...extra } })).status;
+      expect(await post(body.replace('Größe', 'Grösse'))).toBe(401);
+      expect(await post('')).toBe(401);
+      expect(await post(body, { 'webhook-timestamp': '1' })).toBe(401);
+      expect(await post(body, { 'x-plain': 'yes' })).toBe(204);
+      expect(await post(body, { 'webhook-replay': 'true' })).toBe(204);
+      expect(JSON.parse(await program.line())).toEqual({ ...JSON.parse(body), replay: false });
+      expect(JSON.parse(await program.line())).toEqual({ ...JSON.parse(body), replay: true });
+    },
+  );
+
+  test('the example for SQS takes messages, reads what is referred to, and lets none overtake', async () => {
+    const { body } = await signedNow(newSecret());
+    const asked: unknown[] = [];
+    const api = createServer((request, response) => {
+      asked.push([request.url, request.headers.authorization]);
+      response.setHeader('content-type', 'application/json').end(`{"events":[${body}]}`);
+    }).listen(0, '127.0.0.1');
+    await once(api, 'listening');
+    open.push(() => api.close());
+    const { id, type, source, time, sequence } = JSON.parse(body);
+    const feed = 'https://elsewhere.example/v1/accounts/acme/events?after=e1.0&limit=1';
+    const reference = { jobwire: 'reference', id, type, source, time, sequence, feed };
+    const wrapped = { Type: 'Notification', TopicArn: 'arn:aws:sns:eu-west-1:1:x.fifo', Message: body };
+    const bodies = [body, JSON.stringify(wrapped), JSON.stringify(reference), 'no event', body];
+    const env = {
+      RECORDS: JSON.stringify(bodies.map((one, at) => ({ messageId: `m${at}`, body: one }))),
+      JOBWIRE_URL: `http://127.0.0.1:${(api.address() as AddressInfo).port}`,
+      JOBWIRE_API_KEY: 'a-key-of-some-length',
+    };
+    const program = start(node, 'run-sqs.mjs', env);
+    for (let at = 0; at < 3; at += 1) expect(JSON.parse(await program.line())).toEqual(JSON.parse(body));
+    expect(JSON.parse(await program.line())).toEqual({
+      batchItemFailures: [{ itemIdentifier: 'm3' }, { itemIdentifier: 'm4' }],
+    });
+    expect(asked).toEqual([['/v1/accounts/acme/events?after=e1.0&limit=1', 'Bearer a-key-of-some-length']]);
+  });
+});
+
+describe('the other examples', () => {
+  const { cases } = JSON.parse(readFileSync('test/vectors/webhook-signatures.json', 'utf8')) as {
+    cases: {
+      secrets: string[];
+      id: string;
+      timestamp: string;
+      body: string;
+      signature: string;
+      sent?: true;
+    }[];
+  };
+
+  test.skipIf(!works('python3', ['-c', 'import hmac; hmac.digest']))(
+    'Python verifies what is signed, and nothing else',
+    async () => {
+      const secret = newSecret();
+      const { body, headers } = await signedNow(secret);
+      const rotated = {
+        ...headers,
+        'webhook-signature': `v1,bm9uZQ== v1a,ü ${headers['webhook-signature']}`,
+      };
+      const tried = [
+        [body, headers, secret],
+        [body, rotated, secret],
+        [body.replace('Größe', 'Grösse'), headers, secret],
+        [body, headers, newSecret()],
+        [body, { ...headers, 'webhook-timestamp': '1' }, secret],
+      ];
+      const source = `${exampleOf('Python', 'python')}
+import sys
+for body, headers, secret in json.loads(sys.argv[1]):
+    try:
+        print(receive(body.encode(), headers, secret)["id"])
+    except ValueError as error:
+        print(error)
+`;
+      const { stdout } = await run('python3', ['-c', source, JSON.stringify(tried)], BOUND);
+      const id = headers['webhook-id'];
+      const refused = ['No signature fits.', 'No signature fits.', 'The webhook is too old or too new.'];
+      expect(stdout.trim().split('\n')).toEqual([id, id, ...refused]);
+    },
+  );
+
+  test.skipIf(!works('openssl', ['version']))('openssl makes the signatures of the vectors', async () => {
+    const sent = cases.filter((one) => one.sent);
+    expect(sent.length).toBeGreaterThan(3);
+    for (const { secrets, id, timestamp, body, signature } of sent) {
+      writeFileSync(join(folder, 'body.json'), body);
+      const env = { JOBWIRE_SECRET: secrets[0], WEBHOOK_ID: id, WEBHOOK_TIMESTAMP: timestamp };
+      const options = { ...BOUND, cwd: folder, env: { ...cleanEnv, ...env } };
+      const { stdout } = await run('sh', ['-c', exampleOf('openssl', 'sh')], options);
+      expect(stdout.trim()).toBe(signature.split(' ')[0]);
+    }
+  });
+
+  test('the SQL takes each event once, and keeps the latest state of a job in whatever order they come', () => {
+    const [tables = '', seen = '', state = ''] = blocksOf('With SQL', 'sql');
+    const db = new DatabaseSync(':memory:');
+    open.push(() => db.close());
+    db.exec(tables);
+    const take = (epoch: string, sequence: number) => {
+      const place = String(sequence).padStart(20, '0');
+      if (db.prepare(seen).run({ $1: `acme.${epoch}.${sequence}` }).changes === 0) return 'repeat';
+      const values = { $1: '/regions/us/accounts/acme', $2: 'jobs/1', $3: epoch, $4: place };
+      return db.prepare(state).run({ ...values, $5: `${epoch}.${sequence}` }).changes === 1 ? 'new' : 'old';
+    };
+    const stateNow = () => db.prepare('SELECT state FROM job').all();
+    expect(take('t1', 9)).toBe('new');
+    expect(take('t1', 10)).toBe('new');
+    expect(take('t1', 10)).toBe('repeat');
+    expect(take('t1', 8)).toBe('old');
+    expect(stateNow()).toMatchObject([{ state: 't1.10' }]);
+    expect(take('t2', 1)).toBe('new');
+    expect(take('t1', 11)).toBe('old');
+    expect(stateNow()).toMatchObject([{ state: 't2.1' }]);
+  });
+});
+
+/** The fenced blocks of a language under a heading of the guide. */
+function blocksOf(heading: string, language: string): string[] {
+  const [, after = ''] = guide.split(new RegExp(`^#+ ${heading}$`, 'm'));
+  const [section = ''] = after.split(/^#{2,} /m);
+  const blocks = [...section.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)];
+  return blocks.filter(([, kind]) => kind === language).map(([, , source = '']) => source);
+}
+
+function exampleOf(heading: string, language: string): string {
+  const [source] = blocksOf(heading, language);
+  if (source === undefined) throw new Error(`The guide has no example under ${heading}.`);
+  return source;
+}
+
+/** The examples as they stand in the guide, and what starts them. */
+function programs(): Record<string, string> {
+  const [intro = ''] = /^```ts\n[\s\S]*?^```$/m.exec(guide) ?? [];
+  return {
+    'queue.mjs': `
+      export const enqueue = async (event) => console.log(JSON.stringify(event));
+      export const handle = enqueue;`,
+    'hono.mjs': exampleOf('Hono', 'js'),
+    'serve-hono.mjs': `
+      import { serve } from '@hono/node-server';
+      import app from '../integration/hono.mjs';
+      serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) => console.log(port));`,
+    'express.mjs': exampleOf('Express', 'js'),
+    'serve-express.mjs': `
+      import app from '../integration/express.mjs';
+      const server = app.listen(0, '127.0.0.1', () => console.log(server.address().port));`,
+    'lambda.mjs': exampleOf('Lambda', 'js'),
+    'serve-lambda.mjs': `
+      import { createServer } from 'node:http';
+      import { handler } from '../integration/lambda.mjs';
+      const server = createServer(async (request, response) => {
+        const chunks = [];
+        for await (const chunk of request) chunks.push(chunk);
+        const isBase64Encoded = !request.headers['x-plain'];
+        const body = Buffer.concat(chunks).toString(isBase64Encoded ? 'base64' : 'utf8');
+        const answer = await handler({ body, headers: request.headers, isBase64Encoded });
+        response.writeHead(answer.statusCode).end();
+      }).listen(0, '127.0.0.1', () => console.log(server.address().port));`,
+    'sqs.mjs': exampleOf('SQS consumer', 'js'),
+    'run-sqs.mjs': `
+      import { handler } from '../integration/sqs.mjs';
+      console.log(JSON.stringify(await handler({ Records: JSON.parse(process.env.RECORDS) })));`,
+    'edge.mjs': EDGE,
+    'check.ts': CHECK,
+    'intro.ts': `
+      declare const rawBody: string, headers: Record<string, string>;
+      declare const process: { env: Record<string, string | undefined> };
+      declare const console: { log(...values: unknown[]): void };
+      ${intro.replace(/^```(?:ts)?$/gm, '')}`,
+  };
+}
+
+/** Runs the package's file in a realm that has Web APIs and nothing of Node, and makes no code of texts. */
+const EDGE = `
+  import { readFileSync } from 'node:fs';
+  import { fileURLToPath } from 'node:url';
+  import vm from 'node:vm';
+  const globals = { crypto, TextEncoder, TextDecoder, atob, btoa };
+  const context = vm.createContext(globals, { codeGeneration: { strings: false, wasm: false } });
+  const source = readFileSync(fileURLToPath(import.meta.resolve('jobwire/receive')), 'utf8');
+  const module = new vm.SourceTextModule(source, { context });
+  await module.link((specifier) => { throw new Error('It imports ' + specifier); });
+  await module.evaluate();
+  const { secret, body, headers } = JSON.parse(process.env.INPUT);
+  const receiver = module.namespace.createReceiver({ secret });
+  const { id } = await receiver.receive(new TextEncoder().encode(body), new Headers(headers));
+  const { code } = await receiver.receive(body + ' ', headers).catch((error) => error);
+  console.log(JSON.stringify({ version: process.versions.node, id, code }));`;
+
+const CHECK = `
+  import { createReceiver, type EventType, type JobwireEvent, type KnownEvent, parseMessage, type UnknownEvent } from 'jobwire/receive';
+
+  export function told(event: JobwireEvent): string | null {
+    if (event.type === 'job.dispatched') {
+      const { occurredAt, changes }: { occurredAt: string; changes: { dateOut: { to: string | null } } } = event.data;
+      return changes.dateOut.to ?? occurredAt;
+    }
+    switch (event.type) {
+      case 'job.status_changed':
+        // @ts-expect-error: what another type has
+        event.data.openJobs;
+        return event.data.changes.status.to;
+      case 'account.baselined':
+        return event.data.openJobs.toFixed();
+      // @ts-expect-error: a type that there is not
+      case 'job.dispached':
+        return null;
+      default: {
+        const rest: Exclude<KnownEvent, { type: 'job.dispatched' | 'job.status_changed' | 'account.baselined' }> | UnknownEvent = event;
+        const type: string = rest.type;
+        return type;
+      }
+    }
+  }
+
+  export function onDispatched(event: KnownEvent<'job.dispatched'>): EventType {
+    return event.type;
+  }
+
+  export async function receive(request: { text(): Promise<string>; headers: { get(name: string): string | null } }) {
+    const event = await createReceiver({ secrets: ['a', undefined] }).receive(await request.text(), request.headers);
+    const replay: boolean = event.replay;
+    if (event.type === 'job.dispatched') onDispatched(event);
+    return replay ? null : told(event);
+  }
+
+  export function message(body: string): string {
+    const message = parseMessage(body);
+    return 'feed' in message ? message.feed : message.dataschema;
+  }`;
+
+/** A webhook sent now, with characters of more than one byte. */
+async function signedNow(secret: string): Promise<{ body: string; headers: Record<string, string> }> {
+  const [delivery] = await someDeliveries(1);
+  if (!delivery) throw new Error('There is no event.');
+  const body = delivery.event.json.replace('"s0"', '"Größe 名刺 🖨️"');
+  const now = new Date();
+  const { id } = delivery.event;
+  return {
+    body,
+    headers: {
+      'content-type': 'application/cloudevents+json; charset=utf-8',
+      'webhook-id': id,
+      'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
+      'webhook-signature': new Webhook(secret).sign(id, now, body),
+    },
+  };
+}
+
+/** Starts a program in the consumer's folder; it is ended with the test. */
+function start(
+  node: string,
+  file: string,
+  env: Record<string, string | undefined>,
+): { line(): Promise<string> } {
+  const child: ChildProcess = spawn(node, [file], {
+    cwd: consumer,
+    env: { ...cleanEnv, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  open.push(() => child.kill('SIGKILL'));
+  let complaints = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    complaints += text;
+  });
+  if (!child.stdout) throw new Error('The program has no output.');
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    async line() {
+      const { value, done } = await lines.next();
+      if (done) throw new Error(`The program ended: ${complaints}`);
+      return value;
+    },
+  };
+}
+
+/** The Node that runs Jobwire, and the machine's own where that is 20 or later and another one. */
+function nodes(): { node: string; version: string }[] {
+  const ours = resolve('node_modules/.bin/node');
+  const names = process.platform === 'win32' ? ['node.exe'] : ['node'];
+  const host = hostPath()
+    .split(delimiter)
+    .flatMap((path) => names.map((name) => join(path, name)))
+    .find((file) => existsSync(file));
+  const found = [ours, ...(host ? [host] : [])].map((node) => {
+    const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
+    return { node, version };
+  });
+  const fit = found.filter(({ version }) => Number.parseInt(version, 10) >= 20);
+  return fit.filter(({ version }, at) => fit.findIndex((one) => one.version === version) === at);
+}
+
+/** The PATH without what npm puts before it. */
+function hostPath(): string {
+  const paths = (process.env.PATH ?? '').split(delimiter);
+  return paths
+    .filter((path) => !path.includes('node_modules') && !path.includes('node-gyp-bin'))
+    .join(delimiter);
+}
+
+function works(command: string, args: string[]): boolean {
+  try {
+    execFileSync(command, args, { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}

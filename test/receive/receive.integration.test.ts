@@ -1,0 +1,380 @@
+import { readFileSync } from 'node:fs';
+import { runInNewContext } from 'node:vm';
+import { Webhook } from 'standardwebhooks';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import {
+  createReceiver,
+  EventParseError,
+  type KnownEvent,
+  parseEvent,
+  parseMessage,
+  type RawBody,
+  type VerificationErrorCode,
+  WebhookVerificationError,
+} from '../../receive/index.ts';
+import { createWebhookSink } from '../../shared/delivery/webhook.ts';
+import { type EventData, type EventType, eventTypes } from '../../shared/events/catalogue.ts';
+import { typesOfEvents } from '../../shared/events/typescript.ts';
+import { newSecret, someDeliveries, startReceiver } from '../support/delivery-world.ts';
+
+interface Vector {
+  readonly name: string;
+  readonly secrets: readonly string[];
+  readonly id: string;
+  readonly timestamp: string;
+  readonly body: string;
+  readonly signature: string;
+  readonly now: number;
+  readonly verdict: 'ok' | VerificationErrorCode;
+  readonly sent?: true;
+}
+
+const { cases } = JSON.parse(readFileSync('test/vectors/webhook-signatures.json', 'utf8')) as {
+  cases: readonly Vector[];
+};
+const NOW = Date.parse('2026-03-02T08:00:00Z');
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** The same bytes in each form that a body can have; views begin within their buffers, and end before them. */
+function bodiesOf(bytes: Uint8Array<ArrayBuffer>, text: string): RawBody[] {
+  const room = new Uint8Array(bytes.length + 16).fill(120);
+  room.set(bytes, 8);
+  const view = [room.buffer, 8, bytes.length] as const;
+  const wide =
+    bytes.length % 8 === 0
+      ? [
+          new Float64Array(room.buffer, 8, bytes.length / 8),
+          new Uint16Array(room.buffer, 8, bytes.length / 2),
+        ]
+      : [];
+  return [
+    ...[text, bytes, bytes.buffer, Buffer.from(bytes)],
+    ...[new Uint8Array(...view), new DataView(...view), new Int8Array(...view), ...wide],
+    // Of another realm.
+    runInNewContext('new Uint8Array(bytes).buffer', { bytes: [...bytes] }) as ArrayBuffer,
+  ];
+}
+
+test('a body of bytes in any form is verified and parsed as its text is', async () => {
+  const secret = newSecret();
+  const [delivery] = await someDeliveries(1);
+  // 8 bytes an element go into it.
+  const json = JSON.stringify({ ...JSON.parse(delivery?.event.json ?? ''), pad: '' });
+  const text = json.replace('"pad":""', `"pad":"${'x'.repeat((8 - (Buffer.byteLength(json) % 8)) % 8)}"`);
+  const bytes = new TextEncoder().encode(text);
+  const bodies = bodiesOf(bytes, text);
+  expect(bodies).toHaveLength(10);
+  const at = new Date();
+  const headers = {
+    'webhook-id': 'acme.e1.1',
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign('acme.e1.1', at, text),
+  };
+  const receiver = createReceiver({ secret });
+  for (const body of bodies) {
+    expect(await receiver.receive(body, headers)).toEqual({ ...JSON.parse(text), replay: false });
+    expect(parseEvent(body)).toEqual(JSON.parse(text));
+    expect(parseMessage(body)).toEqual(JSON.parse(text));
+  }
+  const other = new TextEncoder().encode(text.replace('acme', 'amce'));
+  for (const body of bodiesOf(other, text.replace('acme', 'amce'))) {
+    await expect(receiver.receive(body, headers)).rejects.toMatchObject({ code: 'bad-signature' });
+  }
+});
+
+test('a body of bytes that is changed while it is verified is parsed as it was verified', async () => {
+  const secret = newSecret();
+  const [delivery] = await someDeliveries(1);
+  const text = delivery?.event.json ?? '';
+  const at = new Date();
+  const headers = {
+    'webhook-id': 'acme.e1.1',
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign('acme.e1.1', at, text),
+  };
+  const body = new TextEncoder().encode(text);
+  const receiving = createReceiver({ secret }).receive(body.buffer, headers);
+  body.set(new TextEncoder().encode(text.replaceAll('acme', 'amce')));
+  expect(await receiving).toMatchObject({ id: 'acme.e1.1' });
+});
+
+test('webhook-replay is not signed: who adds it on the way changes `replay`, and neither the verdict nor the event', async () => {
+  const secret = newSecret();
+  const { url, requests } = await startReceiver(() => ({ status: 204 }));
+  const sink = createWebhookSink({ url, secrets: [secret], allowPrivateNetworks: true, now: Date.now });
+  await sink.deliver(await someDeliveries(1));
+  const [request] = requests;
+  if (!request) throw new Error('Nothing was received.');
+  const receiver = createReceiver({ secret });
+  const event = await receiver.receive(request.body, request.headers);
+  const marked = await receiver.receive(request.body, { ...request.headers, 'webhook-replay': 'true' });
+  expect([event.replay, marked.replay]).toEqual([false, true]);
+  expect({ ...marked, replay: false }).toEqual(event);
+  // So the documents must not have anybody rely on it.
+  expect(readFileSync('docs/asyncapi.json', 'utf8')).toContain('Not covered by the signature');
+  const guide = readFileSync('docs/receiving-events.md', 'utf8');
+  expect(guide).toMatch(/`webhook-replay` \|.*Not signed/);
+  expect(guide).not.toMatch(/event\.replay` is true/);
+});
+
+describe('the signature vectors', () => {
+  test.each(cases)('$verdict: $name', async (vector) => {
+    const headers = headersOf(vector);
+    const bytes = new TextEncoder().encode(vector.body);
+    for (const body of bodiesOf(bytes, vector.body)) {
+      const verified = async () => receiverOf(vector).verify(body, headers);
+      if (vector.verdict === 'ok') await verified();
+      else expect(await faultOf(verified)).toMatchObject({ code: vector.verdict });
+    }
+  });
+
+  test.each(cases)('the standardwebhooks package agrees: $name', (vector) => {
+    vi.useFakeTimers({ now: vector.now * 1000, toFake: ['Date'] });
+    const verdicts = vector.secrets.map((secret) => {
+      try {
+        new Webhook(secret).verify(vector.body, headersOf(vector), { jsonParse: false });
+        return true;
+      } catch {
+        return false;
+      }
+    });
+    expect(verdicts.includes(true)).toBe(vector.verdict === 'ok');
+  });
+
+  test.each(cases.filter(({ sent }) => sent))('the webhook sink sends it: $name', async (vector) => {
+    const { url, requests } = await startReceiver(() => ({ status: 204 }));
+    const sink = createWebhookSink({
+      url,
+      secrets: vector.secrets,
+      allowPrivateNetworks: true,
+      now: () => Number(vector.timestamp) * 1000,
+    });
+    const [delivery] = await someDeliveries(1);
+    if (!delivery) throw new Error('There is no event.');
+    const event = { ...delivery.event, id: vector.id, json: vector.body };
+    expect(await sink.deliver([{ ...delivery, event }])).toMatchObject([{ kind: 'delivered' }]);
+    expect(requests).toMatchObject([{ headers: headersOf(vector), body: vector.body }]);
+  });
+
+  test('hold every verdict, and the sender of some', () => {
+    const codes: Record<VerificationErrorCode, unknown> = {
+      'bad-secret': 1,
+      'bad-body': 1,
+      'missing-header': 1,
+      'bad-timestamp': 1,
+      'too-old': 1,
+      'too-new': 1,
+      'bad-signature': 1,
+    };
+    const verdicts = new Set(cases.map(({ verdict }) => verdict));
+    // A body that was parsed can't be written down as a text.
+    expect([...verdicts, 'bad-body'].sort()).toEqual(['ok', ...Object.keys(codes)].sort());
+    expect(cases.filter(({ sent }) => sent).length).toBeGreaterThan(3);
+  });
+});
+
+describe('a receiver', () => {
+  test('gives the event of a webhook, and says whether it is a replay', async () => {
+    const { body, headers, receiver } = await signedEvent();
+    const event = await receiver.receive(body, headers);
+    expect(event).toEqual({ ...JSON.parse(body), replay: false });
+    expect(await receiver.receive(body, { ...headers, 'webhook-replay': 'true' })).toMatchObject({
+      replay: true,
+    });
+  });
+
+  test('takes headers as Fetch, Node and Lambda have them', async () => {
+    const { body, headers, receiver } = await signedEvent();
+    const upper = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]),
+    );
+    const listed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
+    for (const given of [new Headers(headers), new Map(Object.entries(headers)), upper, listed]) {
+      await receiver.verify(body, given as Headers);
+    }
+    const apart = { ...headers, 'webhook-signature': ['v1,none', headers['webhook-signature'] ?? ''] };
+    await receiver.verify(body, apart);
+  });
+
+  test('refuses a body that was parsed before it, whatever that became', async () => {
+    const { body, headers, receiver } = await signedEvent();
+    for (const parsed of [JSON.parse(body), {}, undefined, null]) {
+      expect(await faultOf(() => receiver.verify(parsed, headers))).toMatchObject({ code: 'bad-body' });
+    }
+  });
+
+  test('refuses to be made without a secret; those that are not set are left out', async () => {
+    for (const options of [{}, { secret: '' }, { secret: undefined }, { secrets: [undefined, ''] }]) {
+      expect(await faultOf(async () => createReceiver(options))).toMatchObject({ code: 'bad-secret' });
+    }
+    const { body, headers, secret } = await signedEvent();
+    await createReceiver({ secrets: [undefined, secret, ''], now: () => NOW }).verify(body, headers);
+  });
+
+  test('refuses secrets that can’t be right, also beside one that is', async () => {
+    const short = `whsec_${Buffer.alloc(23).toString('base64')}`;
+    const long = `whsec_${Buffer.alloc(65).toString('base64')}`;
+    for (const secret of [short, long, 'whsec_a b', `${newSecret()}\n`, 'whsec_AAAAA']) {
+      const fault = await faultOf(async () => createReceiver({ secrets: [newSecret(), secret] }));
+      expect(fault).toMatchObject({ code: 'bad-secret' });
+    }
+  });
+
+  test('allows as much time as it is told to', async () => {
+    const { body, headers, secret } = await signedEvent();
+    const at = (seconds: number) =>
+      createReceiver({ secret, toleranceSeconds: 10, now: () => NOW + seconds * 1000 }).verify(body, headers);
+    await at(10);
+    await at(-10);
+    expect(await faultOf(() => at(11))).toMatchObject({ code: 'too-old' });
+    expect(await faultOf(() => at(-11))).toMatchObject({ code: 'too-new' });
+  });
+
+  test('says in one sentence what is wrong, and neither secret nor body', async () => {
+    for (const vector of cases.filter(({ verdict }) => verdict !== 'ok')) {
+      const fault = await faultOf(async () => receiverOf(vector).verify(vector.body, headersOf(vector)));
+      expect(fault.message).toMatch(/^[A-Z][^\n]+\.$/);
+      for (const secret of vector.secrets.filter((one) => one.length > 6)) {
+        expect(fault.message).not.toContain(secret.slice(6));
+      }
+      expect(fault.message).not.toContain('Flyers');
+    }
+  });
+
+  test('a signed body that is no event is told from one that is not believed', async () => {
+    const secret = newSecret();
+    for (const body of ['', 'no JSON', '[]', '{}', '{"specversion":"1.0"}']) {
+      const headers = signed(secret, 'acme.e1.1', body);
+      const fault = await faultOf(() => createReceiver({ secret, now: () => NOW }).receive(body, headers));
+      expect(fault).toBeInstanceOf(EventParseError);
+    }
+  });
+});
+
+describe('what is parsed', () => {
+  test('an event from the feed, as text, bytes or object', async () => {
+    const { body } = await signedEvent();
+    for (const given of [body, new TextEncoder().encode(body), JSON.parse(body)]) {
+      expect(parseEvent(given)).toEqual(JSON.parse(body));
+    }
+  });
+
+  test('an event of a type that came later', async () => {
+    const { body } = await signedEvent();
+    const later = { ...JSON.parse(body), type: 'job.teleported', data: { to: 'elsewhere' }, more: 1 };
+    const event = parseEvent(later);
+    expect(event).toEqual(later);
+    switch (event.type) {
+      case 'job.created':
+        throw new Error('It is not of that type.');
+      default:
+        expect(event.data).toEqual({ to: 'elsewhere' });
+    }
+  });
+
+  test('a message of SNS, with and without its wrapping, and from the record of a Lambda', async () => {
+    const { body } = await signedEvent();
+    const wrapped = { Type: 'Notification', TopicArn: 'arn:aws:sns:eu-west-1:1:jobs.fifo', Message: body };
+    for (const given of [body, JSON.stringify(wrapped), wrapped]) {
+      expect(parseMessage(given)).toEqual(JSON.parse(body));
+    }
+    const confirm = { ...wrapped, Type: 'SubscriptionConfirmation', Message: 'You have chosen …' };
+    expect(() => parseMessage(confirm)).toThrow('This is a SubscriptionConfirmation of SNS, not an event.');
+  });
+
+  test('the reference to an event that is too large for SNS', async () => {
+    const reference = {
+      jobwire: 'reference',
+      id: 'acme.e1.7',
+      type: 'job.updated',
+      source: '/regions/us/accounts/acme',
+      subject: 'jobs/1',
+      time: '2026-03-02T08:00:00.000Z',
+      sequence: '00000000000000000007',
+      feed: 'https://jobwire.example/v1/accounts/acme/events?after=e1.6&limit=1',
+    };
+    const message = parseMessage(JSON.stringify(reference));
+    expect(message).toEqual(reference);
+    expect('feed' in message && message.feed).toBe(reference.feed);
+    const { feed: _, ...without } = reference;
+    expect(() => parseMessage(without)).toThrow('The event lacks its feed.');
+    expect(() => parseEvent(reference)).toThrow(EventParseError);
+  });
+
+  test('nothing that lacks what an event has', async () => {
+    const { body } = await signedEvent();
+    for (const field of ['specversion', 'id', 'source', 'type', 'time', 'sequence', 'data']) {
+      for (const value of [undefined, '', 1, null, []]) {
+        expect(() => parseEvent({ ...JSON.parse(body), [field]: value })).toThrow(EventParseError);
+      }
+    }
+    expect(faultMessage(() => parseEvent('the text of a customer'))).toBe('This is no JSON.');
+  });
+});
+
+describe('the types of events', () => {
+  test('are made of the catalogue as it stands (npm run build makes them anew)', () => {
+    expect(readFileSync('receive/events.ts', 'utf8')).toBe(typesOfEvents());
+  });
+
+  test('say what the catalogue says, type by type', () => {
+    // Checked by the compiler: either side's data can stand for the other's.
+    const catalogueFits = (data: { [T in EventType]: EventData<T> }): Told => data;
+    const receivedFits = (data: Told): { [T in EventType]: EventData<T> } => data;
+    expect([catalogueFits, receivedFits]).toHaveLength(2);
+    for (const type of eventTypes) expect(typesOfEvents()).toContain(`  '${type}': `);
+  });
+});
+
+/** The data of each type as receivers are told. */
+type Told = { [T in KnownEvent['type']]: KnownEvent<T>['data'] };
+
+function receiverOf({ secrets, now }: Vector) {
+  return createReceiver({ secrets, now: () => now * 1000 });
+}
+
+function headersOf({ id, timestamp, signature }: Vector): Record<string, string> {
+  const all = { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signature };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''));
+}
+
+/** An event with a secret, the headers of its webhook, sent now, and its receiver. */
+async function signedEvent() {
+  const [delivery] = await someDeliveries(1);
+  if (!delivery) throw new Error('There is no event.');
+  const secret = newSecret();
+  const body = delivery.event.json;
+  const receiver = createReceiver({ secret, now: () => NOW });
+  return { secret, body, headers: signed(secret, delivery.event.id, body), receiver };
+}
+
+function signed(secret: string, id: string, body: string): Record<string, string> {
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(NOW / 1000),
+    'webhook-signature': new Webhook(secret).sign(id, new Date(NOW), body),
+  };
+}
+
+async function faultOf(work: () => Promise<unknown>): Promise<WebhookVerificationError> {
+  const fault = await work().then(
+    () => undefined,
+    (cause: unknown) => cause,
+  );
+  if (fault instanceof WebhookVerificationError || fault instanceof EventParseError) {
+    return fault as WebhookVerificationError;
+  }
+  throw new Error('It was not refused.', { cause: fault });
+}
+
+function faultMessage(work: () => unknown): string | undefined {
+  try {
+    work();
+    return undefined;
+  } catch (cause) {
+    return cause instanceof Error ? cause.message : undefined;
+  }
+}

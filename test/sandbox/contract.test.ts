@@ -1,0 +1,396 @@
+/** What holds for every operation of the ordering service alike: who gets in, and what is answered when it fails. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { operations } from '../../sandbox/operations.ts';
+import type { RegionCode } from '../../sandbox/world/regions.ts';
+import { Token, TokenError } from '../../shared/ordering/contract/tokens.ts';
+import { startService, tokenOf } from '../support/ordering-api.ts';
+
+/** Every operation without a token; what stands for parameters need not exist, for nobody looks. */
+const UNAUTHORIZED = [
+  'GET /PriceCodes/processes 401',
+  'GET /PriceCodes/price-codes 401',
+  'GET /PriceCodes/{priceCode} 401',
+  'POST /Jobs 401',
+  'GET /Jobs/{jobNumber} 401',
+  'PATCH /Jobs/{jobNumber} 401',
+  'POST /Jobs/{jobNumber}/cancel 401',
+  'GET /Jobs/active 401',
+  'GET /Jobs/delivery-options 401',
+  'GET /Jobs/earliest-ship-date 401',
+  'GET /Assets 401',
+  'GET /Assets/global 401',
+  'GET /Assets/types 401',
+  'GET /Assets/{assetTag} 401',
+  'GET /Assets/{assetTag}/files 401',
+  'GET /Assets/{assetCode}/jobs 401',
+  'GET /account 401',
+  'GET /account/user 401',
+  'GET /account/users 401',
+  'GET /account/users/{userId} 401',
+  'GET /account/transactions 401',
+  'GET /account/shipment-settings 401',
+  'GET /Lookups/countries 401',
+  'GET /Lookups/countries/{countryCode}/states 401',
+  'GET /Lookups/job-statuses 401',
+  'GET /Lookups/process-codes 401',
+  'GET /Lookups/size-sets 401',
+  'GET /Stock 401',
+  'GET /Stock/{code} 401',
+  'GET /promocode/validate/{code} 401',
+  'GET /stock/{stockItemId}/shipping 401',
+  'GET /stock/shipping 401',
+];
+
+/** Those of which the contract says that they may fail, though nothing but a rule makes them. */
+const FAILING = [
+  'GET /PriceCodes/processes 500',
+  'GET /Assets/{assetCode}/jobs 500',
+  'GET /Lookups/countries 500',
+  'GET /Lookups/countries/{countryCode}/states 500',
+  'GET /Lookups/job-statuses 500',
+  'GET /Lookups/process-codes 500',
+  'GET /Lookups/size-sets 500',
+];
+
+const toRequest = (one: string) => {
+  const [method = '', path = ''] = one.split(' ');
+  return { method, path: path.replaceAll(/\{\w+\}/g, '1'), route: `${method} ${path}` };
+};
+
+describe('without a valid token of the region', () => {
+  test('every operation is among those that are tried', () => {
+    expect(UNAUTHORIZED.map((one) => toRequest(one).route).toSorted()).toEqual(
+      operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).toSorted(),
+    );
+  });
+
+  test.each(UNAUTHORIZED)(
+    '%s: no token, a wrong one, an expired one and one of another region',
+    async (one) => {
+      const { method, path } = toRequest(one);
+      const { us, sandbox, world, clock } = await startService({ tokenLifetimeSeconds: 600 });
+      const kiwi = world.addAccount({ region: 'nz', name: 'kiwi' });
+      const foreign = await tokenOf(sandbox, kiwi, kiwi.clientId, kiwi.clientSecret);
+      const tokens = { none: '', wrong: 'x', foreign, own: us.token };
+      const statusOf = async (token: string, detail = 'A valid bearer token of this region is required.') => {
+        const { status, headers, json } = await us.ask(path, { method, token });
+        if (status !== 401) return status;
+        expect(headers.get('www-authenticate')).toBe('Bearer');
+        expect(headers.get('content-type')).toBe('application/problem+json; charset=utf-8');
+        expect(json).toEqual({
+          type: 'https://transfers.example/problems/401',
+          title: 'Unauthorized',
+          status: 401,
+          detail,
+          instance: `/us/api${path}`,
+        });
+        return status;
+      };
+      expect(await statusOf(tokens.none)).toBe(401);
+      expect(await statusOf(tokens.wrong)).toBe(401);
+      expect(await statusOf(tokens.foreign)).toBe(401);
+      expect(await statusOf(tokens.own)).not.toBe(401);
+      clock.now += 599_999;
+      expect(await statusOf(tokens.own)).not.toBe(401);
+      clock.now += 1;
+      const expired = 'The token has expired; request a new one at the token endpoint of this region.';
+      expect(await statusOf(tokens.own, expired)).toBe(401);
+    },
+  );
+});
+
+test.each(FAILING)('%s: on a rule it fails once, and succeeds when it is tried again', async (one) => {
+  const { method, path } = toRequest(one.replace('{countryCode}', 'US'));
+  const { us, sandbox } = await startService();
+  sandbox.faults.add({ match: { method, nth: 1 }, fault: { kind: 'status', status: 500 } });
+  const { status, json } = await us.ask(path, { method });
+  expect(status).toBe(500);
+  expect(json).toMatchObject({ status: 500, title: 'Internal Server Error', instance: `/us/api${path}` });
+  expect((await us.ask(path, { method })).status).not.toBe(500);
+});
+
+describe('ProblemDetails · type, title, status, detail, instance, errors: what goes wrong', () => {
+  test('has the same title whenever it is of the same type, says what was wrong and where', async () => {
+    const { us, acme } = await startService();
+    const absent = (await us.get('/Jobs/1')).json;
+    expect(absent).toEqual({
+      type: 'https://transfers.example/problems/404',
+      title: 'Not Found',
+      status: 404,
+      detail: expect.stringMatching(/\.$/),
+      instance: '/us/api/Jobs/1',
+    });
+    const jobNumber = acme.createJob();
+    acme.cancel(jobNumber);
+    const locked = (await us.patch(`/Jobs/${jobNumber}`, { comments: 'x' })).json;
+    expect(locked).toMatchObject({ status: 403, title: 'Forbidden', instance: `/us/api/Jobs/${jobNumber}` });
+    expect(locked.detail).not.toBe(absent.detail);
+  });
+
+  test('has the messages by parameter or field when the request was not valid', async () => {
+    const { us, acme } = await startService();
+    const { json } = await us.get('/Jobs/active?page=0&pageSize=101');
+    expect(json).toEqual({
+      type: 'https://transfers.example/problems/validation',
+      title: 'One or more validation errors occurred.',
+      status: 400,
+      detail: 'A parameter is not valid.',
+      instance: '/us/api/Jobs/active',
+      errors: {
+        page: ['The value must be at least 1.'],
+        pageSize: ['The value must be at most 100.'],
+      },
+    });
+    const patched = await us.patch(`/Jobs/${acme.createJob()}`, { mustDate: 'yes', comments: 3 });
+    expect(Object.keys(patched.json.errors)).toEqual(['comments', 'mustDate']);
+  });
+});
+
+describe('bodies', () => {
+  test.each([
+    ['POST /Jobs 415', '/Jobs'],
+    ['PATCH /Jobs/{jobNumber} 415', '/Jobs/{jobNumber}'],
+  ])('%s: only the four documented media types are taken', async (what, route) => {
+    const { method } = toRequest(what);
+    const { us, acme } = await startService();
+    const path = route.replace('{jobNumber}', String(acme.createJob()));
+    const statusFor = async (type: string) =>
+      (await us.ask(path, { method, body: '{', headers: { 'content-type': type } })).status;
+    for (const type of [
+      'application/json',
+      'application/json; charset=utf-8',
+      'text/json',
+      'application/json-patch+json',
+      'application/merge-patch+json',
+      'APPLICATION/VND.X+JSON',
+    ]) {
+      expect(await statusFor(type), type).toBe(400);
+    }
+    for (const type of [
+      'text/plain',
+      'application/xml',
+      'application/jsonx',
+      'application/x-www-form-urlencoded',
+    ]) {
+      expect(await statusFor(type), type).toBe(415);
+    }
+  });
+});
+
+describe('bodies that are too large', () => {
+  const MIB = 1024 * 1024;
+  /** As much as is asked for, of unknown length; tells how much of it was taken. */
+  const streamOf = (bytes: number) => {
+    const sent = { bytes: 0 };
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        if (sent.bytes >= bytes) return controller.close();
+        const chunk = new Uint8Array(Math.min(65_536, bytes - sent.bytes)).fill(32);
+        sent.bytes += chunk.length;
+        controller.enqueue(chunk);
+      },
+    });
+    return { sent, init: { body, duplex: 'half' as const } };
+  };
+
+  test.each([
+    ['POST /Jobs 413', '/Jobs'],
+    ['PATCH /Jobs/{jobNumber} 413', '/Jobs/{jobNumber}'],
+  ])('%s: more than a MiB is refused, whether or not its length is told', async (what, route) => {
+    const { method } = toRequest(what);
+    const { us, acme } = await startService();
+    const path = route.replace('{jobNumber}', String(acme.createJob()));
+    const headers = { 'content-type': 'application/json' };
+    const refused = await us.ask(path, { method, headers, body: ' '.repeat(MIB + 1) });
+    expect(refused.json).toMatchObject({ status: 413, instance: `/us/api${path}` });
+    expect((await us.ask(path, { method, headers, ...streamOf(MIB + 1).init })).status).toBe(413);
+    expect((await us.ask(path, { method, headers, body: ' '.repeat(MIB) })).status).toBe(400);
+    expect((await us.ask(path, { method, headers, ...streamOf(MIB).init })).status).toBe(400);
+  });
+
+  test('without a token it is 401 however large the body is, and before it has come', async () => {
+    const { sandbox } = await startService();
+    const url = new URL(`${sandbox.apiUrl('us')}/Jobs`);
+    const socket = connect(Number(url.port), url.hostname);
+    // A body that is announced and never sent: who waits for it never answers.
+    socket.write(
+      `POST ${url.pathname} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60000000\r\n\r\n`,
+    );
+    const [data] = await once(socket, 'data');
+    expect(String(data)).toMatch(/^HTTP\/1\.1 401 /);
+    socket.destroy();
+  });
+
+  test('POST /realms/{realm}/protocol/openid-connect/token 413: a form of more than a MiB', async () => {
+    const { sandbox } = await startService();
+    const url = `${sandbox.authUrl('us')}/realms/us/protocol/openid-connect/token`;
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    for (const init of [{ body: 'a'.repeat(MIB + 1) }, streamOf(MIB + 1).init]) {
+      const answer = await fetch(url, { method: 'POST', headers, ...init });
+      expect(answer.status).toBe(413);
+      expect(TokenError.parse(await answer.json()).error).toBe('invalid_request');
+    }
+  });
+});
+
+describe('what nobody foresaw', () => {
+  test('is a problem with 500, told once on stderr in a line that says nothing of the request', async () => {
+    const told = vi.spyOn(console, 'error').mockImplementation(() => {});
+    onTestFinished(() => told.mockRestore());
+    const { us, sandbox } = await startService();
+    sandbox.onRequest = () => {
+      throw new RangeError('The secret is hush-hush.');
+    };
+    const path = '/promocode/validate/SECRET-CODE';
+    const answer = await fetch(sandbox.apiUrl('us') + path, {
+      headers: { authorization: `Bearer ${us.token}` },
+    });
+    const { status, headers } = answer;
+    const json = (await answer.json()) as { detail: string };
+    expect(status).toBe(500);
+    expect(headers.get('content-type')).toBe('application/problem+json; charset=utf-8');
+    expect(json).toMatchObject({ status: 500, title: 'Internal Server Error', instance: `/us/api${path}` });
+    expect(json.detail).not.toContain('hush');
+    expect(told).toHaveBeenCalledTimes(1);
+    const [line] = told.mock.calls[0] ?? [];
+    expect(line).toMatch(
+      /^Sandbox: GET \/us\/api\/promocode\/validate\/:code failed with RangeError at .*\.ts:\d+.*\.$/,
+    );
+    expect(line).not.toMatch(/hush|SECRET|\n/);
+  });
+
+  test('is not that a client goes away in the middle of its body: nothing is told, and the next one is served', async () => {
+    const told = vi.spyOn(console, 'error').mockImplementation(() => {});
+    onTestFinished(() => told.mockRestore());
+    const { us, sandbox } = await startService();
+    const before = sandbox.requests.count();
+    for (const [path, length] of [
+      ['/us/api/Jobs', 'Content-Length: 5000'],
+      ['/us/api/Jobs', 'Transfer-Encoding: chunked'],
+      ['/us/auth/realms/us/protocol/openid-connect/token', 'Content-Length: 5000'],
+    ]) {
+      const { port, hostname } = new URL(sandbox.url);
+      const socket = connect(Number(port), hostname);
+      const type = path?.includes('auth') ? 'application/x-www-form-urlencoded' : 'application/json';
+      const head = [
+        ...[`POST ${path} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${us.token}`],
+        ...[`Content-Type: ${type}`, 'Expect: 100-continue', length],
+      ];
+      socket.write(`${head.join('\r\n')}\r\n\r\n`);
+      // The service waits for the body from here on.
+      await once(socket, 'data');
+      socket.write(length?.startsWith('T') ? '5\r\n{"a":' : '{"a":');
+      socket.resetAndDestroy();
+    }
+    // What was sent before it arrives before it.
+    for (let n = 0; n < 5; n++) expect((await us.get('/account')).status).toBe(200);
+    expect(told.mock.calls).toEqual([]);
+    expect(sandbox.requests.count() - before, 'they were no requests').toBe(5);
+  });
+});
+
+test('a problem’s instance is the path as it was sent, however it was encoded', async () => {
+  const { us, sandbox } = await startService();
+  for (const path of [
+    '/Stock/no%2Fsuch%20one',
+    '/Stock/%C3%A9%3F',
+    '/Stock/100%25',
+    '/nothing/at%20all%2Fhere',
+  ]) {
+    const { status, json } = await us.get<{ instance: string }>(`${path}?x=/y`);
+    expect([status, json.instance]).toEqual([404, `/us/api${path}`]);
+  }
+  for (const url of [`${sandbox.url}/no%20where%2F`, `${sandbox.url}/files/no%20where%2F`]) {
+    const { instance } = (await (await fetch(url)).json()) as { instance: string };
+    expect(instance).toBe(new URL(url).pathname);
+  }
+});
+
+describe('the token endpoint', () => {
+  const path = '/realms/us/protocol/openid-connect/token';
+  const form = (fields: Record<string, string> = {}) => ({
+    ...{ grant_type: 'client_credentials', client_id: 'acme-key', client_secret: 'acme-secret' },
+    ...fields,
+  });
+
+  /** Asks for a token of acme, in the US unless another region's host is asked. */
+  async function start() {
+    const { sandbox, world, clock, us } = await startService({ tokenLifetimeSeconds: 600 });
+    const grant = async (
+      body: Record<string, string> | string = form(),
+      { region = 'us', realm = region, type }: { region?: RegionCode; realm?: string; type?: string } = {},
+    ) => {
+      const answer = await fetch(sandbox.authUrl(region) + path.replace('us', realm), {
+        method: 'POST',
+        body: typeof body === 'string' ? body : new URLSearchParams(body),
+        ...(type !== undefined && { headers: { 'content-type': type } }),
+      });
+      const json = (await answer.json()) as { access_token: string };
+      (answer.status === 200 ? Token : TokenError).parse(json);
+      return { status: answer.status, headers: answer.headers, json };
+    };
+    return { grant, us, world, clock };
+  }
+
+  test('POST /realms/{realm}/protocol/openid-connect/token 200: TokenRequest · grant_type, client_id, client_secret; Token · access_token, expires_in, token_type: the token works for ten minutes', async () => {
+    const { grant, us, clock } = await start();
+    const { status, json, headers } = await grant();
+    expect(status).toBe(200);
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(json).toEqual({ access_token: expect.any(String), expires_in: 600, token_type: 'Bearer' });
+    const token = json.access_token;
+    expect((await us.ask('/account', { token })).status).toBe(200);
+    const { json: second } = await grant();
+    expect(second.access_token).not.toBe(token);
+    clock.now += 599_999;
+    expect((await us.ask('/account', { token })).status, 'a second one does not end the first').toBe(200);
+    clock.now += 1;
+    expect((await us.ask('/account', { token })).status).toBe(401);
+  });
+
+  test.each<[what: string, fields: Record<string, string>, status: number, error: string]>([
+    [
+      'POST /realms/{realm}/protocol/openid-connect/token 400 · TokenError · error, error_description: no grant type',
+      ...([{ grant_type: '' }, 400, 'invalid_request'] as const),
+    ],
+    ['another grant type', { grant_type: 'password' }, 400, 'unsupported_grant_type'],
+    [
+      'POST /realms/{realm}/protocol/openid-connect/token 401: a wrong secret',
+      ...([{ client_secret: 'x' }, 401, 'invalid_client'] as const),
+    ],
+    ['an unknown client', { client_id: 'nobody' }, 401, 'invalid_client'],
+    ['no secret', { client_secret: '' }, 401, 'invalid_client'],
+  ])('%s', async (_, fields, status, error) => {
+    const { grant } = await start();
+    const refused = await grant(form(fields));
+    expect(refused.status).toBe(status);
+    expect(refused.json).toEqual({ error, error_description: expect.any(String) });
+  });
+
+  test('POST /realms/{realm}/protocol/openid-connect/token 400: a body that is no form says nothing', async () => {
+    const { grant } = await start();
+    const refused = await grant(JSON.stringify(form()), { type: 'application/json' });
+    expect(refused).toMatchObject({ status: 400, json: { error: 'invalid_request' } });
+  });
+
+  test('POST /realms/{realm}/protocol/openid-connect/token 404: a realm of another region, or of none', async () => {
+    const { grant } = await start();
+    for (const realm of ['nz', 'nowhere']) {
+      expect(await grant(form(), { realm })).toMatchObject({
+        status: 404,
+        json: { error: expect.any(String) },
+      });
+    }
+  });
+
+  test('credentials are known in their own region alone, and act by their role', async () => {
+    const { grant, us, world } = await start();
+    expect((await grant(form(), { region: 'nz' })).status).toBe(401);
+    world.account('us', 'acme')?.addCredentials({ role: 'viewer', clientId: 'looker', clientSecret: 's' });
+    const { json } = await grant(form({ client_id: 'looker', client_secret: 's' }));
+    expect((await us.ask('/Jobs/active', { token: json.access_token })).status).toBe(403);
+    expect((await us.ask('/account', { token: json.access_token })).status).toBe(200);
+  });
+});

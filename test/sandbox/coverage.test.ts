@@ -1,0 +1,260 @@
+/**
+ * Nothing of the contract is untested: the titles of the sandbox's tests name every status of every operation, every field
+ * of every schema and every parameter. docs/sandbox.md has the table of operations and statuses, with the test that shows
+ * each; `DOCS=write npx vitest run test/sandbox/coverage.test.ts` fills in the tests.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { openApiDocument } from '../../sandbox/http/openapi.ts';
+import { answersOf } from '../../sandbox/http/operation.ts';
+import { OPERATIONS } from '../../sandbox/http/traffic.ts';
+import { ERROR_CODES, FAULTS } from '../../sandbox/operations/order-errors.ts';
+import { operations } from '../../sandbox/operations.ts';
+import { loadScenario, scenarioNames } from '../../sandbox/simulation/scenario-file.ts';
+import { startService } from '../support/ordering-api.ts';
+
+const DOCS = 'docs/sandbox.md';
+/** What the token endpoint answers; it is no operation. */
+const TOKEN = 'POST /realms/{realm}/protocol/openid-connect/token';
+
+/** What is another one with more fields, which is read by the very same code. */
+const EXTENDED: Readonly<Record<string, string>> = {
+  ShopCandidate: 'JobCandidate',
+  CustomerShopCandidate: 'ShopCandidate',
+};
+
+/** A test's title, or a literal case of one. */
+interface Title {
+  readonly file: string;
+  readonly text: string;
+}
+
+/** What titles say that they show: `GET /Jobs/active 200` and `ActiveJobDto · dateOut`, by the first that does. */
+function shownBy(titles: readonly Title[]): Map<string, Title> {
+  const shown = new Map<string, Title>();
+  const note = (what: string, title: Title) => shown.has(what) || shown.set(what, title);
+  for (const title of titles) {
+    for (const [what] of title.text.matchAll(/\b(?:GET|POST|PATCH) \/[^\s:,]* \d{3}\b/g)) note(what, title);
+    for (const [, of = '', fields = ''] of title.text.matchAll(
+      /([\w]+) · ([\w-]+\b(?! ·)(?:(?:, | and )[\w-]+\b(?! ·))*)/g,
+    )) {
+      for (const field of fields.split(/, | and /)) note(`${of} · ${field}`, title);
+    }
+  }
+  return shown;
+}
+
+/** The texts of a test file that stand in quotes, outside comments. */
+function titlesIn(file: string, source: string): Title[] {
+  return source
+    .split('\n')
+    .filter((line) => !/^\s*(?:\/\/|\/?\*)/.test(line))
+    .flatMap((line) => [...line.matchAll(/'((?:\\.|[^'\\])*)'|"((?:\\.|[^"\\])*)"|`((?:\\.|[^`\\])*)`/g)])
+    .map(([, single, double, back]) => ({
+      file,
+      text: (single ?? double ?? back ?? '').replace(/\\(.)/g, '$1'),
+    }));
+}
+
+const titles = readdirSync('test/sandbox')
+  .filter((file) => file.endsWith('.test.ts') && file !== 'coverage.test.ts')
+  .sort()
+  .flatMap((file) => titlesIn(file, readFileSync(`test/sandbox/${file}`, 'utf8')));
+const shown = shownBy(titles);
+const missing = (wanted: readonly string[]): string[] => wanted.filter((what) => !shown.has(what));
+
+/** A row of the table in the docs. */
+interface Row {
+  readonly what: string;
+  readonly source: string;
+  readonly test: string;
+}
+
+const ROW = /^\| `((?:GET|POST|PATCH) \S+)` \| (\d{3}) \| ([^|]*) \| (.*) \|$/;
+function rowsIn(text: string): Row[] {
+  return text
+    .split('\n')
+    .map((line) => ROW.exec(line))
+    .filter((row) => row !== null)
+    .map(([, operation, status, source = '', test = '']) => ({
+      what: `${operation} ${status}`,
+      source,
+      test,
+    }));
+}
+
+/** How the docs name a test. */
+function cellOf(title: Title | undefined): string {
+  if (!title) return 'missing';
+  return `\`${title.file.replace('.test.ts', '')}\`: ${title.text.replaceAll('|', '\\|')}`;
+}
+
+/** The modules in a folder and below it, in order. */
+function modulesIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .sort();
+}
+
+/** What modules chose where the contract is silent, from the comments at their top. */
+function choices(): string {
+  const folder = 'sandbox';
+  return modulesIn(folder)
+    .flatMap((file) => {
+      const [, said = ''] =
+        /contract is silent, the sandbox chose(?: \([^\n]*\))?:\n \*\n((?: \*.*\n)*?) \*\/\n/.exec(
+          readFileSync(`${folder}/${file}`, 'utf8'),
+        ) ?? [];
+      if (said === '') return [];
+      const lines = said.split('\n').map((line) => line.replace(/^ \* ?/, ''));
+      return `[\`${file}\`](../${folder}/${file})\n\n${lines.join('\n').trim()}\n`;
+    })
+    .join('\n');
+}
+
+function tableOf(head: string, rows: readonly (readonly [string, string])[]): string {
+  return [`| ${head} | |`, '|---|---|', ...rows.map(([name, text]) => `| \`${name}\` | ${text} |`)].join(
+    '\n',
+  );
+}
+
+/** A document with something else between the markers of a name. */
+function between(document: string, name: string, text: string): string {
+  const [open, close] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`];
+  const [from, to] = [document.indexOf(open), document.indexOf(close)];
+  if (from < 0 || to < from) throw new Error(`${DOCS} has no part ${name}.`);
+  return `${document.slice(0, from + open.length)}\n${text.trim()}\n\n${document.slice(to)}`;
+}
+
+/** What the docs say as the code says it, by the names of their markers. */
+const generated: Readonly<Record<string, () => string>> = {
+  choices,
+  errorCodes: () =>
+    tableOf(
+      '`errorCode`',
+      Object.entries(ERROR_CODES).map(([code, why]) => [
+        code,
+        `${why}${FAULTS.some((fault) => fault === code) ? ' **500**' : ''}`,
+      ]),
+    ),
+  scenarios: () =>
+    tableOf(
+      '`--scenario`',
+      scenarioNames().map((name) => [name, loadScenario(name).description ?? '']),
+    ),
+};
+
+describe('docs/sandbox.md', () => {
+  test.each(Object.keys(generated))('has the %s of the code (else: DOCS=write)', (name) => {
+    const text = readFileSync(DOCS, 'utf8');
+    const now = between(text, name, generated[name]?.() ?? '');
+    if (process.env.DOCS === 'write') writeFileSync(DOCS, now);
+    else expect(text === now).toBe(true);
+  });
+
+  test('every module that chose something is heard', () => {
+    const modules = modulesIn('sandbox').filter((file) =>
+      /contract is silent/i.test(readFileSync(`sandbox/${file}`, 'utf8')),
+    );
+    expect(modules.length).toBeGreaterThan(10);
+    const heard = choices();
+    expect(modules.filter((file) => !heard.includes(`[\`${file}\`]`))).toEqual([]);
+  });
+
+  test('shows an order that is taken, and one that is not created', async () => {
+    const [, order = ''] = /```json\n([\s\S]*?)```/.exec(readFileSync(DOCS, 'utf8')) ?? [];
+    const { us } = await startService();
+    expect(await us.post('/Jobs', { ...JSON.parse(order), validateOnly: true })).toMatchObject({
+      status: 200,
+    });
+    expect(await us.post('/Jobs', JSON.parse(order))).toMatchObject({ status: 201 });
+  });
+
+  test('has a row for each status that an operation may answer, and no other', () => {
+    const rows = rowsIn(readFileSync(DOCS, 'utf8')).map(({ what }) => what);
+    const declared = operations.flatMap((spec) =>
+      Object.keys(answersOf(spec)).map((status) => `${spec.method.toUpperCase()} ${spec.path} ${status}`),
+    );
+    declared.push(...[200, 400, 401, 404, 413].map((status) => `${TOKEN} ${status}`));
+    expect(rows.toSorted()).toEqual(declared.toSorted());
+  });
+
+  test('says of each by which test it is shown (else: DOCS=write)', () => {
+    let text = readFileSync(DOCS, 'utf8');
+    const rows = rowsIn(text);
+    if (process.env.DOCS === 'write') {
+      for (const { what, source, test } of rows) {
+        const [, operation, status] = /^(.*) (\d+)$/.exec(what) ?? [];
+        const before = `| \`${operation}\` | ${status} | ${source} | `;
+        text = text.replace(`${before}${test} |`, () => `${before}${cellOf(shown.get(what))} |`);
+      }
+      writeFileSync(DOCS, text);
+    }
+    const now = rowsIn(text);
+    expect(now.map(({ what, test }) => `${what}: ${test}`)).toEqual(
+      now.map(({ what }) => `${what}: ${cellOf(shown.get(what))}`),
+    );
+  });
+});
+
+describe('a test shows', () => {
+  test('every status of every operation', () => {
+    const rows = rowsIn(readFileSync(DOCS, 'utf8'));
+    expect(rows.length).toBeGreaterThan(100);
+    expect(missing(rows.map(({ what }) => what))).toEqual([]);
+  });
+
+  test('every field of every schema', () => {
+    const { components } = openApiDocument() as {
+      components: { schemas: Record<string, { properties?: object }> };
+    };
+    const fieldsOf = (id: string) => Object.keys(components.schemas[id]?.properties ?? {});
+    const fields = Object.keys(components.schemas).flatMap((id) =>
+      fieldsOf(id)
+        .filter((field) => !fieldsOf(EXTENDED[id] ?? '').includes(field))
+        .map((field) => `${id} · ${field}`),
+    );
+    expect(fields.length).toBeGreaterThan(300);
+    expect(missing(fields)).toEqual([]);
+  });
+
+  test('every parameter of a query and every header', () => {
+    const parameters = operations.flatMap(({ name, query, headers = {} }) =>
+      [...Object.keys(query?.shape ?? {}), ...Object.keys(headers)].map((one) => `${name} · ${one}`),
+    );
+    expect(missing(parameters)).toEqual([]);
+  });
+
+  test('nothing that there is not: what a title names is an operation, a status, a field or a parameter', () => {
+    const rows = new Set(rowsIn(readFileSync(DOCS, 'utf8')).map(({ what }) => what));
+    const names: ReadonlySet<string> = new Set([
+      ...OPERATIONS,
+      ...Object.keys((openApiDocument() as { components: { schemas: object } }).components.schemas),
+    ]);
+    const strange = [...shown.keys()].filter((what) =>
+      what.includes(' · ') ? !names.has(what.split(' · ')[0] ?? '') : !rows.has(what),
+    );
+    expect(strange).toEqual([]);
+  });
+});
+
+describe('titles', () => {
+  const source = [
+    "test('GET /Jobs/{jobNumber} 404: like one that does not exist', () => {});",
+    "// test('GET /Jobs/{jobNumber} 403: not a test')",
+    " * 'GET /Jobs/{jobNumber} 500' in a comment",
+    "test('GET /Stock 200 · StockItem · rank, slug, StockVariant · colour: it\\'s there', () => {});",
+    "  ['POST /Jobs 400', 'JobCandidate · items and promocode'],",
+  ].join('\n');
+
+  test('are read from what stands in quotes, and tell what is shown', () => {
+    const found = shownBy(titlesIn('x.test.ts', source));
+    expect([...found.keys()]).toEqual([
+      ...['GET /Jobs/{jobNumber} 404', 'GET /Stock 200', 'StockItem · rank', 'StockItem · slug'],
+      ...['StockVariant · colour', 'POST /Jobs 400', 'JobCandidate · items', 'JobCandidate · promocode'],
+    ]);
+    expect(cellOf(found.get('GET /Stock 200'))).toBe(
+      "`x`: GET /Stock 200 · StockItem · rank, slug, StockVariant · colour: it's there",
+    );
+  });
+});

@@ -1,0 +1,406 @@
+/**
+ * Every string that a caller can put into a request, one at a time, as no client sends it: empty, longer than a key of the
+ * table can be, not well-formed, with control characters. DynamoDB rejects keys that are empty, partition keys over 2,048 bytes
+ * and sort keys over 1,024 bytes, so the tables are real ones.
+ */
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { jobPlaces, jobsWithOrderNumber } from '../../shared/storage/schema.ts';
+import { type Operation, operations, requestsOf } from '../support/api-requests.ts';
+import { type ApiWorld, createApiWorld, OWN, sharedWorld } from '../support/api-world.ts';
+import {
+  configFor,
+  generatedKey,
+  type Jobwire,
+  startJobwire,
+  startSandbox,
+  writeConfig,
+} from '../support/jobwire.ts';
+import type { Asked } from '../support/openapi-requests.ts';
+import { sized } from '../support/runs.ts';
+import { testDynamo } from '../support/tables.ts';
+
+/** What is put in place of each string, by the name that a failure shows. */
+const BAD: Readonly<Record<string, string>> = {
+  empty: '',
+  '1,025 bytes': 'x'.repeat(1025),
+  '2,049 bytes': 'x'.repeat(2049),
+  '1,026 bytes in 513 characters': 'é'.repeat(513),
+  'a lone surrogate': 'a\ud800b',
+  'a control character': 'a\u0007b',
+  'a line break': 'a\r\nb',
+  NUL: 'a\u0000b',
+  __proto__: '__proto__',
+  'a separator of keys': '#',
+  'a pair of surrogates across 200 characters': `${'x'.repeat(199)}\u{1f600}y`,
+};
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64url');
+/** Texts that are made of several: a bad one in place of each part. By the name of the parameter or field. */
+const SHAPES: Readonly<Record<string, readonly ((text: string) => string)[]>> = {
+  after: [
+    base64,
+    (text) => base64(`${text}/us`),
+    (text) => base64(`us/${text}`),
+    (text) => base64(`1/${text}`),
+    (text) => base64(JSON.stringify({ asOf: 'e1.1', filter: { by: 'none' }, behind: text })),
+    (text) => base64(JSON.stringify({ asOf: `${text}.1`, filter: { by: 'none' }, behind: '1' })),
+    (text) => `us/${text}`,
+    (text) => `${text}.1`,
+    (text) => `e1.${text}`,
+    (text) => `us.${text}.1`,
+    (text) => `email-${text}`,
+  ],
+  event: [(text) => `${text}.e1.1`, (text) => `${OWN}.${text}.1`, () => `${OWN}.e1.0`],
+  csv: [
+    (text) => `id,email\n"${text}",ann@example.com\n`,
+    (text) => `email,orderGroup\nann@example.com,"${text}"\n`,
+    (text) => `email,orderNumber\nann@example.com,"${text}"\n`,
+  ],
+};
+
+/** Of the requests each so many-th is sent; 7 has no divisor in common with the number of bad texts, so all of them occur. */
+const STEP = sized(7, 1);
+/** Requests that bodies are taken from: as many as show every field at least once. */
+const SAMPLES = 150;
+const SEED = 20_260_302;
+
+/** A place of a JSON body where a string stands, as the names that lead to it; `isKey`: the name itself. */
+interface Place {
+  readonly path: readonly (string | number)[];
+  readonly isKey: boolean;
+}
+
+/** Every place of a string in a value, and every name in it that the schema does not fix is one too. */
+function placesIn(value: unknown, path: readonly (string | number)[] = []): Place[] {
+  if (typeof value === 'string') return [{ path, isKey: false }];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, inner]) => {
+    const at = [...path, Array.isArray(value) ? Number(name) : name];
+    return [...(Array.isArray(value) ? [] : [{ path: at, isKey: true }]), ...placesIn(inner, at)];
+  });
+}
+
+/** The same for all elements of a list. */
+const nameOf = ({ path, isKey }: Place): string =>
+  `${path.map((part) => (typeof part === 'number' ? '[]' : part)).join('.')}${isKey ? ' (name)' : ''}`;
+
+/** A value with another string in a place. `__proto__` becomes a member of its own, as JSON has it. */
+function withString(value: unknown, { path: [first, ...rest], isKey }: Place, text: string): unknown {
+  if (first === undefined) return text;
+  const entries = Object.entries(value as object).map(([name, inner]): [string, unknown] => {
+    if (name !== String(first)) return [name, inner];
+    if (isKey && rest.length === 0) return [text, inner];
+    return [name, withString(inner, { path: rest, isKey }, text)];
+  });
+  return Array.isArray(value) ? entries.map(([, inner]) => inner) : Object.fromEntries(entries);
+}
+
+/** Percent-encoded, where a lone surrogate is three bytes that are no UTF-8. */
+const encode = (text: string): string =>
+  [...text].map((each) => (each.isWellFormed() ? encodeURIComponent(each) : '%ED%A0%80')).join('');
+
+/** A request, and what of it is bad. */
+interface Case {
+  readonly what: string;
+  readonly asked: Asked;
+  /** No text that is well-formed, or a field called `__proto__`. */
+  readonly malformed: boolean;
+}
+
+/** The requests of an operation with one bad string in each. */
+function casesOf(operation: Operation, world: ApiWorld): Case[] {
+  const { valid } = requestsOf(operation, world);
+  const samples = fc.sample(valid, { seed: SEED, numRuns: operation.body ? SAMPLES : 1 });
+  const [first] = samples;
+  if (!first) return [];
+  const cases: Case[] = [];
+  let at = 0;
+  const add = (place: string, field: string, request: (text: string) => Asked) => {
+    for (const [name, text] of Object.entries(BAD)) {
+      for (const shape of [(plain: string) => plain, ...(SHAPES[field] ?? [])]) {
+        at += 1;
+        if (at % STEP !== 0) continue;
+        const asked = request(shape(text));
+        const malformed = /%ED%A0%80/.test(asked.path) || /\\ud800|"__proto__":/.test(asked.body ?? '');
+        cases.push({ what: `${operation.operationId}: ${place}: ${name}`, asked, malformed });
+      }
+    }
+  };
+  const admin = { Authorization: `Bearer ${world.keys['admin all'].secret}` };
+  const good = (asked: Asked): Asked => ({
+    ...asked,
+    path: pathOf(operation, world),
+    headers: {
+      ...admin,
+      ...(asked.headers['Content-Type'] ? { 'Content-Type': asked.headers['Content-Type'] } : {}),
+    },
+  });
+  for (const { name, in: kind } of operation.parameters) {
+    const { path, ...rest } = good(first);
+    if (kind === 'path') {
+      add(`path ${name}`, name, (text) => ({
+        ...rest,
+        path: operation.path.replace(/\{(\w+)\}/g, (_, each: string) =>
+          each === name ? encode(text) : encode(knownOf(operation, world, each)),
+        ),
+      }));
+    } else if (kind === 'query') {
+      add(`query ${name}`, name, (text) => ({ ...rest, path: `${path}?${name}=${encode(text)}` }));
+    } else {
+      add(`header ${name}`, name, (text) => ({ ...rest, path, headers: { ...rest.headers, [name]: text } }));
+    }
+  }
+  const seen = new Map<string, number>();
+  for (const sample of samples) {
+    if (sample.body === undefined) continue;
+    const body: unknown = JSON.parse(sample.body);
+    for (const place of placesIn(body)) {
+      const name = nameOf(place);
+      // What stands beside it decides how far a request comes.
+      if ((seen.get(name) ?? 0) >= sized(1, 8)) continue;
+      seen.set(name, (seen.get(name) ?? 0) + 1);
+      add(`body ${name}`, String(place.path.at(-1)), (text) => ({
+        ...good(sample),
+        body: JSON.stringify(withString(body, place, text)),
+      }));
+    }
+  }
+  return cases;
+}
+
+/** A path of an operation whose parts all exist. */
+const pathOf = (operation: Operation, world: ApiWorld): string =>
+  operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encode(knownOf(operation, world, name)));
+
+/** What a parameter of a path is called in the world. */
+function knownOf({ path }: Operation, { ids, keys }: ApiWorld, name: string): string {
+  const told = ids.notifying[OWN];
+  const known: Record<string, string | undefined> = {
+    event: ids.events[0],
+    jobNumber: String(ids.jobs[0]),
+    kind: 'dispatched',
+    channel: 'email',
+    locale: 'en-GB',
+    recipient: told?.recipients[0],
+    message: told?.messages[0],
+    suppression: told?.suppressions[0],
+    token: told?.token,
+    replay: ids.replays.own?.[0],
+    type: 'job.dispatched',
+  };
+  if (name !== 'id') return known[name] ?? 'x';
+  if (path.startsWith('/v1/regions')) return 'us';
+  if (path.startsWith('/v1/keys')) return keys['read own'].id;
+  return path.startsWith('/v1/endpoints') ? 'own' : OWN;
+}
+
+/** The status and body of the answer; `undefined` for what no client can send. */
+async function ask(world: ApiWorld, { method, path, headers, body }: Asked) {
+  let request: Request;
+  try {
+    const all = { method, headers, ...(body === undefined ? {} : { body }) };
+    request = new Request(`http://jobwire.test${path}`, all);
+  } catch {
+    return undefined;
+  }
+  const response = await world.app.fetch(request, {});
+  // A stream goes on until it is left.
+  if (response.headers.get('content-type')?.startsWith('text/event-stream')) {
+    await response.body?.cancel();
+    return { status: response.status, text: '' };
+  }
+  return { status: response.status, text: await response.text() };
+}
+
+async function makeWorld(): Promise<ApiWorld> {
+  const { makeTable, makeHistoryTable } = testDynamo();
+  return createApiWorld({ table: await makeTable(), history: await makeHistoryTable() });
+}
+
+test('no string in any request makes the store fail: no answer is 5xx, and text that is not well-formed is a 400', {
+  timeout: 300_000,
+}, async () => {
+  const world = await makeWorld();
+  const wrong: string[] = [];
+  let answers = 0;
+  for (const operation of operations) {
+    for (const { what, asked, malformed } of casesOf(operation, world)) {
+      const answer = await ask(world, asked);
+      if (!answer) continue;
+      answers += 1;
+      if (answer.status >= 500 || (malformed && answer.status !== 400)) {
+        wrong.push(`${what} → ${answer.status} ${answer.text.slice(0, 300)}`);
+      }
+      if (asked.method !== 'GET') await world.undo();
+    }
+  }
+  expect(wrong).toEqual([]);
+  // Else the generator no longer finds the places.
+  expect(answers).toBeGreaterThan(sized(800, 5_000));
+});
+
+/** For requests that never reach a table. */
+const shared = sharedWorld();
+const tooLong = ['x'.repeat(1025), 'x'.repeat(2049)];
+const url = 'https://erp.example.com/hook';
+test.each([
+  ['POST', '/v1/endpoints', (account: string) => ({ url, accounts: [OWN, account] }), 'accounts[1]'],
+  ['PATCH', '/v1/endpoints/own', (account: string) => ({ accounts: [account] }), 'accounts[0]'],
+  [
+    'POST',
+    '/v1/endpoints/own/replays',
+    (account: string) => ({ from: 'beginning', filter: { accounts: [account] } }),
+    'filter.accounts[0]',
+  ],
+  ['POST', '/v1/keys', (account: string) => ({ role: 'read', accounts: [account] }), 'accounts[0]'],
+])('%s %s rejects an account id that cannot be one with a 400 that names the field', async (...given) => {
+  const [method, path, bodyWith, field] = given;
+  const { world } = shared;
+  for (const account of ['', ...tooLong, 'ACME', 'a#b', 'é'.repeat(600), 'a\u0000']) {
+    const body = JSON.stringify(bodyWith(account));
+    const answer = await ask(world, { method, path, headers: jsonOf(world), body });
+    expect(answer?.status, account.slice(0, 20)).toBe(400);
+    const problem = JSON.parse(answer?.text ?? '') as object;
+    expect(problem).toMatchObject({ type: 'urn:jobwire:problem:bad-body', field });
+    expect(problem).toMatchObject({ detail: expect.stringContaining(`${field} must be 1–63 lower-case`) });
+  }
+  expect(world.faults).toEqual([]);
+});
+
+test.each([
+  ['a lone surrogate', String.raw`{"description":"a\ud800"}`, 'description', 'lone surrogate'],
+  ['a lone surrogate in a name', String.raw`{"headers":{"\udc00":"a"}}`, 'headers.\ufffd', 'lone surrogate'],
+  ['a field called __proto__', '{"__proto__":{"url":"x"}}', '__proto__', 'no field is called __proto__'],
+  [
+    'an escaped __proto__',
+    String.raw`{"jobFields":{"\u005f_proto__":1}}`,
+    'jobFields.__proto__',
+    '__proto__',
+  ],
+  [
+    'a lone surrogate 20,000 levels deep',
+    `{"types":${'['.repeat(20_000)}"\\ud800"${']'.repeat(20_000)}}`,
+    'types[0][0]',
+    'lone surrogate',
+  ],
+])('a JSON body with %s is a 400 that names the field', async (_, body, field, detail) => {
+  const { world } = shared;
+  const path = '/v1/endpoints/own';
+  const answer = await ask(world, { method: 'PATCH', path, headers: jsonOf(world), body });
+  expect(answer?.status).toBe(400);
+  const problem = JSON.parse(answer?.text ?? '') as { field: string; detail: string };
+  expect(problem).toMatchObject({ type: 'urn:jobwire:problem:bad-body' });
+  expect(problem.field.startsWith(field), problem.field).toBe(true);
+  expect(problem.detail).toContain(detail);
+});
+
+test('keys made of an order number are well-formed wherever it is cut, and found again', async () => {
+  const orderNumber = `${'x'.repeat(199)}\u{1f600}y`;
+  const ref = { region: 'us', account: OWN };
+  const job = { ...{ jobNumber: 7, status: null, dueDay: null, open: true }, dispatchedDay: null };
+  const places = jobPlaces(ref, { ...job, orderNumber, orderGroup: null });
+  const table = await testDynamo().makeTable();
+  await table.putMany([{ pk: 'x', sk: 'y', ...places }]);
+  const found = await table.query(jobsWithOrderNumber(ref, orderNumber));
+  expect(found.map(({ sk }) => sk)).toEqual(['y']);
+});
+
+test('a pair of surrogates is text like any other', async () => {
+  const { world } = shared;
+  const body = JSON.stringify({ description: 'cards \u{1f600}' });
+  const answer = await ask(world, {
+    method: 'PATCH',
+    path: '/v1/endpoints/own',
+    headers: jsonOf(world),
+    body,
+  });
+  expect(answer).toMatchObject({ status: 200, text: expect.stringContaining('cards \u{1f600}') });
+});
+
+const jsonOf = (world: ApiWorld) => ({
+  Authorization: `Bearer ${world.keys['admin all'].secret}`,
+  'Content-Type': 'application/json',
+});
+
+describe('a request that is none, over a socket', () => {
+  const ends: (() => void | Promise<void>)[] = [];
+  let jobwire: Jobwire;
+  let key: string;
+
+  beforeAll(async () => {
+    const end = (stop: () => void | Promise<void>) => ends.unshift(stop);
+    const { sandbox, world } = await startSandbox({}, end);
+    const account = world.addAccount({ region: 'us', name: OWN });
+    const file = writeConfig(configFor(sandbox, [account]), end);
+    jobwire = await startJobwire(['--config', file], { end });
+    key = await generatedKey(jobwire);
+  });
+  afterAll(async () => {
+    for (const stop of ends) await stop();
+  });
+
+  /** Everything that is answered to the head of a request, its lines as they are given. */
+  async function answerTo(...lines: readonly string[]): Promise<string> {
+    const { hostname, port } = new URL(jobwire.url);
+    const socket = connect(Number(port), hostname);
+    socket.write([...lines, 'Connection: close', '', ''].join('\r\n'));
+    return text(socket);
+  }
+
+  const statusOf = (answer: string) => Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1]);
+  const problemOf = (answer: string) =>
+    JSON.parse(/\{.*\}/s.exec(answer)?.[0] ?? 'null') as Record<string, unknown> | null;
+
+  test.each(['/v1/accounts', '/healthz', '/', '/nowhere'])(
+    'with two Host headers is a 400 that names Host: %s',
+    async (path) => {
+      for (const hosts of [
+        ['Host: a.example', 'Host: b.example'],
+        ['Host: a.example', 'HOST: a.example'],
+      ]) {
+        const answer = await answerTo(`GET ${path} HTTP/1.1`, ...hosts, `Authorization: Bearer ${key}`);
+        expect(statusOf(answer), answer).toBe(400);
+        expect(problemOf(answer)).toMatchObject({
+          type: 'urn:jobwire:problem:bad-parameter',
+          field: 'Host',
+          requestId: expect.any(String),
+        });
+      }
+    },
+  );
+
+  test('without a Host header is a 400, with one it is answered', async () => {
+    expect(statusOf(await answerTo('GET /healthz HTTP/1.1'))).toBe(400);
+    expect(statusOf(await answerTo('GET /healthz HTTP/1.1', 'Host: localhost'))).toBe(200);
+  });
+
+  test.each([
+    ['/v1/accounts/%E0%A4%A', 'path'],
+    ['/v1/accounts/%', 'path'],
+    ['/v1/accounts/%zz/events/stream', 'path'],
+    ['/v1/accounts/%ED%A0%80', 'path'],
+    ['/v1/event-types/%ff', 'path'],
+    ['/%E0%A4%A', 'path'],
+    ['/mailbox/opted-out/%E0%A4%A', 'path'],
+    ['/v1/accounts?after=%E0%A4%A', 'query'],
+    ['/v1/accounts?%=1', 'query'],
+    [`/v1/accounts/${OWN}/jobs?orderNumber=50%`, 'query'],
+    ['/healthz?x=%c0%80', 'query'],
+  ])('with malformed percent-encoding is a 400 problem document: %s', async (path, part) => {
+    for (const method of ['GET', 'POST']) {
+      const answer = await answerTo(
+        `${method} ${path} HTTP/1.1`,
+        'Host: localhost',
+        `Authorization: Bearer ${key}`,
+      );
+      expect(statusOf(answer), answer).toBe(400);
+      expect(answer).toContain('content-type: application/problem+json');
+      expect(problemOf(answer)).toMatchObject({
+        detail: expect.stringContaining(`The ${part} must be UTF-8`),
+      });
+    }
+  });
+});

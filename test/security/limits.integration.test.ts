@@ -1,0 +1,105 @@
+/** One tenant cannot fill what all share, or make others' work grow without end. */
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { registerAccount } from '../../shared/accounts/accounts.ts';
+import { createKey, MAX_KEYS_OF_ACCOUNT, OPERATOR } from '../../shared/api/keys.ts';
+import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
+import {
+  changeEndpoint,
+  createEndpoint,
+  type EndpointDeps,
+  MAX_ENDPOINTS,
+  MAX_OF_ACCOUNT,
+} from '../../shared/delivery/endpoints.ts';
+import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
+import { createEventLog } from '../../shared/log/log.ts';
+import { createRecipient, MAX_RECIPIENTS } from '../../shared/notifications/recipients.ts';
+import { importRecipients } from '../../shared/notifications/recipients-csv.ts';
+import { historySchema, keys } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+
+const REGION = 'us';
+const ACME = { region: REGION, account: 'acme' };
+const OTHER = { region: REGION, account: 'other' };
+const URL = 'https://erp.example.com/hook';
+
+async function createWorld() {
+  const table = createMemoryTable();
+  const now = () => Date.UTC(2026, 0, 1);
+  const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
+  for (const ref of [ACME, OTHER]) {
+    const account = { ...ref, secretRef: ref.account, pollIntervalSeconds: 60, paused: false };
+    await registerAccount(table, log, account, { now: now(), epoch: 'e1' });
+  }
+  const deps: EndpointDeps = {
+    ...{ table, log, now, newId: randomUUID, allowPrivateNetworks: false },
+    schemaBaseUrl: 'https://jobwire.example',
+    secrets: await openLocalSigningSecrets(table, new Uint8Array(32)),
+    deliveries: createDeliveryLog(createMemoryTable(historySchema), { newId: randomUUID }),
+    open: async () => ({ maxBatch: 1, deliver: async () => [{ kind: 'delivered' }] }),
+  };
+  const fill = (count: number, accounts: readonly string[]) =>
+    table.putMany(
+      Array.from({ length: count }, (_, at) => ({
+        ...keys.sink(REGION, `e${at}`),
+        ...{ kind: 'webhook', target: URL, accounts, types: [], createdAt: 1, revision: 1 },
+      })),
+    );
+  return { table, deps, fill };
+}
+
+test('a region has so many endpoints and no more', async () => {
+  const { deps, fill } = await createWorld();
+  await fill(MAX_ENDPOINTS - 1, []);
+  expect(await createEndpoint(deps, REGION, { id: 'last', url: URL })).toMatchObject({ kind: 'created' });
+  expect(await createEndpoint(deps, REGION, { id: 'beyond', url: URL })).toMatchObject({
+    kind: 'conflict',
+    reason: expect.stringContaining('delete one first'),
+  });
+});
+
+test('an account is named by so many endpoints and no more, and others are none the worse', async () => {
+  const { deps, fill } = await createWorld();
+  await fill(MAX_OF_ACCOUNT, ['acme']);
+  const full = { kind: 'conflict', reason: expect.stringContaining('"acme"') };
+  expect(await createEndpoint(deps, REGION, { id: 'x', url: URL, accounts: ['acme'] })).toMatchObject(full);
+  const own = await createEndpoint(deps, REGION, { id: 'x', url: URL, accounts: ['other'] });
+  expect(own).toMatchObject({ kind: 'created' });
+  expect(await changeEndpoint(deps, REGION, 'x', { accounts: ['other', 'acme'] })).toMatchObject(full);
+  expect(await changeEndpoint(deps, REGION, 'x', { description: 'mine' })).toMatchObject({ kind: 'changed' });
+});
+
+test('an account is named by so many keys and no more, and others are none the worse', async () => {
+  const { table, deps } = await createWorld();
+  await table.putMany(
+    Array.from({ length: MAX_KEYS_OF_ACCOUNT }, (_, at) => ({
+      ...keys.apiKey(String(at).padStart(12, 'a')),
+      accounts: at % 2 === 0 ? ['acme'] : ['acme', 'third'],
+    })),
+  );
+  const create = (...accounts: string[]) =>
+    createKey({ table, now: deps.now }, { role: 'read', accounts }, OPERATOR);
+  const full = { kind: 'conflict', reason: expect.stringContaining('"acme"') };
+  expect(await create('other', 'acme')).toMatchObject(full);
+  expect(await create('other')).toMatchObject({ kind: 'created' });
+});
+
+test('an account has so many recipients and no more, one by one or from a file', async () => {
+  const { table, deps } = await createWorld();
+  const { now, newId, log } = deps;
+  const people = { table, log, now, newId };
+  await table.putMany(
+    Array.from({ length: MAX_RECIPIENTS - 1 }, (_, at) => ({
+      ...keys.recipient(ACME, `r${at}`),
+      ...{ source: 'people', revision: 1 },
+    })),
+  );
+  const csv = 'email\nann@example.com\nben@example.com\n';
+  expect(await importRecipients(people, ACME, csv)).toMatchObject({
+    imported: 1,
+    bad: [{ line: 3, reason: expect.stringContaining('delete some first') }],
+  });
+  const input = { email: 'cy@example.com' };
+  expect(await createRecipient(people, ACME, input)).toMatchObject({ kind: 'conflict' });
+  expect(await createRecipient(people, OTHER, input)).toMatchObject({ kind: 'created' });
+});

@@ -1,0 +1,165 @@
+/**
+ * A key that is for some accounts learns nothing of others: not even how much happens elsewhere. Nor does it open an account that
+ * was created with the id of a deleted one.
+ */
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { registerAccount } from '../../shared/accounts/accounts.ts';
+import { createApi } from '../../shared/api/app.ts';
+import { createGrowthSignal } from '../../shared/api/growth-signal.ts';
+import { createForwarder, startFeed } from '../../shared/log/cell-feed.ts';
+import { createEventLog } from '../../shared/log/log.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { apiParts } from '../support/api.ts';
+import { moved } from '../support/delivery-world.ts';
+
+const ADMIN = 'an-admin-key-that-is-long';
+const REGIONS = ['nz', 'us'];
+
+async function createWorld() {
+  const table = createMemoryTable();
+  const clock = { now: Date.now() };
+  const now = () => clock.now;
+  const forwarder = createForwarder(table, { now, onForwarded: () => {} });
+  const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'http://jobwire.test' });
+  const say = async (region: string, account: string, count: number) => {
+    const ref = { region, account };
+    await log.append(
+      ref,
+      Array.from({ length: count }, (_, at) => ({ ...moved(at + 1, 'x'), time: now() })),
+    );
+    await forwarder.forward(ref);
+  };
+  for (const [region, account] of [
+    ['us', 'acme'],
+    ['nz', 'kiwi'],
+  ] as const) {
+    await startFeed(table, region, { epoch: `e${region}` });
+    const record = { region, account, secretRef: 'x', pollIntervalSeconds: 60, paused: false };
+    await registerAccount(table, log, record, { now: now(), epoch: 'e1' });
+  }
+  const app = createApi({
+    ...{ table, log, regions: REGIONS, growth: createGrowthSignal(), now },
+    ...apiParts(table, ADMIN, now, REGIONS),
+    slots: { perKey: 5, take: async () => ({ giveBack: async () => {} }) },
+  });
+  const request = (method: string, path: string, key: string, body?: object) =>
+    app.request(path, {
+      method,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  const get = async (path: string, key: string) => {
+    const answer = await request('GET', path, key);
+    return { status: answer.status, body: (await answer.json()) as Record<string, never> };
+  };
+  const create = async (path: string, body: object): Promise<Record<string, string>> => {
+    const answer = await request('POST', path, ADMIN, body);
+    expect(answer.status, await answer.clone().text()).toBe(201);
+    return answer.json() as Promise<Record<string, string>>;
+  };
+  const keyFor = async (...accounts: string[]): Promise<string> =>
+    (await create('/v1/keys', { name: 'k', role: 'read', accounts })).secret ?? '';
+  const createAccount = (id: string) =>
+    create('/v1/accounts', { id, region: 'us', credentials: { clientId: 'c', clientSecret: 's' } });
+  const deleteAccount = async (id: string) => {
+    expect((await request('DELETE', `/v1/accounts/${id}`, ADMIN)).status).toBe(204);
+    // Until then the id can't be used again.
+    clock.now += 400_000;
+  };
+  return { clock, say, get, request, create, keyFor, createAccount, deleteAccount };
+}
+
+test('a cursor of a key for accounts of one region names no other region, and goes on reading', async () => {
+  const { say, get, keyFor } = await createWorld();
+  await say('us', 'acme', 3);
+  await say('nz', 'kiwi', 45);
+  const key = await keyFor('acme');
+  const { body } = await get('/v1/events?limit=2', key);
+  const { events, next, head } = body as unknown as { events: object[]; next: string; head: string };
+  expect(events).toHaveLength(2);
+  expect(next).toMatch(/^us\.eus\.\d+$/);
+  expect(head).not.toContain('nz');
+  const rest = await get(`/v1/events?after=${next}`, key);
+  expect(rest.body.events).toHaveLength(1);
+  // Of all accounts, all regions.
+  expect(String((await get('/v1/events', ADMIN)).body.next)).toMatch(/^nz\.enz\.\d+~us\.eus\.\d+$/);
+});
+
+test('a cursor from before it was so is still good, and says no more afterwards', async () => {
+  const { say, get, keyFor } = await createWorld();
+  await say('us', 'acme', 3);
+  await say('nz', 'kiwi', 4);
+  const key = await keyFor('acme');
+  const { status, body } = await get('/v1/events?after=nz.enz.2~us.eus.1', key);
+  expect(status).toBe(200);
+  expect(body.next).not.toContain('nz');
+});
+
+test('a key for accounts of two regions has a place in each', async () => {
+  const { get, keyFor } = await createWorld();
+  const key = await keyFor('acme', 'kiwi');
+  expect(String((await get('/v1/events', key)).body.next)).toMatch(/^nz\..*~us\./);
+});
+
+describe('an account with the id of a deleted one', () => {
+  test('is not open to keys that were created for the deleted account', async () => {
+    const { get, keyFor, createAccount, deleteAccount } = await createWorld();
+    await createAccount('new');
+    const keys = [await keyFor('new'), await keyFor('new', 'acme')] as const;
+    for (const key of keys) expect((await get('/v1/accounts/new', key)).status).toBe(200);
+    await deleteAccount('new');
+    await createAccount('new');
+    const [alone, shared] = keys;
+    expect((await get('/v1/accounts/new', alone)).status).toBe(401);
+    expect((await get('/v1/accounts/new', shared)).status).toBe(404);
+    expect((await get('/v1/accounts/acme', shared)).status).toBe(200);
+    expect((await get('/v1/key', shared)).body.accounts).toEqual(['acme']);
+    expect((await get('/v1/events', shared)).body.next).not.toContain('nz');
+  });
+
+  test('is open to a key that was created before any account of the id', async () => {
+    const { get, keyFor, createAccount } = await createWorld();
+    const key = await keyFor('later');
+    expect((await get('/v1/accounts/later', key)).status).toBe(404);
+    await createAccount('later');
+    expect((await get('/v1/accounts/later', key)).status).toBe(200);
+  });
+
+  test('sends nothing to endpoints that were created for the deleted account', async () => {
+    const { get, create, createAccount, deleteAccount } = await createWorld();
+    await createAccount('new');
+    const url = 'https://erp.example.com/hook';
+    await create('/v1/endpoints', { id: 'alone', url, region: 'us', accounts: ['new'] });
+    await create('/v1/endpoints', { id: 'shared', url, region: 'us', accounts: ['new', 'acme'] });
+    await create('/v1/endpoints', { id: 'all', url, region: 'us' });
+    await deleteAccount('new');
+    await createAccount('new');
+    expect((await get('/v1/endpoints/alone', ADMIN)).status).toBe(404);
+    expect((await get('/v1/endpoints/shared', ADMIN)).body.accounts).toEqual(['acme']);
+    expect((await get('/v1/endpoints/all', ADMIN)).body.accounts).toEqual([]);
+  });
+
+  test('is not followed by a stream that a key of the deleted account holds open', async () => {
+    const { clock, request, keyFor, createAccount, deleteAccount } = await createWorld();
+    await createAccount('new');
+    const answer = await request('GET', '/v1/events/stream', await keyFor('new'));
+    const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+    expect((await reader.read()).done).toBe(false);
+    await deleteAccount('new');
+    clock.now += 15_000;
+    expect(await reader.read()).toMatchObject({ done: true });
+  });
+});
+
+test('a stream ends when its key is revoked', async () => {
+  const { clock, request, create } = await createWorld();
+  const secret = (await create('/v1/keys', { name: 'k', role: 'read' })).secret ?? '';
+  const id = secret.split('_')[1];
+  const answer = await request('GET', '/v1/events/stream', secret);
+  const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+  expect((await reader.read()).done).toBe(false);
+  expect((await request('DELETE', `/v1/keys/${id}`, ADMIN)).status).toBe(204);
+  clock.now += 31_000;
+  expect(await reader.read()).toMatchObject({ done: true });
+});

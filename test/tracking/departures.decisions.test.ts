@@ -1,0 +1,288 @@
+/** What became of a job that is missing from a complete crawl (shared/tracking/departures.ts). */
+import { describe, expect, test } from 'vitest';
+import type { ActiveJobsQuery, OrderingClient } from '../../shared/ordering/client.ts';
+import { OrderingError, type OrderingErrorKind } from '../../shared/ordering/errors.ts';
+import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
+import { type Evidence, investigate, judge, searchesFind } from '../../shared/tracking/departures.ts';
+import { BASELINE, detailed, listed, lookAt } from '../support/decisions.ts';
+
+describe('what the answers about a missing job prove (rule 3)', () => {
+  const look = lookAt(BASELINE, 'search');
+  const evidence = (fields: Partial<Evidence>): Evidence => ({
+    look,
+    detail: detailed({ permissions: { canEdit: false } }),
+    detailLook: look,
+    active: null,
+    activeLook: look,
+    amongClosed: false,
+    searched: true,
+    ...fields,
+  });
+  const out = detailed({ dateOut: '2026-03-02' });
+
+  test.each([
+    ['in the active list, whatever else', { active: listed(), detail: out }, { kind: 'listed' }],
+    ['dispatched and among the closed', { detail: out, amongClosed: true }, { kind: 'left', closed: true }],
+    ['dispatched, in neither list', { detail: out }, { kind: 'left', closed: false }],
+    ['not dispatched, among the closed', { amongClosed: true }, { kind: 'left', closed: true }],
+    ['in neither list and locked', {}, { kind: 'suspected', as: 'cancelled' }],
+    [
+      'in neither list, of the lock nothing said',
+      { detail: detailed() },
+      { kind: 'suspected', as: 'cancelled' },
+    ],
+    [
+      'in neither list but open for editing',
+      { detail: detailed({ permissions: { canEdit: true } }) },
+      { kind: 'contradictory' },
+    ],
+    ['unknown and in neither list', { detail: null }, { kind: 'suspected', as: 'unavailable' }],
+    ['unknown but among the closed', { detail: null, amongClosed: true }, { kind: 'contradictory' }],
+  ])('%s', (_, fields, verdict) => {
+    expect(judge(evidence(fields))).toEqual(verdict);
+  });
+});
+
+type Asked = 'detail' | 'active' | 'with closed';
+/** The answers about job 1: its record (null: unknown), and pages of the lists by their job numbers. */
+interface Script {
+  /** The record at the first reading and at the next one. */
+  readonly details?: readonly (object | null)[];
+  /** Each search of the active list: its pages. */
+  readonly active?: readonly (readonly (readonly number[])[])[];
+  /** Each reading of the list that includes closed jobs: its pages. */
+  readonly withClosed?: readonly (readonly (readonly number[])[])[];
+  /** A question that is never answered, and the kind of fault. */
+  readonly fails?: readonly [question: Asked, kind: OrderingErrorKind];
+}
+
+const HERE = [[1]];
+const NOWHERE = [[]];
+
+/**
+ * An ordering service that answers from a script, a second after the last answer, within ten milliseconds; past the end of
+ * a script its last answer is repeated. `asked`: the questions so far, a search once for all its pages.
+ */
+function scripted(script: Script) {
+  const asked: Asked[] = [];
+  const queries: ActiveJobsQuery[] = [];
+  const signals = new Set<AbortSignal | undefined>();
+  let now = BASELINE;
+  const answered = <T>(body: T) => {
+    now += 1000;
+    return { body, askedAt: now - 10, answeredAt: now };
+  };
+  const nth = <T>(answers: readonly T[], question: Asked): T =>
+    answers[Math.min(asked.filter((other) => other === question).length, answers.length) - 1] as T;
+  const client: Pick<OrderingClient, 'job' | 'activeJobs'> = {
+    async job(jobNumber, signal) {
+      asked.push('detail');
+      signals.add(signal);
+      const record = nth(script.details ?? [{}], 'detail');
+      return answered(record === null ? undefined : JobDetail.parse({ jobNumber, ...record }));
+    },
+    async activeJobs(query, signal) {
+      const question = query.includeClosedJobs ? 'with closed' : 'active';
+      if (query.page === 1) asked.push(question);
+      const [failing, kind] = script.fails ?? [];
+      if (failing === question && kind) throw new OrderingError({ kind, operation: 'GET /Jobs/active' });
+      queries.push(query);
+      signals.add(signal);
+      const pages = nth((query.includeClosedJobs ? script.withClosed : script.active) ?? [NOWHERE], question);
+      const { page = 1, pageSize = 20 } = query;
+      return answered({
+        items: (pages[page - 1] ?? []).map((jobNumber) => ActiveJob.parse({ jobNumber })),
+        totalCount: pages.flat().length,
+        pageNumber: page,
+        pageSize,
+        totalPages: pages.length,
+        hasNextPage: page < pages.length,
+      });
+    },
+  };
+  return { client: client as OrderingClient, asked, queries, signals };
+}
+
+describe('a missing job is asked after in a fixed order (rule 3)', () => {
+  const dispatched = { dateOut: '2026-03-02' };
+  const rows: [name: string, script: Script, asked: Asked[], verdict: object][] = [
+    ['in the active list: a page had drifted', { active: [HERE] }, ['detail', 'active'], { kind: 'listed' }],
+    [
+      'in neither list: its record is read again',
+      {},
+      ['detail', 'active', 'with closed', 'detail'],
+      { kind: 'suspected', as: 'cancelled' },
+    ],
+    [
+      'among the closed: is it really not among the active ones?',
+      { withClosed: [HERE] },
+      ['detail', 'active', 'with closed', 'active', 'detail'],
+      { kind: 'left', closed: true },
+    ],
+    [
+      'back between the two searches: it is listed, not closed',
+      { active: [NOWHERE, HERE], withClosed: [HERE] },
+      ['detail', 'active', 'with closed', 'active'],
+      { kind: 'listed' },
+    ],
+    [
+      'dispatched by the first word: the second could not change that',
+      { details: [dispatched] },
+      ['detail', 'active', 'with closed'],
+      { kind: 'left', closed: false },
+    ],
+    [
+      'dispatched and closed',
+      { details: [dispatched], withClosed: [HERE] },
+      ['detail', 'active', 'with closed', 'active'],
+      { kind: 'left', closed: true },
+    ],
+    [
+      'dispatched while it was asked after: the last word counts',
+      { details: [{}, dispatched] },
+      ['detail', 'active', 'with closed', 'detail'],
+      { kind: 'left', closed: false },
+    ],
+    [
+      'unlocked while it was asked after',
+      { details: [{}, { permissions: { canEdit: true } }] },
+      ['detail', 'active', 'with closed', 'detail'],
+      { kind: 'contradictory' },
+    ],
+    [
+      'unknown, and still unknown when asked again',
+      { details: [null] },
+      ['detail', 'active', 'with closed', 'detail'],
+      { kind: 'suspected', as: 'unavailable' },
+    ],
+    [
+      'unknown at first, and found when asked again',
+      { details: [null, {}] },
+      ['detail', 'active', 'with closed', 'detail'],
+      { kind: 'suspected', as: 'cancelled' },
+    ],
+    [
+      'unknown, and yet among the closed',
+      { details: [null], withClosed: [HERE] },
+      ['detail', 'active', 'with closed', 'active', 'detail'],
+      { kind: 'contradictory' },
+    ],
+  ];
+  test.each(rows)('%s', async (_, script, asked, verdict) => {
+    const service = scripted(script);
+    const evidence = await investigate(service.client, 1);
+    expect(service.asked).toEqual(asked);
+    expect(judge(evidence)).toEqual(verdict);
+    // From the first question to the last answer, a second each (rule 13).
+    expect(evidence.look).toEqual({
+      askedAt: BASELINE + 990,
+      answeredAt: BASELINE + asked.length * 1000,
+      view: 'search',
+    });
+    const record = asked.lastIndexOf('detail') + 1;
+    expect(evidence.detailLook).toEqual({
+      askedAt: BASELINE + record * 1000 - 10,
+      answeredAt: BASELINE + record * 1000,
+      view: 'detail',
+    });
+  });
+
+  test.each(['active', 'with closed'] as const)(
+    'a dispatch is told by its own record when the list cannot be searched (%s)',
+    async (question) => {
+      for (const kind of ['server_error', 'malformed', 'timeout'] as const) {
+        const script: Script = { details: [dispatched], withClosed: [HERE], fails: [question, kind] };
+        const evidence = await investigate(scripted(script).client, 1);
+        expect(judge(evidence)).toEqual({ kind: 'dispatched' });
+        const look = { askedAt: BASELINE + 990, answeredAt: BASELINE + 1000, view: 'detail' };
+        expect(evidence).toMatchObject({
+          look,
+          detailLook: look,
+          activeLook: look,
+          detail: { dateOut: '2026-03-02' },
+          amongClosed: false,
+          searched: false,
+        });
+      }
+    },
+  );
+
+  test.each([
+    ['of a job that is not dispatched', [{}], 'server_error'],
+    ['of one that nobody knows', [null], 'server_error'],
+    ['when it is not the list that fails, but the way there', [dispatched], 'network'],
+    ['nor when the credentials do', [dispatched], 'unauthorized'],
+  ] as const)('nothing is known %s without the searches', async (_, details, kind) => {
+    const { client } = scripted({ details, fails: ['active', kind] });
+    await expect(investigate(client, 1)).rejects.toMatchObject({ kind });
+  });
+
+  test('what the active list shows of it is kept, and when', async () => {
+    const { active, activeLook } = await investigate(scripted({ active: [[[10], [11, 1]]] }).client, 1);
+    expect(active).toEqual(listed({ masterJobStatus: null }));
+    // From the question for the first page to the answer of the page that shows it.
+    expect(activeLook).toEqual({ askedAt: BASELINE + 1990, answeredAt: BASELINE + 3000, view: 'search' });
+  });
+
+  test('a search finds much that begins alike: it is read to its last page, for exactly this number', async () => {
+    const { client, queries } = scripted({
+      active: [[[10, 11], [100, 12], [1000]]],
+      withClosed: [[[10], [1]]],
+    });
+    expect(await investigate(client, 1)).toMatchObject({ active: null, amongClosed: true });
+    const query = { searchText: '1', pageSize: 100 };
+    expect(queries.slice(0, 5)).toEqual([
+      { ...query, page: 1, includeClosedJobs: false },
+      { ...query, page: 2, includeClosedJobs: false },
+      { ...query, page: 3, includeClosedJobs: false },
+      { ...query, page: 1, includeClosedJobs: true },
+      { ...query, page: 2, includeClosedJobs: true },
+    ]);
+  });
+
+  test('a search that does not end proves nothing', async () => {
+    const pages = (count: number) => [...Array.from({ length: count - 1 }, () => [10]), [1]];
+    expect(judge(await investigate(scripted({ active: [pages(10)] }).client, 1))).toEqual({ kind: 'listed' });
+    await expect(investigate(scripted({ active: [pages(11)] }).client, 1)).rejects.toThrow(
+      'more than 10 pages',
+    );
+  });
+
+  test('every question can be stopped', async () => {
+    const service = scripted({ withClosed: [HERE] });
+    const { signal } = new AbortController();
+    await investigate(service.client, 1, signal);
+    expect([...service.signals]).toEqual([signal]);
+  });
+});
+
+describe('a negative verdict needs searches that find what is there (rule 3)', () => {
+  const rows: [name: string, listed: number | undefined, script: Script, found: boolean][] = [
+    ['a listed job is found by both', 1, { active: [HERE], withClosed: [HERE] }, true],
+    ['a listed job is not found among the active', 1, { withClosed: [HERE] }, false],
+    ['a listed job is not found with the closed', 1, { active: [HERE] }, false],
+    ['a listed job is found by neither', 1, {}, false],
+    ['nothing is listed: a closed one is found', undefined, { withClosed: [HERE] }, true],
+    ['nothing is listed, and a closed one is not found', undefined, { withClosed: [HERE, [[10]]] }, false],
+    ['nothing is listed, and nothing is closed', undefined, {}, false],
+    ['nothing is listed, but another job is found', undefined, { withClosed: [NOWHERE, HERE] }, false],
+  ];
+  test.each(rows)('%s', async (_, listed, script, found) => {
+    expect(await searchesFind(scripted(script).client, listed)).toBe(found);
+  });
+
+  test('with nothing to be found no search is made', async () => {
+    const { client, asked } = scripted({});
+    await searchesFind(client, undefined);
+    expect(asked).toEqual(['with closed']);
+  });
+
+  test('the closed one to be found is the newest', async () => {
+    const { client, queries } = scripted({ withClosed: [[[7, 3]]] });
+    expect(await searchesFind(client, undefined)).toBe(true);
+    expect(queries).toEqual([
+      { page: 1, pageSize: 100, includeClosedJobs: true },
+      { page: 1, pageSize: 100, includeClosedJobs: true, searchText: '7' },
+    ]);
+  });
+});

@@ -1,0 +1,880 @@
+/** What a look at a job proves (shared/tracking/diff.ts). */
+import { describe, expect, test } from 'vitest';
+import type { EventDraft } from '../../shared/events/event.ts';
+import { sinceListed } from '../../shared/tracking/diff.ts';
+import { adopt, type Snapshot } from '../../shared/tracking/snapshot.ts';
+import { type DetailView, fingerprint } from '../../shared/tracking/views.ts';
+import {
+  at,
+  detail,
+  detailedAt,
+  iso,
+  list,
+  listed,
+  listedAt,
+  parcel,
+  polls,
+  start,
+  types,
+} from '../support/decisions.ts';
+
+describe('two answers of the service say the same (rule 6)', () => {
+  test.each([
+    ['missing, null and an empty list', { tracking: [] }, { tracking: null }, {}],
+    ['missing, null and an empty text', { orderNumber: '' }, { orderNumber: null }, {}],
+    [
+      'an entry of tracking with neither number nor link',
+      { tracking: [parcel(null)] },
+      { tracking: [parcel('', '')] },
+      {},
+    ],
+    [
+      'tracking in another order',
+      { tracking: [parcel('A'), parcel('B')] },
+      { tracking: [parcel('B'), parcel('A')] },
+    ],
+    [
+      'one parcel listed twice, whatever comes first',
+      { tracking: [parcel('A', 'https://x/1'), parcel('A', 'https://x/2'), parcel('A')] },
+      { tracking: [parcel('A'), parcel('A', 'https://x/2'), parcel('A', 'https://x/1')] },
+    ],
+    [
+      'Z, +00:00 and the same instant elsewhere',
+      { dateDue: '2026-03-05T10:00:00Z' },
+      { dateDue: '2026-03-05T10:00:00+00:00' },
+      { dateDue: '2026-03-05T03:00:00.000-07:00' },
+    ],
+    ['counters that drift, and wording', { shippedDaysToProcess: 1 }, { shippedDaysToProcess: 2.5 }],
+    [
+      'why a job is locked',
+      { permissions: { canEdit: false, lockedReason: 'Printing' } },
+      { permissions: { canEdit: false, lockedReason: 'Packing' } },
+    ],
+    ['unknown new fields', { newField: 1 }, { newField: 2 }, {}],
+  ])('%s', (_, ...views: object[]) => {
+    expect(new Set(views.map((view) => fingerprint(listed(view)))).size).toBe(1);
+    expect(polls(...views, ...views).events.flat()).toEqual([]);
+  });
+
+  test.each([
+    [
+      'a time without an offset is text',
+      { dateDue: '2026-03-05T10:00:00' },
+      { dateDue: '2026-03-05T10:00' },
+      'job.due_date_changed',
+    ],
+    [
+      'nor is it the same with one',
+      { dateDue: '2026-03-05T10:00:00' },
+      { dateDue: '2026-03-05T10:00:00Z' },
+      'job.due_date_changed',
+    ],
+    [
+      'another instant',
+      { dateDue: '2026-03-05T10:00:00Z' },
+      { dateDue: '2026-03-05T10:00:00+01:00' },
+      'job.due_date_changed',
+    ],
+    ['a due date that must be met', { mustDate: false }, { mustDate: true }, 'job.due_date_changed'],
+    [
+      'a link filled in later',
+      { tracking: [parcel('A')] },
+      { tracking: [parcel('A', 'https://x/1')] },
+      'job.tracking_updated',
+    ],
+    [
+      'another link',
+      { tracking: [parcel('A', 'https://x/1')] },
+      { tracking: [parcel('A', 'https://x/2')] },
+      'job.tracking_updated',
+    ],
+    [
+      'a link that gets its number',
+      { tracking: [parcel(null, 'https://x/1')] },
+      { tracking: [parcel('A', 'https://x/1')] },
+      'job.tracking_updated',
+    ],
+    [
+      'another parcel',
+      { tracking: [parcel('A')] },
+      { tracking: [parcel('A'), parcel('B')] },
+      'job.tracking_added',
+    ],
+    ['a text', { description: 'A' }, { description: null }, 'job.updated'],
+    [
+      'the order group and the place in it',
+      { orderGroup: 'G' },
+      { orderGroup: 'G', orderGroupSequence: 2 },
+      'job.updated',
+    ],
+    ['the origin', { originCode: 'API' }, { originCode: 'WEB' }, 'job.updated'],
+    ['a status, with any name', {}, { masterJobStatus: 'Neverheard' }, 'job.status_changed'],
+    ['a lock', { permissions: { canEdit: true } }, { permissions: { canEdit: false } }, 'job.locked'],
+    ['an unlock', { permissions: { canEdit: false } }, { permissions: { canEdit: true } }, 'job.unlocked'],
+  ])('but not: %s', (_, before: object, after: object, type: string) => {
+    expect(fingerprint(listed(before))).not.toBe(fingerprint(listed(after)));
+    expect(
+      polls(before, after)
+        .events.flat()
+        .map((event) => event.type),
+    ).toEqual([type]);
+  });
+
+  test('a link shared by two parcels: the one that was known gets its number, the other one is new', () => {
+    const link = 'https://x/1';
+    const { events, snapshot } = polls(
+      { tracking: [parcel(null, link)] },
+      { tracking: [parcel('A', link), parcel('B', link)] },
+    );
+    expect(events[1]).toMatchObject([
+      { type: 'job.tracking_added', data: { tracking: [{ number: 'B', link }] } },
+      {
+        type: 'job.tracking_updated',
+        data: { tracking: [{ from: { number: null, link }, to: { number: 'A', link } }] },
+      },
+    ]);
+    expect(snapshot.announced.tracking).toHaveLength(2);
+  });
+
+  test('a status or a flag that is not said is no change, and the evidence goes back to when it was said', () => {
+    const { events } = polls(
+      {},
+      { masterJobStatus: null },
+      { masterJobStatus: null },
+      { masterJobStatus: 'Press' },
+    );
+    expect(events.map((of) => of.length)).toEqual([0, 0, 0, 1]);
+    expect(events[3]).toMatchObject([
+      {
+        data: {
+          changes: { status: { from: 'Proof', to: 'Press' } },
+          observed: { since: iso(listedAt(0)) },
+        },
+      },
+    ]);
+  });
+});
+
+describe('the two views of one job (rule 4)', () => {
+  test('different words for the same things are no change, for as long as they differ', () => {
+    const shown = { masterJobStatus: 'In production', description: 'Shirts', dateDue: '2026-03-05T10:00:00' };
+    const own = { jobStatus: 'Printing', description: 'SHIRTS', dateDue: '2026-03-05T10:00:00-07:00' };
+    let step = detail(start(shown), own, 1, shown);
+    expect(types(step)).toEqual([]);
+    step = detail(step.snapshot, own, 2, shown);
+    expect(types(step)).toEqual([]);
+    step = detail(step.snapshot, own, 3);
+    expect(types(step)).toEqual([]);
+    expect(types(list(step.snapshot, shown, 4))).toEqual([]);
+  });
+
+  test('what the list announced is not announced again when the job has left it and its detail says it too', () => {
+    const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' });
+    const changed = list(first.snapshot, { description: 'B', masterJobStatus: 'Press' }, 2);
+    expect(types(changed)).toEqual(['job.updated', 'job.status_changed']);
+    expect(types(detail(changed.snapshot, { description: 'B', jobStatus: 'Press' }, 3))).toEqual([]);
+    // A detail that never moved has no change to tell either; one that went elsewhere has.
+    expect(types(detail(changed.snapshot, { description: 'A' }, 3))).toEqual([]);
+    expect(types(detail(changed.snapshot, { description: 'C' }, 3))).toEqual(['job.updated']);
+  });
+
+  test('what the detail announced of a job that had left is not announced again when it is back in the list', () => {
+    const seen = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' });
+    const left = detail(seen.snapshot, { description: 'B' }, 2);
+    expect(types(left)).toEqual(['job.updated']);
+    expect(types(list(left.snapshot, { description: 'B' }, 3))).toEqual([]);
+    expect(types(list(left.snapshot, { description: 'C' }, 3))).toEqual(['job.updated']);
+  });
+
+  test('a change that only the detail showed while the job was listed is found when it leaves', () => {
+    const shown = { description: 'A' };
+    const first = detail(start(shown), { description: 'A' }, 1, shown);
+    const hinted = detail(first.snapshot, { description: 'B' }, 2, shown);
+    expect(types(hinted)).toEqual([]);
+    const left = detail(hinted.snapshot, { description: 'B' }, 3);
+    expect(left.events).toMatchObject([
+      {
+        type: 'job.updated',
+        data: {
+          changes: { description: { from: 'A', to: 'B' } },
+          // Not since the second look: that one showed it already.
+          observed: { since: iso(detailedAt(1)) },
+        },
+      },
+    ]);
+  });
+
+  test('a dispatch that either view shows is announced once, and so is tracking', () => {
+    const dateOut = '2026-03-02T07:59:00Z';
+    const inDetail = detail(start(), { dateOut, shippingAddresses: [parcel('A')] }, 1, {});
+    expect(types(inDetail)).toEqual(['job.dispatched', 'job.tracking_added']);
+    expect(inDetail.open).toBe(true);
+    expect(types(list(inDetail.snapshot, { dateOut, tracking: [parcel('A')] }, 2))).toEqual([]);
+
+    const inList = list(start(), { dateOut, tracking: [parcel('A')] }, 1);
+    expect(types(inList)).toEqual(['job.dispatched', 'job.tracking_added']);
+    // The two views may say it in different words, and differ in links.
+    const other = detail(
+      inList.snapshot,
+      { dateOut: '2026-03-02T00:59:00', shippingAddresses: [parcel('A', 'https://x/1')] },
+      2,
+    );
+    expect(types(other)).toEqual([]);
+  });
+
+  test('corrected, then cleared in the list alone, then set again: still one dispatch, with its corrections', () => {
+    const [first, second, third] = ['2026-03-02T10:00:00Z', '2026-03-02T11:00:00Z', '2026-03-02T12:00:00Z'];
+    let step: { snapshot: Snapshot; events: readonly EventDraft[] } = list(start(), { dateOut: first }, 1);
+    expect(types(step)).toEqual(['job.dispatched']);
+    step = list(step.snapshot, { dateOut: second }, 2);
+    expect(step.events).toMatchObject([
+      { type: 'job.updated', data: { changes: { dateOut: { from: first, to: second } } } },
+    ]);
+    step = list(step.snapshot, {}, 3);
+    expect(types(step)).toEqual([]);
+    expect(types(detail(step.snapshot, { dateOut: second }, 3, {}))).toEqual([]);
+    const again = list(step.snapshot, { dateOut: third }, 4);
+    expect(again.events).toMatchObject([
+      { type: 'job.updated', data: { changes: { dateOut: { from: second, to: third } } } },
+    ]);
+    // Cleared in both views it is revoked, and the next one is a dispatch of its own.
+    const revoked = detail(step.snapshot, {}, 4, {});
+    expect(revoked.events).toMatchObject([
+      // The list showed it last at the third minute's answer.
+      { type: 'job.dispatch_revoked', data: { observed: { since: iso(listedAt(2)) } } },
+    ]);
+    expect(types(list(revoked.snapshot, { dateOut: third }, 5))).toEqual(['job.dispatched']);
+  });
+
+  test('where the views gave different dates of a dispatch, a correction or revocation starts from what its own view said', () => {
+    const [first, second, third] = ['2026-03-02T10:00:00Z', '2026-03-02T11:00:00Z', '2026-03-02T12:00:00Z'];
+    const told = list(start({}), { dateOut: first }, 1);
+    const left = detail(told.snapshot, { dateOut: second }, 2);
+    expect(types(left)).toEqual([]);
+    expect(detail(left.snapshot, { dateOut: third }, 3).events).toMatchObject([
+      { type: 'job.updated', data: { changes: { dateOut: { from: second, to: third } } } },
+    ]);
+    expect(detail(left.snapshot, {}, 3).events).toMatchObject([
+      { type: 'job.dispatch_revoked', data: { changes: { dateOut: { from: second, to: null } } } },
+    ]);
+  });
+
+  test('tracking that one view lacks stays; that both lack is removed, and announced anew when it is back', () => {
+    const shown = { tracking: [parcel('A'), parcel('B')] };
+    const first = list(start(), shown, 1);
+    const fewer = list(first.snapshot, { tracking: [parcel('A')] }, 2);
+    expect(types(fewer)).toEqual([]);
+    const kept = detail(fewer.snapshot, { shippingAddresses: [parcel('A'), parcel('B')] }, 2, {
+      tracking: [parcel('A')],
+    });
+    expect([types(kept), kept.open]).toEqual([[], true]);
+    const gone = detail(kept.snapshot, { shippingAddresses: [parcel('A')] }, 3, { tracking: [parcel('A')] });
+    expect(gone.events).toMatchObject([
+      { type: 'job.tracking_removed', data: { tracking: [{ number: 'B', link: null }] } },
+    ]);
+    expect(types(list(gone.snapshot, shown, 4))).toEqual(['job.tracking_added']);
+  });
+
+  test('a parcel that is gone is removed, also when another one has its link', () => {
+    const link = 'https://x/1';
+    const shown = { tracking: [parcel(null, link), parcel('A', link)] };
+    const left = { tracking: [parcel('A', link)] };
+    const fewer = list(list(start({}), shown, 1).snapshot, left, 2);
+    const gone = detail(fewer.snapshot, { shippingAddresses: left.tracking }, 2, left);
+    expect(gone.events).toMatchObject([
+      { type: 'job.tracking_removed', data: { tracking: [{ number: null, link }] } },
+    ]);
+    expect([gone.open, gone.snapshot.list?.tracking]).toEqual([false, [{ number: 'A', link }]]);
+    expect(list(gone.snapshot, left, 3).snapshot.heldBack).toBeUndefined();
+  });
+
+  test('a parcel that shares its link with one that has no number is a parcel of its own, in either view', () => {
+    const link = 'https://x/1';
+    const both = [parcel(null, link), parcel('A', link)];
+    const shown = list(start(), { tracking: [parcel(null, link)] }, 1).snapshot;
+    const known = detail(start(), { shippingAddresses: [parcel(null, link)] }, 1).snapshot;
+    const inList = list(shown, { tracking: both }, 2);
+    const inDetail = detail(known, { shippingAddresses: both }, 2);
+    for (const step of [inList, inDetail]) {
+      expect(step.events).toMatchObject([
+        { type: 'job.tracking_added', data: { tracking: [{ number: 'A', link }] } },
+      ]);
+    }
+  });
+
+  test('line statuses and the invoice number are compared with the look before; a first look tells nothing of them', () => {
+    const lines = (status: string | null) => [{ jobLineId: 7, jobLineStatus: status }];
+    const first = detail(start(), { lines: lines('Proof'), invoiceNumber: null }, 1, {});
+    expect(types(first)).toEqual([]);
+    const silent = detail(first.snapshot, { lines: lines(null) }, 2, {});
+    const next = detail(silent.snapshot, { lines: lines('Press'), invoiceNumber: 'INV-1' }, 3, {});
+    expect(next.events).toMatchObject([
+      { type: 'job.line_status_changed', data: { lines: [{ jobLineId: 7, from: 'Proof', to: 'Press' }] } },
+      { type: 'job.invoiced' },
+    ]);
+    const blank = detail(next.snapshot, { lines: lines('Press') }, 4, {});
+    expect(types(detail(blank.snapshot, { lines: lines('Press'), invoiceNumber: 'INV-1' }, 5, {}))).toEqual(
+      [],
+    );
+  });
+
+  const editable = (canEdit: boolean | null) => ({ permissions: { canEdit } });
+
+  test('a flag that one view never says is told by the other one', () => {
+    const unsaid = detail(start(editable(false)), {}, 1).snapshot;
+    expect(types(list(unsaid, editable(true), 2))).toEqual(['job.unlocked']);
+    const first = detail(start(), editable(false), 1, {}).snapshot;
+    expect(types(detail(first, editable(true), 2))).toEqual(['job.unlocked']);
+    // Also when it moved while the job was listed.
+    const moved = detail(first, editable(true), 2, {});
+    expect(types(moved)).toEqual([]);
+    expect(types(detail(moved.snapshot, editable(true), 3))).toEqual(['job.unlocked']);
+    // Also when it was first said after the other view had moved.
+    const locked = list(detail(start(editable(true)), {}, 1, editable(true)).snapshot, editable(false), 2);
+    const late = detail(locked.snapshot, editable(false), 2, editable(false)).snapshot;
+    const unlocked = detail(late, editable(true), 3, editable(false)).snapshot;
+    expect(types(detail(unlocked, editable(true), 4))).toEqual(['job.unlocked']);
+  });
+
+  test('different words for the same are not taken for a change when the word passes on, and a change is not for words', () => {
+    const [shown, own] = [{ description: 'Shirts' }, { description: 'SHIRTS' }];
+    const first = detail(start(shown), own, 1, shown).snapshot;
+    // The list says a change in its words, then the record in its own.
+    const changed = list(first, { description: 'Caps' }, 2);
+    expect(types(changed)).toEqual(['job.updated']);
+    const later = list(changed.snapshot, { description: 'Caps' }, 3).snapshot;
+    const left = detail(later, { description: 'CAPS' }, 4);
+    expect(types(left)).toEqual([]);
+    // From then on the record's words are known.
+    const own2 = detail(left.snapshot, { description: 'HATS' }, 5);
+    expect(types(own2)).toEqual(['job.updated']);
+    const same = detail(own2.snapshot, { description: 'HATS' }, 6).snapshot;
+    const back = list(same, { description: 'Hats' }, 7);
+    expect(types(back)).toEqual([]);
+    expect(types(list(back.snapshot, { description: 'Shoes' }, 8))).toEqual(['job.updated']);
+  });
+
+  test('words that differ stay apart, however often the record is read while the job is listed', () => {
+    const [shown, own] = [{ description: 'Shirts' }, { description: 'SHIRTS' }];
+    const first = detail(start(shown), own, 1, shown).snapshot;
+    const changed = list(first, { description: 'Caps' }, 2).snapshot;
+    // It did not move yet, so its word for the change is still to come.
+    const slow = detail(changed, own, 2, { description: 'Caps' }).snapshot;
+    expect(types(detail(slow, { description: 'CAPS' }, 3))).toEqual([]);
+    // It moved: what it says next is a change of its own.
+    const moved = detail(changed, { description: 'CAPS' }, 2, { description: 'Caps' }).snapshot;
+    expect(types(detail(moved, { description: 'CAPS' }, 3))).toEqual([]);
+    expect(types(detail(moved, { description: 'HATS' }, 3))).toEqual(['job.updated']);
+    // It says the same as the list now, so they can be compared again.
+    const agreed = detail(changed, { description: 'Caps' }, 2, { description: 'Caps' }).snapshot;
+    expect(types(detail(agreed, own, 3))).toEqual(['job.updated']);
+  });
+
+  test('a field of the record that older code did not store is compared once the record has shown it (rule 6)', () => {
+    const shown = { description: 'Shirts' };
+    const { snapshot } = detail(start(shown), shown, 1, shown);
+    const { description: _, ...stored } = snapshot.detail as DetailView;
+    const older = { ...snapshot, detail: stored as DetailView };
+    const adopted = list(adopt(older, 'list', listed(shown)), shown, 2).snapshot;
+    expect(types(detail(adopted, { description: 'SHIRTS' }, 3))).toEqual([]);
+    for (const words of ['Shirts', 'SHIRTS']) {
+      const read = detail(adopted, { description: words }, 2, shown).snapshot;
+      expect(types(detail(read, { description: words }, 3))).toEqual([]);
+      expect(types(detail(read, { description: 'HATS' }, 3))).toEqual(['job.updated']);
+    }
+  });
+
+  test('a record that followed the list and goes back when the job leaves has changed', () => {
+    const [a, b] = [{ description: 'A' }, { description: 'B' }];
+    const first = detail(start(a), a, 1, a).snapshot;
+    const followed = detail(list(first, b, 2).snapshot, b, 2, b).snapshot;
+    expect(detail(followed, a, 3).events).toMatchObject([
+      {
+        type: 'job.updated',
+        data: { changes: { description: { from: 'B', to: 'A' } }, observed: { since: iso(detailedAt(2)) } },
+      },
+    ]);
+  });
+
+  test('the record of a job that has left says a change to what the list last showed', () => {
+    const first = detail(start({ description: 'A' }), { description: 'A' }, 1, { description: 'A' }).snapshot;
+    const left = detail(first, { description: 'B', jobStatus: 'Packing' }, 2);
+    expect(types(left)).toEqual(['job.updated', 'job.status_changed']);
+    expect(detail(left.snapshot, { description: 'A' }, 3).events).toMatchObject([
+      { type: 'job.updated', data: { changes: { description: { from: 'B', to: 'A' } } } },
+      { type: 'job.status_changed', data: { changes: { status: { from: 'Packing', to: 'Proof' } } } },
+    ]);
+  });
+
+  test('the list says a change to what the record says while it has the word', () => {
+    const [view, next] = [
+      { description: 'A', masterJobStatus: 'Proof' },
+      { description: 'B', masterJobStatus: 'Packing' },
+    ];
+    const own = { description: 'B', jobStatus: 'Packing' };
+    const known = detail(start(view), own, 1, view).snapshot;
+    expect(types(list(known, next, 2))).toEqual(['job.updated', 'job.status_changed']);
+  });
+
+  test('a status that the one view announced is not announced again by the other; another one is', () => {
+    const first = detail(start(), {}, 1, {}).snapshot;
+    const inList = list(first, { masterJobStatus: 'Packing' }, 2);
+    expect(types(inList)).toEqual(['job.status_changed']);
+    expect(types(detail(inList.snapshot, { jobStatus: 'Packing' }, 3))).toEqual([]);
+    expect(types(detail(inList.snapshot, { jobStatus: 'Shipped' }, 3))).toEqual(['job.status_changed']);
+    const left = detail(first, { jobStatus: 'Packing' }, 2);
+    expect(types(left)).toEqual(['job.status_changed']);
+    expect(types(list(left.snapshot, { masterJobStatus: 'Packing' }, 3))).toEqual([]);
+    expect(types(list(left.snapshot, { masterJobStatus: 'Shipped' }, 3))).toEqual(['job.status_changed']);
+  });
+
+  test('a first look that says nothing of a status or a flag is one like any other', () => {
+    const silent = start({ masterJobStatus: null });
+    const first = detail(silent, { jobStatus: null, lines: [{ jobLineId: 7 }] }, 1, {});
+    expect([types(first), first.shown]).toEqual([[], []]);
+    const flags = { permissions: { canEdit: true }, mustDate: true };
+    expect(types(list(first.snapshot, { ...flags, masterJobStatus: null }, 2))).toEqual([]);
+  });
+
+  test.each([
+    ['a status', { masterJobStatus: 'Press' }],
+    ['the lock', { permissions: { canEdit: false } }],
+    ['whether the date must be met', { mustDate: false }],
+  ])('%s that is not said stays as it was, and a change is dated from when it was said', (_, changed) => {
+    const said = { permissions: { canEdit: true }, mustDate: true };
+    const unsaid = Object.fromEntries(Object.keys(changed).map((field) => [field, null]));
+    const silent = list(start(said), { ...said, ...unsaid }, 3);
+    expect(types(silent)).toEqual([]);
+    expect(list(silent.snapshot, { ...said, ...changed }, 4).events).toMatchObject([
+      { data: { observed: { since: iso(at(2)) } } },
+    ]);
+  });
+
+  test('what a record leaves unsaid stays as it was, and a change is dated from when it was said', () => {
+    const first = detail(start(), { jobStatus: 'Press' }, 1, {}).snapshot;
+    const silent = detail(first, { jobStatus: null }, 2, {}).snapshot;
+    expect(detail(silent, { jobStatus: 'Packing' }, 3).events).toMatchObject([
+      {
+        type: 'job.status_changed',
+        data: {
+          changes: { status: { from: 'Press', to: 'Packing' } },
+          observed: { since: iso(detailedAt(1)), view: 'detail' },
+        },
+      },
+    ]);
+  });
+});
+
+describe('what changed is told field by field', () => {
+  const changedFields = ({ data }: EventDraft) => ('changes' in data ? Object.keys(data.changes) : []);
+
+  test.each([
+    ['job.updated', 'description', { description: 'A' }, { description: 'B' }],
+    ['job.updated', 'orderNumber', { orderNumber: 'PO-1' }, { orderNumber: 'PO-2' }],
+    ['job.updated', 'orderGroup', { orderGroup: 'G' }, { orderGroup: 'H' }],
+    ['job.updated', 'orderGroupSequence', { orderGroupSequence: 1 }, { orderGroupSequence: 2 }],
+    ['job.due_date_changed', 'dateDue', { dateDue: '2026-03-05' }, { dateDue: '2026-03-06' }],
+    ['job.due_date_changed', 'mustDate', { mustDate: true }, { mustDate: false }],
+  ])(
+    '%s: %s, in the list as in the record of a job that left',
+    (type, field, before: object, after: object) => {
+      const changes = { [field]: { from: Object.values(before)[0], to: Object.values(after)[0] } };
+      const expected = [{ type, data: { changes, job: { [field]: Object.values(after)[0] } } }];
+      expect(polls(before, after).events[1]).toMatchObject(expected);
+      expect(detail(detail(start(), before, 1).snapshot, after, 2).events).toMatchObject(expected);
+      // Nothing else is said to have changed.
+      expect(polls(before, after).events[1]?.map(changedFields)).toEqual([[field]]);
+    },
+  );
+
+  test.each([
+    ['job.locked', true, false],
+    ['job.unlocked', false, true],
+  ])('%s', (type, from, to) => {
+    const { events } = polls({ permissions: { canEdit: from } }, { permissions: { canEdit: to } });
+    expect(events[1]).toMatchObject([{ type, data: { changes: { canEdit: { from, to } } } }]);
+  });
+
+  test('the origin, which only the list knows', () => {
+    expect(polls({ originCode: 'API' }, { originCode: 'WEB' }).events[1]).toMatchObject([
+      { type: 'job.updated', data: { changes: { originCode: { from: 'API', to: 'WEB' } } } },
+    ]);
+  });
+
+  test('many at once: one event of each kind', () => {
+    const before = { description: 'A', orderNumber: 'PO-1', dateDue: '2026-03-05', mustDate: false };
+    const after = { description: 'B', orderNumber: 'PO-2', dateDue: '2026-03-06', mustDate: true };
+    const { events } = polls(before, { ...after, masterJobStatus: 'Press' });
+    expect(events[1]?.map((event) => [event.type, changedFields(event)])).toEqual([
+      ['job.updated', ['description', 'orderNumber']],
+      ['job.due_date_changed', ['dateDue', 'mustDate']],
+      ['job.status_changed', ['status']],
+    ]);
+  });
+
+  test('lines: those whose status moved, each by its id; a line that is new or gone is none', () => {
+    const line = (jobLineId: number, jobLineStatus: string | null) => ({ jobLineId, jobLineStatus });
+    const first = detail(start(), { lines: [line(7, 'Proof'), line(8, 'Proof'), line(9, 'Proof')] }, 1, {});
+    const next = detail(first.snapshot, { lines: [line(10, null), line(8, null), line(7, 'Press')] }, 2, {});
+    expect(next.events).toMatchObject([
+      { type: 'job.line_status_changed', data: { lines: [{ jobLineId: 7, from: 'Proof', to: 'Press' }] } },
+    ]);
+    const last = detail(next.snapshot, { lines: [line(7, 'Cut'), line(8, 'Cut'), line(10, 'Cut')] }, 3);
+    expect(last.events).toMatchObject([
+      {
+        data: {
+          lines: [
+            { jobLineId: 7, from: 'Press', to: 'Cut' },
+            { jobLineId: 8, from: 'Proof', to: 'Cut' },
+            { jobLineId: 10, from: null, to: 'Cut' },
+          ],
+        },
+      },
+    ]);
+  });
+
+  test('an invoice number that appears', () => {
+    const first = detail(start(), {}, 1).snapshot;
+    expect(detail(first, { invoiceNumber: 'INV-1' }, 2).events).toMatchObject([
+      { type: 'job.invoiced', data: { changes: { invoiceNumber: { from: null, to: 'INV-1' } } } },
+    ]);
+    // On the first look nobody knows how long it has been there.
+    expect(types(detail(start(), { invoiceNumber: 'INV-1' }, 1))).toEqual([]);
+  });
+});
+
+describe('dispatch and tracking, as either view shows them (rules 4 and 8)', () => {
+  const [first, second] = ['2026-03-02T10:00:00Z', '2026-03-02T11:00:00Z'];
+
+  test('a dispatch says its date, and the job shows it from then on', () => {
+    const { events } = list(start(), { dateOut: first }, 1);
+    expect(events).toMatchObject([
+      {
+        type: 'job.dispatched',
+        data: { occurredAt: first, changes: { dateOut: { from: null, to: first } }, job: { dateOut: first } },
+      },
+    ]);
+  });
+
+  test('the record corrects a date that it showed before, and none that only the list showed', () => {
+    const sent = list(start(), { dateOut: first }, 1).snapshot;
+    const read = detail(sent, { dateOut: first }, 1, { dateOut: first }).snapshot;
+    expect(detail(read, { dateOut: second }, 2).events).toMatchObject([
+      { type: 'job.updated', data: { changes: { dateOut: { from: first, to: second } } } },
+    ]);
+    // Told by the list first, it is not told again.
+    const corrected = list(read, { dateOut: second }, 2);
+    expect(types(corrected)).toEqual(['job.updated']);
+    expect(types(detail(corrected.snapshot, { dateOut: second }, 2, { dateOut: second }))).toEqual([]);
+    expect(types(detail(sent, { dateOut: second }, 2))).toEqual([]);
+  });
+
+  test('a date given in another form is none corrected', () => {
+    const { snapshot } = list(start(), { dateOut: first }, 1);
+    expect(list(snapshot, { dateOut: '2026-03-02T11:00:00+01:00' }, 2).events).toEqual([]);
+  });
+
+  test.each([
+    ['listed, both lack it', {}, {}, true],
+    ['listed, the record still shows it', {}, { dateOut: first }, false],
+    ['listed, the list still shows it', { dateOut: first }, {}, false],
+    ['left, the record lacks what it showed', undefined, {}, true],
+    ['left, the record still shows it', undefined, { dateOut: first }, false],
+  ])('revoked? %s', (_, shown, own, revoked) => {
+    const sent = list(start(), { dateOut: first }, 1).snapshot;
+    const read = detail(sent, { dateOut: first }, 1, { dateOut: first }).snapshot;
+    const now = shown ? list(read, shown, 2).snapshot : read;
+    expect(detail(now, own, 2, shown).events).toMatchObject(
+      revoked
+        ? [
+            {
+              type: 'job.dispatch_revoked',
+              data: { changes: { dateOut: { from: first, to: null } }, job: { dateOut: null } },
+            },
+          ]
+        : [],
+    );
+  });
+
+  test('revoked? Left, and its record never showed what the list did: no', () => {
+    const shown = { dateOut: first, tracking: [parcel('A')] };
+    const sent = list(start(), shown, 1).snapshot;
+    const left = detail(sent, {}, 2);
+    expect(types(left)).toEqual([]);
+    expect(types(detail(left.snapshot, {}, 3))).toEqual([]);
+    expect(types(list(left.snapshot, shown, 3))).toEqual([]);
+  });
+
+  test('after a dispatch was revoked, the next change is dated as usual', () => {
+    const read = detail(start(), { dateOut: first }, 1).snapshot;
+    const revoked = detail(read, {}, 2);
+    expect(types(revoked)).toEqual(['job.dispatch_revoked']);
+    const quiet = detail(revoked.snapshot, {}, 3).snapshot;
+    expect(detail(quiet, { jobStatus: 'Press' }, 4).events).toMatchObject([
+      { type: 'job.status_changed', data: { observed: { since: iso(detailedAt(3)) } } },
+    ]);
+  });
+
+  const parcels = (...entries: ReturnType<typeof parcel>[]) => ({ tracking: entries });
+  const record = (...entries: ReturnType<typeof parcel>[]) => ({ shippingAddresses: entries });
+  const [one, two, three] = ['https://x/1', 'https://x/2', 'https://x/3'];
+
+  test('parcels that come, get a link and go, one by one: each event shows the job with all it has then', () => {
+    let step: { snapshot: Snapshot; events: readonly EventDraft[] } = list(start(), parcels(parcel('A')), 1);
+    step = list(step.snapshot, parcels(parcel('A'), parcel('B')), 2);
+    expect(step.events).toMatchObject([
+      {
+        type: 'job.tracking_added',
+        data: {
+          tracking: [{ number: 'B', link: null }],
+          job: { tracking: [{ number: 'A' }, { number: 'B' }] },
+        },
+      },
+    ]);
+    step = list(step.snapshot, parcels(parcel('A', one), parcel('B')), 3);
+    expect(step.events).toMatchObject([
+      {
+        type: 'job.tracking_updated',
+        data: {
+          tracking: [{ from: { number: 'A', link: null }, to: { number: 'A', link: one } }],
+          job: {
+            tracking: [
+              { number: 'A', link: one },
+              { number: 'B', link: null },
+            ],
+          },
+        },
+      },
+    ]);
+    step = list(step.snapshot, parcels(parcel('B')), 4);
+    step = detail(step.snapshot, record(parcel('B')), 4, parcels(parcel('B')));
+    expect(step.events).toMatchObject([
+      {
+        type: 'job.tracking_removed',
+        data: { tracking: [{ number: 'A', link: one }], job: { tracking: [{ number: 'B', link: null }] } },
+      },
+    ]);
+  });
+
+  test('of a job that left, parcels that its record no longer shows are removed, and no others', () => {
+    const shown = parcels(parcel('A'), parcel('B'));
+    const sent = list(start(), shown, 1).snapshot;
+    const read = detail(sent, record(parcel('B'), parcel('C')), 1, shown).snapshot;
+    const left = detail(read, record(parcel('C')), 2);
+    expect(left.events).toMatchObject([
+      { type: 'job.tracking_removed', data: { tracking: [{ number: 'B', link: null }] } },
+    ]);
+    // Only the list ever showed A, and C was no news when both views showed different parcels.
+    expect(left.snapshot.announced.tracking).toEqual([{ number: 'A', link: null }]);
+    expect(types(detail(left.snapshot, record(parcel('C'), parcel('D')), 3))).toEqual(['job.tracking_added']);
+  });
+
+  test('links that the two views word differently are no change, until one of them changes its own', () => {
+    const sent = list(start(), parcels(parcel('A', one)), 1).snapshot;
+    let step = detail(sent, record(parcel('A', two)), 2);
+    expect(types(step)).toEqual([]);
+    step = detail(step.snapshot, record(parcel('A', two)), 3);
+    expect(types(step)).toEqual([]);
+    step = detail(step.snapshot, record(parcel('A', three)), 4);
+    expect(step.events).toMatchObject([
+      { data: { tracking: [{ from: { number: 'A', link: one }, to: { number: 'A', link: three } }] } },
+    ]);
+  });
+
+  test.each([
+    ['fills in its link', parcel('A'), parcel('A', one), { number: 'A', link: one }],
+    ['fills in its number', parcel(null, one), parcel('A', one), { number: 'A', link: one }],
+    ['has another link', parcel('A', two), parcel('A', one), undefined],
+    ['lacks the link', parcel('A', two), parcel('A'), undefined],
+    ['says the same', parcel('A', one), parcel('A', one), undefined],
+  ])('a record that shows a known parcel for the first time %s', (_, known, shown, to) => {
+    const sent = list(start(), parcels(known), 1).snapshot;
+    const read = detail(sent, {}, 1, parcels(known)).snapshot;
+    const { events, snapshot } = detail(read, record(shown), 2, parcels(known));
+    const was = { number: known.trackingNumber, link: known.trackingLink };
+    expect(events).toMatchObject(
+      to ? [{ type: 'job.tracking_updated', data: { tracking: [{ from: was, to }] } }] : [],
+    );
+    expect(snapshot.announced.tracking).toEqual([to ?? was]);
+  });
+});
+
+describe('when the record of a listed job is read', () => {
+  const shown = { dateOut: '2026-03-02T10:00:00Z', tracking: [parcel('A')] };
+  const job = () => start(shown);
+  const lacking = () => list(job(), { dateOut: shown.dateOut }, 1).snapshot;
+  const gone = () => detail(job(), shown, 1).snapshot;
+  const now = { at: at(2), tries: 0 };
+
+  test.each([
+    ['nothing changed', job, shown, null],
+    ['a text changed', job, { ...shown, description: 'B' }, null],
+    ['the due date changed', job, { ...shown, dateDue: '2026-03-05' }, null],
+    ['it was locked', job, { ...shown, permissions: { canEdit: false } }, null],
+    ['tracking came', job, { ...shown, tracking: [parcel('A'), parcel('B')] }, now],
+    ['the status changed', job, { ...shown, masterJobStatus: 'Press' }, now],
+    ['the status changed, among others', job, { ...shown, masterJobStatus: 'Press', description: 'B' }, now],
+    ['it was dispatched', start, shown, now],
+    ['the dispatch was corrected', job, { ...shown, dateOut: '2026-03-02T11:00:00Z' }, now],
+    ['the list lacks the dispatch', job, { tracking: shown.tracking }, now],
+    ['the list lacks tracking', job, { dateOut: shown.dateOut }, now],
+    ['the list still lacks it, and nobody asked', lacking, { dateOut: shown.dateOut }, now],
+    ['it came back', gone, shown, now],
+  ])('at once, or not: %s', (_, was, view, owed) => {
+    expect(list({ ...was(), owed: null }, view, 2).snapshot.owed).toEqual(owed);
+  });
+
+  const later = { at: at(60), tries: 3 };
+  test.each([
+    ['nothing new does not hurry it', job, shown, later],
+    ['nor does a text', job, { ...shown, description: 'B' }, later],
+    ['nor what the list has lacked before', lacking, { dateOut: shown.dateOut }, later],
+    ['a status does', job, { ...shown, masterJobStatus: 'Press' }, { ...later, at: at(2) }],
+    ['so does what the list lacks now, as a new question', job, { tracking: shown.tracking }, now],
+    ['and a return, likewise', gone, shown, now],
+  ])('one that is put off: %s', (_, was, view, owed) => {
+    expect(list({ ...was(), owed: later }, view, 2).snapshot.owed).toEqual(owed);
+  });
+
+  test.each([
+    ['both show it', shown, { ...shown, shippingAddresses: shown.tracking }, false],
+    ['the list shows it, the record does not', shown, {}, false],
+    ['the list lacks the dispatch', { tracking: shown.tracking }, { dateOut: shown.dateOut }, true],
+    ['the list lacks a parcel', { dateOut: shown.dateOut }, { shippingAddresses: shown.tracking }, true],
+    ['neither shows it: it is taken back', {}, {}, false],
+  ])('a question stays open while the list lacks what stays announced: %s', (_, view, own, open) => {
+    const before = { ...list(job(), view, 1).snapshot, owed: later };
+    const step = detail(before, own, 2, view);
+    expect(step.open).toBe(open);
+    expect(step.snapshot.owed).toEqual(open ? { at: at(2), tries: 3 } : null);
+    expect(detail({ ...before, owed: null }, own, 2, view).snapshot.owed).toEqual(open ? now : null);
+    // The list has no word any more on a job that left it.
+    expect(detail(before, own, 2).open).toBe(false);
+  });
+
+  test('of a job without dispatch and tracking none is', () => {
+    expect(detail(start(), {}, 1, {}).open).toBe(false);
+  });
+});
+
+describe('the evidence of a change (rule 13)', () => {
+  const known = { lastGoodCrawlStartedAt: at(5) };
+
+  test.each([
+    ['a listed job was in the last complete crawl', {}, known, at(5)],
+    ['or was seen since', { listAt: listedAt(6) }, known, listedAt(6)],
+    ['no crawl was complete yet', {}, { lastGoodCrawlStartedAt: null }, listedAt(3)],
+    ['a missing job', { departure: { tries: 0, suspected: null } }, known, listedAt(3)],
+    ['a job that left', { settling: { since: at(4), looks: 0 } }, known, listedAt(3)],
+    ['a job not known to be new', { unproven: listedAt(3) }, known, listedAt(3)],
+    ['a job of which the list lacks something', { heldBack: true as const }, known, listedAt(3)],
+  ])('last known as listed: %s', (_, fields, account, time) => {
+    expect(sinceListed({ ...start(), listAt: listedAt(3), ...fields }, account)).toBe(time);
+  });
+
+  test('a change in the list happened since the last look or the last complete crawl, whichever is later', () => {
+    const { snapshot } = list(start(), {}, 3);
+    const press = { masterJobStatus: 'Press' };
+    expect(list(snapshot, press, 4).events).toMatchObject([
+      { data: { observed: { at: iso(listedAt(4) + 10), since: iso(listedAt(3)), view: 'list' } } },
+    ]);
+    expect(list(snapshot, press, 9).events).toMatchObject([{ data: { observed: { since: iso(at(8)) } } }]);
+  });
+
+  test('a change in the record of a job that left happened since it was last read', () => {
+    const { snapshot } = detail(detail(start(), {}, 1).snapshot, {}, 3);
+    expect(detail(snapshot, { jobStatus: 'Press' }, 9).events).toMatchObject([
+      { data: { observed: { at: iso(detailedAt(9) + 10), since: iso(detailedAt(3)), view: 'detail' } } },
+    ]);
+  });
+
+  test('words in which the views differ do not make it older', () => {
+    const first = detail(start({ description: 'Shirts' }), { description: 'SHIRTS' }, 1, {
+      description: 'Shirts',
+    });
+    const again = detail(first.snapshot, { description: 'SHIRTS' }, 2, { description: 'Shirts' });
+    expect(detail(again.snapshot, { description: 'SHIRTS', jobStatus: 'Press' }, 3).events).toMatchObject([
+      { type: 'job.status_changed', data: { observed: { since: iso(detailedAt(2)) } } },
+    ]);
+  });
+
+  test('what the list takes back was last seen when the list still showed it', () => {
+    const shown = { tracking: [parcel('A'), parcel('B')] };
+    const fewer = { tracking: [parcel('A')] };
+    let step: { snapshot: Snapshot; events: readonly EventDraft[] } = list(start(), shown, 1);
+    step = list(step.snapshot, fewer, 2);
+    step = list(step.snapshot, fewer, 3);
+    expect(step.events).toEqual([]);
+    step = detail(step.snapshot, { shippingAddresses: [parcel('A')] }, 4, fewer);
+    expect(step.events).toMatchObject([
+      { type: 'job.tracking_removed', data: { observed: { since: iso(listedAt(1)) } } },
+    ]);
+    // Settled: the next change is dated as usual.
+    expect(list(step.snapshot, { ...fewer, masterJobStatus: 'Press' }, 6).events).toMatchObject([
+      { type: 'job.status_changed', data: { observed: { since: iso(at(5)) } } },
+    ]);
+  });
+
+  test('while the record still shows it, nothing is settled', () => {
+    const sent = list(start(), { tracking: [parcel('A')] }, 1).snapshot;
+    const fewer = list(sent, {}, 2).snapshot;
+    const kept = detail(fewer, { shippingAddresses: [parcel('A')] }, 2, {}).snapshot;
+    expect(list(kept, { masterJobStatus: 'Press' }, 6).events).toMatchObject([
+      { type: 'job.status_changed', data: { observed: { since: iso(listedAt(1)) } } },
+    ]);
+  });
+
+  test('nor while the list leaves its status unsaid, whatever the record says', () => {
+    const silent = list(start(), { masterJobStatus: null }, 2).snapshot;
+    const read = detail(silent, {}, 2, { masterJobStatus: null }).snapshot;
+    expect(list(read, { masterJobStatus: 'Press' }, 6).events).toMatchObject([
+      { type: 'job.status_changed', data: { observed: { since: iso(at(1)) } } },
+    ]);
+  });
+
+  test('what both views lack was last seen when the first of them lost it', () => {
+    const shown = { dateOut: '2026-03-02T10:00:00Z' };
+    const sent = list(start(), shown, 1).snapshot;
+    const read = detail(sent, shown, 1, shown).snapshot;
+    // The list lost it first.
+    const listLost = list(read, {}, 2).snapshot;
+    expect(detail(listLost, {}, 4, {}).events).toMatchObject([
+      { type: 'job.dispatch_revoked', data: { observed: { since: iso(listedAt(1)) } } },
+    ]);
+    // The record lost it first, and the list went on showing it.
+    const recordLost = detail(list(read, shown, 2).snapshot, {}, 2, shown);
+    expect(recordLost.events).toEqual([]);
+    const both = list(list(recordLost.snapshot, shown, 5).snapshot, {}, 6).snapshot;
+    expect(detail(both, {}, 6, {}).events).toMatchObject([
+      { type: 'job.dispatch_revoked', data: { observed: { since: iso(detailedAt(1)) } } },
+    ]);
+    // Or the job left before the list lost it.
+    expect(detail(recordLost.snapshot, {}, 7).events).toMatchObject([
+      { type: 'job.dispatch_revoked', data: { observed: { since: iso(detailedAt(1)) } } },
+    ]);
+  });
+});
+
+describe('the status names a look shows', () => {
+  const observed = (step: ReturnType<typeof list>) =>
+    step.shown.map(({ status, observed }) => [status, observed.since, observed.view]);
+
+  test('in the list: its own, dated like a change', () => {
+    expect(observed(list(undefined, {}, 1))).toEqual([['Proof', null, 'list']]);
+    expect(observed(list(start(), { masterJobStatus: 'Press' }, 4))).toEqual([['Press', iso(at(3)), 'list']]);
+    expect(observed(list(start(), { masterJobStatus: null }, 4))).toEqual([]);
+  });
+
+  test('in a record: its own and those of its lines, of which nothing was known before the first look', () => {
+    const own = { jobStatus: 'Press', lines: [{ jobLineId: 7, jobLineStatus: 'Cut' }, { jobLineId: 8 }] };
+    const first = detail(start(), own, 1, {});
+    expect(observed(first)).toEqual([
+      ['Press', null, 'detail'],
+      ['Cut', null, 'detail'],
+    ]);
+    expect(observed(detail(first.snapshot, own, 2))).toEqual([
+      ['Press', iso(detailedAt(1)), 'detail'],
+      ['Cut', iso(detailedAt(1)), 'detail'],
+    ]);
+  });
+});

@@ -1,0 +1,503 @@
+/** Polls that overlap, that are late, or whose calls go wrong: nothing is lost, nothing is said twice. */
+import { randomUUID } from 'node:crypto';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import pLimit from 'p-limit';
+import { describe, expect, test } from 'vitest';
+import type { EventDraft, JobEvent } from '../../shared/events/event.ts';
+import { createEventLog } from '../../shared/log/log.ts';
+import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';
+import { keys } from '../../shared/storage/schema.ts';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { type Item, TableError } from '../../shared/storage/table.ts';
+import { JobIndex } from '../../shared/tracking/job-index.ts';
+import { pollAccount } from '../../shared/tracking/poll.ts';
+import { toSnapshot } from '../../shared/tracking/snapshot.ts';
+import { sized } from '../support/runs.ts';
+import {
+  awsError,
+  cancelledFor,
+  startFaultyWire,
+  testDynamo,
+  type WireCall,
+  type WireFault,
+} from '../support/tables.ts';
+import { createRig, type Rig, START, watchedTable } from '../support/tracker.ts';
+
+/** What happens upstream after the baseline: something of every kind of write. */
+function live(rig: Rig, jobs: readonly number[]): void {
+  const [moving = 0, dispatched = 0, closed = 0] = jobs;
+  rig.upstream.setStatus(moving, 'Vulcanising');
+  rig.upstream.dispatch(dispatched, { tracking: [{ trackingNumber: 'T1', trackingLink: null }] });
+  rig.upstream.dispatch(closed);
+  rig.upstream.close(closed);
+  rig.upstream.createJob({ description: 'new' });
+}
+
+/** Every event as its type and job, sorted: what was said, whatever the order between jobs. */
+async function said(rig: Rig): Promise<string[]> {
+  return (await rig.fresh()).map(({ type, subject }) => `${type} ${subject ?? ''}`.trim()).sort();
+}
+
+async function sequences(rig: Rig): Promise<number[]> {
+  const page = await rig.log.read(rig.ref, 0, 500);
+  return page?.kind === 'events' ? page.events.map(({ sequence }) => sequence) : [];
+}
+
+describe('a poll that dies', () => {
+  const writes = (call: string): boolean => call === 'write' || call === 'transact';
+
+  async function story(dies: { readonly at: number; readonly when: 'before' | 'after' } | undefined) {
+    let counting = false;
+    let written = 0;
+    const die = (when: 'before' | 'after') => (call: { call: string }) => {
+      if (!counting || !writes(call.call)) return;
+      if (when === 'before') written += 1;
+      if (dies?.when === when && written === dies.at) throw new Error('killed');
+    };
+    const table = watchedTable(createMemoryTable(), { before: die('before'), after: die('after') });
+    const rig = await createRig({ table });
+    const jobs = Array.from({ length: 6 }, () => rig.upstream.createJob({ status: 'Scheduled' }));
+    counting = true;
+    const killed: unknown[] = [];
+    const poll = () => rig.poll().catch((cause: unknown) => killed.push(cause));
+    for (let at = 0; at < 3; at += 1) await poll();
+    live(rig, jobs);
+    for (let at = 0; at < 4; at += 1) await poll();
+    return { said: await said(rig), sequences: await sequences(rig), written, killed: killed.length };
+  }
+
+  test('at any of its writes, before or right after it: the next polls say the same as if it had not', async () => {
+    const whole = await story(undefined);
+    expect(whole.killed).toBe(0);
+    expect(whole.said.filter((event) => event.startsWith('job.dispatched'))).toHaveLength(2);
+    expect(whole.written).toBeGreaterThan(8);
+    for (let at = 1; at <= whole.written; at += 1) {
+      for (const when of ['before', 'after'] as const) {
+        const cut = await story({ at, when });
+        expect(cut.killed, `${when} write ${at}`).toBe(1);
+        expect(cut.said, `${when} write ${at}`).toEqual(whole.said);
+        expect(cut.sequences).toEqual(cut.sequences.map((_, n) => n + 1));
+      }
+    }
+  });
+});
+
+describe('a call to DynamoDB that goes wrong', () => {
+  /** Others who write to the same table at the same time. */
+  interface Others {
+    /** Another poll of the account, from its beginning to its end. */
+    poll(): Promise<unknown>;
+    /** An operator's event, which needs no fence. */
+    append(): Promise<unknown>;
+  }
+  /** What happens to a call on its way: a fault of the wire, or something that others do before it arrives. */
+  type Mishap = (call: WireCall, others: Others) => WireFault | Promise<unknown>;
+
+  interface Told {
+    readonly calls: readonly WireCall[];
+    /** How the polls ended: their outcome, or that the table gave up. */
+    readonly outcomes: readonly string[];
+    /** Everything in the table but the random ids of polls. */
+    readonly items: readonly Item[];
+  }
+
+  /** How a story is told. */
+  interface Way {
+    /** How often the client sends a call: once means that whatever goes wrong reaches the poll. */
+    readonly attempts: number;
+    /** Polls that make good for one that went wrong: one before anything changes, and one after. */
+    readonly spare: 0 | 1;
+    readonly timeoutMs?: number;
+  }
+  /** Nothing that goes wrong once reaches a poll, as in production. */
+  const PATIENT: Way = { attempts: 3, spare: 0 };
+  /** Everything that goes wrong does. */
+  const FRAIL: Way = { attempts: 1, spare: 1 };
+
+  /** When the ordering service changes: before the baseline is complete all is as it was, and after this nothing changes. */
+  const CHANGED_AT = START + 150_000;
+
+  /** A registration and some polls, with every kind of read and write; `happens` meets the call number `at`. */
+  async function story(way: Way, mishap?: { readonly at: number; readonly happens: Mishap }): Promise<Told> {
+    const dynamo = testDynamo();
+    const tableName = await dynamo.freshTable();
+    const wire = await startFaultyWire(dynamo.endpoint);
+    const sender = new DynamoDBClient({
+      endpoint: wire.endpoint,
+      region: 'us-east-1',
+      credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+      maxAttempts: way.attempts,
+      requestHandler: { requestTimeout: way.timeoutMs ?? 10_000, throwOnRequestTimeout: true },
+    });
+    await withoutPauses(sender);
+    const rig = await createRig({
+      table: createDynamoTable(sender, { tableName, sleep: async () => undefined }),
+      registered: false,
+      settings: { confirmAfterSeconds: 60, sweepSeconds: 60 },
+    });
+    const { upstream, ref, now } = rig;
+    const direct = createDynamoTable(dynamo.client, { tableName });
+    const log = createEventLog(direct, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
+    const others: Others = {
+      poll: () => pollAccount({ ...rig.deps, table: direct, log }, ref, now() + 600_000),
+      append: () => log.append(ref, [OPERATORS]),
+    };
+    wire.onCall = async (call) => {
+      if (wire.calls.length !== mishap?.at) return undefined;
+      const fault = mishap.happens(call, others);
+      return fault instanceof Promise ? void (await fault) : fault;
+    };
+    const outcomes: string[] = [];
+    const gaveUp = (cause: unknown): void => {
+      expect(cause).toBeInstanceOf(TableError);
+      outcomes.push('gave up');
+    };
+    const poll = () => rig.poll().then(({ outcome }) => outcomes.push(outcome), gaveUp);
+
+    const jobs = Array.from({ length: 5 }, () => upstream.createJob({ status: 'Scheduled' }));
+    const [moving = 0, dispatched = 0, closed = 0, cancelled = 0] = jobs;
+    // A host whose start failed is started again.
+    await rig.register().catch((cause: unknown) => {
+      gaveUp(cause);
+      return rig.register();
+    });
+    for (let times = 0; times < 1 + way.spare; times += 1) await poll();
+    rig.pass((CHANGED_AT - now()) / 1000);
+    upstream.setStatus(moving, 'Vulcanising');
+    upstream.dispatch(dispatched, { tracking: [{ trackingNumber: 'T1', trackingLink: null }] });
+    upstream.close(closed);
+    upstream.cancel(cancelled);
+    upstream.createJob({ description: 'new' });
+    upstream.close(upstream.createJob({ description: 'came and went' }));
+    for (let times = 0; times < 2 + way.spare; times += 1) await poll();
+
+    sender.destroy();
+    const single = [keys.account(ref), keys.status(ref), keys.wake(ref)];
+    const whole = [keys.head(ref), keys.snapshot(ref, 1), keys.event(ref, 1)];
+    const items = [
+      ...(await Promise.all(single.map((key) => direct.get(key)))),
+      ...(await Promise.all(whole.map(({ pk }) => direct.query({ pk })))).flat(),
+    ];
+    return {
+      calls: wire.calls,
+      outcomes,
+      items: items.flatMap((item) => (item ? [{ ...item, pollId: undefined }] : [])),
+    };
+  }
+
+  const OPERATORS: EventDraft = {
+    type: 'status.discovered',
+    time: START,
+    data: { status: 'Operator', observed: { at: new Date(START).toISOString(), since: null, view: 'list' } },
+  };
+
+  /** What the table says in the end, whenever it learnt it. */
+  function learnt({ items }: Told) {
+    const of = (kind: string) => items.filter(({ pk }) => pk.startsWith(`${kind}#`));
+    const [status] = of('STATUS');
+    const [head, ...shards] = of('INDEX');
+    const index = JobIndex.decode(
+      shards.map(({ packed }, at) => ({ lowest: at, packed: packed as Uint8Array })),
+    );
+    return {
+      events: eventsOf(items)
+        .map(({ type, subject, data: { observed: _, ...data } }) => JSON.stringify({ type, subject, data }))
+        .sort(),
+      snapshots: of('JOBS').map((item) => {
+        const { listAt, detailAt, unproven, settling, owed, ...snapshot } = toSnapshot(item);
+        return { ...snapshot, unproven: unproven !== null, settling: settling !== null };
+      }),
+      index: [...index].map(([jobNumber, { fingerprint, phase }]) => ({ jobNumber, fingerprint, phase })),
+      head: { statusNames: head?.statusNames, upstreamId: head?.upstreamId },
+      status: { state: status?.state, openJobs: status?.openJobs, failures: status?.consecutiveFailures },
+    };
+  }
+
+  function eventsOf(items: readonly Item[]): JobEvent[] {
+    return items.flatMap(({ event }) => (typeof event === 'string' ? [JSON.parse(event) as JobEvent] : []));
+  }
+
+  /** What holds of every log, whatever happened on the way to it. */
+  function expectGapless({ items }: Told): void {
+    const events = eventsOf(items);
+    const numbers = events.map((_, at) => at + 1);
+    expect(events.map(({ sequence }) => Number(sequence))).toEqual(numbers);
+    expect(events.map(({ id }) => id)).toEqual(numbers.map((n) => `acme.e1.${n}`));
+    expect(items.find(({ sk }) => sk === 'HEAD')).toMatchObject({ sequence: events.length });
+    expect(items.find(({ pk }) => pk.startsWith('WAKE'))).toMatchObject({ sequence: events.length });
+    const dispatched = events.filter(({ type }) => type === 'job.dispatched');
+    expect(new Set(dispatched.map(({ subject }) => subject)).size).toBe(dispatched.length);
+    // Everything changed at one instant, and every event about a job has it in its window.
+    for (const { subject, data } of events) {
+      if (!subject) continue;
+      const { since, at } = data.observed as { since: string | null; at: string };
+      expect(Date.parse(since ?? '1970-01-01')).toBeLessThanOrEqual(CHANGED_AT);
+      expect(Date.parse(at)).toBeGreaterThanOrEqual(CHANGED_AT);
+    }
+  }
+
+  /** What every kind of call can meet. */
+  const ANY_CALL: Readonly<Record<string, Mishap>> = {
+    'over its throughput': () => awsError('ProvisionedThroughputExceededException'),
+    throttled: () => awsError('ThrottlingException'),
+    'answered with an internal error': () => awsError('InternalServerError', {}, 500),
+    'cut off before it arrived': () => ({ kind: 'reset' }),
+    'done, and its answer lost': () => ({ kind: 'lost answer' }),
+  };
+  /** What only some can. */
+  const SOME_CALLS: Readonly<Record<string, readonly [operations: RegExp, mishap: Mishap]>> = {
+    'a batch of which keys stay unprocessed': [/^BatchGetItem$/, () => HALF_READ],
+    'a write to an item that a transaction holds': [
+      /^(Put|Update|Delete)Item$/,
+      () => awsError('TransactionConflictException'),
+    ],
+    'a transaction in conflict at its first action': [
+      /^TransactWriteItems$/,
+      (call) => cancelledFor(...reasons(call, (at) => at === 0, 'TransactionConflict')),
+    ],
+    'a transaction in conflict at all but its first action': [
+      /^TransactWriteItems$/,
+      (call) => cancelledFor(...reasons(call, (at) => at > 0, 'TransactionConflict')),
+    ],
+    'a transaction with a throttled action': [
+      /^TransactWriteItems$/,
+      (call) => cancelledFor(...reasons(call, (at) => at === 1, 'ThrottlingError')),
+    ],
+    'a transaction with an action over its throughput': [
+      /^TransactWriteItems$/,
+      (call) => cancelledFor(...reasons(call, (at) => at === 1, 'ProvisionedThroughputExceeded')),
+    ],
+    'a transaction that is still in progress': [
+      /^TransactWriteItems$/,
+      () => awsError('TransactionInProgressException'),
+    ],
+  };
+
+  function reasons(call: WireCall, struck: (at: number) => boolean, code: string): string[] {
+    return (call.body.TransactItems as unknown[]).map((_, at) => (struck(at) ? code : 'None'));
+  }
+
+  /** The second half of the keys, or the only one, is left. */
+  const HALF_READ: WireFault = {
+    kind: 'changed',
+    answer(body, call) {
+      type Batch<T> = Readonly<Record<string, T>>;
+      const [[tableName, asked] = ['', { Keys: [] as unknown[] }]] = Object.entries(
+        call.body.RequestItems as Batch<{ readonly Keys: readonly unknown[] }>,
+      );
+      const left = asked.Keys.slice(Math.floor(asked.Keys.length / 2));
+      const keyTexts = new Set(left.map((key) => JSON.stringify(key)));
+      const items = (body.Responses as Batch<readonly Readonly<Record<string, unknown>>[]>)[tableName] ?? [];
+      return {
+        ...body,
+        Responses: {
+          [tableName]: items.filter(({ pk, sk }) => !keyTexts.has(JSON.stringify({ pk, sk }))),
+        },
+        UnprocessedKeys: { [tableName]: { ...asked, Keys: left } },
+      };
+    },
+  };
+
+  /** The story as it goes when nothing goes wrong, told once. */
+  const undisturbed = new Map<Way, Promise<Told>>();
+  function whole(way: Way): Promise<Told> {
+    const told = undisturbed.get(way) ?? story(way);
+    undisturbed.set(way, told);
+    return told;
+  }
+
+  /** Tells the story once for each of its calls that the mishap can meet, with what is expected of it. */
+  async function eachCall(
+    way: Way,
+    happens: Mishap,
+    check: (told: Told, undisturbed: Told, met: WireCall | undefined) => void,
+    of = /./,
+  ): Promise<void> {
+    const usual = await whole(way);
+    const all = usual.calls.flatMap(({ operation }, at) =>
+      of.test(operation) ? [{ at: at + 1, operation }] : [],
+    );
+    expect(all.length).toBeGreaterThan(0);
+    // The first of each operation, and every thirty-second of all; at full size each of them.
+    const met = all.filter(
+      ({ operation }, at) =>
+        at % sized(32, 1) === 0 || all.findIndex((one) => one.operation === operation) === at,
+    );
+    await pLimit(4).map(met, async ({ at, operation }) => {
+      const told = await story(way, { at, happens });
+      expectGapless(told);
+      try {
+        check(told, usual, told.calls[at - 1]);
+      } catch (cause) {
+        throw new Error(`With call ${at}, ${operation}: ${cause instanceof Error ? cause.message : cause}`, {
+          cause,
+        });
+      }
+    });
+  }
+
+  test('without one: the story has every kind of call, and each thing is said once', async () => {
+    for (const way of [PATIENT, FRAIL]) {
+      const told = await whole(way);
+      expect(new Set(told.calls.map(({ operation }) => operation))).toEqual(
+        new Set(['GetItem', 'PutItem', 'UpdateItem', 'Query', 'BatchGetItem', 'TransactWriteItems']),
+      );
+      expect(new Set(told.outcomes)).toEqual(new Set(['complete']));
+      expectGapless(told);
+      const types = eventsOf(told.items).map(({ type }) => type);
+      expect(types.sort()).toEqual([
+        'account.baselined',
+        'job.cancelled',
+        'job.closed',
+        'job.closed',
+        'job.created',
+        'job.created',
+        'job.dispatched',
+        'job.locked',
+        'job.status_changed',
+        'job.tracking_added',
+        'status.discovered',
+      ]);
+    }
+    expect(learnt(await whole(PATIENT))).toEqual(learnt(await whole(FRAIL)));
+  });
+
+  const CURED: [name: string, mishap: Mishap, of?: RegExp][] = [
+    ...Object.entries(ANY_CALL).map(([name, mishap]): [string, Mishap] => [`a call ${name}`, mishap]),
+    ...Object.entries(SOME_CALLS).map(([name, [of, mishap]]): [string, Mishap, RegExp] => [name, mishap, of]),
+  ];
+  test.each(CURED)(
+    '%s: it is sent again, no poll notices, and the table ends the same to the byte',
+    async (_, mishap, of) => {
+      await eachCall(
+        PATIENT,
+        mishap,
+        (told, usual) => {
+          expect(told.outcomes).toEqual(usual.outcomes);
+          expect(told.items).toEqual(usual.items);
+          expect(told.calls.length).toBeGreaterThan(usual.calls.length);
+        },
+        of,
+      );
+    },
+    60_000,
+  );
+
+  test('a write that is done and never answered: the client gives up waiting, sends it again, and nothing is said twice', async () => {
+    // Another call that takes as long on a slow machine is sent again as well: that must not matter either.
+    await eachCall(
+      { ...PATIENT, timeoutMs: 600 },
+      () => ({ kind: 'silence' }),
+      (told, usual) => {
+        expect(told.outcomes).toEqual(usual.outcomes);
+        expect(told.items).toEqual(usual.items);
+      },
+      /^(Put|Update|TransactWrite)Item/,
+    );
+  }, 60_000);
+
+  test.each(['throttled', 'cut off before it arrived', 'done, and its answer lost'])(
+    'a call %s, and not sent again: that poll ends there, and the next one makes good for it',
+    async (name) => {
+      await eachCall(FRAIL, ANY_CALL[name] as Mishap, (told, usual, met) => {
+        // What is known of the region is a hint, which a poll can do without (rule 12).
+        const ends = JSON.stringify(met?.body).includes('"CELL#us"') ? 0 : 1;
+        expect(told.outcomes.filter((outcome) => outcome === 'gave up')).toHaveLength(ends);
+        expect(learnt(told)).toEqual(learnt(usual));
+      });
+    },
+    60_000,
+  );
+
+  test('an operator’s event comes before it: the poll renumbers its own, and no poll is lost', async () => {
+    await eachCall(
+      PATIENT,
+      (_, others) => others.append(),
+      (told, usual) => {
+        expect(told.outcomes).toEqual(usual.outcomes);
+        const { events, ...rest } = learnt(told);
+        const theirs = events.filter((event) => event.includes('"Operator"'));
+        expect(theirs.length).toBeLessThanOrEqual(1);
+        const { events: own, ...same } = learnt(usual);
+        expect(events.filter((event) => !theirs.includes(event))).toEqual(own);
+        expect(rest).toEqual(same);
+      },
+    );
+  }, 60_000);
+
+  test('another poll comes before it: whoever is late is fenced and drops what it saw, and all is said once', async () => {
+    let fenced = 0;
+    await eachCall(
+      FRAIL,
+      (_, others) => others.poll(),
+      (told, usual) => {
+        fenced += told.outcomes.filter((outcome) => outcome === 'fenced').length;
+        expect(learnt(told)).toEqual(learnt(usual));
+      },
+    );
+    expect(fenced).toBeGreaterThan(sized(1, 10));
+  }, 60_000);
+});
+
+describe('two polls at once', () => {
+  test('the one that began first and ends last writes nothing', async () => {
+    const rig = await createRig();
+    const jobs = Array.from({ length: 4 }, () => rig.upstream.createJob({ status: 'Scheduled' }));
+    await rig.poll();
+    await rig.fresh();
+    const [job = 0] = jobs;
+    rig.upstream.setStatus(job, 'In production');
+
+    // The first has asked for the list, and its answer is held back until a second poll is through.
+    let release = (): void => undefined;
+    const asked = new Promise<void>((reached) => {
+      rig.sandbox.onRequest = ({ operation }) => {
+        if (operation !== 'activeJobs') return;
+        rig.sandbox.onRequest = undefined;
+        reached();
+        return new Promise<void>((go) => {
+          release = go;
+        });
+      };
+    });
+    const late = rig.poll();
+    await asked;
+    expect(await rig.poll()).toMatchObject({ outcome: 'complete' });
+    rig.upstream.setStatus(job, 'Ready to ship');
+    release();
+    expect(await late).toMatchObject({ outcome: 'fenced' });
+    expect(await said(rig)).toEqual([`job.status_changed jobs/${job}`]);
+    // What only the late one saw is found by the next.
+    await rig.poll();
+    expect(await said(rig)).toEqual([`job.status_changed jobs/${job}`]);
+    expect(await sequences(rig)).toEqual([1, 2, 3]);
+  });
+});
+
+describe('a quiet poll of 5,000 jobs', () => {
+  test('asks for 50 pages, reads Account, Status, the region and the index, and writes Status alone', async () => {
+    const table = watchedTable(createMemoryTable());
+    const rig = await createRig({ table });
+    for (let n = 0; n < 5_000; n += 1) rig.upstream.createJob();
+    await rig.poll();
+    await rig.poll();
+    await rig.fresh();
+    table.calls.length = 0;
+    expect(await rig.poll()).toMatchObject({ outcome: 'complete', pages: 50, requests: 50, events: 0 });
+    expect(table.calls).toEqual([
+      { call: 'get', of: ['ACCOUNTS'] },
+      { call: 'get', of: ['STATUS'] },
+      { call: 'get', of: ['CELL'] },
+      { call: 'query', of: ['INDEX'] },
+      { call: 'write', of: ['STATUS'] },
+    ]);
+  });
+});
+
+/** The client's own judgement of what is worth another attempt, without the pauses before it. */
+async function withoutPauses(client: DynamoDBClient): Promise<void> {
+  const strategy = await client.config.retryStrategy();
+  Object.assign(strategy, {
+    retryBackoffStrategy: { setDelayBase: () => undefined, computeNextBackoffDelay: () => 0 },
+  });
+}

@@ -1,0 +1,349 @@
+/** Rule 18: one event when the last job of an order group that is not cancelled is dispatched. */
+import { describe, expect, test } from 'vitest';
+import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
+import { createRig, type Rig, watchedTable } from '../support/tracker.ts';
+
+/** With polls a minute apart: until a suspicion of the first one is confirmed. */
+const CONFIRMED = 17;
+
+async function baselined(
+  groups: readonly (string | null)[],
+  options: Parameters<typeof createRig>[0] = {},
+): Promise<{ rig: Rig; jobs: number[] }> {
+  const rig = await createRig(options);
+  // Jobs that were there before and are in no group.
+  rig.upstream.createJob();
+  const jobs = groups.map((orderGroup) => rig.upstream.createJob({ status: 'Scheduled', orderGroup }));
+  await rig.poll();
+  await rig.fresh();
+  return { rig, jobs };
+}
+
+/** The group events of the next polls. */
+async function groupEvents(rig: Rig, polls = 1) {
+  for (let n = 0; n < polls; n += 1) await rig.poll();
+  const events = await rig.fresh();
+  return events.flatMap(({ type, subject, data }) => {
+    if (type !== 'order_group.dispatched') return [];
+    const { jobs, gone, again } = data as unknown as { jobs: number[]; gone: number[]; again: boolean };
+    return [{ subject, jobs, gone, again }];
+  });
+}
+
+/** How often the service was asked for the group WEB-1. */
+const asked = (rig: Rig): number =>
+  rig.sandbox.requests.list().filter(({ query }) => query.orderGroup === 'WEB-1').length;
+
+const complete = (
+  jobs: readonly number[],
+  more: { gone?: number[]; again?: boolean; name?: string } = {},
+) => ({
+  subject: `order-groups/${more.name ?? 'WEB-1'}`,
+  jobs: [...jobs],
+  gone: more.gone ?? [],
+  again: more.again ?? false,
+});
+
+describe('an order group (rule 18)', () => {
+  test('is said to be dispatched once, when its last member is, after that member', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-1', 'WEB-1', 'WEB-2', null]);
+    const [a = 0, b = 0, c = 0] = jobs;
+    rig.upstream.dispatch(a);
+    expect(await groupEvents(rig)).toEqual([]);
+    rig.upstream.dispatch(b);
+    expect(await groupEvents(rig)).toEqual([]);
+    rig.upstream.dispatch(c);
+    await rig.poll();
+    const events = await rig.fresh();
+    const types = ['job.locked', 'job.dispatched', 'order_group.dispatched'];
+    expect(events.map(({ type }) => type)).toEqual(types);
+    expect(events[2]).toMatchObject({
+      subject: 'order-groups/WEB-1',
+      data: { orderGroup: 'WEB-1', jobs: [a, b, c], gone: [], again: false },
+    });
+    rig.upstream.addTracking(a, { trackingNumber: 'T1' });
+    for (const job of [a, b, c]) rig.upstream.close(job);
+    expect(await groupEvents(rig, 10)).toEqual([]);
+  });
+
+  test('its event names the window in which it became complete', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
+    const [a = 0, b = 0] = jobs;
+    rig.upstream.dispatch(a);
+    await rig.poll();
+    await rig.fresh();
+    const before = rig.now();
+    rig.pass(5);
+    rig.upstream.dispatch(b);
+    await rig.poll();
+    const event = (await rig.fresh()).find(({ type }) => type === 'order_group.dispatched');
+    const observed = { since: new Date(before).toISOString(), at: event?.time, view: 'search' };
+    expect(event?.data).toMatchObject({ observed });
+  });
+
+  test('members that were never seen to move count: the service is asked for all of them first', async () => {
+    const rig = await createRig();
+    const [early = 0, a = 0, b = 0] = Array.from({ length: 3 }, () =>
+      rig.upstream.createJob({ orderGroup: 'WEB-1' }),
+    );
+    // In no list that the tracker ever reads by itself.
+    rig.upstream.dispatch(early);
+    rig.upstream.close(early);
+    await rig.poll();
+    await rig.fresh();
+    rig.upstream.dispatch(a);
+    expect(await groupEvents(rig)).toEqual([]);
+    expect(asked(rig)).toBe(1);
+    // From here on all members are known, and nobody is asked before the last one moves.
+    expect(await groupEvents(rig, 3)).toEqual([]);
+    expect(asked(rig)).toBe(1);
+    rig.upstream.dispatch(b);
+    expect(await groupEvents(rig)).toEqual([complete([early, a, b])]);
+    expect(asked(rig)).toBe(2);
+  });
+
+  test('cancelled members don’t count, and the cancellation of the last open one completes it', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-1', 'WEB-1']);
+    const [a = 0, b = 0, c = 0] = jobs;
+    rig.upstream.dispatch(a);
+    rig.upstream.dispatch(b);
+    expect(await groupEvents(rig)).toEqual([]);
+    rig.upstream.cancel(c);
+    // While it is only suspected nothing is said.
+    expect(await groupEvents(rig, 10)).toEqual([]);
+    expect(await groupEvents(rig, CONFIRMED)).toEqual([complete([a, b], { gone: [c] })]);
+  });
+
+  test('a group of which every job is cancelled is not dispatched', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
+    for (const job of jobs) rig.upstream.cancel(job);
+    expect(await groupEvents(rig, 2 * CONFIRMED)).toEqual([]);
+  });
+
+  test('a late member opens it again, and it is said again when that one is dispatched', async () => {
+    const { rig, jobs } = await baselined(['WEB-1']);
+    const [a = 0] = jobs;
+    rig.upstream.dispatch(a);
+    expect(await groupEvents(rig)).toEqual([complete([a])]);
+    const late = rig.upstream.createJob({ orderGroup: 'WEB-1' });
+    expect(await groupEvents(rig, 3)).toEqual([]);
+    rig.upstream.dispatch(late);
+    expect(await groupEvents(rig)).toEqual([complete([a, late], { again: true })]);
+  });
+
+  test('one that came in and was dispatched between two polls is a late member, too', async () => {
+    const { rig, jobs } = await baselined(['WEB-1']);
+    const [a = 0] = jobs;
+    rig.upstream.dispatch(a);
+    await groupEvents(rig);
+    const late = rig.upstream.createJob({ orderGroup: 'WEB-1' });
+    rig.upstream.dispatch(late);
+    expect(await groupEvents(rig)).toEqual([complete([a, late], { again: true })]);
+  });
+
+  test('a cancelled member that came back and was dispatched between two polls is a late member, too', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
+    const [a = 0, b = 0] = jobs;
+    rig.upstream.cancel(a);
+    rig.upstream.dispatch(b);
+    expect(await groupEvents(rig, CONFIRMED)).toEqual([complete([b])]);
+    rig.upstream.reopen(a);
+    rig.upstream.dispatch(a);
+    expect(await groupEvents(rig)).toEqual([complete([a, b], { again: true })]);
+  });
+
+  test('a dispatch that is taken back opens it again', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
+    const [a = 0, b = 0] = jobs;
+    for (const job of jobs) rig.upstream.dispatch(job);
+    expect(await groupEvents(rig)).toEqual([complete([a, b])]);
+    rig.upstream.clearDateOut(a);
+    expect(await groupEvents(rig, 3)).toEqual([]);
+    rig.upstream.dispatch(a);
+    expect(await groupEvents(rig)).toEqual([complete([a, b], { again: true })]);
+  });
+
+  test('a job that moves to another group leaves its old one, which may complete it, and counts in the new one', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-1', 'WEB-2']);
+    const [a = 0, b = 0, c = 0] = jobs;
+    rig.upstream.dispatch(a);
+    rig.upstream.dispatch(c);
+    expect(await groupEvents(rig)).toEqual([complete([c], { name: 'WEB-2' })]);
+    rig.upstream.edit(b, { orderGroup: 'WEB-2' });
+    expect(await groupEvents(rig)).toEqual([complete([a])]);
+    rig.upstream.dispatch(b);
+    expect(await groupEvents(rig)).toEqual([complete([b, c], { name: 'WEB-2', again: true })]);
+  });
+
+  test('a group that all jobs left is remembered: whoever comes in later makes it complete again', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-2']);
+    const [a = 0, b = 0] = jobs;
+    rig.upstream.dispatch(a);
+    await groupEvents(rig);
+    rig.upstream.edit(a, { orderGroup: null });
+    rig.upstream.edit(b, { orderGroup: 'WEB-1' });
+    expect(await groupEvents(rig)).toEqual([]);
+    rig.upstream.dispatch(b);
+    expect(await groupEvents(rig)).toEqual([complete([b], { again: true })]);
+  });
+
+  test('what was complete before tracking began is never said, nor is what an old hidden job completes', async () => {
+    const rig = await createRig();
+    const [a = 0, b = 0, hidden = 0] = Array.from({ length: 3 }, () =>
+      rig.upstream.createJob({ orderGroup: 'WEB-1' }),
+    );
+    for (const job of [a, b, hidden]) rig.upstream.dispatch(job);
+    rig.upstream.hide(hidden);
+    await rig.poll();
+    await rig.fresh();
+    rig.upstream.unhide(hidden);
+    rig.upstream.addTracking(a, { trackingNumber: 'T1' });
+    expect(await groupEvents(rig, 3)).toEqual([]);
+  });
+
+  test('a member whose dispatch is taken back and restored between two looks does not keep it open', async () => {
+    const rig = await createRig();
+    const [a = 0, b = 0] = [1, 2].map(() => rig.upstream.createJob({ orderGroup: 'WEB-1' }));
+    rig.upstream.dispatch(a);
+    await groupEvents(rig);
+    const { dateOut = null } = rig.upstream.job(a) ?? {};
+    rig.upstream.dispatch(b);
+    rig.sandbox.onRequest = ({ query }) => {
+      rig.upstream.edit(a, { dateOut: query.orderGroup ? null : dateOut });
+    };
+    expect(await groupEvents(rig)).toEqual([]);
+    rig.sandbox.onRequest = undefined;
+    rig.upstream.edit(a, { dateOut });
+    expect(await groupEvents(rig, 2)).toEqual([complete([a, b])]);
+  });
+
+  test('a question without an answer keeps it pending; it is said when the answer comes', async () => {
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-1']);
+    const [a = 0, b = 0] = jobs;
+    rig.upstream.dispatch(a);
+    await rig.poll();
+    rig.fault({ match: { query: { orderGroup: 'WEB-1' } }, fault: { kind: 'status', status: 500 } });
+    rig.upstream.dispatch(b);
+    // At once and with the next poll, then at growing distances.
+    expect(await groupEvents(rig, 10)).toEqual([]);
+    expect(asked(rig)).toBeLessThanOrEqual(1 + 2 * 4);
+    rig.sandbox.faults.clear();
+    rig.pass(1800);
+    expect(await groupEvents(rig)).toEqual([complete([a, b])]);
+  });
+
+  test('is not asked for for ever, when nobody can tell; but again when a member moves', async () => {
+    const { rig, jobs } = await baselined(['WEB-1']);
+    const [a = 0] = jobs;
+    rig.upstream.dispatch(a);
+    rig.fault({ match: { query: { orderGroup: 'WEB-1' } }, fault: { kind: 'emptyList' } });
+    for (let day = 0; day < 9; day += 1) {
+      await rig.poll();
+      rig.pass(86_400);
+    }
+    const before = asked(rig);
+    await groupEvents(rig, 3);
+    expect(asked(rig)).toBe(before);
+    rig.sandbox.faults.clear();
+    const late = rig.upstream.createJob({ orderGroup: 'WEB-1' });
+    rig.upstream.dispatch(late);
+    expect(await groupEvents(rig)).toEqual([complete([a, late])]);
+  });
+
+  test('a member that is passed over because others go while the pages are read is not forgotten', async () => {
+    const rig = await createRig();
+    const jobs = Array.from({ length: 101 }, (_, n) =>
+      rig.upstream.createJob({ orderGroup: 'WEB-1', orderGroupSequence: n + 1 }),
+    );
+    await rig.poll();
+    await rig.fresh();
+    const open = jobs.at(-1) ?? 0;
+    for (const job of jobs) if (job !== open) rig.upstream.dispatch(job);
+    rig.sandbox.onRequest = ({ query }) => {
+      if (query.orderGroup !== 'WEB-1' || query.page !== '2') return;
+      // The first of page 2, and the only one that is not dispatched, is now the last of page 1.
+      rig.sandbox.onRequest = undefined;
+      rig.upstream.remove(jobs[0] ?? 0);
+    };
+    expect(await groupEvents(rig)).toEqual([]);
+    expect(rig.sandbox.onRequest).toBeUndefined();
+    rig.upstream.dispatch(open);
+    expect((await groupEvents(rig, 3)).map((event) => event.jobs.length)).toEqual([100]);
+  });
+
+  test.each([
+    ['an empty list', { kind: 'emptyList' } as const],
+    ['another page', { kind: 'wrongPageEcho' } as const],
+  ])('%s as an answer proves nothing', async (_, fault) => {
+    const { rig, jobs } = await baselined(['WEB-1']);
+    const [a = 0] = jobs;
+    rig.fault({ match: { query: { orderGroup: 'WEB-1' } }, fault });
+    rig.upstream.dispatch(a);
+    expect(await groupEvents(rig, 2)).toEqual([]);
+    rig.sandbox.faults.clear();
+    rig.pass(300);
+    expect(await groupEvents(rig)).toEqual([complete([a])]);
+  });
+
+  test('more pending groups than a poll asks for: the longest waiting come first, and none is left out', async () => {
+    const names = Array.from({ length: 45 }, (_, n) => `WEB-${n}`);
+    const { rig, jobs } = await baselined(names);
+    rig.fault({ match: { query: { orderGroup: 'WEB-0' } }, fault: { kind: 'status', status: 500 } });
+    for (const job of jobs) rig.upstream.dispatch(job);
+    const said = await groupEvents(rig, 3);
+    expect(said.map(({ subject }) => subject).sort()).toEqual(
+      names
+        .slice(1)
+        .map((name) => `order-groups/${name}`)
+        .sort(),
+    );
+  });
+
+  test('names are what customers wrote: long ones, and those that look alike, are groups of their own', async () => {
+    const long = 'ü'.repeat(600);
+    const { rig, jobs } = await baselined([long, `${long}x`, 'a/b #1', 'web-1', 'WEB-1']);
+    for (const job of jobs) rig.upstream.dispatch(job);
+    const said = await groupEvents(rig);
+    expect(said.map(({ jobs: [job] }) => job).sort()).toEqual([...jobs].sort());
+    expect(said.map(({ subject }) => subject)).toContain('order-groups/a%2Fb%20%231');
+  });
+
+  test('a quiet poll does nothing for it', async () => {
+    const table = watchedTable(createMemoryTable());
+    const { rig, jobs } = await baselined(['WEB-1', 'WEB-1'], { table });
+    rig.upstream.dispatch(jobs[0] ?? 0);
+    await rig.poll();
+    await rig.poll();
+    table.calls.length = 0;
+    await rig.poll();
+    expect(table.calls.map(({ of }) => of.join())).toEqual(['ACCOUNTS', 'STATUS', 'CELL', 'INDEX', 'STATUS']);
+  });
+});
+
+describe('a poll that dies while it tells of a group', () => {
+  test('at any write, before or after it: the group is said once', async () => {
+    for (let at = 1; ; at += 1) {
+      for (const when of ['before', 'after'] as const) {
+        let writes = Number.NEGATIVE_INFINITY;
+        const strike = (now: 'before' | 'after') => (call: { call: string }) => {
+          if (call.call !== 'write' && call.call !== 'transact') return;
+          if (now === 'before') writes += 1;
+          if (now === when && writes === at) throw new Error('killed');
+        };
+        const table = watchedTable(createMemoryTable(), { before: strike('before'), after: strike('after') });
+        const { rig, jobs } = await baselined(['WEB-1', 'WEB-1'], { table });
+        for (const job of jobs) rig.upstream.dispatch(job);
+        writes = 0;
+        const died = await rig.poll().then(
+          () => false,
+          () => true,
+        );
+        if (!died) {
+          expect(at).toBeGreaterThan(3);
+          return;
+        }
+        expect(await groupEvents(rig, 3), `${when} write ${at}`).toEqual([complete(jobs)]);
+      }
+    }
+  });
+});

@@ -1,0 +1,58 @@
+/** Whether so many jobs seem to be gone that the answers are in doubt (shared/tracking/quarantine.ts). */
+import { describe, expect, test } from 'vitest';
+import { type Absence, addToTally, countTally, judgeAbsence } from '../../shared/tracking/quarantine.ts';
+
+const HOUR_MS = 3_600_000;
+
+function absence(counts: Partial<Absence>): Absence {
+  return { listed: 0, suspected: 0, contradictory: 0, unanswered: 0, announced: 0, ...counts };
+}
+
+describe('the ruling (rule 10)', () => {
+  test.each([
+    ['ten jobs are never too many, however few there are', { suspected: 10 }, 'clear'],
+    ['eleven of few are', { suspected: 11, listed: 20 }, 'quarantine'],
+    ['a tenth of many is not', { suspected: 50, listed: 450 }, 'clear'],
+    ['more than a tenth is', { suspected: 51, listed: 449 }, 'quarantine'],
+    ['nor of open jobs that contradict themselves', { contradictory: 50, listed: 450 }, 'clear'],
+    ['nor of jobs that were open within a day', { announced: 50, listed: 450 }, 'clear'],
+    ['contradictions count', { suspected: 20, contradictory: 31, listed: 449 }, 'quarantine'],
+    ['so do verdicts announced within a day', { suspected: 2, announced: 49, listed: 449 }, 'quarantine'],
+    [
+      'jobs that are not answered for could be too many',
+      { suspected: 2, unanswered: 49, listed: 449 },
+      'wait',
+    ],
+    ['or are too few to matter', { suspected: 2, unanswered: 48, listed: 450 }, 'clear'],
+    ['nobody missing', { listed: 500 }, 'clear'],
+  ] as const)('%s', (_, counts, ruling) => {
+    expect(judgeAbsence(absence(counts), 0)).toBe(ruling);
+  });
+
+  test('what an operator confirmed does not count, what goes beyond it does', () => {
+    const counts = absence({ suspected: 300, listed: 200 });
+    expect(judgeAbsence(counts, 300)).toBe('clear');
+    expect(judgeAbsence(counts, 250)).toBe('clear');
+    expect(judgeAbsence(counts, 249)).toBe('quarantine');
+  });
+
+  test('an announced verdict counts for 24 hours, and not much longer', () => {
+    const at = Date.parse('2026-03-02T08:59:59Z');
+    let tally = addToTally([], 3, at);
+    tally = addToTally(tally, 2, at + 60_000);
+    expect(countTally(tally, at + 60_000)).toBe(5);
+    expect(countTally(tally, at + 24 * HOUR_MS)).toBe(5);
+    expect(countTally(tally, at + 25 * HOUR_MS)).toBe(2);
+    expect(countTally(tally, at + 26 * HOUR_MS)).toBe(0);
+    expect(addToTally(tally, 1, at + 100 * HOUR_MS)).toHaveLength(1);
+  });
+
+  test('a new verdict takes none away that still counts, and what is kept never grows', () => {
+    let tally = addToTally([], 3, 0);
+    tally = addToTally(tally, 1, 24 * HOUR_MS);
+    expect(countTally(tally, 24 * HOUR_MS)).toBe(4);
+    for (let hour = 25; hour < 100; hour += 1) tally = addToTally(tally, 1, hour * HOUR_MS);
+    expect(tally).toHaveLength(25);
+    expect(countTally(tally, 99 * HOUR_MS)).toBe(25);
+  });
+});

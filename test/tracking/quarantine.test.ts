@@ -1,0 +1,187 @@
+/** Rule 10: when many jobs seem to be gone at once, it is the service's answers that are in doubt. */
+import { describe, expect, test } from 'vitest';
+import { confirmAccount } from '../../shared/tracking/operator.ts';
+import { createRig, type Rig } from '../support/tracker.ts';
+
+/** With polls a minute apart: until a suspicion of the first one can be confirmed. */
+const CONFIRMED = 17;
+
+async function baselined(jobs: number): Promise<{ rig: Rig; jobs: number[] }> {
+  const rig = await createRig();
+  const numbers = Array.from({ length: jobs }, () => rig.upstream.createJob({ status: 'Scheduled' }));
+  await rig.poll();
+  await rig.fresh();
+  return { rig, jobs: numbers };
+}
+
+const ofAccount = (types: readonly string[]) => types.filter((type) => type.startsWith('account.'));
+const negative = (types: readonly string[]) =>
+  types.filter((type) => /^job\.(cancelled|unavailable)/.test(type));
+
+describe('a list that emptied with a 200 (rule 10)', () => {
+  async function emptied() {
+    const { rig, jobs } = await baselined(40);
+    // In no list, and locked: what cancelled jobs look like.
+    for (const job of jobs) {
+      rig.upstream.lock(job);
+      rig.upstream.hide(job);
+    }
+    return { rig, jobs };
+  }
+
+  test('is one account event and a state, and no job is said to be cancelled, however long it lasts', async () => {
+    const { rig } = await emptied();
+    const types = await rig.pollTypes(3 * CONFIRMED);
+    expect(ofAccount(types)).toEqual(['account.quarantined']);
+    expect(negative(types)).toEqual([]);
+    expect(await rig.status()).toMatchObject({ state: 'quarantined', openJobs: 0 });
+    expect((await rig.status()).missing).toEqual({ unanswered: 0, suspected: 0, contradictory: 40 });
+  });
+
+  test('lifts by itself when the jobs are back, and nothing was ever said of them', async () => {
+    const { rig, jobs } = await emptied();
+    await rig.pollTypes(CONFIRMED);
+    for (const job of jobs) rig.upstream.unhide(job);
+    const events = (await rig.pollTypes(2)).filter((type) => !type.startsWith('job.locked'));
+    expect(events).toEqual(['account.resumed']);
+    expect(await rig.status()).toMatchObject({ state: 'tracking', quarantinedAt: null });
+    expect(await rig.pollTypes(CONFIRMED)).toEqual([]);
+  });
+
+  test('does not lift while only some of them are back', async () => {
+    const { rig, jobs } = await emptied();
+    await rig.pollTypes(CONFIRMED);
+    for (const job of jobs.slice(0, 20)) rig.upstream.unhide(job);
+    expect(ofAccount(await rig.pollTypes(CONFIRMED))).toEqual([]);
+    expect((await rig.status()).state).toBe('quarantined');
+  });
+
+  test('other changes are still announced meanwhile', async () => {
+    const { rig, jobs } = await emptied();
+    await rig.pollTypes(CONFIRMED);
+    const [job = 0] = jobs;
+    rig.upstream.unhide(job);
+    rig.upstream.dispatch(job);
+    expect(await rig.pollTypes()).toEqual(expect.arrayContaining([`job.dispatched ${job}`]));
+  });
+
+  test('confirmed by an operator: each job is asked for once more and announced, once; then all goes on as usual', async () => {
+    const { rig, jobs } = await baselined(40);
+    for (const job of jobs.slice(0, 30)) rig.upstream.cancel(job);
+    await rig.pollTypes(CONFIRMED);
+    expect(await confirmAccount(rig.deps, rig.ref)).toEqual({ kind: 'confirmed', was: 'quarantined' });
+    const types = await rig.pollTypes(2 * CONFIRMED);
+    expect(ofAccount(types)).toEqual(['account.resumed']);
+    expect(negative(types).sort()).toEqual(jobs.slice(0, 30).map((job) => `job.cancelled ${job}`));
+    expect((await rig.status()).state).toBe('tracking');
+    expect(await confirmAccount(rig.deps, rig.ref)).toEqual({
+      kind: 'nothing to confirm',
+      state: 'tracking',
+    });
+    // A few more are believed as ever.
+    const [next = 0] = jobs.slice(30);
+    rig.upstream.cancel(next);
+    expect(negative(await rig.pollTypes(CONFIRMED + 1))).toEqual([`job.cancelled ${next}`]);
+  });
+
+  test('the confirmation wins against a poll that is under way', async () => {
+    const { rig } = await emptied();
+    await rig.pollTypes(CONFIRMED);
+    rig.sandbox.onRequest = async () => {
+      rig.sandbox.onRequest = undefined;
+      await confirmAccount(rig.deps, rig.ref);
+    };
+    expect(await rig.poll()).toMatchObject({ outcome: 'fenced' });
+    expect((await rig.status()).quarantinedAt).toBeNull();
+    expect(ofAccount(await rig.pollTypes())).toEqual(['account.resumed']);
+  });
+});
+
+describe('many jobs at once (rule 10)', () => {
+  test('contradictory ones alone are enough: they are in no list and yet open for editing', async () => {
+    const { rig, jobs } = await baselined(40);
+    for (const job of jobs.slice(0, 11)) rig.upstream.hide(job);
+    expect(ofAccount(await rig.pollTypes(3))).toEqual(['account.quarantined']);
+    for (const job of jobs) rig.upstream.unhide(job);
+    expect(await rig.pollTypes(2)).toEqual(['account.resumed']);
+  });
+
+  test('a slow leak over a day adds up', async () => {
+    const { rig, jobs } = await baselined(60);
+    const said: string[] = [];
+    for (let at = 0; at < 12; at += 3) {
+      for (const job of jobs.slice(at, at + 3)) rig.upstream.cancel(job);
+      said.push(...(await rig.pollTypes(CONFIRMED + 1)));
+      rig.pass(1800);
+    }
+    expect(negative(said)).toHaveLength(9);
+    expect(ofAccount(said)).toEqual(['account.quarantined']);
+    // A day later the first ones no longer count.
+    rig.pass(86_400);
+    const later = await rig.pollTypes(2 * CONFIRMED);
+    expect(ofAccount(later)).toEqual(['account.resumed']);
+    expect(negative(later)).toHaveLength(3);
+  });
+
+  test('closed ones are no doubt: they are among the closed', async () => {
+    const { rig, jobs } = await baselined(40);
+    for (const job of jobs.slice(0, 30)) rig.upstream.close(job);
+    expect(ofAccount(await rig.pollTypes(CONFIRMED))).toEqual([]);
+    expect((await rig.status()).state).toBe('tracking');
+  });
+
+  test('a negative verdict waits until all candidates of that absence are looked at', async () => {
+    const { rig, jobs } = await baselined(40);
+    // Nothing is known of twenty of them while their records can't be read.
+    const [cancelled = 0] = jobs;
+    rig.upstream.cancel(cancelled);
+    for (const job of jobs.slice(1, 21)) {
+      rig.upstream.close(job);
+      rig.fault({ match: { path: `^/api/Jobs/${job}$` }, fault: { kind: 'status', status: 500 } });
+    }
+    expect(negative(await rig.pollTypes(2 * CONFIRMED))).toEqual([]);
+    expect((await rig.status()).missing).toEqual({ unanswered: 20, suspected: 1, contradictory: 0 });
+    rig.sandbox.faults.clear();
+    expect(negative(await rig.pollTypes(3 * CONFIRMED))).toEqual([`job.cancelled ${cancelled}`]);
+  });
+
+  test('the state outlives failures of the account, and comes back after them', async () => {
+    const { rig, jobs } = await baselined(40);
+    for (const job of jobs.slice(0, 11)) rig.upstream.hide(job);
+    await rig.pollTypes(3);
+    rig.fault({ match: { operation: 'activeJobs' }, fault: { kind: 'status', status: 503 } });
+    expect(await rig.pollTypes(3)).toEqual(['account.poll_failing']);
+    expect((await rig.status()).state).toBe('failing');
+    rig.sandbox.faults.clear();
+    expect(await rig.pollTypes()).toEqual(['account.poll_recovered']);
+    expect((await rig.status()).state).toBe('quarantined');
+  });
+});
+
+describe('an identity mismatch (rule 9)', () => {
+  test('is over when an operator says so and the credentials are right again', async () => {
+    const { rig, jobs } = await baselined(3);
+    const other = rig.world.addAccount({ region: 'us', name: 'other' });
+    rig.actAs(other);
+    expect(ofAccount(await rig.pollTypes(2))).toEqual(['account.identity_mismatch']);
+    // Confirmed too early: it is found again.
+    await confirmAccount(rig.deps, rig.ref);
+    expect(ofAccount(await rig.pollTypes(2))).toEqual(['account.resumed', 'account.identity_mismatch']);
+    rig.actAs(rig.upstream);
+    const [job = 0] = jobs;
+    rig.upstream.setStatus(job, 'In production');
+    expect(await rig.pollTypes()).toEqual([]);
+    await confirmAccount(rig.deps, rig.ref);
+    expect(await rig.pollTypes()).toEqual(['account.resumed', `job.status_changed ${job}`]);
+  });
+
+  test('can be confirmed to be the account from now on: its log goes on', async () => {
+    const { rig } = await baselined(3);
+    const other = rig.world.addAccount({ region: 'us', name: 'other' });
+    rig.actAs(other);
+    await rig.pollTypes();
+    await confirmAccount(rig.deps, rig.ref, { upstreamId: other.id });
+    expect(ofAccount(await rig.pollTypes(2))).toEqual(['account.resumed']);
+    expect((await rig.status()).state).toBe('tracking');
+  });
+});

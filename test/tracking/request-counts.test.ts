@@ -1,0 +1,390 @@
+/** How far tracking can be trusted, and what it asks of the service, measured on accounts of a real size. */
+import { describe, expect, test } from 'vitest';
+import type { RequestInfo } from '../../sandbox/http/traffic.ts';
+import type { JobRecord, SandboxAccount } from '../../sandbox/world/world.ts';
+import type { EventType } from '../../shared/events/catalogue.ts';
+import type { JobEvent } from '../../shared/events/event.ts';
+import { sized } from '../support/runs.ts';
+import { createRig, type Rig } from '../support/tracker.ts';
+
+describe('page drift: 2,000 jobs, of which a tenth enters or leaves the list while it is read', () => {
+  const POLLS = sized(20, 200);
+  const QUIET_POLLS = 10;
+
+  test('polls say all that happened, each thing once and in its window, and nothing else', async () => {
+    // Ten quiet polls are then long enough for a cancellation to be confirmed.
+    const rig = await createRig({ pollIntervalSeconds: 120 });
+    const world = moving(rig, 2_000);
+    await rig.poll();
+    expect(await rig.fresh()).toMatchObject([{ type: 'account.baselined' }]);
+
+    for (let n = 0; n < POLLS + QUIET_POLLS; n += 1) {
+      const before = world.movements;
+      if (n < POLLS) rig.sandbox.onRequest = world.onRequest;
+      else world.rest();
+      expect(await rig.poll()).toMatchObject({ outcome: 'complete' });
+      rig.sandbox.onRequest = undefined;
+      if (n < POLLS) expect(world.movements - before).toBeGreaterThan(rig.upstream.activeCount / 10);
+      for (const event of await rig.fresh()) world.hear(event);
+    }
+    expect(world.falsehoods).toEqual([]);
+    expect(world.unsaid).toEqual([]);
+    // It was a drift worth the name: every poll missed jobs that were there all the time.
+    expect(world.drifted).toBeGreaterThan(10 * POLLS);
+    expect(Object.values(world.counts).length).toBe(8);
+  }, 240_000);
+});
+
+describe('requests for single jobs: 5,000 open jobs, 50 changes a poll', () => {
+  const CHANGES = 50;
+  const POLLS = 10;
+  /** As long as a suspicion takes to be confirmed, and a poll. */
+  const QUIET_POLLS = 16;
+
+  /**
+   * Makes changes drawn from a lot, and gives how many there were of each kind and how many requests they led to, until
+   * some quiet polls later.
+   */
+  async function measure(
+    lot: Readonly<Record<string, Change>>,
+    quietPolls: number,
+  ): Promise<Map<string, { changes: number; requests: number }>> {
+    // How a job settles that has left the list is another matter: its looks go by the clock.
+    const rig = await createRig({ settings: { settlingScheduleSeconds: [86_400] } });
+    const { upstream, sandbox } = rig;
+    const below = createRandom(11);
+    const jobs = Array.from({ length: 5_000 }, () => upstream.createJob({ status: 'Scheduled' }));
+    for (const jobNumber of jobs.slice(0, 2_000)) upstream.dispatch(jobNumber, { tracking: [parcel()] });
+    await rig.poll();
+    await rig.poll();
+    expect(sandbox.requests.count({ operation: 'job' })).toBe(0);
+
+    const kinds = Object.entries(lot);
+    const counts = new Map(kinds.map(([kind]) => [kind, { changes: 0, requests: 0 }]));
+    const kindOf = new Map<number, string>();
+    const count = (jobNumber: number | undefined) => counts.get(kindOf.get(jobNumber ?? 0) ?? '');
+    for (let n = 0; n < POLLS + quietPolls; n += 1) {
+      const changed = new Set<number>();
+      while (n < POLLS && changed.size < CHANGES) {
+        const [kind, { fits, act }] = kinds[below(kinds.length)] as (typeof kinds)[number];
+        const jobNumber = jobs[below(jobs.length)] ?? 0;
+        const job = upstream.job(jobNumber);
+        if (job?.phase !== 'open' || changed.has(jobNumber) || fits?.(job) === false) continue;
+        const created = act(upstream, jobNumber);
+        const subject = typeof created === 'number' ? created : jobNumber;
+        changed.add(subject);
+        kindOf.set(subject, kind);
+        const counted = count(subject);
+        if (counted) counted.changes += 1;
+      }
+      sandbox.requests.clear();
+      expect(await rig.poll()).toMatchObject({ outcome: 'complete', looksLeft: 0 });
+      for (const { jobNumber } of sandbox.requests.list({ operation: 'job' })) {
+        const counted = count(jobNumber);
+        if (!counted) throw new Error(`Job ${jobNumber} was asked for, and nothing had happened to it.`);
+        counted.requests += 1;
+      }
+    }
+    return counts;
+  }
+
+  test('changes in the list cost 1.2 each at most, of whatever kind they are', async () => {
+    const counts = [...(await measure(IN_THE_LIST, 2))];
+    const sum = (of: 'changes' | 'requests') => counts.reduce((all, [, count]) => all + count[of], 0);
+    expect(sum('changes')).toBe(POLLS * CHANGES);
+    expect(sum('requests')).toBeLessThanOrEqual(1.2 * sum('changes'));
+    // Whatever the mix: none of them is dear and made good for by the others.
+    for (const [kind, { changes, requests }] of counts) {
+      expect(changes, kind).toBeGreaterThan(10);
+      expect(requests / changes, kind).toBeLessThanOrEqual(1.2);
+    }
+  }, 120_000);
+
+  test('jobs that leave the list cost two at most, twice that where the verdict needs to be confirmed', async () => {
+    const counts = await measure({ ...IN_THE_LIST, ...OUT_OF_IT }, QUIET_POLLS);
+    for (const [kind, { changes, requests }] of counts) {
+      const bar = kind in IN_THE_LIST ? 1.2 : CONFIRMED.includes(kind) ? 4 : 2;
+      expect(changes, kind).toBeGreaterThan(10);
+      expect(requests / changes, kind).toBeLessThanOrEqual(bar);
+    }
+  }, 120_000);
+});
+
+/** A kind of change: to which open jobs it can happen, and how. */
+interface Change {
+  readonly fits?: (job: Readonly<JobRecord>) => boolean;
+  /** Gives the number of a job that is new. */
+  readonly act: (upstream: SandboxAccount, jobNumber: number) => unknown;
+}
+
+const isDispatched = ({ dateOut }: Readonly<JobRecord>) => dateOut !== null;
+const isUndispatched = ({ dateOut }: Readonly<JobRecord>) => dateOut === null;
+
+/** What can happen to a job that stays in the list. */
+const IN_THE_LIST: Readonly<Record<string, Change>> = {
+  created: { act: (upstream) => upstream.createJob() },
+  'status changed': { act: (upstream, n) => upstream.setStatus(n, next(upstream.job(n)?.masterJobStatus)) },
+  'status changed in the list alone': {
+    act: (upstream, n) => upstream.setStatus(n, { master: next(upstream.job(n)?.masterJobStatus) }),
+  },
+  'due date moved': {
+    act: (upstream, n) => upstream.edit(n, { dateDue: upstream.world.now() + 9 * 86_400_000 }),
+  },
+  'described otherwise': {
+    act: (upstream, n) => upstream.edit(n, { description: `as of ${upstream.world.now()}` }),
+  },
+  dispatched: { fits: isUndispatched, act: (upstream, n) => upstream.dispatch(n) },
+  'dispatched with tracking': {
+    fits: isUndispatched,
+    act: (upstream, n) => upstream.dispatch(n, { tracking: [parcel()] }),
+  },
+  'dispatch date corrected': {
+    fits: isDispatched,
+    act: (upstream, n) => upstream.correctDateOut(n, upstream.world.now() - 3_600_000),
+  },
+  'dispatch taken back': { fits: isDispatched, act: (upstream, n) => upstream.clearDateOut(n) },
+  'tracking added': {
+    fits: isDispatched,
+    act: (upstream, n) => upstream.addTracking(n, { trackingNumber: `T${upstream.world.now()}` }),
+  },
+  'tracking taken back': {
+    fits: ({ tracking }) => tracking.length > 0,
+    act: (upstream, n) => upstream.removeTracking(n),
+  },
+};
+
+/** What takes a job out of the list. */
+const OUT_OF_IT: Readonly<Record<string, Change>> = {
+  closed: { fits: isUndispatched, act: (upstream, n) => upstream.close(n) },
+  'closed after its dispatch': { fits: isDispatched, act: (upstream, n) => upstream.close(n) },
+  cancelled: { fits: isUndispatched, act: (upstream, n) => upstream.cancel(n) },
+  removed: { fits: isUndispatched, act: (upstream, n) => upstream.remove(n) },
+};
+const CONFIRMED = ['cancelled', 'removed'];
+
+function parcel() {
+  return { trackingNumber: 'T1', trackingLink: null };
+}
+
+function next(status: string | null | undefined): string {
+  return STATUSES[(STATUSES.indexOf(status ?? '') + 1) % STATUSES.length] ?? '';
+}
+
+/** Something that happened to a job, and what the log has to say of it. */
+interface Happening {
+  readonly jobNumber: number;
+  readonly type: EventType;
+  /** Epoch ms. Nothing is asked or answered in the same one. */
+  readonly at: number;
+  /** The status, where that is what changed. */
+  readonly to?: string;
+  /** May go without saying: a job that ends is locked as well. */
+  readonly implied?: boolean;
+}
+
+const STATUSES = ['Order received', 'Scheduled', 'On hold', 'In production', 'Ready to ship'];
+
+/**
+ * An account whose list is never at rest while it is read. Before every page is answered some jobs drift out of all lists
+ * and others are back, so that the pages shift; and now and then something happens. What happened to a job has to be said
+ * before anything else happens to it, so events and happenings go together one to one.
+ */
+function moving(rig: Rig, size: number) {
+  const { upstream } = rig;
+  const below = createRandom(7);
+  const jobs = Array.from({ length: size }, () => upstream.createJob({ status: 'Scheduled' }));
+  for (const jobNumber of jobs) if (jobNumber % 3 === 0) upstream.lock(jobNumber);
+  const counts: Partial<Record<EventType | 'hidden for long', number>> = {};
+  const falsehoods: string[] = [];
+  let open: Happening[] = [];
+  /** Out of all lists until the next page is asked for, and for some polls. */
+  let brief: number[] = [];
+  const long: number[] = [];
+  let preferred = 0;
+  let movements = 0;
+  let drifted = 0;
+
+  const isBusy = (jobNumber: number) => open.some((one) => one.jobNumber === jobNumber && !one.implied);
+  const isOpen = (jobNumber: number) => {
+    const job = upstream.job(jobNumber);
+    return job?.phase === 'open' && job.dateOut === null;
+  };
+  const isListed = (jobNumber: number) => upstream.job(jobNumber)?.phase === 'open';
+  const isClosed = (jobNumber: number) => upstream.job(jobNumber)?.phase === 'closed';
+
+  /** Any job that fits and is in sight, and of which all is said. */
+  function some(fits: (jobNumber: number) => boolean): number | undefined {
+    for (let tries = 0; tries < 100; tries += 1) {
+      const jobNumber = (tries === 0 && preferred) || (jobs[below(jobs.length)] ?? 0);
+      if (fits(jobNumber) && !upstream.job(jobNumber)?.hidden && !isBusy(jobNumber)) return jobNumber;
+    }
+    return undefined;
+  }
+
+  /** Makes something happen to a job that fits. The first of what it is to be called is counted. */
+  function happen(
+    fits: (jobNumber: number) => boolean,
+    act: (jobNumber: number) => readonly Omit<Happening, 'jobNumber' | 'at'>[],
+  ): void {
+    const jobNumber = some(fits);
+    if (jobNumber === undefined) return;
+    rig.pass(0.001);
+    const at = rig.now();
+    const said = act(jobNumber);
+    open.push(...said.map((one) => ({ ...one, jobNumber, at })));
+    for (const { type, implied } of said) if (!implied) counts[type] = (counts[type] ?? 0) + 1;
+    rig.pass(0.001);
+  }
+
+  const LOCKED = { type: 'job.locked', implied: true } as const;
+  const HAPPENINGS: readonly (() => void)[] = [
+    () => {
+      rig.pass(0.001);
+      const jobNumber = upstream.createJob({ status: 'Scheduled' });
+      jobs.push(jobNumber);
+      open.push({ jobNumber, type: 'job.created', at: rig.now() });
+      counts['job.created'] = (counts['job.created'] ?? 0) + 1;
+      movements += 1;
+      rig.pass(0.001);
+    },
+    () =>
+      happen(isListed, (jobNumber) => {
+        const others = STATUSES.filter((status) => status !== upstream.job(jobNumber)?.masterJobStatus);
+        const to = others[below(others.length)] ?? '';
+        upstream.setStatus(jobNumber, to);
+        return [{ type: 'job.status_changed', to }];
+      }),
+    () =>
+      happen(isOpen, (jobNumber) => {
+        upstream.dispatch(jobNumber, { tracking: [{ trackingNumber: `T${jobNumber}`, trackingLink: null }] });
+        return [{ type: 'job.dispatched' }, { type: 'job.tracking_added' }, LOCKED];
+      }),
+    () =>
+      happen(isListed, (jobNumber) => {
+        upstream.close(jobNumber);
+        movements += 1;
+        return [{ type: 'job.closed' }, LOCKED];
+      }),
+    () => {
+      if (below(6) > 0) return;
+      happen(isClosed, (jobNumber) => {
+        upstream.reopen(jobNumber);
+        movements += 1;
+        return [{ type: 'job.reopened' }, { type: 'job.unlocked', implied: true }];
+      });
+    },
+    () => {
+      if ((counts['job.cancelled'] ?? 0) >= 10 || below(12) > 0) return;
+      happen(isOpen, (jobNumber) => {
+        upstream.cancel(jobNumber);
+        movements += 1;
+        return [
+          { type: 'job.cancelled' },
+          LOCKED,
+          { type: 'job.status_changed', to: 'Canceled', implied: true },
+        ];
+      });
+    },
+  ];
+
+  /** To a certain job, if it fits and may. */
+  function happenSomething(jobNumber = 0): void {
+    preferred = jobNumber;
+    HAPPENINGS[below(HAPPENINGS.length)]?.();
+    preferred = 0;
+  }
+
+  function hide(into: number[]): void {
+    // Only what can be edited: a locked job that is in no list is what a cancelled one looks like.
+    const jobNumber = some((one) => isOpen(one) && !upstream.job(one)?.permissions);
+    if (jobNumber === undefined) return;
+    upstream.hide(jobNumber);
+    into.push(jobNumber);
+    movements += 1;
+  }
+
+  function show(hidden: readonly number[]): void {
+    for (const jobNumber of hidden) upstream.unhide(jobNumber);
+    movements += hidden.length;
+  }
+
+  function showBrief(): void {
+    show(brief);
+    brief = [];
+  }
+
+  function onRequest({ operation, query, jobNumber }: RequestInfo): void {
+    rig.pass(0.001);
+    if (operation !== 'activeJobs' || query.searchText || query.includeClosedJobs === 'true') {
+      // The list was read, and jobs are asked after one by one. One that is hidden comes back right then, at the latest
+      // when it is looked for among the closed ones; and to any other something may happen.
+      const asked = jobNumber ?? Number(query.searchText ?? 0);
+      if (brief.includes(asked) && (query.includeClosedJobs === 'true' || below(3) === 0)) {
+        show([asked]);
+        brief = brief.filter((one) => one !== asked);
+      }
+      if (jobNumber !== undefined && isOpen(jobNumber) && !isBusy(jobNumber)) drifted += 1;
+      if (below(20) === 0) happenSomething(asked);
+      return;
+    }
+    showBrief();
+    for (let n = 2 + below(13); n > 0; n -= 1) hide(brief);
+    if (below(60) === 0) {
+      hide(long);
+      counts['hidden for long'] = (counts['hidden for long'] ?? 0) + 1;
+    }
+    if (long.length > 0 && below(40) === 0) show(long.splice(0, 1));
+    if (below(3) === 0) happenSomething();
+  }
+
+  return {
+    onRequest,
+    /** Brings back whoever is hidden. */
+    rest(): void {
+      showBrief();
+      show(long.splice(0));
+    },
+    /** Holds an event against what happened. */
+    hear({ type, subject, data }: JobEvent): void {
+      const { observed, changes } = data as unknown as {
+        observed: { at: string; since: string | null };
+        changes?: { status?: { to: string } };
+      };
+      const happened = open.find(
+        (one) =>
+          `jobs/${one.jobNumber}` === subject &&
+          one.type === type &&
+          (one.to === undefined || one.to === changes?.status?.to) &&
+          observed.since !== null &&
+          Date.parse(observed.since) < one.at &&
+          one.at < Date.parse(observed.at),
+      );
+      if (!happened) falsehoods.push(`${type} ${subject}: ${JSON.stringify(data)}`);
+      open = open.filter((one) => one !== happened);
+    },
+    falsehoods: falsehoods as readonly string[],
+    get unsaid() {
+      return open.filter(({ implied }) => !implied);
+    },
+    counts,
+    /** How often a job entered or left the list. */
+    get movements() {
+      return movements;
+    },
+    /** How often a job was looked at to which nothing had happened. */
+    get drifted() {
+      return drifted;
+    },
+  };
+}
+
+/** Whole numbers below a limit, the same ones every time. */
+function createRandom(seed: number): (limit: number) => number {
+  let state = seed;
+  return (limit) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) % limit;
+  };
+}
