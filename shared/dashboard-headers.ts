@@ -96,7 +96,7 @@ const PAGE_POLICY = [
  * The hash of the frame's script. The script is inline: without an origin, the frame may load nothing, not
  * even from here.
  */
-const MAIL_SCRIPT = "'sha256-ZckVqjR48hj7USdyWEpA90iVLL3iphAxZvx2R6A/rJk='";
+const MAIL_SCRIPT = "'sha256-xN7/bahZj7tKyeBOCFXyyPfpc1fNbFcxb4t2yoYzp3w='";
 
 /**
  * The content security policy of the frame: no origin, its one script, the mail's inline styles; no requests,

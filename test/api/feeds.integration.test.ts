@@ -1013,7 +1013,7 @@ describe('the stream of all accounts', () => {
       };
       // Its timers keep no process.
       setInterval(() => {}, 60_000);
-      await import('../integration/follow.mjs');`;
+      await import('./follow.mjs');`;
     writeFileSync(join(folder, 'browser.mjs'), browser);
     writeFileSync(join(folder, 'follow.mjs'), example.replace('5_000', '50'));
     writeFileSync(join(folder, 'queue.mjs'), 'export const handle = ({ id }) => console.log(id);');

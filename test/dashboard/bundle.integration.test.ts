@@ -39,7 +39,7 @@ async function bundled(modules: Readonly<Record<string, readonly string[]>>): Pr
   readonly bytes: number;
 }> {
   const exports = Object.entries(modules).map(
-    ([module, names]) => `export { ${names.join(', ')} } from '../integration/${module}';`,
+    ([module, names]) => `export { ${names.join(', ')} } from './${module}';`,
   );
   const { metafile, outputFiles } = await build({
     stdin: { contents: exports.join('\n'), resolveDir: process.cwd(), loader: 'ts' },

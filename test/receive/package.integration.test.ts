@@ -266,16 +266,16 @@ function programs(): Record<string, string> {
     'hono.mjs': exampleOf('Hono', 'js'),
     'serve-hono.mjs': `
       import { serve } from '@hono/node-server';
-      import app from '../integration/hono.mjs';
+      import app from './hono.mjs';
       serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }, ({ port }) => console.log(port));`,
     'express.mjs': exampleOf('Express', 'js'),
     'serve-express.mjs': `
-      import app from '../integration/express.mjs';
+      import app from './express.mjs';
       const server = app.listen(0, '127.0.0.1', () => console.log(server.address().port));`,
     'lambda.mjs': exampleOf('Lambda', 'js'),
     'serve-lambda.mjs': `
       import { createServer } from 'node:http';
-      import { handler } from '../integration/lambda.mjs';
+      import { handler } from './lambda.mjs';
       const server = createServer(async (request, response) => {
         const chunks = [];
         for await (const chunk of request) chunks.push(chunk);
@@ -286,7 +286,7 @@ function programs(): Record<string, string> {
       }).listen(0, '127.0.0.1', () => console.log(server.address().port));`,
     'sqs.mjs': exampleOf('SQS consumer', 'js'),
     'run-sqs.mjs': `
-      import { handler } from '../integration/sqs.mjs';
+      import { handler } from './sqs.mjs';
       console.log(JSON.stringify(await handler({ Records: JSON.parse(process.env.RECORDS) })));`,
     'edge.mjs': EDGE,
     'check.ts': CHECK,
