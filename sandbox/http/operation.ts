@@ -5,7 +5,8 @@
 import type * as z from 'zod';
 import { Problem } from '../../shared/ordering/contract/common.ts';
 import type { Service } from '../service.ts';
-import type { Role, SandboxAccount, SandboxUser } from '../world/world.ts';
+import type { Role, SandboxUser } from '../world/records.ts';
+import type { SandboxAccount } from '../world/world.ts';
 import type { Answer } from './responses.ts';
 import type { Right } from './roles.ts';
 import type { OperationName } from './traffic.ts';

@@ -1,6 +1,6 @@
 // What the roles of credentials may do.
 
-import type { Role } from '../world/world.ts';
+import type { Role } from '../world/records.ts';
 
 /**
  * To order and see orders, to administer the account, to see and set privileged fields. A viewer may see the account and the

@@ -1,7 +1,8 @@
 /** Access tokens of the token endpoint. */
 import { randomBytes } from 'node:crypto';
+import type { Credentials } from '../world/records.ts';
 import type { RegionCode } from '../world/regions.ts';
-import type { Credentials, SandboxAccount, World } from '../world/world.ts';
+import type { SandboxAccount, World } from '../world/world.ts';
 
 /** Whom a token was given to. */
 export interface Holder {

@@ -15,9 +15,10 @@ import { cutPage, inOrder } from '../http/paging.ts';
 import { flag, integer, oneOf, pageParameters } from '../http/parameters.ts';
 import { json, jsonOr404 } from '../http/responses.ts';
 import { type CertificateRecord, carriersOf, guidOf, phoneOf, shipmentTypesOf } from '../world/ledgers.ts';
+import { certificateLink } from '../world/links.ts';
+import type { SandboxUser } from '../world/records.ts';
 import { CURRENCIES, LOCATIONS, type RegionCode } from '../world/regions.ts';
-import type { SandboxAccount, SandboxUser } from '../world/world.ts';
-import { certificateLink } from './files.ts';
+import type { SandboxAccount } from '../world/world.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:

@@ -19,8 +19,10 @@ import { json, problem } from '../http/responses.ts';
 import { may } from '../http/roles.ts';
 import { type Asset, globalAssets, type ShelfFile } from '../world/asset-files.ts';
 import { INPUT_ATTRIBUTES, priceCodeOf, processesOf } from '../world/catalogue.ts';
-import type { Role, SandboxAccount } from '../world/world.ts';
-import { fileBytes, fileIdOf, fileLink } from './files.ts';
+import { fileIdOf, fileLink } from '../world/links.ts';
+import type { Role } from '../world/records.ts';
+import type { SandboxAccount } from '../world/world.ts';
+import { fileBytes } from './files.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:

@@ -1,13 +1,14 @@
 // The files that the service's links lead to: previews, files of assets with thumbnails, invoices. All of them are made when they are asked for, always the same.
 
-import { createHash, createHmac } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';
 import { type Context, Hono } from 'hono';
 import { pathOf, problem, type SandboxEnv, send } from '../http/responses.ts';
 import { type Asset, globalAssets, type ShelfFile } from '../world/asset-files.ts';
-import type { CertificateRecord } from '../world/ledgers.ts';
+import { fileIdOf, labelIdOf, sign } from '../world/links.ts';
+import type { JobRecord } from '../world/records.ts';
 import { CURRENCIES, type RegionCode, regionOf } from '../world/regions.ts';
-import type { JobRecord, SandboxAccount, World } from '../world/world.ts';
+import type { World } from '../world/world.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
@@ -23,68 +24,8 @@ import type { JobRecord, SandboxAccount, World } from '../world/world.ts';
  * - An invoice that is stored no more, or has another number now, is 404 although its link has not expired.
  */
 
-const QUARTER_HOUR_MS = 900_000;
-/** Of everything here that cannot be guessed. Made-up files need no secret. */
-const KEY = 'files of the sandbox';
 const FULL_SIZE = 300;
 const THUMBNAIL_SIZES: readonly string[] = ['50', '100', '150'];
-
-/** A link to a picture of a job's line, which expires; the same for a quarter of an hour. */
-export function previewLink({ world, region }: SandboxAccount, image: string, now: number): string {
-  const expires = Math.floor(now / QUARTER_HOUR_MS) * QUARTER_HOUR_MS + 4 * QUARTER_HOUR_MS;
-  return signed(world, `/${region}/previews/${encodeURIComponent(image)}.png`, expires);
-}
-
-/** A link to a job's invoice, and when it expires. */
-export function invoiceLink(
-  { world, region }: SandboxAccount,
-  { jobNumber, invoiceNumber }: JobRecord,
-  now: number,
-): { uri: string; uriExpires: string } {
-  const expires = now + QUARTER_HOUR_MS;
-  const name = encodeURIComponent(invoiceNumber ?? String(jobNumber));
-  return {
-    uri: signed(world, `/${region}/invoices/${jobNumber}/${name}.pdf`, expires),
-    uriExpires: new Date(expires).toISOString(),
-  };
-}
-
-/** A link to the label of a job's line (from 1), for the supplier who makes it. It doesn't expire. */
-export function labelLink({ world, region }: SandboxAccount, jobNumber: number, line: number): string {
-  return `${world.filesUrl}/${region}/labels/${labelIdOf(region, jobNumber, line)}/${jobNumber}-${line}.pdf`;
-}
-
-const labelIdOf = (region: string, jobNumber: number, line: number): string =>
-  sign(`${region} label ${jobNumber} ${line}`);
-
-/** A link to the file of a tax certificate, which lives as long as that of an invoice. */
-export function certificateLink(
-  { world, region }: SandboxAccount,
-  { entityFileId }: CertificateRecord,
-  now: number,
-): string {
-  return signed(world, `/${region}/certificates/${entityFileId}.pdf`, now + QUARTER_HOUR_MS);
-}
-
-/** A link to a picture of a stock item, to which `?size=` may be added; it does not expire. */
-export function stockLink({ world, region }: SandboxAccount, slug: string, view: string): string {
-  return `${world.filesUrl}/${region}/stock/${slug}/${encodeURIComponent(view)}.png`;
-}
-
-/** The id of a file of an asset. */
-export function fileIdOf(region: RegionCode, { assetTag }: Asset, { upload }: ShelfFile): string {
-  return sign(`${region} ${assetTag} ${upload}`);
-}
-
-/** A link to a file of an asset, to which `?size=` may be added; null when it was put away. */
-export function fileLink(account: SandboxAccount, asset: Asset, file: ShelfFile): string | null {
-  if (file.action === 'Archived') return null;
-  const { world, region, id } = account;
-  const owner = asset.isGlobal ? 'catalogue' : id;
-  const tag = encodeURIComponent(asset.assetTag);
-  const name = encodeURIComponent(file.fileName);
-  return `${world.filesUrl}/${region}/assets/${owner}/${tag}/${fileIdOf(region, asset, file)}/${name}`;
-}
 
 /** What is in a file of an asset. */
 export function fileBytes(asset: Asset, file: ShelfFile, size = FULL_SIZE): Uint8Array<ArrayBuffer> {
@@ -206,12 +147,6 @@ function refusal(c: Context<SandboxEnv>, world: World): Response | undefined {
   if (Number(expires) > world.now()) return undefined;
   return send(c, problem(410, 'The link has expired.', pathOf(c)));
 }
-
-function signed(world: World, path: string, expires: number): string {
-  return `${world.filesUrl}${path}?expires=${expires}&signature=${sign(`${path} ${expires}`)}`;
-}
-
-const sign = (text: string): string => createHmac('sha256', KEY).update(text).digest('hex').slice(0, 24);
 
 function invoiceText(region: RegionCode, job: JobRecord): string[] {
   const currency = CURRENCIES[region];

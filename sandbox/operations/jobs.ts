@@ -39,9 +39,10 @@ import {
   shipDate,
 } from '../world/delivery.ts';
 import { SORT_COLUMNS } from '../world/joblist.ts';
+import type { JobRecord } from '../world/records.ts';
 import type { Site } from '../world/regions.ts';
 import { isCancelable, permissionsOf } from '../world/views.ts';
-import type { JobRecord, SandboxAccount } from '../world/world.ts';
+import type { SandboxAccount } from '../world/world.ts';
 import type { ErrorCode } from './order-errors.ts';
 
 /** Media types in which a job is ordered and amended. */

@@ -12,9 +12,9 @@ import { operation } from '../http/operation.ts';
 import { inOrder } from '../http/paging.ts';
 import { atLeastOne, commaList, direction, flag, oneOf, pageParameters } from '../http/parameters.ts';
 import { json, problem } from '../http/responses.ts';
+import { stockLink } from '../world/links.ts';
 import { bandsAt, type StockRecord } from '../world/warehouse.ts';
 import type { SandboxAccount } from '../world/world.ts';
-import { stockLink } from './files.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:

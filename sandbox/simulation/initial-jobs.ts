@@ -2,9 +2,10 @@
 
 import { HOUR_MS } from '../world/dates.ts';
 import { deliveryOptionsOf } from '../world/delivery.ts';
+import type { JobInput, TrackingEntry } from '../world/records.ts';
 import type { Stage } from '../world/regions.ts';
 import { AWKWARD_TEXTS, DESIGNS, GARMENTS } from '../world/sample-data.ts';
-import type { JobInput, SandboxAccount, TrackingEntry } from '../world/world.ts';
+import type { SandboxAccount } from '../world/world.ts';
 import { buyersOf, type Order, type PlannedJob } from './simulation.ts';
 import {
   addTracking,

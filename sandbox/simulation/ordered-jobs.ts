@@ -21,8 +21,9 @@
 import pLimit from 'p-limit';
 import { HOUR_MS } from '../world/dates.ts';
 import { deliveryOptionOf } from '../world/delivery.ts';
+import type { JobLine, JobRecord } from '../world/records.ts';
 import { REGIONS, type Stage } from '../world/regions.ts';
-import type { JobLine, JobRecord, SandboxAccount } from '../world/world.ts';
+import type { SandboxAccount } from '../world/world.ts';
 import { type ArtworkAnswer, fetchArtwork } from './artwork.ts';
 import { Dice } from './random.ts';
 import { planShipment, type Shipment } from './simulation.ts';

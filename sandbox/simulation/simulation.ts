@@ -3,6 +3,7 @@
 import { taxOn, taxRateOf } from '../operations/account.ts';
 import { atTimeOfDay, DAY_MS, HOUR_MS, writeDay } from '../world/dates.ts';
 import { DISPATCH_TIME, deliveryOptionsOf } from '../world/delivery.ts';
+import type { InputWithLines, JobInput, SandboxUser, TrackingEntry } from '../world/records.ts';
 import { LOCATIONS, type RegionCode, type Stage } from '../world/regions.ts';
 import {
   AWKWARD_TEXTS,
@@ -12,7 +13,7 @@ import {
   ORIGINS,
   PRINTED_PROCESSES,
 } from '../world/sample-data.ts';
-import type { InputWithLines, JobInput, SandboxAccount, SandboxUser, TrackingEntry } from '../world/world.ts';
+import type { SandboxAccount } from '../world/world.ts';
 import type { Dice } from './random.ts';
 import {
   addTracking,

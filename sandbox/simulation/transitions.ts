@@ -1,8 +1,9 @@
 // Every move a job can make by itself: when it is possible, and what it does.
 
 import { atTimeOfDay, DAY_MS, HOUR_MS, wholeDayOf, writeDay } from '../world/dates.ts';
+import type { JobInput, JobRecord, Standing, TrackingEntry } from '../world/records.ts';
 import type { Stage } from '../world/regions.ts';
-import type { JobInput, JobRecord, SandboxAccount, Standing, TrackingEntry } from '../world/world.ts';
+import type { SandboxAccount } from '../world/world.ts';
 
 /** What can happen to a job. */
 export type MoveKind =

@@ -3,9 +3,9 @@
 import type { ProcessAttribute } from '../../shared/ordering/contract/price-codes.ts';
 import { codesOf, type Frozen, frozen } from './catalogue.ts';
 import { DAY_MS, HOUR_MS } from './dates.ts';
+import type { AccountFacts, JobLine, JobRecord, WorldFacts } from './records.ts';
 import type { RegionCode } from './regions.ts';
 import { DESIGNS, GARMENTS } from './sample-data.ts';
-import type { JobLine, JobRecord, SandboxAccount, World } from './world.ts';
 
 /** A file of an asset. */
 export interface ShelfFile {
@@ -48,7 +48,7 @@ export type AssetInput = Partial<Omit<Asset, 'assetId' | 'isGlobal'>>;
  * each asset tag on a line of the account's jobs.
  */
 export class AssetShelf {
-  readonly #account: SandboxAccount;
+  readonly #account: AccountFacts;
   readonly #assets = new Map<string, Asset>();
   /** The jobs with an asset on a line, by its tag; and the tags on the lines of each of these jobs. */
   readonly #users = new Map<string, Set<Readonly<JobRecord>>>();
@@ -56,7 +56,7 @@ export class AssetShelf {
   readonly #firstId: number;
   #sorted: readonly Asset[] = [];
 
-  constructor(account: SandboxAccount) {
+  constructor(account: AccountFacts) {
     this.#account = account;
     this.#firstId = account.id * 100_000 + 1;
     for (let ordinal = 1; ordinal <= EARLIER_ASSETS; ordinal++) {
@@ -189,10 +189,10 @@ const GLOBAL_ASSETS = 32;
 /** The youngest was made before its account was opened by more than its files took. */
 const AGE_STEP_MS = 20 * DAY_MS;
 
-const globals = new WeakMap<World, Map<RegionCode, ReadonlyMap<string, Frozen<Asset>>>>();
+const globals = new WeakMap<WorldFacts, Map<RegionCode, ReadonlyMap<string, Frozen<Asset>>>>();
 
 /** The catalogue's assets of a region by tag. They are the same for all accounts of a world and never change. */
-export function globalAssets(world: World, region: RegionCode): ReadonlyMap<string, Frozen<Asset>> {
+export function globalAssets(world: WorldFacts, region: RegionCode): ReadonlyMap<string, Frozen<Asset>> {
   let regions = globals.get(world);
   if (!regions) {
     regions = new Map();

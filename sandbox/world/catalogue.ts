@@ -7,8 +7,8 @@ import type {
   PricingProcess,
   ProcessAttribute,
 } from '../../shared/ordering/contract/price-codes.ts';
+import type { AccountFacts, PriceTier } from './records.ts';
 import type { RegionCode } from './regions.ts';
-import type { PriceTier, SandboxAccount } from './world.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
@@ -45,7 +45,7 @@ export const INPUT_ATTRIBUTES = { dgX: 'DG-X', dgY: 'DG-Y', stitches: 'Stitches'
  * A metadata-priced code has null `priceBands` as long as an input is missing or out of range.
  */
 export function priceCodeOf(
-  account: SandboxAccount,
+  account: AccountFacts,
   code: string,
   inputs: PriceInputs = {},
 ): Readonly<PriceCode> | undefined {
@@ -55,7 +55,7 @@ export function priceCodeOf(
 }
 
 /** The price codes that the account may order and that have a price by themselves, in the order of the catalogue. */
-export function priceCodesOf(account: SandboxAccount): readonly Frozen<PriceCode>[] {
+export function priceCodesOf(account: AccountFacts): readonly Frozen<PriceCode>[] {
   return [...standardOf(account).values()].filter(({ processCode }) => mayOrder(account, processCode ?? ''));
 }
 
@@ -68,7 +68,7 @@ export function unitPriceAt(
 }
 
 /** The processes that the account may order, by rank, with those that are not active for now. */
-export function processesOf(account: SandboxAccount): readonly PricingProcess[] {
+export function processesOf(account: AccountFacts): readonly PricingProcess[] {
   return PROCESSES.filter(({ code }) => !account.withheldProcesses.includes(code)).map((process, index) => {
     const sheet = process.sheet?.[account.region === 'us' ? 0 : 1];
     return {
@@ -293,7 +293,7 @@ const REGION_PERCENT: Record<RegionCode, number> = { us: 100, nz: 165, au: 152, 
 /** What a tier pays of the prices of T2, in per cent. */
 export const TIER_PERCENT: Record<PriceTier, number> = { T1: 115, T2: 100, T3: 88 };
 
-const mayOrder = (account: SandboxAccount, process: string): boolean =>
+const mayOrder = (account: AccountFacts, process: string): boolean =>
   !account.withheldProcesses.includes(process) &&
   PROCESSES.some(({ code, active }) => code === process && active);
 
@@ -672,7 +672,7 @@ function inRegion(ware: Ware, region: RegionCode): Ware {
 const standard = new Map<string, ReadonlyMap<string, Frozen<PriceCode>>>();
 
 /** The codes of a region that have a price by themselves, at a tier, by code. */
-function standardOf({ region, priceTier }: SandboxAccount): ReadonlyMap<string, Frozen<PriceCode>> {
+function standardOf({ region, priceTier }: AccountFacts): ReadonlyMap<string, Frozen<PriceCode>> {
   const key = `${region} ${priceTier}`;
   const known = standard.get(key);
   if (known) return known;
@@ -686,7 +686,7 @@ function standardOf({ region, priceTier }: SandboxAccount): ReadonlyMap<string, 
 }
 
 /** A metadata-priced code with its bands, or with none when the inputs don't do. */
-function pricedBy(ware: Ware, inputs: PriceInputs, { region, priceTier }: SandboxAccount): PriceCode {
+function pricedBy(ware: Ware, inputs: PriceInputs, { region, priceTier }: AccountFacts): PriceCode {
   const { attributes, cents, size } = ware;
   const known = inputProblems(attributes, inputs) === undefined;
   const usCents = typeof cents === 'number' ? cents : known ? cents(inputs) : 0;

@@ -18,8 +18,8 @@ import type { DeliveryOption, ShipDate } from '../../shared/ordering/contract/jo
 import { processCodesOf } from './catalogue.ts';
 import { atTimeOfDay, dayIn, readDue, readInstant, wholeDayOf, writeInstant } from './dates.ts';
 import { addDays, type Day, isDayOff } from './holidays.ts';
+import type { AccountFacts } from './records.ts';
 import { LOCATIONS, OTHER_LOCATIONS, type RegionCode, type Site } from './regions.ts';
-import type { SandboxAccount } from './world.ts';
 
 /** What is ordered until then is begun on the same day; local to the place. */
 const CUT_OFF = '14:00';
@@ -66,7 +66,7 @@ interface EarliestShipDate {
  * region's default one. Undefined when there is no such day.
  */
 export function earliestShipDate(
-  account: SandboxAccount,
+  account: AccountFacts,
   processCodes: readonly string[],
   now: number,
   location: Site = LOCATIONS[account.region][0],
@@ -97,7 +97,7 @@ export function earliestShipDate(
 }
 
 /** A soonest day of dispatch as the service shows it; `now` in epoch ms. */
-export function shipDate(account: SandboxAccount, { ms, location }: EarliestShipDate, now: number): ShipDate {
+export function shipDate(account: AccountFacts, { ms, location }: EarliestShipDate, now: number): ShipDate {
   const style = account.dateStyle === 'local' ? 'local' : 'offset';
   return {
     shippingDateUtc: writeInstant(ms, null, 'utc'),
@@ -127,7 +127,7 @@ function isOfCalendar(day: string): boolean {
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day);
 }
 
-function exclusions(account: SandboxAccount, location: Site, now: number): ShipDate['dateExclusions'] {
+function exclusions(account: AccountFacts, location: Site, now: number): ShipDate['dateExclusions'] {
   const ranges: { dateFrom: Day; dateTo: Day }[] = [];
   const today = dayIn(now, location.timezone);
   for (let ahead = 0; ahead < EXCLUSION_DAYS; ahead++) {
@@ -140,7 +140,7 @@ function exclusions(account: SandboxAccount, location: Site, now: number): ShipD
   return ranges;
 }
 
-function isWorkingDay({ world, region }: SandboxAccount, day: Day, location: Site): boolean {
+function isWorkingDay({ world, region }: AccountFacts, day: Day, location: Site): boolean {
   return (
     !isDayOff(day, location.holidays) &&
     !world.closures.some(

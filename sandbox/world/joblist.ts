@@ -1,9 +1,9 @@
 // An account's job list: kept sorted and serialized, so that a page of 20,000 jobs costs little more than its bytes.
 
 import { deliveryOptionOf } from './delivery.ts';
+import type { JobRecord } from './records.ts';
 import type { RegionCode } from './regions.ts';
 import { activeJobDto, daysFromDue } from './views.ts';
-import type { JobRecord } from './world.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:

@@ -10,9 +10,9 @@ import type {
 } from '../../shared/ordering/contract/account.ts';
 import { DAY_MS, HOUR_MS } from './dates.ts';
 import { deliveryOptionsOf } from './delivery.ts';
+import type { AccountFacts } from './records.ts';
 import { CURRENCIES, FIRST_JOB_NUMBER, type RegionCode } from './regions.ts';
 import { CARRIERS } from './sample-data.ts';
-import type { SandboxAccount } from './world.ts';
 
 /** A certificate as the books keep it; its link is made when it is looked at. */
 export type CertificateRecord = Omit<
@@ -50,7 +50,7 @@ export class AccountBooks {
   /** Null: there are none, and 404 is answered. */
   shipping: Shipping | null;
 
-  constructor(account: SandboxAccount) {
+  constructor(account: AccountFacts) {
     this.entityAddress = addressOf(account);
     this.certificates = certificatesOf(account, this.entityAddress);
     this.cards = cardsOf(account);
@@ -140,7 +140,7 @@ export function phoneOf(region: RegionCode, seed: number): string {
   return `${PHONES[region]}${String(seed % 100).padStart(2, '0')}`;
 }
 
-function addressOf(account: SandboxAccount): EntityAddress {
+function addressOf(account: AccountFacts): EntityAddress {
   const { id, region, name, users } = account;
   const places = PLACES[region];
   const where = places[id % places.length] ?? places[0];
@@ -168,7 +168,7 @@ function addressOf(account: SandboxAccount): EntityAddress {
 
 /** US accounts have three certificates; in Europe there is one; elsewhere taxes know no exemption. */
 function certificatesOf(
-  { id, region, name, openedAt }: SandboxAccount,
+  { id, region, name, openedAt }: AccountFacts,
   address: EntityAddress,
 ): CertificateRecord[] {
   const made = (
@@ -221,7 +221,7 @@ function certificatesOf(
 
 const BRANDS = ['Visa', 'Mastercard'] as const;
 
-function cardsOf({ id, users, openedAt }: SandboxAccount): PaymentMethod[] {
+function cardsOf({ id, users, openedAt }: AccountFacts): PaymentMethod[] {
   const [first] = users;
   const year = new Date(openedAt).getUTCFullYear() % 100;
   return BRANDS.map((cardName, index) => ({
@@ -254,7 +254,7 @@ const PAYMENT_KINDS = [
 ] as const;
 
 function transactionsOf(
-  { id, region, openedAt }: SandboxAccount,
+  { id, region, openedAt }: AccountFacts,
   cards: readonly PaymentMethod[],
 ): PaymentTransaction[] {
   return Array.from({ length: PAYMENTS }, (_, index) => {
@@ -283,7 +283,7 @@ function transactionsOf(
 }
 
 /** Accounts with even ids have their receivers pay, choose among some carriers only, and have rates of their own. */
-function shippingOf({ id, region }: SandboxAccount, address: EntityAddress): Shipping {
+function shippingOf({ id, region }: AccountFacts, address: EntityAddress): Shipping {
   const [first] = carriersOf(region);
   const special = id % 2 === 0;
   return {

@@ -1,7 +1,7 @@
 // The made-up people of an account.
 
 import { DAY_MS } from './dates.ts';
-import type { SandboxAccount } from './world.ts';
+import type { AccountFacts } from './records.ts';
 
 const FIRST_NAMES = [
   ...['Ana', 'Beck', 'Carmen', 'Dilan', 'Edie', 'Farid', 'Grace', 'Hemi', 'Ines', 'Jonas'],
@@ -20,7 +20,7 @@ const COLLEAGUES = 57;
  * Adds people who have logged in now and then, long ago or never. One in nine has left, and those on the shop floor share an
  * e-mail and log in by name.
  */
-export function addColleagues(account: SandboxAccount, count = COLLEAGUES): void {
+export function addColleagues(account: AccountFacts, count = COLLEAGUES): void {
   for (let index = 0; index < count; index += 1) {
     const seed = account.id + index * 7;
     const firstName = FIRST_NAMES[seed % FIRST_NAMES.length] ?? FIRST_NAMES[0];

@@ -1,10 +1,10 @@
 // What the service shows of the world: the documented shapes of jobs.
 
 import type { ActiveJob, Job, Permissions } from '../../shared/ordering/contract/jobs.ts';
-import { invoiceLink, previewLink } from '../operations/files.ts';
 import { DAY_MS, startOfDay } from './dates.ts';
+import { invoiceLink, previewLink } from './links.ts';
+import type { AccountFacts, JobRecord } from './records.ts';
 import type { Stage } from './regions.ts';
-import type { JobRecord, SandboxAccount } from './world.ts';
 
 /*
  * Where the contract is silent, the sandbox chose:
@@ -53,7 +53,7 @@ export function activeJobDto(job: JobRecord, now: number): ActiveJobDto {
 }
 
 /** Shows a job's detail at `now` (epoch ms). */
-export function jobDto(job: JobRecord, account: SandboxAccount, now: number): JobDto {
+export function jobDto(job: JobRecord, account: AccountFacts, now: number): JobDto {
   return {
     jobNumber: job.jobNumber,
     description: job.description,
@@ -121,7 +121,7 @@ export function permissionsOf(job: JobRecord): Permissions {
 }
 
 /** Whether a job may be cancelled: as was said of it, else by its stage. Not asked of cancelled ones. */
-export function isCancelable(job: JobRecord, account: SandboxAccount): boolean {
+export function isCancelable(job: JobRecord, account: AccountFacts): boolean {
   if (job.isCancelable !== undefined) return job.isCancelable;
   const status = account.world.statuses(account.region).find(({ name }) => name === job.masterJobStatus);
   return job.phase === 'open' && job.dateOut === null && CANCELABLE_STAGES.includes(status?.stage);
@@ -137,7 +137,7 @@ function shippedDateStatus(job: JobRecord, now: number): string | null {
   return early ? 'Early' : 'On time';
 }
 
-function invoiceFile(job: JobRecord, account: SandboxAccount, now: number): JobDto['invoiceFile'] {
+function invoiceFile(job: JobRecord, account: AccountFacts, now: number): JobDto['invoiceFile'] {
   if (!job.invoiceStored || (job.dateOut === null && job.phase !== 'closed')) return null;
   return invoiceLink(account, job, now);
 }

@@ -9,8 +9,8 @@ import type {
 import { TIER_PERCENT } from './catalogue.ts';
 import { DAY_MS } from './dates.ts';
 import { deliveryOptionsOf } from './delivery.ts';
+import type { PriceTier } from './records.ts';
 import { LOCATIONS, type RegionCode } from './regions.ts';
-import type { PriceTier } from './world.ts';
 
 /** What a stock item shows of itself to everybody. */
 type StockFace = Omit<

@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { addDemoAccounts } from '../../sandbox/simulation/scenario.ts';
 import { addColleagues } from '../../sandbox/world/names.ts';
+import type { PriceTier } from '../../sandbox/world/records.ts';
 import type { RegionCode } from '../../sandbox/world/regions.ts';
-import { createWorld, type PriceTier, type SandboxAccount } from '../../sandbox/world/world.ts';
+import { createWorld, type SandboxAccount } from '../../sandbox/world/world.ts';
 import type {
   AccountProfile,
   PaymentTransaction,

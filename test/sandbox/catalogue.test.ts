@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { redeemPromo } from '../../sandbox/operations/promo.ts';
 import { priceCodeOf, unitPriceAt } from '../../sandbox/world/catalogue.ts';
+import type { PriceTier } from '../../sandbox/world/records.ts';
 import type { RegionCode } from '../../sandbox/world/regions.ts';
-import type { PriceTier } from '../../sandbox/world/world.ts';
 import type { ProcessCode } from '../../shared/ordering/contract/lookups.ts';
 import type {
   PriceCode,

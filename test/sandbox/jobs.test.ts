@@ -4,15 +4,10 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createScenario } from '../../sandbox/simulation/scenario.ts';
 import { deliveryOptionsOf, earliestShipDate, locationsOf } from '../../sandbox/world/delivery.ts';
 import { addDays, isDayOff } from '../../sandbox/world/holidays.ts';
+import type { Role, TrackingEntry, WorldOptions } from '../../sandbox/world/records.ts';
 import type { HolidayCalendar, RegionCode } from '../../sandbox/world/regions.ts';
 import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
-import {
-  createWorld,
-  type Role,
-  type SandboxAccount,
-  type TrackingEntry,
-  type WorldOptions,
-} from '../../sandbox/world/world.ts';
+import { createWorld, type SandboxAccount } from '../../sandbox/world/world.ts';
 import type { DeliveryOption, ShipDate } from '../../shared/ordering/contract/jobs.ts';
 import { ActiveJob, JobDetail } from '../../shared/ordering/schemas.ts';
 import { START, startService } from '../support/ordering-api.ts';

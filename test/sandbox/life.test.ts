@@ -21,8 +21,9 @@ import {
 import { planOrder } from '../../sandbox/simulation/simulation.ts';
 import { changeDueDate } from '../../sandbox/simulation/transitions.ts';
 import { deliveryOptionsOf } from '../../sandbox/world/delivery.ts';
+import type { JobInput } from '../../sandbox/world/records.ts';
 import { REGIONS, type RegionCode } from '../../sandbox/world/regions.ts';
-import { createWorld, type JobInput, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
+import { createWorld, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
 import { startService } from '../support/ordering-api.ts';
 
 const START = Date.parse('2026-11-20T16:14:00Z');

@@ -7,14 +7,10 @@ import type { FaultRule } from '../../sandbox/http/faults.ts';
 import { TokenBook } from '../../sandbox/http/tokens.ts';
 import { PortTakenError, type Sandbox, type SandboxOptions, startSandbox } from '../../sandbox/server.ts';
 import { addDemoAccounts, createScenario, type ScenarioEvent } from '../../sandbox/simulation/scenario.ts';
+import type { WorldOptions } from '../../sandbox/world/records.ts';
 import { REGIONS, type RegionCode } from '../../sandbox/world/regions.ts';
 import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
-import {
-  createWorld,
-  type SandboxAccount,
-  TakenError,
-  type WorldOptions,
-} from '../../sandbox/world/world.ts';
+import { createWorld, type SandboxAccount, TakenError } from '../../sandbox/world/world.ts';
 import { runs } from '../support/runs.ts';
 
 const START = Date.parse('2026-11-20T16:14:00Z');

@@ -1,8 +1,8 @@
 /** Stocked goods and how they ship, row by row of the ordering service's contract. */
 import { describe, expect, test } from 'vitest';
 import { findStock } from '../../sandbox/operations/stock.ts';
+import type { PriceTier } from '../../sandbox/world/records.ts';
 import { REGIONS, type RegionCode } from '../../sandbox/world/regions.ts';
-import type { PriceTier } from '../../sandbox/world/world.ts';
 import type { StandaloneShippingConfig, StockItem } from '../../shared/ordering/contract/stock.ts';
 import { type Client, type Service, startService } from '../support/ordering-api.ts';
 

@@ -4,8 +4,9 @@
  */
 import fc from 'fast-check';
 import type { FaultRule } from '../../sandbox/http/faults.ts';
+import type { JobInput, JobRecord, TrackingEntry } from '../../sandbox/world/records.ts';
 import type { ActiveJobDto, JobDto } from '../../sandbox/world/views.ts';
-import type { JobInput, JobRecord, SandboxAccount, TrackingEntry } from '../../sandbox/world/world.ts';
+import type { SandboxAccount } from '../../sandbox/world/world.ts';
 
 /** How one job stood in the world from an instant (epoch ms) on. */
 export interface Stand {

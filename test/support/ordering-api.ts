@@ -9,7 +9,8 @@ import { expect } from 'vitest';
 import { answersOf, type Operation } from '../../sandbox/http/operation.ts';
 import { operations } from '../../sandbox/operations.ts';
 import type { Sandbox, SandboxOptions } from '../../sandbox/server.ts';
-import { createWorld, type Role, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
+import type { Role } from '../../sandbox/world/records.ts';
+import { createWorld, type SandboxAccount, type World } from '../../sandbox/world/world.ts';
 import { startSandbox } from './jobwire.ts';
 
 /** When the clock of a service stands at first: a Friday, 9.14 in Denver. */

@@ -1,7 +1,8 @@
 /** How far tracking can be trusted, and what it asks of the service, measured on accounts of a real size. */
 import { describe, expect, test } from 'vitest';
 import type { RequestInfo } from '../../sandbox/http/traffic.ts';
-import type { JobRecord, SandboxAccount } from '../../sandbox/world/world.ts';
+import type { JobRecord } from '../../sandbox/world/records.ts';
+import type { SandboxAccount } from '../../sandbox/world/world.ts';
 import type { EventType } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { sized } from '../support/runs.ts';
