@@ -1,15 +1,15 @@
 /** What a form could not be saved for, in one place: it takes the focus, and each line leads to its field. */
 import { useEffect, useRef, useState } from 'react';
 import { Note } from './components.tsx';
-import css from './FormProblems.module.css';
+import css from './FormErrors.module.css';
 import type { ApiForm } from './forms.ts';
 
 /** Stands in the form; there is nothing to see as long as nothing has failed. `children`: what can be done about it. */
-export function FormProblems<V extends object>(props: {
+export function FormErrors<V extends object>(props: {
   readonly of: ApiForm<V>;
   readonly children?: React.ReactNode;
 }) {
-  const { failures, problem, form } = props.of;
+  const { failedAttempts: failures, formError: problem, form } = props.of;
   const place = useRef<HTMLDivElement>(null);
   const [names, setNames] = useState<Readonly<Record<string, string>>>({});
   const faults = Object.entries(form.errors).flatMap(([field, error]) =>
@@ -18,7 +18,9 @@ export function FormProblems<V extends object>(props: {
   // biome-ignore lint/correctness/useExhaustiveDependencies: names are read, and the focus taken, once for each failure
   useEffect(() => {
     if (failures === 0) return;
-    setNames(Object.fromEntries(faults.map(({ field }) => [field, nameOf(inputOf(place.current, field))])));
+    setNames(
+      Object.fromEntries(faults.map(({ field }) => [field, getLabel(findInput(place.current, field))])),
+    );
     place.current?.focus();
   }, [failures]);
   if (failures === 0 || (faults.length === 0 && problem === null)) return null;
@@ -37,7 +39,7 @@ export function FormProblems<V extends object>(props: {
               {faults.map(({ field, sentence }) => (
                 <li key={field}>
                   {names[field] ? (
-                    <button type="button" onClick={() => inputOf(place.current, field)?.focus()}>
+                    <button type="button" onClick={() => findInput(place.current, field)?.focus()}>
                       {names[field]}
                     </button>
                   ) : null}
@@ -55,7 +57,7 @@ export function FormProblems<V extends object>(props: {
 }
 
 /** The control of a field in the form that this stands in; of a group its first one. */
-function inputOf(within: Element | null, field: string): HTMLElement | null {
+function findInput(within: Element | null, field: string): HTMLElement | null {
   const found = within?.closest('form')?.querySelector<HTMLElement>(`[data-path="${CSS.escape(field)}"]`);
   if (!found) return null;
   return found.matches('input, textarea, select, button')
@@ -64,7 +66,7 @@ function inputOf(within: Element | null, field: string): HTMLElement | null {
 }
 
 /** What it is called on screen: of a group by its name. */
-function nameOf(input: HTMLElement | null): string {
+function getLabel(input: HTMLElement | null): string {
   const group = input?.closest('fieldset')?.querySelector('legend');
   const isGrouped = input instanceof HTMLInputElement && /^(checkbox|radio)$/.test(input.type) && group;
   const label = isGrouped ? group : (input as HTMLInputElement | null)?.labels?.[0];

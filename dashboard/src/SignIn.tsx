@@ -31,7 +31,9 @@ export function SignIn(props: {
       props.onSignedIn(key, await createApi(key).get<OwnKey>('/v1/key'));
     } catch (cause) {
       setBusy(false);
-      setProblem(isRefusal(cause) ? 'This key is not known here, or it has expired.' : sentenceOf(cause));
+      setProblem(
+        isUnauthorized(cause) ? 'This key is not known here, or it has expired.' : sentenceOf(cause),
+      );
       field.current?.focus();
     }
   }
@@ -68,6 +70,6 @@ export function SignIn(props: {
   );
 }
 
-function isRefusal(cause: unknown): boolean {
+function isUnauthorized(cause: unknown): boolean {
   return cause instanceof Error && 'status' in cause && cause.status === 401;
 }

@@ -64,7 +64,7 @@ export function Panel(props: {
 }
 
 /** A number that leads to what it counts. Its place stays as large while it is not known (`undefined`). */
-export function Figure(props: {
+export function Statistic(props: {
   readonly name: string;
   readonly value: number | string | undefined;
   readonly note?: ReactNode;
@@ -133,7 +133,7 @@ export function Empty({ children }: { readonly children: ReactNode }) {
 }
 
 /** In place of a page that is not there; `children`: where to go instead, after `Go to`. */
-export function NoSuchPage({ href, children }: { readonly href: string; readonly children: ReactNode }) {
+export function NotFound({ href, children }: { readonly href: string; readonly children: ReactNode }) {
   return (
     <Page title="There is no such page">
       <Empty>
@@ -195,7 +195,7 @@ export function useNarrow(): boolean {
 }
 
 /** In place of a part of the page that is not there yet: it takes no room, and tells screen readers that more is to come. */
-export function Waiting() {
+export function Loading() {
   return <div className={css.hidden} aria-busy="true" />;
 }
 
@@ -205,7 +205,7 @@ export function Hidden({ children }: { readonly children: ReactNode }) {
 }
 
 /** Says that something was done; read out, and gone after a while. */
-export function say(message: string, tone: Tone = 'good'): void {
+export function showToast(message: string, tone: Tone = 'good'): void {
   notifications.show({
     message,
     color: tone === 'bad' ? 'red' : tone === 'warn' ? 'orange' : 'indigo',
@@ -214,7 +214,7 @@ export function say(message: string, tone: Tone = 'good'): void {
 }
 
 /** What is asked before something is done that can't be undone, or that others feel. */
-export interface Question {
+export interface Confirmation {
   /** `Delete the account acme?` */
   readonly title: string;
   /** What will happen, in sentences. */
@@ -222,30 +222,30 @@ export interface Question {
   /** The word on the button: a verb. */
   readonly verb: string;
   /** Whether something is lost by it: the button is red. */
-  readonly harm?: boolean;
+  readonly destructive?: boolean;
   /** A name that has to be typed in, for what loses much. */
-  readonly typed?: string;
+  readonly confirmText?: string;
   /** Does it; a fault is shown in the dialog, which stays. */
-  readonly act: () => Promise<unknown>;
+  readonly onConfirm: () => Promise<unknown>;
 }
 
-const Asking = createContext<(question: Question) => void>(() => {});
+const ConfirmContext = createContext<(question: Confirmation) => void>(() => {});
 
 /** Asks in a dialog, and does what is asked about when it is confirmed. */
-export function useAsk(): (question: Question) => void {
-  return useContext(Asking);
+export function useConfirm(): (question: Confirmation) => void {
+  return useContext(ConfirmContext);
 }
 
 /** Where questions are asked. */
-export function Asker({ children }: { readonly children: ReactNode }) {
-  const [question, ask] = useState<Question | null>(null);
+export function ConfirmProvider({ children }: { readonly children: ReactNode }) {
+  const [question, ask] = useState<Confirmation | null>(null);
   const [opened, setOpened] = useState(false);
-  const open = (next: Question): void => {
+  const open = (next: Confirmation): void => {
     ask(next);
     setOpened(true);
   };
   return (
-    <Asking value={open}>
+    <ConfirmContext value={open}>
       {children}
       <Modal
         opened={opened}
@@ -256,13 +256,13 @@ export function Asker({ children }: { readonly children: ReactNode }) {
         centered
         closeButtonProps={{ 'aria-label': 'Close' }}
       >
-        {question ? <Answering question={question} close={() => setOpened(false)} /> : null}
+        {question ? <ConfirmForm question={question} close={() => setOpened(false)} /> : null}
       </Modal>
-    </Asking>
+    </ConfirmContext>
   );
 }
 
-function Answering({ question, close }: { readonly question: Question; readonly close: () => void }) {
+function ConfirmForm({ question, close }: { readonly question: Confirmation; readonly close: () => void }) {
   const [typed, setTyped] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -273,19 +273,19 @@ function Answering({ question, close }: { readonly question: Question; readonly 
       shown.current = false;
     };
   }, []);
-  const ready = question.typed === undefined || typed.trim() === question.typed;
+  const ready = question.confirmText === undefined || typed.trim() === question.confirmText;
   async function act(event: React.FormEvent): Promise<void> {
     event.preventDefault();
     if (!ready) return;
     setBusy(true);
     setError(null);
     try {
-      await question.act();
+      await question.onConfirm();
       if (shown.current) close();
     } catch (cause) {
       // Whoever has closed the dialog meanwhile is told all the same.
       if (shown.current) setError(cause);
-      else say(`${question.title} ${sentenceOf(cause)}`, 'bad');
+      else showToast(`${question.title} ${sentenceOf(cause)}`, 'bad');
     } finally {
       setBusy(false);
     }
@@ -294,9 +294,9 @@ function Answering({ question, close }: { readonly question: Question; readonly 
     <form onSubmit={(event) => void act(event)}>
       <div className={css.page}>
         <div>{question.body}</div>
-        {question.typed === undefined ? null : (
+        {question.confirmText === undefined ? null : (
           <TextInput
-            label={`Type ${question.typed} to go on`}
+            label={`Type ${question.confirmText} to go on`}
             value={typed}
             onChange={(event) => setTyped(event.currentTarget.value)}
             autoComplete="off"
@@ -309,7 +309,12 @@ function Answering({ question, close }: { readonly question: Question; readonly 
           <Button variant="default" onClick={close}>
             Cancel
           </Button>
-          <Button type="submit" color={question.harm ? 'red' : 'indigo'} loading={busy} disabled={!ready}>
+          <Button
+            type="submit"
+            color={question.destructive ? 'red' : 'indigo'}
+            loading={busy}
+            disabled={!ready}
+          >
             {question.verb}
           </Button>
         </Group>

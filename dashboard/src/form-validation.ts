@@ -3,10 +3,10 @@ import type * as z from 'zod';
 import { pathText, sentenceOf as ruleOf } from '../../shared/validation.ts';
 
 /** What is wrong, by the path of the field; what is about no field stands under an empty one. */
-export type Faults = Readonly<Record<string, string>>;
+export type FieldErrors = Readonly<Record<string, string>>;
 
 /** What of a body breaks the schema: the first rule for each field. */
-export function faultsOf(
+export function validate(
   schema: z.ZodType,
   body: unknown,
   place: (path: readonly PropertyKey[], rule: string) => string,
@@ -17,13 +17,13 @@ export function faultsOf(
     const sentence = ruleOf(issue, 'The form');
     const field = place(issue.path, sentence);
     faults[field] ??=
-      field === '' ? `${sentence}.` : standingAlone(sentence, pathText(issue.path, 'The form'));
+      field === '' ? `${sentence}.` : toFieldMessage(sentence, pathText(issue.path, 'The form'));
   }
   return faults;
 }
 
 /** The field of a form that a path of the body is about: as far as it leads to a value of its own. Empty: none. */
-export function fieldAt(values: object, path: readonly PropertyKey[]): string {
+export function toFieldPath(values: object, path: readonly PropertyKey[]): string {
   const parts: string[] = [];
   let at: unknown = values;
   for (const part of path) {
@@ -37,7 +37,7 @@ export function fieldAt(values: object, path: readonly PropertyKey[]): string {
 }
 
 /** Sentences begin with the name of the field (`id must be text`); at the field they stand without it. */
-export function standingAlone(sentence: string, field = ''): string {
+export function toFieldMessage(sentence: string, field = ''): string {
   const rest = field !== '' && sentence.startsWith(`${field} `) ? sentence.slice(field.length + 1) : sentence;
   const text = /^[a-z]/.test(rest) ? `It ${rest}` : rest;
   return /[.!?]$/.test(text) ? text : `${text}.`;

@@ -3,23 +3,23 @@ import { type UseFormReturnType, useForm } from '@mantine/form';
 import { useRef, useState } from 'react';
 import type * as z from 'zod';
 import { ApiError, sentenceOf } from './api.ts';
-import { type Faults, faultsOf, fieldAt, standingAlone } from './form-validation.ts';
+import { type FieldErrors, toFieldMessage, toFieldPath, validate } from './form-validation.ts';
 import { useLeaveGuard } from './unsaved-changes.ts';
 
 /** A form over a schema. */
 export interface ApiForm<V extends object> {
   readonly form: UseFormReturnType<V>;
   /** What went wrong that is about no field of the form. */
-  readonly problem: string | null;
+  readonly formError: string | null;
   /** What the last attempt to send failed with, for what can be done about it besides; null: it was not sent, or did not fail. */
   readonly error: unknown;
   readonly busy: boolean;
   /** Attempts that failed, by the check or by a refusal. */
-  readonly failures: number;
+  readonly failedAttempts: number;
   /** Whether something is typed in that is not saved; a page is not left then without asking. */
   readonly dirty: boolean;
   /** Takes values for what is saved: those that there are, unless others are given. What sends and then puts others in has to. */
-  readonly settle: (values?: V) => void;
+  readonly markSaved: (values?: V) => void;
   /** For `onSubmit`: checks, sends, and puts a refusal where it belongs. */
   readonly submit: (event?: React.FormEvent<HTMLFormElement>) => void;
 }
@@ -36,7 +36,7 @@ export function useApiForm<V extends object>(options: {
   readonly toBody: (values: V) => unknown;
   readonly send: (body: never) => Promise<unknown>;
   readonly fieldOf?: (path: readonly PropertyKey[], values: V, rule: string) => string | undefined;
-  readonly check?: (values: V) => Faults;
+  readonly check?: (values: V) => FieldErrors;
 }): ApiForm<V> {
   const { schema, initial, toBody, send, fieldOf, check } = options;
   const [problem, setProblem] = useState<string | null>(null);
@@ -47,11 +47,11 @@ export function useApiForm<V extends object>(options: {
   /** Whether what sends has said itself what is saved. */
   const settled = useRef(false);
   const place = (path: readonly PropertyKey[], values: V, rule: string): string =>
-    fieldOf?.(path, values, rule) ?? fieldAt(values, path);
+    fieldOf?.(path, values, rule) ?? toFieldPath(values, path);
   const form = useForm<V>({
     initialValues: initial,
     validate: (values) => ({
-      ...faultsOf(schema, toBody(values), (path, rule) => place(path, values, rule)),
+      ...validate(schema, toBody(values), (path, rule) => place(path, values, rule)),
       ...check?.(values),
     }),
   });
@@ -72,7 +72,7 @@ export function useApiForm<V extends object>(options: {
         const sentence = sentenceOf(cause);
         const named = cause instanceof ApiError ? cause.field : undefined;
         const field = named === undefined ? '' : place(named.split(/[.[\]]+/), values, sentence);
-        if (field !== '') form.setFieldError(field, standingAlone(sentence, named));
+        if (field !== '') form.setFieldError(field, toFieldMessage(sentence, named));
         else setProblem(sentence);
         setError(cause);
         setFailures((count) => count + 1);
@@ -90,5 +90,14 @@ export function useApiForm<V extends object>(options: {
     saved.current = JSON.stringify(values);
     settled.current = true;
   };
-  return { form, problem, error, busy, failures, dirty, settle, submit };
+  return {
+    form,
+    formError: problem,
+    error,
+    busy,
+    failedAttempts: failures,
+    dirty,
+    markSaved: settle,
+    submit,
+  };
 }

@@ -17,7 +17,7 @@ import { createEventStream, type EventStream } from './stream.ts';
 import { StreamContext, sightOfDocument } from './stream-hooks.ts';
 import { readPart } from './urls.ts';
 import './theme.css';
-import { Asker, Failure, NoSuchPage, Page, Waiting } from './components.tsx';
+import { ConfirmProvider, Failure, Loading, NotFound, Page } from './components.tsx';
 
 const NowPage = lazy(() => import('./now/NowPage.tsx'));
 const JobsPage = lazy(() => import('./jobs/JobsPage.tsx'));
@@ -47,7 +47,7 @@ function App() {
         (cause: unknown) => {
           if (ending.signal.aborted) return;
           if (!(cause instanceof ApiError) || cause.status !== 401) return setFailure(cause);
-          keyStore.forget();
+          keyStore.clear();
           setWhy('The key you were signed in with is not taken any more.');
         },
       )
@@ -64,7 +64,7 @@ function App() {
         apiKey={signedIn.key}
         own={signedIn.own}
         signOut={(reason) => {
-          keyStore.forget();
+          keyStore.clear();
           setWhy(reason ?? null);
           setSignedIn(null);
         }}
@@ -91,7 +91,7 @@ function App() {
     <SignIn
       why={why}
       onSignedIn={(key, own) => {
-        keyStore.keep(key);
+        keyStore.save(key);
         setSignedIn({ key, own });
       }}
     />
@@ -129,15 +129,15 @@ function SignedIn(props: {
       <ApiContext value={api}>
         <StreamContext value={stream}>
           <QueryClientProvider client={queries}>
-            <Asker>
+            <ConfirmProvider>
               <Shell>
                 <PageFence>
-                  <Suspense fallback={<Waiting />}>
+                  <Suspense fallback={<Loading />}>
                     <Pages />
                   </Suspense>
                 </PageFence>
               </Shell>
-            </Asker>
+            </ConfirmProvider>
           </QueryClientProvider>
         </StreamContext>
       </ApiContext>
@@ -158,7 +158,7 @@ function Pages() {
       <Route path="/health/*?" component={HealthPages} />
       <Route path="/setup/*?" component={SetupPages} />
       <Route>
-        <NoSuchPage href="/">what happens now</NoSuchPage>
+        <NotFound href="/">what happens now</NotFound>
       </Route>
     </Switch>
   );

@@ -23,14 +23,14 @@ export interface Session {
   signOut(why?: string): void;
 }
 
-const PLACE = 'jobwire.key';
+const STORAGE_KEY = 'jobwire.key';
 const ROLES: readonly Role[] = ['read', 'operate', 'admin'];
 
 /** The key of this tab. */
 export const keyStore = {
-  read: (): string | null => sessionStorage.getItem(PLACE),
-  keep: (key: string): void => sessionStorage.setItem(PLACE, key),
-  forget: (): void => sessionStorage.removeItem(PLACE),
+  read: (): string | null => sessionStorage.getItem(STORAGE_KEY),
+  save: (key: string): void => sessionStorage.setItem(STORAGE_KEY, key),
+  clear: (): void => sessionStorage.removeItem(STORAGE_KEY),
 };
 
 /** A session of a key. */

@@ -1,10 +1,10 @@
 /** Asks before a page is left on which something would be lost. */
 import { useEffect, useRef } from 'react';
 import { navigate } from 'wouter/use-browser-location';
-import { useAsk } from './components.tsx';
+import { useConfirm } from './components.tsx';
 
 /** What would be lost. */
-export interface Loss {
+export interface LeaveWarning {
   readonly title: string;
   readonly body: string;
 }
@@ -14,7 +14,7 @@ const guards: ((event: PopStateEvent) => void)[] = [];
 // Listened to from the beginning, and so before the router hears of it: `main.tsx` sees to that.
 window.addEventListener('popstate', (event) => guards.at(-1)?.(event));
 
-const UNSAVED: Loss = {
+const UNSAVED_CHANGES: LeaveWarning = {
   title: 'Leave without saving?',
   body: 'What you typed is not saved, and would be lost.',
 };
@@ -23,8 +23,8 @@ const UNSAVED: Loss = {
  * As long as `active`: whoever follows a link, goes back or closes the tab is asked first. What the page itself does, such as
  * going on to what was made, is not asked about.
  */
-export function useLeaveGuard(active: boolean, loss: Loss = UNSAVED): void {
-  const ask = useAsk();
+export function useLeaveGuard(active: boolean, loss: LeaveWarning = UNSAVED_CHANGES): void {
+  const ask = useConfirm();
   const asking = useRef({ ask, loss });
   asking.current = { ask, loss };
   useEffect(() => {
@@ -36,10 +36,10 @@ export function useLeaveGuard(active: boolean, loss: Loss = UNSAVED): void {
         stop();
         go();
       };
-      asking.current.ask({ title, body, verb: 'Leave', harm: true, act });
+      asking.current.ask({ title, body, verb: 'Leave', destructive: true, onConfirm: act });
     };
     const onClick = (event: MouseEvent): void => {
-      const to = elsewhere(event, here);
+      const to = findInternalTarget(event, here);
       if (to === undefined) return;
       event.preventDefault();
       event.stopPropagation();
@@ -65,7 +65,7 @@ export function useLeaveGuard(active: boolean, loss: Loss = UNSAVED): void {
 }
 
 /** Where a click on a link leads within the page; `undefined` where it leaves this place as it is. */
-function elsewhere(event: MouseEvent, here: string): string | undefined {
+function findInternalTarget(event: MouseEvent, here: string): string | undefined {
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
     return undefined;
   const link = event.target instanceof Element ? event.target.closest('a[href]') : null;

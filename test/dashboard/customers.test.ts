@@ -1,20 +1,20 @@
 /** What the dashboard's pages about customers decide by themselves: forms, imports and exports, what templates can hold. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { importInParts, textOfFile } from '../../dashboard/src/customers/import.ts';
+import { importInParts, readCsvFile } from '../../dashboard/src/customers/import.ts';
 import {
-  csvOf,
-  matching,
-  newRecipient,
+  filterRecipients,
   type Recipient,
-  recipientChange,
-  recipientValues,
+  toCsv,
+  toNewRecipient,
+  toRecipientChange,
+  toRecipientValues,
 } from '../../dashboard/src/customers/recipients.ts';
 import {
+  getConfirmation,
   type Settings,
-  settingsBody,
-  settingsValues,
-  whatChanges,
+  toSettingsBody,
+  toSettingsValues,
 } from '../../dashboard/src/customers/settings.ts';
 import { templateFields, templateVariables } from '../../dashboard/src/customers/template-fields.ts';
 import { kinds } from '../../dashboard/src/messages.ts';
@@ -43,14 +43,14 @@ describe('Settings', () => {
 
   test('saved as they are read say the same', () => {
     const { since, revision, channels, warnings, ...said } = settings;
-    expect(SettingsInput.parse(settingsBody(settingsValues(settings)))).toEqual(said);
+    expect(SettingsInput.parse(toSettingsBody(toSettingsValues(settings)))).toEqual(said);
   });
 
   test.each([
     ['12 hours', 'maxAgeHours'],
     ['', 'maxAgeHours'],
   ])('a number that is typed in as “%s” is refused by the check', (maxAgeHours, field) => {
-    const checked = SettingsInput.safeParse(settingsBody({ ...settingsValues(settings), maxAgeHours }));
+    const checked = SettingsInput.safeParse(toSettingsBody({ ...toSettingsValues(settings), maxAgeHours }));
     expect(checked.error?.issues.map(({ path }) => path.join('.'))).toEqual([field]);
   });
 
@@ -59,7 +59,7 @@ describe('Settings', () => {
     [{ enabled: true, dryRun: true }, { enabled: true, dryRun: false }, /get real e-mails/],
     [{ enabled: true, dryRun: false }, { enabled: false, dryRun: false }, /not sent either/],
   ])('from %j to %j is asked about', (before, after, words) => {
-    expect(whatChanges('acme', before, after)?.body).toMatch(words);
+    expect(getConfirmation('acme', before, after)?.body).toMatch(words);
   });
 
   test.each([
@@ -72,19 +72,19 @@ describe('Settings', () => {
       { enabled: true, dryRun: true },
     ],
   ])('from %j to %j is not: nobody gets or misses anything by it', (before, after) => {
-    expect(whatChanges('acme', before, after)).toBeUndefined();
+    expect(getConfirmation('acme', before, after)).toBeUndefined();
   });
 });
 
 describe('Recipients', () => {
   test('a new one says only what was typed in', () => {
     const values = {
-      ...recipientValues(),
+      ...toRecipientValues(),
       email: ' ann@example.com ',
       scope: 'jobNumber' as const,
       jobNumber: '17',
     };
-    const body = newRecipient(values);
+    const body = toNewRecipient(values);
     expect(body).toEqual({
       ...{ email: ' ann@example.com ', kinds: ['dispatched', 'tracking'], paused: false, jobNumber: 17 },
     });
@@ -92,36 +92,39 @@ describe('Recipients', () => {
   });
 
   test('what they are for and was not named is refused, not taken for all jobs', () => {
-    const values = { ...recipientValues(), email: 'ann@example.com', scope: 'orderGroup' as const };
-    const checked = NewRecipient.safeParse(newRecipient(values));
+    const values = { ...toRecipientValues(), email: 'ann@example.com', scope: 'orderGroup' as const };
+    const checked = NewRecipient.safeParse(toNewRecipient(values));
     expect(checked.error?.issues.map(({ path }) => path.join('.'))).toEqual(['orderGroup']);
   });
 
   test('of one that is changed only what is not as it was is sent, and what was emptied is taken away', () => {
-    const values = recipientValues(ann);
-    expect(recipientChange(values, ann)).toEqual({});
-    expect(recipientChange({ ...values, name: '', paused: true }, ann)).toEqual({ name: null, paused: true });
-    expect(recipientChange({ ...values, scope: 'orderNumber', orderNumber: 'PO-1' }, ann)).toEqual({
+    const values = toRecipientValues(ann);
+    expect(toRecipientChange(values, ann)).toEqual({});
+    expect(toRecipientChange({ ...values, name: '', paused: true }, ann)).toEqual({
+      name: null,
+      paused: true,
+    });
+    expect(toRecipientChange({ ...values, scope: 'orderNumber', orderNumber: 'PO-1' }, ann)).toEqual({
       ...{ orderGroup: null, orderNumber: 'PO-1', jobNumber: null },
     });
-    expect(recipientChange({ ...values, scope: 'account' }, ann)).toEqual({
+    expect(toRecipientChange({ ...values, scope: 'account' }, ann)).toEqual({
       ...{ orderGroup: null, orderNumber: null, jobNumber: null },
     });
-    expect(RecipientChange.safeParse(recipientChange({ ...values, channels: 'sms' }, ann)).data).toEqual({
+    expect(RecipientChange.safeParse(toRecipientChange({ ...values, channels: 'sms' }, ann)).data).toEqual({
       channels: ['sms'],
     });
   });
 
   test('are found by all words of what was typed in, whatever the capitals', () => {
     const bob = { ...ann, id: 'bob', name: 'Bob', orderGroup: null };
-    expect(matching([ann, bob], ' SPRING ann ')).toEqual([ann]);
-    expect(matching([ann, bob], 'example.com')).toEqual([ann, bob]);
-    expect(matching([ann, bob], 'spring bob')).toEqual([]);
+    expect(filterRecipients([ann, bob], ' SPRING ann ')).toEqual([ann]);
+    expect(filterRecipients([ann, bob], 'example.com')).toEqual([ann, bob]);
+    expect(filterRecipients([ann, bob], 'spring bob')).toEqual([]);
   });
 
   test('exported are no formulas of a spreadsheet, and not the ordering service’s own user', () => {
     const own = { ...ann, id: 'own-user', source: 'upstream' as const };
-    const rows = csvOf([{ ...ann, name: '=HYPERLINK("https://x.example","y")' }, own]).split('\n');
+    const rows = toCsv([{ ...ann, name: '=HYPERLINK("https://x.example","y")' }, own]).split('\n');
     expect(rows).toHaveLength(3);
     expect(rows[1]).toContain(`"'=HYPERLINK(""https://x.example"",""y"")"`);
   });
@@ -142,7 +145,7 @@ describe('Imports', () => {
         sent.push(csv);
         return { imported: 1, changed: 2, unchanged: 3, bad: [{ line: 2, field: 'email', reason: 'x' }] };
       },
-      ({ done, of }) => told.push(done / of),
+      ({ done, total: of }) => told.push(done / of),
     );
     expect(sent.length).toBeGreaterThan(1);
     for (const csv of sent) {
@@ -159,10 +162,10 @@ describe('Imports', () => {
   });
 
   test('a file in an older encoding, or an empty one, is told so', () => {
-    expect(textOfFile(new Uint8Array([0x41, 0xe9, 0x42]))).toEqual({
+    expect(readCsvFile(new Uint8Array([0x41, 0xe9, 0x42]))).toEqual({
       problem: expect.stringContaining('CSV UTF-8'),
     });
-    expect(textOfFile(new Uint8Array())).toEqual({ problem: expect.stringContaining('empty') });
+    expect(readCsvFile(new Uint8Array())).toEqual({ problem: expect.stringContaining('empty') });
   });
 });
 
@@ -180,8 +183,8 @@ describe('What a template can hold', () => {
 
   test.each(
     templateFields.email
-      .filter(({ begins }) => begins !== undefined)
-      .map((field) => [field.name, field.begins]),
+      .filter(({ initialText: begins }) => begins !== undefined)
+      .map((field) => [field.name, field.initialText]),
   )('%s begins with something that works', (name, begins) => {
     for (const kind of kinds) {
       const place = { kind, channel: 'email', locale: 'de' } as const;

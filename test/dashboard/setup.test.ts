@@ -2,21 +2,21 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { faultsOf, fieldAt } from '../../dashboard/src/form-validation.ts';
+import { toFieldPath, validate } from '../../dashboard/src/form-validation.ts';
 import {
   addsAccounts,
-  BLANK,
-  changedBetween,
   checkEndpoint,
   type Endpoint,
   type EndpointValues,
-  endpointFieldOf,
+  findChangedFields,
   jobFieldNames,
-  rebased,
+  NEW_ENDPOINT,
+  rebase,
   toEndpointChange,
+  toEndpointFormField,
+  toEndpointValues,
   toNewEndpoint,
   typeGroups,
-  valuesOf,
 } from '../../dashboard/src/setup/endpoint-values.ts';
 import { EndpointChange, NewEndpoint } from '../../shared/delivery/endpoint-input.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
@@ -43,7 +43,7 @@ const endpoint: Endpoint = {
   createdAt: '2026-03-02T08:00:00.000Z',
   changedAt: null,
 };
-const typed = (values: Partial<EndpointValues>): EndpointValues => ({ ...BLANK, url: URL, ...values });
+const typed = (values: Partial<EndpointValues>): EndpointValues => ({ ...NEW_ENDPOINT, url: URL, ...values });
 
 describe('a new endpoint', () => {
   test('with nothing but a URL restricts nothing, and begins now', () => {
@@ -103,7 +103,7 @@ describe('a new endpoint', () => {
 
 describe('a change of an endpoint', () => {
   test('has nothing in it when nothing was typed', () => {
-    expect(toEndpointChange(valuesOf(endpoint), endpoint)).toEqual({});
+    expect(toEndpointChange(toEndpointValues(endpoint), endpoint)).toEqual({});
   });
 
   test.each<[keyof EndpointValues, Partial<EndpointValues>, object]>([
@@ -121,13 +121,13 @@ describe('a change of an endpoint', () => {
     ['headersAre', { headersAre: 'given' }, { headers: null }],
     ['headers', { headersAre: 'given', headers: [{ name: 'x-a', value: 'b' }] }, { headers: { 'x-a': 'b' } }],
   ])('of %s has that alone', (_, values, change) => {
-    const body = toEndpointChange({ ...valuesOf(endpoint), ...values }, endpoint);
+    const body = toEndpointChange({ ...toEndpointValues(endpoint), ...values }, endpoint);
     expect(body).toEqual(change);
     expect(EndpointChange.safeParse(body).success).toBe(true);
   });
 
   test('says where accounts begin only when some are added', () => {
-    const more = { ...valuesOf(endpoint), accounts: ['acme', 'nova'], begin: 'beginning' } as const;
+    const more = { ...toEndpointValues(endpoint), accounts: ['acme', 'nova'], begin: 'beginning' } as const;
     expect(toEndpointChange(more, endpoint)).toEqual({ accounts: ['acme', 'nova'], start: 'beginning' });
     expect(toEndpointChange({ ...more, accounts: ['acme'] }, endpoint)).toEqual({});
     expect(addsAccounts({ ...more, whose: 'all' }, endpoint)).toBe(true);
@@ -136,11 +136,11 @@ describe('a change of an endpoint', () => {
 
   test('over one that was changed meanwhile keeps what was typed, and takes all else as it is now', () => {
     const now = { ...endpoint, types: [], description: 'Another', revision: 4 };
-    const mine = { ...valuesOf(endpoint), description: 'Mine' };
-    const values = rebased(valuesOf(endpoint), mine, valuesOf(now));
-    expect(values).toEqual({ ...valuesOf(now), description: 'Mine' });
+    const mine = { ...toEndpointValues(endpoint), description: 'Mine' };
+    const values = rebase(toEndpointValues(endpoint), mine, toEndpointValues(now));
+    expect(values).toEqual({ ...toEndpointValues(now), description: 'Mine' });
     expect(toEndpointChange(values, now)).toEqual({ description: 'Mine' });
-    expect(changedBetween(endpoint, now, { types: 'the types', url: 'the URL' })).toEqual(['the types']);
+    expect(findChangedFields(endpoint, now, { types: 'the types', url: 'the URL' })).toEqual(['the types']);
   });
 });
 
@@ -170,7 +170,7 @@ test('whatever stands in an endpoint stands in its form: saved as it is, nothing
       }),
       (fields) => {
         const one = { ...endpoint, ...fields } as Endpoint;
-        expect(toEndpointChange(valuesOf(one), one)).toEqual({});
+        expect(toEndpointChange(toEndpointValues(one), one)).toEqual({});
       },
     ),
   );
@@ -184,8 +184,8 @@ test('every type that events can have stands in one group, but the one that nobo
 
 describe('a rule that is broken', () => {
   const faults = (values: EndpointValues) => ({
-    ...faultsOf(NewEndpoint, toNewEndpoint(values), (path, rule) => {
-      return endpointFieldOf(path, values, rule) ?? fieldAt(values, path);
+    ...validate(NewEndpoint, toNewEndpoint(values), (path, rule) => {
+      return toEndpointFormField(path, values, rule) ?? toFieldPath(values, path);
     }),
     ...checkEndpoint(values),
   });
@@ -222,13 +222,13 @@ describe('a rule that is broken', () => {
 
   test('is told as far down as there is a field of its own, and else of the form as a whole', () => {
     const values = { id: '', accounts: ['a'], pairs: [{ name: '' }], credentials: { clientId: '' } };
-    expect(fieldAt(values, ['credentials', 'clientId'])).toBe('credentials.clientId');
-    expect(fieldAt(values, ['credentials', 'other'])).toBe('credentials');
-    expect(fieldAt(values, ['accounts', 0])).toBe('accounts');
-    expect(fieldAt(values, ['pairs', 0, 'name'])).toBe('pairs.0.name');
-    expect(fieldAt(values, ['elsewhere'])).toBe('');
+    expect(toFieldPath(values, ['credentials', 'clientId'])).toBe('credentials.clientId');
+    expect(toFieldPath(values, ['credentials', 'other'])).toBe('credentials');
+    expect(toFieldPath(values, ['accounts', 0])).toBe('accounts');
+    expect(toFieldPath(values, ['pairs', 0, 'name'])).toBe('pairs.0.name');
+    expect(toFieldPath(values, ['elsewhere'])).toBe('');
     const whole = z.object({}).refine(() => false, 'must change something');
-    expect(faultsOf(whole, {}, () => '')).toEqual({ '': 'The form must change something.' });
+    expect(validate(whole, {}, () => '')).toEqual({ '': 'The form must change something.' });
   });
 });
 

@@ -2,12 +2,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { Link, Route, Switch } from 'wouter';
-import { Badge, Empty, Failure, NoSuchPage, Page, Panel, Waiting } from '../components.tsx';
+import { Badge, Empty, Failure, Loading, NotFound, Page, Panel } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
 import { hrefOf, readPart, useRegion } from '../urls.ts';
 import css from './customers.module.css';
 import { useCustomersHref } from './layout.tsx';
-import { type Settings, standing } from './settings.ts';
+import { type Settings, toNotificationStatus } from './settings.ts';
 
 const MessagePage = lazy(() => import('./MessagePage.tsx'));
 const MessagesPage = lazy(() => import('./MessagesPage.tsx'));
@@ -18,11 +18,11 @@ const TemplatePage = lazy(() => import('./TemplatePage.tsx'));
 const TemplatesPage = lazy(() => import('./TemplatesPage.tsx'));
 
 /** More accounts than these are not asked one by one how they stand. */
-const MAX_ASKED = 30;
+const MAX_STATUS_REQUESTS = 30;
 
 export default function CustomersPages() {
   return (
-    <Suspense fallback={<Waiting />}>
+    <Suspense fallback={<Loading />}>
       <Switch>
         <Route path="/setup/customers" component={AccountsPage} />
         <Route path="/setup/customers/:account">
@@ -59,7 +59,7 @@ export default function CustomersPages() {
           {({ account }) => <SuppressionsPage key={account} account={readPart(account)} />}
         </Route>
         <Route>
-          <NoSuchPage href="/setup/customers">what customers are told</NoSuchPage>
+          <NotFound href="/setup/customers">what customers are told</NotFound>
         </Route>
       </Switch>
     </Suspense>
@@ -84,7 +84,7 @@ function AccountsPage() {
         <Panel title="Accounts" aside="Each says by itself whom it tells, and how.">
           <ul className={css.list}>
             {accounts.map(({ id, region: where }) => (
-              <AccountRow key={id} id={id} region={where} asks={accounts.length <= MAX_ASKED} />
+              <AccountRow key={id} id={id} region={where} asks={accounts.length <= MAX_STATUS_REQUESTS} />
             ))}
           </ul>
         </Panel>
@@ -97,7 +97,7 @@ function AccountRow(props: { readonly id: string; readonly region: string; reado
   const { id, region, asks } = props;
   const href = useCustomersHref(id);
   const settings = useSettings(id, asks);
-  const [words, tone] = settings.data ? standing(settings.data) : [];
+  const [words, tone] = settings.data ? toNotificationStatus(settings.data) : [];
   return (
     <li className={css.accountRow}>
       <Link className={css.name} href={href('')}>

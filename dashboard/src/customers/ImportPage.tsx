@@ -8,8 +8,8 @@ import { columns } from '../../../shared/notifications/recipients-file.ts';
 import { Failure, Note, Panel } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import css from './customers.module.css';
-import { type ImportProgress, type ImportReport, importInParts, textOfFile } from './import.ts';
-import { counted } from './labels.ts';
+import { type ImportProgress, type ImportReport, importInParts, readCsvFile } from './import.ts';
+import { formatCount } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 
 /** Where an import is. */
@@ -44,7 +44,7 @@ export function ImportPage({ account }: { readonly account: string }) {
     const ended = new AbortController();
     ending.current = ended;
     const { signal } = ended;
-    let progress: ImportProgress = { done: 0, of: 1 };
+    let progress: ImportProgress = { done: 0, total: 1 };
     const tell = (to: ImportProgress): void => {
       progress = to;
       if (!signal.aborted) setStep({ at: 'work', dryRun, progress });
@@ -64,7 +64,7 @@ export function ImportPage({ account }: { readonly account: string }) {
   async function choose(chosen: File | undefined): Promise<void> {
     if (!chosen) return;
     setFile(null);
-    const read = textOfFile(new Uint8Array(await chosen.arrayBuffer()));
+    const read = readCsvFile(new Uint8Array(await chosen.arrayBuffer()));
     if ('problem' in read) return setStep({ at: 'begin', problem: read.problem });
     setFile({ name: chosen.name, text: read.text });
     await run(read.text, true);
@@ -91,7 +91,7 @@ export function ImportPage({ account }: { readonly account: string }) {
           <Failure error={step.error} again={() => file && run(file.text, step.dryRun)} />
           {!step.dryRun && step.progress.done > 0 ? (
             <Note tone="warn">
-              {step.progress.done} of {step.progress.of} parts of the file were taken. The same file can be
+              {step.progress.done} of {step.progress.total} parts of the file were taken. The same file can be
               imported again: what was taken is not taken twice.
             </Note>
           ) : null}
@@ -103,7 +103,7 @@ export function ImportPage({ account }: { readonly account: string }) {
           <div className={css.row}>
             {step.report.imported + step.report.changed > 0 ? (
               <Button onClick={() => void run(file.text, false)}>
-                Import {counted(step.report.imported + step.report.changed, 'row')}
+                Import {formatCount(step.report.imported + step.report.changed, 'row')}
               </Button>
             ) : (
               <span>There is nothing to import.</span>
@@ -178,7 +178,7 @@ function Progress(props: {
   readonly name: string;
 }) {
   const { dryRun, name } = props;
-  const { done, of } = props.progress;
+  const { done, total: of } = props.progress;
   return (
     <Note live>
       <p>
@@ -231,7 +231,7 @@ function Report({ report }: { readonly report: ImportReport }) {
           </table>
           {bad.length > MAX_SHOWN ? (
             <p className={css.quiet}>
-              and {counted(bad.length - MAX_SHOWN, 'more', 'more')}. Mend these first, and choose the file
+              and {formatCount(bad.length - MAX_SHOWN, 'more', 'more')}. Mend these first, and choose the file
               again.
             </p>
           ) : null}

@@ -4,8 +4,8 @@ import { MAIL_FRAME } from '../../../shared/dashboard-headers.ts';
 import css from './customers.module.css';
 
 /** So high until the frame has said how high the mail is, and at most. */
-const FIRST_PX = 480;
-const MOST_PX = 20_000;
+const INITIAL_HEIGHT_PX = 480;
+const MAX_HEIGHT_PX = 20_000;
 
 /**
  * Shows the HTML of an e-mail. `title` names the frame; `dark`: as a mail program would that is dark; `narrow`: as wide as a
@@ -20,13 +20,13 @@ export function MailFrame(props: {
   const { html, title, dark, narrow } = props;
   const frame = useRef<HTMLIFrameElement>(null);
   const [loaded, setLoaded] = useState(0);
-  const [height, setHeight] = useState(FIRST_PX);
+  const [height, setHeight] = useState(INITIAL_HEIGHT_PX);
 
   useEffect(() => {
     const hear = ({ source, data }: MessageEvent): void => {
       if (source === null || source !== frame.current?.contentWindow) return;
       const told: unknown = data?.mailHeight;
-      if (typeof told === 'number' && told > 0) setHeight(Math.min(MOST_PX, told));
+      if (typeof told === 'number' && told > 0) setHeight(Math.min(MAX_HEIGHT_PX, told));
     };
     window.addEventListener('message', hear);
     return () => window.removeEventListener('message', hear);

@@ -7,7 +7,7 @@ import { channelNames, kindNames, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { Instant } from '../times.tsx';
 import css from './customers.module.css';
-import { counted, localeNames } from './labels.ts';
+import { formatCount, localeNames } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 import { JobLinks, type Message } from './MessagesPage.tsx';
 import { SmsBubble } from './SmsBubble.tsx';
@@ -28,12 +28,12 @@ export default function MessagePage(props: { readonly account: string; readonly 
       title={data ? `Message: ${kindNames[data.kind].toLowerCase()}` : 'Message'}
     >
       {error && !data ? <Failure error={error} again={refetch} /> : null}
-      {data ? <Shown account={account} message={data} /> : null}
+      {data ? <MessagePanels account={account} message={data} /> : null}
     </AccountPage>
   );
 }
 
-function Shown({ account, message }: { readonly account: string; readonly message: Message }) {
+function MessagePanels({ account, message }: { readonly account: string; readonly message: Message }) {
   const href = useCustomersHref(account);
   const { to, channel, text, subject } = message;
   const [state, tone] = stateNames[message.state];
@@ -72,8 +72,8 @@ function Shown({ account, message }: { readonly account: string; readonly messag
             ['Made', <Instant key="made" at={message.createdAt} as="whole" />],
             ['Due', message.dueAt ? <Instant key="due" at={message.dueAt} as="whole" /> : undefined],
             ['Sent', message.sentAt ? <Instant key="sent" at={message.sentAt} as="whole" /> : undefined],
-            ['Tried', counted(message.attempts, 'time')],
-            ['Sent again', message.repeats > 0 ? counted(message.repeats, 'time') : undefined],
+            ['Tried', formatCount(message.attempts, 'time')],
+            ['Sent again', message.repeats > 0 ? formatCount(message.repeats, 'time') : undefined],
             ['Segments', message.segments ?? undefined],
             ['Id at the server', message.providerId ?? undefined],
           ]}

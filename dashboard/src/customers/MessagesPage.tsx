@@ -13,14 +13,14 @@ import { useRefresh } from '../stream-hooks.ts';
 import { Ago } from '../times.tsx';
 import { jobHref, useParams } from '../urls.ts';
 import css from './customers.module.css';
-import { counted } from './labels.ts';
+import { formatCount } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 
 export type Message = z.infer<typeof views.Message>;
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 /** Messages change state without an event: they are sent, or come back. */
-const AGAIN_MS = 10_000;
+const REFRESH_MS = 10_000;
 
 export default function MessagesPage({ account }: { readonly account: string }) {
   const [read, change] = useParams();
@@ -75,12 +75,12 @@ export function MessageList(props: {
     queryFn: ({ pageParam, signal }) =>
       api.get<{ messages: Message[]; next: string | null }>(
         `/v1/accounts/${encodeURIComponent(account)}/${path}`,
-        { query: { ...query, limit: PAGE, after: pageParam }, signal },
+        { query: { ...query, limit: PAGE_SIZE, after: pageParam }, signal },
       ),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
     // Older ones seldom change; whoever reads on there is not disturbed.
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : AGAIN_MS),
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : REFRESH_MS),
   });
   useRefresh(['job.*', 'order_group.*'], [['messages', account]]);
   const messages = found.data?.pages.flatMap((page) => page.messages);
@@ -166,7 +166,7 @@ export function JobLinks(props: {
           <Link href={jobHref(account, job)}>{job}</Link>
         </span>
       ))}
-      {more > 0 ? ` and ${counted(more, 'more', 'more')}` : ''}
+      {more > 0 ? ` and ${formatCount(more, 'more', 'more')}` : ''}
     </>
   );
 }

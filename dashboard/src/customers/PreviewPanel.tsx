@@ -8,15 +8,20 @@ import type * as views from '../../../shared/api/notification-views.ts';
 import { Hidden, Note, Panel } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import css from './customers.module.css';
-import { counted, localeOptions, zoneOptions } from './labels.ts';
+import { formatCount, localeOptions, zoneOptions } from './labels.ts';
 import { MailFrame } from './MailFrame.tsx';
 import { SmsBubble } from './SmsBubble.tsx';
-import { type Fault, faultOf, type Place, type Written } from './template-fields.ts';
+import {
+  type TemplateError,
+  type TemplateKey,
+  type TemplateText,
+  toTemplateError,
+} from './template-fields.ts';
 
 type Preview = z.infer<typeof views.Preview>;
 
 /** As long nothing was typed in before a preview is asked for. */
-const QUIET_MS = 400;
+const DEBOUNCE_MS = 400;
 
 /**
  * A preview beside an editor. `template`: what is written and not saved; without it what counts is shown. What is wrong with
@@ -24,10 +29,10 @@ const QUIET_MS = 400;
  */
 export function PreviewPanel(props: {
   readonly account: string;
-  readonly place: Place;
-  readonly template: Written | undefined;
+  readonly place: TemplateKey;
+  readonly template: TemplateText | undefined;
   readonly own: boolean;
-  readonly onFault: (fault: Fault | null) => void;
+  readonly onFault: (fault: TemplateError | null) => void;
 }) {
   const { account, place, template, own, onFault } = props;
   const api = useApi();
@@ -43,7 +48,7 @@ export function PreviewPanel(props: {
     ...(isJob ? { jobNumber: Number(job) } : {}),
     ...(template === undefined ? {} : { template }),
   });
-  const [asked] = useDebouncedValue(request, QUIET_MS);
+  const [asked] = useDebouncedValue(request, DEBOUNCE_MS);
   const { data, error, isFetching } = useQuery({
     queryKey: ['preview', account, asked],
     queryFn: ({ signal }) =>
@@ -57,12 +62,12 @@ export function PreviewPanel(props: {
   const last = useRef<Preview>(undefined);
   if (data) last.current = data;
   const shown = last.current;
-  const fault = error ? faultOf(error) : null;
-  const ofJob = fault?.field === 'jobNumber' ? fault.sentence : undefined;
+  const fault = error ? toTemplateError(error) : null;
+  const ofJob = fault?.field === 'jobNumber' ? fault.message : undefined;
   const ofTemplate = fault && ofJob === undefined ? fault : null;
-  const [field, sentence] = [ofTemplate?.field, ofTemplate?.sentence];
+  const [field, sentence] = [ofTemplate?.field, ofTemplate?.message];
   useEffect(() => {
-    onFault(sentence === undefined ? null : { field, sentence });
+    onFault(sentence === undefined ? null : { field, message: sentence });
   }, [field, sentence, onFault]);
 
   return (
@@ -107,13 +112,13 @@ export function PreviewPanel(props: {
         {shown?.own && !own && template === undefined ? (
           <Note>What the account has for another locale of this language counts here.</Note>
         ) : null}
-        {shown ? <Shown preview={shown} /> : null}
+        {shown ? <PreviewContent preview={shown} /> : null}
       </Panel>
     </div>
   );
 }
 
-function Shown({ preview }: { readonly preview: Preview }) {
+function PreviewContent({ preview }: { readonly preview: Preview }) {
   const [part, setPart] = useState<'html' | 'text'>('html');
   const [width, setWidth] = useState<'desktop' | 'phone'>('desktop');
   const [scheme, setScheme] = useState<'light' | 'dark'>('light');
@@ -123,7 +128,7 @@ function Shown({ preview }: { readonly preview: Preview }) {
       <>
         <SmsBubble text={text} />
         <p className={css.paragraph}>
-          {counted(segments ?? 1, 'segment')}, {[...text].length} characters in {encoding}
+          {formatCount(segments ?? 1, 'segment')}, {[...text].length} characters in {encoding}
           {encoding === 'UCS-2' ? ', for it has characters that the alphabet of SMS lacks' : ''}
         </p>
       </>

@@ -6,22 +6,22 @@ import { Link, useLocation } from 'wouter';
 import { NewRecipient, RecipientChange } from '../../../shared/notifications/notification-input.ts';
 import { messageKinds } from '../../../shared/notifications/types.ts';
 import { ApiError } from '../api.ts';
-import { Badge, Facts, Failure, Note, Panel, say, useAsk } from '../components.tsx';
+import { Badge, Facts, Failure, Note, Panel, showToast, useConfirm } from '../components.tsx';
 import { type ApiForm, useApiForm } from '../forms.ts';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Instant } from '../times.tsx';
 import css from './customers.module.css';
-import { localeNames, localeOptions, scopeText, zoneOptions } from './labels.ts';
+import { formatScope, localeNames, localeOptions, zoneOptions } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 import { MessageList } from './MessagesPage.tsx';
 import {
-  newRecipient,
   type Recipient,
   type RecipientValues,
-  recipientChange,
-  recipientValues,
+  toNewRecipient,
+  toRecipientChange,
+  toRecipientValues,
 } from './recipients.ts';
 
 const pathOf = (account: string, id?: string): string =>
@@ -35,20 +35,20 @@ export function NewRecipientPage({ account }: { readonly account: string }) {
   const [, go] = useLocation();
   const whole = useApiForm<RecipientValues>({
     schema: NewRecipient,
-    initial: recipientValues(),
-    toBody: newRecipient,
+    initial: toRecipientValues(),
+    toBody: toNewRecipient,
     send: async (body) => {
       const made = await api.post<Recipient>(pathOf(account), { body });
-      whole.settle();
+      whole.markSaved();
       await queries.invalidateQueries({ queryKey: ['recipients', account] });
-      say(`${made.name ?? made.id} is told about ${scopeText(made)} of ${account}.`);
+      showToast(`${made.name ?? made.id} is told about ${formatScope(made)} of ${account}.`);
       go(href('recipients'));
     },
   });
   return (
     <AccountPage account={account} part="recipients" title={`New recipient of ${account}`}>
       <form className={css.form} onSubmit={whole.submit} noValidate>
-        <Fields form={whole.form} isNew own={false} zone={null} />
+        <RecipientFields form={whole.form} isNew own={false} zone={null} />
         <End whole={whole} verb="Add" account={account} />
       </form>
     </AccountPage>
@@ -71,7 +71,7 @@ export function RecipientPage({ account, id }: { readonly account: string; reado
       {error && !data ? <Failure error={error} again={refetch} /> : null}
       {data && !may ? <RecipientFacts recipient={data} /> : null}
       {data && may ? (
-        <Changing
+        <RecipientForm
           key={version}
           account={account}
           recipient={data}
@@ -96,7 +96,7 @@ export function RecipientPage({ account, id }: { readonly account: string; reado
   );
 }
 
-function Changing(props: {
+function RecipientForm(props: {
   readonly account: string;
   readonly recipient: Recipient;
   /** Begins anew, with what was saved or else with what is there now. */
@@ -107,18 +107,18 @@ function Changing(props: {
   const { id, name } = recipient;
   const own = recipient.source === 'upstream';
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
   const queries = useQueryClient();
   const href = useCustomersHref(account);
   const [, go] = useLocation();
   const whole = useApiForm<RecipientValues>({
     schema: RecipientChange,
-    initial: recipientValues(recipient),
-    toBody: (values) => recipientChange(values, recipient),
+    initial: toRecipientValues(recipient),
+    toBody: (values) => toRecipientChange(values, recipient),
     send: async (body) => {
       const changed = await api.patch<Recipient>(pathOf(account, id), { body, revision: recipient.revision });
-      whole.settle();
-      say('The recipient is changed.');
+      whole.markSaved();
+      showToast('The recipient is changed.');
       await begin(changed);
       await queries.invalidateQueries({ queryKey: ['recipients', account], exact: true });
     },
@@ -127,14 +127,14 @@ function Changing(props: {
   const remove = (): void =>
     ask({
       title: `Remove ${name ?? id}?`,
-      body: `They are told nothing more about ${scopeText(recipient)} of ${account}, and what waits to be sent to them is not sent. What they were told stays in the history.`,
+      body: `They are told nothing more about ${formatScope(recipient)} of ${account}, and what waits to be sent to them is not sent. What they were told stays in the history.`,
       verb: 'Remove',
-      harm: true,
-      act: async () => {
+      destructive: true,
+      onConfirm: async () => {
         await api.delete(pathOf(account, id));
-        whole.settle();
+        whole.markSaved();
         await queries.invalidateQueries({ queryKey: ['recipients', account], refetchType: 'none' });
-        say(`${name ?? id} is removed.`);
+        showToast(`${name ?? id} is removed.`);
         go(href('recipients'));
       },
     });
@@ -146,7 +146,7 @@ function Changing(props: {
           ordering service; to tell him nothing, pause him, or switch it off in the settings.
         </Note>
       ) : null}
-      <Fields form={whole.form} isNew={false} own={own} zone={recipient.zone} />
+      <RecipientFields form={whole.form} isNew={false} own={own} zone={recipient.zone} />
       {outdated ? (
         <Note
           tone="bad"
@@ -163,7 +163,7 @@ function Changing(props: {
           </p>
         </Note>
       ) : null}
-      <End whole={outdated ? { ...whole, problem: null } : whole} verb="Save" account={account}>
+      <End whole={outdated ? { ...whole, formError: null } : whole} verb="Save" account={account}>
         {own ? null : (
           <Button variant="subtle" color="red" onClick={remove}>
             Remove
@@ -176,7 +176,7 @@ function Changing(props: {
 
 /** What went wrong, and what can be done. */
 function End(props: {
-  readonly whole: Pick<ApiForm<RecipientValues>, 'problem' | 'busy'>;
+  readonly whole: Pick<ApiForm<RecipientValues>, 'formError' | 'busy'>;
   readonly verb: string;
   readonly account: string;
   readonly children?: React.ReactNode;
@@ -185,9 +185,9 @@ function End(props: {
   const href = useCustomersHref(account);
   return (
     <>
-      {whole.problem === null ? null : (
+      {whole.formError === null ? null : (
         <Note tone="bad" live>
-          {whole.problem}
+          {whole.formError}
         </Note>
       )}
       <div className={css.foot}>
@@ -203,13 +203,13 @@ function End(props: {
   );
 }
 
-const SCOPES = [
+const SCOPE_OPTIONS = [
   { value: 'account', label: 'All jobs of the account' },
   { value: 'orderGroup', label: 'Jobs of one order group' },
   { value: 'orderNumber', label: 'Jobs with one order number' },
   { value: 'jobNumber', label: 'One job' },
 ];
-const BY = [
+const CHANNEL_OPTIONS = [
   { value: 'auto', label: 'What there is an address for' },
   { value: 'email', label: 'E-mail only' },
   { value: 'sms', label: 'SMS only' },
@@ -217,7 +217,7 @@ const BY = [
 ];
 
 /** `own`: the ordering service's, of whom less can be said here. */
-function Fields(props: {
+function RecipientFields(props: {
   readonly form: ApiForm<RecipientValues>['form'];
   readonly isNew: boolean;
   readonly own: boolean;
@@ -262,7 +262,7 @@ function Fields(props: {
         ) : null}
       </Panel>
       <Panel title="What they are told">
-        <NativeSelect label="About" data={SCOPES} disabled={own} {...field('scope')} />
+        <NativeSelect label="About" data={SCOPE_OPTIONS} disabled={own} {...field('scope')} />
         {form.values.scope === 'orderGroup' ? (
           <TextInput label="Order group" disabled={own} {...field('orderGroup')} />
         ) : null}
@@ -272,7 +272,7 @@ function Fields(props: {
         {form.values.scope === 'jobNumber' ? (
           <TextInput label="Job number" inputMode="numeric" disabled={own} {...field('jobNumber')} />
         ) : null}
-        <NativeSelect label="By" data={BY} {...field('channels')} />
+        <NativeSelect label="By" data={CHANNEL_OPTIONS} {...field('channels')} />
         <Checkbox.Group label="Of" {...field('kinds')}>
           <div className={css.boxes}>
             {kinds.map((kind) => (
@@ -306,7 +306,7 @@ function RecipientFacts({ recipient }: { readonly recipient: Recipient }) {
           ['Name', name],
           ['E-mail', email],
           ['Mobile', mobile],
-          ['Told about', scopeText(recipient)],
+          ['Told about', formatScope(recipient)],
           ['Of', recipient.kinds.map((kind) => kindNames[kind]).join(', ')],
           ['By', channels.map((channel) => channelNames[channel]).join(', ')],
           ['Language', locale === null ? 'The account’s' : localeNames[locale]],

@@ -12,10 +12,10 @@ import { useSession } from '../session.ts';
 import { useParams } from '../urls.ts';
 import css from './customers.module.css';
 import { ImportPage } from './ImportPage.tsx';
-import { counted, scopeText } from './labels.ts';
+import { formatCount, formatScope } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
 import { NewRecipientPage, RecipientPage } from './RecipientPage.tsx';
-import { csvOf, matching, type Recipient } from './recipients.ts';
+import { filterRecipients, type Recipient, toCsv } from './recipients.ts';
 
 export default function RecipientsPage({ account }: { readonly account: string }) {
   const [read] = useParams();
@@ -40,7 +40,7 @@ function Recipients({ account }: { readonly account: string }) {
         signal,
       }),
   });
-  const found = useMemo(() => (data ? matching(data, sought) : undefined), [data, sought]);
+  const found = useMemo(() => (data ? filterRecipients(data, sought) : undefined), [data, sought]);
   return (
     <AccountPage
       account={account}
@@ -53,7 +53,7 @@ function Recipients({ account }: { readonly account: string }) {
               variant="default"
               leftSection={<IconDownload size={16} aria-hidden />}
               disabled={!data || data.length === 0}
-              onClick={() => download(`recipients-${account}.csv`, csvOf(data ?? []))}
+              onClick={() => download(`recipients-${account}.csv`, toCsv(data ?? []))}
             >
               Export
             </Button>
@@ -86,8 +86,8 @@ function Recipients({ account }: { readonly account: string }) {
         aside={
           found && data
             ? found.length === data.length
-              ? counted(data.length, 'recipient')
-              : `${found.length.toLocaleString()} of ${counted(data.length, 'recipient')}`
+              ? formatCount(data.length, 'recipient')
+              : `${found.length.toLocaleString()} of ${formatCount(data.length, 'recipient')}`
             : undefined
         }
       >
@@ -179,7 +179,7 @@ function Cells({ account, recipient }: { readonly account: string; readonly reci
         {email ? <Address address={email} used={channels.includes('email')} channel="email" /> : null}
         {mobile ? <Address address={mobile} used={channels.includes('sms')} channel="sms" /> : null}
       </td>
-      <td>{scopeText(recipient)}</td>
+      <td>{formatScope(recipient)}</td>
       <td className={css.quiet}>{kinds.map((kind) => kindNames[kind]).join(', ')}</td>
     </>
   );

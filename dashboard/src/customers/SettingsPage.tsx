@@ -3,22 +3,22 @@ import { Button, Checkbox, NativeSelect, Textarea, TextInput } from '@mantine/co
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ApiError } from '../api.ts';
-import { Badge, Facts, Failure, Note, Panel, say, useAsk } from '../components.tsx';
+import { Badge, Facts, Failure, Note, Panel, showToast, useConfirm } from '../components.tsx';
 import { useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Instant } from '../times.tsx';
 import css from './customers.module.css';
-import { counted, localeNames, localeOptions, zoneOptions } from './labels.ts';
+import { formatCount, localeNames, localeOptions, zoneOptions } from './labels.ts';
 import { AccountPage } from './layout.tsx';
 import {
+  getConfirmation,
   type Settings,
   SettingsInput,
   type SettingsValues,
-  settingsBody,
-  settingsValues,
-  standing,
-  whatChanges,
+  toNotificationStatus,
+  toSettingsBody,
+  toSettingsValues,
 } from './settings.ts';
 
 export default function SettingsPage({ account }: { readonly account: string }) {
@@ -104,23 +104,30 @@ function SettingsForm(props: {
   const { account, begin } = props;
   const [settings] = useState(props.settings);
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
 
   async function save(body: unknown): Promise<void> {
     const saved = await api.put<Settings>(pathOf(account), { body, revision: settings.revision });
     settle();
-    say('The settings are saved.');
+    showToast('The settings are saved.');
     await begin(saved);
   }
-  const { form, problem, error, busy, submit, settle } = useApiForm<SettingsValues>({
+  const {
+    form,
+    formError: problem,
+    error,
+    busy,
+    submit,
+    markSaved: settle,
+  } = useApiForm<SettingsValues>({
     schema: SettingsInput,
-    initial: settingsValues(settings),
-    toBody: settingsBody,
+    initial: toSettingsValues(settings),
+    toBody: toSettingsBody,
     send: save,
   });
   const submitOrAsk = (event: React.FormEvent<HTMLFormElement>): void => {
-    const body = settingsBody(form.values) as SettingsInput;
-    const question = form.isValid() ? whatChanges(account, settings, body) : undefined;
+    const body = toSettingsBody(form.values) as SettingsInput;
+    const question = form.isValid() ? getConfirmation(account, settings, body) : undefined;
     if (!question) {
       submit(event);
       return;
@@ -128,7 +135,7 @@ function SettingsForm(props: {
     event.preventDefault();
     ask({
       ...question,
-      act: () => save(body),
+      onConfirm: () => save(body),
     });
   };
   const outdated = error instanceof ApiError && error.status === 412;
@@ -140,7 +147,7 @@ function SettingsForm(props: {
       <div className={css.panels}>
         <Panel
           title="Telling customers"
-          aside={<Badge tone={standing(settings)[1]}>{standing(settings)[0]}</Badge>}
+          aside={<Badge tone={toNotificationStatus(settings)[1]}>{toNotificationStatus(settings)[0]}</Badge>}
         >
           <Checkbox
             label="Customers are told"
@@ -291,7 +298,7 @@ function SettingsForm(props: {
 /** For keys that may not change them. */
 function SettingsFacts({ settings }: { readonly settings: Settings }) {
   const { branding, sms } = settings;
-  const [words, tone] = standing(settings);
+  const [words, tone] = toNotificationStatus(settings);
   const { quietHours } = sms;
   return (
     <div className={css.panels}>
@@ -307,8 +314,8 @@ function SettingsFacts({ settings }: { readonly settings: Settings }) {
             ['Since', settings.since ? <Instant key="since" at={settings.since} as="whole" /> : undefined],
             ['User of the credentials', settings.ownUser ? 'Is told too' : 'Is not told'],
             ['Answers go to', settings.replyTo],
-            ['One message for', `What comes within ${counted(settings.windowSeconds, 'second')}`],
-            ['Not told', `When older than ${counted(settings.maxAgeHours, 'hour')}`],
+            ['One message for', `What comes within ${formatCount(settings.windowSeconds, 'second')}`],
+            ['Not told', `When older than ${formatCount(settings.maxAgeHours, 'hour')}`],
             ['Language', localeNames[settings.locale]],
             ['Times of', settings.zone],
           ]}
@@ -331,7 +338,7 @@ function SettingsFacts({ settings }: { readonly settings: Settings }) {
             rows={[
               ['SMS', sms.enabled ? 'Are sent' : 'Are not sent'],
               ['Sender', sms.senderId],
-              ['In a month at most', counted(sms.monthlySegments, 'segment')],
+              ['In a month at most', formatCount(sms.monthlySegments, 'segment')],
               ['Quiet hours', quietHours ? `${quietHours.from} to ${quietHours.to}` : 'None'],
             ]}
           />

@@ -5,7 +5,16 @@ import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
 import { NewSuppression } from '../../../shared/notifications/notification-input.ts';
 import { channels } from '../../../shared/notifications/types.ts';
-import { Badge, Empty, Failure, Note, Panel, type Question, say, useAsk } from '../components.tsx';
+import {
+  Badge,
+  type Confirmation,
+  Empty,
+  Failure,
+  Note,
+  Panel,
+  showToast,
+  useConfirm,
+} from '../components.tsx';
 import { useApiForm } from '../forms.ts';
 import { channelNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
@@ -17,7 +26,7 @@ import { AccountPage } from './layout.tsx';
 type Suppression = z.infer<typeof views.Suppression>;
 type Reason = Suppression['reason'];
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 
 /** Why an address gets nothing, shortly, at length, and what it means to let it get messages again. */
 const REASONS: Readonly<
@@ -54,7 +63,7 @@ export default function SuppressionsPage({ account }: { readonly account: string
     <AccountPage account={account} part="suppressions" title={`Who gets nothing more from ${account}`}>
       {may ? (
         <>
-          <Adding account={account} />
+          <AddForm account={account} />
           <Suppressions account={account} />
         </>
       ) : (
@@ -66,10 +75,16 @@ export default function SuppressionsPage({ account }: { readonly account: string
 
 const pathOf = (account: string): string => `/v1/accounts/${encodeURIComponent(account)}/suppressions`;
 
-function Adding({ account }: { readonly account: string }) {
+function AddForm({ account }: { readonly account: string }) {
   const api = useApi();
   const queries = useQueryClient();
-  const { form, problem, busy, submit, settle } = useApiForm({
+  const {
+    form,
+    formError: problem,
+    busy,
+    submit,
+    markSaved: settle,
+  } = useApiForm({
     schema: NewSuppression,
     initial: { channel: 'email', address: '' },
     toBody: (values) => values,
@@ -78,7 +93,7 @@ function Adding({ account }: { readonly account: string }) {
       await queries.invalidateQueries({ queryKey: ['suppressions', account] });
       form.setFieldValue('address', '');
       settle({ channel: form.getValues().channel, address: '' });
-      say('They get nothing more.');
+      showToast('They get nothing more.');
     },
   });
   return (
@@ -110,13 +125,13 @@ function Adding({ account }: { readonly account: string }) {
 
 function Suppressions({ account }: { readonly account: string }) {
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
   const queries = useQueryClient();
   const found = useInfiniteQuery({
     queryKey: ['suppressions', account],
     queryFn: ({ pageParam, signal }) =>
       api.get<{ suppressions: Suppression[]; next: string | null }>(pathOf(account), {
-        query: { limit: PAGE, after: pageParam },
+        query: { limit: PAGE_SIZE, after: pageParam },
         signal,
       }),
     initialPageParam: undefined as string | undefined,
@@ -126,7 +141,7 @@ function Suppressions({ account }: { readonly account: string }) {
   const lift = async (id: string): Promise<void> => {
     await api.delete(`${pathOf(account)}/${encodeURIComponent(id)}`);
     await queries.invalidateQueries({ queryKey: ['suppressions', account] });
-    say('They get messages again.');
+    showToast('They get messages again.');
   };
   const all = found.data?.pages.flatMap((page) => page.suppressions);
   return (
@@ -144,7 +159,7 @@ function Suppressions({ account }: { readonly account: string }) {
       <ul className={css.list}>
         {all?.map((one) => (
           <li key={one.id} className={css.suppressionRow}>
-            <span className={css.name}>{addressOf(one)}</span>
+            <span className={css.name}>{formatAddress(one)}</span>
             <span className={css.quiet}>{channelNames[one.channel]}</span>
             <span className={css.reasons}>
               {one.reasons.map(({ reason, since }) => (
@@ -159,8 +174,8 @@ function Suppressions({ account }: { readonly account: string }) {
             <Button
               size="xs"
               variant="default"
-              aria-label={`Let them get messages again: ${addressOf(one)}`}
-              onClick={() => ask(questionOf(one, account, () => lift(one.id)))}
+              aria-label={`Let them get messages again: ${formatAddress(one)}`}
+              onClick={() => ask(toConfirmation(one, account, () => lift(one.id)))}
             >
               Let them get messages again
             </Button>
@@ -181,15 +196,15 @@ function Suppressions({ account }: { readonly account: string }) {
   );
 }
 
-const addressOf = ({ address, channel }: Suppression): string =>
+const formatAddress = ({ address, channel }: Suppression): string =>
   address ?? `An ${channel === 'email' ? 'address' : 'number'} known by its hash alone`;
 
-function questionOf(one: Suppression, account: string, act: () => Promise<void>): Question {
+function toConfirmation(one: Suppression, account: string, act: () => Promise<void>): Confirmation {
   const whole = one.reasons.some(({ reason }) => reason !== 'unsubscribed');
   return {
-    title: `Let ${addressOf(one)} get messages again?`,
+    title: `Let ${formatAddress(one)} get messages again?`,
     verb: 'Let them get messages',
-    harm: one.reasons.some(({ reason }) => reason === 'complained'),
+    destructive: one.reasons.some(({ reason }) => reason === 'complained'),
     body: (
       <div className={css.stack}>
         {one.reasons.map(({ reason }) => (
@@ -207,6 +222,6 @@ function questionOf(one: Suppression, account: string, act: () => Promise<void>)
         </p>
       </div>
     ),
-    act,
+    onConfirm: act,
   };
 }

@@ -4,7 +4,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { texts } from '../../../shared/notifications/texts/texts.ts';
 import { channels, locales } from '../../../shared/notifications/types.ts';
-import { Badge, Empty, Failure, Note, Page, Panel, say, useAsk } from '../components.tsx';
+import { Badge, Empty, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -15,14 +15,14 @@ import { localeNames } from './labels.ts';
 import { AccountPage } from './layout.tsx';
 import { PreviewPanel } from './PreviewPanel.tsx';
 import {
-  type Fault,
-  faultOf,
-  type Place,
   type Template,
+  type TemplateError,
   type TemplateField,
+  type TemplateKey,
+  type TemplateText,
   templateFields,
   templateVariables,
-  type Written,
+  toTemplateError,
 } from './template-fields.ts';
 
 export default function TemplatePage(props: {
@@ -33,7 +33,8 @@ export default function TemplatePage(props: {
   const kind = kinds.find((one) => one === props.place.kind);
   const channel = channels.find((one) => one === props.place.channel);
   const locale = locales.find((one) => one === props.place.locale);
-  if (kind && channel && locale) return <Known account={account} place={{ kind, channel, locale }} />;
+  if (kind && channel && locale)
+    return <TemplateEditorPage account={account} place={{ kind, channel, locale }} />;
   return (
     <Page title="There is no such template">
       <Empty>Templates are for a kind of message, e-mail or SMS, and a language.</Empty>
@@ -41,10 +42,10 @@ export default function TemplatePage(props: {
   );
 }
 
-const pathOf = (account: string, { kind, channel, locale }: Place): string =>
+const pathOf = (account: string, { kind, channel, locale }: TemplateKey): string =>
   `/v1/accounts/${encodeURIComponent(account)}/templates/${kind}/${channel}/${locale}`;
 
-function Known({ account, place }: { readonly account: string; readonly place: Place }) {
+function TemplateEditorPage({ account, place }: { readonly account: string; readonly place: TemplateKey }) {
   const api = useApi();
   const { kind, channel, locale } = place;
   const queries = useQueryClient();
@@ -80,7 +81,7 @@ function Known({ account, place }: { readonly account: string; readonly place: P
 
 function Editor(props: {
   readonly account: string;
-  readonly place: Place;
+  readonly place: TemplateKey;
   readonly saved: Template;
   /** Begins anew, with what was saved or else with what is there now. */
   readonly begin: (fresh?: Template) => Promise<void>;
@@ -88,14 +89,14 @@ function Editor(props: {
   const { account, place, begin } = props;
   const { kind, channel, locale } = place;
   const [saved] = useState(props.saved);
-  const before: Written = saved.own ? saved.template : {};
+  const before: TemplateText = saved.own ? saved.template : {};
   const [written, setWritten] = useState(before);
-  const [refusal, setRefusal] = useState<Fault | null>(null);
-  const [tried, setTried] = useState<Fault | null>(null);
+  const [refusal, setRefusal] = useState<TemplateError | null>(null);
+  const [tried, setTried] = useState<TemplateError | null>(null);
   const [busy, setBusy] = useState(false);
   const writing = useRef<{ readonly name: string; readonly element: HTMLTextAreaElement } | null>(null);
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
   const queries = useQueryClient();
   const session = useSession();
   const may = session.may('admin');
@@ -129,10 +130,10 @@ function Editor(props: {
     setRefusal(null);
     try {
       const kept = await api.put<Template>(pathOf(account, place), { body: written });
-      say('The template is saved: messages are made with it from now on.');
+      showToast('The template is saved: messages are made with it from now on.');
       await again(kept);
     } catch (cause) {
-      setRefusal(faultOf(cause));
+      setRefusal(toTemplateError(cause));
     } finally {
       setBusy(false);
     }
@@ -142,19 +143,19 @@ function Editor(props: {
       title: 'Take these words away?',
       body: `The template of ${account} is deleted, and the default counts again${locale.startsWith('en') ? ', or what the account has for another English' : ''}.`,
       verb: 'Take away',
-      harm: true,
-      act: async () => {
+      destructive: true,
+      onConfirm: async () => {
         await api.delete(pathOf(account, place));
         setWritten(before);
-        say('The default counts again.');
+        showToast('The default counts again.');
         await again();
       },
     });
 
-  const defaults: Written = texts[locale][channel][kind];
+  const defaults: TemplateText = texts[locale][channel][kind];
   const fields = templateFields[channel];
   const fault = refusal ?? tried;
-  const other = fault && !fields.some(({ name }) => name === fault.field) ? fault.sentence : null;
+  const other = fault && !fields.some(({ name }) => name === fault.field) ? fault.message : null;
   return (
     <div className={css.editor}>
       <div className={css.words}>
@@ -171,12 +172,12 @@ function Editor(props: {
           }
         >
           {fields.map((field) => (
-            <Field
+            <TemplateFieldInput
               key={field.name}
               field={field}
               text={written[field.name]}
               fallback={defaults[field.name]}
-              error={fault?.field === field.name ? fault.sentence : undefined}
+              error={fault?.field === field.name ? fault.message : undefined}
               readOnly={!may}
               write={(text) => write(field.name, text)}
               onFocus={(element) => {
@@ -245,7 +246,7 @@ function Editor(props: {
 }
 
 /** A field: the default until it is written anew. */
-function Field(props: {
+function TemplateFieldInput(props: {
   readonly field: TemplateField;
   readonly text: string | undefined;
   readonly fallback: string | undefined;
@@ -261,21 +262,22 @@ function Field(props: {
       <div className={css.field}>
         <div className={css.fieldHead}>
           <div>
-            <span className={css.label}>{field.label}</span> <span className={css.quiet}>{field.about}</span>
+            <span className={css.label}>{field.label}</span>{' '}
+            <span className={css.quiet}>{field.description}</span>
           </div>
           {readOnly ? null : (
             <Button
               size="compact-xs"
               variant="default"
               aria-label={`Write anew: ${field.label}`}
-              onClick={() => write(fallback ?? field.begins ?? '')}
+              onClick={() => write(fallback ?? field.initialText ?? '')}
             >
               Write anew
             </Button>
           )}
         </div>
         <div className={css.fallback}>
-          {field.begins !== undefined ? 'The layout of Jobwire' : fallback === '' ? 'Nothing' : fallback}
+          {field.initialText !== undefined ? 'The layout of Jobwire' : fallback === '' ? 'Nothing' : fallback}
         </div>
         {error === undefined ? null : <p className={css.error}>{error}</p>}
       </div>
@@ -298,7 +300,7 @@ function Field(props: {
       </div>
       <Textarea
         label={field.label}
-        description={field.about}
+        description={field.description}
         rows={field.rows}
         autosize={false}
         spellCheck={false}
@@ -314,11 +316,11 @@ function Field(props: {
 }
 
 function Variables(props: {
-  readonly channel: Place['channel'];
+  readonly channel: TemplateKey['channel'];
   readonly insert: ((name: string) => void) | undefined;
 }) {
   const { channel, insert } = props;
-  const shown = templateVariables.filter(({ only }) => only === undefined || only === channel);
+  const shown = templateVariables.filter(({ channel: only }) => only === undefined || only === channel);
   return (
     <Panel title="What can be put in">
       <p className={css.paragraph}>
@@ -328,7 +330,7 @@ function Variables(props: {
         {insert ? ' A press on a name puts it where you were writing.' : ''}
       </p>
       <dl className={css.variables}>
-        {shown.map(({ name, about }) => (
+        {shown.map(({ name, description: about }) => (
           <div key={name}>
             <dt>
               {insert ? (
@@ -352,7 +354,7 @@ function Variables(props: {
   );
 }
 
-function isSame(one: Written, other: Written): boolean {
+function isSame(one: TemplateText, other: TemplateText): boolean {
   const names = Object.keys(one);
   return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name]);
 }

@@ -9,11 +9,11 @@ export type ImportReport = z.infer<typeof Report>;
 /** How far an import is, in parts of the file. */
 export interface ImportProgress {
   readonly done: number;
-  readonly of: number;
+  readonly total: number;
 }
 
 /** The text of a file that somebody chose, or in a sentence why there is none. */
-export function textOfFile(bytes: Uint8Array): { readonly text: string } | { readonly problem: string } {
+export function readCsvFile(bytes: Uint8Array): { readonly text: string } | { readonly problem: string } {
   const text = decodedCsv(bytes);
   if (text === undefined) return { problem: `The file ${NOT_UTF8}.` };
   if (text.trim() === '') return { problem: 'The file is empty; its first line must name the columns.' };
@@ -32,13 +32,13 @@ export async function importInParts(
   const parts = chunksOf(text);
   const sum = { imported: 0, changed: 0, unchanged: 0, bad: [] as ImportReport['bad'] };
   for (const [done, part] of parts.entries()) {
-    onProgress({ done, of: parts.length });
+    onProgress({ done, total: parts.length });
     const report = await send(part.csv);
     sum.imported += report.imported;
     sum.changed += report.changed;
     sum.unchanged += report.unchanged;
     sum.bad.push(...report.bad.map((row) => ({ ...row, line: part.lineOf(row.line) })));
   }
-  onProgress({ done: parts.length, of: parts.length });
+  onProgress({ done: parts.length, total: parts.length });
   return sum;
 }

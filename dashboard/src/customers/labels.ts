@@ -19,7 +19,7 @@ export function zoneOptions(chosen: string | null): string[] {
 }
 
 /** For whom a recipient is: `all jobs`, `order group Spring`, `order PO-1`, `job 17`. */
-export function scopeText(of: {
+export function formatScope(of: {
   readonly orderGroup: string | null;
   readonly orderNumber: string | null;
   readonly jobNumber: number | null;
@@ -30,6 +30,6 @@ export function scopeText(of: {
 }
 
 /** `1 row`, `2 rows`, `1,200 rows`. */
-export function counted(count: number, one: string, many = `${one}s`): string {
+export function formatCount(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString()} ${count === 1 ? one : many}`;
 }

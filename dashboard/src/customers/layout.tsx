@@ -6,14 +6,14 @@ import { hrefOf, useRegion } from '../urls.ts';
 import css from './customers.module.css';
 
 /** The pages about an account's customers, as they stand in addresses. */
-const PARTS = {
+const SECTIONS = {
   '': 'Settings',
   recipients: 'Recipients',
   templates: 'Templates',
   messages: 'Messages',
   suppressions: 'Suppressed',
 } as const;
-type Part = keyof typeof PARTS;
+type Section = keyof typeof SECTIONS;
 
 /** Addresses below an account's customers: `('recipients', { recipient: 'ann' })`. The region that is looked at goes along. */
 export function useCustomersHref(
@@ -27,7 +27,7 @@ export function useCustomersHref(
 /** A page about an account's customers, with the way to the others. */
 export function AccountPage(props: {
   readonly account: string;
-  readonly part: Part;
+  readonly part: Section;
   readonly title: string;
   readonly actions?: ReactNode;
   readonly children: ReactNode;
@@ -37,7 +37,7 @@ export function AccountPage(props: {
   return (
     <Page title={title} actions={actions}>
       <nav className={css.tabs} aria-label={`Customers of ${account}`}>
-        {Object.entries(PARTS).map(([path, name]) => (
+        {Object.entries(SECTIONS).map(([path, name]) => (
           <Link key={path} href={href(path)} aria-current={path === part ? 'page' : undefined}>
             {name}
           </Link>

@@ -3,17 +3,17 @@ import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
 import { csvHead, csvRow } from '../../../shared/notifications/recipients-file.ts';
 import { type Channel, channels, DEFAULT_KINDS } from '../../../shared/notifications/types.ts';
-import { textOrNull, wholeNumber } from './settings.ts';
+import { emptyToNull, parseWholeNumber } from './settings.ts';
 
 export type Recipient = z.infer<typeof views.Recipient>;
 
 /** By what somebody is told: what there is an address for, or as it was chosen. */
-export type By = 'auto' | 'email' | 'sms' | 'both';
+export type ChannelChoice = 'auto' | 'email' | 'sms' | 'both';
 /** For which jobs somebody is. */
 export type ScopeName = 'account' | 'orderGroup' | 'orderNumber' | 'jobNumber';
 
 /** What stands in the form: nothing as an empty text. `channels` is a choice. */
-export function recipientValues(recipient?: Recipient) {
+export function toRecipientValues(recipient?: Recipient) {
   const scope: ScopeName =
     (['orderGroup', 'orderNumber', 'jobNumber'] as const).find(
       (one) => recipient && recipient[one] !== null,
@@ -25,7 +25,7 @@ export function recipientValues(recipient?: Recipient) {
     mobile: recipient?.mobile ?? '',
     locale: recipient?.locale ?? '',
     zone: recipient?.zone ?? '',
-    channels: recipient ? byOf(recipient) : ('auto' as By),
+    channels: recipient ? toChannelChoice(recipient) : ('auto' as ChannelChoice),
     kinds: [...(recipient?.kinds ?? DEFAULT_KINDS)] as string[],
     paused: recipient?.paused ?? false,
     scope,
@@ -34,12 +34,12 @@ export function recipientValues(recipient?: Recipient) {
     jobNumber: recipient?.jobNumber === null || !recipient ? '' : String(recipient.jobNumber),
   };
 }
-export type RecipientValues = ReturnType<typeof recipientValues>;
+export type RecipientValues = ReturnType<typeof toRecipientValues>;
 
 /** What makes a new recipient. */
-export function newRecipient(values: RecipientValues): Readonly<Record<string, unknown>> {
+export function toNewRecipient(values: RecipientValues): Readonly<Record<string, unknown>> {
   const { id, scope } = values;
-  const said = saidOf(values);
+  const said = toFields(values);
   const { orderGroup, orderNumber, jobNumber, ...others } = said;
   const given = Object.entries(others).filter(([, value]) => value !== null);
   return {
@@ -50,12 +50,12 @@ export function newRecipient(values: RecipientValues): Readonly<Record<string, u
 }
 
 /** What of a recipient is to be changed: only what is not as it was. */
-export function recipientChange(
+export function toRecipientChange(
   values: RecipientValues,
   before: Recipient,
 ): Readonly<Record<string, unknown>> {
-  const was = saidOf(recipientValues(before));
-  const said = saidOf(values);
+  const was = toFields(toRecipientValues(before));
+  const said = toFields(values);
   const differs = (name: keyof typeof said): boolean =>
     JSON.stringify(said[name]) !== JSON.stringify(was[name]);
   const place = ['orderGroup', 'orderNumber', 'jobNumber'] as const;
@@ -66,25 +66,25 @@ export function recipientChange(
   return Object.fromEntries(names.map((name) => [name, said[name]]));
 }
 
-function saidOf(values: RecipientValues) {
+function toFields(values: RecipientValues) {
   const { scope } = values;
   return {
-    name: textOrNull(values.name),
-    email: textOrNull(values.email),
-    mobile: textOrNull(values.mobile),
-    locale: textOrNull(values.locale),
-    zone: textOrNull(values.zone),
-    channels: channelsBy[values.channels],
+    name: emptyToNull(values.name),
+    email: emptyToNull(values.email),
+    mobile: emptyToNull(values.mobile),
+    locale: emptyToNull(values.locale),
+    zone: emptyToNull(values.zone),
+    channels: channelsByChoice[values.channels],
     kinds: [...values.kinds].sort(),
     paused: values.paused,
     // What was chosen has to be said, too.
     orderGroup: scope === 'orderGroup' ? values.orderGroup : null,
     orderNumber: scope === 'orderNumber' ? values.orderNumber : null,
-    jobNumber: scope === 'jobNumber' ? wholeNumber(values.jobNumber) : null,
+    jobNumber: scope === 'jobNumber' ? parseWholeNumber(values.jobNumber) : null,
   };
 }
 
-const channelsBy: Readonly<Record<By, readonly Channel[] | null>> = {
+const channelsByChoice: Readonly<Record<ChannelChoice, readonly Channel[] | null>> = {
   auto: null,
   email: ['email'],
   sms: ['sms'],
@@ -92,7 +92,7 @@ const channelsBy: Readonly<Record<By, readonly Channel[] | null>> = {
 };
 
 /** A recipient whose channels are those that there is an address for is shown so: it was most likely meant. */
-function byOf({ email, mobile, channels: chosen }: Recipient): By {
+function toChannelChoice({ email, mobile, channels: chosen }: Recipient): ChannelChoice {
   const addresses = { email, sms: mobile };
   const reachable = channels.filter((channel) => addresses[channel] !== null);
   if (reachable.join() === chosen.join()) return 'auto';
@@ -101,7 +101,7 @@ function byOf({ email, mobile, channels: chosen }: Recipient): By {
 }
 
 /** Those in whose names, addresses or scopes all words of a text are. */
-export function matching(recipients: readonly Recipient[], text: string): readonly Recipient[] {
+export function filterRecipients(recipients: readonly Recipient[], text: string): readonly Recipient[] {
   const words = text
     .toLowerCase()
     .split(/\s+/)
@@ -115,7 +115,7 @@ export function matching(recipients: readonly Recipient[], text: string): readon
 }
 
 /** The file that an export writes and an import reads; what the ordering service says of its own user is made anew by itself. */
-export function csvOf(recipients: readonly Recipient[]): string {
+export function toCsv(recipients: readonly Recipient[]): string {
   const rows = recipients.filter(({ source }) => source === 'people').map(csvRow);
   return `${[csvHead, ...rows].join('\n')}\n`;
 }

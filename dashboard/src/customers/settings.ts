@@ -7,7 +7,7 @@ export { SettingsInput };
 export type Settings = z.infer<typeof NotificationSettings>;
 
 /** Whether customers are told, in a few words, and how that is. */
-export function standing(
+export function toNotificationStatus(
   settings: Pick<Settings, 'enabled' | 'dryRun'>,
 ): readonly [string, 'good' | 'warn' | 'plain'] {
   if (!settings.enabled) return ['Off', 'plain'];
@@ -15,7 +15,7 @@ export function standing(
 }
 
 /** What stands in the form: numbers as they are typed in, nothing as an empty text. */
-export function settingsValues(settings: Settings) {
+export function toSettingsValues(settings: Settings) {
   const { enabled, dryRun, ownUser, locale, zone, replyTo, branding, sms } = settings;
   return {
     ...{ enabled, dryRun, ownUser, locale: locale as string, zone },
@@ -38,26 +38,26 @@ export function settingsValues(settings: Settings) {
     },
   };
 }
-export type SettingsValues = ReturnType<typeof settingsValues>;
+export type SettingsValues = ReturnType<typeof toSettingsValues>;
 
 /** What the API is to keep. */
-export function settingsBody(values: SettingsValues): unknown {
+export function toSettingsBody(values: SettingsValues): unknown {
   const { branding, sms } = values;
   return {
     ...values,
-    windowSeconds: wholeNumber(values.windowSeconds),
-    maxAgeHours: wholeNumber(values.maxAgeHours),
-    replyTo: textOrNull(values.replyTo),
+    windowSeconds: parseWholeNumber(values.windowSeconds),
+    maxAgeHours: parseWholeNumber(values.maxAgeHours),
+    replyTo: emptyToNull(values.replyTo),
     branding: {
       ...branding,
-      logoUrl: textOrNull(branding.logoUrl),
-      website: textOrNull(branding.website),
-      footer: textOrNull(branding.footer),
+      logoUrl: emptyToNull(branding.logoUrl),
+      website: emptyToNull(branding.website),
+      footer: emptyToNull(branding.footer),
     },
     sms: {
       enabled: sms.enabled,
-      senderId: textOrNull(sms.senderId),
-      monthlySegments: wholeNumber(sms.monthlySegments),
+      senderId: emptyToNull(sms.senderId),
+      monthlySegments: parseWholeNumber(sms.monthlySegments),
       quietHours: sms.quiet ? sms.quietHours : null,
     },
   };
@@ -72,7 +72,7 @@ interface Question {
 }
 
 /** What is asked before settings are saved by which messages begin to go, or no longer do; `undefined`: nothing. */
-export function whatChanges(
+export function getConfirmation(
   account: string,
   before: Pick<Settings, 'enabled' | 'dryRun'>,
   after: Pick<SettingsInput, 'enabled' | 'dryRun'>,
@@ -98,9 +98,9 @@ export function whatChanges(
 }
 
 /** A number as it was typed in; what is none is left to the check, which says what it must be. */
-export function wholeNumber(text: string): number | string {
+export function parseWholeNumber(text: string): number | string {
   return /^\s*\d+\s*$/.test(text) ? Number(text) : text;
 }
 
 /** Nothing where nothing was typed in. */
-export const textOrNull = (text: string): string | null => (text.trim() === '' ? null : text);
+export const emptyToNull = (text: string): string | null => (text.trim() === '' ? null : text);

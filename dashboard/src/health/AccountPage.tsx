@@ -3,7 +3,7 @@ import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { AccountReport, TestReport } from '../../../shared/accounts/account-input.ts';
-import { Badge, Empty, Facts, Failure, Note, Page, Panel, useAsk } from '../components.tsx';
+import { Badge, Empty, Facts, Failure, Note, Page, Panel, useConfirm } from '../components.tsx';
 import { EventWords } from '../EventSummary.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -196,7 +196,7 @@ function Actions(props: {
   const { account, acts, onTested } = props;
   const { id, paused, managed, revision } = account;
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
   const test = () => {
     onTested(null);
     void acts.run('test', async () => onTested(await api.post<TestReport>(accountPath(id, '/test'))));
@@ -217,7 +217,7 @@ function Actions(props: {
         </p>
       ),
       verb: 'Pause',
-      act: () =>
+      onConfirm: () =>
         acts.confirmed(
           () => api.post(accountPath(id, '/pause'), { revision }),
           `Polling of ${id} is paused.`,
@@ -277,7 +277,7 @@ function Tested({ report: { ok, steps, upstreamId, openJobs } }: { readonly repo
 function Confirming(props: { readonly id: string; readonly report: AccountReport; readonly acts: Acts }) {
   const { id, report, acts } = props;
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
   const kind = confirmation(report);
   const events = useAccountEvents(id, report.head);
   if (kind === null) return null;
@@ -301,8 +301,8 @@ function Confirming(props: { readonly id: string; readonly report: AccountReport
                 </p>
               ),
               verb: 'They are gone',
-              harm: true,
-              act: () => confirm({}, `Confirmed: the missing jobs of ${id} are gone.`),
+              destructive: true,
+              onConfirm: () => confirm({}, `Confirmed: the missing jobs of ${id} are gone.`),
             })
           }
         >
@@ -335,7 +335,7 @@ function Confirming(props: { readonly id: string; readonly report: AccountReport
                 </p>
               ),
               verb: 'Poll it again',
-              act: () => confirm({}, `Confirmed: ${id} is polled again.`),
+              onConfirm: () => confirm({}, `Confirmed: ${id} is polled again.`),
             })
           }
         >
@@ -355,8 +355,8 @@ function Confirming(props: { readonly id: string; readonly report: AccountReport
                   </p>
                 ),
                 verb: `It is ${actualId} from now on`,
-                harm: true,
-                act: () =>
+                destructive: true,
+                onConfirm: () =>
                   confirm({ upstreamId: actualId }, `Confirmed: ${id} is account ${actualId} from now on.`),
               })
             }

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import type * as z from 'zod';
 import type { AttemptReport } from '../../../shared/api/endpoint-views.ts';
-import { Facts, Failure, Figure, Note, Page, Panel, useAsk } from '../components.tsx';
+import { Facts, Failure, Note, Page, Panel, Statistic, useConfirm } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
@@ -77,7 +77,7 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
       <Refusal acts={acts} />
       {pinged ? <PingReport report={pinged} /> : null}
       <div className={css.figures}>
-        <Figure
+        <Statistic
           name="Waiting for it"
           value={backlog.events}
           note={
@@ -93,7 +93,7 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
             </>
           }
         />
-        <Figure
+        <Statistic
           name="Taken, last 24 hours"
           value={lately.successRate === null ? '–' : percent(lately.successRate)}
           note={
@@ -102,12 +102,12 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
               : `of ${lately.attempts} ${lately.attempts === 1 ? 'attempt' : 'attempts'}`
           }
         />
-        <Figure
+        <Statistic
           name="Half of it within"
           value={lately.p50Ms === null ? '–' : spanText(lately.p50Ms)}
           note={lately.p95Ms === null ? 'of what was taken' : `95 % within ${spanText(lately.p95Ms)}`}
         />
-        <Figure
+        <Statistic
           name="Parked"
           value={parked.count}
           tone={parked.count > 0 ? 'bad' : 'plain'}
@@ -121,8 +121,8 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
             )
           }
         />
-        <Figure name="Dead" value={deadText(health.dead)} note="refused for good" />
-        <Figure
+        <Statistic name="Dead" value={deadText(health.dead)} note="refused for good" />
+        <Statistic
           name="Lost"
           value={health.lost}
           tone={health.lost > 0 ? 'bad' : 'plain'}
@@ -231,7 +231,7 @@ function Actions(props: {
   const { endpoint, health, acts, onPinged } = props;
   const { region, id, kind, managed, paused, revision } = endpoint;
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
   const query = { region };
   const name = nameOf(id);
   const ping = () => {
@@ -250,7 +250,7 @@ function Actions(props: {
         </p>
       ),
       verb: 'Pause',
-      act: () =>
+      onConfirm: () =>
         acts.confirmed(() => api.post(endpointPath(id, '/pause'), { query, revision }), `${name} is paused.`),
     });
   const failing = health.failingSince !== null || health.waitUntil !== null;

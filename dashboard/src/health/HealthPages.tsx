@@ -1,6 +1,6 @@
 /** The pages of Health: all accounts and endpoints, one account, one endpoint. */
 import { Route, Switch } from 'wouter';
-import { NoSuchPage } from '../components.tsx';
+import { NotFound } from '../components.tsx';
 import { readPart } from '../urls.ts';
 import { AccountPage } from './AccountPage.tsx';
 import { EndpointPage } from './EndpointPage.tsx';
@@ -17,7 +17,7 @@ export default function HealthPages() {
         )}
       </Route>
       <Route>
-        <NoSuchPage href="/health">the health of everything</NoSuchPage>
+        <NotFound href="/health">the health of everything</NotFound>
       </Route>
     </Switch>
   );

@@ -4,7 +4,7 @@ import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type * as z from 'zod';
 import type { DeadEvent, ParkedEvent } from '../../../shared/api/endpoint-views.ts';
-import { Empty, Failure, Panel, say, useAsk } from '../components.tsx';
+import { Empty, Failure, Panel, showToast, useConfirm } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Ago } from '../times.tsx';
@@ -44,7 +44,7 @@ function useList<T>({ region, id }: Endpoint, what: 'parked' | 'dead', enabled: 
 export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint; readonly count: number }) {
   const { region, id } = endpoint;
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
   const { may } = useSession();
   const acts = useActs([['endpoints']]);
   const list = useList<Parked>(endpoint, 'parked', count > 0);
@@ -59,7 +59,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
     void acts.run('retry', async () => {
       const { retried } = await send<{ retried: number }>('retry');
       setTicked(new Set());
-      say(retried === 1 ? '1 event is tried again now.' : `${retried} events are tried again now.`);
+      showToast(retried === 1 ? '1 event is tried again now.' : `${retried} events are tried again now.`);
     });
   const discard = () =>
     ask({
@@ -71,8 +71,8 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
         </p>
       ),
       verb: 'Discard',
-      harm: true,
-      act: () =>
+      destructive: true,
+      onConfirm: () =>
         acts.confirmed(async () => {
           await send('discard');
           setTicked(new Set());

@@ -28,7 +28,12 @@ export default function ReplayForm(props: {
   const { endpoint, onStarted } = props;
   const { region, id } = endpoint;
   const api = useApi();
-  const { form, problem, busy, submit } = useApiForm<Values>({
+  const {
+    form,
+    formError: problem,
+    busy,
+    submit,
+  } = useApiForm<Values>({
     schema: NewReplay,
     initial: {
       kind: 'at',

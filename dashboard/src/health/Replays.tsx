@@ -2,7 +2,7 @@
 import { Button, Modal } from '@mantine/core';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
-import { Badge, Empty, Failure, Panel, say, useAsk, Waiting } from '../components.tsx';
+import { Badge, Empty, Failure, Loading, Panel, showToast, useConfirm } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Ago, Instant } from '../times.tsx';
@@ -21,7 +21,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
   const { region, id } = endpoint;
   const api = useApi();
   const client = useQueryClient();
-  const ask = useAsk();
+  const ask = useConfirm();
   const { may } = useSession();
   const queryKey = ['endpoints', 'replays', region, id];
   const acts = useActs([queryKey]);
@@ -39,8 +39,8 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
       title: 'End this replay?',
       body: <p>What is under way arrives, nothing else of it is sent. It can’t be taken up again.</p>,
       verb: 'End it',
-      harm: true,
-      act: () =>
+      destructive: true,
+      onConfirm: () =>
         acts.confirmed(
           () =>
             api.post(endpointPath(id, `/replays/${encodeURIComponent(replay.id)}/cancel`), {
@@ -97,13 +97,13 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
         centered
         closeButtonProps={{ 'aria-label': 'Close' }}
       >
-        <Suspense fallback={<Waiting />}>
+        <Suspense fallback={<Loading />}>
           <ReplayForm
             endpoint={endpoint}
             onStarted={async () => {
               await client.invalidateQueries({ queryKey });
               setAsking(false);
-              say('The replay has begun.');
+              showToast('The replay has begun.');
             }}
           />
         </Suspense>

@@ -3,7 +3,7 @@ import { Button } from '@mantine/core';
 import { type QueryKey, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
 import type { PollRecord } from '../../../shared/accounts/account-input.ts';
-import { Failure, Hidden, Note, say } from '../components.tsx';
+import { Failure, Hidden, Note, showToast } from '../components.tsx';
 import { exactly, spanText } from '../times.tsx';
 import { hrefOf, useRegion } from '../urls.ts';
 import css from './Health.module.css';
@@ -149,7 +149,7 @@ export function useActs(refreshed: readonly QueryKey[]): Acts {
       setFailure(null);
       try {
         await act();
-        if (done !== undefined) say(done);
+        if (done !== undefined) showToast(done);
       } catch (cause) {
         setFailure(cause);
       } finally {
@@ -160,7 +160,7 @@ export function useActs(refreshed: readonly QueryKey[]): Acts {
     async confirmed(act, done) {
       setFailure(null);
       await act();
-      say(done);
+      showToast(done);
       await refresh();
     },
   };

@@ -12,7 +12,18 @@ import type { Observed } from '../../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
 import { messageReasons } from '../../../shared/notifications/types.ts';
 import { ApiError } from '../api.ts';
-import { Badge, Empty, Facts, Failure, Hidden, Page, Panel, say, type Tone, useAsk } from '../components.tsx';
+import {
+  Badge,
+  Empty,
+  Facts,
+  Failure,
+  Hidden,
+  Page,
+  Panel,
+  showToast,
+  type Tone,
+  useConfirm,
+} from '../components.tsx';
 import { EventWords } from '../EventSummary.tsx';
 import { describe, jobNumberOf } from '../events.ts';
 import { CAUSE_WORDS, isBuiltIn, nameOf, OUTCOME_WORDS } from '../health/status.ts';
@@ -209,7 +220,7 @@ function Copied({ text, what }: { readonly text: string; readonly what: string }
               setCopied(true);
               setTimeout(() => setCopied(false), 1_500);
             },
-            () => say('It could not be copied: the browser does not allow it here.', 'bad'),
+            () => showToast('It could not be copied: the browser does not allow it here.', 'bad'),
           );
         }}
       >
@@ -397,7 +408,7 @@ function Resend(props: { readonly event: JobEvent; readonly endpoint: string; re
   const { event, endpoint, region } = props;
   const { may } = useSession();
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
   const client = useQueryClient();
   if (!may('operate')) return null;
   return (
@@ -409,13 +420,13 @@ function Resend(props: { readonly event: JobEvent; readonly endpoint: string; re
           title: `Send this event to ${endpoint} again?`,
           body: 'It is sent once, at once, with the id it had, and marked as sent again. A receiver that knows the id can leave it out.',
           verb: 'Send again',
-          act: async () => {
+          onConfirm: async () => {
             const path = `/v1/endpoints/${encodeURIComponent(endpoint)}/resend`;
             const report = await api.post<{ outcome: string; words: string }>(path, {
               query: { region },
               body: { event: event.id },
             });
-            say(report.words, report.outcome === 'delivered' ? 'good' : 'warn');
+            showToast(report.words, report.outcome === 'delivered' ? 'good' : 'warn');
             await client.invalidateQueries({ queryKey: ['jobs', 'story'] });
           },
         })

@@ -4,7 +4,7 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import { lazy, Suspense, useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import type { Rollup } from '../../../shared/api/statistics.ts';
-import { Panel, Waiting } from '../components.tsx';
+import { Loading, Panel } from '../components.tsx';
 import { Fence } from '../shell/ErrorBoundary.tsx';
 import { useNow } from '../stream-hooks.ts';
 import { Day } from '../times.tsx';
@@ -36,7 +36,7 @@ export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]
             <DaysTable days={data} />
           ) : (
             <Fence instead={<DaysTable days={data} />}>
-              <Suspense fallback={<Waiting />}>
+              <Suspense fallback={<Loading />}>
                 <DaysChart days={charted ?? data} />
               </Suspense>
             </Fence>

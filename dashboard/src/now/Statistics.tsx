@@ -6,7 +6,7 @@ import { Link } from 'wouter';
 import type { JobEntry } from '../../../shared/api/jobs.ts';
 import type { OpenJobs, RegionOpenJobs, RegionRollups, Rollup } from '../../../shared/api/statistics.ts';
 import { type Api, ApiError } from '../api.ts';
-import { Failure, Figure, Hidden, Note, Panel } from '../components.tsx';
+import { Failure, Hidden, Note, Panel, Statistic } from '../components.tsx';
 import { dayAt, dayPlus } from '../dates.ts';
 import { plain } from '../events.ts';
 import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
@@ -135,20 +135,20 @@ export function Tiles({ figures }: { readonly figures: NowFigures }) {
   const { data } = open;
   return (
     <div className={css.tiles}>
-      <Figure
+      <Statistic
         name="Open jobs"
         value={data?.jobs}
         note={data && `${data.dispatched.toLocaleString()} of them dispatched`}
         href={hrefOf('/jobs', { which: 'open', region })}
       />
-      <Figure
+      <Statistic
         name="Late"
         value={data?.late}
         tone={(data?.late ?? 0) > 0 ? 'bad' : 'plain'}
         note="not dispatched, due time is over"
         href={hrefOf('/jobs', { late: 'true', region })}
       />
-      <Figure
+      <Statistic
         name="Due today, still open"
         value={data && dueOn(data, today)}
         note={
@@ -158,7 +158,7 @@ export function Tiles({ figures }: { readonly figures: NowFigures }) {
         }
         href={hrefOf('/jobs', { dueOn: today, region })}
       />
-      <Figure
+      <Statistic
         name="Dispatched today"
         value={days.data && (dispatched ?? 0)}
         note={
@@ -168,7 +168,7 @@ export function Tiles({ figures }: { readonly figures: NowFigures }) {
         }
         href={hrefOf('/jobs', { dispatchedOn: today, region })}
       />
-      <Figure
+      <Statistic
         name="On time"
         value={rate && percent(rate.onTime, rate.of)}
         note={

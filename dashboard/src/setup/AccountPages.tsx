@@ -11,7 +11,7 @@ import {
   NewAccount,
   NewCredentials,
 } from '../../../shared/accounts/account-input.ts';
-import { Badge, Empty, Facts, Failure, Note, Page, Panel, say, useAsk } from '../components.tsx';
+import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
 import { useApiForm } from '../forms.ts';
 import { useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -19,23 +19,22 @@ import { Ago } from '../times.tsx';
 import { accountHref, useRegion } from '../urls.ts';
 import {
   ButtonLink,
-  ChangedMeanwhile,
-  Declared,
+  ConflictNote,
+  DeclaredNote,
+  FormActions,
   Group,
-  Reloaded,
-  Save,
-  useBase,
+  ReloadedNote,
+  useFormBase,
   useSetupHref,
 } from './components.tsx';
-import { CredentialFields, NO_CREDENTIALS, TestAccount, TestFirst } from './credentials.tsx';
-import { changedBetween } from './endpoint-values.ts';
+import { CredentialFields, NO_CREDENTIALS, TestAccount, TestNewCredentials } from './credentials.tsx';
+import { findChangedFields } from './endpoint-values.ts';
 import css from './setup.module.css';
 
 type Account = z.infer<typeof AccountRecord>;
 
 const pathOf = (account: string): string => `/v1/accounts/${encodeURIComponent(account)}`;
-export const setupHrefOfAccount = (account: string): string =>
-  `/setup/accounts/${encodeURIComponent(account)}`;
+export const accountSetupHref = (account: string): string => `/setup/accounts/${encodeURIComponent(account)}`;
 
 /** All accounts. */
 export function AccountsPage() {
@@ -78,17 +77,17 @@ export function AccountsPage() {
                 {accounts.map((account) => (
                   <tr key={`${account.region}/${account.id}`}>
                     <td className={css.name}>
-                      <Link href={link(setupHrefOfAccount(account.id))}>{account.id}</Link>
+                      <Link href={link(accountSetupHref(account.id))}>{account.id}</Link>
                     </td>
                     <td>{account.region.toUpperCase()}</td>
                     <td>
                       {account.paused ? (
                         <Badge tone="warn">Paused</Badge>
                       ) : (
-                        `every ${intervalText(account.pollIntervalSeconds)}`
+                        `every ${formatInterval(account.pollIntervalSeconds)}`
                       )}
                     </td>
-                    <td className={css.break}>{credentialsText(account)}</td>
+                    <td className={css.break}>{formatCredentials(account)}</td>
                     <td className={css.extra}>{account.createdAt ? <Ago at={account.createdAt} /> : '–'}</td>
                   </tr>
                 ))}
@@ -121,14 +120,14 @@ export function AccountPage({ id }: { readonly id: string }) {
     void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
   };
   const finish = useAfterDeletion();
-  if (going) return <Deleting account={going} finish={() => finish(id)} />;
+  if (going) return <DeletionPage account={going} finish={() => finish(id)} />;
   const account = data;
   return (
     <Page title={id} actions={account ? <Link href={link(accountHref(id))}>How it stands</Link> : null}>
       {error && !account ? <Failure error={error} again={refetch} /> : null}
       {account ? (
         <>
-          {account.managed ? null : <Declared what={`The account ${id}`} part="accounts" />}
+          {account.managed ? null : <DeclaredNote what={`The account ${id}`} part="accounts" />}
           <Panel title="Account">
             <Facts
               rows={[
@@ -136,9 +135,9 @@ export function AccountPage({ id }: { readonly id: string }) {
                 ['Region', account.region.toUpperCase()],
                 [
                   'Polled',
-                  `every ${intervalText(account.pollIntervalSeconds)}${account.paused ? ', but paused' : ''}`,
+                  `every ${formatInterval(account.pollIntervalSeconds)}${account.paused ? ', but paused' : ''}`,
                 ],
-                ['Credentials', credentialsText(account)],
+                ['Credentials', formatCredentials(account)],
                 ['Made', account.createdAt ? <Ago key="at" at={account.createdAt} /> : undefined],
                 ['Changed', account.changedAt ? <Ago key="at" at={account.changedAt} /> : undefined],
               ]}
@@ -164,19 +163,19 @@ export function AccountPage({ id }: { readonly id: string }) {
   );
 }
 
-interface Changing {
+interface AccountFormProps {
   readonly account: Account;
   readonly read: () => Promise<Account>;
   readonly changed: (now: Account) => void;
 }
 
-const WORDS = {
+const FIELD_LABELS = {
   pollIntervalSeconds: 'the interval',
   secretRef: 'the credentials',
   paused: 'whether it is paused',
 };
 
-function IntervalPanel({ account, read, changed }: Changing) {
+function IntervalPanel({ account, read, changed }: AccountFormProps) {
   const api = useApi();
   const own = useState(account);
   const [base] = own;
@@ -187,26 +186,26 @@ function IntervalPanel({ account, read, changed }: Changing) {
     toBody: toInterval,
     send: async (body) => {
       changed(await api.patch<Account>(pathOf(account.id), { body, revision: base.revision }));
-      say(`The interval of ${account.id} is saved.`);
+      showToast(`The interval of ${account.id} is saved.`);
     },
   });
-  const { reload, reloaded } = useBase(account, own, form, valuesOf, read);
+  const { reload, reloaded } = useFormBase(account, own, form, valuesOf, read);
   return (
     <Panel title="How often it is polled">
       <form className={css.form} onSubmit={form.submit} noValidate>
-        {reloaded ? <Reloaded changed={changedBetween(...reloaded, WORDS)} /> : null}
+        {reloaded ? <ReloadedNote changed={findChangedFields(...reloaded, FIELD_LABELS)} /> : null}
         <IntervalInput {...form.form.getInputProps('pollIntervalSeconds')} />
-        <Save
+        <FormActions
           of={form}
           verb="Save the interval"
-          help={<ChangedMeanwhile error={form.error} reload={reload} />}
+          help={<ConflictNote error={form.error} reload={reload} />}
         />
       </form>
     </Panel>
   );
 }
 
-function ReferencePanel({ account, read, changed }: Changing) {
+function ReferencePanel({ account, read, changed }: AccountFormProps) {
   const api = useApi();
   const own = useState(account);
   const [base] = own;
@@ -217,22 +216,22 @@ function ReferencePanel({ account, read, changed }: Changing) {
     toBody: ({ secretRef }) => ({ secretRef: secretRef.trim() }),
     send: async (body) => {
       changed(await api.patch<Account>(pathOf(account.id), { body, revision: base.revision }));
-      say(`The credentials of ${account.id} are read from there now.`);
+      showToast(`The credentials of ${account.id} are read from there now.`);
     },
   });
-  const { reload, reloaded } = useBase(account, own, form, valuesOf, read);
+  const { reload, reloaded } = useFormBase(account, own, form, valuesOf, read);
   return (
     <Panel title="Where its credentials are">
       <form className={css.form} onSubmit={form.submit} noValidate>
-        {reloaded ? <Reloaded changed={changedBetween(...reloaded, WORDS)} /> : null}
+        {reloaded ? <ReloadedNote changed={findChangedFields(...reloaded, FIELD_LABELS)} /> : null}
         <ReferenceInput {...form.form.getInputProps('secretRef')} />
-        <Save of={form} verb="Save" help={<ChangedMeanwhile error={form.error} reload={reload} />} />
+        <FormActions of={form} verb="Save" help={<ConflictNote error={form.error} reload={reload} />} />
       </form>
     </Panel>
   );
 }
 
-function CredentialsPanel({ account, changed }: Pick<Changing, 'account' | 'changed'>) {
+function CredentialsPanel({ account, changed }: Pick<AccountFormProps, 'account' | 'changed'>) {
   const api = useApi();
   const { forAll } = useSession();
   const form = useApiForm({
@@ -242,8 +241,8 @@ function CredentialsPanel({ account, changed }: Pick<Changing, 'account' | 'chan
     send: async ({ credentials }: { credentials: object }) => {
       changed(await api.put<Account>(`${pathOf(account.id)}/credentials`, { body: credentials }));
       form.form.setValues({ credentials: NO_CREDENTIALS });
-      form.settle({ credentials: NO_CREDENTIALS });
-      say(`${account.id} is polled with the new credentials.`);
+      form.markSaved({ credentials: NO_CREDENTIALS });
+      showToast(`${account.id} is polled with the new credentials.`);
     },
     // Here they are the whole of the body.
     fieldOf: ([field, part]) => (part ? `credentials.${String(part)}` : `credentials.${String(field)}`),
@@ -255,8 +254,8 @@ function CredentialsPanel({ account, changed }: Pick<Changing, 'account' | 'chan
           They count at once, in place of those that it has: it is polled with them, whatever it waited for.
         </p>
         <CredentialFields of={form} />
-        {forAll ? <TestFirst of={form} region={account.region} /> : null}
-        <Save of={form} verb="Replace the credentials" />
+        {forAll ? <TestNewCredentials of={form} region={account.region} /> : null}
+        <FormActions of={form} verb="Replace the credentials" />
       </form>
     </Panel>
   );
@@ -269,7 +268,7 @@ function DeletePanel(props: {
 }) {
   const { account } = props;
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
   const { id, revision } = account;
   const what = (
     <>
@@ -299,9 +298,9 @@ function DeletePanel(props: {
               title: `Delete the account ${id}?`,
               body: what,
               verb: 'Delete for good',
-              harm: true,
-              typed: id,
-              act: async () => {
+              destructive: true,
+              confirmText: id,
+              onConfirm: async () => {
                 const { status } = await api.call('DELETE', pathOf(id), { revision });
                 props.gone(status !== 202);
               },
@@ -324,12 +323,12 @@ function useAfterDeletion(): (account: string) => void {
     navigate(link('/setup/accounts'));
     queries.removeQueries({ queryKey: ['accounts', 'one', account] });
     void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
-    say(`The account ${account} is deleted.`);
+    showToast(`The account ${account} is deleted.`);
   };
 }
 
 /** What is kept of a large account goes by and by: asked about until nothing is left. */
-function Deleting(props: { readonly account: Account; readonly finish: () => void }) {
+function DeletionPage(props: { readonly account: Account; readonly finish: () => void }) {
   const { account } = props;
   const api = useApi();
   const finish = useRef(props.finish);
@@ -398,12 +397,12 @@ export function NewAccountPage() {
     send: async (body) => {
       const made = await api.post<Account>('/v1/accounts', { body });
       void queries.invalidateQueries({ queryKey: ['accounts'], exact: true });
-      say(
+      showToast(
         made.paused
           ? `The account ${made.id} is made, and paused.`
           : `The account ${made.id} is made, and polled now.`,
       );
-      navigate(link(setupHrefOfAccount(made.id)));
+      navigate(link(accountSetupHref(made.id)));
     },
   });
   const { values, getInputProps } = form.form;
@@ -454,7 +453,7 @@ export function NewAccountPage() {
             {values.by === 'credentials' ? (
               <>
                 <CredentialFields of={form} />
-                <TestFirst of={form} region={region} />
+                <TestNewCredentials of={form} region={region} />
               </>
             ) : (
               <ReferenceInput {...getInputProps('secretRef')} />
@@ -471,7 +470,11 @@ export function NewAccountPage() {
             />
           </div>
         </Panel>
-        <Save of={form} verb="Make the account" more={<Link href={link('/setup/accounts')}>Cancel</Link>} />
+        <FormActions
+          of={form}
+          verb="Make the account"
+          more={<Link href={link('/setup/accounts')}>Cancel</Link>}
+        />
       </form>
     </Page>
   );
@@ -510,13 +513,13 @@ function toInterval({ pollIntervalSeconds }: { readonly pollIntervalSeconds: str
 }
 
 /** `2 min`; exact, for it is a setting. */
-function intervalText(seconds: number): string {
+function formatInterval(seconds: number): string {
   if (seconds % 3600 === 0) return `${seconds / 3600} h`;
   if (seconds % 60 === 0) return `${seconds / 60} min`;
   return `${seconds} s`;
 }
 
-function credentialsText({ managed, secretRef }: Account): ReactNode {
+function formatCredentials({ managed, secretRef }: Account): ReactNode {
   if (!managed) return 'In the configuration file';
   return secretRef === null ? 'Given here' : <code>{secretRef}</code>;
 }

@@ -70,8 +70,8 @@ export function EndpointFields(props: {
       </Panel>
       <Panel title="Which events">
         <div className={css.fields}>
-          <Whose of={of} />
-          <Types of={of} />
+          <EndpointAccounts of={of} />
+          <EndpointTypes of={of} />
           <div className={css.two}>
             <Textarea
               label="Order groups"
@@ -92,7 +92,7 @@ export function EndpointFields(props: {
         </div>
       </Panel>
       {before === undefined || addsAccounts(form.values, before) ? (
-        <Beginning of={of} adds={before !== undefined} />
+        <StartPanel of={of} adds={before !== undefined} />
       ) : null}
       <Panel title="How they are sent">
         <div className={css.fields}>
@@ -119,11 +119,11 @@ export function EndpointFields(props: {
   );
 }
 
-interface Part {
+interface FieldsProps {
   readonly of: ApiForm<EndpointValues>;
 }
 
-function Whose({ of: { form } }: Part) {
+function EndpointAccounts({ of: { form } }: FieldsProps) {
   const { forAll } = useSession();
   const { data: all } = useAccounts();
   const { region, whose, accounts } = form.values;
@@ -157,7 +157,7 @@ function Whose({ of: { form } }: Part) {
   );
 }
 
-function Types({ of: { form } }: Part) {
+function EndpointTypes({ of: { form } }: FieldsProps) {
   const { which, types } = form.values;
   const toggle = (name: string, on: boolean): void =>
     form.setFieldValue('types', on ? [...types, name] : types.filter((other) => other !== name));
@@ -215,7 +215,7 @@ function Types({ of: { form } }: Part) {
   );
 }
 
-function JobFields({ of: { form } }: Part) {
+function JobFields({ of: { form } }: FieldsProps) {
   const { jobFields } = form.values;
   return (
     <Group
@@ -260,7 +260,7 @@ function JobFields({ of: { form } }: Part) {
   );
 }
 
-function Headers({ of: { form }, kept }: Part & { readonly kept: readonly string[] }) {
+function Headers({ of: { form }, kept }: FieldsProps & { readonly kept: readonly string[] }) {
   const { headers, headersAre } = form.values;
   return (
     <Group
@@ -330,7 +330,7 @@ function Headers({ of: { form }, kept }: Part & { readonly kept: readonly string
   );
 }
 
-function Beginning({ of: { form }, adds }: Part & { readonly adds: boolean }) {
+function StartPanel({ of: { form }, adds }: FieldsProps & { readonly adds: boolean }) {
   const { begin, at } = form.values;
   const instant = begin === 'at' ? instantOf(at) : undefined;
   // What can be chosen ends with the moment at which the form was opened.

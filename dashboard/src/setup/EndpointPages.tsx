@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import * as z from 'zod';
 import { EndpointChange, NewEndpoint, Rotation } from '../../../shared/delivery/endpoint-input.ts';
-import { Badge, Empty, Facts, Failure, Page, Panel, say, useAsk } from '../components.tsx';
+import { Badge, Empty, Facts, Failure, Page, Panel, showToast, useConfirm } from '../components.tsx';
 import { useApiForm } from '../forms.ts';
 import { allPages, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
@@ -13,30 +13,30 @@ import { Ago, Instant } from '../times.tsx';
 import { endpointHref, useRegion } from '../urls.ts';
 import {
   ButtonLink,
-  ChangedMeanwhile,
-  Declared,
-  Reloaded,
-  Save,
-  useBase,
+  ConflictNote,
+  DeclaredNote,
+  FormActions,
+  ReloadedNote,
+  useFormBase,
   useSetupHref,
 } from './components.tsx';
 import { EndpointFields } from './EndpointForm.tsx';
 import {
-  BLANK,
-  changedBetween,
   checkEndpoint,
   type Endpoint,
   type EndpointValues,
-  endpointFieldOf,
+  findChangedFields,
+  NEW_ENDPOINT,
   toEndpointChange,
+  toEndpointFormField,
+  toEndpointValues,
   toNewEndpoint,
-  valuesOf,
 } from './endpoint-values.ts';
-import { type Made, SecretDialog } from './SecretDialog.tsx';
+import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
 import css from './setup.module.css';
 
 const pathOf = (id: string): string => `/v1/endpoints/${encodeURIComponent(id)}`;
-const setupHrefOfEndpoint = (region: string, id: string): string =>
+const endpointSetupHref = (region: string, id: string): string =>
   `/setup/endpoints/${encodeURIComponent(region)}/${encodeURIComponent(id)}`;
 
 /** All webhooks of the key. */
@@ -87,7 +87,7 @@ export function EndpointsPage() {
                   <tr key={`${endpoint.region}/${endpoint.id}`}>
                     <td className={css.break}>
                       <div className={css.name}>
-                        <Link href={link(setupHrefOfEndpoint(endpoint.region, endpoint.id))}>
+                        <Link href={link(endpointSetupHref(endpoint.region, endpoint.id))}>
                           {endpoint.id}
                         </Link>
                       </div>
@@ -97,8 +97,8 @@ export function EndpointsPage() {
                       </div>
                     </td>
                     <td>{endpoint.region.toUpperCase()}</td>
-                    <td className={css.extra}>{fewOf(endpoint.accounts)}</td>
-                    <td className={css.extra}>{fewOf(endpoint.types)}</td>
+                    <td className={css.extra}>{formatNames(endpoint.accounts)}</td>
+                    <td className={css.extra}>{formatNames(endpoint.types)}</td>
                     <td>
                       <StateBadge state={endpoint.state} />
                     </td>
@@ -125,10 +125,10 @@ export function NewEndpointPage() {
   const { forAll } = useSession();
   const looked = useRegion();
   const regions = useServedRegions();
-  const [made, setMade] = useState<(Made & { readonly endpoint: Endpoint }) | null>(null);
+  const [made, setMade] = useState<(NewSecret & { readonly endpoint: Endpoint }) | null>(null);
   const form = useApiForm<EndpointValues>({
     schema: NewEndpoint.extend({ region: z.string().optional() }),
-    initial: { ...BLANK, region: looked ?? '', whose: forAll ? 'all' : 'some' },
+    initial: { ...NEW_ENDPOINT, region: looked ?? '', whose: forAll ? 'all' : 'some' },
     toBody: toNewEndpoint,
     check: (values) => ({
       ...checkEndpoint(values),
@@ -136,7 +136,7 @@ export function NewEndpointPage() {
         ? { region: 'It must be the region whose events it gets.' }
         : {}),
     }),
-    fieldOf: endpointFieldOf,
+    fieldOf: toEndpointFormField,
     send: async (body) => {
       const { endpoint, secret, late } = await api.post<{
         readonly endpoint: Endpoint;
@@ -149,7 +149,7 @@ export function NewEndpointPage() {
         secret,
         title: `The endpoint ${endpoint.id} is made`,
         name: 'Its signing secret',
-        note: <SecretUse late={late} />,
+        note: <SecretHelp late={late} />,
       });
     },
   });
@@ -157,13 +157,17 @@ export function NewEndpointPage() {
     <Page title="New endpoint">
       <form className={css.form} onSubmit={form.submit} noValidate>
         <EndpointFields of={form} regions={regions} />
-        <Save of={form} verb="Make the endpoint" more={<Link href={link('/setup/endpoints')}>Cancel</Link>} />
+        <FormActions
+          of={form}
+          verb="Make the endpoint"
+          more={<Link href={link('/setup/endpoints')}>Cancel</Link>}
+        />
       </form>
       <SecretDialog
         made={made}
         done={() => {
           setMade(null);
-          if (made) navigate(link(setupHrefOfEndpoint(made.endpoint.region, made.endpoint.id)));
+          if (made) navigate(link(endpointSetupHref(made.endpoint.region, made.endpoint.id)));
         }}
       />
     </Page>
@@ -208,7 +212,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
           </>
         ) : (
           <>
-            {endpoint.managed ? null : <Declared what={`The endpoint ${id}`} part="endpoints" />}
+            {endpoint.managed ? null : <DeclaredNote what={`The endpoint ${id}`} part="endpoints" />}
             <Panel title="Endpoint">
               <EndpointFacts endpoint={endpoint} />
             </Panel>
@@ -219,7 +223,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
   );
 }
 
-const WORDS = {
+const FIELD_LABELS = {
   url: 'the URL',
   description: 'the description',
   accounts: 'the accounts',
@@ -245,10 +249,10 @@ function ChangeForm(props: {
   const [base, setBase] = own;
   const form = useApiForm<EndpointValues>({
     schema: EndpointChange,
-    initial: valuesOf(endpoint),
+    initial: toEndpointValues(endpoint),
     toBody: (values) => toEndpointChange(values, base),
     check: checkEndpoint,
-    fieldOf: endpointFieldOf,
+    fieldOf: toEndpointFormField,
     send: async (body: object) => {
       if (Object.keys(body).length === 0) throw new Error('Nothing is different from what is saved.');
       const now = await api.patch<Endpoint>(pathOf(id), {
@@ -257,21 +261,21 @@ function ChangeForm(props: {
         revision: base.revision,
       });
       setBase(now);
-      form.form.setValues(valuesOf(now));
-      form.settle(valuesOf(now));
+      form.form.setValues(toEndpointValues(now));
+      form.markSaved(toEndpointValues(now));
       changed(now);
-      say(`The endpoint ${id} is saved.`);
+      showToast(`The endpoint ${id} is saved.`);
     },
   });
-  const { reload, reloaded } = useBase(endpoint, own, form, valuesOf, read);
+  const { reload, reloaded } = useFormBase(endpoint, own, form, toEndpointValues, read);
   return (
     <form className={css.form} onSubmit={form.submit} noValidate>
-      {reloaded ? <Reloaded changed={changedBetween(...reloaded, WORDS)} /> : null}
+      {reloaded ? <ReloadedNote changed={findChangedFields(...reloaded, FIELD_LABELS)} /> : null}
       <EndpointFields of={form} before={base} regions={[]} />
-      <Save
+      <FormActions
         of={form}
         verb="Save the changes"
-        help={<ChangedMeanwhile error={form.error} reload={reload} />}
+        help={<ConflictNote error={form.error} reload={reload} />}
       />
     </form>
   );
@@ -288,7 +292,7 @@ const OVERLAPS = [
 function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint }) {
   const api = useApi();
   const [asking, setAsking] = useState(false);
-  const [made, setMade] = useState<Made | null>(null);
+  const [made, setMade] = useState<NewSecret | null>(null);
   return (
     <Panel title="Signing secret">
       <p className={css.what}>
@@ -351,7 +355,7 @@ function RotationForm({ rotate }: { readonly rotate: (body: object) => Promise<v
         data={OVERLAPS}
         {...form.form.getInputProps('keepOldSeconds')}
       />
-      <Save of={form} verb="Make a new secret" />
+      <FormActions of={form} verb="Make a new secret" />
     </form>
   );
 }
@@ -359,7 +363,7 @@ function RotationForm({ rotate }: { readonly rotate: (body: object) => Promise<v
 function DeletePanel(props: { readonly endpoint: Endpoint; readonly deleting: (is: boolean) => void }) {
   const { region, id, revision } = props.endpoint;
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const link = useSetupHref();
@@ -387,9 +391,9 @@ function DeletePanel(props: { readonly endpoint: Endpoint; readonly deleting: (i
               title: `Delete the endpoint ${id}?`,
               body: what,
               verb: 'Delete for good',
-              harm: true,
-              typed: id,
-              act: async () => {
+              destructive: true,
+              confirmText: id,
+              onConfirm: async () => {
                 props.deleting(true);
                 try {
                   await api.call('DELETE', pathOf(id), { query: { region }, revision });
@@ -400,7 +404,7 @@ function DeletePanel(props: { readonly endpoint: Endpoint; readonly deleting: (i
                 navigate(link('/setup/endpoints'));
                 queries.removeQueries({ queryKey: ['endpoints', 'setup', region, id] });
                 void queries.invalidateQueries({ queryKey: ['endpoints'] });
-                say(`The endpoint ${id} is deleted.`);
+                showToast(`The endpoint ${id} is deleted.`);
               },
             })
           }
@@ -449,7 +453,7 @@ function StateBadge({ state }: Pick<Endpoint, 'state'>) {
   return <Badge tone={tone}>{words}</Badge>;
 }
 
-function SecretUse({ late }: { readonly late: readonly string[] }) {
+function SecretHelp({ late }: { readonly late: readonly string[] }) {
   return (
     <>
       <p className={css.what}>
@@ -479,7 +483,7 @@ function useServedRegions(): readonly string[] {
 }
 
 /** Names as far as there is room for them. */
-function fewOf(names: readonly string[]): string {
+function formatNames(names: readonly string[]): string {
   const [first, second, ...others] = names;
   if (first === undefined) return 'All';
   if (others.length > 0) return `${first}, ${second} and ${others.length} more`;

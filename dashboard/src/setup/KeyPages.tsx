@@ -5,15 +5,15 @@ import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type * as z from 'zod';
 import { type KeyRecord, NewKey, ROLES, type Role, roleAllows } from '../../../shared/api/key-input.ts';
-import { Badge, Empty, Facts, Failure, Note, Page, Panel, say, useAsk } from '../components.tsx';
+import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
 import { instantOf } from '../dates.ts';
-import type { Faults } from '../form-validation.ts';
+import type { FieldErrors } from '../form-validation.ts';
 import { useApiForm } from '../forms.ts';
 import { allPages, useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { Ago, exactly, Instant } from '../times.tsx';
-import { AccountChoices, ButtonLink, Group, Save, useSetupHref } from './components.tsx';
-import { type Made, SecretDialog } from './SecretDialog.tsx';
+import { AccountChoices, ButtonLink, FormActions, Group, useSetupHref } from './components.tsx';
+import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
 import css from './setup.module.css';
 
 type Key = z.infer<typeof KeyRecord>;
@@ -141,7 +141,7 @@ function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
 
 function Revoke({ of: key }: { readonly of: Key }) {
   const api = useApi();
-  const ask = useAsk();
+  const ask = useConfirm();
   const queries = useQueryClient();
   const { key: own, signOut } = useSession();
   const name = key.name ?? key.id;
@@ -164,11 +164,11 @@ function Revoke({ of: key }: { readonly of: Key }) {
           title: `Revoke the key ${name}?`,
           body: what,
           verb: 'Revoke',
-          harm: true,
-          act: async () => {
+          destructive: true,
+          onConfirm: async () => {
             await api.delete(`/v1/keys/${encodeURIComponent(key.id)}`);
             if (isOwn) return signOut('You revoked the key you were signed in with.');
-            say(`The key ${name} is revoked.`);
+            showToast(`The key ${name} is revoked.`);
             await queries.invalidateQueries({ queryKey: ['keys'] });
           },
         })
@@ -187,7 +187,7 @@ export function NewKeyPage() {
   const link = useSetupHref();
   const { key: own, forAll } = useSession();
   const { data: accounts } = useAccounts();
-  const [made, setMade] = useState<Made | null>(null);
+  const [made, setMade] = useState<NewSecret | null>(null);
   const form = useApiForm({
     schema: NewKey,
     initial: {
@@ -204,7 +204,7 @@ export function NewKeyPage() {
       ...(whose === 'all' ? {} : { accounts: some }),
       ...(ends === 'never' ? {} : { expiresAt: instantOf(expiresAt) }),
     }),
-    check: ({ ends, expiresAt }): Faults => {
+    check: ({ ends, expiresAt }): FieldErrors => {
       if (ends === 'never') return {};
       const instant = instantOf(expiresAt);
       if (instant === undefined) return { expiresAt: 'It must be a day and a time.' };
@@ -301,7 +301,7 @@ export function NewKeyPage() {
             </Group>
           </div>
         </Panel>
-        <Save of={form} verb="Make the key" more={<Link href={link('/setup/keys')}>Cancel</Link>} />
+        <FormActions of={form} verb="Make the key" more={<Link href={link('/setup/keys')}>Cancel</Link>} />
       </form>
       <SecretDialog
         made={made}

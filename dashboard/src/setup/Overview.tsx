@@ -21,11 +21,11 @@ export function Overview() {
   const ofRegion = (one: { readonly region: string }) => region === null || one.region === region;
   const accounts = allAccounts?.filter(ofRegion);
   const endpoints = allEndpoints?.filter(ofRegion);
-  const told = useTold(accounts?.map(({ id }) => id));
+  const told = useNotifyingAccounts(accounts?.map(({ id }) => id));
   return (
     <Page title="Setup">
       <div className={css.kinds}>
-        <Kind
+        <SectionPanel
           name="Accounts"
           count={accounts?.length}
           note={declaredNote(accounts)}
@@ -33,8 +33,8 @@ export function Overview() {
         >
           <Link href={link('/setup/accounts')}>See the accounts</Link>
           {may('admin') && forAll ? <Link href={link('/setup/new-account')}>New account</Link> : null}
-        </Kind>
-        <Kind
+        </SectionPanel>
+        <SectionPanel
           name="Endpoints"
           count={endpoints?.length}
           note={declaredNote(endpoints)}
@@ -42,8 +42,8 @@ export function Overview() {
         >
           <Link href={link('/setup/endpoints')}>See the endpoints</Link>
           {may('admin') ? <Link href={link('/setup/new-endpoint')}>New endpoint</Link> : null}
-        </Kind>
-        <Kind
+        </SectionPanel>
+        <SectionPanel
           name="Customers"
           count={told}
           note={
@@ -56,8 +56,8 @@ export function Overview() {
           what="Whether an account tells its customers by e-mail and SMS when their orders go out: whom, and in which words."
         >
           <Link href={link('/setup/customers')}>See who is told</Link>
-        </Kind>
-        <Kind
+        </SectionPanel>
+        <SectionPanel
           name="Keys"
           count={may('admin') ? keys?.length : '–'}
           note={may('admin') ? '' : 'only keys of the role admin see them'}
@@ -65,13 +65,13 @@ export function Overview() {
         >
           <Link href={link('/setup/keys')}>{may('admin') ? 'See the keys' : 'See your key'}</Link>
           {may('admin') ? <Link href={link('/setup/new-key')}>New key</Link> : null}
-        </Kind>
+        </SectionPanel>
       </div>
     </Page>
   );
 }
 
-function Kind(props: {
+function SectionPanel(props: {
   readonly name: string;
   readonly count: number | string | undefined;
   readonly note: string;
@@ -101,12 +101,12 @@ function declaredNote(of: readonly { readonly managed: boolean }[] | undefined):
 }
 
 /** With more accounts than this it is not counted how many tell their customers: each is asked about by itself. */
-const MAX_ASKED = 25;
+const MAX_STATUS_REQUESTS = 25;
 
 /** How many of the accounts tell their customers. */
-function useTold(accounts: readonly string[] = []): number | string | undefined {
+function useNotifyingAccounts(accounts: readonly string[] = []): number | string | undefined {
   const api = useApi();
-  const asked = accounts.length > MAX_ASKED ? [] : accounts;
+  const asked = accounts.length > MAX_STATUS_REQUESTS ? [] : accounts;
   const answers = useQueries({
     queries: asked.map((account) => ({
       queryKey: ['notifications', account],
@@ -117,7 +117,7 @@ function useTold(accounts: readonly string[] = []): number | string | undefined 
       staleTime: 60_000,
     })),
   });
-  if (accounts.length > MAX_ASKED) return '–';
+  if (accounts.length > MAX_STATUS_REQUESTS) return '–';
   if (answers.some(({ isPending }) => isPending)) return undefined;
   return answers.filter(({ data }) => data?.enabled === true).length;
 }

@@ -7,7 +7,7 @@ import { useLeaveGuard } from '../unsaved-changes.ts';
 import css from './setup.module.css';
 
 /** A secret that was just made. */
-export interface Made {
+export interface NewSecret {
   /** `The key desk is made` */
   readonly title: string;
   /** What the secret is called. */
@@ -18,7 +18,7 @@ export interface Made {
 }
 
 /** Open as long as there is something made; `done` forgets it. */
-export function SecretDialog({ made, done }: { readonly made: Made | null; readonly done: () => void }) {
+export function SecretDialog({ made, done }: { readonly made: NewSecret | null; readonly done: () => void }) {
   useLeaveGuard(made !== null, {
     title: 'Leave without the secret?',
     body: 'It is shown here and nowhere again.',
@@ -35,12 +35,12 @@ export function SecretDialog({ made, done }: { readonly made: Made | null; reado
       centered
       size="lg"
     >
-      {made ? <Shown key={made.secret} made={made} done={done} /> : null}
+      {made ? <SecretContent key={made.secret} made={made} done={done} /> : null}
     </Modal>
   );
 }
 
-function Shown({ made, done }: { readonly made: Made; readonly done: () => void }) {
+function SecretContent({ made, done }: { readonly made: NewSecret; readonly done: () => void }) {
   const place = useRef<HTMLTextAreaElement>(null);
   const [copied, setCopied] = useState<boolean | null>(null);
   const [kept, setKept] = useState(false);

@@ -1,10 +1,10 @@
 /** The pages below `/setup`. */
 import { lazy, Suspense } from 'react';
 import { Route, Switch } from 'wouter';
-import { Empty, NoSuchPage, Page, Waiting } from '../components.tsx';
+import { Empty, Loading, NotFound, Page } from '../components.tsx';
 import { useSession } from '../session.ts';
 import { readPart } from '../urls.ts';
-import { SetupPlaces } from './components.tsx';
+import { SetupNavigation } from './components.tsx';
 
 const CustomersPages = lazy(() => import('../customers/CustomersPages.tsx'));
 const Overview = lazy(async () => ({ default: (await import('./Overview.tsx')).Overview }));
@@ -24,8 +24,8 @@ export default function SetupPages() {
   const admin = may('admin');
   return (
     <>
-      <SetupPlaces />
-      <Suspense fallback={<Waiting />}>
+      <SetupNavigation />
+      <Suspense fallback={<Loading />}>
         <Switch>
           <Route path="/setup" component={Overview} />
           <Route path="/setup/accounts" component={AccountsPage} />
@@ -42,7 +42,7 @@ export default function SetupPages() {
           <Route path="/setup/new-key" component={admin ? NewKeyPage : NotAllowed} />
           <Route path="/setup/customers/*?" component={CustomersPages} />
           <Route>
-            <NoSuchPage href="/setup">what is set up</NoSuchPage>
+            <NotFound href="/setup">what is set up</NotFound>
           </Route>
         </Switch>
       </Suspense>

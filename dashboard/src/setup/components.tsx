@@ -4,13 +4,13 @@ import { type ReactNode, useEffect, useId, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { ApiError } from '../api.ts';
 import { Failure, Note } from '../components.tsx';
-import { FormProblems } from '../FormErrors.tsx';
+import { FormErrors } from '../FormErrors.tsx';
 import type { ApiForm } from '../forms.ts';
 import { hrefOf, useRegion } from '../urls.ts';
-import { rebased } from './endpoint-values.ts';
+import { rebase } from './endpoint-values.ts';
 import css from './setup.module.css';
 
-const PLACES = [
+const SECTIONS = [
   { path: '/setup', name: 'Overview', more: [] },
   { path: '/setup/accounts', name: 'Accounts', more: ['/setup/new-account'] },
   { path: '/setup/endpoints', name: 'Endpoints', more: ['/setup/new-endpoint'] },
@@ -19,12 +19,12 @@ const PLACES = [
 ] as const;
 
 /** Where one can go within the setup. */
-export function SetupPlaces() {
+export function SetupNavigation() {
   const [location] = useLocation();
   const link = useSetupHref();
   return (
     <nav className={css.places} aria-label="Setup">
-      {PLACES.map(({ path, name, more }) => {
+      {SECTIONS.map(({ path, name, more }) => {
         const here =
           location === path ||
           (path !== '/setup' && location.startsWith(`${path}/`)) ||
@@ -55,7 +55,7 @@ export function ButtonLink(props: { readonly href: string; readonly children: Re
 }
 
 /** What the configuration file says can only be changed there. `part`: where in it. */
-export function Declared({ what, part }: { readonly what: string; readonly part: string }) {
+export function DeclaredNote({ what, part }: { readonly what: string; readonly part: string }) {
   return (
     <Note>
       {what} is declared in the configuration file. Change or remove it under <code>{part}</code> there, and
@@ -93,7 +93,7 @@ export function Group(props: {
 }
 
 /** The end of a form: what is wrong, and the button that sends it. */
-export function Save<V extends object>(props: {
+export function FormActions<V extends object>(props: {
   readonly of: ApiForm<V>;
   readonly verb: string;
   /** What else can be done here. */
@@ -104,7 +104,7 @@ export function Save<V extends object>(props: {
   const { of, verb, more, help } = props;
   return (
     <>
-      <FormProblems of={of}>{help}</FormProblems>
+      <FormErrors of={of}>{help}</FormErrors>
       <div className={css.save}>
         <Button type="submit" loading={of.busy}>
           {verb}
@@ -119,16 +119,16 @@ export function Save<V extends object>(props: {
  * What a form of changes goes out from: what is shown of it at the moment, until something is typed in; from then on what it was
  * then, so that nobody's changes are written over unseen. `reload` brings it up to date and leaves what was typed.
  */
-export function useBase<T extends { readonly revision: number }, V extends object>(
+export function useFormBase<T extends { readonly revision: number }, V extends object>(
   latest: T,
   [base, setBase]: readonly [T, (base: T) => void],
-  { form, dirty, settle }: ApiForm<V>,
+  { form, dirty, markSaved: settle }: ApiForm<V>,
   valuesOf: (of: T) => V,
   read: () => Promise<T>,
 ): { readonly reload: () => Promise<void>; readonly reloaded: readonly [before: T, now: T] | null } {
   const [reloaded, setReloaded] = useState<readonly [T, T] | null>(null);
   function take(now: T): void {
-    const values = rebased(valuesOf(base), form.getValues(), valuesOf(now));
+    const values = rebase(valuesOf(base), form.getValues(), valuesOf(now));
     setBase(now);
     form.setValues(values);
     settle(valuesOf(now));
@@ -148,14 +148,14 @@ export function useBase<T extends { readonly revision: number }, V extends objec
 }
 
 /** Whether somebody else was faster. */
-export function isChangedMeanwhile(error: unknown): boolean {
+export function isConflict(error: unknown): boolean {
   return error instanceof ApiError && error.status === 412;
 }
 
 /** What to do when somebody else was faster. */
-export function ChangedMeanwhile(props: { readonly error: unknown; readonly reload: () => Promise<void> }) {
+export function ConflictNote(props: { readonly error: unknown; readonly reload: () => Promise<void> }) {
   const [failure, setFailure] = useState<unknown>(null);
-  if (!isChangedMeanwhile(props.error)) return null;
+  if (!isConflict(props.error)) return null;
   return (
     <div className={css.fields}>
       <p>
@@ -177,7 +177,7 @@ export function ChangedMeanwhile(props: { readonly error: unknown; readonly relo
 }
 
 /** What was loaded anew, so that it is looked at before it is saved. */
-export function Reloaded({ changed }: { readonly changed: readonly string[] }) {
+export function ReloadedNote({ changed }: { readonly changed: readonly string[] }) {
   return (
     <Note tone="warn" live>
       This is how it is now.{' '}
@@ -190,7 +190,7 @@ export function Reloaded({ changed }: { readonly changed: readonly string[] }) {
 }
 
 /** From so many on they can be searched. */
-const MANY_ACCOUNTS = 12;
+const SEARCH_THRESHOLD = 12;
 
 /** Accounts to choose some of; those that are chosen already and not known here stay. */
 export function AccountChoices(props: {
@@ -204,7 +204,7 @@ export function AccountChoices(props: {
   const shown = all.filter((account) => account.includes(sought.trim().toLowerCase()));
   return (
     <>
-      {all.length > MANY_ACCOUNTS ? (
+      {all.length > SEARCH_THRESHOLD ? (
         <TextInput
           aria-label="Find an account"
           placeholder="Find an account"

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import type * as z from 'zod';
 import { CredentialsTest, type TestReport, type TestStep } from '../../../shared/accounts/account-input.ts';
 import { Badge, Failure } from '../components.tsx';
-import { faultsOf, fieldAt } from '../form-validation.ts';
+import { toFieldPath, validate } from '../form-validation.ts';
 import type { ApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import { spanText } from '../times.tsx';
@@ -44,7 +44,7 @@ export function CredentialFields<V extends WithCredentials>({ of: { form } }: { 
 }
 
 /** Tries out what is typed in, before anything is saved. Asked for by keys for all accounts only. */
-export function TestFirst<V extends WithCredentials>(props: {
+export function TestNewCredentials<V extends WithCredentials>(props: {
   readonly of: ApiForm<V>;
   readonly region: string | undefined;
 }) {
@@ -53,9 +53,9 @@ export function TestFirst<V extends WithCredentials>(props: {
   const { credentials } = form.values;
   const body = { ...(props.region === undefined ? {} : { region: props.region }), credentials };
   const asked = JSON.stringify(body);
-  const { run, ...outcome } = useTest(asked, () => api.post('/v1/credentials/test', { body }));
+  const { run, ...outcome } = useCredentialsTest(asked, () => api.post('/v1/credentials/test', { body }));
   function test(): void {
-    const faults = faultsOf(CredentialsTest, body, (path) => fieldAt(form.values, path));
+    const faults = validate(CredentialsTest, body, (path) => toFieldPath(form.values, path));
     for (const [field, sentence] of Object.entries(faults)) form.setFieldError(field, sentence);
     if (Object.keys(faults).length === 0) void run();
   }
@@ -75,7 +75,7 @@ export function TestFirst<V extends WithCredentials>(props: {
 /** Tries out the credentials that an account has. */
 export function TestAccount({ account }: { readonly account: string }) {
   const api = useApi();
-  const { run, ...outcome } = useTest(account, () =>
+  const { run, ...outcome } = useCredentialsTest(account, () =>
     api.post(`/v1/accounts/${encodeURIComponent(account)}/test`),
   );
   return (
@@ -93,7 +93,7 @@ export function TestAccount({ account }: { readonly account: string }) {
 type Report = z.infer<typeof TestReport>;
 
 /** A test of something that is known by a text: what comes of it counts as long as that stays the same. */
-function useTest(of: string, ask: () => Promise<Report>) {
+function useCredentialsTest(of: string, ask: () => Promise<Report>) {
   const [busy, setBusy] = useState(false);
   const [came, setCame] = useState<{
     readonly of: string;

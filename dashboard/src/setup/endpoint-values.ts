@@ -4,13 +4,13 @@ import type { Endpoint as EndpointShape } from '../../../shared/api/endpoint-vie
 import { jobFieldValues } from '../../../shared/delivery/endpoint-input.ts';
 import { catalogue, eventTypes } from '../../../shared/events/catalogue.ts';
 import { instantOf } from '../dates.ts';
-import type { Faults } from '../form-validation.ts';
+import type { FieldErrors } from '../form-validation.ts';
 
 /** An endpoint as the API shows it. */
 export type Endpoint = z.infer<typeof EndpointShape>;
 
 /** A field and its value, in a row of their own. */
-export interface Pair {
+export interface NameValue {
   readonly name: string;
   readonly value: string;
 }
@@ -29,10 +29,10 @@ export interface EndpointValues {
   readonly patterns: string;
   readonly orderGroups: string;
   readonly origins: string;
-  readonly jobFields: readonly Pair[];
+  readonly jobFields: readonly NameValue[];
   /** Values of headers are never shown, so they are kept as they are or replaced as a whole. */
   readonly headersAre: 'kept' | 'given';
-  readonly headers: readonly Pair[];
+  readonly headers: readonly NameValue[];
   readonly concurrency: string;
   readonly ratePerSecond: string;
   readonly begin: 'now' | 'beginning' | 'at';
@@ -41,7 +41,7 @@ export interface EndpointValues {
 }
 
 /** An endpoint that is still to be described. */
-export const BLANK: EndpointValues = {
+export const NEW_ENDPOINT: EndpointValues = {
   id: '',
   region: '',
   url: '',
@@ -85,10 +85,10 @@ const offered = new Set(
 export const jobFieldNames: readonly string[] = Object.keys(jobFieldValues);
 
 /** What stands in the form of an endpoint that there is. */
-export function valuesOf(endpoint: Endpoint): EndpointValues {
+export function toEndpointValues(endpoint: Endpoint): EndpointValues {
   const { id, region, url, accounts, types, orderGroups, origins, jobFields, headers } = endpoint;
   return {
-    ...BLANK,
+    ...NEW_ENDPOINT,
     ...{ id, region, url },
     description: endpoint.description ?? '',
     whose: accounts.length === 0 ? 'all' : 'some',
@@ -111,29 +111,31 @@ export function valuesOf(endpoint: Endpoint): EndpointValues {
 /** A new endpoint as the API takes it. */
 export function toNewEndpoint(values: EndpointValues): object {
   const { id, region, begin, at } = values;
-  const wanted = wantedOf(values);
-  const given = Object.entries({ ...wanted, headers: headersOf(values) }).filter(
+  const wanted = toEndpointFields(values);
+  const given = Object.entries({ ...wanted, headers: toHeaders(values) }).filter(
     ([, value]) => value !== null,
   );
   return {
     ...(id.trim() === '' ? {} : { id: id.trim() }),
     ...(region === '' ? {} : { region }),
     ...Object.fromEntries(given),
-    ...(begin === 'now' ? {} : { start: startOf({ begin, at }) }),
+    ...(begin === 'now' ? {} : { start: toStart({ begin, at }) }),
   };
 }
 
 /** What of an endpoint is to be changed, as the API takes it: nothing that stays as it is. */
 export function toEndpointChange(values: EndpointValues, endpoint: Endpoint): object {
-  const before: Readonly<Record<string, unknown>> = wantedOf(valuesOf(endpoint));
-  const changed = Object.entries(wantedOf(values)).filter(([name, value]) => !isSame(before[name], value));
-  const headers = headersOf(values);
+  const before: Readonly<Record<string, unknown>> = toEndpointFields(toEndpointValues(endpoint));
+  const changed = Object.entries(toEndpointFields(values)).filter(
+    ([name, value]) => !isEqual(before[name], value),
+  );
+  const headers = toHeaders(values);
   const keepsHeaders = values.headersAre === 'kept' || (headers === null && endpoint.headers.length === 0);
   const begins = values.begin !== 'now' && addsAccounts(values, endpoint);
   return {
     ...Object.fromEntries(changed),
     ...(keepsHeaders ? {} : { headers }),
-    ...(begins ? { start: startOf(values) } : {}),
+    ...(begins ? { start: toStart(values) } : {}),
   };
 }
 
@@ -144,15 +146,15 @@ export function addsAccounts(values: EndpointValues, { accounts }: Pick<Endpoint
 }
 
 /** What is wrong with the values that can't be seen of the body. */
-export function checkEndpoint(values: EndpointValues): Faults {
+export function checkEndpoint(values: EndpointValues): FieldErrors {
   const { url, begin, at, jobFields, headersAre, headers } = values;
-  const twice = (pairs: readonly Pair[], field: string, same: (name: string) => string) =>
+  const twice = (pairs: readonly NameValue[], field: string, same: (name: string) => string) =>
     pairs.flatMap(({ name }, index) =>
       name !== '' && pairs.findIndex((other) => same(other.name.trim()) === same(name.trim())) < index
         ? [[`${field}.${index}.name`, 'It must be there once.'] as const]
         : [],
     );
-  const nameless = (pairs: readonly Pair[], field: string) =>
+  const nameless = (pairs: readonly NameValue[], field: string) =>
     pairs.flatMap(({ name, value }, index) =>
       name.trim() === '' && value !== '' ? [[`${field}.${index}.name`, 'It must have a name.'] as const] : [],
     );
@@ -160,7 +162,7 @@ export function checkEndpoint(values: EndpointValues): Faults {
     ...(url.trim() === ''
       ? [['url', 'It must be a URL, such as https://erp.example.com/jobs.'] as const]
       : []),
-    ...(begin === 'at' && startOf({ begin, at }) === undefined
+    ...(begin === 'at' && toStart({ begin, at }) === undefined
       ? [['at', 'It must be a day and a time.'] as const]
       : []),
     ...twice(jobFields, 'jobFields', (name) => name),
@@ -172,7 +174,7 @@ export function checkEndpoint(values: EndpointValues): Faults {
 }
 
 /** The field that a path of the body is about. */
-export function endpointFieldOf(
+export function toEndpointFormField(
   path: readonly PropertyKey[],
   values: EndpointValues,
   rule: string,
@@ -190,46 +192,46 @@ export function endpointFieldOf(
 }
 
 /** Values over an endpoint that somebody else has changed: what was typed stays, all else is as it is now. */
-export function rebased<V extends object>(before: V, typed: V, now: V): V {
+export function rebase<V extends object>(before: V, typed: V, now: V): V {
   const entries = Object.entries(typed).map(([name, value]) => [
     name,
-    isSame(value, before[name as keyof V]) ? now[name as keyof V] : value,
+    isEqual(value, before[name as keyof V]) ? now[name as keyof V] : value,
   ]);
   return Object.fromEntries(entries) as V;
 }
 
 /** What of something was changed between two looks at it, in words. */
-export function changedBetween<T extends object>(
+export function findChangedFields<T extends object>(
   before: T,
   now: T,
   words: Readonly<Partial<Record<keyof T, string>>>,
 ): readonly string[] {
   return (Object.entries(words) as [keyof T, string][]).flatMap(([name, word]) =>
-    isSame(before[name], now[name]) ? [] : [word],
+    isEqual(before[name], now[name]) ? [] : [word],
   );
 }
 
 /** Everything but headers and where it begins; null where nothing is said. */
-function wantedOf(values: EndpointValues) {
+function toEndpointFields(values: EndpointValues) {
   const { url, description, whose, which, concurrency, ratePerSecond } = values;
   const pairs = values.jobFields.filter(({ name }) => name !== '');
   return {
     url: url.trim(),
     accounts: whose === 'all' ? null : [...values.accounts],
-    types: which === 'all' ? null : [...values.types, ...linesOf(values.patterns)],
-    orderGroups: orNull(linesOf(values.orderGroups)),
-    origins: orNull(linesOf(values.origins)),
+    types: which === 'all' ? null : [...values.types, ...splitLines(values.patterns)],
+    orderGroups: emptyToNull(splitLines(values.orderGroups)),
+    origins: emptyToNull(splitLines(values.origins)),
     jobFields:
       pairs.length === 0
         ? null
-        : Object.fromEntries(pairs.map(({ name, value }) => [name, jobFieldValue(name, value)])),
-    concurrency: numberOf(concurrency),
-    ratePerSecond: numberOf(ratePerSecond),
+        : Object.fromEntries(pairs.map(({ name, value }) => [name, parseJobFieldValue(name, value)])),
+    concurrency: parseNumber(concurrency),
+    ratePerSecond: parseNumber(ratePerSecond),
     description: description.trim() === '' ? null : description.trim(),
   };
 }
 
-function headersOf({ headers }: EndpointValues): Record<string, string> | null {
+function toHeaders({ headers }: EndpointValues): Record<string, string> | null {
   const given = headers.filter(({ name }) => name.trim() !== '');
   return given.length === 0
     ? null
@@ -237,45 +239,45 @@ function headersOf({ headers }: EndpointValues): Record<string, string> | null {
 }
 
 /** A value of a field as it is typed: the first of text, number, true or false that the field can be. Nothing is null. */
-function jobFieldValue(name: string, typed: string): string | number | boolean | null {
+function parseJobFieldValue(name: string, typed: string): string | number | boolean | null {
   const text = typed.trim();
   if (text === '') return null;
   const candidates = [text, Number(text), text === 'true' ? true : text === 'false' ? false : text];
   return candidates.find((value) => jobFieldValues[name]?.safeParse(value).success) ?? text;
 }
 
-function startOf({ begin, at }: Pick<EndpointValues, 'begin' | 'at'>): unknown {
+function toStart({ begin, at }: Pick<EndpointValues, 'begin' | 'at'>): unknown {
   if (begin !== 'at') return begin;
   const instant = instantOf(at);
   return instant === undefined ? undefined : { at: instant };
 }
 
 /** Names, one to a line. */
-function linesOf(text: string): string[] {
+function splitLines(text: string): string[] {
   return text
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
 }
 
-const orNull = (names: string[]): string[] | null => (names.length === 0 ? null : names);
+const emptyToNull = (names: string[]): string[] | null => (names.length === 0 ? null : names);
 /** What is no number stays what it is, for the schema to say so. */
-const numberOf = (text: string): number | string | null => {
+const parseNumber = (text: string): number | string | null => {
   const trimmed = text.trim();
   if (trimmed === '') return null;
   return Number.isNaN(Number(trimmed)) ? trimmed : Number(trimmed);
 };
 
 /** Whether two values are the same; lists in whatever order. */
-function isSame(a: unknown, b: unknown): boolean {
-  return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
+function isEqual(a: unknown, b: unknown): boolean {
+  return JSON.stringify(normalize(a)) === JSON.stringify(normalize(b));
 }
 
-function sorted(value: unknown): unknown {
+function normalize(value: unknown): unknown {
   if (Array.isArray(value))
-    return value.map(sorted).sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+    return value.map(normalize).sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
   if (typeof value !== 'object' || value === null) return value;
   return Object.entries(value)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, of]) => [name, sorted(of)]);
+    .map(([name, of]) => [name, normalize(of)]);
 }
