@@ -56,11 +56,17 @@ const Tracking = reading<jobs.Tracking>()({
 });
 
 /**
+ * Job number. A value outside the range that can be stored violates the contract: the entry is unread (rule
+ * 2).
+ */
+const JobNumber = z.int().min(1).max(999_999_999_999);
+
+/**
  * One entry of the **list view**. Its status is `masterJobStatus`, which is never compared with a detail's
  * `jobStatus`.
  */
 export const ActiveJob = reading<jobs.ActiveJob>()({
-  jobNumber: z.int(),
+  jobNumber: JobNumber,
   masterJobStatus: text,
   permissions: said(Permissions),
   originCode: text,
@@ -126,7 +132,7 @@ const Location = reading<NonNullable<jobs.Job['location']>>()({
  * (rule 17).
  */
 export const JobDetail = reading<jobs.Job>()({
-  jobNumber: z.int(),
+  jobNumber: JobNumber,
   jobStatus: text,
   permissions: said(Permissions),
   isCancelable: flag,

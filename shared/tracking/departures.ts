@@ -4,14 +4,14 @@
  * Absence alone proves nothing, because pages shift while they are read. The job is therefore investigated
  * in a fixed order. A verdict requires that all answers together prove it.
  */
-import type { OrderingClient } from '../ordering/client.ts';
+import type { ActiveJobsQuery, OrderingClient } from '../ordering/client.ts';
 import type { ActiveJob } from '../ordering/schemas.ts';
 import { isOfOnePage, ListReader, readListPage } from './crawl.ts';
 import type { Look } from './diff.ts';
 import type { Ending } from './snapshot.ts';
 import { type DetailView, detailView, type ListView, listView } from './views.ts';
 
-/** Maximum number of search pages to read. A job number is a prefix of few other values. */
+/** Number of search pages read one by one. A job number is a prefix of few other values. */
 const MAX_SEARCH_PAGES = 10;
 
 /** Answers of the ordering API about one missing job. */
@@ -179,8 +179,39 @@ async function searchFor(
     const found = answer.body.items.find((job) => job.jobNumber === jobNumber);
     if (found) return { found, look };
     if (!answer.body.hasNextPage) return { found: null, look };
-    if (page === MAX_SEARCH_PAGES) {
-      throw new Error(`A search for job ${jobNumber} has more than ${MAX_SEARCH_PAGES} pages.`);
+    if (page === MAX_SEARCH_PAGES) return bisect(client, jobNumber, query, answer.body.totalPages, signal);
+  }
+}
+
+/**
+ * Finds a job in the later pages of a long search result, by its number: the default order is newest first.
+ * Throws if a page is not in this order.
+ */
+async function bisect(
+  client: OrderingClient,
+  jobNumber: number,
+  query: Omit<ActiveJobsQuery, 'pageSize'> & { readonly page: number },
+  totalPages: number,
+  signal: AbortSignal | undefined,
+): Promise<{ found: ActiveJob | null; look: Look }> {
+  let [first, last] = [query.page, totalPages];
+  let askedAt: number | undefined;
+  for (;;) {
+    const page = Math.floor((first + last) / 2);
+    const answer = await readListPage(client, { ...query, page }, signal);
+    askedAt ??= answer.askedAt;
+    const look: Look = { askedAt, answeredAt: answer.answeredAt, view: 'search' };
+    const numbers = answer.body.items.map((job) => job.jobNumber);
+    const found = answer.body.items.find((job) => job.jobNumber === jobNumber);
+    if (found) return { found, look };
+    if (numbers.some((number, at) => number >= (numbers[at - 1] ?? Number.POSITIVE_INFINITY))) {
+      throw new Error(`A search for job ${jobNumber} has more than ${MAX_SEARCH_PAGES} pages, in no order.`);
     }
+    const [highest = 0] = numbers;
+    const lowest = numbers.at(-1) ?? 0;
+    // A page beyond the end of the list is empty.
+    if (highest < jobNumber) last = page - 1;
+    else if (lowest > jobNumber) first = page + 1;
+    if (first > last || (highest > jobNumber && lowest < jobNumber)) return { found: null, look };
   }
 }

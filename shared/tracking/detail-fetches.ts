@@ -10,6 +10,7 @@ import type { OrderingClient } from '../ordering/client.ts';
 import type { Crawl } from './crawl.ts';
 import { type Evidence, investigate, judge, searchesFind } from './departures.ts';
 import { announceEnding, type Known, type Look, seenInDetail, sinceListed, takenOn } from './diff.ts';
+import type { JobIndex } from './job-index.ts';
 import { adopt, type Ending } from './snapshot.ts';
 import { type DetailView, detailView } from './views.ts';
 import {
@@ -29,6 +30,8 @@ export interface LookContext extends ScheduleContext {
   readonly client: OrderingClient;
   readonly seen: Crawl;
   readonly known: Known;
+  /** Jobs as before this poll. */
+  readonly index: JobIndex;
   readonly signal: AbortSignal;
 }
 
@@ -74,8 +77,7 @@ export async function lookAtJobs(works: Iterable<Work>, context: LookContext): P
   const gone: Gone[] = [];
   let control: Promise<boolean> | undefined;
   const searchesWork = (): Promise<boolean> => {
-    const listed = context.seen.observations.keys().next().value;
-    control ??= searchesFind(context.client, listed, context.signal).catch(() => false);
+    control ??= searchesFind(context.client, controlJob(context), context.signal).catch(() => false);
     return control;
   };
   const lookOn = async (): Promise<void> => {
@@ -99,6 +101,17 @@ export async function lookAtJobs(works: Iterable<Work>, context: LookContext): P
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, lookOn));
   return { made, left, gone, ...(problem === undefined ? {} : { problem }) };
+}
+
+/**
+ * Returns a listed job to search for as a positive control. A new job may be missing from a search index that
+ * lags, so this is the middle one of the jobs that were listed before, or else of all listed jobs.
+ */
+function controlJob({ seen, index }: LookContext): number | undefined {
+  const listed = [...seen.observations.keys()].sort((a, b) => a - b);
+  const before = listed.filter((jobNumber) => index.get(jobNumber)?.phase === 'listed');
+  const candidates = before.length > 0 ? before : listed;
+  return candidates[Math.floor(candidates.length / 2)];
 }
 
 /** Emits confirmed negative verdicts, or holds them up. Held up, none of the evidence is applied. */

@@ -370,7 +370,8 @@ class Poll {
         settings: this.#deps.settings,
         projectionVersion: this.#projectionVersion,
       };
-      const looking: LookContext = { ...context, client, seen, known: tracked.known, signal };
+      const { known, index } = tracked;
+      const looking: LookContext = { ...context, client, seen, known, index, signal };
       const looks = this.#baselined
         ? await lookAtJobs(works.values(), looking)
         : { made: 0, left: 0, gone: [] };

@@ -240,12 +240,28 @@ describe('a missing job is asked after in a fixed order (rule 3)', () => {
     ]);
   });
 
-  test('a search that does not end proves nothing', async () => {
-    const pages = (count: number) => [...Array.from({ length: count - 1 }, () => [10]), [1]];
-    expect(judge(await investigate(scripted({ active: [pages(10)] }).client, 1))).toEqual({ kind: 'listed' });
-    await expect(investigate(scripted({ active: [pages(11)] }).client, 1)).rejects.toThrow(
-      'more than 10 pages',
-    );
+  test('a search of more than 10 pages is bisected by job number, since newer jobs come first', async () => {
+    for (const target of Array.from({ length: 50 }, (_, n) => 55 + n)) {
+      const long = Array.from({ length: 41 }, (_, n) => [200 - 4 * n, 198 - 4 * n]);
+      const { client, queries } = scripted({ active: [long] });
+      const found = long.flat().includes(target);
+      const evidence = await investigate(client, target);
+      expect([target, judge(evidence).kind]).toEqual([target, found ? 'listed' : 'suspected']);
+      const active = queries.filter(({ includeClosedJobs }) => !includeClosedJobs);
+      expect(active.length).toBeLessThanOrEqual(10 + 5);
+      expect(evidence.activeLook.answeredAt - evidence.activeLook.askedAt).toBeGreaterThan(0);
+    }
+  });
+
+  test('a long search that ends meanwhile, or is in no order, proves nothing false', async () => {
+    const long = (first: number) => Array.from({ length: 11 }, (_, n) => [first - n]);
+    // The list became shorter: the later pages are empty.
+    const shrunk = [...long(100).slice(0, 10), []];
+    expect(judge(await investigate(scripted({ active: [shrunk] }).client, 1)).kind).toBe('suspected');
+    const unordered = [...long(100).slice(0, 10), [50, 60]];
+    await expect(investigate(scripted({ active: [unordered] }).client, 1)).rejects.toThrow('in no order');
+    const twice = [...long(100).slice(0, 10), [50, 50]];
+    await expect(investigate(scripted({ active: [twice] }).client, 1)).rejects.toThrow('in no order');
   });
 
   test('every question can be stopped', async () => {

@@ -1,0 +1,68 @@
+/** What the contract of the ordering API leaves open, and the tracker must survive without a missed or false event. */
+import { describe, expect, it } from 'vitest';
+import { createRig, type Rig } from '../support/tracker.ts';
+
+/** More polls than the 15 minutes that a confirmation takes. */
+const CONFIRMED = 17;
+
+async function baselined(create: (rig: Rig) => void): Promise<Rig> {
+  const rig = await createRig();
+  create(rig);
+  await rig.poll();
+  await rig.fresh();
+  return rig;
+}
+
+describe('Job numbers', () => {
+  it.each([-7, 0, 1_000_000_000_000, Number.MAX_SAFE_INTEGER])(
+    'an entry with the number %d is unread, and the account is still polled',
+    async (jobNumber) => {
+      const rig = await baselined(({ upstream }) => upstream.createJob());
+      rig.upstream.createJob({ jobNumber });
+      const created = rig.upstream.createJob({ jobNumber: 500_000 });
+      expect(await rig.poll()).toMatchObject({ outcome: 'complete', unread: 1 });
+      expect((await rig.fresh()).map(({ type, subject }) => `${type} ${subject?.slice(5)}`)).toEqual([
+        `job.created ${created}`,
+      ]);
+      expect(await rig.status()).toMatchObject({ unreadJobs: 1, consecutiveFailures: 0 });
+    },
+  );
+
+  it.each(['close', 'cancel'] as const)(
+    'a job whose number is a prefix of 1,250 others is found missing: %s',
+    async (operation) => {
+      const rig = await baselined(({ upstream }) => {
+        for (const jobNumber of [6, 7, 8]) upstream.createJob({ jobNumber });
+        for (let n = 0; n < 1_250; n += 1) upstream.createJob({ jobNumber: 70_000 + n });
+      });
+      rig.upstream[operation](7);
+      const expected = operation === 'close' ? 'job.closed 7' : 'job.cancelled 7';
+      expect(await rig.pollTypes(CONFIRMED)).toEqual([expected]);
+    },
+  );
+});
+
+describe('Search index', () => {
+  it('emits job.cancelled although the index is 90 s behind and jobs are created all the time', async () => {
+    const rig = await baselined(({ upstream }) => {
+      for (let n = 0; n < 5; n += 1) upstream.createJob();
+    });
+    const [cancelled = 0] = [...(await rig.index())].map(([jobNumber]) => jobNumber);
+    rig.upstream.cancel(cancelled);
+    const rules: string[] = [];
+    const emitted: string[] = [];
+    for (let n = 0; n < CONFIRMED; n += 1) {
+      const query = { searchText: String(rig.upstream.createJob()) };
+      rules.push(
+        rig.sandbox.faults.add({ match: { operation: 'activeJobs', query }, fault: { kind: 'emptyList' } }),
+      );
+      const indexed = rules.at(-3);
+      if (indexed) rig.sandbox.faults.remove(indexed);
+      emitted.push(...(await rig.pollTypes()));
+    }
+    expect(emitted.filter((event) => !event.startsWith('job.created'))).toEqual([
+      `job.cancelled ${cancelled}`,
+    ]);
+    expect(emitted).toHaveLength(CONFIRMED + 1);
+  });
+});
