@@ -164,7 +164,7 @@ export function createClient(options: ClientOptions): Client {
       } catch (cause) {
         if (cause instanceof UnreachableError) throw inDoubt(method, cause, true);
         // The first request arrived and is in progress: its response is the one that counts.
-        const isBusy = cause instanceof ApiError && cause.kind === 'still-in-progress';
+        const isBusy = cause instanceof ApiError && cause.kind === 'request-in-progress';
         if (!isBusy || Date.now() + cause.retryAfterMs > until) throw cause;
         await sleep(cause.retryAfterMs);
       }

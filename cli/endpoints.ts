@@ -92,7 +92,7 @@ export const endpoints = {
         headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
         secret,
       };
-      const made = await api().post<z.infer<typeof views.NewEndpointAnswer>>('/v1/endpoints', body);
+      const made = await api().post<z.infer<typeof views.CreatedEndpoint>>('/v1/endpoints', body);
       out.document(made, () => {
         const { endpoint } = made;
         out.line(`${clean(endpoint.id)} is added in ${clean(endpoint.region)}: ${clean(endpoint.url)}`);

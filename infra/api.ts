@@ -259,19 +259,19 @@ function resourcePath(path: string): string {
 const OWN_ANSWERS: readonly (readonly [ResponseType, ProblemKind, detail: string])[] = [
   [ResponseType.THROTTLED, 'too-many-requests', 'The service takes no more at the moment; ask again.'],
   [ResponseType.QUOTA_EXCEEDED, 'too-many-requests', 'The service takes no more at the moment; ask again.'],
-  [ResponseType.REQUEST_TOO_LARGE, 'too-large', 'The request is larger than any may be.'],
+  [ResponseType.REQUEST_TOO_LARGE, 'content-too-large', 'The request is larger than any may be.'],
   [ResponseType.RESOURCE_NOT_FOUND, 'not-found', 'There is no such resource.'],
   [ResponseType.MISSING_AUTHENTICATION_TOKEN, 'not-found', 'There is no such resource.'],
   [ResponseType.UNSUPPORTED_MEDIA_TYPE, 'unsupported-media-type', 'Send the body as application/json.'],
   [
     ResponseType.WAF_FILTERED,
-    'turned-away',
+    'request-blocked',
     'The firewall in front of the service has let the request not pass.',
   ],
-  [ResponseType.DEFAULT_4XX, 'turned-away', 'The request is not one that can be passed on.'],
+  [ResponseType.DEFAULT_4XX, 'request-blocked', 'The request is not one that can be passed on.'],
   [
     ResponseType.DEFAULT_5XX,
-    'internal',
+    'internal-server-error',
     'There was no answer in time. What was asked for may have been done: with the same Idempotency-Key it can be asked for again.',
   ],
 ];

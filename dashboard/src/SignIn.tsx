@@ -4,12 +4,12 @@ import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { createApi, sentenceOf } from './api.ts';
 import { Note } from './components.tsx';
 import css from './SignIn.module.css';
-import type { OwnKey } from './session.ts';
+import type { CurrentKey } from './session.ts';
 
 /** Asks for a key; `why`: a sentence about what ended the session before. */
 export function SignIn(props: {
   readonly why: string | null;
-  readonly onSignedIn: (key: string, own: OwnKey) => void;
+  readonly onSignedIn: (key: string, own: CurrentKey) => void;
 }) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
@@ -28,7 +28,7 @@ export function SignIn(props: {
       return setProblem('That is no key: a key has letters, digits and signs only.');
     setBusy(true);
     try {
-      props.onSignedIn(key, await createApi(key).get<OwnKey>('/v1/key'));
+      props.onSignedIn(key, await createApi(key).get<CurrentKey>('/v1/key'));
     } catch (cause) {
       setBusy(false);
       setProblem(

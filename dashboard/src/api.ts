@@ -16,7 +16,7 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** 0: no answer came. */
   readonly status: number;
-  /** `not-found`, `refused` and others; `unreachable` where no answer came. */
+  /** `not-found`, `unprocessable-content` and others; `unreachable` where no answer came. */
   readonly kind: string;
   /** The parameter, or the path of the field in the body, that is not right. */
   readonly field: string | undefined;

@@ -10,7 +10,7 @@ import { ApiError, createApi, sentenceOf } from './api.ts';
 import './unsaved-changes.ts';
 import { ApiContext } from './queries.ts';
 import { SignIn } from './SignIn.tsx';
-import { keyStore, type OwnKey, SessionContext, toSession } from './session.ts';
+import { type CurrentKey, keyStore, SessionContext, toSession } from './session.ts';
 import { PageFence } from './shell/ErrorBoundary.tsx';
 import { Shell } from './shell/Shell.tsx';
 import { createEventStream, type EventStream } from './stream.ts';
@@ -31,7 +31,7 @@ const schemes = localStorageColorSchemeManager({ key: 'jobwire.colours' });
 const MAX_RETRIES = 3;
 
 function App() {
-  const [signedIn, setSignedIn] = useState<{ readonly key: string; readonly own: OwnKey } | null>(null);
+  const [signedIn, setSignedIn] = useState<{ readonly key: string; readonly own: CurrentKey } | null>(null);
   const [why, setWhy] = useState<string | null>(null);
   const [kept] = useState(() => keyStore.read());
   const [resuming, setResuming] = useState(kept !== null);
@@ -41,7 +41,7 @@ function App() {
     if (kept === null || !resuming) return;
     const ending = new AbortController();
     createApi(kept)
-      .get<OwnKey>('/v1/key', { signal: ending.signal })
+      .get<CurrentKey>('/v1/key', { signal: ending.signal })
       .then(
         (own) => setSignedIn({ key: kept, own }),
         (cause: unknown) => {
@@ -100,7 +100,7 @@ function App() {
 
 function SignedIn(props: {
   readonly apiKey: string;
-  readonly own: OwnKey;
+  readonly own: CurrentKey;
   readonly signOut: (why?: string) => void;
 }) {
   const { apiKey, own, signOut } = props;

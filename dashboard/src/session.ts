@@ -3,7 +3,7 @@ import { createContext, useContext } from 'react';
 import type { Role } from '../../shared/api/key-input.ts';
 
 /** What a key may do, as `GET /v1/key` says. */
-export interface OwnKey {
+export interface CurrentKey {
   readonly id: string;
   readonly name: string | null;
   readonly role: Role;
@@ -14,7 +14,7 @@ export interface OwnKey {
 
 /** Somebody who is signed in. */
 export interface Session {
-  readonly key: OwnKey;
+  readonly key: CurrentKey;
   /** Whether the key's role allows what takes this one. */
   may(role: Role): boolean;
   /** Whether the key is for all accounts. */
@@ -34,7 +34,7 @@ export const keyStore = {
 };
 
 /** A session of a key. */
-export function toSession(key: OwnKey, signOut: Session['signOut']): Session {
+export function toSession(key: CurrentKey, signOut: Session['signOut']): Session {
   return {
     key,
     forAll: key.accounts === null,

@@ -14,20 +14,19 @@ import { type TestDeps, testAccount } from '../../shared/accounts/account-test.t
 import { findAccount } from '../../shared/accounts/accounts.ts';
 import {
   type AccountDeps,
-  changeAccount,
   createAccount,
   deleteAccount,
   pageAccounts,
   pauseAccount,
   readAccount,
   resumeAccount,
+  updateAccount,
 } from '../../shared/accounts/managed-accounts.ts';
 import { showEndpoint } from '../../shared/api/endpoint-views.ts';
 import { type KeyRecord, NewKey } from '../../shared/api/key-input.ts';
 import { createKey, keyId, listKeys, MAX_KEYS, OPERATOR, revokeKey } from '../../shared/api/keys.ts';
 import { instantText } from '../../shared/api/parameters.ts';
 import {
-  changeEndpoint,
   createEndpoint,
   deleteEndpoint,
   type Endpoint,
@@ -38,6 +37,7 @@ import {
   pingEndpoint,
   resumeEndpoint,
   rotateSecret,
+  updateEndpoint,
 } from '../../shared/delivery/endpoints.ts';
 import type { Refusal } from '../../shared/resources.ts';
 import { confirmAccount, renewLogs, reportAccount } from '../../shared/tracking/operator.ts';
@@ -174,7 +174,7 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
       return add(deps, command);
     case 'accounts.change': {
       const { do: _, account: name, ...settings } = command;
-      return changeAccount(deps.accounts, { region, account: name }, settings).then(changedAccount);
+      return updateAccount(deps.accounts, { region, account: name }, settings).then(changedAccount);
     }
     case 'accounts.list':
       return listed(deps);
@@ -204,7 +204,7 @@ function perform(deps: OperateDeps, command: Command): Promise<Answer> | Answer 
           : notDone(outcome),
       );
     case 'endpoints.change':
-      return changeEndpoint(deps, region, command.endpoint, command.change).then(changed);
+      return updateEndpoint(deps, region, command.endpoint, command.change).then(changed);
     case 'endpoints.rotate':
       return rotateSecret(deps, region, command.endpoint, command.rotation).then((outcome) =>
         outcome.kind === 'rotated'
@@ -309,7 +309,7 @@ const fail = (kind: Failure['kind'], message: string): Answer => ({ error: { kin
 const unknownAccount = (name: string): Answer => fail('unknown', `There is no account "${name}".`);
 const notDone = ({ kind, reason }: Refusal): Answer => fail(kind, reason);
 
-function changedAccount(outcome: Awaited<ReturnType<typeof changeAccount>>): Answer {
+function changedAccount(outcome: Awaited<ReturnType<typeof updateAccount>>): Answer {
   return outcome.kind === 'changed' ? { account: outcome.account } : notDone(outcome);
 }
 

@@ -68,13 +68,13 @@ export const NewAccount = z
 export type NewAccount = z.input<typeof NewAccount>;
 
 /** A change of an account. Absent fields stay as they are. */
-export const AccountChange = z
+export const AccountUpdate = z
   .strictObject({ pollIntervalSeconds: interval.optional(), secretRef: secretRef.optional() })
   .refine((change) => Object.values(change).some((value) => value !== undefined), {
     error: 'must change something: pollIntervalSeconds or secretRef',
   })
-  .meta({ id: 'AccountChange' });
-export type AccountChange = z.infer<typeof AccountChange>;
+  .meta({ id: 'AccountUpdate' });
+export type AccountUpdate = z.infer<typeof AccountUpdate>;
 
 /** Credentials to test before an account has them. */
 export const CredentialsTest = z

@@ -168,7 +168,7 @@ export async function registerAccount(
 ): Promise<void> {
   const { region: _region, account: id, ...attributes } = account;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const outcome = await updateAccount(table, account, options.now, () => ({ set: attributes }));
+    const outcome = await updateAccountRecord(table, account, options.now, () => ({ set: attributes }));
     if (outcome.kind === 'changed') return;
     if (await makeAccount(table, log, account, options)) return;
   }
@@ -229,7 +229,7 @@ export async function makeAccount(
  * Update of an account's record. `atOnce`: the account is due at once in every waiting state, except while
  * it waits for an operator.
  */
-export interface AccountUpdate {
+export interface RecordUpdate {
   readonly set: { readonly [attribute: string]: Value | undefined };
   readonly atOnce?: boolean;
 }
@@ -241,11 +241,11 @@ export interface AccountUpdate {
  * place. The next poll repeats its observations. `decide` returns either the update for the current record
  * or another result, which is then returned. Unchanged values are not written.
  */
-export async function updateAccount<R extends { readonly kind: string } = never>(
+export async function updateAccountRecord<R extends { readonly kind: string } = never>(
   table: Table,
   ref: AccountRef,
   now: number,
-  decide: (record: Item) => AccountUpdate | R,
+  decide: (record: Item) => RecordUpdate | R,
 ): Promise<R | { readonly kind: 'changed'; readonly record: Item } | { readonly kind: 'absent' }> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const [record, status] = await Promise.all([table.get(keys.account(ref)), table.get(keys.status(ref))]);

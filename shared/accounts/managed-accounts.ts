@@ -24,15 +24,15 @@ import type { Item, Table } from '../storage/table.ts';
 import { reportAccounts } from '../tracking/operator.ts';
 import { checkInput } from '../validation.ts';
 import {
-  AccountChange,
   type AccountQuery,
   type AccountRecord,
   type AccountReport,
+  AccountUpdate,
   intervalRule,
   NewAccount,
   NewCredentials,
 } from './account-input.ts';
-import { type AccountUpdate, findAccount, makeAccount, toAccount, updateAccount } from './accounts.ts';
+import { findAccount, makeAccount, type RecordUpdate, toAccount, updateAccountRecord } from './accounts.ts';
 import type { AccountSecrets } from './credentials.ts';
 import {
   beginDeletion,
@@ -178,13 +178,13 @@ async function someAccounts(
  * Changes how an account is polled, or the location of its credentials. With other credentials, the account
  * is polled at once. Absent fields stay as they are, and so do its log, snapshots and state.
  */
-export async function changeAccount(
+export async function updateAccount(
   deps: AccountDeps,
   ref: AccountRef,
   input: unknown,
   expected: Expectation = {},
 ): Promise<ChangedAccount | Refusal> {
-  const checked = checkInput(AccountChange, input);
+  const checked = checkInput(AccountUpdate, input);
   if (checked.kind === 'refused') return checked;
   const { pollIntervalSeconds, secretRef } = checked.value;
   const refusal =
@@ -338,9 +338,9 @@ async function edit(
   deps: AccountDeps,
   ref: AccountRef,
   expected: Expectation,
-  decide: (record: Item) => AccountUpdate,
+  decide: (record: Item) => RecordUpdate,
 ): Promise<ChangedAccount | Refusal> {
-  const outcome = await updateAccount<Refusal>(
+  const outcome = await updateAccountRecord<Refusal>(
     deps.table,
     ref,
     deps.now(),

@@ -28,7 +28,7 @@ export function requireKey(keyring: Keyring): MiddlewareHandler<ApiEnv> {
         c.set('caller', outcome.caller);
         return next();
       case 'too many failures':
-        return problem(c, 'too-many-failures', {
+        return problem(c, 'too-many-failed-authentications', {
           detail: `Too many wrong keys came from this address; wait ${outcome.retryAfterSeconds} s.`,
           headers: { 'retry-after': String(outcome.retryAfterSeconds) },
         });
@@ -107,7 +107,7 @@ export const ofEndpoint: Subject<Endpoint> = {
     if (!endpoint) return problem(c, 'not-found', { detail: 'There is no such endpoint.' });
     if (others.length === 0) return endpoint;
     const names = found.map(({ region }) => region).sort();
-    return problem(c, 'bad-parameter', {
+    return problem(c, 'invalid-parameter', {
       field: 'region',
       detail: `region must be given, for there is an endpoint of this id in each of ${names.join(', ')}.`,
     });

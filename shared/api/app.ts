@@ -179,29 +179,35 @@ export function createApi(deps: ApiDeps): Hono<ApiEnv> {
   app.onError((cause, c) => {
     parts.report(c, cause);
     if (cause instanceof TableError) {
-      return problem(c, 'unavailable', {
+      return problem(c, 'service-unavailable', {
         detail: 'The store did not answer. Nothing is lost; ask again.',
         headers: { 'retry-after': String(RETRY_AFTER_SECONDS) },
       });
     }
-    return problem(c, 'internal', { detail: 'The fault was recorded under the id of this request.' });
+    return problem(c, 'internal-server-error', {
+      detail: 'The fault was recorded under the id of this request.',
+    });
   });
   app.use(
     bodyLimit({
       maxSize: MAX_BODY_BYTES,
       onError: (c) =>
-        problem(c, 'too-large', { detail: `The body must be no larger than ${MAX_BODY_BYTES} bytes.` }),
+        problem(c, 'content-too-large', {
+          detail: `The body must be no larger than ${MAX_BODY_BYTES} bytes.`,
+        }),
     }),
   );
 
   // Before the key: whatever it says is not a request (RFC 9112, 3.2; RFC 3986, 2.1).
   app.use(async (c, next) => {
     if ((c.env?.hostHeaders ?? 1) > 1) {
-      return problem(c, 'bad-parameter', { field: 'Host', detail: 'Host must be sent once.' });
+      return problem(c, 'invalid-parameter', { field: 'Host', detail: 'Host must be sent once.' });
     }
     const bad = malformedPart(c.req.url);
     if (!bad) return next();
-    return problem(c, 'bad-parameter', { detail: `The ${bad} must be UTF-8 with percent-encoding (%20).` });
+    return problem(c, 'invalid-parameter', {
+      detail: `The ${bad} must be UTF-8 with percent-encoding (%20).`,
+    });
   });
 
   const served = routes.filter(({ spec, surface }) => {

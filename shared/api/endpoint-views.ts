@@ -312,10 +312,10 @@ export const AttemptReport = z
   .meta({ id: 'AttemptReport' });
 
 /** A new endpoint with its secret. */
-export const NewEndpointAnswer = z
+export const CreatedEndpoint = z
   .object({
     endpoint: Endpoint,
     secret: z.string().describe('Signing secret. Not returned again.'),
     late,
   })
-  .meta({ id: 'NewEndpointAnswer' });
+  .meta({ id: 'CreatedEndpoint' });

@@ -73,12 +73,12 @@ const asOfText = z
   );
 
 /** A response with a job. */
-export const JobAnswer = z
+export const JobResponse = z
   .object({ job: JobRecord, asOf: asOfText })
-  .meta({ id: 'JobAnswer', description: 'A job.' });
+  .meta({ id: 'JobResponse', description: 'A job.' });
 
 /** A response with a page of jobs. */
-export const JobsAnswer = z
+export const JobPage = z
   .object({
     jobs: z
       .array(JobEntry)
@@ -86,8 +86,8 @@ export const JobsAnswer = z
     next: nextOf,
     asOf: asOfText,
   })
-  .meta({ id: 'JobsAnswer', description: 'A page of jobs.' });
-type JobsAnswer = z.infer<typeof JobsAnswer>;
+  .meta({ id: 'JobPage', description: 'A page of jobs.' });
+type JobPage = z.infer<typeof JobPage>;
 
 /** Selects all jobs of an account, or those of an index. */
 export type JobFilter = z.infer<typeof JobFilter>;
@@ -119,7 +119,7 @@ export interface JobsCursor {
  * A page of jobs. `asOf` is the same on all pages: a client that reads all pages and then follows the feed from there misses
  * no changes. Processing an event twice is harmless, because events contain the complete state of the job.
  */
-export interface JobsPage extends JobsAnswer {
+export interface JobsPage extends JobPage {
   readonly kind: 'jobs';
 }
 
@@ -168,7 +168,7 @@ export async function readJob(
   deps: { readonly table: Table; readonly log: EventLog },
   ref: AccountRef,
   jobNumber: number,
-): Promise<z.infer<typeof JobAnswer> | undefined> {
+): Promise<z.infer<typeof JobResponse> | undefined> {
   const place = await locate(deps.log, ref, undefined, 'head');
   if (!place || 'kind' in place) return undefined;
   const status = await deps.table.get(keys.status(ref));

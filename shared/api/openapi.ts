@@ -254,7 +254,7 @@ function dropObjectDefaults(schema: unknown): void {
 /** Returns the names of the headers that a response can have. */
 function headersOf(status: string, response: Response, replayed: boolean): (keyof typeof HEADERS)[] {
   const kinds = response['x-problems'] ?? [];
-  const busy = kinds.includes('conflict') || kinds.includes('still-in-progress');
+  const busy = kinds.includes('conflict') || kinds.includes('request-in-progress');
   return [
     'X-Request-Id',
     ...(['202', '429', '503'].includes(status) || busy ? (['Retry-After'] as const) : []),

@@ -5,13 +5,13 @@ import type { ApiEnv } from './route.ts';
 
 /** Every kind of problem: status, title, and its description in the documents. */
 export const problems = {
-  'bad-parameter': {
+  'invalid-parameter': {
     status: 400,
     title: 'Invalid Parameter',
     meaning:
       'A path, query or header parameter is invalid. `field` is its name; `detail` says which values are accepted.',
   },
-  'bad-body': {
+  'invalid-body': {
     status: 400,
     title: 'Invalid Request Body',
     meaning:
@@ -49,7 +49,7 @@ export const problems = {
     title: 'Nothing to Confirm',
     meaning: 'The account is neither in quarantine nor stopped by an identity mismatch.',
   },
-  'still-in-progress': {
+  'request-in-progress': {
     status: 409,
     title: 'Request in Progress',
     meaning:
@@ -61,12 +61,12 @@ export const problems = {
     meaning:
       'The log cannot be read from the cursor: it belongs to another epoch, is beyond the head, or is older than the retention period. Resume from one of the cursors `earliest`, `head` and, after a restore, `restored`.',
   },
-  'changed-meanwhile': {
+  'precondition-failed': {
     status: 412,
     title: 'Precondition Failed',
     meaning: '`If-Match` does not match the current revision. Fetch the resource again and retry.',
   },
-  'too-large': {
+  'content-too-large': {
     status: 413,
     title: 'Content Too Large',
     meaning: 'The body exceeds the maximum size. `detail` contains the limit.',
@@ -76,25 +76,25 @@ export const problems = {
     title: 'Unsupported Media Type',
     meaning: 'The body must have `Content-Type: application/json`.',
   },
-  refused: {
+  'unprocessable-content': {
     status: 422,
     title: 'Unprocessable Content',
     meaning:
       'The request is well-formed but cannot be processed, for example because a URL resolves to a private network. `detail` contains the reason.',
   },
-  'key-reused': {
+  'idempotency-key-reused': {
     status: 422,
     title: 'Idempotency-Key Reused',
     meaning:
       'The `Idempotency-Key` was already used with another path, body or `If-Match`. Use a new key for each new request.',
   },
-  'too-many-failures': {
+  'too-many-failed-authentications': {
     status: 429,
     title: 'Too Many Failed Authentications',
     meaning:
       'Too many requests with invalid API keys came from this address. Wait `Retry-After` seconds. Keys already in use are not affected.',
   },
-  'too-many-waiting': {
+  'too-many-streams': {
     status: 429,
     title: 'Too Many Open Streams',
     meaning:
@@ -105,17 +105,17 @@ export const problems = {
     title: 'Too Many Requests',
     meaning: 'Only on AWS: the rate limit of the API was exceeded. Wait `Retry-After` seconds.',
   },
-  'turned-away': {
+  'request-blocked': {
     status: 403,
     title: 'Request Blocked',
     meaning: 'Only on AWS: the request was blocked by the web application firewall, or it is malformed.',
   },
-  internal: {
+  'internal-server-error': {
     status: 500,
     title: 'Internal Server Error',
     meaning: 'An unexpected error occurred. It is logged under `requestId`.',
   },
-  unavailable: {
+  'service-unavailable': {
     status: 503,
     title: 'Service Unavailable',
     meaning: 'The store does not respond. Retry after `Retry-After` seconds.',
@@ -170,7 +170,7 @@ function sayingField(reason: string): Pick<ProblemParts, 'detail' | 'field'> {
 
 /** Returns a problem for a parameter that its schema cannot validate. `reason` begins with the parameter's name. */
 export function badParameter(c: Context<ApiEnv>, reason: string): Response {
-  return problem(c, 'bad-parameter', sayingField(reason));
+  return problem(c, 'invalid-parameter', sayingField(reason));
 }
 
 /** Returns the rejection of a use case as a problem. */
@@ -182,12 +182,12 @@ export function notDone(
   const parts = sayingField(reason);
   switch (kind) {
     case 'refused':
-      return problem(c, 'refused', parts);
+      return problem(c, 'unprocessable-content', parts);
     case 'unknown':
       return problem(c, 'not-found', parts);
     case 'conflict': {
       if (why === 'changed' && expected?.revision !== undefined) {
-        return problem(c, 'changed-meanwhile', { field: 'If-Match', detail: reason });
+        return problem(c, 'precondition-failed', { field: 'If-Match', detail: reason });
       }
       const headers = { 'retry-after': String(BUSY_RETRY_SECONDS) };
       return problem(c, 'conflict', { ...parts, ...(why === 'busy' ? { headers } : {}) });

@@ -249,9 +249,9 @@ export function route<
         return problem(c, 'forbidden', { detail: 'This takes a key that is for all accounts.' });
       }
       const params = paramsSchema.safeParse(c.req.param(), { reportInput: true });
-      if (!params.success) return refused(c, 'bad-parameter', params.error, paramsSchema);
+      if (!params.success) return refused(c, 'invalid-parameter', params.error, paramsSchema);
       const query = querySchema.safeParse(queryOf(c), { reportInput: true });
-      if (!query.success) return refused(c, 'bad-parameter', query.error, querySchema);
+      if (!query.success) return refused(c, 'invalid-parameter', query.error, querySchema);
       const body = await bodyOf(c, spec);
       if (body instanceof Response) return body;
       const asked = { c, caller, params: params.data as Texts, query: query.data as Texts };
@@ -334,7 +334,7 @@ async function once(
   const field = 'Idempotency-Key';
   const key = IdempotencyKey.safeParse(given);
   if (!key.success) {
-    return problem(c, 'bad-parameter', { field, detail: `${field} ${key.error.issues[0]?.message}.` });
+    return problem(c, 'invalid-parameter', { field, detail: `${field} ${key.error.issues[0]?.message}.` });
   }
   const { pathname, search } = new URL(c.req.url);
   // There is no space in a path. On another condition it is another request.
@@ -369,13 +369,13 @@ async function once(
         detail: `It was done with this key before (status ${outcome.status}), and the answer was too long to be kept.`,
       });
     case 'in progress':
-      return problem(c, 'still-in-progress', {
+      return problem(c, 'request-in-progress', {
         field,
         detail: 'A request with this key is being answered at this moment.',
         headers: { 'retry-after': String(outcome.retryAfterSeconds) },
       });
     case 'other request':
-      return problem(c, 'key-reused', {
+      return problem(c, 'idempotency-key-reused', {
         field,
         detail: 'This key was sent with another request; a new request needs a new key.',
       });
@@ -387,18 +387,18 @@ export function problemsOf({ spec, surface }: Route): ProblemKind[] {
   const { role, of, params, body, form, conditional, problems = [] } = spec;
   return [
     ...new Set<ProblemKind>([
-      'bad-parameter',
-      ...(body ? (['bad-body', 'too-large', 'unsupported-media-type'] as const) : []),
-      ...(form ? (['bad-body', 'too-large'] as const) : []),
-      ...(role === null ? [] : (['unauthorized', 'too-many-failures'] as const)),
+      'invalid-parameter',
+      ...(body ? (['invalid-body', 'content-too-large', 'unsupported-media-type'] as const) : []),
+      ...(form ? (['invalid-body', 'content-too-large'] as const) : []),
+      ...(role === null ? [] : (['unauthorized', 'too-many-failed-authentications'] as const)),
       ...(role === null || role === 'read' ? [] : (['forbidden'] as const)),
       ...(of || params ? (['not-found'] as const) : []),
-      ...(conditional ? (['changed-meanwhile'] as const) : []),
-      ...(takesIdempotencyKey(spec) ? (['key-reused', 'still-in-progress'] as const) : []),
-      ...(surface === 'live' ? (['too-many-waiting'] as const) : []),
+      ...(conditional ? (['precondition-failed'] as const) : []),
+      ...(takesIdempotencyKey(spec) ? (['idempotency-key-reused', 'request-in-progress'] as const) : []),
+      ...(surface === 'live' ? (['too-many-streams'] as const) : []),
       ...problems,
-      'internal',
-      'unavailable',
+      'internal-server-error',
+      'service-unavailable',
     ]),
   ];
 }
@@ -418,7 +418,7 @@ function expectationOf(c: Context<ApiEnv>, revision: number | null): Expectation
     revision === null
       ? 'It has no revision, for nothing of it can be changed here.'
       : `It was changed since: its ETag is ${etagOf(revision)} now. Read it again, and change that.`;
-  return problem(c, 'changed-meanwhile', { field: 'If-Match', detail });
+  return problem(c, 'precondition-failed', { field: 'If-Match', detail });
 }
 
 function tooSmall(c: Context<ApiEnv>, needed: Role): Response {
@@ -448,7 +448,7 @@ async function bodyOf(c: Context<ApiEnv>, { body, form }: Route['spec']): Promis
 async function readForm<B extends z.ZodType>(c: Context<ApiEnv>, schema: B): Promise<z.output<B> | Response> {
   const fields = await c.req.parseBody().catch(() => ({}));
   const parsed = schema.safeParse(fields, { reportInput: true });
-  return parsed.success ? parsed.data : refused(c, 'bad-body', parsed.error, schema);
+  return parsed.success ? parsed.data : refused(c, 'invalid-body', parsed.error, schema);
 }
 
 /** Parses a JSON body. An absent body is parsed as an empty object. */
@@ -464,12 +464,12 @@ async function readBody<B extends z.ZodType>(c: Context<ApiEnv>, schema: B): Pro
   try {
     value = text.trim() === '' ? {} : JSON.parse(text);
   } catch {
-    return problem(c, 'bad-body', { detail: 'The body must be JSON.' });
+    return problem(c, 'invalid-body', { detail: 'The body must be JSON.' });
   }
   const odd = findUnsafeText(value);
-  if (odd) return problem(c, 'bad-body', odd);
+  if (odd) return problem(c, 'invalid-body', odd);
   const parsed = schema.safeParse(value, { reportInput: true });
-  return parsed.success ? parsed.data : refused(c, 'bad-body', parsed.error, schema);
+  return parsed.success ? parsed.data : refused(c, 'invalid-body', parsed.error, schema);
 }
 
 /** A member of a JSON value, and what leads to it. */
@@ -517,7 +517,7 @@ function fieldOf(member: Member): string {
 /** The first thing that is wrong, by its path, in one sentence. Values are not quoted: they may be secrets. */
 function refused(
   c: Context<ApiEnv>,
-  kind: 'bad-parameter' | 'bad-body',
+  kind: 'invalid-parameter' | 'invalid-body',
   error: z.ZodError,
   schema: z.ZodType,
 ): Response {
@@ -528,7 +528,7 @@ function refused(
     const shape =
       issue.path.length === 0 && schema instanceof z.ZodObject ? Object.keys(schema.shape) : undefined;
     const known = shape && ` There are: ${shape.join(', ') || 'none'}.`;
-    const what = kind === 'bad-parameter' ? 'parameter' : 'field';
+    const what = kind === 'invalid-parameter' ? 'parameter' : 'field';
     return problem(c, kind, { field, detail: `${field} is not a ${what} here.${known ?? ''}` });
   }
   if (issue === undefined || issue.path.length === 0) {

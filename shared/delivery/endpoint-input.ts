@@ -193,7 +193,7 @@ const nullable = <T extends z.ZodType>(shape: T) => shape.nullable().optional();
  * A change of an endpoint: absent fields stay, `null` removes a restriction. `start` applies to added
  * accounts.
  */
-export const EndpointChange = z
+export const EndpointUpdate = z
   .strictObject({
     url: endpointFields.url.optional(),
     accounts: nullable(endpointFields.accounts),
@@ -207,8 +207,8 @@ export const EndpointChange = z
     description: nullable(endpointFields.description),
     start: start.optional().describe('Position at which added accounts start. Default: `now`.'),
   })
-  .meta({ id: 'EndpointChange' });
-export type EndpointChange = z.infer<typeof EndpointChange>;
+  .meta({ id: 'EndpointUpdate' });
+export type EndpointUpdate = z.infer<typeof EndpointUpdate>;
 
 /** A new signing secret. Default: generated. With 0 seconds, former secrets stop signing at once. */
 export const Rotation = z

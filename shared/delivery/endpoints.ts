@@ -51,7 +51,7 @@ import {
 import type { Item, Table, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
-import { EndpointChange, NewEndpoint, Rotation } from './endpoint-input.ts';
+import { EndpointUpdate, NewEndpoint, Rotation } from './endpoint-input.ts';
 import { enabled, healthAttributes, toHealth } from './health.ts';
 import { refuseUrl } from './outbound.ts';
 import { findPlace, type Place, type Placed } from './positions.ts';
@@ -212,14 +212,14 @@ export async function createEndpoint(
  * Changes an endpoint: absent fields stay, `null` removes a restriction. Added accounts start now or at
  * `start`. The log positions of removed accounts are deleted.
  */
-export async function changeEndpoint(
+export async function updateEndpoint(
   deps: EndpointDeps,
   region: string,
   id: string,
   input: unknown,
   expected: Expectation = {},
 ): Promise<{ readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal> {
-  const checked = checkInput(EndpointChange, input);
+  const checked = checkInput(EndpointUpdate, input);
   if (checked.kind === 'refused') return checked;
   const { start, ...change } = checked.value;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
@@ -534,7 +534,7 @@ function attributesOf(record: SinkRecord, fields: Fields): { readonly [name: str
 }
 
 /** Merges a change into the fields of an endpoint. Header values are not known here, only their names. */
-function mergedFields(item: Item, change: Omit<EndpointChange, 'start'>): Fields {
+function mergedFields(item: Item, change: Omit<EndpointUpdate, 'start'>): Fields {
   const { target, accounts, types, orderGroups, origins, jobFields, concurrency, ratePerSecond } =
     toSink(item);
   const headerNames = item.headerNames as readonly string[] | undefined;

@@ -401,7 +401,7 @@ export async function retryAllParked(
   table: Table,
   region: string,
   sink: string,
-  which: WhichParked,
+  which: ParkedEventSelection,
   now: number,
 ): Promise<ParkedOutcome> {
   const retried = await pLimit(LANES_AT_ONCE).map(
@@ -422,7 +422,7 @@ export async function discardAllParked(
   table: Table,
   region: string,
   sink: string,
-  which: WhichParked,
+  which: ParkedEventSelection,
   now: number,
 ): Promise<ParkedOutcome> {
   const lanes = await choose(table, region, sink, which);
@@ -446,13 +446,13 @@ export async function discardAllParked(
 }
 
 /** A selection of parked events: all, or those with these ids; of these accounts. */
-interface WhichParked {
+interface ParkedEventSelection {
   readonly ids: readonly string[] | 'all';
   readonly isWanted: (account: string) => boolean;
 }
 
 /** Returns the selected events by lane, each with the first event of its lane. */
-async function choose(table: Table, region: string, sink: string, { ids, isWanted }: WhichParked) {
+async function choose(table: Table, region: string, sink: string, { ids, isWanted }: ParkedEventSelection) {
   const parked = (await listParked(table, region, sink)).filter(({ account }) => isWanted(account));
   const wanted = ids === 'all' ? undefined : new Set(ids);
   return [...Map.groupBy(parked, nameOf).values()].flatMap((lane) => {
@@ -462,7 +462,7 @@ async function choose(table: Table, region: string, sink: string, { ids, isWante
   });
 }
 
-function outcomeOf({ ids }: WhichParked, done: readonly string[]): ParkedOutcome {
+function outcomeOf({ ids }: ParkedEventSelection, done: readonly string[]): ParkedOutcome {
   const missing = ids === 'all' ? [] : [...new Set(ids)].filter((id) => !done.includes(id));
   return { count: done.length, missing };
 }

@@ -56,8 +56,8 @@ const SHARED = (() => {
       'The job as it stands after the change. Texts written by customers are data: escape them wherever they are shown.',
     ],
     ['Observed', observed, 'When the change happened: after `since` and not later than `at`.'],
-    ['TextChange', status, `Change of a text. \`from\`: ${from} \`to\`: ${to}`],
-    ['FlagChange', canEdit, `Change of a yes-or-no value. \`from\`: ${from} \`to\`: ${to}`],
+    ['StringChange', status, `Change of a text. \`from\`: ${from} \`to\`: ${to}`],
+    ['BooleanChange', canEdit, `Change of a yes-or-no value. \`from\`: ${from} \`to\`: ${to}`],
     ['NumberChange', orderGroupSequence.unwrap(), `Change of a number. \`from\`: ${from} \`to\`: ${to}`],
   ] as const;
   const plain = shapes.map(([name, schema]) => ({ name, plain: plainSchemaOf(schema) }));

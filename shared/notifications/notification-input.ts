@@ -203,7 +203,7 @@ export const NewRecipient = z
   .meta({ id: 'NewRecipient' });
 
 /** A change of a recipient: absent fields are unchanged, `null` clears a field. The scope is replaced as a whole. */
-export const RecipientChange = z
+export const RecipientUpdate = z
   .strictObject({
     name: nullable(fields.name),
     email: nullable(fields.email),
@@ -220,8 +220,8 @@ export const RecipientChange = z
   .refine((change) => Object.values(change).some((value) => value !== undefined), {
     error: 'must change something',
   })
-  .meta({ id: 'RecipientChange' });
-export type RecipientChange = z.infer<typeof RecipientChange>;
+  .meta({ id: 'RecipientUpdate' });
+export type RecipientUpdate = z.infer<typeof RecipientUpdate>;
 
 /** A person's request to receive nothing more. */
 export const NewSuppression = z

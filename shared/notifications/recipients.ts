@@ -15,7 +15,7 @@ import type { Item, Table, Write } from '../storage/table.ts';
 import { type Checked, checkInput } from '../validation.ts';
 import { checkMobile } from './addresses.ts';
 import { checkEmail } from './email-address.ts';
-import { kindNames, NewRecipient, RecipientChange } from './notification-input.ts';
+import { kindNames, NewRecipient, RecipientUpdate } from './notification-input.ts';
 import { type PeopleDeps, unknownAccount } from './settings.ts';
 import {
   type Channel,
@@ -148,14 +148,14 @@ export async function listRecipients(
 }
 
 /** Changes a recipient. Absent fields are unchanged, `null` clears a field. */
-export async function changeRecipient(
+export async function updateRecipient(
   deps: PeopleDeps,
   ref: AccountRef,
   recipient: string,
   input: unknown,
   expected: Expectation = {},
 ): Promise<ChangedRecipient | Refusal> {
-  const checked = checkInput(RecipientChange, input);
+  const checked = checkInput(RecipientUpdate, input);
   if (checked.kind === 'refused') return checked;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const item = await deps.table.get(keys.recipient(ref, recipient));
@@ -332,7 +332,7 @@ function placeWrite(ref: AccountRef, scope: Scope, recipient: string): Write {
 export type Given = Omit<z.infer<typeof NewRecipient>, 'id'>;
 
 /** Returns the fields of a recipient with a change applied. */
-export function merged(before: Recipient, change: RecipientChange): Given {
+export function merged(before: Recipient, change: RecipientUpdate): Given {
   const { scope, name, email, mobile, locale, zone, channels, kinds, paused } = before;
   const { orderGroup, orderNumber, jobNumber, ...others } = change;
   const named = { orderGroup, orderNumber, jobNumber };
@@ -452,7 +452,7 @@ const OWN_FIELDS: readonly string[] = ['locale', 'zone', 'channels', 'kinds', 'p
 /** Applies a change to the own user's recipient: any field but the identity. Channels can only be removed. */
 function changedOwnUser(
   item: Item,
-  change: RecipientChange,
+  change: RecipientUpdate,
 ): Checked<Said & { readonly muted: readonly Channel[] }> {
   const foreign = Object.entries(change).find(
     ([name, value]) => value !== undefined && !OWN_FIELDS.includes(name),

@@ -13,7 +13,6 @@ import {
 import { figureKeys, notificationKeys, peoplePks, workOffDeletions } from '../../shared/accounts/deletion.ts';
 import {
   type AccountDeps,
-  changeAccount,
   createAccount,
   deleteAccount,
   pageAccounts,
@@ -21,8 +20,9 @@ import {
   readAccount,
   resumeAccount,
   rotateCredentials,
+  updateAccount,
 } from '../../shared/accounts/managed-accounts.ts';
-import { changeEndpoint, createEndpoint, readEndpoint } from '../../shared/delivery/endpoints.ts';
+import { createEndpoint, readEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.ts';
 import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
 import { registerSink, toSink, wakeSinks } from '../../shared/delivery/sink.ts';
 import { createEventLog, epochFloor, type Head } from '../../shared/log/log.ts';
@@ -282,19 +282,19 @@ eachTable('accounts', (makeTable, kind) => {
       const rig = await createRig(makeTable);
       await rig.create();
       expect(
-        await changeAccount(rig.deps, ACME, { pollIntervalSeconds: 300 }, { revision: 1 }),
+        await updateAccount(rig.deps, ACME, { pollIntervalSeconds: 300 }, { revision: 1 }),
       ).toMatchObject({
         account: { pollIntervalSeconds: 300, revision: 2 },
       });
       const reason = 'The account "acme" was changed meanwhile; read it again.';
       const stale = { kind: 'conflict', why: 'changed', reason };
       const revision = { revision: 1 };
-      expect(await changeAccount(rig.deps, ACME, { pollIntervalSeconds: 60 }, revision)).toEqual(stale);
+      expect(await updateAccount(rig.deps, ACME, { pollIntervalSeconds: 60 }, revision)).toEqual(stale);
       expect(await pauseAccount(rig.deps, ACME, revision)).toEqual(stale);
       expect(await rotateCredentials(rig.deps, ACME, OTHERS, revision)).toEqual(stale);
       expect(await deleteAccount(rig.deps, ACME, revision)).toEqual(stale);
       expect(await rig.secrets.read('kept:us/acme')).toMatchObject(GIVEN);
-      const same = await changeAccount(rig.deps, ACME, { pollIntervalSeconds: 300 });
+      const same = await updateAccount(rig.deps, ACME, { pollIntervalSeconds: 300 });
       expect(same, 'nothing to change').toMatchObject({ account: { revision: 2 } });
     });
 
@@ -303,7 +303,7 @@ eachTable('accounts', (makeTable, kind) => {
       await rig.create('acme', rig.deps, { pollIntervalSeconds: 86_400 });
       const far = START + 80_000_000;
       await rig.table.write({ update: keys.status(ACME), set: { nextPollAt: far } });
-      await changeAccount(rig.deps, ACME, { pollIntervalSeconds: 120 });
+      await updateAccount(rig.deps, ACME, { pollIntervalSeconds: 120 });
       expect((await rig.status()).nextPollAt).toBeLessThanOrEqual(START + 120_000);
     });
 
@@ -321,7 +321,7 @@ eachTable('accounts', (makeTable, kind) => {
       for (const act of [pauseAccount, resumeAccount, deleteAccount]) {
         expect(await act(deps, ACME), act.name).toEqual(refusal);
       }
-      expect(await changeAccount(deps, ACME, { pollIntervalSeconds: 120 })).toEqual(refusal);
+      expect(await updateAccount(deps, ACME, { pollIntervalSeconds: 120 })).toEqual(refusal);
       expect(await rotateCredentials(deps, ACME, GIVEN)).toEqual(refusal);
       await expect(rig.secrets.read('kept:us/acme')).rejects.toThrow('is missing');
     });
@@ -386,7 +386,7 @@ eachTable('accounts', (makeTable, kind) => {
       expect(left.filter(({ pk }) => !pk.endsWith('#shop'))).toEqual(others);
 
       expect(await readEndpoint(endpoints, 'us', 'shop')).toMatchObject({ accounts: ['acme', 'acme-2'] });
-      expect(await changeEndpoint(endpoints, 'us', 'shop', { description: 'x' })).toMatchObject({
+      expect(await updateEndpoint(endpoints, 'us', 'shop', { description: 'x' })).toMatchObject({
         kind: 'changed',
       });
       const unknown = { kind: 'unknown', reason: 'There is no account "acme".' };
@@ -408,7 +408,7 @@ eachTable('accounts', (makeTable, kind) => {
       await createAccount(deps, { id: 'acme-2', region: 'us', credentials: GIVEN });
       await deleteAccount(deps, ACME);
       expect(removed).toEqual([]);
-      await changeAccount(deps, ACME_2, { secretRef: 'elsewhere' });
+      await updateAccount(deps, ACME_2, { secretRef: 'elsewhere' });
       expect(removed, 'nobody reads them any more').toEqual(['acme-2']);
       expect(await readAccount(deps, ACME_2)).toMatchObject({ secretRef: 'elsewhere' });
     });

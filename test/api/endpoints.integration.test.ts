@@ -309,7 +309,7 @@ describe('an endpoint', () => {
     const late = await change('"3"');
     expect([late.status, late.body.type, late.body.field]).toEqual([
       412,
-      'urn:jobwire:problem:changed-meanwhile',
+      'urn:jobwire:problem:precondition-failed',
       'If-Match',
     ]);
   });
@@ -422,7 +422,7 @@ describe('a repeated request', () => {
 describe('a key', () => {
   /** Everything that can be asked of one endpoint, with a body that is right. */
   const bodies: Record<string, unknown> = {
-    changeEndpoint: { description: 'x' },
+    updateEndpoint: { description: 'x' },
     resendEvent: { event: 'acme.e1.1' },
     rotateEndpointSecret: {},
     retryParkedEvents: { all: true },

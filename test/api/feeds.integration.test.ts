@@ -445,7 +445,7 @@ describe('problems', () => {
     expect(status).toBe(400);
     expect(headers.get('content-type')).toBe('application/problem+json');
     expect(body).toMatchObject({
-      type: 'urn:jobwire:problem:bad-parameter',
+      type: 'urn:jobwire:problem:invalid-parameter',
       title: expect.any(String),
       status: 400,
       field,

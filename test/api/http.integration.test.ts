@@ -84,7 +84,7 @@ test('an account is changed only as it was read: ETag and If-Match', async () =>
   const late = await change(etag, 91);
   expect([late.status, late.body.type, late.body.field]).toEqual([
     412,
-    'urn:jobwire:problem:changed-meanwhile',
+    'urn:jobwire:problem:precondition-failed',
     'If-Match',
   ]);
   for (const [method, rest, body] of [
@@ -124,7 +124,10 @@ describe('a POST that takes an Idempotency-Key', () => {
       expect(again.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
       const other = { ...asked, body: asked.body === undefined ? '{}' : `${asked.body} ` };
       const reused = await send(world, other, { ...key, 'Content-Type': 'application/json' });
-      expect([reused.status, JSON.parse(reused.text).type]).toEqual([422, 'urn:jobwire:problem:key-reused']);
+      expect([reused.status, JSON.parse(reused.text).type]).toEqual([
+        422,
+        'urn:jobwire:problem:idempotency-key-reused',
+      ]);
     },
   );
 
@@ -142,7 +145,7 @@ describe('a POST that takes an Idempotency-Key', () => {
         answer.headers.has('idempotency-replayed') || done?.headers.has('idempotency-replayed'),
       ]).toEqual([done?.text, true]);
     for (const { status, text, headers } of both.filter(({ status: of }) => of >= 300)) {
-      expect([status, JSON.parse(text).type]).toEqual([409, 'urn:jobwire:problem:still-in-progress']);
+      expect([status, JSON.parse(text).type]).toEqual([409, 'urn:jobwire:problem:request-in-progress']);
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     }
   });
@@ -234,7 +237,7 @@ describe('every list whose answer has `next`', () => {
         const { status, headers, body } = await ask(world, 'GET', url);
         expect([url, status], JSON.stringify(body)).toEqual([url, 400]);
         expect(headers.get('content-type')).toBe('application/problem+json');
-        expect(body).toMatchObject({ type: 'urn:jobwire:problem:bad-parameter', field: 'after' });
+        expect(body).toMatchObject({ type: 'urn:jobwire:problem:invalid-parameter', field: 'after' });
         expect(body.detail).toMatch(/^after must be /);
       }
     },
@@ -306,7 +309,7 @@ describe('every route', () => {
       });
       expect([id, extra.status, extra.body.field]).toEqual([id, 400, 'colour']);
       const large = await ask(world, method, path, { body: { colour: 'x'.repeat(100_000) } });
-      expect([id, large.status, large.body.type]).toEqual([id, 413, 'urn:jobwire:problem:too-large']);
+      expect([id, large.status, large.body.type]).toEqual([id, 413, 'urn:jobwire:problem:content-too-large']);
       const text = await ask(world, method, path, {
         body: good.body,
         headers: { 'content-type': 'text/plain' },
@@ -394,7 +397,7 @@ test('whoever tries many wrong keys waits; a key that is in use goes on from the
   expect(statuses).toEqual([...Array(20).fill(401), ...Array(5).fill(429)]);
   const refused = await key('wrong');
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-  expect(await refused.json()).toMatchObject({ type: 'urn:jobwire:problem:too-many-failures' });
+  expect(await refused.json()).toMatchObject({ type: 'urn:jobwire:problem:too-many-failed-authentications' });
   expect((await key(good)).status).toBe(200);
   expect((await key(world.keys['read all'].secret)).status, 'not seen before').toBe(429);
 });

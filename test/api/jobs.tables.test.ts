@@ -4,9 +4,9 @@ import { expect, test } from 'vitest';
 import { readEvent, readJobEvents } from '../../shared/api/job-events.ts';
 import {
   decodeJobsCursor,
-  JobAnswer,
   type JobFilter,
-  JobsAnswer,
+  JobPage,
+  JobResponse,
   listJobs,
   readJob,
 } from '../../shared/api/jobs.ts';
@@ -30,7 +30,7 @@ async function found(rig: AnyRig, filter: JobFilter, limit = 100): Promise<numbe
     const page = await listJobs(rig, rig.ref, { filter, limit, cursor });
     if (page?.kind !== 'jobs') throw new Error('There is no such page.');
     const { kind: _, ...answer } = page;
-    jobs.push(...JobsAnswer.parse(answer).jobs.map(({ jobNumber }) => jobNumber));
+    jobs.push(...JobPage.parse(answer).jobs.map(({ jobNumber }) => jobNumber));
     after = page.next;
   } while (after);
   return jobs;
@@ -213,7 +213,7 @@ test('a job on its own is as its schema says', async () => {
   await rig.poll();
   rig.upstream.dispatch(job);
   await rig.poll();
-  const answer = JobAnswer.strict().parse(await readJob(rig, rig.ref, job));
+  const answer = JobResponse.strict().parse(await readJob(rig, rig.ref, job));
   expect(answer.job).toMatchObject({ jobNumber: job, phase: 'listed', timezone: 'America/Denver' });
   expect(answer.job.lines).toHaveLength(2);
 });

@@ -255,7 +255,7 @@ eachTable('the cap of a key', (makeTable) => {
         multiValueHeaders: { 'content-type': ['application/problem+json'], 'retry-after': ['15'] },
       });
       expect(JSON.parse(refused.connection.text())).toEqual({
-        type: 'urn:jobwire:problem:too-many-waiting',
+        type: 'urn:jobwire:problem:too-many-streams',
         title: 'Too Many Open Streams',
         status: 429,
         detail: 'At most 3 streams and waiting long polls at a time: come back when one has ended.',

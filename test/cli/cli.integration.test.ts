@@ -79,7 +79,7 @@ describe('exit codes', () => {
     'GET /v1/accounts/acme/status': { json: STATUS },
     'POST /v1/accounts/acme/test': { json: FAILED },
     'POST /v1/accounts/acme/pause': problem(403, 'forbidden', 'The key must be of role operate.'),
-    'POST /v1/accounts/acme/resume': problem(503, 'unavailable', 'The store did not answer.'),
+    'POST /v1/accounts/acme/resume': problem(503, 'service-unavailable', 'The store did not answer.'),
     'GET /v1/accounts/gone': problem(404, 'not-found', 'There is no such account.'),
     'GET /v1/accounts/in': problem(401, 'unauthorized', 'Send the API key.'),
     'GET /v1/accounts/odd': { write: (response: ServerResponse) => response.end('<html>') },
@@ -310,7 +310,7 @@ describe('errors with --json', () => {
     'GET /v1/accounts/acme': { json: ACCOUNT },
     'GET /v1/accounts/gone': problem(404, 'not-found', 'There is no such account.'),
     'GET /v1/accounts/in': problem(401, 'unauthorized', 'Send the API key.'),
-    'GET /v1/accounts/busy': problem(503, 'unavailable', 'The store did not\u001b[2J answer.'),
+    'GET /v1/accounts/busy': problem(503, 'service-unavailable', 'The store did not\u001b[2J answer.'),
     'GET /v1/accounts/proxy': { status: 502, json: 'Bad gateway' },
     'POST /v1/accounts/acme/pause': problem(403, 'forbidden', 'The key must be of role operate.'),
     'GET /v1/accounts/acme/events/stream': problem(410, 'cursor-gone', 'It is gone.', gone),
@@ -796,10 +796,12 @@ describe('events tail', () => {
   test('goes on where it stood when the connection is cut, in the middle of an event too: none missed, none twice', async () => {
     const answers = [
       stream([`retry: 1\nid: e1.4\n\n`, frame(5), frame(6), frame(7).slice(0, 60)], 'cut'),
-      problem(503, 'unavailable', 'The store did not answer.'),
+      problem(503, 'service-unavailable', 'The store did not answer.'),
       stream([`retry: 1\nid: e1.6\n\n`, frame(7), frame(8)], 'open'),
     ];
-    const api = await serve({ [PATH]: () => answers.shift() ?? problem(500, 'internal', 'Too many.') });
+    const api = await serve({
+      [PATH]: () => answers.shift() ?? problem(500, 'internal-server-error', 'Too many.'),
+    });
     const ended = await api.run([...tail, '--once', '4', '--types', 'job.*', '--after', 'e1.4']);
     expect(ended.code).toBe(0);
     expect(sequences(ended.out)).toEqual([5, 6, 7, 8]);
@@ -819,7 +821,9 @@ describe('events tail', () => {
       stream([cursorFrame(4), ':\n\n', cursorFrame(9)], 'cut'),
       stream([cursorFrame(9), frame(10)], 'open'),
     ];
-    const api = await serve({ [PATH]: () => answers.shift() ?? problem(500, 'internal', 'Too many.') });
+    const api = await serve({
+      [PATH]: () => answers.shift() ?? problem(500, 'internal-server-error', 'Too many.'),
+    });
     const ended = await api.run([...tail, '--once', '1']);
     expect(sequences(ended.out)).toEqual([10]);
     expect(api.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'e1.4', 'e1.9']);
@@ -831,7 +835,9 @@ describe('events tail', () => {
       stream(['id: e1.4\n\n', ':\nid: e1.9\n\n'], 'cut'),
       stream(['id: e1.9\n\n', frame(10)], 'open'),
     ];
-    const api = await serve({ [PATH]: () => answers.shift() ?? problem(500, 'internal', 'Too many.') });
+    const api = await serve({
+      [PATH]: () => answers.shift() ?? problem(500, 'internal-server-error', 'Too many.'),
+    });
     const ended = await api.run([...tail, '--once', '1']);
     expect(sequences(ended.out)).toEqual([10]);
     expect(api.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'e1.4', 'e1.9']);
@@ -842,7 +848,9 @@ describe('events tail', () => {
       stream(['retry: 1\nid: e1.4\n\n', frame(5)], 'end'),
       stream(['retry: 1\nid: e1.5\n\n', frame(6)], 'open'),
     ];
-    const api = await serve({ [PATH]: () => answers.shift() ?? problem(500, 'internal', 'Too many.') });
+    const api = await serve({
+      [PATH]: () => answers.shift() ?? problem(500, 'internal-server-error', 'Too many.'),
+    });
     expect(await api.run([...tail, '--once', '2'])).toMatchObject({ code: 0, err: '' });
   });
 
@@ -1195,7 +1203,7 @@ describe('a connection that is cut', () => {
   const idempotencyKeys = (asked: readonly Asked[]) => asked.map(({ headers }) => headers['idempotency-key']);
 
   test('is asked once more, with the Idempotency-Key of the first time, and waited for where that is at work', async () => {
-    const busy = problem(409, 'still-in-progress', 'A request with this key is being answered.');
+    const busy = problem(409, 'request-in-progress', 'A request with this key is being answered.');
     const answers = [cut, busy, { status: 201, json: { key, secret: 'jw_k2_shown-once' } }];
     const api = await serve({ 'POST /v1/keys': () => answers.shift() ?? cut });
     expect(await api.run(create)).toMatchObject({ code: 0 });
@@ -1221,7 +1229,7 @@ describe('a connection that is cut', () => {
 });
 
 test('what the API says of a field is said of the option that gave it', async () => {
-  const about = (field: string, rule: string) => problem(400, 'bad-body', `${field} ${rule}`, { field });
+  const about = (field: string, rule: string) => problem(400, 'invalid-body', `${field} ${rule}`, { field });
   const api = await serve({
     'POST /v1/endpoints': about('ratePerSecond', 'must be a number from 0.1 to 1000.'),
     'POST /v1/endpoints/erp/replays': ({ body }) =>
@@ -1310,7 +1318,11 @@ describe('recipients', () => {
   test('a change takes away what is none, and says the API’s sentence with the name of the option', async () => {
     const refused = {
       status: 422,
-      json: { type: 'urn:jobwire:problem:refused', field: 'mobile', detail: 'mobile is missing.' },
+      json: {
+        type: 'urn:jobwire:problem:unprocessable-content',
+        field: 'mobile',
+        detail: 'mobile is missing.',
+      },
     };
     const api = await serve({ 'PATCH /v1/accounts/acme/recipients/ann': refused });
     const args = ['--mobile', 'none', '--kinds', 'dispatched', '--pause'];

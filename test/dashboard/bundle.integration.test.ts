@@ -7,12 +7,12 @@ import { expect, test } from 'vitest';
 const SCHEMAS = {
   'shared/validation.ts': ['id', 'instant', 'typePatterns'],
   'shared/api/key-input.ts': ['NewKey', 'ROLES', 'roleAllows'],
-  'shared/accounts/account-input.ts': ['NewAccount', 'AccountChange', 'NewCredentials', 'CredentialsTest'],
-  'shared/delivery/endpoint-input.ts': ['NewEndpoint', 'EndpointChange', 'NewReplay', 'Rotation'],
+  'shared/accounts/account-input.ts': ['NewAccount', 'AccountUpdate', 'NewCredentials', 'CredentialsTest'],
+  'shared/delivery/endpoint-input.ts': ['NewEndpoint', 'EndpointUpdate', 'NewReplay', 'Rotation'],
   'shared/notifications/notification-input.ts': [
     'SettingsInput',
     'NewRecipient',
-    'RecipientChange',
+    'RecipientUpdate',
     'TemplateInput',
     'NewSuppression',
   ],

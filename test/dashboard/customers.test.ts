@@ -20,7 +20,7 @@ import { templateFields, templateVariables } from '../../dashboard/src/customers
 import { kinds } from '../../dashboard/src/messages.ts';
 import {
   NewRecipient,
-  RecipientChange,
+  RecipientUpdate,
   SettingsInput,
 } from '../../shared/notifications/notification-input.ts';
 import { checkTemplate } from '../../shared/notifications/render.ts';
@@ -110,7 +110,7 @@ describe('Recipients', () => {
     expect(toRecipientChange({ ...values, scope: 'account' }, ann)).toEqual({
       ...{ orderGroup: null, orderNumber: null, jobNumber: null },
     });
-    expect(RecipientChange.safeParse(toRecipientChange({ ...values, channels: 'sms' }, ann)).data).toEqual({
+    expect(RecipientUpdate.safeParse(toRecipientChange({ ...values, channels: 'sms' }, ann)).data).toEqual({
       channels: ['sms'],
     });
   });

@@ -18,7 +18,7 @@ import {
   toNewEndpoint,
   typeGroups,
 } from '../../dashboard/src/setup/endpoint-values.ts';
-import { EndpointChange, NewEndpoint } from '../../shared/delivery/endpoint-input.ts';
+import { EndpointUpdate, NewEndpoint } from '../../shared/delivery/endpoint-input.ts';
 import { eventTypes } from '../../shared/events/catalogue.ts';
 
 const URL = 'https://erp.example.com/jobs';
@@ -123,7 +123,7 @@ describe('a change of an endpoint', () => {
   ])('of %s has that alone', (_, values, change) => {
     const body = toEndpointChange({ ...toEndpointValues(endpoint), ...values }, endpoint);
     expect(body).toEqual(change);
-    expect(EndpointChange.safeParse(body).success).toBe(true);
+    expect(EndpointUpdate.safeParse(body).success).toBe(true);
   });
 
   test('says where accounts begin only when some are added', () => {

@@ -271,8 +271,8 @@ test('a service that refuses is asked again, as late as it says', async () => {
       response.setHeader('retry-after', '7');
       problem(429, 'too-many-requests')(response);
     },
-    problem(503, 'unavailable'),
-    problem(503, 'unavailable'),
+    problem(503, 'service-unavailable'),
+    problem(503, 'service-unavailable'),
   ];
   begin();
   await connection(1);
@@ -292,7 +292,7 @@ test('however often it is tried again, nothing of the waits is left behind', asy
     },
   };
   let before = Number.NaN;
-  const unavailable = problem(503, 'unavailable');
+  const unavailable = problem(503, 'service-unavailable');
   refusals = [
     (response) => {
       before = listeners();
@@ -385,7 +385,7 @@ test('a page that is left while it rests ends, and listens to nothing more', asy
 test('the page of before is asked for until it comes, and nothing is read before', async () => {
   earlier = (response) => {
     earlier = page([1, 2]);
-    problem(503, 'unavailable')(response);
+    problem(503, 'service-unavailable')(response);
   };
   begin();
   await until((of) => of.getState().connection.phase === 'lost');

@@ -18,7 +18,6 @@ import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createDeliveryLog, type DeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { endpointHealth } from '../../shared/delivery/endpoint-health.ts';
 import {
-  changeEndpoint,
   createEndpoint,
   deleteEndpoint,
   type EndpointDeps,
@@ -30,6 +29,7 @@ import {
   resumeEndpoint,
   rotateSecret,
   tidyEndpoints,
+  updateEndpoint,
 } from '../../shared/delivery/endpoints.ts';
 import { refuseUrl } from '../../shared/delivery/outbound.ts';
 import {
@@ -434,7 +434,7 @@ eachTable('endpoints', (makeTable, kind) => {
       await rig.create({ id: 'erp', url: URL, types: ['job.*'], headers: { 'X-A': 'b' }, concurrency: 2 });
       await rig.table.write({ update: keys.sink(REGION, 'erp'), set: { failures: 3, problem: 'x' } });
       rig.clock.now += 1000;
-      const changed = await changeEndpoint(rig.deps, REGION, 'erp', {
+      const changed = await updateEndpoint(rig.deps, REGION, 'erp', {
         types: null,
         description: 'new',
         origins: ['web'],
@@ -454,17 +454,17 @@ eachTable('endpoints', (makeTable, kind) => {
       });
       expect((await rig.signing()).headers).toEqual({ 'X-A': 'b' });
       expect(await rig.sink()).toMatchObject({ failures: 3, problem: 'x' });
-      await changeEndpoint(rig.deps, REGION, 'erp', { headers: { 'X-C': 'd' }, url: 'https://b.example/' });
+      await updateEndpoint(rig.deps, REGION, 'erp', { headers: { 'X-C': 'd' }, url: 'https://b.example/' });
       expect(await rig.read()).toMatchObject({ headers: ['X-C'], url: 'https://b.example/', revision: 3 });
       expect((await rig.signing()).headers).toEqual({ 'X-C': 'd' });
       // Whoever moves it to another host would be sent what was meant for this one.
-      expect(await changeEndpoint(rig.deps, REGION, 'erp', { url: 'https://c.example/' })).toMatchObject({
+      expect(await updateEndpoint(rig.deps, REGION, 'erp', { url: 'https://c.example/' })).toMatchObject({
         kind: 'refused',
         reason: expect.stringContaining('headers must be given together with a url on another host'),
       });
-      await changeEndpoint(rig.deps, REGION, 'erp', { url: 'https://b.example/other' });
+      await updateEndpoint(rig.deps, REGION, 'erp', { url: 'https://b.example/other' });
       expect((await rig.signing()).headers).toEqual({ 'X-C': 'd' });
-      await changeEndpoint(rig.deps, REGION, 'erp', { headers: null });
+      await updateEndpoint(rig.deps, REGION, 'erp', { headers: null });
       expect(await rig.read()).toMatchObject({ headers: [] });
       expect((await rig.signing()).headers).toEqual({});
       expect((await rig.signing()).secrets).toHaveLength(1);
@@ -476,19 +476,19 @@ eachTable('endpoints', (makeTable, kind) => {
       await rig.say('other', 3);
       await rig.create({ id: 'erp', url: URL, accounts: ['acme'], start: 'beginning' });
       await rig.table.write({ put: { ...keys.replayCursor(REGION, 'erp', 'acme', 'r1') } });
-      await changeEndpoint(rig.deps, REGION, 'erp', { accounts: ['acme', 'other'] });
+      await updateEndpoint(rig.deps, REGION, 'erp', { accounts: ['acme', 'other'] });
       expect((await rig.cursor('acme'))?.position, 'it keeps its place').toBe(0);
       expect((await rig.cursor('other'))?.position).toBe(3);
-      await changeEndpoint(rig.deps, REGION, 'erp', { accounts: ['other'] });
+      await updateEndpoint(rig.deps, REGION, 'erp', { accounts: ['other'] });
       expect(await rig.cursor('acme')).toBeUndefined();
       expect(await rig.table.get(keys.replayCursor(REGION, 'erp', 'acme', 'r1'))).toBeUndefined();
       // A drain that still runs stores its place once more: that does not count.
       await rig.table.write({ update: keys.cursor(REGION, 'erp', 'acme'), set: { position: 1 } });
-      await changeEndpoint(rig.deps, REGION, 'erp', { accounts: null, start: { cursors: { acme: '2' } } });
+      await updateEndpoint(rig.deps, REGION, 'erp', { accounts: null, start: { cursors: { acme: '2' } } });
       expect((await rig.cursor('acme'))?.position).toBe(2);
       expect((await rig.cursor('other'))?.position).toBe(3);
       expect((await rig.cursor(CELL_LOG))?.position).toBe(0);
-      expect(await changeEndpoint(rig.deps, REGION, 'erp', { start: 'now' })).toEqual({
+      expect(await updateEndpoint(rig.deps, REGION, 'erp', { start: 'now' })).toEqual({
         kind: 'refused',
         reason: 'start is for accounts that are added, and none is.',
       });
@@ -504,11 +504,11 @@ eachTable('endpoints', (makeTable, kind) => {
           await rig.create({ id: 'erp', url: URL, accounts: ['acme', 'other'], start: 'beginning' });
           return rig;
         },
-        (deps) => changeEndpoint(deps, REGION, 'erp', change),
+        (deps) => updateEndpoint(deps, REGION, 'erp', change),
         async (rig, where) => {
           expect(await rig.read(), where).toBeDefined();
           rig.clock.now += LATER_MS;
-          expect(await changeEndpoint(rig.deps, REGION, 'erp', change), where).toMatchObject({
+          expect(await updateEndpoint(rig.deps, REGION, 'erp', change), where).toMatchObject({
             kind: 'changed',
             endpoint: { accounts: ['acme', 'third'], headers: ['X-New'] },
           });
@@ -535,10 +535,10 @@ eachTable('endpoints', (makeTable, kind) => {
         reason: 'The endpoint "erp" was changed meanwhile; read it again.',
       };
       expect(await resumeEndpoint(rig.deps, REGION, 'erp', { revision: 1 })).toEqual(stale);
-      expect(await changeEndpoint(rig.deps, REGION, 'erp', { types: ['*'] }, { revision: 1 })).toEqual(stale);
+      expect(await updateEndpoint(rig.deps, REGION, 'erp', { types: ['*'] }, { revision: 1 })).toEqual(stale);
       expect(await deleteEndpoint(rig.deps, REGION, 'erp', { revision: 1 })).toEqual(stale);
       // A change leaves a paused endpoint paused.
-      await changeEndpoint(rig.deps, REGION, 'erp', { types: ['*'] });
+      await updateEndpoint(rig.deps, REGION, 'erp', { types: ['*'] });
       expect(await rig.read()).toMatchObject({ paused: true, revision: 3 });
       expect(await resumeEndpoint(rig.deps, REGION, 'erp')).toMatchObject({
         endpoint: { paused: false, revision: 4 },
@@ -550,7 +550,7 @@ eachTable('endpoints', (makeTable, kind) => {
       await rig.create({ id: 'erp', url: URL });
       const outcomes = await Promise.all([
         pauseEndpoint(rig.deps, REGION, 'erp'),
-        changeEndpoint(rig.deps, REGION, 'erp', { description: 'x' }),
+        updateEndpoint(rig.deps, REGION, 'erp', { description: 'x' }),
         enableEndpoint(rig.deps, REGION, 'erp'),
       ]);
       expect(outcomes.map(({ kind }) => kind)).toEqual(['changed', 'changed', 'changed']);
@@ -568,12 +568,12 @@ eachTable('endpoints', (makeTable, kind) => {
           if (first) {
             first = false;
             const change = { accounts: ['acme', 'other'], start: 'beginning' };
-            await changeEndpoint(rig.deps, REGION, 'erp', change);
+            await updateEndpoint(rig.deps, REGION, 'erp', change);
           }
           return rig.table.write(write);
         },
       };
-      await changeEndpoint({ ...rig.deps, table }, REGION, 'erp', { accounts: ['acme', 'other'] });
+      await updateEndpoint({ ...rig.deps, table }, REGION, 'erp', { accounts: ['acme', 'other'] });
       expect((await rig.cursor('other'))?.position).toBe(0);
       expect(await rig.read()).toMatchObject({ accounts: ['acme', 'other'], revision: 3 });
     });
@@ -616,7 +616,7 @@ eachTable('endpoints', (makeTable, kind) => {
         reason:
           'The endpoint "declared" is declared in the configuration file: change or remove it under "endpoints" there, and start again.',
       };
-      expect(await changeEndpoint(rig.deps, REGION, 'declared', {})).toEqual(refused);
+      expect(await updateEndpoint(rig.deps, REGION, 'declared', {})).toEqual(refused);
       expect(await pauseEndpoint(rig.deps, REGION, 'declared')).toEqual(refused);
       expect(await deleteEndpoint(rig.deps, REGION, 'declared')).toEqual(refused);
       expect(await rotateSecret(rig.deps, REGION, 'declared')).toEqual(refused);
@@ -942,7 +942,7 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
       [{ concurrency: 100 }, 'concurrency must be a whole number from 1 to 64.'],
     ];
     for (const [change, reason] of refusals) {
-      expect(await changeEndpoint(rig.deps, REGION, 'erp', change)).toEqual({ kind: 'refused', reason });
+      expect(await updateEndpoint(rig.deps, REGION, 'erp', change)).toEqual({ kind: 'refused', reason });
     }
     for (const [input, reason] of [
       [{ secret: 'x' }, 'secret must be "whsec_" and 24 to 64 random bytes in base64.'],
@@ -955,7 +955,7 @@ describe('what is asked of an endpoint is refused in one sentence', () => {
 
   test('what is not there is said to be unknown', async () => {
     const unknown = { kind: 'unknown', reason: 'There is no endpoint "x".' };
-    expect(await changeEndpoint(rig.deps, REGION, 'x', {})).toEqual(unknown);
+    expect(await updateEndpoint(rig.deps, REGION, 'x', {})).toEqual(unknown);
     for (const act of [pauseEndpoint, resumeEndpoint, enableEndpoint, deleteEndpoint]) {
       expect(await act(rig.deps, REGION, 'x')).toEqual(unknown);
     }

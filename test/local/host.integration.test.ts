@@ -19,12 +19,12 @@ import {
 import { type Config, ConfigError, parseConfig } from '../../shared/config.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import {
-  changeEndpoint,
   createEndpoint,
   enableEndpoint,
   pingEndpoint,
   readEndpoint,
   rotateSecret,
+  updateEndpoint,
 } from '../../shared/delivery/endpoints.ts';
 import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
@@ -253,7 +253,7 @@ test('a secret or header that is changed while a drain waits for more events app
   expect(verify(made.secret, await next(1))).toMatchObject({ data: { status: '1' } });
   const rotated = await rotateSecret(host.endpoints, 'us', 'shop', { keepOldSeconds: 0 });
   if (rotated.kind !== 'rotated') throw new Error(rotated.reason);
-  await changeEndpoint(host.endpoints, 'us', 'shop', { headers: { 'X-Token': 'new' } });
+  await updateEndpoint(host.endpoints, 'us', 'shop', { headers: { 'X-Token': 'new' } });
   const post = await next(2);
   expect(verify(rotated.secret, post)).toMatchObject({ data: { status: '2' } });
   expect(() => verify(made.secret, post)).toThrow('No matching signature');

@@ -8,13 +8,13 @@ import { checkMobile, plainAddressHash } from '../../shared/notifications/addres
 import { checkEmail } from '../../shared/notifications/email-address.ts';
 import { maskAddress } from '../../shared/notifications/masking.ts';
 import {
-  changeRecipient,
   createRecipient,
   deleteRecipient,
   listRecipients,
   readRecipient,
   recipientsFor,
   syncOwnUser,
+  updateRecipient,
 } from '../../shared/notifications/recipients.ts';
 import { type ImportReport, importRecipients } from '../../shared/notifications/recipients-csv.ts';
 import { csvHead, csvRow, decodedCsv } from '../../shared/notifications/recipients-file.ts';
@@ -376,7 +376,7 @@ eachTable('recipients', (makeTable) => {
     expect(await readRecipient(table, ACME, made.id)).toEqual(made);
     const second = await create({ id: 'zoe', email: 'zoe@example.com', orderGroup: 'G1' });
     expect((await listRecipients(table, ACME)).recipients).toEqual([made, second]);
-    const changed = await changeRecipient(deps, ACME, 'zoe', {
+    const changed = await updateRecipient(deps, ACME, 'zoe', {
       jobNumber: 7,
       paused: true,
       kinds: ['cancelled'],
@@ -385,7 +385,7 @@ eachTable('recipients', (makeTable) => {
       kind: 'changed',
       recipient: { scope: { for: 'job', jobNumber: 7 }, paused: true, kinds: ['cancelled'], revision: 2 },
     });
-    expect(await changeRecipient(deps, ACME, 'zoe', { paused: true })).toMatchObject({
+    expect(await updateRecipient(deps, ACME, 'zoe', { paused: true })).toMatchObject({
       recipient: { revision: 2 },
     });
     expect(await deleteRecipient(deps, ACME, 'zoe')).toEqual({ kind: 'deleted' });
@@ -444,9 +444,9 @@ eachTable('recipients', (makeTable) => {
     const { id } = await create({ email: 'a@example.com', orderGroup: 'G' });
     const found = async (orderGroup: string | null, orderNumber: string | null) =>
       (await recipientsFor(table, ACME, [{ jobNumber: 1, orderGroup, orderNumber }])).length;
-    await changeRecipient(deps, ACME, id, { orderNumber: 'PO' });
+    await updateRecipient(deps, ACME, id, { orderNumber: 'PO' });
     expect([await found('G', null), await found(null, 'PO')]).toEqual([0, 1]);
-    await changeRecipient(deps, ACME, id, { orderNumber: null });
+    await updateRecipient(deps, ACME, id, { orderNumber: null });
     expect([await found('G', null), await found(null, null)]).toEqual([1, 1]);
     expect(await table.query({ pk: recipientPlacePk(ACME) })).toHaveLength(1);
   });
@@ -455,13 +455,13 @@ eachTable('recipients', (makeTable) => {
     const { deps, table, create } = await createRig(makeTable);
     const { id } = await create({ email: 'a@example.com' });
     await Promise.all([
-      changeRecipient(deps, ACME, id, { name: 'Ann' }),
-      changeRecipient(deps, ACME, id, { orderGroup: 'G' }),
+      updateRecipient(deps, ACME, id, { name: 'Ann' }),
+      updateRecipient(deps, ACME, id, { orderGroup: 'G' }),
     ]);
     const both = await readRecipient(table, ACME, id);
     expect(both).toMatchObject({ name: 'Ann', scope: { for: 'orderGroup' }, revision: 3 });
     const outcomes = await Promise.all([
-      changeRecipient(deps, ACME, id, { name: 'Bob' }, { revision: 3 }),
+      updateRecipient(deps, ACME, id, { name: 'Bob' }, { revision: 3 }),
       deleteRecipient(deps, ACME, id, { revision: 3 }),
     ]);
     expect(outcomes.map(({ kind }) => kind === 'conflict' || kind === 'unknown')).toContain(true);
@@ -531,15 +531,15 @@ describe('what a recipient can’t be', () => {
   test('an address that a channel needs can’t be taken away', async () => {
     const { deps, create } = await createRig();
     const { id } = await create({ email: 'a@example.com', mobile: '021 123 4567' });
-    expect(await changeRecipient(deps, ACME, id, { mobile: null })).toMatchObject({
+    expect(await updateRecipient(deps, ACME, id, { mobile: null })).toMatchObject({
       kind: 'refused',
       reason: 'mobile is missing; it must be given where channels names sms.',
     });
-    expect(await changeRecipient(deps, ACME, id, { mobile: null, channels: ['email'] })).toMatchObject({
+    expect(await updateRecipient(deps, ACME, id, { mobile: null, channels: ['email'] })).toMatchObject({
       kind: 'changed',
       recipient: { mobile: null, channels: ['email'] },
     });
-    expect(await changeRecipient(deps, ACME, id, {})).toMatchObject({ kind: 'refused' });
+    expect(await updateRecipient(deps, ACME, id, {})).toMatchObject({ kind: 'refused' });
   });
 });
 
@@ -620,7 +620,7 @@ eachTable('spreadsheets', (makeTable) => {
     const { deps, table } = await createRig(makeTable);
     await take(deps, 'email\nann@example.com');
     const [{ id } = { id: '' }] = (await listRecipients(table, ACME)).recipients;
-    await changeRecipient(deps, ACME, id, { email: 'bob@example.com' });
+    await updateRecipient(deps, ACME, id, { email: 'bob@example.com' });
     expect(countsOf(await take(deps, 'email\nann@example.com'))).toEqual([1, 0, 0]);
     expect((await listRecipients(table, ACME)).recipients.map(({ email }) => email).sort()).toEqual([
       'ann@example.com',
@@ -1045,7 +1045,7 @@ eachTable('the ordering service’s user', (makeTable) => {
       since,
       sync: (user: Partial<AccountUser> = {}) => syncOwnUser(rig.deps, ACME, since, { ...USER, ...user }),
       read: () => readRecipient(rig.table, ACME, OWN_USER),
-      change: (input: object) => changeRecipient(rig.deps, ACME, OWN_USER, input),
+      change: (input: object) => updateRecipient(rig.deps, ACME, OWN_USER, input),
     };
   }
 

@@ -12,7 +12,7 @@ import {
   workKey,
 } from '../../shared/notifications/messages.ts';
 import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
-import { changeRecipient, deleteRecipient } from '../../shared/notifications/recipients.ts';
+import { deleteRecipient, updateRecipient } from '../../shared/notifications/recipients.ts';
 import { makeDue, type SendDeps, sendDue } from '../../shared/notifications/sender.ts';
 import { quietUntil, readSmsUse } from '../../shared/notifications/sms-limits.ts';
 import { suppress, suppressionOf } from '../../shared/notifications/suppressions.ts';
@@ -516,7 +516,7 @@ describe('what stands in the way', () => {
     await world.send(CLOSED_AFTER);
     await suppress(world.people, ACME, { channel: 'email', address: 'ann@example.com' }, 'unsubscribed');
     await deleteRecipient(world.people, ACME, 'bob');
-    await changeRecipient(world.people, ACME, 'cy', { paused: true });
+    await updateRecipient(world.people, ACME, 'cy', { paused: true });
     // Another one has the same address.
     await deleteRecipient(world.people, ACME, 'dee');
     await world.fold(said('job.dispatch_revoked', 2, world.clock.now));

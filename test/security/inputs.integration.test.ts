@@ -264,7 +264,7 @@ test.each([
     const answer = await ask(world, { method, path, headers: jsonOf(world), body });
     expect(answer?.status, account.slice(0, 20)).toBe(400);
     const problem = JSON.parse(answer?.text ?? '') as object;
-    expect(problem).toMatchObject({ type: 'urn:jobwire:problem:bad-body', field });
+    expect(problem).toMatchObject({ type: 'urn:jobwire:problem:invalid-body', field });
     expect(problem).toMatchObject({ detail: expect.stringContaining(`${field} must be 1–63 lower-case`) });
   }
   expect(world.faults).toEqual([]);
@@ -292,7 +292,7 @@ test.each([
   const answer = await ask(world, { method: 'PATCH', path, headers: jsonOf(world), body });
   expect(answer?.status).toBe(400);
   const problem = JSON.parse(answer?.text ?? '') as { field: string; detail: string };
-  expect(problem).toMatchObject({ type: 'urn:jobwire:problem:bad-body' });
+  expect(problem).toMatchObject({ type: 'urn:jobwire:problem:invalid-body' });
   expect(problem.field.startsWith(field), problem.field).toBe(true);
   expect(problem.detail).toContain(detail);
 });
@@ -364,7 +364,7 @@ describe('a request that is none, over a socket', () => {
         const answer = await answerTo(`GET ${path} HTTP/1.1`, ...hosts, `Authorization: Bearer ${key}`);
         expect(statusOf(answer), answer).toBe(400);
         expect(problemOf(answer)).toMatchObject({
-          type: 'urn:jobwire:problem:bad-parameter',
+          type: 'urn:jobwire:problem:invalid-parameter',
           field: 'Host',
           requestId: expect.any(String),
         });

@@ -5,11 +5,11 @@ import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createKey, MAX_KEYS_OF_ACCOUNT, OPERATOR } from '../../shared/api/keys.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import {
-  changeEndpoint,
   createEndpoint,
   type EndpointDeps,
   MAX_ENDPOINTS,
   MAX_OF_ACCOUNT,
+  updateEndpoint,
 } from '../../shared/delivery/endpoints.ts';
 import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
 import { createEventLog } from '../../shared/log/log.ts';
@@ -65,8 +65,8 @@ test('an account is named by so many endpoints and no more, and others are none 
   expect(await createEndpoint(deps, REGION, { id: 'x', url: URL, accounts: ['acme'] })).toMatchObject(full);
   const own = await createEndpoint(deps, REGION, { id: 'x', url: URL, accounts: ['other'] });
   expect(own).toMatchObject({ kind: 'created' });
-  expect(await changeEndpoint(deps, REGION, 'x', { accounts: ['other', 'acme'] })).toMatchObject(full);
-  expect(await changeEndpoint(deps, REGION, 'x', { description: 'mine' })).toMatchObject({ kind: 'changed' });
+  expect(await updateEndpoint(deps, REGION, 'x', { accounts: ['other', 'acme'] })).toMatchObject(full);
+  expect(await updateEndpoint(deps, REGION, 'x', { description: 'mine' })).toMatchObject({ kind: 'changed' });
 });
 
 test('an account is named by so many keys and no more, and others are none the worse', async () => {

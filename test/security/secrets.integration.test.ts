@@ -13,11 +13,11 @@ import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { type DrainReport, drainSink } from '../../shared/delivery/drain.ts';
 import {
-  changeEndpoint,
   createEndpoint,
   deleteEndpoint,
   type EndpointDeps,
   rotateSecret,
+  updateEndpoint,
 } from '../../shared/delivery/endpoints.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import {
@@ -214,7 +214,7 @@ test('headers that are changed during a drain are those of its next attempt, in 
   const [operator, worker] = [cell.startProcess(), cell.startProcess()];
   await cell.create(operator.deps, { headers: { 'X-Token': 'first' } });
   const change = (value: string) =>
-    changeEndpoint(operator.deps, REGION, 'erp', { headers: { 'X-Token': value } });
+    updateEndpoint(operator.deps, REGION, 'erp', { headers: { 'X-Token': value } });
   await cell.emit(3);
   cell.receiver.hooks.during = async (at) => {
     if (at === 1) expect(await change('second')).toMatchObject({ kind: 'changed' });
@@ -240,7 +240,7 @@ test('headers that are changed together with the URL are never sent to the forme
   cell.receiver.hooks.during = async (at) => {
     if (at !== 1) return;
     const moved = { url: url('/new'), headers: { 'X-Token': 'new' } };
-    expect(await changeEndpoint(deps, REGION, 'erp', moved)).toMatchObject({ kind: 'changed' });
+    expect(await updateEndpoint(deps, REGION, 'erp', moved)).toMatchObject({ kind: 'changed' });
   };
   await drain();
   await cell.emit(1);
@@ -250,7 +250,7 @@ test('headers that are changed together with the URL are never sent to the forme
   expect(new Set(sent('/old'))).toEqual(new Set(['old']));
   expect(new Set(sent('/new'))).toEqual(new Set(['new']));
   // Back again with the headers it has: from now on they are meant for that URL.
-  await changeEndpoint(deps, REGION, 'erp', { url: url('/old') });
+  await updateEndpoint(deps, REGION, 'erp', { url: url('/old') });
   await cell.emit(1);
   await drain();
   expect(sent('/old').at(-1)).toBe('new');

@@ -3,7 +3,7 @@ import { Button, Checkbox, NativeSelect, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { NewRecipient, RecipientChange } from '../../../shared/notifications/notification-input.ts';
+import { NewRecipient, RecipientUpdate } from '../../../shared/notifications/notification-input.ts';
 import { messageKinds } from '../../../shared/notifications/types.ts';
 import { ApiError } from '../api.ts';
 import { Badge, Facts, Failure, Note, Panel, showToast, useConfirm } from '../components.tsx';
@@ -112,7 +112,7 @@ function RecipientForm(props: {
   const href = useCustomersHref(account);
   const [, go] = useLocation();
   const whole = useApiForm<RecipientValues>({
-    schema: RecipientChange,
+    schema: RecipientUpdate,
     initial: toRecipientValues(recipient),
     toBody: (values) => toRecipientChange(values, recipient),
     send: async (body) => {

@@ -5,8 +5,8 @@ import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import * as z from 'zod';
 import {
-  AccountChange,
   type AccountRecord,
+  AccountUpdate,
   MAX_INTERVAL_SECONDS,
   NewAccount,
   NewCredentials,
@@ -181,7 +181,7 @@ function IntervalPanel({ account, read, changed }: AccountFormProps) {
   const [base] = own;
   const valuesOf = (of: Account) => ({ pollIntervalSeconds: String(of.pollIntervalSeconds) });
   const form = useApiForm({
-    schema: AccountChange,
+    schema: AccountUpdate,
     initial: valuesOf(account),
     toBody: toInterval,
     send: async (body) => {
@@ -211,7 +211,7 @@ function ReferencePanel({ account, read, changed }: AccountFormProps) {
   const [base] = own;
   const valuesOf = (of: Account) => ({ secretRef: of.secretRef ?? '' });
   const form = useApiForm({
-    schema: AccountChange,
+    schema: AccountUpdate,
     initial: valuesOf(account),
     toBody: ({ secretRef }) => ({ secretRef: secretRef.trim() }),
     send: async (body) => {

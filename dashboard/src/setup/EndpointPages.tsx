@@ -4,7 +4,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import * as z from 'zod';
-import { EndpointChange, NewEndpoint, Rotation } from '../../../shared/delivery/endpoint-input.ts';
+import { EndpointUpdate, NewEndpoint, Rotation } from '../../../shared/delivery/endpoint-input.ts';
 import { Badge, Empty, Facts, Failure, Page, Panel, showToast, useConfirm } from '../components.tsx';
 import { useApiForm } from '../forms.ts';
 import { allPages, useAccounts, useApi, useRegions } from '../queries.ts';
@@ -248,7 +248,7 @@ function ChangeForm(props: {
   const own = useState(endpoint);
   const [base, setBase] = own;
   const form = useApiForm<EndpointValues>({
-    schema: EndpointChange,
+    schema: EndpointUpdate,
     initial: toEndpointValues(endpoint),
     toBody: (values) => toEndpointChange(values, base),
     check: checkEndpoint,

@@ -3,9 +3,9 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import {
-  AccountChange,
   AccountRecord,
   AccountReport,
+  AccountUpdate,
   CredentialsTest,
   NewAccount,
   NewCredentials,
@@ -16,13 +16,13 @@ import { testAccount, testCredentials } from '../../accounts/account-test.ts';
 import { readDeletion } from '../../accounts/deletion.ts';
 import {
   type ChangedAccount,
-  changeAccount,
   createAccount,
   deleteAccount,
   pageAccounts,
   pauseAccount,
   resumeAccount,
   rotateCredentials,
+  updateAccount,
 } from '../../accounts/managed-accounts.ts';
 import { type Expectation, type Refusal, revisionOf } from '../../resources.ts';
 import type { AccountRef } from '../../storage/schema.ts';
@@ -135,7 +135,7 @@ export const accountRoutes: readonly Route[] = [
         status: 201,
         headers: { ...record.headers, Location: 'Path of the account.' },
       },
-      problems: ['conflict', 'refused'],
+      problems: ['conflict', 'unprocessable-content'],
     },
     async ({ c, body }, { manage }) => {
       const outcome = await createAccount(manage.accounts, body);
@@ -161,7 +161,7 @@ export const accountRoutes: readonly Route[] = [
     {
       method: 'patch',
       path: '/v1/accounts/{id}',
-      id: 'changeAccount',
+      id: 'updateAccount',
       tag: 'Accounts',
       summary: 'Update an account',
       description:
@@ -169,10 +169,10 @@ export const accountRoutes: readonly Route[] = [
       role: 'admin',
       of: ofAccountRecord,
       conditional: true,
-      body: AccountChange,
+      body: AccountUpdate,
       example: { pollIntervalSeconds: 300 },
       answer: record,
-      problems: ['conflict', 'refused'],
+      problems: ['conflict', 'unprocessable-content'],
     },
     async ({ c, caller, subject, body, expected }, { manage }) => {
       // A secret reference can name the credentials of another account, and so give access to its jobs.
@@ -182,7 +182,7 @@ export const accountRoutes: readonly Route[] = [
           detail: 'secretRef takes a key that is for all accounts; give the account its credentials instead.',
         });
       }
-      return changed(c, await changeAccount(manage.accounts, refOf(subject), body, expected), expected);
+      return changed(c, await updateAccount(manage.accounts, refOf(subject), body, expected), expected);
     },
   ),
   route(
@@ -199,7 +199,7 @@ export const accountRoutes: readonly Route[] = [
       conditional: true,
       answer: { status: 204, description: 'The account and all its data are deleted.' },
       also: [{ status: 202, description: 'The account is deleted. Deletion of its data is in progress.' }],
-      problems: ['conflict', 'refused'],
+      problems: ['conflict', 'unprocessable-content'],
     },
     async ({ c, subject, expected }, { manage }) => {
       const outcome = await deleteAccount(manage.accounts, subject, expected);
@@ -222,7 +222,7 @@ export const accountRoutes: readonly Route[] = [
       body: NewCredentials,
       example: { clientId: 'acme-api', clientSecret: '…' },
       answer: record,
-      problems: ['conflict', 'refused'],
+      problems: ['conflict', 'unprocessable-content'],
     },
     async ({ c, subject, body, expected }, { manage }) =>
       changed(c, await rotateCredentials(manage.accounts, refOf(subject), body, expected), expected),
@@ -259,7 +259,7 @@ export const accountRoutes: readonly Route[] = [
       example: { region: 'us', credentials: { clientId: 'acme-api', clientSecret: '…' } },
       repeatable: true,
       answer: { status: 200, description: 'Result of each step.', schema: TestReport },
-      problems: ['refused'],
+      problems: ['unprocessable-content'],
     },
     async ({ c, body }, { manage }) => {
       const outcome = await testCredentials(manage.accounts, body);

@@ -4,9 +4,8 @@ import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
 import type { DeliveryEntry } from '../../delivery/delivery-log.ts';
 import { endpointHealth } from '../../delivery/endpoint-health.ts';
-import { EndpointChange, NewEndpoint, NewReplay, Rotation } from '../../delivery/endpoint-input.ts';
+import { EndpointUpdate, NewEndpoint, NewReplay, Rotation } from '../../delivery/endpoint-input.ts';
 import {
-  changeEndpoint,
   createEndpoint,
   deleteEndpoint,
   type Endpoint as EndpointRecord,
@@ -17,6 +16,7 @@ import {
   resumeEndpoint,
   rotateSecret,
   toEndpoint,
+  updateEndpoint,
 } from '../../delivery/endpoints.ts';
 import {
   discardAllParked,
@@ -32,11 +32,11 @@ import { isId } from '../../validation.ts';
 import { isFor, isForEndpoint, ofAccount, ofEndpoint, ofWebhook } from '../access.ts';
 import {
   AttemptReport,
+  CreatedEndpoint,
   DeadEvent,
   Delivery,
   Endpoint,
   EndpointHealth,
-  NewEndpointAnswer,
   ParkedEvent,
   Replay,
   showDead,
@@ -120,7 +120,7 @@ const Which = z
       context.addIssue('must have either events or all');
     }
   })
-  .meta({ id: 'WhichParked', minProperties: 1, maxProperties: 1 });
+  .meta({ id: 'ParkedEventSelection', minProperties: 1, maxProperties: 1 });
 
 const EVENT_RULE = 'must be an event id: `<account>.<epoch>.<sequence>`';
 
@@ -200,10 +200,10 @@ export const endpointRoutes: readonly Route[] = [
       answer: {
         status: 201,
         description: 'The endpoint and its signing secret. The secret is not returned again.',
-        schema: NewEndpointAnswer,
+        schema: CreatedEndpoint,
         headers: { ETag: ETAG, Location: 'Path of the endpoint.' },
       },
-      problems: ['refused', 'conflict'],
+      problems: ['unprocessable-content', 'conflict'],
     },
     async ({ c, caller, body: { region: wanted, ...input }, making }, { feed, manage }) => {
       const refusal = refuseAccounts(caller, input.accounts ?? null);
@@ -236,18 +236,18 @@ export const endpointRoutes: readonly Route[] = [
     {
       method: 'patch',
       path: '/v1/endpoints/{id}',
-      id: 'changeEndpoint',
+      id: 'updateEndpoint',
       tag: 'Endpoints',
       summary: 'Update an endpoint',
       description:
         'Omitted fields are unchanged; `null` removes a restriction. A key for some accounts cannot subscribe the endpoint to other accounts.',
       role: 'admin',
       of: ofWebhook,
-      body: EndpointChange,
+      body: EndpointUpdate,
       example: { types: ['job.dispatched', 'job.tracking_added'], ratePerSecond: null },
       conditional: true,
       answer: changedAnswer,
-      problems: ['refused', 'conflict'],
+      problems: ['unprocessable-content', 'conflict'],
     },
     async ({ c, caller, subject, body, expected }, { manage }) => {
       const refusal = body.accounts === undefined ? undefined : refuseAccounts(caller, body.accounts);
@@ -255,7 +255,7 @@ export const endpointRoutes: readonly Route[] = [
       // For a key of some accounts, concurrent changes by other keys must not be overwritten or reported.
       const condition = caller.accounts === null ? expected : { revision: subject.revision };
       const { region, id } = subject;
-      return changed(c, await changeEndpoint(manage.endpoints, region, id, body, condition), expected);
+      return changed(c, await updateEndpoint(manage.endpoints, region, id, body, condition), expected);
     },
   ),
   route(
@@ -375,13 +375,13 @@ export const endpointRoutes: readonly Route[] = [
         })
         .meta({ id: 'ResendRequest' }),
       answer: { status: 200, description: 'Result of the attempt.', schema: AttemptReport },
-      problems: ['refused'],
+      problems: ['unprocessable-content'],
     },
     async ({ c, subject: { region, id }, body: { event } }, { manage }) => {
       const { account, epoch, sequence } = event;
       const outcome = await resendEvent(manage.endpoints, region, id, account, sequence, epoch);
       if (outcome.kind !== 'attempted') {
-        return problem(c, 'refused', {
+        return problem(c, 'unprocessable-content', {
           field: 'event',
           detail: `event can't be sent: ${outcome.reason}`,
         });
@@ -412,7 +412,7 @@ export const endpointRoutes: readonly Route[] = [
           })
           .meta({ id: 'RotatedSecret' }),
       },
-      problems: ['refused', 'conflict'],
+      problems: ['unprocessable-content', 'conflict'],
     },
     async ({ c, subject: { region, id }, body, making }, { manage }) => {
       const outcome = await rotateSecret(manage.endpoints, region, id, body, making);
@@ -683,7 +683,7 @@ export const endpointRoutes: readonly Route[] = [
         schema: Replay,
         headers: { Location: 'Path of the replay.' },
       },
-      problems: ['refused', 'conflict'],
+      problems: ['unprocessable-content', 'conflict'],
     },
     async ({ c, caller, subject, body, making }, { feed, manage }) => {
       const { region, id } = subject;

@@ -399,7 +399,7 @@ function placesIn(
 ): GivenPlaces | undefined | Response {
   if (text === undefined) return undefined;
   const places = parsePlaces(feed, text);
-  return places ?? problem(c, 'bad-parameter', { field, detail: `${field} ${CELL_CURSOR_RULE}.` });
+  return places ?? problem(c, 'invalid-parameter', { field, detail: `${field} ${CELL_CURSOR_RULE}.` });
 }
 
 /** Returns the start of a stream. `Last-Event-ID` is newer than the `after` that the stream was opened with. */
@@ -412,7 +412,7 @@ function resumeAt<T>(
   const header = c.req.header('last-event-id');
   if (header === undefined || header === '') return after;
   const field = 'Last-Event-ID';
-  return decode(header) ?? problem(c, 'bad-parameter', { field, detail: `${field} ${rule}.` });
+  return decode(header) ?? problem(c, 'invalid-parameter', { field, detail: `${field} ${rule}.` });
 }
 
 /**
@@ -470,7 +470,7 @@ function holdOf(c: Context<ApiEnv>, { slots, report: tell }: RouteParts, ms: num
 }
 
 function tooManyWaiting(c: Context<ApiEnv>, { slots }: RouteParts): Response {
-  return problem(c, 'too-many-waiting', {
+  return problem(c, 'too-many-streams', {
     detail: `At most ${slots?.perKey} streams and waiting long polls at a time: come back when one has ended.`,
     headers: { 'retry-after': String(CROWDED_RETRY_SECONDS) },
   });

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { ofAccount, ofRegion } from '../access.ts';
 import { readJobEvents } from '../job-events.ts';
-import { decodeJobsCursor, JobAnswer, type JobFilter, JobsAnswer, listJobs, readJob } from '../jobs.ts';
+import { decodeJobsCursor, type JobFilter, JobPage, JobResponse, listJobs, readJob } from '../jobs.ts';
 import { cursorBy, day, flag, limit, nextOf, one, textUpTo } from '../parameters.ts';
 import { problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
@@ -90,14 +90,14 @@ export const jobRoutes: readonly Route[] = [
       role: 'read',
       of: ofAccount,
       query: JobsQuery,
-      answer: { status: 200, description: 'A page of jobs.', schema: JobsAnswer },
+      answer: { status: 200, description: 'A page of jobs.', schema: JobPage },
       problems: ['cursor-gone'],
     },
     async ({ c, subject, query: { after: cursor, limit, ...given } }, { feed }) => {
       const filter = toFilter(given);
       if (cursor && JSON.stringify(cursor.filter) !== JSON.stringify(filter)) {
         const detail = 'after must be the `next` of a page with the same filter.';
-        return problem(c, 'bad-parameter', { field: 'after', detail });
+        return problem(c, 'invalid-parameter', { field: 'after', detail });
       }
       const page = await listJobs(feed, subject, { filter, limit, cursor });
       if (!page) return problem(c, 'not-found', { detail: 'There is no such account.' });
@@ -115,7 +115,7 @@ export const jobRoutes: readonly Route[] = [
       role: 'read',
       of: ofAccount,
       params: jobParams,
-      answer: { status: 200, description: 'The current job.', schema: JobAnswer },
+      answer: { status: 200, description: 'The current job.', schema: JobResponse },
     },
     async ({ c, subject, params }, { feed }) => {
       const found = await readJob(feed, subject, Number(params.jobNumber));
@@ -138,7 +138,7 @@ export const jobRoutes: readonly Route[] = [
       answer: {
         status: 200,
         description: 'A page of events of the job. Empty if the job is unknown.',
-        schema: z.object({ events: z.array(Event), next: nextOf }).meta({ id: 'JobEventsPage' }),
+        schema: z.object({ events: z.array(Event), next: nextOf }).meta({ id: 'JobEventPage' }),
       },
     },
     async ({ c, subject, params, query }, { feed }) => {
@@ -258,5 +258,5 @@ function rangeOf(
 
 function badRange(c: Parameters<typeof problem>[0], most: number): Response {
   const detail = `from must not be after to, and at most ${most - 1} days before it.`;
-  return problem(c, 'bad-parameter', { field: 'from', detail });
+  return problem(c, 'invalid-parameter', { field: 'from', detail });
 }

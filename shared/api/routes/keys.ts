@@ -21,7 +21,7 @@ const Self = z
       .describe('Ids of the accounts of the key. `null`: all accounts.'),
     expiresAt: instant.nullable().describe('Time at which the key expires. `null`: never.'),
   })
-  .meta({ id: 'OwnKey', description: 'The API key of the request.' });
+  .meta({ id: 'CurrentKey', description: 'The API key of the request.' });
 
 /** All API key routes. */
 export const keyRoutes: readonly Route[] = [
@@ -29,7 +29,7 @@ export const keyRoutes: readonly Route[] = [
     {
       method: 'get',
       path: '/v1/key',
-      id: 'getOwnKey',
+      id: 'getCurrentKey',
       tag: 'Keys',
       summary: 'Get the API key of the request',
       role: 'read',
@@ -78,10 +78,10 @@ export const keyRoutes: readonly Route[] = [
             key: KeyRecord,
             secret: z.string().describe('Complete key, to be sent as `Authorization: Bearer …`.'),
           })
-          .meta({ id: 'NewKeyAnswer' }),
+          .meta({ id: 'CreatedKey' }),
         headers: { Location: 'Path of the key.' },
       },
-      problems: ['refused'],
+      problems: ['unprocessable-content'],
     },
     async ({ c, caller, body, making }, { feed }) => {
       const { now, table } = feed;
@@ -118,7 +118,7 @@ export const keyRoutes: readonly Route[] = [
       role: 'admin',
       params,
       answer: { status: 204, description: 'The key is revoked.' },
-      problems: ['refused'],
+      problems: ['unprocessable-content'],
     },
     async ({ c, caller, params: { id } }, { feed }) => {
       const outcome = await revokeKey(feed, id, caller);

@@ -158,7 +158,7 @@ export const notificationRoutes: readonly Route[] = [
       },
       conditional: true,
       answer: settingsAnswer,
-      problems: ['refused', 'conflict'],
+      problems: ['unprocessable-content', 'conflict'],
     },
     async ({ c, subject, body, expected }, { manage, notifications }) => {
       const outcome = await saveSettings(manage.endpoints, subject.ref, body, expected);
@@ -201,7 +201,7 @@ export const notificationRoutes: readonly Route[] = [
         .meta({ id: 'PreviewRequest' }),
       example: { kind: 'dispatched', channel: 'email', locale: 'en-GB' },
       answer: { status: 200, description: 'The rendered message.', schema: Preview },
-      problems: ['refused'],
+      problems: ['unprocessable-content'],
     },
     async ({ c, subject: { ref, settings }, body }, { feed, notifications }) => {
       const { kind, channel, jobNumber } = body;
@@ -314,7 +314,7 @@ export const notificationRoutes: readonly Route[] = [
       body: TemplateInput,
       example: { subject: '{{ order }} is on its way', intro: 'Hello {{ name }}, it has left us.' },
       answer: { status: 200, description: 'The template.', schema: Template },
-      problems: ['refused'],
+      problems: ['unprocessable-content'],
     },
     async ({ c, subject, params, body }, { feed }) => {
       const checked = checkedTemplate(params.channel, body);
@@ -395,7 +395,7 @@ export const notificationRoutes: readonly Route[] = [
           .extend({
             upcoming: z.array(Upcoming).describe('Messages whose windows are open now. On every page.'),
           })
-          .meta({ id: 'JobMessagesPage' }),
+          .meta({ id: 'JobMessagePage' }),
       },
     },
     async ({ caller, subject, params, query }, { feed, notifications }) => {

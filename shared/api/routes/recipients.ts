@@ -1,13 +1,13 @@
 /** Recipient and suppression routes. */
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { NewRecipient, NewSuppression, RecipientChange } from '../../notifications/notification-input.ts';
+import { NewRecipient, NewSuppression, RecipientUpdate } from '../../notifications/notification-input.ts';
 import {
-  changeRecipient,
   createRecipient,
   deleteRecipient,
   listRecipients,
   readRecipient,
+  updateRecipient,
 } from '../../notifications/recipients.ts';
 import { importRecipients } from '../../notifications/recipients-csv.ts';
 import {
@@ -110,7 +110,7 @@ export const recipientRoutes: readonly Route[] = [
         status: 201,
         headers: { ...shownAnswer.headers, Location: 'Path of the recipient.' },
       },
-      problems: ['refused', 'conflict'],
+      problems: ['unprocessable-content', 'conflict'],
     },
     async ({ c, caller, subject, body, making }, { manage }) => {
       const outcome = await createRecipient(manage.endpoints, subject, body, making);
@@ -150,7 +150,7 @@ export const recipientRoutes: readonly Route[] = [
         .meta({ id: 'RecipientImport' }),
       example: { csv: 'name,email,orderGroup\nAnn Lee,ann@example.com,Spring\n', dryRun: true },
       answer: { status: 200, description: 'Result of the import.', schema: ImportReport },
-      problems: ['refused', 'conflict'],
+      problems: ['unprocessable-content', 'conflict'],
     },
     async ({ c, subject, body: { csv, dryRun } }, { manage }) => {
       const outcome = await importRecipients(manage.endpoints, subject, csv, { dryRun });
@@ -177,21 +177,21 @@ export const recipientRoutes: readonly Route[] = [
     {
       method: 'patch',
       path: '/v1/accounts/{id}/recipients/{recipient}',
-      id: 'changeRecipient',
+      id: 'updateRecipient',
       tag: 'Notifications',
       summary: 'Update a recipient',
       description:
         'Omitted fields are unchanged; `null` removes a value. `orderGroup`, `orderNumber` and `jobNumber` are replaced together.',
       role: 'admin',
       of: ofRecipient,
-      body: RecipientChange,
+      body: RecipientUpdate,
       example: { mobile: null, kinds: ['dispatched'] },
       conditional: true,
       answer: shownAnswer,
-      problems: ['refused', 'conflict'],
+      problems: ['unprocessable-content', 'conflict'],
     },
     async ({ c, caller, subject, body, expected }, { manage }) => {
-      const outcome = await changeRecipient(manage.endpoints, subject, subject.id, body, expected);
+      const outcome = await updateRecipient(manage.endpoints, subject, subject.id, body, expected);
       return changed(c, caller, outcome, expected);
     },
   ),
@@ -251,7 +251,7 @@ export const recipientRoutes: readonly Route[] = [
       body: NewSuppression,
       example: { channel: 'email', address: 'ann@example.com' },
       answer: { status: 201, description: 'The suppression.', schema: Suppression },
-      problems: ['refused'],
+      problems: ['unprocessable-content'],
     },
     async ({ c, subject, body }, { manage }) => {
       const outcome = await createSuppression(manage.endpoints, subject, body);

@@ -172,7 +172,7 @@ export const serviceRoutes: readonly Route[] = [
     {
       method: 'get',
       path: '/docs',
-      id: 'getReference',
+      id: 'getApiReference',
       tag: 'Service',
       summary: 'Get the API reference',
       role: null,
@@ -189,7 +189,7 @@ export const serviceRoutes: readonly Route[] = [
     {
       method: 'get',
       path: '/docs/assets/{version}/{name}',
-      id: 'getReferenceAsset',
+      id: 'getApiReferenceAsset',
       tag: 'Service',
       summary: 'Get an asset of the API reference',
       role: null,
