@@ -23,12 +23,12 @@ import { PROBLEM_TYPE, type ProblemKind, problems } from '../shared/api/problems
 import { routes } from '../shared/api/routes/all.ts';
 import { SLOT_GRACE_MS } from '../shared/api/waiting-limit.ts';
 import { withApiFiles, withRenderWorker } from './bundling.ts';
+import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellKey } from './cell-key.ts';
 import type { CellSecrets } from './cell-secrets.ts';
-import type { Cell } from './cell-stack.ts';
-import type { DistributionPass } from './dashboard.ts';
 import { setLog } from './delivery.ts';
+import type { DistributionPass } from './distribution-pass.ts';
 import type { HistoryTable } from './history-table.ts';
 import { setChannels } from './notifications.ts';
 import { setUpstream } from './polling.ts';
@@ -68,7 +68,7 @@ export class Api extends Construct {
     const each = (fn: CellFunction) => {
       table.grantCheckingKeys(fn);
       setLog(fn, props);
-      props.pass?.tell(fn);
+      props.pass?.grantTo(fn);
       if (stage.api.corsOrigins.length > 0) fn.set('JOBWIRE_CORS_ORIGINS', stage.api.corsOrigins.join(','));
     };
 

@@ -7,7 +7,7 @@ import type { Construct } from 'constructs';
 import type * as z from 'zod';
 import type { EnvName } from '../functions/env.ts';
 import { bundling, entryPath } from './bundling.ts';
-import type { Cell } from './cell-stack.ts';
+import type { Cell } from './cell.ts';
 
 interface Props extends Cell {
   /** Name of the entry file in `functions/`, without its extension. */

@@ -6,8 +6,8 @@ import { CfnLogGroup } from 'aws-cdk-lib/aws-logs';
 import { CfnTopic } from 'aws-cdk-lib/aws-sns';
 import { CfnQueue } from 'aws-cdk-lib/aws-sqs';
 import { Construct, type IConstruct } from 'constructs';
+import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
-import type { Cell } from './cell-stack.ts';
 
 /** Key permissions that a function needs to use a service. DynamoDB requires more than the others. */
 const ACTIONS: Readonly<Record<string, readonly string[]>> = {

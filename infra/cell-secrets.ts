@@ -2,8 +2,8 @@ import { ArnFormat, Stack, Validations } from 'aws-cdk-lib';
 import { PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import { secretNames } from '../shared/secrets.ts';
+import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
-import type { Cell } from './cell-stack.ts';
 
 /** Permissions to create, change and delete secrets. */
 const MANAGE = ['GetSecretValue', 'CreateSecret', 'PutSecretValue', 'DeleteSecret', 'RestoreSecret'];

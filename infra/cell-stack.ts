@@ -1,24 +1,18 @@
 import { CfnOutput, Stack, Tags } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { Api } from './api.ts';
+import type { Cell } from './cell.ts';
 import { CellKey } from './cell-key.ts';
 import { CellSecrets } from './cell-secrets.ts';
-import { Dashboard, DistributionPass } from './dashboard.ts';
+import { Dashboard } from './dashboard.ts';
 import { Delivery } from './delivery.ts';
+import { DistributionPass } from './distribution-pass.ts';
 import { HistoryTable } from './history-table.ts';
 import { Notifications } from './notifications.ts';
 import { Operate } from './operate.ts';
 import { Operations } from './operations.ts';
 import { Polling } from './polling.ts';
-import type { ApiRegion, CellSettings, StageSettings } from './settings.ts';
 import { StateTable } from './state-table.ts';
-
-/** A cell and its stage, with their settings. */
-export interface Cell {
-  readonly stage: StageSettings;
-  readonly region: ApiRegion;
-  readonly cell: CellSettings;
-}
 
 interface Props extends Cell {
   /** Folder of the files from which the dashboard is built. */

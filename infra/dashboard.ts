@@ -21,10 +21,6 @@ import {
   FunctionRuntime,
   type HeadersReferrerPolicy,
   HttpVersion,
-  OriginRequestCookieBehavior,
-  OriginRequestHeaderBehavior,
-  OriginRequestPolicy,
-  OriginRequestQueryStringBehavior,
   PriceClass,
   ResponseHeadersPolicy,
   SecurityPolicyProtocol,
@@ -52,43 +48,15 @@ import {
 } from '../shared/dashboard-headers.ts';
 import type { Api } from './api.ts';
 import { withDashboard } from './bundling.ts';
+import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
-import type { Cell } from './cell-stack.ts';
+import type { DistributionPass } from './distribution-pass.ts';
 
 /** CloudFront's maximum wait for an origin's next byte without a raised quota. */
 const ORIGIN_TIMEOUT = Duration.seconds(120);
 const KEEP_ALIVE = Duration.seconds(60);
 /** Timeout of a publication: a few dozen small files. */
 const PUBLISH_TIMEOUT = Duration.minutes(2);
-
-/**
- * The proof that a request comes through the distribution, so that the functions accept the viewer's address
- * from it only. It is the id of the origin request policy. CloudFront generates it at random and discloses it
- * only within the AWS account; no template contains it.
- *
- * A separate construct, because the distribution needs the API, whose functions need the pass.
- */
-export class DistributionPass extends Construct {
-  readonly policy: OriginRequestPolicy;
-  readonly id: string;
-
-  constructor(scope: Construct, id: string, { stage, region }: Cell) {
-    super(scope, id);
-    this.policy = new OriginRequestPolicy(this, 'Policy', {
-      comment: `Jobwire, ${stage.stage}-${region}: all that a viewer sends but the host, and no cookies`,
-      // API Gateway routes by the host.
-      headerBehavior: OriginRequestHeaderBehavior.denyList('host'),
-      queryStringBehavior: OriginRequestQueryStringBehavior.all(),
-      cookieBehavior: OriginRequestCookieBehavior.none(),
-    });
-    this.id = this.policy.originRequestPolicyId;
-  }
-
-  /** Passes it to a function of the API. */
-  tell(fn: CellFunction): void {
-    fn.set('JOBWIRE_DISTRIBUTION_PASS', this.id);
-  }
-}
 
 interface Props extends Cell {
   /** Folder of the files. */

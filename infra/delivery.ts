@@ -4,9 +4,9 @@ import { DynamoEventSource, SqsDlq } from 'aws-cdk-lib/aws-lambda-event-sources'
 import { FifoThroughputScope, Topic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import { DrainSinkEnv, WakeSinksEnv } from '../functions/env.ts';
+import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellSecrets } from './cell-secrets.ts';
-import type { Cell } from './cell-stack.ts';
 import type { HistoryTable } from './history-table.ts';
 import { setChannels } from './notifications.ts';
 import type { StateTable } from './state-table.ts';

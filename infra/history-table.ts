@@ -2,8 +2,8 @@ import { RemovalPolicy, Validations } from 'aws-cdk-lib';
 import { type ITableV2, TableV2 } from 'aws-cdk-lib/aws-dynamodb';
 import { Construct } from 'constructs';
 import { deliveryPk, historySchema, sentPk } from '../shared/storage/schema.ts';
+import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
-import type { Cell } from './cell-stack.ts';
 import { allow, allowIndexes, tableProps } from './state-table.ts';
 
 /**

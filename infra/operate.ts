@@ -1,10 +1,10 @@
 import { Duration } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 import { OperateEnv } from '../functions/env.ts';
+import type { Cell } from './cell.ts';
 import { CellFunction } from './cell-function.ts';
 import type { CellKey } from './cell-key.ts';
 import type { CellSecrets } from './cell-secrets.ts';
-import type { Cell } from './cell-stack.ts';
 import { setLog } from './delivery.ts';
 import type { HistoryTable } from './history-table.ts';
 import { setUpstream } from './polling.ts';

@@ -25,8 +25,8 @@ import { Construct } from 'constructs';
 import { cellName, type MetricName, NAMESPACE } from '../functions/metrics.ts';
 import { ERROR_KINDS } from '../shared/ordering/errors.ts';
 import type { stateSchema } from '../shared/storage/schema.ts';
+import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
-import type { Cell } from './cell-stack.ts';
 import type { DeadLetters } from './work-queue.ts';
 
 type Named<T> = Readonly<Record<string, T>>;

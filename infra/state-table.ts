@@ -48,8 +48,8 @@ import {
   WAKE_SHARDS,
   wakePk,
 } from '../shared/storage/schema.ts';
+import type { Cell } from './cell.ts';
 import type { CellFunction } from './cell-function.ts';
-import type { Cell } from './cell-stack.ts';
 
 type IndexName = keyof typeof stateSchema.indexes;
 type Action =

@@ -2,7 +2,7 @@
  * Validation rules for the configuration file and for requests, and the error message for a violated rule.
  */
 import * as z from 'zod';
-import { BUILT_IN_SINKS } from './delivery/built-in-sinks.ts';
+import { BUILT_IN_SINKS } from './built-in-sinks.ts';
 import { eventTypes } from './events/catalogue.ts';
 import { typeMatches } from './events/types.ts';
 

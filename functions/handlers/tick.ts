@@ -3,7 +3,7 @@ import type { Context } from 'aws-lambda';
 import pLimit from 'p-limit';
 import type * as z from 'zod';
 import { claimPolls, duePolls, listAccounts } from '../../shared/accounts/accounts.ts';
-import type { BUILT_IN_SINKS } from '../../shared/delivery/built-in-sinks.ts';
+import type { BUILT_IN_SINKS } from '../../shared/built-in-sinks.ts';
 import { oldestUndelivered } from '../../shared/delivery/lag.ts';
 import {
   dueSinks,

@@ -16,7 +16,6 @@
  * remains, and the next run starts from the beginning. Deliveries in the history expire on their own.
  */
 import pLimit from 'p-limit';
-import { listSinks } from '../delivery/sink.ts';
 import { unfollowAccount } from '../notifications/settings.ts';
 import { beingWorkedOn, type Refusal, revisionOf, revisionStill } from '../resources.ts';
 import {
@@ -33,6 +32,7 @@ import {
   parkedPk,
   recipientPk,
   recipientPlacePk,
+  sinkPk,
   snapshotPk,
   suppressionPk,
   templatePk,
@@ -254,13 +254,13 @@ async function removeAll(
   await remove([keys.token(ref), keys.wake(ref)]);
   await remove(await table.getMany([...figureKeys(ref, now()), ...notificationKeys(ref, now())]));
   await unfollowAccount(table, ref);
-  const sinks = await listSinks(table, region);
-  await remove([FEED_LOG, ...sinks.map(({ id }) => id)].map((id) => keys.cursor(region, id, account)));
+  const sinks = await table.query({ pk: sinkPk(region) });
+  await remove([FEED_LOG, ...sinks.map(({ sk }) => sk)].map((id) => keys.cursor(region, id, account)));
   // All keys of an account start with its id and a #, which no id contains.
   const ofAccount = { from: `${account}#`, to: `${account}#~` };
   const parts: Query[] = [
     ...[...peoplePks(ref), indexPk(ref), snapshotPk(ref), groupPk(ref), logPk(ref)].map((pk) => ({ pk })),
-    ...sinks.flatMap(({ id }) =>
+    ...sinks.flatMap(({ sk: id }) =>
       [cursorPk(region, id), parkedPk(region, id), deadPk(region, id)].map((pk) => ({ pk, ...ofAccount })),
     ),
   ];

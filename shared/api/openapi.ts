@@ -4,6 +4,7 @@
  */
 import { createRoute, OpenAPIHono } from '@hono/zod-openapi';
 import * as z from 'zod';
+import { API_VERSION } from '../api-version.ts';
 import { webhookHeaders } from '../events/asyncapi.ts';
 import { catalogue, eventTypes } from '../events/catalogue.ts';
 import { exampleOf } from '../events/examples.ts';
@@ -12,7 +13,6 @@ import { IdempotencyKey } from './idempotency.ts';
 import { PROBLEM_TYPE, type ProblemKind, problems } from './problems.ts';
 import { type Answer, problemsOf, type Route, tags, takesIdempotencyKey } from './route.ts';
 import { routes } from './routes/all.ts';
-import { API_VERSION } from './version.ts';
 
 const Problem = z
   .looseObject({

@@ -2,7 +2,7 @@
  * The AsyncAPI 3.0 document: every event type as a message, on each way that events take: webhooks, the SNS topic, live
  * streams. Made of the catalogue; what stands here besides is what the ways add to an event.
  */
-import { API_VERSION } from '../api/version.ts';
+import { API_VERSION } from '../api-version.ts';
 import { catalogue, type EventType, eventTypes } from './catalogue.ts';
 import type { JobEvent } from './event.ts';
 import { exampleOf } from './examples.ts';

@@ -6,11 +6,10 @@ import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import type { AccountReport, AccountState, PollRecord } from '../accounts/account-input.ts';
 import { type Account, listAccounts, schedule, toAccount, toStatus } from '../accounts/accounts.ts';
-import { listSinks } from '../delivery/sink.ts';
 import type { EventDraft } from '../events/event.ts';
 import { renewFeed } from '../log/cell-feed.ts';
 import { type EventLog, formatCursor, formerEnd, type Head, newEpoch, toHead } from '../log/log.ts';
-import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys } from '../storage/schema.ts';
+import { type AccountRef, cellLog, cursorPk, FEED_LOG, isCell, keys, sinkPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { outageOf, readUpstream } from './breaker.ts';
 import { pollTimes } from './poll-history.ts';
@@ -48,7 +47,7 @@ export async function renewLogs(
   const taken = new Map<string, number>();
   const inFeed = await table.query({ pk: cursorPk(region, FEED_LOG) });
   const placeInFeed = new Map(inFeed.map((position) => [position.sk, position]));
-  for (const { id } of await listSinks(table, region)) {
+  for (const { sk: id } of await table.query({ pk: sinkPk(region) })) {
     for (const cursor of await table.query({ pk: cursorPk(region, id) })) {
       const [account = ''] = cursor.sk.split('#');
       taken.set(account, Math.max(taken.get(account) ?? 0, lastTaken(cursor)));

@@ -7,7 +7,7 @@ import type {
   Endpoint as EndpointView,
   Replay,
 } from '../../../shared/api/endpoint-views.ts';
-import { BUILT_IN_SINKS } from '../../../shared/delivery/built-in-sinks.ts';
+import { BUILT_IN_SINKS } from '../../../shared/built-in-sinks.ts';
 import { NOTIFICATIONS_SINK } from '../../../shared/notifications/types.ts';
 
 export type Endpoint = z.infer<typeof EndpointView>;

@@ -1,0 +1,38 @@
+import {
+  OriginRequestCookieBehavior,
+  OriginRequestHeaderBehavior,
+  OriginRequestPolicy,
+  OriginRequestQueryStringBehavior,
+} from 'aws-cdk-lib/aws-cloudfront';
+import { Construct } from 'constructs';
+import type { Cell } from './cell.ts';
+import type { CellFunction } from './cell-function.ts';
+
+/**
+ * The proof that a request comes through the distribution, so that the functions accept the viewer's address
+ * from it only. It is the id of the origin request policy. CloudFront generates it at random and discloses it
+ * only within the AWS account; no template contains it.
+ *
+ * A separate construct, because the distribution needs the API, whose functions need the pass.
+ */
+export class DistributionPass extends Construct {
+  readonly policy: OriginRequestPolicy;
+  readonly id: string;
+
+  constructor(scope: Construct, id: string, { stage, region }: Cell) {
+    super(scope, id);
+    this.policy = new OriginRequestPolicy(this, 'Policy', {
+      comment: `Jobwire, ${stage.stage}-${region}: all that a viewer sends but the host, and no cookies`,
+      // API Gateway routes by the host.
+      headerBehavior: OriginRequestHeaderBehavior.denyList('host'),
+      queryStringBehavior: OriginRequestQueryStringBehavior.all(),
+      cookieBehavior: OriginRequestCookieBehavior.none(),
+    });
+    this.id = this.policy.originRequestPolicyId;
+  }
+
+  /** Passes it to a function of the API. */
+  grantTo(fn: CellFunction): void {
+    fn.set('JOBWIRE_DISTRIBUTION_PASS', this.id);
+  }
+}
