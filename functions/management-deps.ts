@@ -7,7 +7,7 @@ import { createAwsAccountSecrets } from '../shared/accounts/credentials.ts';
 import type { AccountDeps } from '../shared/accounts/managed-accounts.ts';
 import { createReferenceRemover } from '../shared/api/account-references.ts';
 import { createDeliveryLog } from '../shared/delivery/delivery-log.ts';
-import type { EndpointDeps } from '../shared/delivery/endpoints.ts';
+import type { EndpointDeps } from '../shared/delivery/endpoint-edits.ts';
 import { createAwsSigningSecrets, createSigningReader } from '../shared/delivery/signing-secrets.ts';
 import type { EventLog } from '../shared/log/log.ts';
 import type { Table } from '../shared/storage/table.ts';

@@ -16,7 +16,8 @@ import { createGrowthSignal, type GrowthSignal } from '../shared/api/growth-sign
 import { type Config, ConfigError } from '../shared/config.ts';
 import { createDeliveryLog, type DeliveryLog } from '../shared/delivery/delivery-log.ts';
 import { type DrainReport, drainSink, type News } from '../shared/delivery/drain.ts';
-import { type EndpointDeps, tidyEndpoints } from '../shared/delivery/endpoints.ts';
+import type { EndpointDeps } from '../shared/delivery/endpoint-edits.ts';
+import { tidyEndpoints } from '../shared/delivery/endpoints.ts';
 import { isReady } from '../shared/delivery/health.ts';
 import { breakLease } from '../shared/delivery/lease.ts';
 import { type ConnectionPool, createConnectionPool } from '../shared/delivery/outbound.ts';
@@ -28,21 +29,20 @@ import {
 } from '../shared/delivery/signing-secrets.ts';
 import {
   DEFAULT_CONCURRENCY,
-  dueSinks,
   follows,
-  leftoverWakes,
   listSinks,
   registerSink,
   type Sink,
   type SinkPort,
   type SinkRecord,
   toSink,
-  wakeSinks,
 } from '../shared/delivery/sink.ts';
 import { createSnsSink } from '../shared/delivery/sns.ts';
+import { dueSinks, leftoverWakes, wakeSinks } from '../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../shared/delivery/webhook.ts';
-import { createForwarder, startFeed } from '../shared/log/cell-feed.ts';
-import { createEventLog, type EventLog, newEpoch, shareReads } from '../shared/log/log.ts';
+import { createForwarder, startFeed } from '../shared/log/feed-forwarding.ts';
+import { newEpoch } from '../shared/log/head.ts';
+import { createEventLog, type EventLog, shareReads } from '../shared/log/log.ts';
 import { oldestUnsent } from '../shared/notifications/oldest-unsent.ts';
 import { type SendReport, sendDue } from '../shared/notifications/sender.ts';
 import { createSnsSmsTransport } from '../shared/notifications/sms.ts';

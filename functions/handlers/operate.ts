@@ -26,19 +26,16 @@ import { showEndpoint } from '../../shared/api/endpoint-views.ts';
 import { type KeyRecord, NewKey } from '../../shared/api/key-input.ts';
 import { createKey, keyId, listKeys, MAX_KEYS, OPERATOR, revokeKey } from '../../shared/api/keys.ts';
 import { instantText } from '../../shared/api/parameters.ts';
+import { type Endpoint, listEndpoints } from '../../shared/delivery/endpoint.ts';
 import {
-  createEndpoint,
-  deleteEndpoint,
-  type Endpoint,
-  type EndpointDeps,
   enableEndpoint,
-  listEndpoints,
   pauseEndpoint,
   pingEndpoint,
   resumeEndpoint,
   rotateSecret,
-  updateEndpoint,
-} from '../../shared/delivery/endpoints.ts';
+} from '../../shared/delivery/endpoint-controls.ts';
+import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
+import { createEndpoint, deleteEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.ts';
 import type { Refusal } from '../../shared/resources.ts';
 import { confirmAccount, renewLogs, reportAccount } from '../../shared/tracking/operator.ts';
 import { id, sentenceOf } from '../../shared/validation.ts';

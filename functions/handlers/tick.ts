@@ -5,17 +5,11 @@ import type * as z from 'zod';
 import { claimPolls, duePolls, listAccounts } from '../../shared/accounts/accounts.ts';
 import type { BUILT_IN_SINKS } from '../../shared/built-in-sinks.ts';
 import { oldestUndelivered } from '../../shared/delivery/lag.ts';
-import {
-  dueSinks,
-  ForwardError,
-  leftoverWakes,
-  listSinks,
-  registerSink,
-  type SinkRecord,
-  wakeSinks,
-} from '../../shared/delivery/sink.ts';
-import { createForwarder, startFeed } from '../../shared/log/cell-feed.ts';
-import { type EventLog, newEpoch } from '../../shared/log/log.ts';
+import { listSinks, registerSink, type SinkRecord } from '../../shared/delivery/sink.ts';
+import { dueSinks, ForwardError, leftoverWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
+import { createForwarder, startFeed } from '../../shared/log/feed-forwarding.ts';
+import { newEpoch } from '../../shared/log/head.ts';
+import type { EventLog } from '../../shared/log/log.ts';
 import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
 import { cellLog, keys } from '../../shared/storage/schema.ts';
 import type { Table } from '../../shared/storage/table.ts';

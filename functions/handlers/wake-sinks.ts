@@ -5,8 +5,8 @@
 import type { DynamoDBBatchResponse } from 'aws-lambda';
 import pLimit from 'p-limit';
 import * as z from 'zod';
-import { ForwardError, wakeSinks } from '../../shared/delivery/sink.ts';
-import { createForwarder } from '../../shared/log/cell-feed.ts';
+import { ForwardError, wakeSinks } from '../../shared/delivery/wakes.ts';
+import { createForwarder } from '../../shared/log/feed-forwarding.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { DrainMessage, Send } from './messages.ts';

@@ -10,7 +10,8 @@
  * rejected.
  */
 
-import { type EventLog, newEpoch } from '../log/log.ts';
+import { newEpoch } from '../log/head.ts';
+import type { EventLog } from '../log/log.ts';
 import {
   beingWorkedOn,
   type Expectation,

@@ -3,7 +3,7 @@ import type { MiddlewareHandler } from 'hono';
 import type { AccountRecord } from '../accounts/account-input.ts';
 import { type Account, findAccount } from '../accounts/accounts.ts';
 import { readAccount } from '../accounts/managed-accounts.ts';
-import { type Endpoint, toEndpoint } from '../delivery/endpoints.ts';
+import { type Endpoint, toEndpoint } from '../delivery/endpoint.ts';
 import { type AccountRef, cellLog, keys } from '../storage/schema.ts';
 import { isId } from '../validation.ts';
 import { limitFailures } from './auth-rate-limit.ts';

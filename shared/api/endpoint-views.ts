@@ -1,9 +1,9 @@
 /** Endpoints and deliveries as returned by the API: timestamps as ISO 8601, unknown values as `null`, no secrets. */
 import * as z from 'zod';
 import type { DeliveryEntry } from '../delivery/delivery-log.ts';
+import type { Endpoint as Record } from '../delivery/endpoint.ts';
 import type { EndpointHealth as Health } from '../delivery/endpoint-health.ts';
-import type { Endpoint as Record } from '../delivery/endpoints.ts';
-import type { DeadEvent as Dead, ParkedEvent as Parked } from '../delivery/parking.ts';
+import type { DeadEvent as Dead, ParkedEvent as Parked } from '../delivery/parked-events.ts';
 import type { Replay as Running } from '../delivery/replays.ts';
 import { instant, instantText } from './parameters.ts';
 

@@ -7,14 +7,8 @@
 
 import { toStatus } from '../accounts/accounts.ts';
 import { typeMatches } from '../events/types.ts';
-import {
-  type EventLog,
-  formatCursor,
-  formerEnd,
-  type LoggedEvent,
-  type parseCursor,
-  placeOf,
-} from '../log/log.ts';
+import { formatCursor, formerEnd, type parseCursor, placeOf } from '../log/head.ts';
+import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Table } from '../storage/table.ts';
 import { deafWatch, type GrowthSignal, type Watch } from './growth-signal.ts';

@@ -2,9 +2,9 @@
 import * as z from 'zod';
 import { toStatus } from '../accounts/accounts.ts';
 import { JobSummary } from '../events/catalogue.ts';
-import { type EventLog, parseCursor } from '../log/log.ts';
+import { parseCursor } from '../log/head.ts';
+import type { EventLog } from '../log/log.ts';
 import {
-  type AccountRef,
   type JobRange,
   jobsAwaited,
   jobsDispatchedOn,
@@ -13,10 +13,8 @@ import {
   jobsInGroup,
   jobsWithOrderNumber,
   jobsWithStatus,
-  keys,
-  snapshotPk,
-  stateSchema,
-} from '../storage/schema.ts';
+} from '../storage/job-indexes.ts';
+import { type AccountRef, keys, snapshotPk, stateSchema } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { sinceListed } from '../tracking/diff.ts';
 import { dispatchedDayOf, type Ending, type Snapshot, summarize, toSnapshot } from '../tracking/snapshot.ts';

@@ -8,7 +8,7 @@
  */
 import { typeMatches } from '../events/types.ts';
 import type { CellFeed } from '../log/cell-feed.ts';
-import { formatCursor, formerEnd, type Head, parseCursor, placeOf } from '../log/log.ts';
+import { formatCursor, formerEnd, type Head, parseCursor, placeOf } from '../log/head.ts';
 import { feedLog } from '../storage/schema.ts';
 import {
   type Crowded,

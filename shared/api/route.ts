@@ -11,7 +11,7 @@ import * as z from 'zod';
 import type { TestDeps } from '../accounts/account-test.ts';
 import type { AccountDeps } from '../accounts/managed-accounts.ts';
 import type { DeliveryLog } from '../delivery/delivery-log.ts';
-import type { EndpointDeps } from '../delivery/endpoints.ts';
+import type { EndpointDeps } from '../delivery/endpoint-edits.ts';
 import type { Channel } from '../notifications/types.ts';
 import type { Expectation } from '../resources.ts';
 import type { AccountRef } from '../storage/schema.ts';

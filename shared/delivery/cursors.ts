@@ -12,15 +12,8 @@ import type { EventLog, LoggedEvent } from '../log/log.ts';
 import { cursorPk, keys } from '../storage/schema.ts';
 import type { Clause, Item, Table, TransactOutcome, Write } from '../storage/table.ts';
 import type { Lease } from './lease.ts';
-import {
-  DEFAULT_CONCURRENCY,
-  dueAtSink,
-  type EventFilter,
-  follows,
-  passes,
-  type Sink,
-  toSink,
-} from './sink.ts';
+import { DEFAULT_CONCURRENCY, type EventFilter, follows, passes, type Sink, toSink } from './sink.ts';
+import { dueAtSink } from './wakes.ts';
 import { CursorWindow } from './window.ts';
 
 /** Maximum number of open cursors of one sink: live ones, and replays in addition. */

@@ -31,7 +31,8 @@ import {
   type SinkHealth,
 } from './health.ts';
 import { type Lease, takeLease } from './lease.ts';
-import { MAX_PARKED, type ParkedEvent, ParkedLanes } from './parking.ts';
+import type { ParkedEvent } from './parked-events.ts';
+import { MAX_PARKED, ParkedLanes } from './parking.ts';
 import {
   DEFAULT_CONCURRENCY,
   type DeliveryOutcome,

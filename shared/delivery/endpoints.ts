@@ -19,119 +19,44 @@
  * ends.
  */
 import { randomBytes } from 'node:crypto';
-import pLimit from 'p-limit';
 import type * as z from 'zod';
-import { listAccounts } from '../accounts/accounts.ts';
-import type { EventType } from '../events/catalogue.ts';
-import { dataschemaOf, type EventUrls, sourceOf } from '../events/event.ts';
-import type { EventLog, LoggedEvent } from '../log/log.ts';
-import {
-  beingWorkedOn,
-  type Expectation,
-  type Refusal,
-  revisionOf,
-  revisionStill,
-  whileLocked,
-} from '../resources.ts';
+import { beingWorkedOn, type Expectation, type Refusal, revisionOf, revisionStill } from '../resources.ts';
 import type { EndpointSecrets } from '../secrets.ts';
-import {
-  type AccountRef,
-  CELL_LOG,
-  cellLog,
-  cursorPk,
-  deadPk,
-  drainDue,
-  endpointLockPk,
-  keys,
-  pad,
-  parkedPk,
-  replayPk,
-  sinkPk,
-} from '../storage/schema.ts';
+import { type AccountRef, endpointLockPk, keys } from '../storage/schema.ts';
 import type { Item, Table, Value } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
-import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
-import { EndpointUpdate, NewEndpoint, Rotation } from './endpoint-input.ts';
-import { enabled, healthAttributes, toHealth } from './health.ts';
-import { refuseUrl } from './outbound.ts';
-import { findPlace, type Place, type Placed } from './positions.ts';
+import { type Endpoint, listEndpoints, toEndpoint } from './endpoint.ts';
 import {
-  headersFor,
-  KEEP_OLD_SECONDS,
-  MAX_RETIRING,
-  newSigningSecret,
-  rotated,
-  type SigningSecrets,
-} from './signing-secrets.ts';
-import { type EventFilter, follows, type Sink, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
+  followed,
+  putCursors,
+  removeRemains,
+  removeRest,
+  removeUnfollowed,
+  startingAt,
+} from './endpoint-data.ts';
+import {
+  ATTEMPTS,
+  changedMeanwhile,
+  type EndpointDeps,
+  edit,
+  findManaged,
+  type Makings,
+  manageable,
+  taken,
+  unknownEndpoint,
+  withLock,
+} from './endpoint-edits.ts';
+import { EndpointUpdate, NewEndpoint } from './endpoint-input.ts';
+import { refuseUrl } from './outbound.ts';
+import { headersFor, newSigningSecret } from './signing-secrets.ts';
+import { follows, type SinkRecord, sinkAttributes, toSink } from './sink.ts';
 
-/** Dependencies of the endpoint operations. */
-export interface EndpointDeps extends AttemptDeps, EventUrls {
-  readonly table: Table;
-  readonly log: EventLog;
-  readonly secrets: SigningSecrets;
-  readonly newId: () => string;
-  readonly allowPrivateNetworks: boolean;
-}
-
-/**
- * Sources of the ids and secrets of new resources. A repeated request gets the same values again, so that it
- * creates the same resource and not a second one. Never for locks and transactions, which need new values
- * each time.
- */
-export interface Makings {
-  readonly newId: () => string;
-  readonly randomBytes: (bytes: number) => Uint8Array;
-}
-
-/** The state of an endpoint. `failing`: no event was delivered since the last failure. */
-export type EndpointState = 'active' | 'paused' | 'failing' | 'disabled';
-
-/**
- * The representation of an endpoint: without its secrets and without its header values. Times are epoch ms.
- */
-export interface Endpoint extends EventFilter {
-  readonly region: string;
-  readonly id: string;
-  /** Built-in sinks are no webhooks, but are readable as endpoints. */
-  readonly kind: SinkRecord['kind'];
-  /** Target URL; for a built-in sink, the ARN of its topic. */
-  readonly url: string;
-  /** Accounts that it follows. Empty: all, including later ones. */
-  readonly accounts: readonly string[];
-  /** Names of the custom headers of each request. */
-  readonly headers: readonly string[];
-  readonly concurrency: number | null;
-  readonly ratePerSecond: number | null;
-  readonly description: string | null;
-  readonly state: EndpointState;
-  readonly paused: boolean;
-  /**
-   * Whether it was created through the API. An endpoint that the configuration declares can only be changed
-   * there.
-   */
-  readonly managed: boolean;
-  /** Incremented with each change. */
-  readonly revision: number;
-  readonly createdAt: number | null;
-  readonly changedAt: number | null;
-}
-
-/**
- * Maximum number of a region's accounts for which an endpoint that follows all gets cursors. Other accounts
- * begin with their first event.
- */
-const MAX_ACCOUNTS = 10_000;
 /**
  * Maximum number of endpoints of a region, and of those that name one account. Concurrent creations can
  * exceed it by a few.
  */
 export const MAX_ENDPOINTS = 1_000;
 export const MAX_OF_ACCOUNT = 100;
-const WRITES_AT_ONCE = 16;
-/** Maximum number of attempts of a change after concurrent modifications. */
-const ATTEMPTS = 5;
-
 /** The result of creating an endpoint. */
 export type Created = {
   readonly kind: 'created';
@@ -344,152 +269,6 @@ export async function tidyEndpoints(deps: EndpointDeps, region: string): Promise
   return stale.length;
 }
 
-/** Pauses an endpoint: it keeps its log positions and gets no events. */
-export function pauseEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
-  return edit(deps, region, id, expected, ({ paused }) => (paused ? undefined : { paused: true }));
-}
-
-/** Resumes a paused endpoint at its positions. */
-export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
-  return edit(deps, region, id, expected, ({ paused }) => (paused ? { paused: false } : undefined));
-}
-
-/**
- * Enables an endpoint that was disabled or waits after a failure. It resumes at its positions, with one probe
- * first. The record of its disabled event stays, so that its recovery is emitted. Also for sinks that are
- * built in or that the configuration declares.
- */
-export function enableEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
-  const enable = (item: Item) => {
-    const health = toHealth(item);
-    if (health.disabledAt === null && health.waitUntil <= deps.now()) return undefined;
-    return healthAttributes(enabled(health));
-  };
-  return edit(deps, region, id, expected, enable, { declared: true });
-}
-
-/**
- * Rotates an endpoint's signing secret and returns the new one (default: generated). Former secrets also sign
- * for a day by default. Their expiry is evaluated at each read.
- */
-export async function rotateSecret(
-  deps: EndpointDeps,
-  region: string,
-  id: string,
-  input: unknown = {},
-  makings: Pick<Makings, 'randomBytes'> = { randomBytes },
-): Promise<{ readonly kind: 'rotated'; readonly secret: string; readonly oldSignUntil: number } | Refusal> {
-  const checked = checkInput(Rotation, input);
-  if (checked.kind === 'refused') return checked;
-  const { secret = newSigningSecret(makings.randomBytes), keepOldSeconds = KEEP_OLD_SECONDS } = checked.value;
-  return withLock(deps, region, id, async () => {
-    const found = await findManaged(deps, region, id, {});
-    if (found.kind !== 'found') return found;
-    const kept = await deps.secrets.load(region, id);
-    if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
-    const now = deps.now();
-    const oldSignUntil = now + keepOldSeconds * 1000;
-    const next = rotated(kept, secret, oldSignUntil, now);
-    if (!next) {
-      const reason = `${MAX_RETIRING} former secrets of the endpoint "${id}" still sign along; wait, or set keepOldSeconds to 0.`;
-      return { kind: 'conflict', reason };
-    }
-    await deps.secrets.save(region, id, next);
-    return { kind: 'rotated', secret, oldSignUntil };
-  });
-}
-
-/** Returns an endpoint, or `undefined`. */
-export async function readEndpoint(
-  deps: Pick<EndpointDeps, 'table'>,
-  region: string,
-  id: string,
-): Promise<Endpoint | undefined> {
-  const item = await deps.table.get(keys.sink(region, id));
-  return item?.kind === 'webhook' ? toEndpoint(item) : undefined;
-}
-
-/** Returns the endpoints of a region, by id. */
-export async function listEndpoints(deps: Pick<EndpointDeps, 'table'>, region: string): Promise<Endpoint[]> {
-  const items = await deps.table.query({ pk: sinkPk(region) });
-  return items.filter(({ kind }) => kind === 'webhook').map(toEndpoint);
-}
-
-/**
- * Returns a page of the visible endpoints and built-in sinks of several regions: by id, then by region, after
- * the given one. `next` identifies the last one of the page if more follow.
- */
-export async function pageOfEndpoints(
-  { table }: Pick<EndpointDeps, 'table'>,
-  regions: readonly string[],
-  page: {
-    readonly limit: number;
-    readonly after?: Pick<Endpoint, 'id' | 'region'> | undefined;
-    readonly shows: (endpoint: Endpoint) => boolean;
-  },
-): Promise<{ readonly endpoints: Endpoint[]; readonly next: Pick<Endpoint, 'id' | 'region'> | null }> {
-  const { limit, after, shows } = page;
-  const enough = limit + 1;
-  const byRegion = await Promise.all(
-    regions.map(async (region) => {
-      const found: Endpoint[] = [];
-      let bound = after && (region <= after.region ? { after: after.id } : { from: after.id });
-      for (;;) {
-        const items = await table.query({ pk: sinkPk(region), ...bound, limit: enough });
-        found.push(
-          ...items
-            .filter(({ kind }) => kind !== undefined)
-            .map(toEndpoint)
-            .filter(shows),
-        );
-        const last = items.at(-1);
-        if (found.length >= enough || items.length < enough || !last) return found;
-        bound = { after: last.sk };
-      }
-    }),
-  );
-  const all = byRegion.flat().sort((a, b) => compare(a.id, b.id) || compare(a.region, b.region));
-  const endpoints = all.slice(0, limit);
-  return { endpoints, next: all.length > limit ? (endpoints.at(-1) ?? null) : null };
-}
-
-/** Compares as the table sorts: ids are ASCII. */
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-
-/**
- * Sends one `jobwire.ping` at once, signed like every event, also to a paused or disabled endpoint. It is in
- * no event log, but in the delivery log. Cursors and health do not change.
- */
-export async function pingEndpoint(
-  deps: EndpointDeps,
-  region: string,
-  id: string,
-): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Refusal> {
-  const item = await deps.table.get(keys.sink(region, id));
-  if (item?.kind !== 'webhook') return unknownEndpoint(id);
-  const event = pingOf(region, id, deps);
-  return { kind: 'attempted', ...(await attemptNow(deps, toSink(item), event, 'ping')) };
-}
-
-function pingOf(region: string, endpoint: string, deps: EndpointDeps): LoggedEvent {
-  const time = deps.now();
-  const id = `ping.${deps.newId()}`;
-  const type: EventType = 'jobwire.ping';
-  const json = JSON.stringify({
-    specversion: '1.0',
-    id,
-    source: sourceOf(cellLog(region), deps),
-    type,
-    time: new Date(time).toISOString(),
-    // It has no place in a log, and sorts before all events that have one.
-    sequence: pad(0, 20),
-    dataschema: dataschemaOf(type, deps),
-    datacontenttype: 'application/json',
-    data: { region, endpoint },
-  });
-  return { id, account: CELL_LOG, region, sequence: 0, type, time, json };
-}
-
 /**
  * Returns the secrets with the headers after a change; `undefined` if nothing changes. `headers` absent:
  * unchanged. If URL and headers change together, requests to the former URL keep the former headers.
@@ -553,42 +332,12 @@ function withoutUndefined(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** Converts the item of an endpoint, or of a built-in sink, to its representation. */
-export function toEndpoint(item: Item): Endpoint {
-  const sink = toSink(item);
-  const { region, id, kind, target, accounts, types, orderGroups, origins, jobFields, paused } = sink;
-  const number = (name: string) => (typeof item[name] === 'number' ? item[name] : null);
-  return {
-    ...{ region, id, kind, url: target, accounts, types, paused, state: stateOf(sink) },
-    orderGroups: orderGroups ?? [],
-    origins: origins ?? [],
-    jobFields: jobFields ?? {},
-    headers: (item.headerNames as readonly string[] | undefined) ?? [],
-    concurrency: sink.concurrency ?? null,
-    ratePerSecond: sink.ratePerSecond ?? null,
-    description: typeof item.description === 'string' ? item.description : null,
-    managed: isManaged(item),
-    revision: revisionOf(item),
-    createdAt: number('createdAt'),
-    changedAt: number('changedAt'),
-  };
-}
-
-/** Returns the state from an item's data. Pure. */
-export function stateOf({ paused, health }: Pick<Sink, 'paused' | 'health'>): EndpointState {
-  if (health.disabledAt !== null) return 'disabled';
-  if (paused) return 'paused';
-  return health.failingSince === null ? 'active' : 'failing';
-}
-
 function newEndpointId(newId: () => string): string {
   return `ep-${newId()
     .replace(/[^a-z0-9]/gi, '')
     .toLowerCase()
     .slice(0, 24)}`;
 }
-
-const isManaged = (item: Item): boolean => item.createdAt !== undefined;
 
 /** Validates what the input schema cannot check. */
 async function refuseRecord(
@@ -637,190 +386,6 @@ export async function refuseAccounts(
     reason: `${field} must name accounts that are registered, and "${stranger}" is not.`,
   };
 }
-
-/**
- * Returns the logs that a sink follows now: the accounts, and the cell's own log for one that follows
- * everything.
- */
-export async function followed(
-  deps: Pick<EndpointDeps, 'table' | 'log'>,
-  sink: SinkRecord,
-): Promise<readonly string[]> {
-  if (sink.accounts.length > 0) return sink.accounts;
-  const accounts = await listAccounts(deps.table, sink.region, MAX_ACCOUNTS);
-  const cell = await deps.log.head(cellLog(sink.region));
-  return [...accounts.map(({ account }) => account), ...(cell ? [CELL_LOG] : [])];
-}
-
-/** Returns the start positions of accounts. Accounts without one start now. */
-async function startingAt(
-  deps: EndpointDeps,
-  region: string,
-  accounts: readonly string[],
-  start: Place,
-): Promise<Extract<Placed, { kind: 'placed' }> | Refusal> {
-  const place = await findPlace(deps.log, region, accounts, start, deps.now());
-  if (place.kind === 'refused') return { kind: 'refused', reason: `start ${place.reason}.` };
-  const others = accounts.filter((account) => !place.positions.has(account));
-  const now = await findPlace(deps.log, region, others, 'now', deps.now());
-  const more = now.kind === 'placed' ? now.positions : [];
-  return { ...place, positions: new Map([...place.positions, ...more]) };
-}
-
-/**
- * Writes the cursors of a sink, and overwrites remains of an earlier one. They are due at once, because
- * events may arrive before the sink exists to be woken. Drains of a token below the fence cannot move them.
- */
-async function putCursors(
-  deps: EndpointDeps,
-  { region, id }: SinkRecord,
-  positions: ReadonlyMap<string, number>,
-  fence: number,
-): Promise<void> {
-  await pLimit(WRITES_AT_ONCE).map([...positions], ([account, position]) => {
-    const due = drainDue(region, id, account, deps.now());
-    return deps.table.write({
-      put: { ...keys.cursor(region, id, account), sink: id, position, fence, ...due },
-    });
-  });
-}
-
-/** Partitions of all data of a sink besides its record. Its history expires by TTL. */
-const partsOf = (region: string, id: string): readonly string[] => [
-  cursorPk(region, id),
-  parkedPk(region, id),
-  deadPk(region, id),
-  replayPk(region, id),
-];
-
-/**
- * Deletes the remains of a deleted endpoint. Returns the number of items, and the highest fence among its
- * cursors.
- */
-async function removeRemains(
-  { table }: EndpointDeps,
-  region: string,
-  id: string,
-): Promise<{ readonly count: number; readonly fence: number }> {
-  const parts = await Promise.all(partsOf(region, id).map((pk) => table.query({ pk })));
-  const items = parts.flat();
-  await removeAll(table, items);
-  return { count: items.length, fence: Math.max(0, ...items.map(({ fence }) => Number(fence ?? 0))) };
-}
-
-/** Deletes all data of an endpoint without a record. False if there was none. */
-async function removeRest(deps: EndpointDeps, region: string, id: string): Promise<boolean> {
-  const remains = await removeRemains(deps, region, id);
-  // Unreadable secrets exist as well.
-  const secrets = await deps.secrets.load(region, id).catch(() => true);
-  if (secrets) await deps.secrets.remove(region, id);
-  return remains.count > 0 || Boolean(secrets);
-}
-
-/** Deletes the cursors, including those of replays, of accounts that a sink does not follow. */
-async function removeUnfollowed({ table }: EndpointDeps, record: SinkRecord): Promise<void> {
-  const cursors = await table.query({ pk: cursorPk(record.region, record.id) });
-  await removeAll(
-    table,
-    cursors.filter(({ sk }) => !follows(record, sk.split('#')[0] ?? '')),
-  );
-}
-
-async function removeAll(table: Table, items: readonly Item[]): Promise<void> {
-  await pLimit(WRITES_AT_ONCE).map(items, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
-}
-
-/**
- * Updates the item of an endpoint on the condition that it is unchanged since the read. Writes nothing if the
- * item is already as required.
- */
-async function edit(
-  deps: EndpointDeps,
-  region: string,
-  id: string,
-  expected: Expectation,
-  decide: (item: Item) => { readonly [attribute: string]: Value | undefined } | undefined,
-  options: { readonly declared?: boolean } = {},
-): Promise<{ readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal> {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const found = await findManaged(deps, region, id, expected, options);
-    if (found.kind !== 'found') return found;
-    const { item } = found;
-    const set = decide(item);
-    if (!set) return { kind: 'changed', endpoint: toEndpoint(item) };
-    const changed = await deps.table.write({
-      update: keys.sink(region, id),
-      set: { ...set, revision: revisionOf(item) + 1, changedAt: deps.now() },
-      when: [revisionStill(item), ['kind', 'present']],
-    });
-    if (changed.done && changed.item) return { kind: 'changed', endpoint: toEndpoint(changed.item) };
-  }
-  return changedMeanwhile(id);
-}
-
-type Found = { readonly kind: 'found'; readonly item: Item } | Refusal;
-
-async function findManaged(
-  { table }: EndpointDeps,
-  region: string,
-  id: string,
-  expected: Expectation,
-  options: { readonly declared?: boolean } = {},
-): Promise<Found> {
-  const item = await table.get(keys.sink(region, id));
-  return item ? manageable(item, id, expected, options) : unknownEndpoint(id);
-}
-
-function manageable(
-  item: Item,
-  id: string,
-  expected: Expectation,
-  options: { readonly declared?: boolean } = {},
-): Found {
-  if (options.declared) return unlessChanged(item, id, expected);
-  if (item.kind !== 'webhook') return unknownEndpoint(id);
-  if (!isManaged(item)) {
-    const reason = `The endpoint "${id}" is declared in the configuration file: change or remove it under "endpoints" there, and start again.`;
-    return { kind: 'conflict', reason };
-  }
-  return unlessChanged(item, id, expected);
-}
-
-function unlessChanged(item: Item, id: string, { revision = revisionOf(item) }: Expectation): Found {
-  return revision === revisionOf(item) ? { kind: 'found', item } : changedMeanwhile(id);
-}
-
-interface Lock {
-  readonly owner: string;
-  /** The highest lease token of an earlier endpoint of this id. */
-  readonly fence: number;
-}
-
-/** Runs an operation on an endpoint under its lock, exclusively. */
-export function withLock<T>(
-  deps: Pick<EndpointDeps, 'table' | 'newId' | 'now'>,
-  region: string,
-  id: string,
-  work: (lock: Lock) => Promise<T>,
-): Promise<T | Refusal> {
-  return whileLocked(deps, keys.endpointLock(region, id), id, ({ owner, item }) =>
-    work({ owner, fence: Number(item?.fence ?? 0) }),
-  );
-}
-
-const unknownEndpoint = (id: string): Refusal => ({
-  kind: 'unknown',
-  reason: `There is no endpoint "${id}".`,
-});
-const taken = (id: string): Refusal => ({
-  kind: 'conflict',
-  reason: `id must be new, and there is an endpoint "${id}" already.`,
-});
-const changedMeanwhile = (id: string): Refusal => ({
-  kind: 'conflict',
-  why: 'changed',
-  reason: `The endpoint "${id}" was changed meanwhile; read it again.`,
-});
 
 /** Returns why a URL is not accepted for an endpoint, as one sentence. */
 function refuseEndpointUrl(url: string, allowPrivateNetworks: boolean): string | undefined {

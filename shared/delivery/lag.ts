@@ -2,7 +2,8 @@
 import pLimit from 'p-limit';
 import { keys } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
-import { dueAtSink, follows, listSinks, type Sink } from './sink.ts';
+import { follows, listSinks, type Sink } from './sink.ts';
+import { dueAtSink } from './wakes.ts';
 
 /** An event that a sink has not reached yet, whether its filter matches or not. */
 export interface Undelivered {

@@ -1,6 +1,7 @@
 /** Start positions in the logs of several accounts: now, the beginning, a time, or cursors. */
 import pLimit from 'p-limit';
-import { type EventLog, formatCursor, parseCursor, placeOf } from '../log/log.ts';
+import { formatCursor, parseCursor, placeOf } from '../log/head.ts';
+import type { EventLog } from '../log/log.ts';
 
 /** Number of logs read concurrently. */
 const LOGS_AT_ONCE = 16;

@@ -10,15 +10,16 @@
  */
 import pLimit from 'p-limit';
 import type * as z from 'zod';
+import { formatCursor } from '../log/head.ts';
 import type { EventLog } from '../log/log.ts';
-import { formatCursor } from '../log/log.ts';
 import type { Refusal } from '../resources.ts';
 import { drainDue, keys, replayPk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
 import { type AttemptDeps, type AttemptReport, attemptNow } from './attempt.ts';
+import { followed } from './endpoint-data.ts';
+import { type Makings, withLock } from './endpoint-edits.ts';
 import { NewReplay } from './endpoint-input.ts';
-import { followed, type Makings, withLock } from './endpoints.ts';
 import { findPlace } from './positions.ts';
 import { type EventFilter, follows, type SinkRecord, toSink } from './sink.ts';
 

@@ -12,7 +12,8 @@ import {
   type SNSClient,
 } from '@aws-sdk/client-sns';
 import type { JobEvent } from '../events/event.ts';
-import { formatCursor, type LoggedEvent } from '../log/log.ts';
+import { formatCursor } from '../log/head.ts';
+import type { LoggedEvent } from '../log/log.ts';
 import { isCell } from '../storage/schema.ts';
 import type { Delivery, DeliveryOutcome, SinkPort } from './sink.ts';
 

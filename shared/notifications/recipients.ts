@@ -7,7 +7,7 @@
  */
 import pLimit from 'p-limit';
 import type * as z from 'zod';
-import type { Makings } from '../delivery/endpoints.ts';
+import type { Makings } from '../delivery/endpoint-edits.ts';
 import type { AccountUser } from '../ordering/schemas.ts';
 import { type Expectation, type Refusal, revisionOf, revisionStill } from '../resources.ts';
 import { type AccountRef, keys, recipientPk, recipientPlace, recipientPlacePk } from '../storage/schema.ts';

@@ -22,7 +22,8 @@ import {
   toStatus,
 } from '../accounts/accounts.ts';
 import type { EventDraft } from '../events/event.ts';
-import { type EventLog, type Head, toHead } from '../log/log.ts';
+import { type Head, toHead } from '../log/head.ts';
+import type { EventLog } from '../log/log.ts';
 import { syncOwnUser } from '../notifications/recipients.ts';
 import type { ErrorCounts, OrderingClient, OrderingCounts } from '../ordering/client.ts';
 import { OrderingError } from '../ordering/errors.ts';

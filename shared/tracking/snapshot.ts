@@ -1,6 +1,7 @@
 /** Stored state of one job: the two views as last observed, and which of their values have been announced. */
 import type { JobSummary, TrackingEntry } from '../events/catalogue.ts';
-import { type AccountRef, jobPlaces, keys } from '../storage/schema.ts';
+import { jobPlaces } from '../storage/job-indexes.ts';
+import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item, Write } from '../storage/table.ts';
 import { dayNamed } from './timestamps.ts';
 import { type DetailView, type ListView, SHARED_FIELDS } from './views.ts';

@@ -22,10 +22,13 @@ import {
   rotateCredentials,
   updateAccount,
 } from '../../shared/accounts/managed-accounts.ts';
-import { createEndpoint, readEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.ts';
+import { readEndpoint } from '../../shared/delivery/endpoint.ts';
+import { createEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.ts';
 import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
-import { registerSink, toSink, wakeSinks } from '../../shared/delivery/sink.ts';
-import { createEventLog, epochFloor, type Head } from '../../shared/log/log.ts';
+import { registerSink, toSink } from '../../shared/delivery/sink.ts';
+import { wakeSinks } from '../../shared/delivery/wakes.ts';
+import { epochFloor, type Head } from '../../shared/log/head.ts';
+import { createEventLog } from '../../shared/log/log.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
 import { suppress } from '../../shared/notifications/suppressions.ts';

@@ -13,7 +13,7 @@ import { createGrowthSignal } from '../../shared/api/growth-signal.ts';
 import type { JobEntry, JobRecord } from '../../shared/api/jobs.ts';
 import { eventTypes, type JobSummary } from '../../shared/events/catalogue.ts';
 import type { EventDraft, JobEvent } from '../../shared/events/event.ts';
-import { createForwarder } from '../../shared/log/cell-feed.ts';
+import { createForwarder } from '../../shared/log/feed-forwarding.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';
 import { type AccountRef, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';

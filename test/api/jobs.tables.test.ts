@@ -12,7 +12,8 @@ import {
 } from '../../shared/api/jobs.ts';
 import { readRollups } from '../../shared/api/statistics.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
-import { createEventLog, parseCursor } from '../../shared/log/log.ts';
+import { parseCursor } from '../../shared/log/head.ts';
+import { createEventLog } from '../../shared/log/log.ts';
 import { keys } from '../../shared/storage/schema.ts';
 import type { Table } from '../../shared/storage/table.ts';
 import { eachTable } from '../support/tables.ts';

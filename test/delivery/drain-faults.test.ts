@@ -4,16 +4,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type DrainDeps, drainSink, type News } from '../../shared/delivery/drain.ts';
 import { enabled, healthAttributes } from '../../shared/delivery/health.ts';
-import { discardParked, listParked, retryParked } from '../../shared/delivery/parking.ts';
-import {
-  type DeliveryOutcome,
-  dueSinks,
-  leftoverWakes,
-  registerSink,
-  type SinkPort,
-  toSink,
-  wakeSinks,
-} from '../../shared/delivery/sink.ts';
+import { discardParked, listParked, retryParked } from '../../shared/delivery/parked-events.ts';
+import { type DeliveryOutcome, registerSink, type SinkPort, toSink } from '../../shared/delivery/sink.ts';
+import { dueSinks, leftoverWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
 import type { LoggedEvent } from '../../shared/log/log.ts';
 import { cellLog, cursorPk, deadPk, drainDue, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';

@@ -4,16 +4,14 @@ import { describe, expect, test } from 'vitest';
 import type { DeliveryEntry } from '../../shared/delivery/delivery-log.ts';
 import { drainSink } from '../../shared/delivery/drain.ts';
 import { enabled, healthAttributes } from '../../shared/delivery/health.ts';
-import { discardParked, listDead, listParked, retryParked } from '../../shared/delivery/parking.ts';
+import { discardParked, listDead, listParked, retryParked } from '../../shared/delivery/parked-events.ts';
 import {
   type DeliveryOutcome,
-  dueSinks,
-  leftoverWakes,
   listSinks,
   registerSink,
   type SinkRecord,
-  wakeSinks,
 } from '../../shared/delivery/sink.ts';
+import { dueSinks, leftoverWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
 import { keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { keyOf, type Table } from '../../shared/storage/table.ts';

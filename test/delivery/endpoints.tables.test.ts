@@ -16,18 +16,19 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DataDirError, openDataDir } from '../../local/data-dir.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createDeliveryLog, type DeliveryLog } from '../../shared/delivery/delivery-log.ts';
+import { listEndpoints, readEndpoint } from '../../shared/delivery/endpoint.ts';
+import {
+  enableEndpoint,
+  pauseEndpoint,
+  pingEndpoint,
+  resumeEndpoint,
+  rotateSecret,
+} from '../../shared/delivery/endpoint-controls.ts';
+import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
 import { endpointHealth } from '../../shared/delivery/endpoint-health.ts';
 import {
   createEndpoint,
   deleteEndpoint,
-  type EndpointDeps,
-  enableEndpoint,
-  listEndpoints,
-  pauseEndpoint,
-  pingEndpoint,
-  readEndpoint,
-  resumeEndpoint,
-  rotateSecret,
   tidyEndpoints,
   updateEndpoint,
 } from '../../shared/delivery/endpoints.ts';
@@ -39,7 +40,8 @@ import {
   SIGNING_MAX_AGE_MS,
   type SigningSecrets,
 } from '../../shared/delivery/signing-secrets.ts';
-import { registerSink, type SinkPort, wakeSinks } from '../../shared/delivery/sink.ts';
+import { registerSink, type SinkPort } from '../../shared/delivery/sink.ts';
+import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { createEventLog } from '../../shared/log/log.ts';

@@ -48,7 +48,8 @@ import { createSlots, SLOT_GRACE_MS } from '../../shared/api/waiting-limit.ts';
 import { createDeliveryLog, healthOf } from '../../shared/delivery/delivery-log.ts';
 import type { DrainReport } from '../../shared/delivery/drain.ts';
 import { enabled, healthAttributes } from '../../shared/delivery/health.ts';
-import { type DeliveryOutcome, wakeSinks as wakeSinksOf } from '../../shared/delivery/sink.ts';
+import type { DeliveryOutcome } from '../../shared/delivery/sink.ts';
+import { wakeSinks as wakeSinksOf } from '../../shared/delivery/wakes.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';
 import {
   API_KEY_PK,

@@ -18,14 +18,9 @@ import {
 } from '../../shared/accounts/managed-accounts.ts';
 import { type Config, ConfigError, parseConfig } from '../../shared/config.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
-import {
-  createEndpoint,
-  enableEndpoint,
-  pingEndpoint,
-  readEndpoint,
-  rotateSecret,
-  updateEndpoint,
-} from '../../shared/delivery/endpoints.ts';
+import { readEndpoint } from '../../shared/delivery/endpoint.ts';
+import { enableEndpoint, pingEndpoint, rotateSecret } from '../../shared/delivery/endpoint-controls.ts';
+import { createEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.ts';
 import { readReplay, startReplay } from '../../shared/delivery/replays.ts';
 import { newSigningSecret } from '../../shared/delivery/signing-secrets.ts';
 import { createEventLog } from '../../shared/log/log.ts';

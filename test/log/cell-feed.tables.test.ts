@@ -13,15 +13,16 @@ import {
   parsePlaces,
   readFeedPage,
 } from '../../shared/api/merged-feed.ts';
-import { leftoverWakes, wakeSinks } from '../../shared/delivery/sink.ts';
+import { leftoverWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
+import { createCellFeed } from '../../shared/log/cell-feed.ts';
 import {
-  createCellFeed,
   createForwarder,
   type ForwardOptions,
   forwardLogs,
   startFeed,
-} from '../../shared/log/cell-feed.ts';
-import { createEventLog, epochFloor, newEpoch } from '../../shared/log/log.ts';
+} from '../../shared/log/feed-forwarding.ts';
+import { epochFloor, newEpoch } from '../../shared/log/head.ts';
+import { createEventLog } from '../../shared/log/log.ts';
 import {
   type AccountRef,
   cellLog,

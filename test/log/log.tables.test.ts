@@ -4,12 +4,12 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { sourceOf } from '../../shared/events/event.ts';
+import type { Head } from '../../shared/log/head.ts';
 import {
   COMMIT_OVERHEAD_ACTIONS,
   type CommitRequest,
   createEventLog,
   type EventLog,
-  type Head,
   type LoggedEvent,
   shareReads,
 } from '../../shared/log/log.ts';

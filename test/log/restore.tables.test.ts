@@ -5,18 +5,13 @@ import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { createGrowthSignal } from '../../shared/api/growth-signal.ts';
 import { findPlace } from '../../shared/delivery/positions.ts';
-import { registerSink, wakeSinks } from '../../shared/delivery/sink.ts';
+import { registerSink } from '../../shared/delivery/sink.ts';
+import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
-import { forwardLogs } from '../../shared/log/cell-feed.ts';
-import {
-  createEventLog,
-  type EventLog,
-  epochFloor,
-  formatCursor,
-  newEpoch,
-  RestoredLogError,
-} from '../../shared/log/log.ts';
+import { forwardLogs } from '../../shared/log/feed-forwarding.ts';
+import { epochFloor, formatCursor, newEpoch } from '../../shared/log/head.ts';
+import { createEventLog, type EventLog, RestoredLogError } from '../../shared/log/log.ts';
 import { cellLog, feedLog, keys } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';

@@ -10,7 +10,7 @@ import { createIdempotency } from '../../shared/api/idempotency.ts';
 import { createKey, createKeyring, OPERATOR } from '../../shared/api/keys.ts';
 import { routes } from '../../shared/api/routes/all.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
-import { wakeSinks } from '../../shared/delivery/sink.ts';
+import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { type SendReport, sendDue } from '../../shared/notifications/sender.ts';
 import { createNotificationsSink } from '../../shared/notifications/thread-store.ts';

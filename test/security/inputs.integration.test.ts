@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { jobPlaces, jobsWithOrderNumber } from '../../shared/storage/schema.ts';
+import { jobPlaces, jobsWithOrderNumber } from '../../shared/storage/job-indexes.ts';
 import { type Operation, operations, requestsOf } from '../support/api-requests.ts';
 import { type ApiWorld, createApiWorld, OWN, sharedWorld } from '../support/api-world.ts';
 import {

@@ -4,9 +4,9 @@ import { expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createKey, MAX_KEYS_OF_ACCOUNT, OPERATOR } from '../../shared/api/keys.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
+import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
 import {
   createEndpoint,
-  type EndpointDeps,
   MAX_ENDPOINTS,
   MAX_OF_ACCOUNT,
   updateEndpoint,

@@ -12,13 +12,9 @@ import { createWebhookOpener } from '../../functions/handlers/drain-sink.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { type DrainReport, drainSink } from '../../shared/delivery/drain.ts';
-import {
-  createEndpoint,
-  deleteEndpoint,
-  type EndpointDeps,
-  rotateSecret,
-  updateEndpoint,
-} from '../../shared/delivery/endpoints.ts';
+import { rotateSecret } from '../../shared/delivery/endpoint-controls.ts';
+import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
+import { createEndpoint, deleteEndpoint, updateEndpoint } from '../../shared/delivery/endpoints.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import {
   createSigningReader,
@@ -27,7 +23,8 @@ import {
   type SigningSecrets,
   withForgetting,
 } from '../../shared/delivery/signing-secrets.ts';
-import { type SinkRecord, wakeSinks } from '../../shared/delivery/sink.ts';
+import type { SinkRecord } from '../../shared/delivery/sink.ts';
+import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { createEventLog, type LoggedEvent } from '../../shared/log/log.ts';
 import { historySchema } from '../../shared/storage/schema.ts';

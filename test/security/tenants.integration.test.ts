@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
 import { createApi } from '../../shared/api/app.ts';
 import { createGrowthSignal } from '../../shared/api/growth-signal.ts';
-import { createForwarder, startFeed } from '../../shared/log/cell-feed.ts';
+import { createForwarder, startFeed } from '../../shared/log/feed-forwarding.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import { apiParts } from '../support/api.ts';

@@ -6,7 +6,7 @@ import type { ApiDeps } from '../../shared/api/app.ts';
 import { createIdempotency } from '../../shared/api/idempotency.ts';
 import { createKeyring } from '../../shared/api/keys.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
-import type { EndpointDeps } from '../../shared/delivery/endpoints.ts';
+import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import {
   createSigningReader,

@@ -12,8 +12,8 @@ import {
   type SinkPort,
   type SinkRecord,
   toSink,
-  wakeSinks,
 } from '../../shared/delivery/sink.ts';
+import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { catalogue, type EventType } from '../../shared/events/catalogue.ts';
 import type { EventDraft } from '../../shared/events/event.ts';
 import { createEventLog, type LoggedEvent } from '../../shared/log/log.ts';

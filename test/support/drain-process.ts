@@ -13,13 +13,8 @@ import { type DrainReport, drainSink, type News } from '../../shared/delivery/dr
 import { breakLease } from '../../shared/delivery/lease.ts';
 import { createConnectionPool } from '../../shared/delivery/outbound.ts';
 import { createSigningReader, openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
-import {
-  DEFAULT_CONCURRENCY,
-  dueSinks,
-  leftoverWakes,
-  listSinks,
-  wakeSinks,
-} from '../../shared/delivery/sink.ts';
+import { DEFAULT_CONCURRENCY, listSinks } from '../../shared/delivery/sink.ts';
+import { dueSinks, leftoverWakes, wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createWebhookSink } from '../../shared/delivery/webhook.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { createDynamoTable } from '../../shared/storage/dynamo-table.ts';

@@ -7,10 +7,11 @@ import { type AccountSecrets, openLocalAccountSecrets } from '../../shared/accou
 import type { AccountDeps } from '../../shared/accounts/managed-accounts.ts';
 import { createReferenceRemover } from '../../shared/api/account-references.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
-import type { EndpointDeps } from '../../shared/delivery/endpoints.ts';
+import type { EndpointDeps } from '../../shared/delivery/endpoint-edits.ts';
 import { openLocalSigningSecrets } from '../../shared/delivery/signing-secrets.ts';
 import type { SinkPort } from '../../shared/delivery/sink.ts';
-import { createEventLog, epochFloor } from '../../shared/log/log.ts';
+import { epochFloor } from '../../shared/log/head.ts';
+import { createEventLog } from '../../shared/log/log.ts';
 import { refuseAccountSecret } from '../../shared/secrets.ts';
 import { historySchema } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';

@@ -12,7 +12,7 @@ import type { Telemetry } from '../../functions/telemetry.ts';
 import { LONE_POLLS, POLLS } from '../../infra/polling.ts';
 import { stages } from '../../infra/settings.ts';
 import { registerAccount } from '../../shared/accounts/accounts.ts';
-import { wakeSinks } from '../../shared/delivery/sink.ts';
+import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createEventLog, type EventLog } from '../../shared/log/log.ts';
 import type { ActiveJobsQuery, Answer, OrderingClient } from '../../shared/ordering/client.ts';
 import { OrderingError } from '../../shared/ordering/errors.ts';

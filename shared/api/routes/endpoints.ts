@@ -3,28 +3,19 @@ import type { Context } from 'hono';
 import * as z from 'zod';
 import { regionRule } from '../../accounts/managed-accounts.ts';
 import type { DeliveryEntry } from '../../delivery/delivery-log.ts';
-import { endpointHealth } from '../../delivery/endpoint-health.ts';
-import { EndpointUpdate, NewEndpoint, NewReplay, Rotation } from '../../delivery/endpoint-input.ts';
+import { type Endpoint as EndpointRecord, pageOfEndpoints, toEndpoint } from '../../delivery/endpoint.ts';
 import {
-  createEndpoint,
-  deleteEndpoint,
-  type Endpoint as EndpointRecord,
   enableEndpoint,
-  pageOfEndpoints,
   pauseEndpoint,
   pingEndpoint,
   resumeEndpoint,
   rotateSecret,
-  toEndpoint,
-  updateEndpoint,
-} from '../../delivery/endpoints.ts';
-import {
-  discardAllParked,
-  MAX_PARKED,
-  pageOfDead,
-  pageOfParked,
-  retryAllParked,
-} from '../../delivery/parking.ts';
+} from '../../delivery/endpoint-controls.ts';
+import { endpointHealth } from '../../delivery/endpoint-health.ts';
+import { EndpointUpdate, NewEndpoint, NewReplay, Rotation } from '../../delivery/endpoint-input.ts';
+import { createEndpoint, deleteEndpoint, updateEndpoint } from '../../delivery/endpoints.ts';
+import { discardAllParked, pageOfDead, pageOfParked, retryAllParked } from '../../delivery/parked-events.ts';
+import { MAX_PARKED } from '../../delivery/parking.ts';
 import { cancelReplay, listReplays, readReplay, resendEvent, startReplay } from '../../delivery/replays.ts';
 import type { Expectation, Refusal } from '../../resources.ts';
 import { CELL_LOG, keys } from '../../storage/schema.ts';

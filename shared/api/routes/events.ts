@@ -1,7 +1,7 @@
 /** Event routes: paged feeds, long polls and server-sent event streams. */
 import type { Context } from 'hono';
 import * as z from 'zod';
-import { parseCursor } from '../../log/log.ts';
+import { parseCursor } from '../../log/head.ts';
 import { type AccountRef, CELL_LOG, isCell, keys } from '../../storage/schema.ts';
 import { shared } from '../../storage/shared-reads.ts';
 import type { Item, Key } from '../../storage/table.ts';

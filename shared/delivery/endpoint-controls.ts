@@ -1,0 +1,111 @@
+/** Operations on an existing endpoint that leave its settings: pause, resume, enable, rotate its secret, ping. */
+import { randomBytes } from 'node:crypto';
+import type { EventType } from '../events/catalogue.ts';
+import { dataschemaOf, sourceOf } from '../events/event.ts';
+import type { LoggedEvent } from '../log/log.ts';
+import type { Expectation, Refusal } from '../resources.ts';
+import { CELL_LOG, cellLog, keys, pad } from '../storage/schema.ts';
+import type { Item } from '../storage/table.ts';
+import { checkInput } from '../validation.ts';
+import { type AttemptReport, attemptNow } from './attempt.ts';
+import {
+  type EndpointDeps,
+  edit,
+  findManaged,
+  type Makings,
+  unknownEndpoint,
+  withLock,
+} from './endpoint-edits.ts';
+import { Rotation } from './endpoint-input.ts';
+import { enabled, healthAttributes, toHealth } from './health.ts';
+import { KEEP_OLD_SECONDS, MAX_RETIRING, newSigningSecret, rotated } from './signing-secrets.ts';
+import { toSink } from './sink.ts';
+
+/** Pauses an endpoint: it keeps its log positions and gets no events. */
+export function pauseEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
+  return edit(deps, region, id, expected, ({ paused }) => (paused ? undefined : { paused: true }));
+}
+
+/** Resumes a paused endpoint at its positions. */
+export function resumeEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
+  return edit(deps, region, id, expected, ({ paused }) => (paused ? { paused: false } : undefined));
+}
+
+/**
+ * Enables an endpoint that was disabled or waits after a failure. It resumes at its positions, with one probe
+ * first. The record of its disabled event stays, so that its recovery is emitted. Also for sinks that are
+ * built in or that the configuration declares.
+ */
+export function enableEndpoint(deps: EndpointDeps, region: string, id: string, expected: Expectation = {}) {
+  const enable = (item: Item) => {
+    const health = toHealth(item);
+    if (health.disabledAt === null && health.waitUntil <= deps.now()) return undefined;
+    return healthAttributes(enabled(health));
+  };
+  return edit(deps, region, id, expected, enable, { declared: true });
+}
+
+/**
+ * Rotates an endpoint's signing secret and returns the new one (default: generated). Former secrets also sign
+ * for a day by default. Their expiry is evaluated at each read.
+ */
+export async function rotateSecret(
+  deps: EndpointDeps,
+  region: string,
+  id: string,
+  input: unknown = {},
+  makings: Pick<Makings, 'randomBytes'> = { randomBytes },
+): Promise<{ readonly kind: 'rotated'; readonly secret: string; readonly oldSignUntil: number } | Refusal> {
+  const checked = checkInput(Rotation, input);
+  if (checked.kind === 'refused') return checked;
+  const { secret = newSigningSecret(makings.randomBytes), keepOldSeconds = KEEP_OLD_SECONDS } = checked.value;
+  return withLock(deps, region, id, async () => {
+    const found = await findManaged(deps, region, id, {});
+    if (found.kind !== 'found') return found;
+    const kept = await deps.secrets.load(region, id);
+    if (!kept) throw new Error(`The secrets of the endpoint ${id} are missing.`);
+    const now = deps.now();
+    const oldSignUntil = now + keepOldSeconds * 1000;
+    const next = rotated(kept, secret, oldSignUntil, now);
+    if (!next) {
+      const reason = `${MAX_RETIRING} former secrets of the endpoint "${id}" still sign along; wait, or set keepOldSeconds to 0.`;
+      return { kind: 'conflict', reason };
+    }
+    await deps.secrets.save(region, id, next);
+    return { kind: 'rotated', secret, oldSignUntil };
+  });
+}
+
+/**
+ * Sends one `jobwire.ping` at once, signed like every event, also to a paused or disabled endpoint. It is in
+ * no event log, but in the delivery log. Cursors and health do not change.
+ */
+export async function pingEndpoint(
+  deps: EndpointDeps,
+  region: string,
+  id: string,
+): Promise<({ readonly kind: 'attempted' } & AttemptReport) | Refusal> {
+  const item = await deps.table.get(keys.sink(region, id));
+  if (item?.kind !== 'webhook') return unknownEndpoint(id);
+  const event = pingOf(region, id, deps);
+  return { kind: 'attempted', ...(await attemptNow(deps, toSink(item), event, 'ping')) };
+}
+
+function pingOf(region: string, endpoint: string, deps: EndpointDeps): LoggedEvent {
+  const time = deps.now();
+  const id = `ping.${deps.newId()}`;
+  const type: EventType = 'jobwire.ping';
+  const json = JSON.stringify({
+    specversion: '1.0',
+    id,
+    source: sourceOf(cellLog(region), deps),
+    type,
+    time: new Date(time).toISOString(),
+    // It has no place in a log, and sorts before all events that have one.
+    sequence: pad(0, 20),
+    dataschema: dataschemaOf(type, deps),
+    datacontenttype: 'application/json',
+    data: { region, endpoint },
+  });
+  return { id, account: CELL_LOG, region, sequence: 0, type, time, json };
+}

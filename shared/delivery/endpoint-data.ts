@@ -1,0 +1,117 @@
+/** The data of an endpoint besides its record: its cursors, what remains of a deleted one, the logs it follows. */
+import pLimit from 'p-limit';
+import { listAccounts } from '../accounts/accounts.ts';
+import type { Refusal } from '../resources.ts';
+import {
+  CELL_LOG,
+  cellLog,
+  cursorPk,
+  deadPk,
+  drainDue,
+  keys,
+  parkedPk,
+  replayPk,
+} from '../storage/schema.ts';
+import type { Item, Table } from '../storage/table.ts';
+import type { EndpointDeps } from './endpoint-edits.ts';
+import { findPlace, type Place, type Placed } from './positions.ts';
+import { follows, type SinkRecord } from './sink.ts';
+
+/**
+ * Maximum number of a region's accounts for which an endpoint that follows all gets cursors. Other accounts
+ * begin with their first event.
+ */
+const MAX_ACCOUNTS = 10_000;
+const WRITES_AT_ONCE = 16;
+
+/**
+ * Returns the logs that a sink follows now: the accounts, and the cell's own log for one that follows
+ * everything.
+ */
+export async function followed(
+  deps: Pick<EndpointDeps, 'table' | 'log'>,
+  sink: SinkRecord,
+): Promise<readonly string[]> {
+  if (sink.accounts.length > 0) return sink.accounts;
+  const accounts = await listAccounts(deps.table, sink.region, MAX_ACCOUNTS);
+  const cell = await deps.log.head(cellLog(sink.region));
+  return [...accounts.map(({ account }) => account), ...(cell ? [CELL_LOG] : [])];
+}
+
+/** Returns the start positions of accounts. Accounts without one start now. */
+export async function startingAt(
+  deps: EndpointDeps,
+  region: string,
+  accounts: readonly string[],
+  start: Place,
+): Promise<Extract<Placed, { kind: 'placed' }> | Refusal> {
+  const place = await findPlace(deps.log, region, accounts, start, deps.now());
+  if (place.kind === 'refused') return { kind: 'refused', reason: `start ${place.reason}.` };
+  const others = accounts.filter((account) => !place.positions.has(account));
+  const now = await findPlace(deps.log, region, others, 'now', deps.now());
+  const more = now.kind === 'placed' ? now.positions : [];
+  return { ...place, positions: new Map([...place.positions, ...more]) };
+}
+
+/**
+ * Writes the cursors of a sink, and overwrites remains of an earlier one. They are due at once, because
+ * events may arrive before the sink exists to be woken. Drains of a token below the fence cannot move them.
+ */
+export async function putCursors(
+  deps: EndpointDeps,
+  { region, id }: SinkRecord,
+  positions: ReadonlyMap<string, number>,
+  fence: number,
+): Promise<void> {
+  await pLimit(WRITES_AT_ONCE).map([...positions], ([account, position]) => {
+    const due = drainDue(region, id, account, deps.now());
+    return deps.table.write({
+      put: { ...keys.cursor(region, id, account), sink: id, position, fence, ...due },
+    });
+  });
+}
+
+/** Partitions of all data of a sink besides its record. Its history expires by TTL. */
+const partsOf = (region: string, id: string): readonly string[] => [
+  cursorPk(region, id),
+  parkedPk(region, id),
+  deadPk(region, id),
+  replayPk(region, id),
+];
+
+/**
+ * Deletes the remains of a deleted endpoint. Returns the number of items, and the highest fence among its
+ * cursors.
+ */
+export async function removeRemains(
+  { table }: EndpointDeps,
+  region: string,
+  id: string,
+): Promise<{ readonly count: number; readonly fence: number }> {
+  const parts = await Promise.all(partsOf(region, id).map((pk) => table.query({ pk })));
+  const items = parts.flat();
+  await removeAll(table, items);
+  return { count: items.length, fence: Math.max(0, ...items.map(({ fence }) => Number(fence ?? 0))) };
+}
+
+/** Deletes all data of an endpoint without a record. False if there was none. */
+export async function removeRest(deps: EndpointDeps, region: string, id: string): Promise<boolean> {
+  const remains = await removeRemains(deps, region, id);
+  // Unreadable secrets exist as well.
+  const secrets = await deps.secrets.load(region, id).catch(() => true);
+  if (secrets) await deps.secrets.remove(region, id);
+  return remains.count > 0 || Boolean(secrets);
+}
+
+/** Deletes the cursors, including those of replays, of accounts that a sink does not follow. */
+export async function removeUnfollowed({ table }: EndpointDeps, record: SinkRecord): Promise<void> {
+  const cursors = await table.query({ pk: cursorPk(record.region, record.id) });
+  await removeAll(
+    table,
+    cursors.filter(({ sk }) => !follows(record, sk.split('#')[0] ?? '')),
+  );
+}
+
+async function removeAll(table: Table, items: readonly Item[]): Promise<void> {
+  await pLimit(WRITES_AT_ONCE).map(items, ({ pk, sk }) => table.write({ delete: { pk, sk } }));
+}

@@ -1,0 +1,125 @@
+/** The common part of all operations on an endpoint: dependencies, lock, precondition, conditional update. */
+import type { EventUrls } from '../events/event.ts';
+import type { EventLog } from '../log/log.ts';
+import { type Expectation, type Refusal, revisionOf, revisionStill, whileLocked } from '../resources.ts';
+import { keys } from '../storage/schema.ts';
+import type { Item, Table, Value } from '../storage/table.ts';
+import type { AttemptDeps } from './attempt.ts';
+import { type Endpoint, isManaged, toEndpoint } from './endpoint.ts';
+import type { SigningSecrets } from './signing-secrets.ts';
+
+/** Dependencies of the endpoint operations. */
+export interface EndpointDeps extends AttemptDeps, EventUrls {
+  readonly table: Table;
+  readonly log: EventLog;
+  readonly secrets: SigningSecrets;
+  readonly newId: () => string;
+  readonly allowPrivateNetworks: boolean;
+}
+
+/**
+ * Sources of the ids and secrets of new resources. A repeated request gets the same values again, so that it
+ * creates the same resource and not a second one. Never for locks and transactions, which need new values
+ * each time.
+ */
+export interface Makings {
+  readonly newId: () => string;
+  readonly randomBytes: (bytes: number) => Uint8Array;
+}
+
+/** Maximum number of attempts of a change after concurrent modifications. */
+export const ATTEMPTS = 5;
+
+/**
+ * Updates the item of an endpoint on the condition that it is unchanged since the read. Writes nothing if the
+ * item is already as required.
+ */
+export async function edit(
+  deps: EndpointDeps,
+  region: string,
+  id: string,
+  expected: Expectation,
+  decide: (item: Item) => { readonly [attribute: string]: Value | undefined } | undefined,
+  options: { readonly declared?: boolean } = {},
+): Promise<{ readonly kind: 'changed'; readonly endpoint: Endpoint } | Refusal> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const found = await findManaged(deps, region, id, expected, options);
+    if (found.kind !== 'found') return found;
+    const { item } = found;
+    const set = decide(item);
+    if (!set) return { kind: 'changed', endpoint: toEndpoint(item) };
+    const changed = await deps.table.write({
+      update: keys.sink(region, id),
+      set: { ...set, revision: revisionOf(item) + 1, changedAt: deps.now() },
+      when: [revisionStill(item), ['kind', 'present']],
+    });
+    if (changed.done && changed.item) return { kind: 'changed', endpoint: toEndpoint(changed.item) };
+  }
+  return changedMeanwhile(id);
+}
+
+type Found = { readonly kind: 'found'; readonly item: Item } | Refusal;
+
+export async function findManaged(
+  { table }: EndpointDeps,
+  region: string,
+  id: string,
+  expected: Expectation,
+  options: { readonly declared?: boolean } = {},
+): Promise<Found> {
+  const item = await table.get(keys.sink(region, id));
+  return item ? manageable(item, id, expected, options) : unknownEndpoint(id);
+}
+
+export function manageable(
+  item: Item,
+  id: string,
+  expected: Expectation,
+  options: { readonly declared?: boolean } = {},
+): Found {
+  if (options.declared) return unlessChanged(item, id, expected);
+  if (item.kind !== 'webhook') return unknownEndpoint(id);
+  if (!isManaged(item)) {
+    const reason = `The endpoint "${id}" is declared in the configuration file: change or remove it under "endpoints" there, and start again.`;
+    return { kind: 'conflict', reason };
+  }
+  return unlessChanged(item, id, expected);
+}
+
+function unlessChanged(item: Item, id: string, { revision = revisionOf(item) }: Expectation): Found {
+  return revision === revisionOf(item) ? { kind: 'found', item } : changedMeanwhile(id);
+}
+
+interface Lock {
+  readonly owner: string;
+  /** The highest lease token of an earlier endpoint of this id. */
+  readonly fence: number;
+}
+
+/** Runs an operation on an endpoint under its lock, exclusively. */
+export function withLock<T>(
+  deps: Pick<EndpointDeps, 'table' | 'newId' | 'now'>,
+  region: string,
+  id: string,
+  work: (lock: Lock) => Promise<T>,
+): Promise<T | Refusal> {
+  return whileLocked(deps, keys.endpointLock(region, id), id, ({ owner, item }) =>
+    work({ owner, fence: Number(item?.fence ?? 0) }),
+  );
+}
+
+export const unknownEndpoint = (id: string): Refusal => ({
+  kind: 'unknown',
+  reason: `There is no endpoint "${id}".`,
+});
+
+export const taken = (id: string): Refusal => ({
+  kind: 'conflict',
+  reason: `id must be new, and there is an endpoint "${id}" already.`,
+});
+
+export const changedMeanwhile = (id: string): Refusal => ({
+  kind: 'conflict',
+  why: 'changed',
+  reason: `The endpoint "${id}" was changed meanwhile; read it again.`,
+});

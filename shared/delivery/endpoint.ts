@@ -1,0 +1,125 @@
+/** The representation of an endpoint, and its reads. */
+import { revisionOf } from '../resources.ts';
+import { keys, sinkPk } from '../storage/schema.ts';
+import type { Item, Table } from '../storage/table.ts';
+import { type EventFilter, type Sink, type SinkRecord, toSink } from './sink.ts';
+
+/** The state of an endpoint. `failing`: no event was delivered since the last failure. */
+export type EndpointState = 'active' | 'paused' | 'failing' | 'disabled';
+
+/**
+ * The representation of an endpoint: without its secrets and without its header values. Times are epoch ms.
+ */
+export interface Endpoint extends EventFilter {
+  readonly region: string;
+  readonly id: string;
+  /** Built-in sinks are no webhooks, but are readable as endpoints. */
+  readonly kind: SinkRecord['kind'];
+  /** Target URL; for a built-in sink, the ARN of its topic. */
+  readonly url: string;
+  /** Accounts that it follows. Empty: all, including later ones. */
+  readonly accounts: readonly string[];
+  /** Names of the custom headers of each request. */
+  readonly headers: readonly string[];
+  readonly concurrency: number | null;
+  readonly ratePerSecond: number | null;
+  readonly description: string | null;
+  readonly state: EndpointState;
+  readonly paused: boolean;
+  /**
+   * Whether it was created through the API. An endpoint that the configuration declares can only be changed
+   * there.
+   */
+  readonly managed: boolean;
+  /** Incremented with each change. */
+  readonly revision: number;
+  readonly createdAt: number | null;
+  readonly changedAt: number | null;
+}
+
+/** Returns an endpoint, or `undefined`. */
+export async function readEndpoint(
+  deps: { readonly table: Table },
+  region: string,
+  id: string,
+): Promise<Endpoint | undefined> {
+  const item = await deps.table.get(keys.sink(region, id));
+  return item?.kind === 'webhook' ? toEndpoint(item) : undefined;
+}
+
+/** Returns the endpoints of a region, by id. */
+export async function listEndpoints(deps: { readonly table: Table }, region: string): Promise<Endpoint[]> {
+  const items = await deps.table.query({ pk: sinkPk(region) });
+  return items.filter(({ kind }) => kind === 'webhook').map(toEndpoint);
+}
+
+/**
+ * Returns a page of the visible endpoints and built-in sinks of several regions: by id, then by region, after
+ * the given one. `next` identifies the last one of the page if more follow.
+ */
+export async function pageOfEndpoints(
+  { table }: { readonly table: Table },
+  regions: readonly string[],
+  page: {
+    readonly limit: number;
+    readonly after?: Pick<Endpoint, 'id' | 'region'> | undefined;
+    readonly shows: (endpoint: Endpoint) => boolean;
+  },
+): Promise<{ readonly endpoints: Endpoint[]; readonly next: Pick<Endpoint, 'id' | 'region'> | null }> {
+  const { limit, after, shows } = page;
+  const enough = limit + 1;
+  const byRegion = await Promise.all(
+    regions.map(async (region) => {
+      const found: Endpoint[] = [];
+      let bound = after && (region <= after.region ? { after: after.id } : { from: after.id });
+      for (;;) {
+        const items = await table.query({ pk: sinkPk(region), ...bound, limit: enough });
+        found.push(
+          ...items
+            .filter(({ kind }) => kind !== undefined)
+            .map(toEndpoint)
+            .filter(shows),
+        );
+        const last = items.at(-1);
+        if (found.length >= enough || items.length < enough || !last) return found;
+        bound = { after: last.sk };
+      }
+    }),
+  );
+  const all = byRegion.flat().sort((a, b) => compare(a.id, b.id) || compare(a.region, b.region));
+  const endpoints = all.slice(0, limit);
+  return { endpoints, next: all.length > limit ? (endpoints.at(-1) ?? null) : null };
+}
+
+/** Compares as the table sorts: ids are ASCII. */
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Converts the item of an endpoint, or of a built-in sink, to its representation. */
+export function toEndpoint(item: Item): Endpoint {
+  const sink = toSink(item);
+  const { region, id, kind, target, accounts, types, orderGroups, origins, jobFields, paused } = sink;
+  const number = (name: string) => (typeof item[name] === 'number' ? item[name] : null);
+  return {
+    ...{ region, id, kind, url: target, accounts, types, paused, state: stateOf(sink) },
+    orderGroups: orderGroups ?? [],
+    origins: origins ?? [],
+    jobFields: jobFields ?? {},
+    headers: (item.headerNames as readonly string[] | undefined) ?? [],
+    concurrency: sink.concurrency ?? null,
+    ratePerSecond: sink.ratePerSecond ?? null,
+    description: typeof item.description === 'string' ? item.description : null,
+    managed: isManaged(item),
+    revision: revisionOf(item),
+    createdAt: number('createdAt'),
+    changedAt: number('changedAt'),
+  };
+}
+
+/** Returns the state from an item's data. Pure. */
+export function stateOf({ paused, health }: Pick<Sink, 'paused' | 'health'>): EndpointState {
+  if (health.disabledAt !== null) return 'disabled';
+  if (paused) return 'paused';
+  return health.failingSince === null ? 'active' : 'failing';
+}
+
+export const isManaged = (item: Item): boolean => item.createdAt !== undefined;

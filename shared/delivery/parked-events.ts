@@ -1,0 +1,249 @@
+/** Parked and dead-lettered events as stored, and the operator's requests about them: list, retry, discard. */
+import { randomUUID } from 'node:crypto';
+import pLimit from 'p-limit';
+import { deadPk, drainDue, keys, parkedPk } from '../storage/schema.ts';
+import type { Item, Table, Write } from '../storage/table.ts';
+
+/** An event parked for a sink. Times are epoch ms. */
+export interface ParkedEvent {
+  readonly account: string;
+  readonly lane: string;
+  readonly sequence: number;
+  readonly eventId: string;
+  readonly type: string;
+  readonly jobNumber?: number;
+  readonly parkedAt: number;
+  /** Number of rejected attempts; 0 for an event that only waits behind another. */
+  readonly attempts: number;
+  /** Reason for the last rejection. */
+  readonly reason: string | null;
+  /** Time of the next retry; `null` for an event that waits behind another. */
+  readonly retryAt: number | null;
+}
+
+/** An event that was dead-lettered after its last attempt. */
+export interface DeadEvent extends Omit<ParkedEvent, 'retryAt'> {
+  readonly diedAt: number;
+}
+
+/** Returns all parked events of a sink, in order within each lane. */
+export async function listParked(table: Table, region: string, sink: string): Promise<ParkedEvent[]> {
+  return (await table.query({ pk: parkedPk(region, sink) })).map(toParked);
+}
+
+/** The parameters of a page: its size, and `next` of the previous page. */
+interface PageOf {
+  readonly limit: number;
+  readonly after?: string | undefined;
+}
+
+/** Returns a page of a sink's parked events, by account, in order within each lane. */
+export async function pageOfParked(
+  table: Table,
+  region: string,
+  sink: string,
+  page: PageOf,
+): Promise<{ readonly parked: ParkedEvent[]; readonly next: string | null }> {
+  const { items, next } = await pageOf(table, parkedPk(region, sink), page);
+  return { parked: items.map(toParked), next };
+}
+
+/** Returns the dead-lettered events of a sink, within their retention. */
+export async function listDead(
+  table: Table,
+  region: string,
+  sink: string,
+  limit: number,
+): Promise<DeadEvent[]> {
+  return (await pageOfDead(table, region, sink, { limit })).dead;
+}
+
+/** Returns a page of a sink's dead-lettered events, by account and sequence. */
+export async function pageOfDead(
+  table: Table,
+  region: string,
+  sink: string,
+  page: PageOf,
+): Promise<{ readonly dead: DeadEvent[]; readonly next: string | null }> {
+  const { items, next } = await pageOf(table, deadPk(region, sink), page);
+  const dead = items.map((item) => {
+    const { retryAt: _retryAt, ...event } = toParked(item);
+    return { ...event, diedAt: Number(item.diedAt) };
+  });
+  return { dead, next };
+}
+
+async function pageOf(table: Table, pk: string, { limit, after }: PageOf) {
+  const found = await table.query({ pk, ...(after === undefined ? {} : { after }), limit: limit + 1 });
+  const items = found.slice(0, limit);
+  return { items, next: found.length > limit ? (items.at(-1)?.sk ?? null) : null };
+}
+
+/** The number of affected events, and the named ones that are not parked. */
+interface ParkedOutcome {
+  readonly count: number;
+  readonly missing: readonly string[];
+}
+
+const LANES_AT_ONCE = 16;
+
+/** Makes the lanes of these events due for the next drain, from their first event on. */
+export async function retryAllParked(
+  table: Table,
+  region: string,
+  sink: string,
+  which: ParkedEventSelection,
+  now: number,
+): Promise<ParkedOutcome> {
+  const retried = await pLimit(LANES_AT_ONCE).map(
+    await choose(table, region, sink, which),
+    async ({ first, chosen }) => ((await retryParked(table, region, sink, first, now)) ? chosen : []),
+  );
+  return outcomeOf(
+    which,
+    retried.flat().map(({ eventId }) => eventId),
+  );
+}
+
+/**
+ * Discards these events: they are not sent again, and their lanes resume. The first of a lane is discarded
+ * last. So if the call is interrupted, the lane still has a first event that is due.
+ */
+export async function discardAllParked(
+  table: Table,
+  region: string,
+  sink: string,
+  which: ParkedEventSelection,
+  now: number,
+): Promise<ParkedOutcome> {
+  const lanes = await choose(table, region, sink, which);
+  const gone: string[] = [];
+  const calls = pLimit(LANES_AT_ONCE);
+  await Promise.all(
+    lanes.map(async ({ first, chosen }) => {
+      const behind = chosen.filter((parked) => parked !== first);
+      await calls.map(behind, async ({ account, lane, sequence, eventId }) => {
+        const key = keys.parked(region, sink, account, lane, sequence);
+        const { done } = await table.write({ delete: key, when: [['pk', 'present']] });
+        if (done) gone.push(eventId);
+      });
+      await calls(async () => {
+        if (!chosen.includes(first)) await retryParked(table, region, sink, first, now);
+        else if (await discardParked(table, region, sink, first, now)) gone.push(first.eventId);
+      });
+    }),
+  );
+  return outcomeOf(which, gone);
+}
+
+/** A selection of parked events: all, or those with these ids; of these accounts. */
+interface ParkedEventSelection {
+  readonly ids: readonly string[] | 'all';
+  readonly isWanted: (account: string) => boolean;
+}
+
+/** Returns the selected events by lane, each with the first event of its lane. */
+async function choose(table: Table, region: string, sink: string, { ids, isWanted }: ParkedEventSelection) {
+  const parked = (await listParked(table, region, sink)).filter(({ account }) => isWanted(account));
+  const wanted = ids === 'all' ? undefined : new Set(ids);
+  return [...Map.groupBy(parked, nameOf).values()].flatMap((lane) => {
+    const [first] = lane;
+    const chosen = lane.filter(({ eventId }) => !wanted || wanted.has(eventId));
+    return first && chosen.length > 0 ? [{ first, chosen }] : [];
+  });
+}
+
+function outcomeOf({ ids }: ParkedEventSelection, done: readonly string[]): ParkedOutcome {
+  const missing = ids === 'all' ? [] : [...new Set(ids)].filter((id) => !done.includes(id));
+  return { count: done.length, missing };
+}
+
+/** Makes the first event of a lane due for the next drain. False if the lane has no parked events. */
+export async function retryParked(
+  table: Table,
+  region: string,
+  sink: string,
+  parked: Pick<ParkedEvent, 'account' | 'lane'>,
+  now: number,
+): Promise<boolean> {
+  const [first] = await laneItems(table, region, sink, parked, 1);
+  if (!first) return false;
+  const due = dueOf(region, sink, { ...toParked(first), retryAt: now });
+  const { pk, sk } = first;
+  return (await table.write({ update: { pk, sk }, set: { retryAt: now, ...due }, when: [['pk', 'present']] }))
+    .done;
+}
+
+/** Discards a parked event: it is not sent again, and its lane resumes. False if it does not exist. */
+export async function discardParked(
+  table: Table,
+  region: string,
+  sink: string,
+  parked: Pick<ParkedEvent, 'account' | 'lane' | 'sequence'>,
+  now: number,
+): Promise<boolean> {
+  const key = keys.parked(region, sink, parked.account, parked.lane, parked.sequence);
+  const [first, next] = await laneItems(table, region, sink, parked, 2);
+  const removal: Write = { delete: key, when: [['pk', 'present']] };
+  if (first?.sk === key.sk && next) {
+    // In one transaction, so that no event remains that is never due.
+    const due = dueOf(region, sink, { ...toParked(next), retryAt: now });
+    const { pk, sk } = next;
+    const promotion: Write = {
+      update: { pk, sk },
+      set: { retryAt: now, ...due },
+      when: [['pk', 'present']],
+    };
+    const { done } = await table.transact([removal, promotion], randomUUID());
+    if (done) return true;
+  }
+  const gone = await table.write(removal);
+  if (gone.done) await retryParked(table, region, sink, parked, now);
+  return gone.done;
+}
+
+/** Returns the first events of a parked lane. */
+function laneItems(
+  table: Table,
+  region: string,
+  sink: string,
+  { account, lane }: Pick<ParkedEvent, 'account' | 'lane'>,
+  limit: number,
+): Promise<Item[]> {
+  const { pk, sk } = keys.parked(region, sink, account, lane, 0);
+  return table.query({ pk, from: sk, to: `${sk.slice(0, -16)}~`, limit });
+}
+
+export function nameOf({ account, lane }: ParkedEvent): string {
+  return `${account}#${lane}`;
+}
+
+/** Only the first event of a lane has a due time; those behind it are in no index. */
+export function dueOf(
+  region: string,
+  sink: string,
+  parked: ParkedEvent,
+): Record<'duePk' | 'dueSk', string | undefined> {
+  if (parked.retryAt === null) return { duePk: undefined, dueSk: undefined };
+  return drainDue(region, sink, nameOf(parked), parked.retryAt);
+}
+
+export function attributesOf(parked: Omit<ParkedEvent, 'retryAt'>) {
+  const { account, lane, eventId, type, jobNumber, parkedAt, attempts, reason } = parked;
+  return { account, lane, eventId, type, jobNumber, parkedAt, attempts, reason: reason ?? undefined };
+}
+
+function toParked(item: Item): ParkedEvent {
+  return {
+    account: String(item.account),
+    lane: String(item.lane),
+    sequence: Number(item.sk.slice(-16)),
+    eventId: String(item.eventId),
+    type: String(item.type),
+    ...(typeof item.jobNumber === 'number' ? { jobNumber: item.jobNumber } : {}),
+    parkedAt: Number(item.parkedAt),
+    attempts: Number(item.attempts),
+    reason: typeof item.reason === 'string' ? item.reason : null,
+    retryAt: typeof item.retryAt === 'number' ? item.retryAt : null,
+  };
+}

@@ -1,0 +1,115 @@
+/** The places of jobs in the indexes of the state table, and the ranges that select them. */
+import { type AccountRef, nameKey, pad, path } from './schema.ts';
+
+/** Returns the index attributes of a job. A job with an absent value is not in that index. */
+export function jobPlaces(
+  ref: AccountRef,
+  job: {
+    jobNumber: number;
+    status: string | null;
+    dueDay: string | null;
+    open: boolean;
+    /** Dispatch day (YYYY-MM-DD); `null` if not dispatched. */
+    dispatchedDay: string | null;
+    orderNumber: string | null;
+    orderGroup: string | null;
+  },
+): { readonly [attribute: string]: string | undefined } {
+  const tail = `${job.dueDay ?? '9999-12-31'}#${pad(job.jobNumber, 12)}`;
+  return {
+    statusPk: job.status === null || job.status === '' ? undefined : `${path(ref)}#${job.status}`,
+    statusSk: job.status === null || job.status === '' ? undefined : tail,
+    ...openPlace(ref, job, tail),
+    orderPk: job.orderNumber ? path(ref) : undefined,
+    orderSk: job.orderNumber ? `${orderKey(job.orderNumber)}#${pad(job.jobNumber, 12)}` : undefined,
+    relatedPk: job.orderGroup ? groupJobsPk(ref, job.orderGroup) : undefined,
+    relatedSk: job.orderGroup ? pad(job.jobNumber, 12) : undefined,
+  };
+}
+
+/**
+ * An open, undispatched job sorts by its due day. A dispatched job sorts by its dispatch day, in a separate
+ * partition, so that no list of due jobs includes it.
+ */
+function openPlace(
+  ref: AccountRef,
+  job: { jobNumber: number; open: boolean; dispatchedDay: string | null },
+  tail: string,
+): { readonly openPk: string | undefined; readonly openSk: string | undefined } {
+  if (job.open) return { openPk: path(ref), openSk: tail };
+  if (job.dispatchedDay === null) return { openPk: undefined, openSk: undefined };
+  return { openPk: dispatchedPk(ref), openSk: `${job.dispatchedDay}#${pad(job.jobNumber, 12)}` };
+}
+
+/** Partition of an account's dispatched jobs in the `jobsByDue` index. No id contains a `#`. */
+const dispatchedPk = (ref: AccountRef): string => `${path(ref)}#OUT`;
+
+/** Partition of an order group's jobs in the `related` index. */
+const groupJobsPk = (ref: AccountRef, orderGroup: string): string =>
+  `GROUP#${path(ref)}#${nameKey(orderGroup)}`;
+
+/** A range of one of the job indexes. */
+export interface JobRange {
+  readonly index: 'jobsByStatus' | 'jobsByDue' | 'jobsByOrder' | 'related';
+  readonly pk: string;
+  readonly from?: string;
+  readonly to?: string;
+}
+
+/** Selects an account's jobs in one status, by due day. */
+export function jobsWithStatus(ref: AccountRef, status: string): JobRange {
+  return { index: 'jobsByStatus', pk: `${path(ref)}#${status}` };
+}
+
+/**
+ * Selects an account's open, undispatched jobs due before a day (YYYY-MM-DD), by due day; not those without a
+ * due date.
+ */
+export function jobsDueBefore(ref: AccountRef, day: string): JobRange {
+  // A key is the day followed by more text, so the bare day sorts below all keys of that day.
+  return { index: 'jobsByDue', pk: path(ref), to: day };
+}
+
+/** Selects an account's open, undispatched jobs due on a day (YYYY-MM-DD). */
+export function jobsDueOn(ref: AccountRef, day: string): JobRange {
+  return { index: 'jobsByDue', pk: path(ref), from: `${day}#`, to: `${day}#~` };
+}
+
+/** Selects an account's open, undispatched jobs by due day; those without a due date last. */
+export function jobsAwaited(ref: AccountRef): JobRange {
+  return { index: 'jobsByDue', pk: path(ref) };
+}
+
+/** Selects an account's jobs that were dispatched on a day (YYYY-MM-DD), by job number. */
+export function jobsDispatchedOn(ref: AccountRef, day: string): JobRange {
+  return { index: 'jobsByDue', pk: dispatchedPk(ref), from: `${day}#`, to: `${day}#~` };
+}
+
+/**
+ * Selects the jobs of an order group, by job number. A very long name is stored as its hash, so compare the
+ * names of the results.
+ */
+export function jobsInGroup(ref: AccountRef, orderGroup: string): JobRange {
+  return { index: 'related', pk: groupJobsPk(ref, orderGroup) };
+}
+
+/**
+ * Selects an account's jobs with an order number. The result can include other jobs: the key has only the
+ * first 200 characters, and an order number may contain the separator. Compare the order numbers of the
+ * results.
+ */
+export function jobsWithOrderNumber(ref: AccountRef, orderNumber: string): JobRange {
+  const beginning = `${orderKey(orderNumber)}#`;
+  return {
+    index: 'jobsByOrder',
+    pk: path(ref),
+    from: `${beginning}${'0'.repeat(12)}`,
+    to: `${beginning}${'9'.repeat(12)}`,
+  };
+}
+
+/**
+ * The first 200 characters of an order number. If they end within a surrogate pair, U+FFFD replaces the half:
+ * keys are well-formed.
+ */
+const orderKey = (orderNumber: string): string => orderNumber.slice(0, 200).toWellFormed();
