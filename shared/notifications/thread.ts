@@ -12,8 +12,7 @@
 import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { LoggedEvent } from '../log/log.ts';
-import { dayNamed } from '../tracking/timestamps.ts';
-import { sameTime } from '../tracking/views.ts';
+import { dayNamed, sameTime } from '../tracking/timestamps.ts';
 import {
   type JobFacts,
   type MessageKind,

@@ -23,8 +23,8 @@
 import type { Observed, TrackingEntry } from '../events/catalogue.ts';
 import type { EventDraft } from '../events/event.ts';
 import { KEPT_DAYS, type SharedField, type Snapshot, summarize } from './snapshot.ts';
-import { readInstants } from './timestamps.ts';
-import { type DetailView, type ListView, pairUp, SHARED_FIELDS, sameTime } from './views.ts';
+import { readInstants, sameTime } from './timestamps.ts';
+import { type DetailView, type ListView, pairUp, SHARED_FIELDS } from './views.ts';
 
 /** One answer of the ordering API: time of the request, time of the response (epoch ms), and kind of view. */
 export interface Look {

@@ -64,6 +64,48 @@ export function readInstants(
   return { earliest: atMost - (last - first) - ZONES_SPAN_MS, latest: atMost, zone: LATEST_ZONE };
 }
 
+/**
+ * Returns an upstream date, or `null` if there is none: missing, empty, or a placeholder year such as 0001.
+ * Text that is not a date is returned unchanged.
+ */
+export function presentDate(text: string | null): string | null {
+  const year = SHAPE.exec(text?.trim() ?? '')?.[1];
+  const placeholder = year !== undefined && (Number(year) < FIRST_YEAR || Number(year) > LAST_YEAR);
+  return !text || placeholder ? null : text;
+}
+
+/**
+ * Returns a timestamp in a form that is equal for all spellings (rule 6): with an offset epoch ms, otherwise
+ * the local time to the millisecond, with 00:00 for a bare date. Other text is returned unchanged.
+ */
+export function comparableTime(text: string | null): string | number | null {
+  const date = presentDate(text);
+  if (date === null) return null;
+  const { local, offset } = parse(date) ?? {};
+  if (local === undefined) return date;
+  return offset === undefined
+    ? new Date(local).toISOString().slice(0, -1)
+    : (instantsIn(offset, local)[0] ?? date);
+}
+
+/** Returns whether two timestamps are equal (rule 6). If only one has an offset, the local times decide. */
+export function sameTime(a: string | null, b: string | null): boolean {
+  if (a === b) return true;
+  const [one, other] = [presentDate(a), presentDate(b)].map((text) => text && parse(text));
+  if (one && other && (one.offset === undefined) !== (other.offset === undefined))
+    return one.local === other.local;
+  return comparableTime(a) === comparableTime(b);
+}
+
+/** Returns the local time that a timestamp contains (ms, as if it were UTC), and its offset. */
+function parse(text: string): { readonly local: number; readonly offset: string | undefined } | undefined {
+  const [, year, month, day, hour = '0', minute = '0', second = '0', offset] = SHAPE.exec(text.trim()) ?? [];
+  if (year === undefined) return undefined;
+  const seconds = (Number(hour) * 60 + Number(minute)) * 60;
+  const local = Date.UTC(Number(year), Number(month) - 1, Number(day)) + seconds * 1000;
+  return { local: local + Math.floor(Number(second) * 1000 + 1e-6), offset };
+}
+
 /** Returns the day (YYYY-MM-DD) of a time (epoch ms) in an IANA zone, or in UTC if the zone is unknown. */
 export function dayIn(instant: number, zone: string | null): string {
   const minutes = zone === null ? 0 : tzOffset(zone, new Date(instant));

@@ -2,13 +2,14 @@
  * The compared fields of a job: the list view and the detail view, each an allowlist in one canonical form.
  *
  * Equality (rule 6): missing, null, an empty text and an empty list are equal. Tracking is an unordered set
- * keyed by number, else by link. An entry with neither is ignored. Timestamps with an offset are compared
- * as points in time, others as text. Other fields (counters that drift, links that expire, fields unknown
+ * keyed by number, else by link. An entry with neither is ignored. Timestamps are compared as points in
+ * time or local times, however they are spelled. Other fields (counters that drift, links that expire, fields unknown
  * today) can never cause an event.
  */
 import { hash } from 'node:crypto';
 import type { TrackingEntry } from '../events/catalogue.ts';
 import type { ActiveJob, JobDetail } from '../ordering/schemas.ts';
+import { comparableTime, presentDate } from './timestamps.ts';
 
 /**
  * Version of the fields below. Raise it with every change of them.
@@ -71,8 +72,8 @@ export function listView(job: ActiveJob): ListView {
     originCode: job.originCode || null,
     description: job.description || null,
     mustDate: job.mustDate,
-    dateDue: job.dateDue || null,
-    dateOut: job.dateOut || null,
+    dateDue: presentDate(job.dateDue),
+    dateOut: presentDate(job.dateOut),
     orderNumber: job.orderNumber || null,
     orderGroup: job.orderGroup || null,
     orderGroupSequence: job.orderGroupSequence,
@@ -87,9 +88,9 @@ export function detailView(job: JobDetail): DetailView {
     status: job.jobStatus || null,
     description: job.description || null,
     mustDate: job.mustDate,
-    dateDue: job.dateDue || null,
-    dateIn: job.dateIn || null,
-    dateOut: job.dateOut || null,
+    dateDue: presentDate(job.dateDue),
+    dateIn: presentDate(job.dateIn),
+    dateOut: presentDate(job.dateOut),
     orderNumber: job.orderNumber || null,
     orderGroup: job.orderGroup || null,
     orderGroupSequence: job.orderGroupSequence,
@@ -159,21 +160,6 @@ export function pairUp(
       );
     });
   return { both, gone, added: [...byKey.values()] };
-}
-
-const WITH_OFFSET = /(?:Z|[+-]\d\d:?\d\d)$/i;
-
-/** Returns a timestamp in its comparable form: with an offset epoch ms, otherwise the unchanged text. */
-export function comparableTime(text: string | null): string | number | null {
-  if (text === null || text === '') return null;
-  if (!WITH_OFFSET.test(text)) return text;
-  const instant = Date.parse(text);
-  return Number.isNaN(instant) ? text : instant;
-}
-
-/** Returns whether two upstream timestamps are equal. */
-export function sameTime(a: string | null, b: string | null): boolean {
-  return a === b || comparableTime(a) === comparableTime(b);
 }
 
 /**

@@ -66,3 +66,40 @@ describe('Search index', () => {
     expect(emitted).toHaveLength(CONFIRMED + 1);
   });
 });
+
+describe('Timestamps', () => {
+  it('emits one job.overdue for a due date, and no change, however the due date is spelled', async () => {
+    const rig = await createRig();
+    const due = '2026-03-01T10:00:00';
+    const job = rig.upstream.createJob();
+    await rig.poll();
+    await rig.fresh();
+    rig.upstream.edit(job, { dateDue: due });
+    const emitted: string[] = [];
+    for (const spelling of [
+      due,
+      due.replace('T', ' '),
+      `${due}.000`,
+      `${due}.0000000`,
+      `${due}+13:00`,
+      due,
+    ]) {
+      rig.upstream.edit(job, { dateDue: spelling });
+      emitted.push(...(await rig.pollTypes(2)));
+    }
+    expect(emitted.filter((event) => !event.startsWith('job.overdue'))).toEqual([
+      `job.due_date_changed ${job}`,
+    ]);
+    expect(emitted.filter((event) => event.startsWith('job.overdue'))).toHaveLength(1);
+  });
+
+  it('takes a date in year 1 for no date: the job is neither due nor dispatched', async () => {
+    const rig = await baselined(({ upstream }) => upstream.createJob({ dateDue: null }));
+    const [job = 0] = [...(await rig.index())].map(([jobNumber]) => jobNumber);
+    rig.upstream.edit(job, { dateDue: '0001-01-01T00:00:00', dateOut: '0001-01-01T00:00:00' });
+    // The sandbox locks a job with a date, whatever the date.
+    expect(await rig.pollTypes(3)).toEqual([`job.locked ${job}`]);
+    rig.upstream.close(job);
+    expect(await rig.pollTypes(3)).toEqual([`job.closed ${job}`]);
+  });
+});

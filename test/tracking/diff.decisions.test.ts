@@ -44,6 +44,27 @@ describe('two answers of the service say the same (rule 6)', () => {
       { dateDue: '2026-03-05T10:00:00+00:00' },
       { dateDue: '2026-03-05T03:00:00.000-07:00' },
     ],
+    [
+      'spellings of one local time',
+      { dateDue: '2026-03-05T10:00:00' },
+      { dateDue: '2026-03-05T10:00' },
+      { dateDue: '2026-03-05 10:00:00.000' },
+      { dateDue: '2026-03-05T10:00:00.0000000' },
+    ],
+    ['a bare date and its midnight', { dateDue: '2026-03-05' }, { dateDue: '2026-03-05T00:00:00' }],
+    [
+      'spellings of one point in time',
+      { dateDue: '2026-03-05T10:00:00.0005Z' },
+      { dateDue: '2026-03-05 10:00z' },
+      { dateDue: '2026-03-05T10:00:00.0000000+0000' },
+    ],
+    [
+      'null and dates in placeholder years',
+      { dateDue: null, dateOut: null },
+      { dateDue: '0001-01-01T00:00:00', dateOut: '0001-01-01T00:00:00Z' },
+      { dateDue: '9999-12-31', dateOut: '1969-12-31T23:59:59' },
+      { dateDue: '2101-01-01', dateOut: '' },
+    ],
     ['counters that drift, and wording', { shippedDaysToProcess: 1 }, { shippedDaysToProcess: 2.5 }],
     [
       'why a job is locked',
@@ -58,15 +79,28 @@ describe('two answers of the service say the same (rule 6)', () => {
 
   test.each([
     [
-      'a time without an offset is text',
+      'another local time, by a millisecond',
       { dateDue: '2026-03-05T10:00:00' },
-      { dateDue: '2026-03-05T10:00' },
+      { dateDue: '2026-03-05T10:00:00.001' },
       'job.due_date_changed',
     ],
     [
-      'nor is it the same with one',
+      'another local time, one of them with an offset',
       { dateDue: '2026-03-05T10:00:00' },
-      { dateDue: '2026-03-05T10:00:00Z' },
+      { dateDue: '2026-03-05T10:01:00Z' },
+      'job.due_date_changed',
+    ],
+    ['another text that is no date', { dateDue: 'soon' }, { dateDue: 'later' }, 'job.due_date_changed'],
+    [
+      'a date in the first possible year',
+      { dateDue: null },
+      { dateDue: '1970-01-01' },
+      'job.due_date_changed',
+    ],
+    [
+      'a date in the last possible year',
+      { dateDue: null },
+      { dateDue: '2100-12-31' },
       'job.due_date_changed',
     ],
     [
@@ -118,6 +152,17 @@ describe('two answers of the service say the same (rule 6)', () => {
         .events.flat()
         .map((event) => event.type),
     ).toEqual([type]);
+  });
+
+  test('an offset that appears or disappears is no change, as long as the local time stays', () => {
+    const [local, zoned] = [{ dateDue: '2026-03-05T10:00:00' }, { dateDue: '2026-03-05T10:00:00+13:00' }];
+    expect(polls(local, zoned, local).events.flat()).toEqual([]);
+    const moved = { dateDue: '2026-03-05T10:00:00Z' };
+    expect(
+      polls(local, zoned, moved)
+        .events.flat()
+        .map(({ type }) => type),
+    ).toEqual(['job.due_date_changed']);
   });
 
   test('a link shared by two parcels: the one that was known gets its number, the other one is new', () => {
