@@ -2,27 +2,27 @@
 import { Fragment } from 'react';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { Hidden } from './components.tsx';
-import css from './EventWords.module.css';
-import { describe, type Moved } from './events.ts';
-import { ServiceDate } from './times.tsx';
+import css from './EventSummary.module.css';
+import { describeEvent, type ValueChange } from './events.ts';
+import { UpstreamDate } from './times.tsx';
 
 /** The words of an event, with what it was and what it is now. Its tone is for whoever draws what stands around. */
-export function EventWords({ event }: { readonly event: JobEvent }) {
-  const { more, ...first } = describe(event);
+export function EventSummary({ event }: { readonly event: JobEvent }) {
+  const { more, ...first } = describeEvent(event);
   return (
     <>
-      <Words {...first} />
+      <Change {...first} />
       {more?.map((one) => (
-        <Fragment key={one.what}>
+        <Fragment key={one.label}>
           {'; '}
-          <Words {...one} />
+          <Change {...one} />
         </Fragment>
       ))}
     </>
   );
 }
 
-function Words({ what, from, to, dates = false }: Moved) {
+function Change({ label: what, from, to, areDates: dates = false }: ValueChange) {
   return (
     <>
       {what}
@@ -58,5 +58,5 @@ function Value({
   readonly dates: boolean;
   readonly was: boolean;
 }) {
-  return <bdi className={was ? css.was : css.is}>{dates ? <ServiceDate at={text} /> : text}</bdi>;
+  return <bdi className={was ? css.was : css.is}>{dates ? <UpstreamDate at={text} /> : text}</bdi>;
 }

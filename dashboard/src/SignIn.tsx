@@ -1,7 +1,7 @@
 /** The sign-in: an API key, tried at once. */
 import { Button, PasswordInput } from '@mantine/core';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { createApi, sentenceOf } from './api.ts';
+import { createApi, toErrorMessage } from './api.ts';
 import { Note } from './components.tsx';
 import css from './SignIn.module.css';
 import type { CurrentKey } from './session.ts';
@@ -32,7 +32,7 @@ export function SignIn(props: {
     } catch (cause) {
       setBusy(false);
       setProblem(
-        isUnauthorized(cause) ? 'This key is not known here, or it has expired.' : sentenceOf(cause),
+        isUnauthorized(cause) ? 'This key is not known here, or it has expired.' : toErrorMessage(cause),
       );
       field.current?.focus();
     }

@@ -43,7 +43,7 @@ export class ApiError extends Error {
 }
 
 /** An answer with its headers. */
-export interface Answer<T> {
+export interface ApiResponse<T> {
   readonly status: number;
   readonly data: T;
   readonly headers: Headers;
@@ -57,7 +57,7 @@ export interface Api {
   patch<T>(path: string, options?: CallOptions): Promise<T>;
   delete(path: string, options?: CallOptions): Promise<void>;
   /** Any method, with status and headers. */
-  call<T>(method: string, path: string, options?: CallOptions): Promise<Answer<T>>;
+  call<T>(method: string, path: string, options?: CallOptions): Promise<ApiResponse<T>>;
   /** A response whose body is still to be read: a stream. */
   open(path: string, options?: CallOptions): Promise<Response>;
 }
@@ -66,13 +66,13 @@ export interface Api {
  * Calls with a key. `onRefused` is told when the service no longer takes it. A POST carries an `Idempotency-Key`, so that
  * the service does it once however often a proxy repeats it.
  */
-export function createApi(key: string, onRefused: (error: ApiError) => void = () => {}): Api {
+export function createApi(key: string, onUnauthorized: (error: ApiError) => void = () => {}): Api {
   async function open(method: string, path: string, options: CallOptions = {}): Promise<Response> {
     const { query = {}, body, revision, signal } = options;
     const headers: Record<string, string> = { authorization: `Bearer ${key}` };
     if (body !== undefined) headers['content-type'] = 'application/json';
     if (revision !== undefined) headers['if-match'] = `"${revision}"`;
-    if (method === 'POST') headers['idempotency-key'] = randomText();
+    if (method === 'POST') headers['idempotency-key'] = createRandomId();
     const asked = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) asked.set(name, String(value));
@@ -93,11 +93,11 @@ export function createApi(key: string, onRefused: (error: ApiError) => void = ()
     }
     if (response.ok) return response;
     const error = await toError(response);
-    if (error.status === 401) onRefused(error);
+    if (error.status === 401) onUnauthorized(error);
     throw error;
   }
 
-  async function call<T>(method: string, path: string, options?: CallOptions): Promise<Answer<T>> {
+  async function call<T>(method: string, path: string, options?: CallOptions): Promise<ApiResponse<T>> {
     const response = await open(method, path, options);
     try {
       const text = await response.text();
@@ -125,7 +125,7 @@ export function createApi(key: string, onRefused: (error: ApiError) => void = ()
 }
 
 /** The sentence of anything that was thrown. */
-export function sentenceOf(error: unknown): string {
+export function toErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : 'Something went wrong that has no name.';
 }
 
@@ -158,7 +158,7 @@ async function toError(response: Response): Promise<ApiError> {
 }
 
 /** A text that nobody had before. `randomUUID` is missing on pages without TLS. */
-export function randomText(): string {
+export function createRandomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -4,7 +4,7 @@ import { useMediaQuery } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
 import { createContext, type ReactNode, useContext, useEffect, useId, useRef, useState } from 'react';
 import { Link } from 'wouter';
-import { ApiError, sentenceOf } from './api.ts';
+import { ApiError, toErrorMessage } from './api.ts';
 import css from './ui.module.css';
 
 /** How things are: in colour and form, never in colour alone. */
@@ -159,7 +159,7 @@ export function Failure({
   ) : null;
   return (
     <Note tone="bad" live actions={button}>
-      <p>{sentenceOf(error)}</p>
+      <p>{toErrorMessage(error)}</p>
       {id === undefined ? null : <p className={css.aside}>Request {id}</p>}
     </Note>
   );
@@ -285,7 +285,7 @@ function ConfirmForm({ question, close }: { readonly question: Confirmation; rea
     } catch (cause) {
       // Whoever has closed the dialog meanwhile is told all the same.
       if (shown.current) setError(cause);
-      else showToast(`${question.title} ${sentenceOf(cause)}`, 'bad');
+      else showToast(`${question.title} ${toErrorMessage(cause)}`, 'bad');
     } finally {
       setBusy(false);
     }

@@ -3,31 +3,31 @@ import type { EventData, EventType, TrackingEntry } from '../../shared/events/ca
 import type { JobEvent } from '../../shared/events/event.ts';
 
 /** A value that moved. */
-export interface Moved {
-  readonly what: string;
+export interface ValueChange {
+  readonly label: string;
   /** As it was, and as it is; `undefined` where there is nothing to say of it. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
   /** `from` and `to` are dates in the words of the ordering service, to be shown as dates. */
-  readonly dates?: boolean;
+  readonly areDates?: boolean;
 }
 
 /** What an event says. */
-export interface Told extends Moved {
+export interface EventDescription extends ValueChange {
   readonly tone: 'good' | 'warn' | 'bad' | 'plain';
   /** What else moved. */
-  readonly more?: readonly Moved[];
+  readonly more?: readonly ValueChange[];
 }
 
 /** What happened, in a few words. Types that are not known here are called by their names. */
-export function describe(event: JobEvent): Told {
-  const words = Object.hasOwn(saying, event.type) ? saying[event.type] : undefined;
-  if (!words) return { what: plain(event.type), tone: 'plain' };
-  return (words as (data: JobEvent['data']) => Told)(event.data);
+export function describeEvent(event: JobEvent): EventDescription {
+  const words = Object.hasOwn(descriptions, event.type) ? descriptions[event.type] : undefined;
+  if (!words) return { label: toPlainText(event.type), tone: 'plain' };
+  return (words as (data: JobEvent['data']) => EventDescription)(event.data);
 }
 
 /** The name of each type in words, as a choice. */
-export const typeNames: { readonly [T in EventType]: string } = {
+export const eventTypeLabels: { readonly [T in EventType]: string } = {
   'job.created': 'New job',
   'job.status_changed': 'Status changed',
   'job.line_status_changed': 'Status of lines changed',
@@ -67,7 +67,7 @@ export const typeNames: { readonly [T in EventType]: string } = {
 };
 
 /** Types that people ask for together, as patterns. A type may be in several. */
-export const typeGroups: readonly { readonly name: string; readonly types: readonly string[] }[] = [
+export const eventTypeGroups: readonly { readonly name: string; readonly types: readonly string[] }[] = [
   { name: 'Dispatch', types: ['job.dispatched', 'job.dispatch_revoked', 'order_group.dispatched'] },
   { name: 'Tracking', types: ['job.tracking_*'] },
   { name: 'Status', types: ['job.status_changed', 'job.line_status_changed', 'status.discovered'] },
@@ -88,150 +88,166 @@ export const typeGroups: readonly { readonly name: string; readonly types: reado
 ];
 
 /** The number of the job that an event is about. */
-export function jobNumberOf(event: JobEvent): number | undefined {
+export function getJobNumber(event: JobEvent): number | undefined {
   const number = /^jobs\/(\d+)$/.exec(event.subject ?? '')?.[1];
   return number === undefined ? undefined : Number(number);
 }
 
 /** Text of others as text: no control characters, nor those that turn the direction of writing. */
-export function plain(value: unknown): string {
+export function toPlainText(value: unknown): string {
   if (value === null || value === undefined || value === '') return 'none';
   return String(value)
     .toWellFormed()
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ');
 }
 
-const saying: { readonly [T in EventType]: (data: EventData<T>) => Told } = {
+const descriptions: { readonly [T in EventType]: (data: EventData<T>) => EventDescription } = {
   'job.created': ({ job }) => ({
-    ...{ what: 'New job', tone: 'plain' },
-    to: job.description === null ? undefined : plain(job.description),
+    ...{ label: 'New job', tone: 'plain' },
+    to: job.description === null ? undefined : toPlainText(job.description),
   }),
-  'job.status_changed': ({ changes }) => ({ ...moved('Status', changes.status), tone: 'plain' }),
+  'job.status_changed': ({ changes }) => ({ ...toChange('Status', changes.status), tone: 'plain' }),
   'job.line_status_changed': ({ lines }) => {
     const [first, ...others] = lines;
     const what = lines.length === 1 ? 'Status of a line' : `Status of ${lines.length} lines`;
     if (first && others.every(({ from, to }) => from === first.from && to === first.to))
-      return { ...moved(what, first), tone: 'plain' };
-    return { what, tone: 'plain', more: lines.map((line) => moved(`Line ${line.jobLineId}`, line)) };
+      return { ...toChange(what, first), tone: 'plain' };
+    return {
+      label: what,
+      tone: 'plain',
+      more: lines.map((line) => toChange(`Line ${line.jobLineId}`, line)),
+    };
   },
   'job.dispatched': ({ occurredAt }) => ({
-    ...{ what: 'Dispatched', to: plain(occurredAt), dates: true, tone: 'good' },
+    ...{ label: 'Dispatched', to: toPlainText(occurredAt), areDates: true, tone: 'good' },
   }),
   'job.dispatch_revoked': ({ changes }) => ({
-    ...{ what: 'Dispatch taken back', from: plain(changes.dateOut.from), dates: true, tone: 'warn' },
+    ...{
+      label: 'Dispatch taken back',
+      from: toPlainText(changes.dateOut.from),
+      areDates: true,
+      tone: 'warn',
+    },
   }),
-  'job.tracking_added': ({ tracking }) => ({ what: 'Tracking added', to: parcels(tracking), tone: 'good' }),
+  'job.tracking_added': ({ tracking }) => ({
+    label: 'Tracking added',
+    to: joinParcels(tracking),
+    tone: 'good',
+  }),
   'job.tracking_updated': ({ tracking }) => ({
-    what: tracking.every(({ from, to }) => from.number !== to.number)
+    label: tracking.every(({ from, to }) => from.number !== to.number)
       ? 'Tracking number added'
       : tracking.every(({ from }) => from.link === null)
         ? 'Tracking link added'
         : 'Tracking changed',
-    to: parcels(tracking.map(({ to }) => to)),
+    to: joinParcels(tracking.map(({ to }) => to)),
     tone: 'plain',
   }),
   'job.tracking_removed': ({ tracking }) => ({
-    ...{ what: 'Tracking taken back', from: parcels(tracking), tone: 'warn' },
+    ...{ label: 'Tracking taken back', from: joinParcels(tracking), tone: 'warn' },
   }),
   'job.due_date_changed': ({ changes: { dateDue, mustDate } }) => {
     const must = mustDate && {
-      what: mustDate.to === true ? 'The due date must be met' : 'The due date need not be met',
+      label: mustDate.to === true ? 'The due date must be met' : 'The due date need not be met',
     };
-    if (!dateDue) return { ...(must ?? { what: 'Due date changed' }), tone: 'plain' };
+    if (!dateDue) return { ...(must ?? { label: 'Due date changed' }), tone: 'plain' };
     return {
-      ...moved('Due date', dateDue, true),
+      ...toChange('Due date', dateDue, true),
       tone: 'plain',
       ...(must && { more: [must] }),
     };
   },
   'job.updated': ({ changes }) => {
     const [first, ...more] = Object.entries(changes).map(([field, change]) =>
-      moved(fieldNames[field] ?? field, change, field === 'dateOut'),
+      toChange(fieldNames[field] ?? field, change, field === 'dateOut'),
     );
     return {
-      ...(first ?? { what: 'Job changed' }),
+      ...(first ?? { label: 'Job changed' }),
       tone: 'plain',
       ...(more.length > 0 && { more }),
     };
   },
-  'job.locked': () => ({ what: 'Locked: it can no longer be edited', tone: 'plain' }),
-  'job.unlocked': () => ({ what: 'Unlocked: it can be edited again', tone: 'plain' }),
+  'job.locked': () => ({ label: 'Locked: it can no longer be edited', tone: 'plain' }),
+  'job.unlocked': () => ({ label: 'Unlocked: it can be edited again', tone: 'plain' }),
   'job.overdue': ({ job, dueAt }) => ({
-    ...{ what: 'Overdue, was due', to: plain(job.dateDue ?? dueAt), dates: true, tone: 'warn' },
+    ...{ label: 'Overdue, was due', to: toPlainText(job.dateDue ?? dueAt), areDates: true, tone: 'warn' },
   }),
-  'job.closed': () => ({ what: 'Closed', tone: 'plain' }),
-  'job.cancelled': ({ jobStatus }) => ({ what: `Cancelled ${inferred(jobStatus)}`, tone: 'warn' }),
+  'job.closed': () => ({ label: 'Closed', tone: 'plain' }),
+  'job.cancelled': ({ jobStatus }) => ({ label: `Cancelled ${formatInference(jobStatus)}`, tone: 'warn' }),
   'job.unavailable': ({ jobStatus }) => ({
-    ...{ what: `No longer known to the ordering service ${inferred(jobStatus)}`, tone: 'warn' },
+    ...{ label: `No longer known to the ordering service ${formatInference(jobStatus)}`, tone: 'warn' },
   }),
   'job.reopened': ({ was }) => ({
-    what: `Open again; was said to be ${was === 'unavailable' ? 'no longer known' : was}`,
+    label: `Open again; was said to be ${was === 'unavailable' ? 'no longer known' : was}`,
     tone: 'plain',
   }),
   'job.invoiced': ({ changes: { invoiceNumber } }) => ({
-    what: 'Invoiced',
-    ...(invoiceNumber.from !== null && { from: plain(invoiceNumber.from) }),
-    to: plain(invoiceNumber.to),
+    label: 'Invoiced',
+    ...(invoiceNumber.from !== null && { from: toPlainText(invoiceNumber.from) }),
+    to: toPlainText(invoiceNumber.to),
     tone: 'plain',
   }),
   'order_group.dispatched': ({ orderGroup, jobs, gone, again }) => ({
-    what: `Order group dispatched${again ? ' again' : ''}`,
-    to: `${plain(orderGroup)} (${count(jobs.length, 'job')}${gone.length > 0 ? `, ${gone.length} gone` : ''})`,
+    label: `Order group dispatched${again ? ' again' : ''}`,
+    to: `${toPlainText(orderGroup)} (${formatCount(jobs.length, 'job')}${gone.length > 0 ? `, ${gone.length} gone` : ''})`,
     tone: 'good',
   }),
   'account.baselined': ({ openJobs }) => ({
-    ...{ what: `Tracking begins: ${count(openJobs, 'open job')} known`, tone: 'plain' },
+    ...{ label: `Tracking begins: ${formatCount(openJobs, 'open job')} known`, tone: 'plain' },
   }),
   'account.poll_failing': ({ consecutiveFailures, reason }) => ({
-    ...{ what: `Polling fails, ${consecutiveFailures} times in a row: ${plain(reason)}`, tone: 'bad' },
+    ...{ label: `Polling fails, ${consecutiveFailures} times in a row: ${toPlainText(reason)}`, tone: 'bad' },
   }),
   'account.poll_recovered': ({ failedPolls }) => ({
-    ...{ what: `Polling works again after ${count(failedPolls, 'failed poll')}`, tone: 'good' },
+    ...{ label: `Polling works again after ${formatCount(failedPolls, 'failed poll')}`, tone: 'good' },
   }),
   'account.credentials_rejected': ({ reason }) => ({
-    ...{ what: `Credentials refused: ${plain(reason)}`, tone: 'bad' },
+    ...{ label: `Credentials refused: ${toPlainText(reason)}`, tone: 'bad' },
   }),
-  'account.credentials_accepted': () => ({ what: 'Credentials accepted again', tone: 'good' }),
+  'account.credentials_accepted': () => ({ label: 'Credentials accepted again', tone: 'good' }),
   'account.identity_mismatch': ({ expectedId, actualId }) => ({
-    what: `Polling stopped: the credentials belong to another account (${actualId}, not ${expectedId})`,
+    label: `Polling stopped: the credentials belong to another account (${actualId}, not ${expectedId})`,
     tone: 'bad',
   }),
   'account.quarantined': ({ suspected, contradictory }) => ({
-    what: `${count(suspected + contradictory, 'job')} seem to be gone at once: not believed until they are back or somebody confirms`,
+    label: `${formatCount(suspected + contradictory, 'job')} seem to be gone at once: not believed until they are back or somebody confirms`,
     tone: 'bad',
   }),
   'account.resumed': ({ was, by }) => ({
-    what: `${was === 'quarantined' ? 'Missing jobs are no longer in doubt' : 'The credentials are taken for this account'}${by === 'operator' ? ': somebody confirmed' : ''}`,
+    label: `${was === 'quarantined' ? 'Missing jobs are no longer in doubt' : 'The credentials are taken for this account'}${by === 'operator' ? ': somebody confirmed' : ''}`,
     tone: 'good',
   }),
   'account.restored': ({ after }) => ({
-    ...{ what: `Restored from a backup: what came after ${plain(after)} is said anew`, tone: 'warn' },
+    ...{ label: `Restored from a backup: what came after ${toPlainText(after)} is said anew`, tone: 'warn' },
   }),
   'status.discovered': ({ status, formerName }) =>
     formerName === undefined
-      ? { what: 'New status name', to: plain(status), tone: 'plain' }
-      : { what: 'Status renamed', from: plain(formerName), to: plain(status), tone: 'plain' },
+      ? { label: 'New status name', to: toPlainText(status), tone: 'plain' }
+      : { label: 'Status renamed', from: toPlainText(formerName), to: toPlainText(status), tone: 'plain' },
   'upstream.outage': ({ reason }) => ({
-    ...{ what: `The ordering service fails: ${plain(reason)}`, tone: 'bad' },
+    ...{ label: `The ordering service fails: ${toPlainText(reason)}`, tone: 'bad' },
   }),
   'upstream.recovered': ({ durationSeconds }) => ({
-    ...{ what: `The ordering service answers again after ${span(durationSeconds)}`, tone: 'good' },
+    ...{ label: `The ordering service answers again after ${formatDuration(durationSeconds)}`, tone: 'good' },
   }),
   'endpoint.disabled': ({ endpoint, reason }) => ({
-    ...{ what: `Endpoint ${plain(endpoint)} gets no more events: ${plain(reason)}`, tone: 'bad' },
+    ...{
+      label: `Endpoint ${toPlainText(endpoint)} gets no more events: ${toPlainText(reason)}`,
+      tone: 'bad',
+    },
   }),
   'endpoint.recovered': ({ endpoint }) => ({
-    ...{ what: `Endpoint ${plain(endpoint)} takes events again`, tone: 'good' },
+    ...{ label: `Endpoint ${toPlainText(endpoint)} takes events again`, tone: 'good' },
   }),
   'endpoint.events_lost': ({ endpoint, first, last }) => ({
-    what: `Endpoint ${plain(endpoint)} missed ${count(last - first + 1, 'event')}: too old to be kept`,
+    label: `Endpoint ${toPlainText(endpoint)} missed ${formatCount(last - first + 1, 'event')}: too old to be kept`,
     tone: 'bad',
   }),
   'endpoint.event_dead': ({ endpoint, attempts, reason }) => ({
-    what: `Endpoint ${plain(endpoint)} refused an event for good after ${count(attempts, 'attempt')}: ${plain(reason)}`,
+    label: `Endpoint ${toPlainText(endpoint)} refused an event for good after ${formatCount(attempts, 'attempt')}: ${toPlainText(reason)}`,
     tone: 'bad',
   }),
-  'jobwire.ping': ({ endpoint }) => ({ what: `Test of endpoint ${plain(endpoint)}`, tone: 'plain' }),
+  'jobwire.ping': ({ endpoint }) => ({ label: `Test of endpoint ${toPlainText(endpoint)}`, tone: 'plain' }),
 };
 
 const fieldNames: Readonly<Record<string, string>> = {
@@ -243,24 +259,29 @@ const fieldNames: Readonly<Record<string, string>> = {
   dateOut: 'Dispatch date',
 };
 
-function moved(what: string, change: { from: unknown; to: unknown }, dates = false): Moved {
-  return { what, from: plain(change.from), to: plain(change.to), ...(dates && { dates }) };
+function toChange(label: string, change: { from: unknown; to: unknown }, areDates = false): ValueChange {
+  return {
+    label,
+    from: toPlainText(change.from),
+    to: toPlainText(change.to),
+    ...(areDates && { areDates }),
+  };
 }
 
-function parcels(entries: readonly TrackingEntry[]): string {
-  return entries.map(({ number, link }) => plain(number ?? link)).join(', ');
+function joinParcels(entries: readonly TrackingEntry[]): string {
+  return entries.map(({ number, link }) => toPlainText(number ?? link)).join(', ');
 }
 
 /** No cancellation is ever told by the service; what its record says goes with it. */
-function inferred(jobStatus: string | null): string {
-  return jobStatus === null ? '(inferred)' : `(inferred; its record says ${plain(jobStatus)})`;
+function formatInference(jobStatus: string | null): string {
+  return jobStatus === null ? '(inferred)' : `(inferred; its record says ${toPlainText(jobStatus)})`;
 }
 
-function count(number: number, one: string): string {
+function formatCount(number: number, one: string): string {
   return `${number.toLocaleString('en-GB')} ${one}${number === 1 ? '' : 's'}`;
 }
 
-function span(seconds: number): string {
+function formatDuration(seconds: number): string {
   if (seconds < 90) return `${seconds} s`;
   const minutes = Math.round(seconds / 60);
   return minutes < 90 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;

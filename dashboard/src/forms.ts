@@ -2,7 +2,7 @@
 import { type UseFormReturnType, useForm } from '@mantine/form';
 import { useRef, useState } from 'react';
 import type * as z from 'zod';
-import { ApiError, sentenceOf } from './api.ts';
+import { ApiError, toErrorMessage } from './api.ts';
 import { type FieldErrors, toFieldMessage, toFieldPath, validate } from './form-validation.ts';
 import { useLeaveGuard } from './unsaved-changes.ts';
 
@@ -69,7 +69,7 @@ export function useApiForm<V extends object>(options: {
         await send(toBody(values) as never);
         if (!settled.current) saved.current = JSON.stringify(values);
       } catch (cause) {
-        const sentence = sentenceOf(cause);
+        const sentence = toErrorMessage(cause);
         const named = cause instanceof ApiError ? cause.field : undefined;
         const field = named === undefined ? '' : place(named.split(/[.[\]]+/), values, sentence);
         if (field !== '') form.setFieldError(field, toFieldMessage(sentence, named));

@@ -6,16 +6,16 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { lazy, StrictMode, Suspense, useEffect, useMemo, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Route, Switch } from 'wouter';
-import { ApiError, createApi, sentenceOf } from './api.ts';
+import { ApiError, createApi, toErrorMessage } from './api.ts';
 import './unsaved-changes.ts';
 import { ApiContext } from './queries.ts';
 import { SignIn } from './SignIn.tsx';
 import { type CurrentKey, keyStore, SessionContext, toSession } from './session.ts';
-import { PageFence } from './shell/ErrorBoundary.tsx';
+import { PageErrorBoundary } from './shell/ErrorBoundary.tsx';
 import { Shell } from './shell/Shell.tsx';
 import { createEventStream, type EventStream } from './stream.ts';
-import { StreamContext, sightOfDocument } from './stream-hooks.ts';
-import { readPart } from './urls.ts';
+import { documentVisibility, StreamContext } from './stream-hooks.ts';
+import { decodeSegment } from './urls.ts';
 import './theme.css';
 import { ConfirmProvider, Failure, Loading, NotFound, Page } from './components.tsx';
 
@@ -116,7 +116,7 @@ function SignedIn(props: {
   const [queries] = useState(createQueries);
   const [stream, setStream] = useState<EventStream | null>(null);
   useEffect(() => {
-    const opened = createEventStream(api, sightOfDocument);
+    const opened = createEventStream(api, documentVisibility);
     setStream(opened);
     return () => {
       opened.stop();
@@ -131,11 +131,11 @@ function SignedIn(props: {
           <QueryClientProvider client={queries}>
             <ConfirmProvider>
               <Shell>
-                <PageFence>
+                <PageErrorBoundary>
                   <Suspense fallback={<Loading />}>
                     <Pages />
                   </Suspense>
-                </PageFence>
+                </PageErrorBoundary>
               </Shell>
             </ConfirmProvider>
           </QueryClientProvider>
@@ -152,7 +152,7 @@ function Pages() {
       <Route path="/jobs" component={JobsPage} />
       <Route path="/jobs/:account/:jobNumber">
         {({ account, jobNumber }) => (
-          <JobPage key={`${account}/${jobNumber}`} account={readPart(account)} jobNumber={jobNumber} />
+          <JobPage key={`${account}/${jobNumber}`} account={decodeSegment(account)} jobNumber={jobNumber} />
         )}
       </Route>
       <Route path="/health/*?" component={HealthPages} />
@@ -185,7 +185,7 @@ function createQueries(): QueryClient {
 }
 
 const root = document.getElementById('root');
-if (!root) throw new Error(sentenceOf('The page has no place for its content.'));
+if (!root) throw new Error(toErrorMessage('The page has no place for its content.'));
 createRoot(root).render(
   <StrictMode>
     <MantineProvider

@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { createContext, useContext, useEffect, useRef, useSyncExternalStore } from 'react';
 import { typeMatches } from '../../shared/events/types.ts';
-import type { EventStream, Sight, StreamState } from './stream.ts';
+import type { EventStream, StreamState, Visibility } from './stream.ts';
 
 export const StreamContext = createContext<EventStream | null>(null);
 
@@ -58,7 +58,7 @@ export function useRefresh(
 }
 
 /** Tabs that are behind others, windows that are minimized, and screens that are locked are hidden. */
-export const sightOfDocument: Sight = {
+export const documentVisibility: Visibility = {
   hidden: () => document.hidden,
   onChange(listener) {
     document.addEventListener('visibilitychange', listener);
@@ -67,18 +67,18 @@ export const sightOfDocument: Sight = {
 };
 
 const TICK_MS = 1_000;
-const ticking = new Set<() => void>();
+const clockListeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 
 /** Tells of each second that passes. */
 export function subscribeToClock(listener: () => void): () => void {
-  ticking.add(listener);
+  clockListeners.add(listener);
   timer ??= setInterval(() => {
-    for (const tick of ticking) tick();
+    for (const tick of clockListeners) tick();
   }, TICK_MS);
   return () => {
-    ticking.delete(listener);
-    if (ticking.size > 0) return;
+    clockListeners.delete(listener);
+    if (clockListeners.size > 0) return;
     clearInterval(timer);
     timer = undefined;
   };

@@ -5,10 +5,10 @@
  */
 import { createParser } from 'eventsource-parser';
 import type { JobEvent } from '../../shared/events/event.ts';
-import { type Api, ApiError, sentenceOf } from './api.ts';
+import { type Api, ApiError, toErrorMessage } from './api.ts';
 
 /** An event as it came. */
-export interface Seen {
+export interface EventRow {
   readonly kind: 'event';
   /** Counts up: newer is larger. */
   readonly number: number;
@@ -19,7 +19,7 @@ export interface Seen {
 }
 
 /** A place where events are missing: they are no longer kept, or the log was restored from a backup. */
-export interface Hole {
+export interface GapRow {
   readonly kind: 'hole';
   readonly number: number;
   readonly reason: string;
@@ -36,7 +36,7 @@ export type Connection =
 export interface StreamState {
   readonly connection: Connection;
   /** The latest, oldest first; older ones leave, so there is no hole within but where one stands. */
-  readonly rows: readonly (Seen | Hole)[];
+  readonly rows: readonly (EventRow | GapRow)[];
   /** The number of the latest row: how many came since the page was opened, holes among them. */
   readonly count: number;
   /** Whether what was before the page was opened is there. */
@@ -57,17 +57,17 @@ export interface EventStream {
 /** How many rows are kept. */
 export const MAX_ROWS = 5_000;
 /** Events from before the page was opened, of each region. */
-const EARLIER = 200;
+const EARLIER_EVENTS = 200;
 /** Changes are told so often at most. */
 const FLUSH_MS = 100;
 /** The service says something every 15 s; a connection that is silent for longer is broken. */
 const SILENCE_MS = 40_000;
 /** Hidden for so long, the page rests until it is looked at again. */
-const REST_MS = 5 * 60_000;
+const SUSPEND_MS = 5 * 60_000;
 const RETRY_MS = { first: 500, most: 15_000 };
 
 /** Whether the page is looked at. */
-export interface Sight {
+export interface Visibility {
   hidden(): boolean;
   /** Told when that changes, until what is returned is called. */
   onChange(listener: () => void): () => void;
@@ -79,31 +79,31 @@ interface Page {
 }
 
 /** Begins to read. Rows of before come first, then all that follows them. */
-export function createEventStream(api: Api, sight: Sight, now: () => number = Date.now): EventStream {
-  const ending = new AbortController();
+export function createEventStream(api: Api, sight: Visibility, now: () => number = Date.now): EventStream {
+  const stopping = new AbortController();
   const listeners = new Set<() => void>();
-  const hearers = new Set<(events: readonly JobEvent[]) => void>();
+  const eventListeners = new Set<(events: readonly JobEvent[]) => void>();
   let state: StreamState = { connection: { phase: 'connecting' }, rows: [], count: 0, loaded: false };
   let cursor: string | undefined;
-  let waiting: (Seen | Hole)[] = [];
+  let waiting: (EventRow | GapRow)[] = [];
   let count = 0;
   let flushing: ReturnType<typeof setTimeout> | undefined;
-  let rest = new AbortController();
-  let untilRest: ReturnType<typeof setTimeout> | undefined;
+  let suspension = new AbortController();
+  let suspendTimer: ReturnType<typeof setTimeout> | undefined;
   let wake: (() => void) | undefined;
 
-  function look(): void {
-    clearTimeout(untilRest);
+  function onVisibilityChange(): void {
+    clearTimeout(suspendTimer);
     if (sight.hidden()) {
-      untilRest = setTimeout(() => rest.abort(), REST_MS);
-    } else if (rest.signal.aborted) {
-      rest = new AbortController();
+      suspendTimer = setTimeout(() => suspension.abort(), SUSPEND_MS);
+    } else if (suspension.signal.aborted) {
+      suspension = new AbortController();
       wake?.();
     }
   }
 
   /** Resolves when the page is looked at again, or is ended. */
-  async function rested(signal: AbortSignal): Promise<void> {
+  async function waitUntilVisible(signal: AbortSignal): Promise<void> {
     set({ connection: { phase: 'connecting' } });
     await new Promise<void>((resolve) => {
       wake = resolve;
@@ -136,13 +136,13 @@ export function createEventStream(api: Api, sight: Sight, now: () => number = Da
     const events = fresh.flatMap((row) =>
       row.kind === 'event' && row.receivedAt !== null ? [row.event] : [],
     );
-    if (events.length > 0) for (const hearer of hearers) hearer(events);
+    if (events.length > 0) for (const hearer of eventListeners) hearer(events);
   }
 
   /** The latest events from before, and the place behind them. */
   async function loadEarlier(signal: AbortSignal): Promise<void> {
-    const page = await api.get<Page>('/v1/events', { query: { last: EARLIER, limit: 1000 }, signal });
-    for (const event of byTime(page.events)) add({ kind: 'event', event, receivedAt: null });
+    const page = await api.get<Page>('/v1/events', { query: { last: EARLIER_EVENTS, limit: 1000 }, signal });
+    for (const event of sortByTime(page.events)) add({ kind: 'event', event, receivedAt: null });
     cursor = page.next;
     flush();
     set({ loaded: true });
@@ -151,7 +151,7 @@ export function createEventStream(api: Api, sight: Sight, now: () => number = Da
   /** Reads until the connection ends; resolves then, for the stream of a service ends by itself after some minutes. */
   async function follow(signal: AbortSignal): Promise<void> {
     const silence = new AbortController();
-    const resting = rest.signal;
+    const resting = suspension.signal;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const heard = (): void => {
       clearTimeout(timer);
@@ -188,11 +188,11 @@ export function createEventStream(api: Api, sight: Sight, now: () => number = Da
   }
 
   async function run(): Promise<void> {
-    const { signal } = ending;
+    const { signal } = stopping;
     let failures = 0;
     while (!signal.aborted) {
-      if (rest.signal.aborted) {
-        await rested(signal);
+      if (suspension.signal.aborted) {
+        await waitUntilVisible(signal);
         continue;
       }
       try {
@@ -214,7 +214,7 @@ export function createEventStream(api: Api, sight: Sight, now: () => number = Da
           if (failures === 1) continue;
         }
         const since = state.connection.phase === 'lost' ? state.connection.since : now();
-        set({ connection: { phase: 'lost', since, why: sentenceOf(cause) } });
+        set({ connection: { phase: 'lost', since, why: toErrorMessage(cause) } });
         const asked = cause instanceof ApiError ? (cause.retryAfterSeconds ?? 0) * 1000 : 0;
         const pause = Math.min(RETRY_MS.most, RETRY_MS.first * 2 ** (failures - 1));
         await sleep(Math.max(asked, pause * (0.75 + Math.random() / 2)), signal);
@@ -222,8 +222,8 @@ export function createEventStream(api: Api, sight: Sight, now: () => number = Da
     }
   }
 
-  const off = sight.onChange(look);
-  look();
+  const off = sight.onChange(onVisibilityChange);
+  onVisibilityChange();
   void run();
   return {
     getState: () => state,
@@ -232,13 +232,13 @@ export function createEventStream(api: Api, sight: Sight, now: () => number = Da
       return () => listeners.delete(listener);
     },
     onEvents(listener) {
-      hearers.add(listener);
-      return () => hearers.delete(listener);
+      eventListeners.add(listener);
+      return () => eventListeners.delete(listener);
     },
     stop() {
-      ending.abort();
+      stopping.abort();
       off();
-      clearTimeout(untilRest);
+      clearTimeout(suspendTimer);
       clearTimeout(flushing);
     },
   };
@@ -248,7 +248,7 @@ export function createEventStream(api: Api, sight: Sight, now: () => number = Da
  * Events of several logs by time, those of each log in its own order: what one poll saw is not always numbered by the time of
  * the answers that showed it.
  */
-function byTime(events: readonly JobEvent[]): readonly JobEvent[] {
+function sortByTime(events: readonly JobEvent[]): readonly JobEvent[] {
   const latest = new Map<string, number>();
   return [...events]
     .sort((a, b) => (a.sequence < b.sequence ? -1 : a.sequence > b.sequence ? 1 : 0))

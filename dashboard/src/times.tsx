@@ -29,20 +29,20 @@ const year = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone:
 const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** What is shown on hover: the instant in the viewer's zone to the second, and in UTC to the millisecond. */
-export function exactly(at: string): string {
+export function formatExactTime(at: string): string {
   return `${whole.format(Date.parse(at))} (${ZONE})\n${new Date(at).toISOString()}`;
 }
 
 /** How long ago: `just now`, `40 s ago`, `2 min ago`, `3 h ago`, `5 days ago`; `in 3 min` of what is to come. */
-export function agoText(atMs: number, nowMs: number): string {
+export function formatRelativeTime(atMs: number, nowMs: number): string {
   const ms = nowMs - atMs;
   if (Math.abs(ms) < 5_000) return 'just now';
-  const text = spanText(Math.abs(ms));
+  const text = formatDuration(Math.abs(ms));
   return ms > 0 ? `${text} ago` : `in ${text}`;
 }
 
 /** A span in its largest unit: `350 ms`, `4.2 s`, `40 s`, `2 min`, `3 h`, `5 days`. */
-export function spanText(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1_000;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
@@ -58,7 +58,7 @@ export function spanText(ms: number): string {
  * An instant. `as`: `clock` for the time alone, of another day than today with that; `whole` with the year and seconds;
  * `short` unless told. Of another year each has that.
  */
-export function Instant({
+export function Timestamp({
   at,
   as = 'short',
 }: {
@@ -69,7 +69,7 @@ export function Instant({
     as === 'clock' && isToday(at) ? clock : isThisYear(at) ? (as === 'clock' ? dated : short) : distant;
   const format = as === 'whole' ? whole : usual;
   return (
-    <time dateTime={at} title={exactly(at)}>
+    <time dateTime={at} title={formatExactTime(at)}>
       {format.format(Date.parse(at))}
     </time>
   );
@@ -86,10 +86,10 @@ export function isToday(at: string): boolean {
 }
 
 /** How long ago an instant was, kept up to date; drawn anew only when the words change. */
-export function Ago({ at }: { readonly at: string }) {
-  const words = useSyncExternalStore(subscribeToClock, () => agoText(Date.parse(at), Date.now()));
+export function RelativeTime({ at }: { readonly at: string }) {
+  const words = useSyncExternalStore(subscribeToClock, () => formatRelativeTime(Date.parse(at), Date.now()));
   return (
-    <time dateTime={at} title={exactly(at)}>
+    <time dateTime={at} title={formatExactTime(at)}>
       {words}
     </time>
   );
@@ -108,12 +108,12 @@ export function Day({ day: text }: { readonly day: string }) {
  * A date of the ordering service, as it writes it: with an offset an instant; without one, or at midnight, a day or a local
  * time of the location, which is not converted.
  */
-export function ServiceDate({ at }: { readonly at: string }) {
+export function UpstreamDate({ at }: { readonly at: string }) {
   if (
     /[T ](?!00:00(:00(\.0+)?)?[Z+-])\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$/.test(at) &&
     !Number.isNaN(Date.parse(at))
   )
-    return <Instant at={at} />;
+    return <Timestamp at={at} />;
   const [, date = '', time] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d))?/.exec(at) ?? [];
   if (date === '' || Number.isNaN(Date.parse(date))) return <span>{at}</span>;
   return (

@@ -3,7 +3,7 @@ import { useCallback } from 'react';
 import { useSearchParams } from 'wouter';
 
 /** The address of a page with what it is asked for; what is undefined or empty is left out. */
-export function hrefOf(
+export function buildHref(
   path: string,
   params: Readonly<Record<string, string | number | undefined>> = {},
 ): string {
@@ -16,7 +16,7 @@ export function hrefOf(
 }
 
 /** What stands in a part of an address; as it is where it is no such thing. */
-export function readPart(part: string): string {
+export function decodeSegment(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

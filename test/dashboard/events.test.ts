@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describe, jobNumberOf, typeGroups, typeNames } from '../../dashboard/src/events.ts';
+import { describeEvent, eventTypeGroups, eventTypeLabels, getJobNumber } from '../../dashboard/src/events.ts';
 import { type EventType, eventTypes } from '../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { exampleOf } from '../../shared/events/examples.ts';
@@ -70,51 +70,53 @@ const withData = (type: string, data: object): JobEvent => {
 };
 
 test.each(eventTypes)('%s is said in words', (type) => {
-  const { what, from, to } = describe(example(type));
+  const { label: what, from, to } = describeEvent(example(type));
   expect([what, from, to]).toEqual([0, 1, 2].map((at) => told[type][at]));
 });
 
 test('every type has a name, and all but pings stand in a group that can be asked for', () => {
-  expect(Object.keys(typeNames).sort()).toEqual([...eventTypes].sort());
-  const grouped = eventTypes.filter((type) => typeGroups.some(({ types }) => typeMatches(type, types)));
+  expect(Object.keys(eventTypeLabels).sort()).toEqual([...eventTypes].sort());
+  const grouped = eventTypes.filter((type) => eventTypeGroups.some(({ types }) => typeMatches(type, types)));
   expect(eventTypes.filter((type) => !grouped.includes(type))).toEqual(['jobwire.ping']);
 });
 
 test('whatever else moved is said too', () => {
-  expect(describe(example('job.due_date_changed')).more).toEqual([{ what: 'The due date must be met' }]);
+  expect(describeEvent(example('job.due_date_changed')).more).toEqual([
+    { label: 'The due date must be met' },
+  ]);
   const changes = { description: { from: 'Mugs', to: 'Cups' }, dateOut: { from: null, to: '2026-03-04' } };
-  expect(describe(withData('job.updated', { changes }))).toEqual({
-    ...{ what: 'Description', from: 'Mugs', to: 'Cups', tone: 'plain' },
-    more: [{ what: 'Dispatch date', from: 'none', to: '2026-03-04', dates: true }],
+  expect(describeEvent(withData('job.updated', { changes }))).toEqual({
+    ...{ label: 'Description', from: 'Mugs', to: 'Cups', tone: 'plain' },
+    more: [{ label: 'Dispatch date', from: 'none', to: '2026-03-04', areDates: true }],
   });
   const alone = { changes: { mustDate: { from: true, to: false } } };
-  expect(describe(withData('job.due_date_changed', alone)).what).toBe('The due date need not be met');
+  expect(describeEvent(withData('job.due_date_changed', alone)).label).toBe('The due date need not be met');
 });
 
 test('lines that moved alike are said once, others each', () => {
   const line = { jobLineId: 1, from: 'A', to: 'B' };
   const alike = { lines: [line, { ...line, jobLineId: 2 }] };
-  const { what, from, to, more } = describe(withData('job.line_status_changed', alike));
+  const { label: what, from, to, more } = describeEvent(withData('job.line_status_changed', alike));
   expect([what, from, to, more]).toEqual(['Status of 2 lines', 'A', 'B', undefined]);
   const different = { lines: [line, { jobLineId: 2, from: 'A', to: 'C' }] };
-  expect(describe(withData('job.line_status_changed', different)).more).toEqual([
-    { what: 'Line 1', from: 'A', to: 'B' },
-    { what: 'Line 2', from: 'A', to: 'C' },
+  expect(describeEvent(withData('job.line_status_changed', different)).more).toEqual([
+    { label: 'Line 1', from: 'A', to: 'B' },
+    { label: 'Line 2', from: 'A', to: 'C' },
   ]);
 });
 
 test('text of others cannot turn what stands beside it, and half a character does no harm', () => {
   const job = { ...(example('job.created').data.job as object), description: '\u202Eevil\n\ud800 text' };
-  expect(describe(withData('job.created', { job })).to).toBe(' evil \ufffd text');
+  expect(describeEvent(withData('job.created', { job })).to).toBe(' evil \ufffd text');
 });
 
 test('a type from a newer service is called by its name', () => {
   const event = { ...example('job.closed'), type: 'job.laminated' as EventType };
-  expect(describe(event)).toEqual({ what: 'job.laminated', tone: 'plain' });
+  expect(describeEvent(event)).toEqual({ label: 'job.laminated', tone: 'plain' });
 });
 
 test('the job of an event is known by its subject', () => {
-  expect(jobNumberOf(example('job.dispatched'))).toBe(4711);
-  expect(jobNumberOf(example('order_group.dispatched'))).toBeUndefined();
-  expect(jobNumberOf(example('account.baselined'))).toBeUndefined();
+  expect(getJobNumber(example('job.dispatched'))).toBe(4711);
+  expect(getJobNumber(example('order_group.dispatched'))).toBeUndefined();
+  expect(getJobNumber(example('account.baselined'))).toBeUndefined();
 });

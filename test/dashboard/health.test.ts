@@ -66,26 +66,26 @@ const poll = (change: Partial<PollRecord> = {}): PollRecord => ({
 const region = (id: string, state: 'ok' | 'outage') => ({ id, state });
 
 test('every state of an account has words of its own, and those that need somebody say what to do', () => {
-  const words = AccountState.options.map((state) => rules.accountWords(account('acme', { state }), NOW));
-  expect(new Set(words.map(({ word }) => word)).size).toBe(words.length);
-  for (const { word, tone, means, act } of words) {
+  const words = AccountState.options.map((state) => rules.toAccountState(account('acme', { state }), NOW));
+  expect(new Set(words.map(({ label: word }) => word)).size).toBe(words.length);
+  for (const { label: word, tone, meaning: means, advice: act } of words) {
     expect(word).not.toMatch(/_/);
     expect(means).toMatch(/\.$/);
     expect(act !== undefined, word).toBe(tone === 'bad');
   }
-  expect(rules.accountWords(account('acme', null), NOW).word).toBe('Being set up');
+  expect(rules.toAccountState(account('acme', null), NOW).label).toBe('Being set up');
 });
 
 test('every state of an endpoint, an attempt, a poll and a replay has words', () => {
   for (const state of Endpoint.shape.state.options) {
     expect(EndpointHealth.shape.state.options).toContain(state);
-    const { tone, act } = rules.endpointWords({ state }, undefined, NOW);
+    const { tone, advice: act } = rules.toEndpointState({ state }, undefined, NOW);
     expect(act !== undefined).toBe(tone === 'bad');
   }
-  expect(Object.keys(rules.OUTCOME_WORDS)).toEqual(Delivery.shape.outcome.options);
-  expect(Object.keys(rules.CAUSE_WORDS)).toEqual(Delivery.shape.cause.options);
-  expect(Object.keys(rules.POLL_WORDS)).toEqual(PollRecord.shape.outcome.options);
-  expect(Object.keys(rules.REPLAY_WORDS)).toEqual(Replay.shape.state.options);
+  expect(Object.keys(rules.ATTEMPT_OUTCOMES)).toEqual(Delivery.shape.outcome.options);
+  expect(Object.keys(rules.ATTEMPT_CAUSES)).toEqual(Delivery.shape.cause.options);
+  expect(Object.keys(rules.POLL_OUTCOMES)).toEqual(PollRecord.shape.outcome.options);
+  expect(Object.keys(rules.REPLAY_STATES)).toEqual(Replay.shape.state.options);
 });
 
 test('an account is stale when two polls and a minute have gone by since it was seen, and not before', () => {
@@ -105,11 +105,11 @@ test('an account is stale when two polls and a minute have gone by since it was 
 
 test('one that is stale does not count as up to date; a state that says more is said all the same', () => {
   const stale = { observedThrough: ago(3_600) };
-  expect(rules.accountWords(account('acme', stale), NOW)).toMatchObject({
-    word: 'Not seen for too long',
+  expect(rules.toAccountState(account('acme', stale), NOW)).toMatchObject({
+    label: 'Not seen for too long',
     tone: 'bad',
   });
-  expect(rules.accountWords(account('acme', { ...stale, state: 'failing' }), NOW).word).toBe('Polls fail');
+  expect(rules.toAccountState(account('acme', { ...stale, state: 'failing' }), NOW).label).toBe('Polls fail');
 });
 
 test('accounts in trouble stand first, then those with something to be known, then by region and id', () => {
@@ -121,7 +121,7 @@ test('accounts in trouble stand first, then those with something to be known, th
     account('failing', { state: 'failing' }),
     account('stale', { observedThrough: ago(3_600) }),
   ];
-  expect(rules.inOrder(accounts, NOW).map(({ id }) => id)).toEqual([
+  expect(rules.sortAccounts(accounts, NOW).map(({ id }) => id)).toEqual([
     ...['failing', 'stale', 'once', 'paused', 'a', 'b'],
   ]);
 });
@@ -134,13 +134,13 @@ test('endpoints in trouble stand first, by what is known of their health', () =>
     fails: health({ state: 'failing' }),
   };
   const endpoints = ['unknown', 'parked', 'busy', 'behind', 'fails'].map((id) => endpoint(id));
-  const order = rules.endpointsInOrder(
+  const order = rules.sortEndpoints(
     [...endpoints, endpoint('off', { state: 'disabled' })],
     ({ id }) => known[id],
     NOW,
   );
   expect(order.map(({ id }) => id)).toEqual(['fails', 'off', 'behind', 'parked', 'busy', 'unknown']);
-  expect(order.map((one) => rules.endpointWords(one, known[one.id], NOW).word)).toEqual([
+  expect(order.map((one) => rules.toEndpointState(one, known[one.id], NOW).label)).toEqual([
     ...['Failing', 'Disabled', 'Behind', 'Refuses some', 'Takes events', 'Takes events'],
   ]);
 });
@@ -151,7 +151,7 @@ test('the whole is said in one sentence, and is as loud as the worst of it', () 
     accounts: readonly rules.Account[],
     endpoints: readonly rules.Endpoint[] | undefined,
     regions: readonly ReturnType<typeof region>[] = [],
-  ) => Object.values(rules.summary(accounts, endpoints, regions, NOW)).join(' | ');
+  ) => Object.values(rules.summarizeHealth(accounts, endpoints, regions, NOW)).join(' | ');
   expect(said(five, [endpoint('erp'), endpoint('crm', { state: 'failing' })])).toBe(
     'All 5 accounts are up to date; 1 endpoint is failing. | bad',
   );
@@ -176,44 +176,48 @@ test('the whole is said in one sentence, and is as loud as the worst of it', () 
 
 test('what a confirmation is about is known from the report', () => {
   const missingJobs = { unanswered: 1, suspected: 2, contradictory: 3 };
-  expect(rules.missingCount(missingJobs)).toBe(6);
-  expect(rules.confirmation({ state: 'tracking', quarantinedAt: null, missingJobs })).toBeNull();
-  expect(rules.confirmation({ state: 'quarantined', quarantinedAt: ago(9), missingJobs })).toBe('quarantine');
-  // It fails by now, and what is in doubt is in doubt all the same.
-  expect(rules.confirmation({ state: 'failing', quarantinedAt: ago(9), missingJobs })).toBe('quarantine');
-  expect(rules.confirmation({ state: 'identity_mismatch', quarantinedAt: ago(9), missingJobs })).toBe(
-    'identity',
+  expect(rules.countMissingJobs(missingJobs)).toBe(6);
+  expect(rules.getPendingConfirmation({ state: 'tracking', quarantinedAt: null, missingJobs })).toBeNull();
+  expect(rules.getPendingConfirmation({ state: 'quarantined', quarantinedAt: ago(9), missingJobs })).toBe(
+    'quarantine',
   );
+  // It fails by now, and what is in doubt is in doubt all the same.
+  expect(rules.getPendingConfirmation({ state: 'failing', quarantinedAt: ago(9), missingJobs })).toBe(
+    'quarantine',
+  );
+  expect(
+    rules.getPendingConfirmation({ state: 'identity_mismatch', quarantinedAt: ago(9), missingJobs }),
+  ).toBe('identity');
 });
 
 test('a drawing of polls is said in words', () => {
-  expect(rules.pollsText([], span)).toBe('No poll is over yet.');
-  expect(rules.pollsText([poll()], span)).toBe('The only poll took 1000 ms; none failed.');
+  expect(rules.describePolls([], span)).toBe('No poll is over yet.');
+  expect(rules.describePolls([poll()], span)).toBe('The only poll took 1000 ms; none failed.');
   const polls = [poll({ ms: 700 }), poll({ ms: 30_000, outcome: 'failed' }), poll({ outcome: 'partial' })];
-  expect(rules.pollsText(polls, span)).toBe(
+  expect(rules.describePolls(polls, span)).toBe(
     'The last 3 polls: the latest took 700 ms, half of them at most 1000 ms, the slowest 30000 ms; 1 failed, 1 did not get to the end.',
   );
 });
 
 test('a rate is 100 % only when nothing failed', () => {
-  expect([1, 0.9996, 0.995, 0.994, 0.5, 0].map(rules.percent)).toEqual([
+  expect([1, 0.9996, 0.995, 0.994, 0.5, 0].map(rules.formatPercent)).toEqual([
     ...['100 %', '99.9 %', '99.5 %', '99 %', '50 %', '0 %'],
   ]);
 });
 
 test('how far a replay is says what came of it, without what there is none of', () => {
-  const replay: rules.Replaying = {
+  const replay: rules.ReplayRun = {
     ...{ id: 'rp-1', state: 'running', accounts: ['acme'], filter: {}, late: [] },
     ...{ total: 1_200, done: 300, delivered: 290, failed: 0, skipped: 10 },
     ...{ startedAt: ago(5), finishedAt: null },
   };
-  expect(rules.progressText(replay)).toBe('300 of 1,200: 290 taken, 10 not wanted');
+  expect(rules.formatReplayProgress(replay)).toBe('300 of 1,200: 290 taken, 10 not wanted');
   expect([replay, { ...replay, state: 'starting' as const }].map(rules.isRunning)).toEqual([true, true]);
   expect(rules.isRunning({ state: 'done' })).toBe(false);
 });
 
 test('a row is found by any of its words, in any order', () => {
-  expect(rules.matches('', 'acme')).toBe(true);
-  expect(rules.matches('FAIL us', 'acme', 'us', 'Polls fail', null)).toBe(true);
-  expect(rules.matches('acme nz', 'acme', 'us')).toBe(false);
+  expect(rules.matchesQuery('', 'acme')).toBe(true);
+  expect(rules.matchesQuery('FAIL us', 'acme', 'us', 'Polls fail', null)).toBe(true);
+  expect(rules.matchesQuery('acme nz', 'acme', 'us')).toBe(false);
 });

@@ -1,18 +1,23 @@
 /** The search for jobs: what is asked of whom, and that what is shown is all there is, up to where it says so. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { dayPlus } from '../../dashboard/src/dates.ts';
-import { countWords, emptyWords, summaryOf, webLink } from '../../dashboard/src/jobs/labels.ts';
+import { shiftDay } from '../../dashboard/src/dates.ts';
 import {
-  type Ask,
-  isWanted,
+  formatEmptyResult,
+  formatResultCount,
+  summarizeAttempts,
+  toWebLink,
+} from '../../dashboard/src/jobs/labels.ts';
+import {
+  type JobQuery,
   JobSearch,
-  jobNumberIn,
   type ListedJob,
-  planOf,
+  matchesJobQuery,
+  type PageRequest,
+  parseJobNumber,
+  parseJobQuery,
+  planSearch,
   type SearchedAccount,
-  toWanted,
-  type Wanted,
 } from '../../dashboard/src/jobs/search.ts';
 import type { JobEvent } from '../../shared/events/event.ts';
 import { runs } from '../support/runs.ts';
@@ -38,7 +43,7 @@ const job = (jobNumber: number, rest: Partial<ListedJob> = {}): ListedJob => ({
 });
 
 /** An API over some jobs, as the routes answer: by the one filter that was asked, in the order of its index. */
-function answer(jobs: readonly ListedJob[], { source: { filter }, after, limit }: Ask) {
+function answer(jobs: readonly ListedJob[], { source: { filter }, after, limit }: PageRequest) {
   const [[name, value] = ['none', '']] = Object.entries(filter);
   const awaited = (one: ListedJob) => one.ended === null && one.phase !== 'settling' && one.dateOut === null;
   const day = (text: string | null) => text?.slice(0, 10) ?? '9999-12-31';
@@ -71,16 +76,16 @@ function answer(jobs: readonly ListedJob[], { source: { filter }, after, limit }
 }
 
 /** Runs a search against jobs of accounts until it asks for nothing more; `pick` chooses who is answered next. */
-function run(search: JobSearch, world: Record<string, readonly ListedJob[]>, pick = () => 0): Ask[] {
-  const asked: Ask[] = [];
-  const waiting = search.next();
+function run(search: JobSearch, world: Record<string, readonly ListedJob[]>, pick = () => 0): PageRequest[] {
+  const asked: PageRequest[] = [];
+  const waiting = search.nextRequests();
   while (waiting.length > 0) {
     expect(waiting.length).toBeLessThanOrEqual(6);
     const [ask] = waiting.splice(pick() % waiting.length, 1);
     if (!ask) break;
     asked.push(ask);
-    search.take(ask, answer(world[ask.source.account] ?? [], { ...ask, limit: Math.min(ask.limit, 20) }));
-    waiting.push(...search.next());
+    search.addPage(ask, answer(world[ask.source.account] ?? [], { ...ask, limit: Math.min(ask.limit, 20) }));
+    waiting.push(...search.nextRequests());
   }
   return asked;
 }
@@ -99,7 +104,7 @@ const some = fc.array(
   { maxLength: 60 },
 );
 const one = <T>(...values: readonly T[]) => fc.constantFrom(undefined, ...values);
-const wishes: fc.Arbitrary<Wanted> = fc.record({
+const wishes: fc.Arbitrary<JobQuery> = fc.record({
   q: one('7', 'PO-1'),
   account: one('a', 'b'),
   status: one('Scheduled', 'Shipped'),
@@ -127,11 +132,11 @@ test('whatever is asked for, all that match are found, each once, in order, and 
       const world = { a: toJobs(first), b: toJobs(second) };
       const search = new JobSearch(wanted, [account('a'), account('b')]);
       run(search, world, () => chance.next().value ?? 0);
-      const { rows, complete } = search.found();
+      const { rows, complete } = search.getResult();
       expect(complete).toBe(true);
       const names = rows.map((row) => `${row.account}/${row.job.jobNumber}`);
       const expected = Object.entries(world).flatMap(([id, jobs]) =>
-        jobs.filter((its) => isWanted(wanted, id, its)).map((its) => `${id}/${its.jobNumber}`),
+        jobs.filter((its) => matchesJobQuery(wanted, id, its)).map((its) => `${id}/${its.jobNumber}`),
       );
       expect([...names].sort()).toEqual([...expected].sort());
       const order = rows.map(({ job: its }) =>
@@ -146,15 +151,15 @@ test('whatever is asked for, all that match are found, each once, in order, and 
 test('rows that are shown before all is read stay where they are: more only come below them', () => {
   // Within a day the later numbers are due earlier, and the API lists by number.
   const due = (at: number): string =>
-    `${dayPlus('2026-03-01', at % 90)}T${String(23 - Math.floor(at / 90)).padStart(2, '0')}:00:00Z`;
+    `${shiftDay('2026-03-01', at % 90)}T${String(23 - Math.floor(at / 90)).padStart(2, '0')}:00:00Z`;
   const jobs = (from: number) => Array.from({ length: 700 }, (_, at) => job(from + at, { dateDue: due(at) }));
   const world = { a: jobs(1), b: jobs(1_001) };
   const search = new JobSearch({ sort: 'due' }, [account('a'), account('b')]);
   let before: string[] = [];
   for (let rows = 300; rows < 1_700; rows += 100) {
-    search.want(rows);
+    search.requestRows(rows);
     run(search, world);
-    const found = search.found();
+    const found = search.getResult();
     const names = found.rows.map((row) => `${row.account}/${row.job.jobNumber}`);
     expect(names.slice(0, before.length)).toEqual(before);
     expect(names.length >= rows || found.complete).toBe(true);
@@ -165,7 +170,7 @@ test('rows that are shown before all is read stay where they are: more only come
 
 test('no more is read than is wanted, and nothing of accounts that certainly have no open job', () => {
   const jobs = Array.from({ length: 5_000 }, (_, at) =>
-    job(at + 1, { dateDue: dayPlus('2026-03-01', at % 90) }),
+    job(at + 1, { dateDue: shiftDay('2026-03-01', at % 90) }),
   );
   const accounts = [
     account('a'),
@@ -181,66 +186,66 @@ test('no more is read than is wanted, and nothing of accounts that certainly hav
   expect(new Set(asked.map(({ source }) => source.account))).toEqual(
     new Set(['a', 'unread', 'doubtful', 'missing', 'failing', 'new']),
   );
-  expect(search.found().skipped).toBe(1);
-  expect(search.found().complete).toBe(false);
-  expect(search.found().read).toBeLessThan(1_000);
+  expect(search.getResult().skipped).toBe(1);
+  expect(search.getResult().complete).toBe(false);
+  expect(search.getResult().read).toBeLessThan(1_000);
   // What is over can be anywhere.
-  expect(planOf({ q: '77' }, accounts).skipped).toBe(0);
+  expect(planSearch({ q: '77' }, accounts).skipped).toBe(0);
 });
 
 test('in another order than the lists have, rows are shown when all is read, or when it is said that they are cut', () => {
   const jobs = Array.from({ length: 21_000 }, (_, at) =>
-    job(at + 1, { dateDue: dayPlus('2026-03-01', at % 90) }),
+    job(at + 1, { dateDue: shiftDay('2026-03-01', at % 90) }),
   );
   const search = new JobSearch({ sort: 'number' }, [account('a')]);
-  for (let asks = search.next(); asks.length > 0; asks = search.next()) {
-    for (const ask of asks) search.take(ask, answer(jobs, ask));
-    const { cut, complete, rows } = search.found();
+  for (let asks = search.nextRequests(); asks.length > 0; asks = search.nextRequests()) {
+    for (const ask of asks) search.addPage(ask, answer(jobs, ask));
+    const { cut, complete, rows } = search.getResult();
     if (!cut && !complete) expect(rows).toHaveLength(0);
   }
-  expect(search.found()).toMatchObject({ cut: true, complete: false });
-  expect(search.found().rows.length).toBe(20_000);
-  search.readOn();
-  for (let asks = search.next(); asks.length > 0; asks = search.next()) {
-    for (const ask of asks) search.take(ask, answer(jobs, ask));
+  expect(search.getResult()).toMatchObject({ cut: true, complete: false });
+  expect(search.getResult().rows.length).toBe(20_000);
+  search.readMore();
+  for (let asks = search.nextRequests(); asks.length > 0; asks = search.nextRequests()) {
+    for (const ask of asks) search.addPage(ask, answer(jobs, ask));
   }
-  expect(search.found()).toMatchObject({ cut: false, complete: true });
-  expect(search.found().rows.map((row) => row.job.jobNumber)).toEqual(jobs.map((its) => its.jobNumber));
+  expect(search.getResult()).toMatchObject({ cut: false, complete: true });
+  expect(search.getResult().rows.map((row) => row.job.jobNumber)).toEqual(jobs.map((its) => its.jobNumber));
 });
 
 test('jobs that are open are also those that are dispatched, and not those that are over', () => {
   const jobs = [job(1), job(2, { dateOut: '2026-03-01' }), job(3, { ended: 'closed', phase: 'settling' })];
   const search = new JobSearch({ open: true }, [account('a'), account('none', { openJobs: 0 })]);
   run(search, { a: jobs });
-  expect(search.found().rows.map((row) => row.job.jobNumber)).toEqual([1, 2]);
-  expect(search.found().skipped).toBe(1);
+  expect(search.getResult().rows.map((row) => row.job.jobNumber)).toEqual([1, 2]);
+  expect(search.getResult().skipped).toBe(1);
 });
 
 test('what could not be looked through is not said to have none', () => {
   const search = new JobSearch({ q: 'PO-1' }, [account('a'), account('b')]);
-  for (const ask of search.next()) {
-    if (ask.source.account === 'a') search.take(ask, answer([], ask));
-    else search.fail(ask, 'It is on fire.');
+  for (const ask of search.nextRequests()) {
+    if (ask.source.account === 'a') search.addPage(ask, answer([], ask));
+    else search.addFailure(ask, 'It is on fire.');
   }
-  const found = search.found();
+  const found = search.getResult();
   expect([found.complete, found.failures.length]).toEqual([true, 1]);
-  expect(countWords(found, {})).toBe('0 jobs by due day, without accounts that could not be read');
-  expect(emptyWords({ q: 'PO-1' }, true)).toBe('No such job is in the accounts that could be read.');
-  expect(emptyWords({ q: 'PO-1' }, false)).toMatch(/^No job has this order number/);
+  expect(formatResultCount(found, {})).toBe('0 jobs by due day, without accounts that could not be read');
+  expect(formatEmptyResult({ q: 'PO-1' }, true)).toBe('No such job is in the accounts that could be read.');
+  expect(formatEmptyResult({ q: 'PO-1' }, false)).toMatch(/^No job has this order number/);
 });
 
 test('an account that can’t be read is named, the others are shown, and it is asked again', () => {
   const search = new JobSearch({}, [account('a'), account('b')]);
-  for (const ask of search.next()) {
-    if (ask.source.account === 'a') search.take(ask, answer([job(1)], ask));
-    else search.fail(ask, 'It is on fire.');
+  for (const ask of search.nextRequests()) {
+    if (ask.source.account === 'a') search.addPage(ask, answer([job(1)], ask));
+    else search.addFailure(ask, 'It is on fire.');
   }
-  expect(search.found()).toMatchObject({ failures: [{ account: 'b', sentence: 'It is on fire.' }] });
-  expect(search.found().rows).toHaveLength(1);
+  expect(search.getResult()).toMatchObject({ failures: [{ account: 'b', sentence: 'It is on fire.' }] });
+  expect(search.getResult().rows).toHaveLength(1);
   search.retry();
   run(search, { b: [job(2)] });
-  expect(search.found().failures).toEqual([]);
-  expect(search.found().rows).toHaveLength(2);
+  expect(search.getResult().failures).toEqual([]);
+  expect(search.getResult().rows).toHaveLength(2);
 });
 
 const event = (type: string, its: ListedJob, id = 'a'): JobEvent =>
@@ -250,9 +255,9 @@ test('a job of an account that had no open one when it was last looked at is tol
   const accounts = [account('a'), account('none', { openJobs: 0 })];
   const begun = (events: readonly JobEvent[]) => {
     const search = new JobSearch({}, accounts);
-    search.hearEarlier(events);
+    search.applyEarlierEvents(events);
     run(search, { a: [job(1)] });
-    return search.found().fresh;
+    return search.getResult().fresh;
   };
   const created = event('job.created', job(7), 'none');
   expect(begun([created])).toBe(1);
@@ -263,48 +268,48 @@ test('a job of an account that had no open one when it was last looked at is tol
 test('what happens changes rows in their places; those that no longer match stay, and say so', () => {
   const search = new JobSearch({ status: 'Scheduled' }, [account('a')]);
   run(search, { a: [job(1), job(2), job(3)] });
-  const numbers = () => search.found().rows.map((row) => row.job.jobNumber);
+  const numbers = () => search.getResult().rows.map((row) => row.job.jobNumber);
   expect(
-    search.hear([event('job.status_changed', job(2, { status: 'Shipped', dateDue: '2026-01-01' }))]),
+    search.applyEvents([event('job.status_changed', job(2, { status: 'Shipped', dateDue: '2026-01-01' }))]),
   ).toBe(true);
   expect(numbers()).toEqual([1, 2, 3]);
-  expect(search.found().rows.map(({ gone }) => gone)).toEqual([false, true, false]);
-  search.hear([event('job.status_changed', job(2))]);
-  expect(search.found().rows.map(({ gone }) => gone)).toEqual([false, false, false]);
-  search.hear([event('job.cancelled', job(3))]);
-  expect(search.found().rows[2]).toMatchObject({ gone: true, job: { ended: 'cancelled' } });
+  expect(search.getResult().rows.map(({ gone }) => gone)).toEqual([false, true, false]);
+  search.applyEvents([event('job.status_changed', job(2))]);
+  expect(search.getResult().rows.map(({ gone }) => gone)).toEqual([false, false, false]);
+  search.applyEvents([event('job.cancelled', job(3))]);
+  expect(search.getResult().rows[2]).toMatchObject({ gone: true, job: { ended: 'cancelled' } });
   // What comes to match is counted, and not pushed in between.
-  expect(search.hear([event('job.created', job(4))])).toBe(true);
-  expect(search.hear([event('job.created', job(5, { status: 'Shipped' }))])).toBe(false);
-  expect(search.found().fresh).toBe(1);
+  expect(search.applyEvents([event('job.created', job(4))])).toBe(true);
+  expect(search.applyEvents([event('job.created', job(5, { status: 'Shipped' }))])).toBe(false);
+  expect(search.getResult().fresh).toBe(1);
   expect(numbers()).toEqual([1, 2, 3]);
 });
 
 test('a job is late from the event that says so until it goes out or is due on another day', () => {
   const search = new JobSearch({}, [account('a')]);
   run(search, { a: [job(1)] });
-  const late = () => search.found().rows[0]?.job.late;
-  search.hear([event('job.overdue', job(1))]);
+  const late = () => search.getResult().rows[0]?.job.late;
+  search.applyEvents([event('job.overdue', job(1))]);
   expect(late()).toBe(true);
-  search.hear([event('job.status_changed', job(1, { status: 'Held' }))]);
+  search.applyEvents([event('job.status_changed', job(1, { status: 'Held' }))]);
   expect(late()).toBe(true);
-  search.hear([event('job.due_date_changed', job(1, { dateDue: '2026-04-01' }))]);
+  search.applyEvents([event('job.due_date_changed', job(1, { dateDue: '2026-04-01' }))]);
   expect(late()).toBe(false);
-  search.hear([event('job.overdue', job(1, { dateDue: '2026-04-01' }))]);
-  search.hear([event('job.dispatched', job(1, { dateDue: '2026-04-01', dateOut: '2026-04-02' }))]);
+  search.applyEvents([event('job.overdue', job(1, { dateDue: '2026-04-01' }))]);
+  search.applyEvents([event('job.dispatched', job(1, { dateDue: '2026-04-01', dateOut: '2026-04-02' }))]);
   expect(late()).toBe(false);
 });
 
 test('a job that comes again on a later page, for it moved meanwhile, stays where it is', () => {
   const search = new JobSearch({}, [account('a')]);
-  const take = (page: Parameters<JobSearch['take']>[1]) => {
-    const [ask] = search.next();
+  const take = (page: Parameters<JobSearch['addPage']>[1]) => {
+    const [ask] = search.nextRequests();
     if (!ask) throw new Error('Nothing is asked.');
-    search.take(ask, page);
+    search.addPage(ask, page);
   };
   take({ jobs: [job(1, { dateDue: '2026-03-01' }), job(2, { dateDue: '2026-03-02' })], next: 'x' });
   take({ jobs: [job(1, { dateDue: '2026-03-09' })], next: null });
-  const { rows } = search.found();
+  const { rows } = search.getResult();
   expect(rows.map((row) => [row.job.jobNumber, row.job.dateDue])).toEqual([
     [1, '2026-03-09'],
     [2, '2026-03-02'],
@@ -313,35 +318,35 @@ test('a job that comes again on a later page, for it moved meanwhile, stays wher
 
 test('what happened while a page was under way is not undone by it', () => {
   const search = new JobSearch({}, [account('a')]);
-  const [ask] = search.next();
+  const [ask] = search.nextRequests();
   if (!ask) throw new Error('Nothing is asked.');
-  search.hear([event('job.status_changed', job(1, { status: 'Held' }))]);
-  search.take(ask, { jobs: [job(1)], next: null });
-  expect(search.found().rows[0]?.job.status).toBe('Held');
-  expect(search.found().fresh).toBe(0);
+  search.applyEvents([event('job.status_changed', job(1, { status: 'Held' }))]);
+  search.addPage(ask, { jobs: [job(1)], next: null });
+  expect(search.getResult().rows[0]?.job.status).toBe('Held');
+  expect(search.getResult().fresh).toBe(0);
 });
 
 test('the address says days as they are on the day', () => {
-  const read = (params: Record<string, string>) => toWanted((name) => params[name], '2026-11-21');
+  const read = (params: Record<string, string>) => parseJobQuery((name) => params[name], '2026-11-21');
   expect(read({ due: 'today' })).toMatchObject({ dueOn: '2026-11-21' });
   expect(read({ due: 'tomorrow' })).toMatchObject({ dueOn: '2026-11-22' });
   // From Monday to Sunday; the 21st is a Saturday.
   expect(read({ due: 'week' })).toMatchObject({ dueFrom: '2026-11-16', dueBefore: '2026-11-23' });
   expect(read({ dueOn: 'soon', late: 'yes' })).toMatchObject({ dueOn: undefined, late: undefined });
-  expect(['410001', '#410,001', ' 1', 'PO-1', '0', '1234567890123'].map(jobNumberIn)).toEqual([
+  expect(['410001', '#410,001', ' 1', 'PO-1', '0', '1234567890123'].map(parseJobNumber)).toEqual([
     ...[410_001, 410_001, 1, undefined, undefined, undefined],
   ]);
 });
 
 test('only links to the web are links', () => {
-  expect(webLink('https://carrier.example/t?n=1')).toBe('https://carrier.example/t?n=1');
+  expect(toWebLink('https://carrier.example/t?n=1')).toBe('https://carrier.example/t?n=1');
   for (const link of ['javascript:alert(1)', 'JaVaScRiPt:alert(1)', 'data:text/html,x', '//x', 'x', '', null])
-    expect(webLink(link)).toBeUndefined();
+    expect(toWebLink(link)).toBeUndefined();
 });
 
 test('what came of an event is said by its last attempts', () => {
   const of = (...outcomes: ('delivered' | 'rejected' | 'retry')[]) =>
-    summaryOf(outcomes.map((outcome) => ({ outcome }))).words;
+    summarizeAttempts(outcomes.map((outcome) => ({ outcome }))).words;
   expect(of('delivered')).toBe('taken');
   expect(of('retry', 'rejected', 'delivered')).toBe('taken, after it failed 2 times');
   expect(of('retry', 'rejected')).toBe('refused 2 times');

@@ -1,17 +1,17 @@
 /** What the page Now shows: which events, and how the figures come about. */
 import { expect, test } from 'vitest';
-import { dayAt, dayPlus } from '../../dashboard/src/dates.ts';
-import { countAfter, createSelection, fits, type Row } from '../../dashboard/src/now/feed.ts';
+import { shiftDay, toLocalDay } from '../../dashboard/src/dates.ts';
+import { countAfter, createRowFilter, matchesFilter, type Row } from '../../dashboard/src/now/feed.ts';
 import {
-  addDays,
-  addOpen,
-  dueOn,
-  firstDue,
+  countDueOn,
+  countOnTime,
+  findStaleAccounts,
+  formatListScope,
+  formatPercent,
   type ListedJob,
-  listedText,
-  onTimeOf,
-  percent,
-  stalenessOf,
+  sortByDueDate,
+  sumDays,
+  sumOpenJobs,
 } from '../../dashboard/src/now/statistics.ts';
 import type { Account } from '../../dashboard/src/queries.ts';
 import type { OpenJobs, RegionOpenJobs, Rollup } from '../../shared/api/statistics.ts';
@@ -37,16 +37,18 @@ test('events are asked for by type, account, region, and by any text that is see
       (text) => ({ text }),
     ),
   ];
-  for (const filter of asked) expect(fits(dispatched, filter), JSON.stringify(filter)).toBe(true);
+  for (const filter of asked) expect(matchesFilter(dispatched, filter), JSON.stringify(filter)).toBe(true);
   const others = [{ types: ['job.created'] }, { account: 'birch' }, { region: 'nz' }, { text: 'mugs' }];
-  for (const filter of others) expect(fits(dispatched, filter), JSON.stringify(filter)).toBe(false);
-  expect(fits(example('job.status_changed'), { text: 'awaiting artwork' }), 'what it was').toBe(true);
-  expect(fits(example('upstream.outage'), { account: 'acme' }), 'of no account').toBe(false);
-  expect(eventTypes.filter((type) => fits(example(type), { text: 'no such thing' }))).toEqual([]);
+  for (const filter of others) expect(matchesFilter(dispatched, filter), JSON.stringify(filter)).toBe(false);
+  expect(matchesFilter(example('job.status_changed'), { text: 'awaiting artwork' }), 'what it was').toBe(
+    true,
+  );
+  expect(matchesFilter(example('upstream.outage'), { account: 'acme' }), 'of no account').toBe(false);
+  expect(eventTypes.filter((type) => matchesFilter(example(type), { text: 'no such thing' }))).toEqual([]);
 });
 
 test('a selection goes on with what comes, lets go of what leaves, and never skips or repeats', () => {
-  const select = createSelection({ types: ['job.created'] });
+  const select = createRowFilter({ types: ['job.created'] });
   const all = Array.from({ length: 60 }, (_, at) => row(at + 1, at % 3 === 0 ? 'job.closed' : 'job.created'));
   const wanted = (from: number, to: number) =>
     numbers(
@@ -68,14 +70,14 @@ test('a selection goes on with what comes, lets go of what leaves, and never ski
 });
 
 test('nothing that fits leaves the list as it is, to the object', () => {
-  const select = createSelection({ types: ['job.closed'] });
+  const select = createRowFilter({ types: ['job.closed'] });
   const before = select([...rows(1, 3), row(4, 'job.closed')]);
   expect(select([...rows(1, 3), row(4, 'job.closed'), ...rows(5, 9)])).toBe(before);
 });
 
 test('holes fit every filter', () => {
   const hole: Row = { kind: 'hole', number: 2, reason: 'They are gone.' };
-  const select = createSelection({ text: 'no such thing' });
+  const select = createRowFilter({ text: 'no such thing' });
   expect(select([row(1), hole, row(3)])).toEqual([hole]);
 });
 
@@ -91,7 +93,7 @@ const open = (change: Partial<RegionOpenJobs> = {}): RegionOpenJobs => ({
 });
 
 test('open jobs of regions add up, each status and each day once, most jobs and first days first', () => {
-  const sum = addOpen([
+  const sum = sumOpenJobs([
     open({
       byStatus: [
         { status: 'Scheduled', jobs: 6 },
@@ -122,14 +124,14 @@ test('open jobs of regions add up, each status and each day once, most jobs and 
     { day: '2026-03-02', jobs: 7, late: 1 },
   ]);
   expect(sum.accounts.map(({ account }) => account)).toEqual(['acme']);
-  expect([dueOn(sum, '2026-03-02'), dueOn(sum, '2026-03-09')]).toEqual([7, 0]);
-  expect(addOpen([])).toMatchObject({ jobs: 0, byStatus: [], byDueDay: [], accounts: [] });
+  expect([countDueOn(sum, '2026-03-02'), countDueOn(sum, '2026-03-09')]).toEqual([7, 0]);
+  expect(sumOpenJobs([])).toMatchObject({ jobs: 0, byStatus: [], byDueDay: [], accounts: [] });
 });
 
 test('with a key for some accounts, these are what is added up', () => {
   const { region, accounts: _, ...chart } = open();
   const ofAccount: OpenJobs = { region, account: 'acme', observedThrough: null, changedAt: '', ...chart };
-  const sum = addOpen([ofAccount, { ...ofAccount, account: 'birch', late: 4 }]);
+  const sum = sumOpenJobs([ofAccount, { ...ofAccount, account: 'birch', late: 4 }]);
   expect(sum.late).toBe(5);
   expect(sum.accounts.map(({ account, late }) => [account, late])).toEqual([
     ['acme', 1],
@@ -143,32 +145,32 @@ const rollup = (day: string, change: Partial<Rollup> = {}): Rollup => ({
 });
 
 test('days add up by day', () => {
-  const days = addDays([
+  const days = sumDays([
     { days: [rollup('2026-03-01'), rollup('2026-03-02', { created: 5 })] },
     { days: [rollup('2026-03-02', { late: 0 }), rollup('2026-03-03')] },
   ]);
   expect(days.map(({ day }) => day)).toEqual(['2026-03-01', '2026-03-02', '2026-03-03']);
   expect(days[1]).toEqual(rollup('2026-03-02', { created: 6, dispatched: 6, onTime: 4, late: 1 }));
-  expect(onTimeOf(days)).toEqual({ onTime: 8, of: 11 });
+  expect(countOnTime(days)).toEqual({ onTime: 8, of: 11 });
 });
 
 test('a share is never rounded to all or to nothing when it is not', () => {
   const shares = [
-    percent(0, 0),
-    percent(0, 9),
-    percent(9, 9),
-    percent(2, 3),
-    percent(999, 1000),
-    percent(9999, 10_000),
-    percent(1, 10_000),
+    formatPercent(0, 0),
+    formatPercent(0, 9),
+    formatPercent(9, 9),
+    formatPercent(2, 3),
+    formatPercent(999, 1000),
+    formatPercent(9999, 10_000),
+    formatPercent(1, 10_000),
   ];
   expect(shares).toEqual(['–', '0%', '100%', '67%', '99.9%', '99.9%', '0.1%']);
 });
 
 test('days are those of the calendar here, over the ends of months and years', () => {
-  expect(dayAt(new Date(2026, 0, 5, 23, 59).getTime())).toBe('2026-01-05');
-  expect(dayPlus('2026-12-31', 1)).toBe('2027-01-01');
-  expect(dayPlus('2026-03-01', -1)).toBe('2026-02-28');
+  expect(toLocalDay(new Date(2026, 0, 5, 23, 59).getTime())).toBe('2026-01-05');
+  expect(shiftDay('2026-12-31', 1)).toBe('2027-01-01');
+  expect(shiftDay('2026-03-01', -1)).toBe('2026-02-28');
 });
 
 const NOW = Date.parse('2026-03-02T12:00:00Z');
@@ -187,7 +189,7 @@ test('figures are old by accounts that were read too long ago, by their own pace
     ...[account('fresh', 300), account('old', 301), account('slow', 7_260, hourly)],
     ...[account('slower', 7_261, hourly), account('paused', 9_999, { paused: true }), account('new', null)],
   ];
-  const { stale, unread } = stalenessOf(accounts, NOW);
+  const { stale, unread } = findStaleAccounts(accounts, NOW);
   expect(stale.map((one) => one.account)).toEqual(['slower', 'old']);
   expect(unread).toEqual(['new']);
 });
@@ -204,15 +206,15 @@ test('the first jobs of several accounts are those that are due first, without a
     ],
     ...[job(5, '2026-03-02T10:00:00Z', 'a'), job(6, '2026-03-01')],
   ];
-  expect(firstDue(listed, 4).map(({ jobNumber }) => jobNumber)).toEqual([6, 5, 4, 2]);
-  expect(firstDue(listed, 9)).toHaveLength(6);
+  expect(sortByDueDate(listed, 4).map(({ jobNumber }) => jobNumber)).toEqual([6, 5, 4, 2]);
+  expect(sortByDueDate(listed, 9)).toHaveLength(6);
 });
 
 test('a list that not all accounts were looked through for says so, however few jobs it has', () => {
-  expect(listedText(3, 10, 4, 0)).toBe('');
-  expect(listedText(12, 10, 4, 0)).toBe('The first 10:');
+  expect(formatListScope(3, 10, 4, 0)).toBe('');
+  expect(formatListScope(12, 10, 4, 0)).toBe('The first 10:');
   const rest = 'of the 30 accounts with most jobs; 970 others are not looked through:';
-  expect(listedText(12, 10, 30, 970)).toBe(`The first 10 ${rest}`);
-  expect(listedText(3, 10, 30, 970)).toBe(`Those ${rest}`);
-  expect(listedText(0, 10, 30, 970)).toBe('');
+  expect(formatListScope(12, 10, 30, 970)).toBe(`The first 10 ${rest}`);
+  expect(formatListScope(3, 10, 30, 970)).toBe(`Those ${rest}`);
+  expect(formatListScope(0, 10, 30, 970)).toBe('');
 });

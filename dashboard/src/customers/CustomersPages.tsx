@@ -4,7 +4,7 @@ import { lazy, Suspense } from 'react';
 import { Link, Route, Switch } from 'wouter';
 import { Badge, Empty, Failure, Loading, NotFound, Page, Panel } from '../components.tsx';
 import { useAccounts, useApi } from '../queries.ts';
-import { hrefOf, readPart, useRegion } from '../urls.ts';
+import { buildHref, decodeSegment, useRegion } from '../urls.ts';
 import css from './customers.module.css';
 import { useCustomersHref } from './layout.tsx';
 import { type Settings, toNotificationStatus } from './settings.ts';
@@ -26,37 +26,37 @@ export default function CustomersPages() {
       <Switch>
         <Route path="/setup/customers" component={AccountsPage} />
         <Route path="/setup/customers/:account">
-          {({ account }) => <SettingsPage key={account} account={readPart(account)} />}
+          {({ account }) => <SettingsPage key={account} account={decodeSegment(account)} />}
         </Route>
         <Route path="/setup/customers/:account/recipients">
-          {({ account }) => <RecipientsPage key={account} account={readPart(account)} />}
+          {({ account }) => <RecipientsPage key={account} account={decodeSegment(account)} />}
         </Route>
         <Route path="/setup/customers/:account/templates">
-          {({ account }) => <TemplatesPage key={account} account={readPart(account)} />}
+          {({ account }) => <TemplatesPage key={account} account={decodeSegment(account)} />}
         </Route>
         <Route path="/setup/customers/:account/templates/:kind/:channel/:locale">
           {({ account, kind, channel, locale }) => (
             <TemplatePage
               key={`${account}/${kind}/${channel}/${locale}`}
-              account={readPart(account)}
+              account={decodeSegment(account)}
               place={{ kind, channel, locale }}
             />
           )}
         </Route>
         <Route path="/setup/customers/:account/messages">
-          {({ account }) => <MessagesPage key={account} account={readPart(account)} />}
+          {({ account }) => <MessagesPage key={account} account={decodeSegment(account)} />}
         </Route>
         <Route path="/setup/customers/:account/messages/:message">
           {({ account, message }) => (
             <MessagePage
               key={`${account}/${message}`}
-              account={readPart(account)}
-              message={readPart(message)}
+              account={decodeSegment(account)}
+              message={decodeSegment(message)}
             />
           )}
         </Route>
         <Route path="/setup/customers/:account/suppressions">
-          {({ account }) => <SuppressionsPage key={account} account={readPart(account)} />}
+          {({ account }) => <SuppressionsPage key={account} account={decodeSegment(account)} />}
         </Route>
         <Route>
           <NotFound href="/setup/customers">what customers are told</NotFound>
@@ -77,7 +77,7 @@ function AccountsPage() {
       {accounts?.length === 0 ? (
         <Empty>
           There are no accounts here.{' '}
-          <Link href={hrefOf('/setup/accounts', { region: region ?? undefined })}>Go to the accounts</Link>
+          <Link href={buildHref('/setup/accounts', { region: region ?? undefined })}>Go to the accounts</Link>
         </Empty>
       ) : null}
       {accounts && accounts.length > 0 ? (

@@ -5,7 +5,7 @@ import { messageReasons, messageStates } from '../../../shared/notifications/typ
 import { Badge, Empty, Facts, Failure, Note, Panel } from '../components.tsx';
 import { channelNames, kindNames, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
-import { Instant } from '../times.tsx';
+import { Timestamp } from '../times.tsx';
 import css from './customers.module.css';
 import { formatCount, localeNames } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
@@ -69,9 +69,9 @@ function MessagePanels({ account, message }: { readonly account: string; readonl
             ['Language', to ? `${localeNames[to.locale]}, times of ${to.zone}` : undefined],
             ['About', <JobLinks key="jobs" account={account} jobs={message.jobs} most={100} />],
             ['Order group', message.orderGroup ?? undefined],
-            ['Made', <Instant key="made" at={message.createdAt} as="whole" />],
-            ['Due', message.dueAt ? <Instant key="due" at={message.dueAt} as="whole" /> : undefined],
-            ['Sent', message.sentAt ? <Instant key="sent" at={message.sentAt} as="whole" /> : undefined],
+            ['Made', <Timestamp key="made" at={message.createdAt} as="whole" />],
+            ['Due', message.dueAt ? <Timestamp key="due" at={message.dueAt} as="whole" /> : undefined],
+            ['Sent', message.sentAt ? <Timestamp key="sent" at={message.sentAt} as="whole" /> : undefined],
             ['Tried', formatCount(message.attempts, 'time')],
             ['Sent again', message.repeats > 0 ? formatCount(message.repeats, 'time') : undefined],
             ['Segments', message.segments ?? undefined],

@@ -10,7 +10,7 @@ import { Badge, Empty, Failure, Hidden, Panel } from '../components.tsx';
 import { channelNames, kindNames, stateNames, states } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useRefresh } from '../stream-hooks.ts';
-import { Ago } from '../times.tsx';
+import { RelativeTime } from '../times.tsx';
 import { jobHref, useParams } from '../urls.ts';
 import css from './customers.module.css';
 import { formatCount } from './labels.ts';
@@ -143,7 +143,7 @@ function MessageRow({ account, message }: { readonly account: string; readonly m
       </div>
       <div className={css.when}>
         <Hidden>Made </Hidden>
-        <Ago at={message.sentAt ?? message.createdAt} />
+        <RelativeTime at={message.sentAt ?? message.createdAt} />
       </div>
     </li>
   );

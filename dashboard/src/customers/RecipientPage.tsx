@@ -11,7 +11,7 @@ import { type ApiForm, useApiForm } from '../forms.ts';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Instant } from '../times.tsx';
+import { Timestamp } from '../times.tsx';
 import css from './customers.module.css';
 import { formatScope, localeNames, localeOptions, zoneOptions } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
@@ -311,7 +311,7 @@ function RecipientFacts({ recipient }: { readonly recipient: Recipient }) {
           ['By', channels.map((channel) => channelNames[channel]).join(', ')],
           ['Language', locale === null ? 'The account’s' : localeNames[locale]],
           ['Times of', zone ?? 'The account’s'],
-          ['Made', <Instant key="made" at={recipient.createdAt} as="whole" />],
+          ['Made', <Timestamp key="made" at={recipient.createdAt} as="whole" />],
         ]}
       />
     </Panel>

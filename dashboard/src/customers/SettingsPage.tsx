@@ -7,7 +7,7 @@ import { Badge, Facts, Failure, Note, Panel, showToast, useConfirm } from '../co
 import { useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Instant } from '../times.tsx';
+import { Timestamp } from '../times.tsx';
 import css from './customers.module.css';
 import { formatCount, localeNames, localeOptions, zoneOptions } from './labels.ts';
 import { AccountPage } from './layout.tsx';
@@ -286,7 +286,7 @@ function SettingsForm(props: {
         <span className={css.quiet}>
           {settings.since ? (
             <>
-              {isOn ? 'Told since' : 'Switched on or off last'} <Instant at={settings.since} as="whole" />
+              {isOn ? 'Told since' : 'Switched on or off last'} <Timestamp at={settings.since} as="whole" />
             </>
           ) : null}
         </span>
@@ -311,7 +311,7 @@ function SettingsFacts({ settings }: { readonly settings: Settings }) {
                 {words}
               </Badge>,
             ],
-            ['Since', settings.since ? <Instant key="since" at={settings.since} as="whole" /> : undefined],
+            ['Since', settings.since ? <Timestamp key="since" at={settings.since} as="whole" /> : undefined],
             ['User of the credentials', settings.ownUser ? 'Is told too' : 'Is not told'],
             ['Answers go to', settings.replyTo],
             ['One message for', `What comes within ${formatCount(settings.windowSeconds, 'second')}`],

@@ -19,7 +19,7 @@ import { useApiForm } from '../forms.ts';
 import { channelNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Ago } from '../times.tsx';
+import { RelativeTime } from '../times.tsx';
 import css from './customers.module.css';
 import { AccountPage } from './layout.tsx';
 
@@ -166,7 +166,7 @@ function Suppressions({ account }: { readonly account: string }) {
                 <span key={reason}>
                   <Badge tone={reason === 'complained' ? 'bad' : 'warn'}>{REASONS[reason].name}</Badge>{' '}
                   <span className={css.quiet}>
-                    <Ago at={since} />
+                    <RelativeTime at={since} />
                   </span>
                 </span>
               ))}

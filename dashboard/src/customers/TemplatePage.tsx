@@ -8,7 +8,7 @@ import { Badge, Empty, Failure, Note, Page, Panel, showToast, useConfirm } from 
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Instant } from '../times.tsx';
+import { Timestamp } from '../times.tsx';
 import { useLeaveGuard } from '../unsaved-changes.ts';
 import css from './customers.module.css';
 import { localeNames } from './labels.ts';
@@ -164,7 +164,7 @@ function Editor(props: {
           aside={
             saved.changedAt ? (
               <>
-                <Badge tone="good">Its own</Badge> saved <Instant at={saved.changedAt} as="whole" />
+                <Badge tone="good">Its own</Badge> saved <Timestamp at={saved.changedAt} as="whole" />
               </>
             ) : (
               <Badge>Default</Badge>

@@ -8,7 +8,7 @@ import { channels, locales, messageKinds } from '../../../shared/notifications/t
 import { Failure, Panel } from '../components.tsx';
 import { channelNames, kindNames, kinds } from '../messages.ts';
 import { useApi } from '../queries.ts';
-import { exactly } from '../times.tsx';
+import { formatExactTime } from '../times.tsx';
 import css from './customers.module.css';
 import { localeNames } from './labels.ts';
 import { AccountPage, useCustomersHref } from './layout.tsx';
@@ -95,7 +95,7 @@ function Cell(props: {
       <Link
         href={href(`templates/${kind}/${channel}/${locale}`)}
         aria-label={`${kindNames[kind]}, ${channelNames[channel]}, ${localeNames[locale]}: ${own ? 'its own' : 'default'}`}
-        title={listed?.changedAt ? `Saved ${exactly(listed.changedAt)}` : undefined}
+        title={listed?.changedAt ? `Saved ${formatExactTime(listed.changedAt)}` : undefined}
       >
         {own ? 'Own' : 'Default'}
       </Link>

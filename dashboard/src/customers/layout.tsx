@@ -2,7 +2,7 @@
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { Page } from '../components.tsx';
-import { hrefOf, useRegion } from '../urls.ts';
+import { buildHref, useRegion } from '../urls.ts';
 import css from './customers.module.css';
 
 /** The pages about an account's customers, as they stand in addresses. */
@@ -21,7 +21,7 @@ export function useCustomersHref(
 ): (rest: string, params?: Readonly<Record<string, string | undefined>>) => string {
   const region = useRegion() ?? undefined;
   const base = `/setup/customers/${encodeURIComponent(account)}`;
-  return (rest, params = {}) => hrefOf(rest === '' ? base : `${base}/${rest}`, { region, ...params });
+  return (rest, params = {}) => buildHref(rest === '' ? base : `${base}/${rest}`, { region, ...params });
 }
 
 /** A page about an account's customers, with the way to the others. */

@@ -2,7 +2,7 @@
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
 import type { Channel } from '../../../shared/notifications/types.ts';
-import { ApiError, sentenceOf } from '../api.ts';
+import { ApiError, toErrorMessage } from '../api.ts';
 
 /** A field of a template. */
 export interface TemplateField {
@@ -132,7 +132,7 @@ export interface TemplateError {
 
 /** Returns the error and its field. The API names the field; in a preview it is a part of the request. */
 export function toTemplateError(cause: unknown): TemplateError {
-  const sentence = sentenceOf(cause);
+  const sentence = toErrorMessage(cause);
   const named = cause instanceof ApiError ? cause.field : undefined;
   if (named === undefined) return { field: undefined, message: sentence };
   const rest = sentence.startsWith(`${named} `) ? `It ${sentence.slice(named.length + 1)}` : sentence;

@@ -4,23 +4,32 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import type { AccountReport, TestReport } from '../../../shared/accounts/account-input.ts';
 import { Badge, Empty, Facts, Failure, Note, Page, Panel, useConfirm } from '../components.tsx';
-import { EventWords } from '../EventSummary.tsx';
+import { EventSummary } from '../EventSummary.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
-import { Ago, Instant, spanText } from '../times.tsx';
-import { type Acts, PollBars, Refusal, Rows, StateNote, useActs, useHref, Waiting } from './components.tsx';
-import css from './Health.module.css';
-import { Observed } from './OverviewPage.tsx';
+import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import {
-  type AccountInFull,
+  ActionError,
+  type ActionRunner,
+  PollBars,
+  Rows,
+  StateNote,
+  useActionRunner,
+  useHref,
+  Waiting,
+} from './components.tsx';
+import css from './Health.module.css';
+import { ObservedThrough } from './OverviewPage.tsx';
+import {
+  type AccountDetails,
   accountPath,
   isGone,
-  LOOKED_THROUGH,
+  SCANNED_EVENTS,
   useAccount,
   useAccountEvents,
 } from './queries.ts';
-import { accountWords, confirmation, missingCount, POLL_WORDS } from './status.ts';
+import { countMissingJobs, getPendingConfirmation, POLL_OUTCOMES, toAccountState } from './status.ts';
 
 /** How often it is looked whether the account has become stale. */
 const STALE_MS = 5_000;
@@ -34,7 +43,7 @@ export function AccountPage({ id }: { readonly id: string }) {
       ['accountEvents', id],
     ],
   );
-  if (account.data && !isGone(account)) return <Known account={account.data} />;
+  if (account.data && !isGone(account)) return <AccountView account={account.data} />;
   return (
     <Page title={`Account ${id}`}>
       {account.error ? <Failure error={account.error} again={account.refetch} /> : <Waiting />}
@@ -42,15 +51,15 @@ export function AccountPage({ id }: { readonly id: string }) {
   );
 }
 
-function Known({ account: { record, report, polls } }: { readonly account: AccountInFull }) {
+function AccountView({ account: { record, report, polls } }: { readonly account: AccountDetails }) {
   const { id } = record;
   const href = useHref();
   const now = useNow(STALE_MS);
   const { may } = useSession();
-  const acts = useActs([['accounts'], ['accountEvents', id]]);
+  const acts = useActionRunner([['accounts'], ['accountEvents', id]]);
   const [tested, setTested] = useState<TestReport | null>(null);
   const whole = { ...record, status: report };
-  const words = accountWords(whole, now);
+  const words = toAccountState(whole, now);
   return (
     <Page
       title={`Account ${id}`}
@@ -63,10 +72,10 @@ function Known({ account: { record, report, polls } }: { readonly account: Accou
       }
     >
       <StateNote words={words} problem={record.paused ? null : report?.problem}>
-        {report && may('operate') ? <Confirming id={id} report={report} acts={acts} /> : null}
+        {report && may('operate') ? <ConfirmActions id={id} report={report} acts={acts} /> : null}
       </StateNote>
-      <Refusal acts={acts} />
-      {tested ? <Tested report={tested} /> : null}
+      <ActionError acts={acts} />
+      {tested ? <TestResult report={tested} /> : null}
       <div className={css.columns}>
         <Panel title="How it stands">
           <Facts
@@ -74,13 +83,22 @@ function Known({ account: { record, report, polls } }: { readonly account: Accou
               ['Region', record.region.toUpperCase()],
               [
                 'Polled',
-                record.paused ? 'not at all: paused' : `every ${spanText(record.pollIntervalSeconds * 1000)}`,
+                record.paused
+                  ? 'not at all: paused'
+                  : `every ${formatDuration(record.pollIntervalSeconds * 1000)}`,
               ],
-              ['Observed through', <Observed key="observed" account={whole} now={now} />],
-              ['Last poll', report?.lastPollAt ? <Ago key="last" at={report.lastPollAt} /> : 'none yet'],
+              ['Observed through', <ObservedThrough key="observed" account={whole} now={now} />],
+              [
+                'Last poll',
+                report?.lastPollAt ? <RelativeTime key="last" at={report.lastPollAt} /> : 'none yet',
+              ],
               [
                 'Next poll',
-                report?.nextPollAt ? <Ago key="next" at={report.nextPollAt} /> : 'not until somebody acts',
+                report?.nextPollAt ? (
+                  <RelativeTime key="next" at={report.nextPollAt} />
+                ) : (
+                  'not until somebody acts'
+                ),
               ],
               [
                 'Failed in a row',
@@ -103,10 +121,10 @@ function Known({ account: { record, report, polls } }: { readonly account: Accou
                 ),
               ],
               ['Not readable', report && report.unreadJobs > 0 ? `${report.unreadJobs} of them` : undefined],
-              ['Missing jobs', report ? <Missing key="missing" report={report} /> : undefined],
+              ['Missing jobs', report ? <MissingJobs key="missing" report={report} /> : undefined],
               [
                 'In doubt since',
-                report?.quarantinedAt ? <Instant key="doubt" at={report.quarantinedAt} /> : undefined,
+                report?.quarantinedAt ? <Timestamp key="doubt" at={report.quarantinedAt} /> : undefined,
               ],
               ['Credentials', record.secretRef ?? undefined],
               ['Made in', record.managed ? undefined : 'the configuration file'],
@@ -123,9 +141,9 @@ function Known({ account: { record, report, polls } }: { readonly account: Accou
   );
 }
 
-function Missing({ report: { missingJobs } }: { readonly report: AccountReport }) {
+function MissingJobs({ report: { missingJobs } }: { readonly report: AccountReport }) {
   const { unanswered, suspected, contradictory } = missingJobs;
-  if (missingCount(missingJobs) === 0) return 'none';
+  if (countMissingJobs(missingJobs) === 0) return 'none';
   return [
     suspected > 0 ? `${suspected} seem to be gone, and are looked at once more before that is said` : '',
     unanswered > 0 ? `${unanswered} not answered for yet` : '',
@@ -136,7 +154,7 @@ function Missing({ report: { missingJobs } }: { readonly report: AccountReport }
 }
 
 /** Those that did not go well, with what is known of why. */
-function FailedPolls({ polls }: { readonly polls: AccountInFull['polls'] }) {
+function FailedPolls({ polls }: { readonly polls: AccountDetails['polls'] }) {
   const rows = polls.filter(({ outcome, problem }) => outcome !== 'complete' || problem !== null);
   if (rows.length === 0) return null;
   return (
@@ -145,17 +163,19 @@ function FailedPolls({ polls }: { readonly polls: AccountInFull['polls'] }) {
       rows={rows}
       keyOf={({ startedAt }) => startedAt}
       columns={[
-        { name: 'Began', of: ({ startedAt }) => <Instant at={startedAt} as="clock" /> },
+        { name: 'Began', render: ({ startedAt }) => <Timestamp at={startedAt} as="clock" /> },
         {
           name: 'Ended',
-          of: ({ outcome }) => <Badge tone={POLL_WORDS[outcome].tone}>{POLL_WORDS[outcome].word}</Badge>,
+          render: ({ outcome }) => (
+            <Badge tone={POLL_OUTCOMES[outcome].tone}>{POLL_OUTCOMES[outcome].word}</Badge>
+          ),
         },
-        { name: 'Took', right: true, of: ({ ms }) => spanText(ms) },
-        { name: 'Requests', right: true, of: ({ requests }) => requests },
+        { name: 'Took', right: true, render: ({ ms }) => formatDuration(ms) },
+        { name: 'Requests', right: true, render: ({ requests }) => requests },
         {
           name: 'Why',
           wide: true,
-          of: ({ problem }) => problem ?? <span className={css.quiet}>no longer kept</span>,
+          render: ({ problem }) => problem ?? <span className={css.quiet}>no longer kept</span>,
         },
       ]}
     />
@@ -169,16 +189,16 @@ function AccountEvents({ id, head }: { readonly id: string; readonly head: strin
       {error && !data ? (
         <Failure error={error} again={refetch} />
       ) : data?.length === 0 ? (
-        <Empty>None among the last {LOOKED_THROUGH.toLocaleString()} events of its log.</Empty>
+        <Empty>None among the last {SCANNED_EVENTS.toLocaleString()} events of its log.</Empty>
       ) : (
         <ul className={css.events}>
           {data?.map((event) => (
             <li key={event.id}>
               <span className={css.quiet}>
-                <Instant at={event.time} />
+                <Timestamp at={event.time} />
               </span>
               <span>
-                <EventWords event={event} />
+                <EventSummary event={event} />
               </span>
             </li>
           ))}
@@ -189,8 +209,8 @@ function AccountEvents({ id, head }: { readonly id: string; readonly head: strin
 }
 
 function Actions(props: {
-  readonly account: AccountInFull['record'];
-  readonly acts: Acts;
+  readonly account: AccountDetails['record'];
+  readonly acts: ActionRunner;
   readonly onTested: (report: TestReport | null) => void;
 }) {
   const { account, acts, onTested } = props;
@@ -218,7 +238,7 @@ function Actions(props: {
       ),
       verb: 'Pause',
       onConfirm: () =>
-        acts.confirmed(
+        acts.runConfirmed(
           () => api.post(accountPath(id, '/pause'), { revision }),
           `Polling of ${id} is paused.`,
         ),
@@ -244,7 +264,7 @@ function Actions(props: {
 const STEP_NAMES = { token: 'Token', identity: 'Whose account', page: 'One page of jobs' } as const;
 
 /** What came of trying out the credentials, step by step. */
-function Tested({ report: { ok, steps, upstreamId, openJobs } }: { readonly report: TestReport }) {
+function TestResult({ report: { ok, steps, upstreamId, openJobs } }: { readonly report: TestReport }) {
   return (
     <Note tone={ok ? 'good' : 'bad'} live>
       <div className={css.state}>
@@ -264,7 +284,7 @@ function Tested({ report: { ok, steps, upstreamId, openJobs } }: { readonly repo
                 {STEP_NAMES[step]}: {worked ? 'works' : 'fails'}
               </Badge>
               <span>{sentence}</span>
-              <span className={css.quiet}>{spanText(ms)}</span>
+              <span className={css.quiet}>{formatDuration(ms)}</span>
             </li>
           ))}
         </ol>
@@ -274,17 +294,21 @@ function Tested({ report: { ok, steps, upstreamId, openJobs } }: { readonly repo
 }
 
 /** What an operator can say to an account that waits for it. */
-function Confirming(props: { readonly id: string; readonly report: AccountReport; readonly acts: Acts }) {
+function ConfirmActions(props: {
+  readonly id: string;
+  readonly report: AccountReport;
+  readonly acts: ActionRunner;
+}) {
   const { id, report, acts } = props;
   const api = useApi();
   const ask = useConfirm();
-  const kind = confirmation(report);
+  const kind = getPendingConfirmation(report);
   const events = useAccountEvents(id, report.head);
   if (kind === null) return null;
   const confirm = (body: { readonly upstreamId?: number }, done: string) =>
-    acts.confirmed(() => api.post(accountPath(id, '/confirm'), { body }), done);
+    acts.runConfirmed(() => api.post(accountPath(id, '/confirm'), { body }), done);
   if (kind === 'quarantine') {
-    const missing = missingCount(report.missingJobs);
+    const missing = countMissingJobs(report.missingJobs);
     const jobs = missing === 1 ? '1 job is' : `${missing.toLocaleString()} jobs are`;
     return (
       <div className={css.tools}>

@@ -3,20 +3,20 @@ import { NativeSelect } from '@mantine/core';
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { Badge, Empty, Failure, Panel } from '../components.tsx';
-import { plain, typeNames } from '../events.ts';
+import { eventTypeLabels, toPlainText } from '../events.ts';
 import { useApi } from '../queries.ts';
-import { Instant, spanText } from '../times.tsx';
+import { formatDuration, Timestamp } from '../times.tsx';
 import { accountHref, jobHref, useParams } from '../urls.ts';
 import { type Column, More, Rows, useHref } from './components.tsx';
 import css from './Health.module.css';
 import { endpointPath } from './queries.ts';
-import { type Attempt, CAUSE_WORDS, type Endpoint, OUTCOME_WORDS } from './status.ts';
+import { ATTEMPT_CAUSES, ATTEMPT_OUTCOMES, type Attempt, type Endpoint } from './status.ts';
 
 const PAGE = 25;
 /** What was loaded page by page is not asked for again: it would move under the reader. */
 const EVERY_MS = 5_000;
 
-const CHOICES = [
+const OUTCOME_FILTERS = [
   { value: '', label: 'All attempts' },
   { value: 'failed', label: 'Not taken' },
   { value: 'rejected', label: 'Refused' },
@@ -27,7 +27,7 @@ const CHOICES = [
 export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: Endpoint }) {
   const api = useApi();
   const [read, change] = useParams();
-  const outcome = CHOICES.find(({ value }) => value === read('outcome'))?.value || undefined;
+  const outcome = OUTCOME_FILTERS.find(({ value }) => value === read('outcome'))?.value || undefined;
   const { data, error, refetch, fetchNextPage, hasNextPage, isFetchingNextPage } = useInfiniteQuery({
     queryKey: ['endpoints', 'deliveries', region, id, outcome],
     queryFn: ({ pageParam, signal }) =>
@@ -42,24 +42,26 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
   });
   const rows = data?.pages.flatMap(({ deliveries }) => deliveries) ?? [];
   const columns: Column<Attempt>[] = [
-    { name: 'When', of: ({ at }) => <Instant at={at} as="clock" /> },
+    { name: 'When', render: ({ at }) => <Timestamp at={at} as="clock" /> },
     {
       name: 'Came of it',
-      of: (one) => <Badge tone={OUTCOME_WORDS[one.outcome].tone}>{OUTCOME_WORDS[one.outcome].word}</Badge>,
+      render: (one) => (
+        <Badge tone={ATTEMPT_OUTCOMES[one.outcome].tone}>{ATTEMPT_OUTCOMES[one.outcome].word}</Badge>
+      ),
     },
-    { name: 'Event', of: ({ type }) => nameOfType(type) },
+    { name: 'Event', render: ({ type }) => getTypeLabel(type) },
     {
       name: 'Of',
-      of: (one) => (one.cause === 'ping' ? '–' : <About {...one} />),
+      render: (one) => (one.cause === 'ping' ? '–' : <Subject {...one} />),
     },
-    { name: 'Sent as', of: ({ cause }) => CAUSE_WORDS[cause] },
-    { name: 'Answer', right: true, of: ({ status }) => status ?? 'none' },
-    { name: 'Took', right: true, of: ({ latencyMs }) => spanText(latencyMs) },
+    { name: 'Sent as', render: ({ cause }) => ATTEMPT_CAUSES[cause] },
+    { name: 'Answer', right: true, render: ({ status }) => status ?? 'none' },
+    { name: 'Took', right: true, render: ({ latencyMs }) => formatDuration(latencyMs) },
     {
       name: 'Details',
       wide: true,
-      of: (one) => <Details attempt={one} />,
-      has: ({ reason, excerpt }) => Boolean(reason) || Boolean(excerpt),
+      render: (one) => <Details attempt={one} />,
+      hasContent: ({ reason, excerpt }) => Boolean(reason) || Boolean(excerpt),
     },
   ];
   return (
@@ -69,7 +71,7 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
         <NativeSelect
           size="xs"
           aria-label="Which attempts"
-          data={CHOICES}
+          data={OUTCOME_FILTERS}
           value={outcome ?? ''}
           onChange={({ currentTarget }) => change({ outcome: currentTarget.value })}
         />
@@ -97,7 +99,7 @@ export function Deliveries({ endpoint: { region, id } }: { readonly endpoint: En
 }
 
 /** What an event is about, with a way there. */
-export function About({ account, jobNumber }: Pick<Attempt, 'account' | 'jobNumber'>) {
+export function Subject({ account, jobNumber }: Pick<Attempt, 'account' | 'jobNumber'>) {
   const href = useHref();
   if (account.startsWith('_')) return 'the region';
   if (jobNumber === null) return <Link href={href(accountHref(account))}>{account}</Link>;
@@ -110,8 +112,10 @@ export function About({ account, jobNumber }: Pick<Attempt, 'account' | 'jobNumb
 }
 
 /** Types that this page does not know are called by their names. */
-export function nameOfType(type: string): string {
-  return Object.hasOwn(typeNames, type) ? typeNames[type as keyof typeof typeNames] : plain(type);
+export function getTypeLabel(type: string): string {
+  return Object.hasOwn(eventTypeLabels, type)
+    ? eventTypeLabels[type as keyof typeof eventTypeLabels]
+    : toPlainText(type);
 }
 
 function Details({ attempt: { reason, excerpt } }: { readonly attempt: Attempt }) {

@@ -8,18 +8,33 @@ import { Facts, Failure, Note, Page, Panel, Statistic, useConfirm } from '../com
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
-import { Ago, Instant, spanText } from '../times.tsx';
+import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import { accountHref } from '../urls.ts';
-import { type Acts, Refusal, Rows, StateNote, useActs, useHref, Waiting } from './components.tsx';
+import {
+  ActionError,
+  type ActionRunner,
+  Rows,
+  StateNote,
+  useActionRunner,
+  useHref,
+  Waiting,
+} from './components.tsx';
 import { Deliveries } from './Deliveries.tsx';
 import css from './Health.module.css';
-import { deadText } from './OverviewPage.tsx';
+import { formatDeadCount } from './OverviewPage.tsx';
 import { DeadEvents, ParkedEvents } from './ParkedEvents.tsx';
 import { endpointPath, isGone, useEndpoint, useEndpointHealth } from './queries.ts';
 import { Replays } from './Replays.tsx';
-import { type Endpoint, endpointWords, type Health, nameOf, OUTCOME_WORDS, percent } from './status.ts';
+import {
+  ATTEMPT_OUTCOMES,
+  type Endpoint,
+  formatPercent,
+  getSinkName,
+  type Health,
+  toEndpointState,
+} from './status.ts';
 
-type Pinged = z.infer<typeof AttemptReport>;
+type PingResponse = z.infer<typeof AttemptReport>;
 
 /** How often it is looked whether the endpoint is late. */
 const LATE_MS = 5_000;
@@ -30,7 +45,7 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
   useRefresh(['endpoint.*'], [['endpoints']]);
   const error = endpoint.error ?? health.error;
   if (endpoint.data && health.data && !isGone(endpoint))
-    return <Known endpoint={endpoint.data} health={health.data} />;
+    return <EndpointView endpoint={endpoint.data} health={health.data} />;
   return (
     <Page title={`Endpoint ${id}`}>
       {error ? (
@@ -42,12 +57,12 @@ export function EndpointPage({ region, id }: { readonly region: string; readonly
   );
 }
 
-function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly health: Health }) {
+function EndpointView({ endpoint, health }: { readonly endpoint: Endpoint; readonly health: Health }) {
   const href = useHref();
   const now = useNow(LATE_MS);
   const { may } = useSession();
-  const acts = useActs([['endpoints']]);
-  const [pinged, setPinged] = useState<Pinged | null>(null);
+  const acts = useActionRunner([['endpoints']]);
+  const [pinged, setPinged] = useState<PingResponse | null>(null);
   const { region, id, kind } = endpoint;
   const { backlog, lately, parked } = health;
   // What is under way stands in the log of deliveries before it does in its health.
@@ -57,7 +72,7 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
     .at(-1);
   return (
     <Page
-      title={kind === 'webhook' ? `Endpoint ${id}` : nameOf(id)}
+      title={kind === 'webhook' ? `Endpoint ${id}` : getSinkName(id)}
       actions={
         <>
           {kind === 'webhook' ? (
@@ -71,10 +86,10 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
         </>
       }
     >
-      <StateNote words={endpointWords(endpoint, health, now)} problem={health.problem}>
-        <Since health={health} />
+      <StateNote words={toEndpointState(endpoint, health, now)} problem={health.problem}>
+        <FailingSince health={health} />
       </StateNote>
-      <Refusal acts={acts} />
+      <ActionError acts={acts} />
       {pinged ? <PingReport report={pinged} /> : null}
       <div className={css.figures}>
         <Statistic
@@ -87,7 +102,7 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
                 'events'
               ) : (
                 <>
-                  the oldest <Ago at={backlog.oldestAt} />
+                  the oldest <RelativeTime at={backlog.oldestAt} />
                 </>
               )}
             </>
@@ -95,7 +110,7 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
         />
         <Statistic
           name="Taken, last 24 hours"
-          value={lately.successRate === null ? '–' : percent(lately.successRate)}
+          value={lately.successRate === null ? '–' : formatPercent(lately.successRate)}
           note={
             lately.attempts >= 500
               ? 'of the last 500 attempts'
@@ -104,8 +119,8 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
         />
         <Statistic
           name="Half of it within"
-          value={lately.p50Ms === null ? '–' : spanText(lately.p50Ms)}
-          note={lately.p95Ms === null ? 'of what was taken' : `95 % within ${spanText(lately.p95Ms)}`}
+          value={lately.p50Ms === null ? '–' : formatDuration(lately.p50Ms)}
+          note={lately.p95Ms === null ? 'of what was taken' : `95 % within ${formatDuration(lately.p95Ms)}`}
         />
         <Statistic
           name="Parked"
@@ -116,12 +131,12 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
               'set aside'
             ) : (
               <>
-                the oldest <Ago at={parked.oldestAt} />
+                the oldest <RelativeTime at={parked.oldestAt} />
               </>
             )
           }
         />
-        <Statistic name="Dead" value={deadText(health.dead)} note="refused for good" />
+        <Statistic name="Dead" value={formatDeadCount(health.dead)} note="refused for good" />
         <Statistic
           name="Lost"
           value={health.lost}
@@ -146,13 +161,13 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
                 endpoint.accounts.length === 0 ? 'all of the region' : endpoint.accounts.join(', '),
               ],
               ['Events', endpoint.types.length === 0 ? 'all types' : endpoint.types.join(', ')],
-              ['Last taken', taken(health)],
-              ['Last failed', failed ? <Ago key="failed" at={failed} /> : 'never'],
+              ['Last taken', formatLastDelivered(health)],
+              ['Last failed', failed ? <RelativeTime key="failed" at={failed} /> : 'never'],
               [
                 'What failed last',
                 lately.lastError ? (
                   <span key="error">
-                    <Ago at={lately.lastError.at} />: <bdi>{lately.lastError.reason}</bdi>
+                    <RelativeTime at={lately.lastError.at} />: <bdi>{lately.lastError.reason}</bdi>
                   </span>
                 ) : undefined,
               ],
@@ -171,14 +186,14 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
               columns={[
                 {
                   name: 'Account',
-                  of: ({ account }) =>
+                  render: ({ account }) =>
                     account.startsWith('_') ? (
                       'Of the region itself'
                     ) : (
                       <Link href={href(accountHref(account))}>{account}</Link>
                     ),
                 },
-                { name: 'Events', right: true, of: ({ events }) => events.toLocaleString() },
+                { name: 'Events', right: true, render: ({ events }) => events.toLocaleString() },
               ]}
             />
           )}
@@ -193,29 +208,29 @@ function Known({ endpoint, health }: { readonly endpoint: Endpoint; readonly hea
 }
 
 /** When it took something last; known to the instant when it is done with what there is. */
-function taken({ lastDeliveredAt, lately }: Health): React.ReactNode {
-  if (lastDeliveredAt !== null) return <Ago at={lastDeliveredAt} />;
+function formatLastDelivered({ lastDeliveredAt, lately }: Health): React.ReactNode {
+  if (lastDeliveredAt !== null) return <RelativeTime at={lastDeliveredAt} />;
   return lately.delivered > 0 ? 'in the last 24 hours' : 'nothing yet';
 }
 
 /** Since when, and until when. */
-function Since({ health: { failingSince, disabledAt, waitUntil } }: { readonly health: Health }) {
+function FailingSince({ health: { failingSince, disabledAt, waitUntil } }: { readonly health: Health }) {
   if (disabledAt !== null) {
     return (
       <p>
-        Disabled since <Instant at={disabledAt} />, <Ago at={disabledAt} />.
+        Disabled since <Timestamp at={disabledAt} />, <RelativeTime at={disabledAt} />.
       </p>
     );
   }
   if (failingSince === null) return null;
   return (
     <p>
-      Failing since <Instant at={failingSince} />, <Ago at={failingSince} />
+      Failing since <Timestamp at={failingSince} />, <RelativeTime at={failingSince} />
       {waitUntil === null ? (
         '; it is tried again now.'
       ) : (
         <>
-          ; tried again <Ago at={waitUntil} />.
+          ; tried again <RelativeTime at={waitUntil} />.
         </>
       )}
     </p>
@@ -225,18 +240,20 @@ function Since({ health: { failingSince, disabledAt, waitUntil } }: { readonly h
 function Actions(props: {
   readonly endpoint: Endpoint;
   readonly health: Health;
-  readonly acts: Acts;
-  readonly onPinged: (report: Pinged | null) => void;
+  readonly acts: ActionRunner;
+  readonly onPinged: (report: PingResponse | null) => void;
 }) {
   const { endpoint, health, acts, onPinged } = props;
   const { region, id, kind, managed, paused, revision } = endpoint;
   const api = useApi();
   const ask = useConfirm();
   const query = { region };
-  const name = nameOf(id);
+  const name = getSinkName(id);
   const ping = () => {
     onPinged(null);
-    void acts.run('ping', async () => onPinged(await api.post<Pinged>(endpointPath(id, '/ping'), { query })));
+    void acts.run('ping', async () =>
+      onPinged(await api.post<PingResponse>(endpointPath(id, '/ping'), { query })),
+    );
   };
   const goOn = (verb: 'resume' | 'enable', done: string) => () =>
     void acts.run(verb, () => api.post(endpointPath(id, `/${verb}`), { query, revision }), done);
@@ -251,7 +268,10 @@ function Actions(props: {
       ),
       verb: 'Pause',
       onConfirm: () =>
-        acts.confirmed(() => api.post(endpointPath(id, '/pause'), { query, revision }), `${name} is paused.`),
+        acts.runConfirmed(
+          () => api.post(endpointPath(id, '/pause'), { query, revision }),
+          `${name} is paused.`,
+        ),
     });
   const failing = health.failingSince !== null || health.waitUntil !== null;
   return (
@@ -292,12 +312,12 @@ function Actions(props: {
   );
 }
 
-function PingReport({ report: { outcome, status, latencyMs, words } }: { readonly report: Pinged }) {
-  const { word, tone } = OUTCOME_WORDS[outcome];
+function PingReport({ report: { outcome, status, latencyMs, words } }: { readonly report: PingResponse }) {
+  const { word, tone } = ATTEMPT_OUTCOMES[outcome];
   return (
     <Note tone={tone === 'good' ? 'good' : 'bad'} live>
       <p>
-        <strong>Ping: {word.toLowerCase()}</strong> after {spanText(latencyMs)}
+        <strong>Ping: {word.toLowerCase()}</strong> after {formatDuration(latencyMs)}
         {status === null ? '' : `, answered with ${status}`}. <bdi>{words}</bdi>
       </p>
     </Note>

@@ -6,23 +6,23 @@ import { Link } from 'wouter';
 import { Badge, Empty, Failure, Note, Page, Panel } from '../components.tsx';
 import { type Account, type Region, useAccounts, useRegions } from '../queries.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
-import { Ago, Instant, spanText } from '../times.tsx';
+import { formatDuration, RelativeTime, Timestamp } from '../times.tsx';
 import { accountHref, endpointHref, useParams, useRegion } from '../urls.ts';
-import { type Column, Rows, useHref, useOnScreen, Waiting } from './components.tsx';
+import { type Column, Rows, useHref, useIsOnScreen, Waiting } from './components.tsx';
 import css from './Health.module.css';
-import { knownHealth, useEndpointHealth, useEndpoints } from './queries.ts';
+import { getCachedHealth, useEndpointHealth, useEndpoints } from './queries.ts';
 import {
-  accountWords,
   type Endpoint,
-  endpointsInOrder,
-  endpointWords,
+  formatPercent,
+  getSinkName,
   type Health,
-  inOrder,
-  matches,
-  nameOf,
-  percent,
+  matchesQuery,
+  sortAccounts,
+  sortEndpoints,
   staleSince,
-  summary,
+  summarizeHealth,
+  toAccountState,
+  toEndpointState,
 } from './status.ts';
 
 /** How often it is looked whether something has become stale. */
@@ -47,7 +47,7 @@ export function OverviewPage() {
   const all = here(accounts.data);
   const sinks = here(endpoints.data);
   const read = (accounts.data || accounts.error) && (endpoints.data || endpoints.error);
-  const whole = summary(all, endpoints.data && sinks, outages, now);
+  const whole = summarizeHealth(all, endpoints.data && sinks, outages, now);
 
   return (
     <Page title="Health">
@@ -88,7 +88,7 @@ function Outage({ region: { id, failingSince, problem } }: { readonly region: Re
           {failingSince === null ? null : (
             <>
               {' '}
-              since <Instant at={failingSince} />, <Ago at={failingSince} />
+              since <Timestamp at={failingSince} />, <RelativeTime at={failingSince} />
             </>
           )}
           . {problem}
@@ -125,13 +125,13 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
   const [read, change] = useParams();
   const query = read('accounts') ?? '';
   const several = new Set(accounts.map(({ region }) => region)).size > 1;
-  const rows = inOrder(accounts, now).filter((one) =>
-    matches(query, one.id, one.region, accountWords(one, now).word, one.status?.problem),
+  const rows = sortAccounts(accounts, now).filter((one) =>
+    matchesQuery(query, one.id, one.region, toAccountState(one, now).label, one.status?.problem),
   );
   const columns: Column<Account>[] = [
     {
       name: 'Account',
-      of: ({ id, region }) => (
+      render: ({ id, region }) => (
         <>
           <Link href={href(accountHref(id))}>{id}</Link>
           {several ? <span className={css.quiet}> {region.toUpperCase()}</span> : null}
@@ -140,24 +140,24 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
     },
     {
       name: 'State',
-      of: (one) => {
-        const { word, tone } = accountWords(one, now);
+      render: (one) => {
+        const { label: word, tone } = toAccountState(one, now);
         return <Badge tone={tone}>{word}</Badge>;
       },
     },
-    { name: 'Observed through', of: (one) => <Observed account={one} now={now} /> },
+    { name: 'Observed through', render: (one) => <ObservedThrough account={one} now={now} /> },
     {
       name: 'Last poll',
-      of: ({ status }) => (status?.lastPollAt ? <Ago at={status.lastPollAt} /> : '–'),
+      render: ({ status }) => (status?.lastPollAt ? <RelativeTime at={status.lastPollAt} /> : '–'),
     },
     {
       name: 'Took, usually',
       right: true,
-      of: ({ status }) =>
+      render: ({ status }) =>
         status?.pollMs ? (
           <>
-            {spanText(status.pollMs.last)}
-            <span className={css.quiet}> · {spanText(status.pollMs.median)}</span>
+            {formatDuration(status.pollMs.last)}
+            <span className={css.quiet}> · {formatDuration(status.pollMs.median)}</span>
           </>
         ) : (
           '–'
@@ -166,7 +166,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
     {
       name: 'Failed in a row',
       right: true,
-      of: ({ status }) =>
+      render: ({ status }) =>
         status && status.consecutiveFailures > 0 ? (
           <span className={css.loud}>{status.consecutiveFailures}</span>
         ) : (
@@ -176,7 +176,7 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
     {
       name: 'Open jobs',
       right: true,
-      of: ({ id, status }) =>
+      render: ({ id, status }) =>
         status?.openJobs == null ? (
           '–'
         ) : (
@@ -186,8 +186,8 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
     {
       name: 'Problem',
       wide: true,
-      of: ({ paused, status }) => (paused ? '' : <bdi>{status?.problem}</bdi>),
-      has: ({ paused, status }) => !paused && Boolean(status?.problem),
+      render: ({ paused, status }) => (paused ? '' : <bdi>{status?.problem}</bdi>),
+      hasContent: ({ paused, status }) => !paused && Boolean(status?.problem),
     },
   ];
   return (
@@ -215,21 +215,21 @@ function AccountsPanel({ accounts, now }: { readonly accounts: readonly Account[
 }
 
 /** Up to when an account was seen; loud when that is too long ago. */
-export function Observed({ account, now }: { readonly account: Account; readonly now: number }) {
+export function ObservedThrough({ account, now }: { readonly account: Account; readonly now: number }) {
   const at = account.status?.observedThrough;
   if (!at) return <span className={css.quiet}>not yet</span>;
   const stale = staleSince(account, now);
-  if (stale === null) return <Ago at={at} />;
+  if (stale === null) return <RelativeTime at={at} />;
   return (
     <span className={css.loud}>
-      <Ago at={at} />, too long ago
+      <RelativeTime at={at} />, too long ago
     </span>
   );
 }
 
 /** A column with a figure of an endpoint's health. */
-function cell(name: string, show: (health: Health) => React.ReactNode): Column<Endpoint> {
-  return { name, right: true, of: (one) => <HealthOf endpoint={one} show={show} /> };
+function healthColumn(name: string, show: (health: Health) => React.ReactNode): Column<Endpoint> {
+  return { name, right: true, render: (one) => <EndpointHealthValue endpoint={one} show={show} /> };
 }
 
 function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[] }) {
@@ -240,44 +240,44 @@ function EndpointsPanel({ endpoints }: { readonly endpoints: readonly Endpoint[]
   const several = new Set(endpoints.map(({ region }) => region)).size > 1;
   // By what is known when the list comes, so that rows don't move whenever one of them says how it is.
   const ordered = useMemo(
-    () => endpointsInOrder(endpoints, (one) => knownHealth(client, one), Date.now()),
+    () => sortEndpoints(endpoints, (one) => getCachedHealth(client, one), Date.now()),
     [endpoints, client],
   );
   const rows = ordered.filter((one) =>
-    matches(
+    matchesQuery(
       query,
-      nameOf(one.id),
+      getSinkName(one.id),
       one.url,
       one.region,
       one.description,
-      endpointWords(one, undefined, 0).word,
+      toEndpointState(one, undefined, 0).label,
     ),
   );
   const columns: Column<Endpoint>[] = [
     {
       name: 'Endpoint',
-      of: (one) => (
+      render: (one) => (
         <>
-          <Link href={href(endpointHref(one.region, one.id))}>{nameOf(one.id)}</Link>
+          <Link href={href(endpointHref(one.region, one.id))}>{getSinkName(one.id)}</Link>
           {several ? <span className={css.quiet}> {one.region.toUpperCase()}</span> : null}
         </>
       ),
     },
-    { name: 'State', of: (one) => <AskingState endpoint={one} /> },
-    cell('Waiting for it', ({ backlog }) => <Backlog backlog={backlog} />),
-    cell('Taken, last 24 h', ({ lately: { successRate } }) =>
-      successRate === null ? '–' : percent(successRate),
+    { name: 'State', render: (one) => <EndpointState endpoint={one} /> },
+    healthColumn('Waiting for it', ({ backlog }) => <Backlog backlog={backlog} />),
+    healthColumn('Taken, last 24 h', ({ lately: { successRate } }) =>
+      successRate === null ? '–' : formatPercent(successRate),
     ),
-    cell('Half · 95 % within', ({ lately }) => latencyText(lately)),
-    cell('Parked', ({ parked: { count } }) =>
+    healthColumn('Half · 95 % within', ({ lately }) => formatLatency(lately)),
+    healthColumn('Parked', ({ parked: { count } }) =>
       count > 0 ? <span className={css.loud}>{count.toLocaleString()}</span> : 0,
     ),
-    cell('Dead', ({ dead }) => deadText(dead)),
+    healthColumn('Dead', ({ dead }) => formatDeadCount(dead)),
     {
       name: 'Problem',
       wide: true,
-      of: (one) => <HealthOf endpoint={one} show={({ problem }) => <bdi>{problem}</bdi>} />,
-      has: (one) => isInTrouble(one) || Boolean(knownHealth(client, one)?.problem),
+      render: (one) => <EndpointHealthValue endpoint={one} show={({ problem }) => <bdi>{problem}</bdi>} />,
+      hasContent: (one) => isInTrouble(one) || Boolean(getCachedHealth(client, one)?.problem),
     },
   ];
   return (
@@ -314,10 +314,10 @@ function isInTrouble({ state }: Endpoint): boolean {
 }
 
 /** The state of an endpoint, which has its health asked for while it is on screen, or in trouble. */
-function AskingState({ endpoint }: { readonly endpoint: Endpoint }) {
-  const [ref, seen] = useOnScreen<HTMLSpanElement>();
+function EndpointState({ endpoint }: { readonly endpoint: Endpoint }) {
+  const [ref, seen] = useIsOnScreen<HTMLSpanElement>();
   const { data } = useEndpointHealth(endpoint, { enabled: seen || isInTrouble(endpoint) });
-  const { word, tone } = endpointWords(endpoint, data, Date.now());
+  const { label: word, tone } = toEndpointState(endpoint, data, Date.now());
   return (
     <span ref={ref}>
       <Badge tone={tone}>{word}</Badge>
@@ -326,7 +326,7 @@ function AskingState({ endpoint }: { readonly endpoint: Endpoint }) {
 }
 
 /** What is known of an endpoint's health, once it is. */
-function HealthOf(props: {
+function EndpointHealthValue(props: {
   readonly endpoint: Endpoint;
   readonly show: (health: Health) => React.ReactNode;
 }) {
@@ -343,18 +343,18 @@ function Backlog({ backlog: { events, oldestAt, complete } }: Pick<Health, 'back
       {oldestAt === null ? null : (
         <span className={css.quiet}>
           {' · '}
-          <Ago at={oldestAt} />
+          <RelativeTime at={oldestAt} />
         </span>
       )}
     </>
   );
 }
 
-function latencyText({ p50Ms, p95Ms }: Health['lately']): string {
-  return p50Ms === null || p95Ms === null ? '–' : `${spanText(p50Ms)} · ${spanText(p95Ms)}`;
+function formatLatency({ p50Ms, p95Ms }: Health['lately']): string {
+  return p50Ms === null || p95Ms === null ? '–' : `${formatDuration(p50Ms)} · ${formatDuration(p95Ms)}`;
 }
 
 /** They are counted up to a hundred. */
-export function deadText(dead: number): string {
+export function formatDeadCount(dead: number): string {
   return dead >= 100 ? '100 or more' : String(dead);
 }

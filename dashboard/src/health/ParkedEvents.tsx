@@ -7,9 +7,9 @@ import type { DeadEvent, ParkedEvent } from '../../../shared/api/endpoint-views.
 import { Empty, Failure, Panel, showToast, useConfirm } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Ago } from '../times.tsx';
-import { type Column, More, Refusal, Rows, useActs } from './components.tsx';
-import { About, nameOfType } from './Deliveries.tsx';
+import { RelativeTime } from '../times.tsx';
+import { ActionError, type Column, More, Rows, useActionRunner } from './components.tsx';
+import { getTypeLabel, Subject } from './Deliveries.tsx';
 import css from './Health.module.css';
 import { endpointPath } from './queries.ts';
 import type { Endpoint } from './status.ts';
@@ -21,7 +21,7 @@ const PAGE = 25;
 const EVERY_MS = 5_000;
 
 /** A list of an endpoint, page by page; asked again by itself while only its first page is there. */
-function useList<T>({ region, id }: Endpoint, what: 'parked' | 'dead', enabled: boolean) {
+function useEventList<T>({ region, id }: Endpoint, what: 'parked' | 'dead', enabled: boolean) {
   const api = useApi();
   const query = useInfiniteQuery({
     queryKey: ['endpoints', what, region, id],
@@ -46,8 +46,8 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
   const api = useApi();
   const ask = useConfirm();
   const { may } = useSession();
-  const acts = useActs([['endpoints']]);
-  const list = useList<Parked>(endpoint, 'parked', count > 0);
+  const acts = useActionRunner([['endpoints']]);
+  const list = useEventList<Parked>(endpoint, 'parked', count > 0);
   const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
   if (count === 0) return null;
   const chosen = list.rows.map(({ event }) => event).filter((event) => ticked.has(event));
@@ -63,7 +63,10 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
     });
   const discard = () =>
     ask({
-      title: chosen.length > 0 ? `Discard ${eventsOf(chosen.length)}?` : `Discard all ${eventsOf(count)}?`,
+      title:
+        chosen.length > 0
+          ? `Discard ${formatEventCount(chosen.length)}?`
+          : `Discard all ${formatEventCount(count)}?`,
       body: (
         <p>
           They are not sent to {id} any more. The next event of each job goes on at once. They stay in the
@@ -73,15 +76,15 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
       verb: 'Discard',
       destructive: true,
       onConfirm: () =>
-        acts.confirmed(async () => {
+        acts.runConfirmed(async () => {
           await send('discard');
           setTicked(new Set());
         }, 'They are discarded.'),
     });
   const choice: Column<Parked> = {
     name: 'Choose',
-    quiet: true,
-    of: ({ event }) => (
+    hiddenName: true,
+    render: ({ event }) => (
       <Checkbox
         size="xs"
         aria-label={`Choose ${event}`}
@@ -97,7 +100,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
   };
   return (
     <Panel
-      title={`Parked: ${eventsOf(count)} set aside`}
+      title={`Parked: ${formatEventCount(count)} set aside`}
       aside={
         may('operate') ? (
           <div className={css.tools}>
@@ -111,22 +114,23 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
         ) : undefined
       }
     >
-      <Refusal acts={acts} />
+      <ActionError acts={acts} />
       {list.error && !list.data ? <Failure error={list.error} again={list.refetch} /> : null}
       <Rows
         label="Parked events"
         rows={list.rows}
         keyOf={({ event }) => event}
         columns={[
-          ...setAside<Parked>(),
+          ...parkedColumns<Parked>(),
           {
             name: 'Tried again',
-            of: ({ retryAt }) => (retryAt === null ? 'after the one before it' : <Ago at={retryAt} />),
+            render: ({ retryAt }) =>
+              retryAt === null ? 'after the one before it' : <RelativeTime at={retryAt} />,
           },
           {
             name: 'Why',
             wide: true,
-            of: ({ reason }) => <bdi>{reason ?? 'Waits behind one of its job.'}</bdi>,
+            render: ({ reason }) => <bdi>{reason ?? 'Waits behind one of its job.'}</bdi>,
           },
           ...(may('operate') ? [choice] : []),
         ]}
@@ -138,7 +142,7 @@ export function ParkedEvents({ endpoint, count }: { readonly endpoint: Endpoint;
 
 /** Events that were given up, once somebody wants to see them. */
 export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; readonly count: number }) {
-  const list = useList<Dead>(endpoint, 'dead', count > 0);
+  const list = useEventList<Dead>(endpoint, 'dead', count > 0);
   if (count === 0) return null;
   return (
     <Panel
@@ -152,9 +156,9 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
         rows={list.rows}
         keyOf={({ event, diedAt }) => `${event} ${diedAt}`}
         columns={[
-          ...setAside<Dead>(),
-          { name: 'Given up', of: ({ diedAt }) => <Ago at={diedAt} /> },
-          { name: 'Why', wide: true, of: ({ reason }) => <bdi>{reason}</bdi> },
+          ...parkedColumns<Dead>(),
+          { name: 'Given up', render: ({ diedAt }) => <RelativeTime at={diedAt} /> },
+          { name: 'Why', wide: true, render: ({ reason }) => <bdi>{reason}</bdi> },
         ]}
       />
       {list.hasNextPage ? <More busy={list.isFetchingNextPage} onClick={list.fetchNextPage} /> : null}
@@ -162,15 +166,15 @@ export function DeadEvents({ endpoint, count }: { readonly endpoint: Endpoint; r
   );
 }
 
-function setAside<T extends Parked | Dead>(): Column<T>[] {
+function parkedColumns<T extends Parked | Dead>(): Column<T>[] {
   return [
-    { name: 'Event', of: ({ type }) => nameOfType(type) },
-    { name: 'Of', of: (one) => <About {...one} /> },
-    { name: 'Set aside', of: ({ parkedAt }) => <Ago at={parkedAt} /> },
-    { name: 'Attempts', right: true, of: ({ attempts }) => attempts },
+    { name: 'Event', render: ({ type }) => getTypeLabel(type) },
+    { name: 'Of', render: (one) => <Subject {...one} /> },
+    { name: 'Set aside', render: ({ parkedAt }) => <RelativeTime at={parkedAt} /> },
+    { name: 'Attempts', right: true, render: ({ attempts }) => attempts },
   ];
 }
 
-function eventsOf(count: number): string {
+function formatEventCount(count: number): string {
   return count === 1 ? '1 event' : `${count.toLocaleString()} events`;
 }

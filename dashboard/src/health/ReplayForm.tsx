@@ -2,7 +2,7 @@
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
 import { NewReplay } from '../../../shared/delivery/endpoint-input.ts';
 import { Failure } from '../components.tsx';
-import { instantOf, localTimeAt } from '../dates.ts';
+import { parseLocalTime, toLocalTime } from '../dates.ts';
 import { useApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
 import css from './Health.module.css';
@@ -37,7 +37,7 @@ export default function ReplayForm(props: {
     schema: NewReplay,
     initial: {
       kind: 'at',
-      at: localTimeAt(Date.now() - HOUR_MS),
+      at: toLocalTime(Date.now() - HOUR_MS),
       account: endpoint.accounts[0] ?? '',
       cursor: '',
       accounts: '',
@@ -114,7 +114,7 @@ function toBody({ kind, at, account, cursor, accounts }: Values): unknown {
   switch (kind) {
     case 'at':
       // What is no time stays as it is, for the schema to say so.
-      return { from: { at: instantOf(at) ?? at }, ...filter };
+      return { from: { at: parseLocalTime(at) ?? at }, ...filter };
     case 'cursor':
       // Those that are not named begin now, and have nothing to be sent.
       return { from: { cursors: account.trim() === '' ? {} : { [account.trim()]: cursor.trim() } } };

@@ -5,11 +5,18 @@ import { lazy, Suspense, useState } from 'react';
 import { Badge, Empty, Failure, Loading, Panel, showToast, useConfirm } from '../components.tsx';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Ago, Instant } from '../times.tsx';
-import { Rows, useActs } from './components.tsx';
+import { RelativeTime, Timestamp } from '../times.tsx';
+import { Rows, useActionRunner } from './components.tsx';
 import css from './Health.module.css';
 import { endpointPath } from './queries.ts';
-import { type Endpoint, isRunning, nameOf, progressText, REPLAY_WORDS, type Replaying } from './status.ts';
+import {
+  type Endpoint,
+  formatReplayProgress,
+  getSinkName,
+  isRunning,
+  REPLAY_STATES,
+  type ReplayRun,
+} from './status.ts';
 
 // Brings the schemas along, which nobody needs who only looks.
 const ReplayForm = lazy(() => import('./ReplayForm.tsx'));
@@ -24,24 +31,24 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
   const ask = useConfirm();
   const { may } = useSession();
   const queryKey = ['endpoints', 'replays', region, id];
-  const acts = useActs([queryKey]);
+  const acts = useActionRunner([queryKey]);
   const [asking, setAsking] = useState(false);
   const { data, error, refetch } = useQuery({
     queryKey,
     queryFn: async ({ signal }) =>
-      (await api.get<{ replays: Replaying[] }>(endpointPath(id, '/replays'), { query: { region }, signal }))
+      (await api.get<{ replays: ReplayRun[] }>(endpointPath(id, '/replays'), { query: { region }, signal }))
         .replays,
     refetchInterval: ({ state }) => (state.data?.some(isRunning) ? RUNNING_MS : QUIET_MS),
     placeholderData: keepPreviousData,
   });
-  const cancel = (replay: Replaying) =>
+  const cancel = (replay: ReplayRun) =>
     ask({
       title: 'End this replay?',
       body: <p>What is under way arrives, nothing else of it is sent. It can’t be taken up again.</p>,
       verb: 'End it',
       destructive: true,
       onConfirm: () =>
-        acts.confirmed(
+        acts.runConfirmed(
           () =>
             api.post(endpointPath(id, `/replays/${encodeURIComponent(replay.id)}/cancel`), {
               query: { region },
@@ -68,18 +75,23 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
           rows={data}
           keyOf={(replay) => replay.id}
           columns={[
-            { name: 'Began', of: ({ startedAt }) => <Instant at={startedAt} /> },
+            { name: 'Began', render: ({ startedAt }) => <Timestamp at={startedAt} /> },
             {
               name: 'State',
-              of: ({ state }) => <Badge tone={REPLAY_WORDS[state].tone}>{REPLAY_WORDS[state].word}</Badge>,
+              render: ({ state }) => (
+                <Badge tone={REPLAY_STATES[state].tone}>{REPLAY_STATES[state].word}</Badge>
+              ),
             },
-            { name: 'How far', wide: true, of: (replay) => <Progress replay={replay} /> },
-            { name: 'Accounts', of: ({ accounts }) => accountsText(accounts) },
-            { name: 'Ended', of: ({ finishedAt }) => (finishedAt === null ? '–' : <Ago at={finishedAt} />) },
+            { name: 'How far', wide: true, render: (replay) => <Progress replay={replay} /> },
+            { name: 'Accounts', render: ({ accounts }) => accountsText(accounts) },
+            {
+              name: 'Ended',
+              render: ({ finishedAt }) => (finishedAt === null ? '–' : <RelativeTime at={finishedAt} />),
+            },
             {
               name: 'What can be done',
-              quiet: true,
-              of: (replay) =>
+              hiddenName: true,
+              render: (replay) =>
                 isRunning(replay) && may('operate') ? (
                   <Button size="compact-xs" variant="default" onClick={() => cancel(replay)}>
                     End
@@ -92,7 +104,7 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
       <Modal
         opened={asking}
         onClose={() => setAsking(false)}
-        title={`Send events to ${nameOf(endpoint.id)} again`}
+        title={`Send events to ${getSinkName(endpoint.id)} again`}
         lockScroll={false}
         centered
         closeButtonProps={{ 'aria-label': 'Close' }}
@@ -112,13 +124,13 @@ export function Replays({ endpoint }: { readonly endpoint: Endpoint }) {
   );
 }
 
-function Progress({ replay }: { readonly replay: Replaying }) {
+function Progress({ replay }: { readonly replay: ReplayRun }) {
   const { total, done, late } = replay;
   return (
     <>
       <progress className={css.progress} value={done} max={Math.max(1, total)} aria-label="How far it is" />
       <span className={css.small}>
-        {progressText(replay)}
+        {formatReplayProgress(replay)}
         {late.length > 0
           ? `; begins later than asked for in ${accountsText(late)}, for events are kept only so long`
           : ''}

@@ -4,23 +4,23 @@ import { type QueryKey, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
 import type { PollRecord } from '../../../shared/accounts/account-input.ts';
 import { Failure, Hidden, Note, showToast } from '../components.tsx';
-import { exactly, spanText } from '../times.tsx';
-import { hrefOf, useRegion } from '../urls.ts';
+import { formatDuration, formatExactTime } from '../times.tsx';
+import { buildHref, useRegion } from '../urls.ts';
 import css from './Health.module.css';
-import { POLL_WORDS, pollsText, type Words } from './status.ts';
+import { describePolls, POLL_OUTCOMES, type StateText } from './status.ts';
 
 /** A column of {@link Rows}. */
 export interface Column<T> {
   readonly name: string;
-  readonly of: (row: T) => ReactNode;
+  readonly render: (row: T) => ReactNode;
   /** Numbers stand right. */
   readonly right?: boolean;
   /** Takes what room there is. */
   readonly wide?: boolean;
   /** The name is there for screen readers only. */
-  readonly quiet?: boolean;
+  readonly hiddenName?: boolean;
   /** Whether a row has something there: a column that no row has anything in is left out. */
-  readonly has?: (row: T) => boolean;
+  readonly hasContent?: (row: T) => boolean;
 }
 
 /** Rows that are shown before somebody asks for more. */
@@ -34,7 +34,7 @@ export function Rows<T>(props: {
   readonly keyOf: (row: T) => string;
 }) {
   const { label, rows, keyOf } = props;
-  const columns = props.columns.filter(({ has }) => has === undefined || rows.some(has));
+  const columns = props.columns.filter(({ hasContent: has }) => has === undefined || rows.some(has));
   const [all, setAll] = useState(false);
   const shown = all ? rows : rows.slice(0, FIRST_ROWS);
   return (
@@ -43,7 +43,7 @@ export function Rows<T>(props: {
       <table className={css.rows} role="table" aria-label={label}>
         <thead role="rowgroup">
           <tr role="row">
-            {columns.map(({ name, right, wide, quiet }) => (
+            {columns.map(({ name, right, wide, hiddenName: quiet }) => (
               <th
                 key={name}
                 role="columnheader"
@@ -59,7 +59,7 @@ export function Rows<T>(props: {
         <tbody role="rowgroup">
           {shown.map((row) => (
             <tr key={keyOf(row)} role="row">
-              {columns.map(({ name, of, right, wide, quiet }, at) =>
+              {columns.map(({ name, render: of, right, wide, hiddenName: quiet }, at) =>
                 at === 0 ? (
                   <th key={name} role="rowheader" scope="row">
                     {of(row)}
@@ -104,7 +104,7 @@ export function More(props: { readonly busy: boolean; readonly onClick: () => un
 }
 
 /** Whether an element is on the screen, or close to it. */
-export function useOnScreen<E extends Element>(): readonly [RefObject<E | null>, boolean] {
+export function useIsOnScreen<E extends Element>(): readonly [RefObject<E | null>, boolean] {
   const ref = useRef<E>(null);
   const [seen, setSeen] = useState(false);
   useEffect(() => {
@@ -120,23 +120,23 @@ export function useOnScreen<E extends Element>(): readonly [RefObject<E | null>,
 }
 
 /** Addresses that keep the region that is looked at. */
-export function useHref(): typeof hrefOf {
+export function useHref(): typeof buildHref {
   const region = useRegion() ?? undefined;
-  return (path, params = {}) => hrefOf(path, { region, ...params });
+  return (path, params = {}) => buildHref(path, { region, ...params });
 }
 
 /** What people do on a page: one thing at a time, after which what is on screen is asked for again. */
-export interface Acts {
+export interface ActionRunner {
   /** The name of what is under way. */
   readonly busy: string | null;
   readonly failure: unknown;
   /** Does it; a refusal is kept in `failure`. `done` is said when it worked. */
   run(name: string, act: () => Promise<unknown>, done?: string): Promise<void>;
   /** The same for a dialog, which shows a refusal by itself. */
-  confirmed(act: () => Promise<unknown>, done: string): Promise<void>;
+  runConfirmed(act: () => Promise<unknown>, done: string): Promise<void>;
 }
 
-export function useActs(refreshed: readonly QueryKey[]): Acts {
+export function useActionRunner(refreshed: readonly QueryKey[]): ActionRunner {
   const client = useQueryClient();
   const [busy, setBusy] = useState<string | null>(null);
   const [failure, setFailure] = useState<unknown>(null);
@@ -157,7 +157,7 @@ export function useActs(refreshed: readonly QueryKey[]): Acts {
         setBusy(null);
       }
     },
-    async confirmed(act, done) {
+    async runConfirmed(act, done) {
       setFailure(null);
       await act();
       showToast(done);
@@ -167,13 +167,13 @@ export function useActs(refreshed: readonly QueryKey[]): Acts {
 }
 
 /** What an action was refused for. */
-export function Refusal({ acts }: { readonly acts: Acts }) {
+export function ActionError({ acts }: { readonly acts: ActionRunner }) {
   return acts.failure ? <Failure error={acts.failure} /> : null;
 }
 
 /** A state with what it means, what is wrong and what to do. */
 export function StateNote(props: {
-  readonly words: Words;
+  readonly words: StateText;
   readonly problem?: string | null | undefined;
   readonly children?: ReactNode;
 }) {
@@ -182,16 +182,16 @@ export function StateNote(props: {
     <Note tone={words.tone}>
       <div className={css.state}>
         <p>
-          <strong>{words.word}.</strong> {words.means}
+          <strong>{words.label}.</strong> {words.meaning}
         </p>
         {problem ? (
           <p>
             <span className={css.quiet}>The problem:</span> <bdi>{problem}</bdi>
           </p>
         ) : null}
-        {words.act === undefined ? null : (
+        {words.advice === undefined ? null : (
           <p>
-            <span className={css.quiet}>What to do:</span> {words.act}
+            <span className={css.quiet}>What to do:</span> {words.advice}
           </p>
         )}
         {children}
@@ -210,13 +210,13 @@ export function PollBars({ polls }: { readonly polls: readonly PollRecord[] }) {
           <span
             key={startedAt}
             className={css.bar}
-            title={`${exactly(startedAt)}\n${POLL_WORDS[outcome].word}, ${spanText(ms)}${problem ? `\n${problem}` : ''}`}
+            title={`${formatExactTime(startedAt)}\n${POLL_OUTCOMES[outcome].word}, ${formatDuration(ms)}${problem ? `\n${problem}` : ''}`}
           >
             <span data-outcome={outcome} style={{ height: `${Math.max(4, (100 * ms) / slowest)}%` }} />
           </span>
         ))}
       </div>
-      <figcaption>{pollsText(polls, spanText)}</figcaption>
+      <figcaption>{describePolls(polls, formatDuration)}</figcaption>
     </figure>
   );
 }

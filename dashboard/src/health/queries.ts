@@ -9,12 +9,12 @@ import { useSession } from '../session.ts';
 import type { Endpoint, Health } from './status.ts';
 
 /** Healths that are asked for side by side: each reads the places of an endpoint in all logs that it follows. */
-const atOnce = pLimit(4);
+const limitConcurrency = pLimit(4);
 /** How often what moves by itself is asked for while it is on screen. */
 const MOVING_MS = 5_000;
 const MANY_MS = 15_000;
 /** Of the events of an account the last so many are looked through for those of the account itself. */
-export const LOOKED_THROUGH = 1_000;
+export const SCANNED_EVENTS = 1_000;
 
 /** All endpoints of the key with what is built in, asked again every 15 s. */
 export function useEndpoints(): UseQueryResult<readonly Endpoint[]> {
@@ -60,7 +60,7 @@ export function useEndpointHealth(
   return useQuery({
     queryKey: healthKey(region, id),
     queryFn: ({ signal }) =>
-      atOnce(() => api.get<Health>(endpointPath(id, '/health'), { query: { region }, signal })),
+      limitConcurrency(() => api.get<Health>(endpointPath(id, '/health'), { query: { region }, signal })),
     enabled,
     refetchInterval: often ? MOVING_MS : MANY_MS,
     placeholderData: keepPreviousData,
@@ -72,26 +72,26 @@ function healthKey(region: string, id: string): readonly string[] {
 }
 
 /** What is known of an endpoint's health without asking. */
-export function knownHealth(client: QueryClient, { region, id }: Endpoint): Health | undefined {
+export function getCachedHealth(client: QueryClient, { region, id }: Endpoint): Health | undefined {
   return client.getQueryData<Health>(healthKey(region, id));
 }
 
 /** An account, how it stands, and its last polls, newest first. */
-export interface AccountInFull {
+export interface AccountDetails {
   readonly record: AccountRecord;
   readonly report: AccountReport | null;
   readonly polls: readonly PollRecord[];
 }
 
-export function useAccount(id: string): UseQueryResult<AccountInFull> {
+export function useAccount(id: string): UseQueryResult<AccountDetails> {
   const api = useApi();
   return useQuery({
     queryKey: ['accounts', 'health', id],
-    queryFn: async ({ signal }): Promise<AccountInFull> => {
+    queryFn: async ({ signal }): Promise<AccountDetails> => {
       const [record, report, polls] = await Promise.all([
         api.get<AccountRecord>(accountPath(id), { signal }),
-        orNull(api.get<AccountReport>(accountPath(id, '/status'), { signal })),
-        orNull(api.get<{ polls: PollRecord[] }>(accountPath(id, '/polls'), { signal })),
+        nullIfNotFound(api.get<AccountReport>(accountPath(id, '/status'), { signal })),
+        nullIfNotFound(api.get<{ polls: PollRecord[] }>(accountPath(id, '/polls'), { signal })),
       ]);
       return { record, report, polls: polls?.polls ?? [] };
     },
@@ -105,7 +105,7 @@ export function isGone({ error }: { readonly error: unknown }): boolean {
 }
 
 /** An account that is being made has a record, and not yet all of the rest. */
-async function orNull<T>(asked: Promise<T>): Promise<T | null> {
+async function nullIfNotFound<T>(asked: Promise<T>): Promise<T | null> {
   try {
     return await asked;
   } catch (cause) {
@@ -114,7 +114,7 @@ async function orNull<T>(asked: Promise<T>): Promise<T | null> {
   }
 }
 
-/** The events of an account about itself among its last {@link LOOKED_THROUGH}, newest first. `head`: where its log stands. */
+/** The events of an account about itself among its last {@link SCANNED_EVENTS}, newest first. `head`: where its log stands. */
 export function useAccountEvents(id: string, head: string | undefined): UseQueryResult<readonly JobEvent[]> {
   const api = useApi();
   return useQuery({
@@ -138,10 +138,10 @@ async function readAccountEvents(
   signal: AbortSignal,
 ): Promise<readonly JobEvent[]> {
   const [, epoch = '', number = '0'] = /^(.*)\.(\d+)$/.exec(head) ?? [];
-  let after: string | undefined = `${epoch}.${Math.max(0, Number(number) - LOOKED_THROUGH)}`;
+  let after: string | undefined = `${epoch}.${Math.max(0, Number(number) - SCANNED_EVENTS)}`;
   const found: JobEvent[] = [];
   for (let pages = 0; pages < 12; pages += 1) {
-    const query = { types: 'account.*', limit: LOOKED_THROUGH, after };
+    const query = { types: 'account.*', limit: SCANNED_EVENTS, after };
     let page: EventPage;
     try {
       page = await api.get<EventPage>(accountPath(id, '/events'), { query, signal });

@@ -13,7 +13,7 @@ import { NOTIFICATIONS_SINK } from '../../../shared/notifications/types.ts';
 export type Endpoint = z.infer<typeof EndpointView>;
 export type Health = z.infer<typeof EndpointHealth>;
 export type Attempt = z.infer<typeof Delivery>;
-export type Replaying = z.infer<typeof Replay>;
+export type ReplayRun = z.infer<typeof Replay>;
 type AccountState = AccountReport['state'];
 /** As the page has it; said here anew, for tests that know nothing of browsers. */
 export type Account = AccountRecord & { readonly status?: AccountReport | null };
@@ -21,78 +21,83 @@ type Region = { readonly id: string; readonly state: 'ok' | 'outage' };
 type Tone = 'good' | 'warn' | 'bad' | 'plain';
 
 /** A state for people. */
-export interface Words {
+export interface StateText {
   /** A word or two. */
-  readonly word: string;
+  readonly label: string;
   readonly tone: Tone;
   /** What it means. */
-  readonly means: string;
+  readonly meaning: string;
   /** What to do about it; absent where there is nothing to do. */
-  readonly act?: string;
+  readonly advice?: string;
 }
 
 // Accounts
 
-const ACCOUNT_WORDS: Readonly<Record<AccountState, Words>> = {
+const ACCOUNT_STATES: Readonly<Record<AccountState, StateText>> = {
   tracking: {
-    word: 'Up to date',
+    label: 'Up to date',
     tone: 'good',
-    means: 'It is polled, and what changes is told.',
+    meaning: 'It is polled, and what changes is told.',
   },
   baselining: {
-    word: 'First look',
+    label: 'First look',
     tone: 'plain',
-    means: 'All its open jobs are being read for the first time. Changes are told from then on.',
+    meaning: 'All its open jobs are being read for the first time. Changes are told from then on.',
   },
   paused: {
-    word: 'Polling is paused',
+    label: 'Polling is paused',
     tone: 'plain',
-    means: 'It is not polled until somebody resumes it. What changes meanwhile is found then.',
+    meaning: 'It is not polled until somebody resumes it. What changes meanwhile is found then.',
   },
   failing: {
-    word: 'Polls fail',
+    label: 'Polls fail',
     tone: 'bad',
-    means:
+    meaning:
       'Several polls in a row failed, so nothing new can be said of its jobs. It is tried again, ever more rarely: every 15 minutes at least.',
-    act: 'The problem says why. If other accounts of the region are up to date, it is this one’s: test its credentials. If all of them fail, it is the ordering service: wait, nothing is lost.',
+    advice:
+      'The problem says why. If other accounts of the region are up to date, it is this one’s: test its credentials. If all of them fail, it is the ordering service: wait, nothing is lost.',
   },
   credentials_rejected: {
-    word: 'Credentials refused',
+    label: 'Credentials refused',
     tone: 'bad',
-    means:
+    meaning:
       'The ordering service no longer takes its credentials. It is tried again, every 15 minutes at least.',
-    act: 'Get new credentials from the account’s owner and give them to it in the setup. If the account has ended, pause it.',
+    advice:
+      'Get new credentials from the account’s owner and give them to it in the setup. If the account has ended, pause it.',
   },
   identity_mismatch: {
-    word: 'Credentials of another account',
+    label: 'Credentials of another account',
     tone: 'bad',
-    means:
+    meaning:
       'Its credentials turned out to be another account’s. It is not polled, and nothing is said of its jobs, until somebody decides.',
-    act: 'If a wrong secret was stored, put the right one back, then confirm. If the other account is the right one from now on, confirm that.',
+    advice:
+      'If a wrong secret was stored, put the right one back, then confirm. If the other account is the right one from now on, confirm that.',
   },
   quarantined: {
-    word: 'Answers in doubt',
+    label: 'Answers in doubt',
     tone: 'bad',
-    means:
+    meaning:
       'So many jobs seem to be gone at once that the service’s list is in doubt. None of them is said to be cancelled or unavailable; everything else is still told.',
-    act: 'Ask the account’s owner, or look at the ordering service. If the jobs are there, wait: this ends by itself when they are listed again. If they are truly gone, confirm it.',
+    advice:
+      'Ask the account’s owner, or look at the ordering service. If the jobs are there, wait: this ends by itself when they are listed again. If they are truly gone, confirm it.',
   },
 };
 
 /** An account that is registered, and whose log is not there yet. */
-const BEGINNING: Words = {
-  word: 'Being set up',
+const CREATING: StateText = {
+  label: 'Being set up',
   tone: 'plain',
-  means: 'It is not registered to its end yet.',
+  meaning: 'It is not registered to its end yet.',
 };
 
 /** Not seen for so long that it has to be said. */
-const STALE: Words = {
-  word: 'Not seen for too long',
+const STALE: StateText = {
+  label: 'Not seen for too long',
   tone: 'bad',
-  means:
+  meaning:
     'No poll has seen all of it for longer than two polls may take, although none of them is known to have failed for good.',
-  act: 'Look at its last polls below. If other accounts are late as well, polling itself is held up: see poll-lag in the runbook.',
+  advice:
+    'Look at its last polls below. If other accounts are late as well, polling itself is held up: see poll-lag in the runbook.',
 };
 
 /**
@@ -112,16 +117,16 @@ export function staleSince(
 }
 
 /** How an account stands: its state, but for one that says it is up to date and has not been seen for too long. */
-export function accountWords(account: Account, nowMs: number): Words {
+export function toAccountState(account: Account, nowMs: number): StateText {
   const { status, paused } = account;
-  if (paused) return ACCOUNT_WORDS.paused;
-  if (!status) return BEGINNING;
+  if (paused) return ACCOUNT_STATES.paused;
+  if (!status) return CREATING;
   if (status.state === 'tracking' && staleSince(account, nowMs) !== null) return STALE;
-  return ACCOUNT_WORDS[status.state];
+  return ACCOUNT_STATES[status.state];
 }
 
 /** What a confirmation will do; null when the account waits for none. */
-export function confirmation(
+export function getPendingConfirmation(
   report: Pick<AccountReport, 'state' | 'quarantinedAt' | 'missingJobs'>,
 ): 'identity' | 'quarantine' | null {
   if (report.state === 'identity_mismatch') return 'identity';
@@ -129,20 +134,26 @@ export function confirmation(
 }
 
 /** How many jobs are missing from the list of which it is open what became of them. */
-export function missingCount({ unanswered, suspected, contradictory }: AccountReport['missingJobs']): number {
+export function countMissingJobs({
+  unanswered,
+  suspected,
+  contradictory,
+}: AccountReport['missingJobs']): number {
   return unanswered + suspected + contradictory;
 }
 
 /** Those in trouble first, then those with something to be known, then by region and id. */
-export function inOrder(accounts: readonly Account[], nowMs: number): Account[] {
-  const rank = new Map(accounts.map((one) => [one, rankOf(accountWords(one, nowMs).tone, concernOf(one))]));
+export function sortAccounts(accounts: readonly Account[], nowMs: number): Account[] {
+  const rank = new Map(
+    accounts.map((one) => [one, toRank(toAccountState(one, nowMs).tone, hasConcern(one))]),
+  );
   return [...accounts].sort(
     (a, b) => (rank.get(a) ?? 0) - (rank.get(b) ?? 0) || compare(a.region, b.region) || compare(a.id, b.id),
   );
 }
 
 /** Whether something is to be known of an account that is up to date: polls that failed, jobs that can't be read. */
-export function concernOf({ paused, status }: Account): boolean {
+export function hasConcern({ paused, status }: Account): boolean {
   if (paused || !status) return false;
   return status.consecutiveFailures > 0 || status.unreadJobs > 0 || status.problem !== null;
 }
@@ -150,7 +161,7 @@ export function concernOf({ paused, status }: Account): boolean {
 // Polls
 
 /** How a poll ended. */
-export const POLL_WORDS: Readonly<
+export const POLL_OUTCOMES: Readonly<
   Record<PollRecord['outcome'], { readonly word: string; readonly tone: Tone }>
 > = {
   complete: { word: 'Complete', tone: 'good' },
@@ -159,7 +170,7 @@ export const POLL_WORDS: Readonly<
 };
 
 /** What a drawing of polls says, for those who can't see it. `span` writes a span of ms. */
-export function pollsText(polls: readonly PollRecord[], span: (ms: number) => string): string {
+export function describePolls(polls: readonly PollRecord[], span: (ms: number) => string): string {
   const [last] = polls;
   if (!last) return 'No poll is over yet.';
   const sorted = polls.map(({ ms }) => ms).sort((a, b) => a - b);
@@ -179,26 +190,28 @@ export function pollsText(polls: readonly PollRecord[], span: (ms: number) => st
 
 // Endpoints
 
-const ENDPOINT_WORDS: Readonly<Record<Endpoint['state'], Words>> = {
-  active: { word: 'Takes events', tone: 'good', means: 'It took what was sent last.' },
+const ENDPOINT_STATES: Readonly<Record<Endpoint['state'], StateText>> = {
+  active: { label: 'Takes events', tone: 'good', meaning: 'It took what was sent last.' },
   paused: {
-    word: 'Paused',
+    label: 'Paused',
     tone: 'plain',
-    means: 'It keeps its places in the logs, and gets nothing until somebody resumes it.',
+    meaning: 'It keeps its places in the logs, and gets nothing until somebody resumes it.',
   },
   failing: {
-    word: 'Failing',
+    label: 'Failing',
     tone: 'bad',
-    means:
+    meaning:
       'It has taken nothing since its last failure. It is tried again at growing distances; its events wait in order, nothing is lost.',
-    act: 'Tell its owner what the problem says. When it is mended, let it go on at once, or wait for the next try.',
+    advice:
+      'Tell its owner what the problem says. When it is mended, let it go on at once, or wait for the next try.',
   },
   disabled: {
-    word: 'Disabled',
+    label: 'Disabled',
     tone: 'bad',
-    means:
+    meaning:
       'It gets no more events: it failed for days, or said that it wants none. Its places in the logs stay for as long as events are kept.',
-    act: 'When it is mended, enable it: it goes on where it stood. What it missed for good can’t be sent any more.',
+    advice:
+      'When it is mended, enable it: it goes on where it stood. What it missed for good can’t be sent any more.',
   },
 };
 
@@ -206,41 +219,43 @@ const ENDPOINT_WORDS: Readonly<Record<Endpoint['state'], Words>> = {
 const LATE_MS = 15 * 60_000;
 
 /** How an endpoint stands; what is known of its health goes before what the list says. */
-export function endpointWords(
+export function toEndpointState(
   endpoint: Pick<Endpoint, 'state'>,
   health: Health | undefined,
   nowMs: number,
-): Words {
+): StateText {
   const state = health?.state ?? endpoint.state;
-  if (state !== 'active' || !health) return ENDPOINT_WORDS[state];
+  if (state !== 'active' || !health) return ENDPOINT_STATES[state];
   const { oldestAt, events } = health.backlog;
   if (events > 0 && oldestAt !== null && nowMs - Date.parse(oldestAt) > LATE_MS) {
     return {
-      word: 'Behind',
+      label: 'Behind',
       tone: 'warn',
-      means: 'Events wait for it for longer than 15 minutes, although it takes what it gets.',
-      act: 'If it has just come back, or begins in the past, wait. Otherwise it is too slow: more requests side by side, a higher rate, fewer types.',
+      meaning: 'Events wait for it for longer than 15 minutes, although it takes what it gets.',
+      advice:
+        'If it has just come back, or begins in the past, wait. Otherwise it is too slow: more requests side by side, a higher rate, fewer types.',
     };
   }
   if (health.parked.count > 0) {
     return {
-      word: 'Refuses some',
+      label: 'Refuses some',
       tone: 'warn',
-      means: 'It takes events, but refused some, which are set aside with those of the same job.',
-      act: 'The reasons stand below. They are tried again by themselves; retry them at once when it is mended.',
+      meaning: 'It takes events, but refused some, which are set aside with those of the same job.',
+      advice:
+        'The reasons stand below. They are tried again by themselves; retry them at once when it is mended.',
     };
   }
-  return ENDPOINT_WORDS.active;
+  return ENDPOINT_STATES.active;
 }
 
 /** Those in trouble first, then by region and id. `healthOf`: as far as it is known. */
-export function endpointsInOrder(
+export function sortEndpoints(
   endpoints: readonly Endpoint[],
   healthOf: (endpoint: Endpoint) => Health | undefined,
   nowMs: number,
 ): Endpoint[] {
   const rank = new Map(
-    endpoints.map((one) => [one, rankOf(endpointWords(one, healthOf(one), nowMs).tone, false)]),
+    endpoints.map((one) => [one, toRank(toEndpointState(one, healthOf(one), nowMs).tone, false)]),
   );
   return [...endpoints].sort(
     (a, b) => (rank.get(a) ?? 0) - (rank.get(b) ?? 0) || compare(a.region, b.region) || compare(a.id, b.id),
@@ -253,19 +268,19 @@ export function isBuiltIn(endpoint: string): boolean {
 }
 
 /** What an endpoint is called, by its id: built-in ones by what they are for. */
-export function nameOf(endpoint: string): string {
+export function getSinkName(endpoint: string): string {
   if (!isBuiltIn(endpoint)) return endpoint;
   return endpoint === NOTIFICATIONS_SINK ? 'Telling customers' : `SNS topic (${endpoint})`;
 }
 
 /** Of attempts: from 0 to 1 as a percentage that is 100 only when it is. */
-export function percent(rate: number): string {
+export function formatPercent(rate: number): string {
   const text = rate >= 0.995 && rate < 1 ? Math.floor(rate * 1_000) / 10 : Math.round(rate * 100);
   return `${text} %`;
 }
 
 /** How an attempt ended. */
-export const OUTCOME_WORDS: Readonly<
+export const ATTEMPT_OUTCOMES: Readonly<
   Record<Attempt['outcome'], { readonly word: string; readonly tone: Tone }>
 > = {
   delivered: { word: 'Taken', tone: 'good' },
@@ -274,7 +289,7 @@ export const OUTCOME_WORDS: Readonly<
 };
 
 /** Why something was sent. */
-export const CAUSE_WORDS: Readonly<Record<Attempt['cause'], string>> = {
+export const ATTEMPT_CAUSES: Readonly<Record<Attempt['cause'], string>> = {
   live: 'Live',
   parked: 'Tried again',
   replay: 'Replay',
@@ -283,8 +298,8 @@ export const CAUSE_WORDS: Readonly<Record<Attempt['cause'], string>> = {
 };
 
 /** How a replay stands. */
-export const REPLAY_WORDS: Readonly<
-  Record<Replaying['state'], { readonly word: string; readonly tone: Tone }>
+export const REPLAY_STATES: Readonly<
+  Record<ReplayRun['state'], { readonly word: string; readonly tone: Tone }>
 > = {
   starting: { word: 'Starting', tone: 'plain' },
   running: { word: 'Running', tone: 'plain' },
@@ -293,12 +308,12 @@ export const REPLAY_WORDS: Readonly<
 };
 
 /** Whether a replay moves. */
-export function isRunning({ state }: Pick<Replaying, 'state'>): boolean {
+export function isRunning({ state }: Pick<ReplayRun, 'state'>): boolean {
   return state === 'running' || state === 'starting';
 }
 
 /** How far a replay is and what came of it, in words. */
-export function progressText({ total, done, delivered, failed, skipped }: Replaying): string {
+export function formatReplayProgress({ total, done, delivered, failed, skipped }: ReplayRun): string {
   const n = (value: number) => value.toLocaleString('en-GB');
   const parts = [
     `${n(delivered)} taken`,
@@ -311,19 +326,19 @@ export function progressText({ total, done, delivered, failed, skipped }: Replay
 // All of it
 
 /** The whole in a sentence or two, and how loud it is. */
-export function summary(
+export function summarizeHealth(
   accounts: readonly Account[],
   endpoints: readonly Endpoint[] | undefined,
   regions: readonly Region[],
   nowMs: number,
 ): { readonly text: string; readonly tone: Tone } {
   const out = regions.filter(({ state }) => state === 'outage').map(({ id }) => id.toUpperCase());
-  const words = accounts.map((one) => accountWords(one, nowMs));
-  const states = (endpoints ?? []).map(({ state }) => ENDPOINT_WORDS[state]);
+  const words = accounts.map((one) => toAccountState(one, nowMs));
+  const states = (endpoints ?? []).map(({ state }) => ENDPOINT_STATES[state]);
   const sentences = [
-    out.length > 0 ? `The ordering service fails in ${listOf(out)}` : '',
-    accountsSentence(words.map(({ word }) => word)),
-    endpoints === undefined ? '' : endpointsSentence(states.map(({ word }) => word)),
+    out.length > 0 ? `The ordering service fails in ${joinNames(out)}` : '',
+    summarizeAccounts(words.map(({ label: word }) => word)),
+    endpoints === undefined ? '' : summarizeEndpoints(states.map(({ label: word }) => word)),
   ].filter(Boolean);
   const tones = [...words, ...states].map(({ tone }) => tone);
   const tone = out.length > 0 || tones.includes('bad') ? 'bad' : tones.includes('warn') ? 'warn' : 'good';
@@ -331,40 +346,44 @@ export function summary(
 }
 
 const ACCOUNT_CLAUSES: readonly (readonly [word: string, one: string, many: string])[] = [
-  [ACCOUNT_WORDS.identity_mismatch.word, 'has another’s credentials', 'have another’s credentials'],
-  [ACCOUNT_WORDS.credentials_rejected.word, 'has its credentials refused', 'have their credentials refused'],
-  [ACCOUNT_WORDS.quarantined.word, 'is in doubt', 'are in doubt'],
-  [ACCOUNT_WORDS.failing.word, 'can’t be polled', 'can’t be polled'],
-  [STALE.word, 'has not been seen for too long', 'have not been seen for too long'],
-  [ACCOUNT_WORDS.baselining.word, 'is looked at for the first time', 'are looked at for the first time'],
-  [BEGINNING.word, 'is being set up', 'are being set up'],
-  [ACCOUNT_WORDS.paused.word, 'is paused', 'are paused'],
+  [ACCOUNT_STATES.identity_mismatch.label, 'has another’s credentials', 'have another’s credentials'],
+  [
+    ACCOUNT_STATES.credentials_rejected.label,
+    'has its credentials refused',
+    'have their credentials refused',
+  ],
+  [ACCOUNT_STATES.quarantined.label, 'is in doubt', 'are in doubt'],
+  [ACCOUNT_STATES.failing.label, 'can’t be polled', 'can’t be polled'],
+  [STALE.label, 'has not been seen for too long', 'have not been seen for too long'],
+  [ACCOUNT_STATES.baselining.label, 'is looked at for the first time', 'are looked at for the first time'],
+  [CREATING.label, 'is being set up', 'are being set up'],
+  [ACCOUNT_STATES.paused.label, 'is paused', 'are paused'],
 ];
 
-function accountsSentence(words: readonly string[]): string {
+function summarizeAccounts(words: readonly string[]): string {
   const all = words.length;
   if (all === 0) return 'There are no accounts';
-  const good = words.filter((word) => word === ACCOUNT_WORDS.tracking.word).length;
+  const good = words.filter((word) => word === ACCOUNT_STATES.tracking.label).length;
   if (good === all) return all === 1 ? 'The account is up to date' : `All ${all} accounts are up to date`;
-  const others = clauses(words, ACCOUNT_CLAUSES);
+  const others = toClauses(words, ACCOUNT_CLAUSES);
   if (all === 1) return `The account ${others[0]?.replace(/^1 /, '') ?? 'is not up to date'}`;
   const head =
     good === 0 ? `None of ${all} accounts is` : `${good} of ${all} accounts ${good === 1 ? 'is' : 'are'}`;
   return `${head} up to date, ${others.join(', ')}`;
 }
 
-function endpointsSentence(words: readonly string[]): string {
+function summarizeEndpoints(words: readonly string[]): string {
   if (words.length === 0) return '';
-  const others = clauses(words, [
-    [ENDPOINT_WORDS.failing.word, 'endpoint is failing', 'endpoints are failing'],
-    [ENDPOINT_WORDS.disabled.word, 'endpoint is disabled', 'endpoints are disabled'],
-    [ENDPOINT_WORDS.paused.word, 'endpoint is paused', 'endpoints are paused'],
+  const others = toClauses(words, [
+    [ENDPOINT_STATES.failing.label, 'endpoint is failing', 'endpoints are failing'],
+    [ENDPOINT_STATES.disabled.label, 'endpoint is disabled', 'endpoints are disabled'],
+    [ENDPOINT_STATES.paused.label, 'endpoint is paused', 'endpoints are paused'],
   ]);
   if (others.length > 0) return others.join(', ');
   return words.length === 1 ? 'the endpoint takes events' : `all ${words.length} endpoints take events`;
 }
 
-function clauses(
+function toClauses(
   words: readonly string[],
   known: readonly (readonly [word: string, one: string, many: string])[],
 ): string[] {
@@ -375,7 +394,7 @@ function clauses(
 }
 
 /** What people type to find a row: all of its words, anywhere in what it is known by. */
-export function matches(query: string, ...texts: readonly (string | null | undefined)[]): boolean {
+export function matchesQuery(query: string, ...texts: readonly (string | null | undefined)[]): boolean {
   const text = texts.filter(Boolean).join(' ').toLowerCase();
   return query
     .toLowerCase()
@@ -383,12 +402,12 @@ export function matches(query: string, ...texts: readonly (string | null | undef
     .every((word) => text.includes(word));
 }
 
-function rankOf(tone: Tone, concern: boolean): number {
+function toRank(tone: Tone, concern: boolean): number {
   const rank = { bad: 0, warn: 1, plain: 3, good: 4 }[tone];
   return concern ? Math.min(rank, 2) : rank;
 }
 
-function listOf(names: readonly string[]): string {
+function joinNames(names: readonly string[]): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 }
 

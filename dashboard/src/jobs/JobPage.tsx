@@ -24,23 +24,23 @@ import {
   type Tone,
   useConfirm,
 } from '../components.tsx';
-import { EventWords } from '../EventSummary.tsx';
-import { describe, jobNumberOf } from '../events.ts';
-import { CAUSE_WORDS, isBuiltIn, nameOf, OUTCOME_WORDS } from '../health/status.ts';
+import { EventSummary } from '../EventSummary.tsx';
+import { describeEvent, getJobNumber } from '../events.ts';
+import { ATTEMPT_CAUSES, ATTEMPT_OUTCOMES, getSinkName, isBuiltIn } from '../health/status.ts';
 import { channelNames, kindNames, stateNames } from '../messages.ts';
 import { useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useStream } from '../stream-hooks.ts';
-import { Ago, exactly, Instant, ServiceDate, spanText } from '../times.tsx';
-import { accountHref, endpointHref, hrefOf, useRegion } from '../urls.ts';
+import { formatDuration, formatExactTime, RelativeTime, Timestamp, UpstreamDate } from '../times.tsx';
+import { accountHref, buildHref, endpointHref, useRegion } from '../urls.ts';
 import css from './Job.module.css';
-import { summaryOf, webLink } from './labels.ts';
+import { summarizeAttempts, toWebLink } from './labels.ts';
 
 type Delivery = z.infer<typeof DeliveryShape>;
 type Message = z.infer<typeof MessageShape>;
 
 /** Where everything about a job is asked for. */
-interface Place {
+interface JobLocation {
   readonly account: string;
   readonly jobNumber: string;
   readonly path: string;
@@ -59,7 +59,7 @@ export default function JobPage({
   const possible = /^[1-9]\d{0,11}$/.test(jobNumber);
   const path = `/v1/accounts/${encodeURIComponent(account)}/jobs/${jobNumber}`;
   const place = { account, jobNumber, path };
-  useNews(place);
+  useRefreshOnJobEvents(place);
   const job = useQuery({
     queryKey: ['jobs', 'one', account, jobNumber],
     queryFn: async ({ signal }) => (await api.get<{ job: JobRecord }>(path, { signal })).job,
@@ -70,12 +70,14 @@ export default function JobPage({
   return (
     <Page
       title={`Job ${jobNumber}`}
-      actions={<Link href={hrefOf('/jobs', { region, account })}>All jobs of {account}</Link>}
+      actions={<Link href={buildHref('/jobs', { region, account })}>All jobs of {account}</Link>}
     >
       {unknown ? (
         <Empty>
           No job {jobNumber} of an account {account} is known here, or your key is not for it.{' '}
-          <Link href={hrefOf('/jobs', { region, q: jobNumber })}>Look for {jobNumber} in all accounts</Link>
+          <Link href={buildHref('/jobs', { region, q: jobNumber })}>
+            Look for {jobNumber} in all accounts
+          </Link>
         </Empty>
       ) : job.error && !job.data ? (
         <Failure error={job.error} again={job.refetch} />
@@ -83,8 +85,8 @@ export default function JobPage({
         <div className={css.waiting} />
       ) : (
         <div className={css.layout}>
-          <Head job={job.data} account={account} />
-          <Story place={place} />
+          <JobSummary job={job.data} account={account} />
+          <Timeline place={place} />
           <div className={css.side}>
             <Tracking job={job.data} />
             <Messages place={place} />
@@ -97,7 +99,7 @@ export default function JobPage({
 }
 
 /** What is shown is asked for anew when something happens to the job; once more a little later, for deliveries follow. */
-function useNews({ account, jobNumber }: Place): void {
+function useRefreshOnJobEvents({ account, jobNumber }: JobLocation): void {
   const stream = useStream();
   const client = useQueryClient();
   useEffect(() => {
@@ -107,7 +109,9 @@ function useNews({ account, jobNumber }: Place): void {
         void client.invalidateQueries({ queryKey: ['jobs', about, account, jobNumber] });
     };
     const off = stream.onEvents((events) => {
-      if (!events.some((event) => event.data.account === account && jobNumberOf(event) === Number(jobNumber)))
+      if (
+        !events.some((event) => event.data.account === account && getJobNumber(event) === Number(jobNumber))
+      )
         return;
       refresh();
       const timer = setTimeout(() => {
@@ -124,13 +128,13 @@ function useNews({ account, jobNumber }: Place): void {
 }
 const FOLLOW_MS = 2_500;
 
-const endings = {
+const OUTCOMES = {
   closed: ['Closed', 'plain'],
   cancelled: ['Cancelled (inferred)', 'warn'],
   unavailable: ['No longer known to the ordering service', 'warn'],
 } as const satisfies Record<string, readonly [string, Tone]>;
 
-function Head({ job, account }: { readonly job: JobRecord; readonly account: string }) {
+function JobSummary({ job, account }: { readonly job: JobRecord; readonly account: string }) {
   const region = useRegion() ?? undefined;
   const { orderNumber, orderGroup, ended, phase } = job;
   return (
@@ -140,7 +144,7 @@ function Head({ job, account }: { readonly job: JobRecord; readonly account: str
       aside={
         job.listedThrough === null ? undefined : (
           <>
-            Last in the list of active jobs <Ago at={job.listedThrough} />
+            Last in the list of active jobs <RelativeTime at={job.listedThrough} />
           </>
         )
       }
@@ -151,22 +155,24 @@ function Head({ job, account }: { readonly job: JobRecord; readonly account: str
         </Badge>
         {job.dateOut === null ? null : <Badge tone="good">Dispatched</Badge>}
         {job.late ? <Badge tone="bad">Late</Badge> : null}
-        {ended === null ? null : <Badge tone={endings[ended][1]}>{endings[ended][0]}</Badge>}
+        {ended === null ? null : <Badge tone={OUTCOMES[ended][1]}>{OUTCOMES[ended][0]}</Badge>}
         {phase === 'departed' ? <Badge tone="warn">Missing from the list; why is not known yet</Badge> : null}
         <bdi className={css.description}>{job.description ?? 'No description'}</bdi>
       </div>
       <div className={css.facts}>
         <Facts
           rows={[
-            ['Job number', <Copied key="n" text={String(job.jobNumber)} what="the job number" />],
+            ['Job number', <CopyableText key="n" text={String(job.jobNumber)} what="the job number" />],
             [
               'Order number',
-              orderNumber === null ? null : <Copied key="o" text={orderNumber} what="the order number" />,
+              orderNumber === null ? null : (
+                <CopyableText key="o" text={orderNumber} what="the order number" />
+              ),
             ],
             [
               'Order group',
               orderGroup === null ? null : (
-                <Link key="g" href={hrefOf('/jobs', { region, account, orderGroup })}>
+                <Link key="g" href={buildHref('/jobs', { region, account, orderGroup })}>
                   <bdi>{orderGroup}</bdi>
                   <Hidden>: all its jobs</Hidden>
                 </Link>
@@ -175,7 +181,7 @@ function Head({ job, account }: { readonly job: JobRecord; readonly account: str
             ['Place in the group', job.orderGroupSequence ?? undefined],
             [
               'Account',
-              <Link key="a" href={hrefOf(accountHref(account), { region })}>
+              <Link key="a" href={buildHref(accountHref(account), { region })}>
                 {account}
               </Link>,
             ],
@@ -183,9 +189,9 @@ function Head({ job, account }: { readonly job: JobRecord; readonly account: str
         />
         <Facts
           rows={[
-            ['Due', job.dateDue === null ? null : <ServiceDate key="d" at={job.dateDue} />],
+            ['Due', job.dateDue === null ? null : <UpstreamDate key="d" at={job.dateDue} />],
             ['Must be met', job.mustDate === null ? null : job.mustDate ? 'Yes' : 'No'],
-            ['Dispatched', job.dateOut === null ? 'Not yet' : <ServiceDate key="d" at={job.dateOut} />],
+            ['Dispatched', job.dateOut === null ? 'Not yet' : <UpstreamDate key="d" at={job.dateOut} />],
             ['Invoice', job.invoiceNumber === null ? null : <bdi key="i">{job.invoiceNumber}</bdi>],
           ]}
         />
@@ -193,7 +199,10 @@ function Head({ job, account }: { readonly job: JobRecord; readonly account: str
           rows={[
             ['Origin', job.originCode === null ? null : <bdi key="c">{job.originCode}</bdi>],
             ['Location’s time zone', job.timezone === null ? null : <bdi key="z">{job.timezone}</bdi>],
-            ['Its own record', job.detailAt === null ? 'Not read yet' : <Ago key="r" at={job.detailAt} />],
+            [
+              'Its own record',
+              job.detailAt === null ? 'Not read yet' : <RelativeTime key="r" at={job.detailAt} />,
+            ],
           ]}
         />
       </div>
@@ -202,7 +211,7 @@ function Head({ job, account }: { readonly job: JobRecord; readonly account: str
 }
 
 /** A text with a button that copies it. */
-function Copied({ text, what }: { readonly text: string; readonly what: string }) {
+function CopyableText({ text, what }: { readonly text: string; readonly what: string }) {
   const [copied, setCopied] = useState(false);
   return (
     <span className={css.copied}>
@@ -231,25 +240,25 @@ function Copied({ text, what }: { readonly text: string; readonly what: string }
   );
 }
 
-interface StoryPage {
+interface TimelinePage {
   readonly events: readonly JobEvent[];
   readonly deliveries: readonly Delivery[];
   readonly next: string | null;
 }
 
 /** Events on one page; the API has deliveries of no more at once. */
-const EVENTS = 20;
+const EVENTS_PER_PAGE = 20;
 
 /** What happened to it, the newest first. */
-function Story({ place }: { readonly place: Place }) {
+function Timeline({ place }: { readonly place: JobLocation }) {
   const api = useApi();
   const { account, jobNumber, path } = place;
   const story = useInfiniteQuery({
     queryKey: ['jobs', 'story', account, jobNumber],
-    queryFn: async ({ pageParam, signal }): Promise<StoryPage> => {
-      const query = { limit: EVENTS, after: pageParam };
+    queryFn: async ({ pageParam, signal }): Promise<TimelinePage> => {
+      const query = { limit: EVENTS_PER_PAGE, after: pageParam };
       const [page, told] = await Promise.all([
-        api.get<Omit<StoryPage, 'deliveries'>>(`${path}/events`, { query, signal }),
+        api.get<Omit<TimelinePage, 'deliveries'>>(`${path}/events`, { query, signal }),
         api.get<{ deliveries: Delivery[] }>(`${path}/deliveries`, { query, signal }),
       ]);
       return { ...page, deliveries: told.deliveries };
@@ -272,7 +281,7 @@ function Story({ place }: { readonly place: Place }) {
       ) : (
         <ol className={css.events} aria-label="Events">
           {events.map((event) => (
-            <StoryEvent key={event.id} event={event} deliveries={byEvent.get(event.id) ?? []} />
+            <TimelineEvent key={event.id} event={event} deliveries={byEvent.get(event.id) ?? []} />
           ))}
         </ol>
       )}
@@ -289,7 +298,7 @@ function Story({ place }: { readonly place: Place }) {
   );
 }
 
-function StoryEvent({
+function TimelineEvent({
   event,
   deliveries,
 }: {
@@ -297,21 +306,21 @@ function StoryEvent({
   readonly deliveries: readonly Delivery[];
 }) {
   return (
-    <li className={css.event} data-tone={describe(event).tone}>
+    <li className={css.event} data-tone={describeEvent(event).tone}>
       <div className={css.said}>
         <span className={css.what}>
-          <EventWords event={event} />
+          <EventSummary event={event} />
         </span>
         <span className={css.when}>
           <span title="Its place in the log of the account">Event {Number(event.sequence)}</span>
           {' · '}
-          <Instant at={event.time} />
+          <Timestamp at={event.time} />
         </span>
       </div>
       <p className={css.evidence}>
         <Evidence observed={event.data.observed as Observed | undefined} />
       </p>
-      <Told event={event} deliveries={deliveries} />
+      <EventDeliveries event={event} deliveries={deliveries} />
     </li>
   );
 }
@@ -328,14 +337,14 @@ function Evidence({ observed }: { readonly observed: Observed | undefined }) {
   const { at, since, view } = observed;
   return (
     <span>
-      Seen in {views[view]} at <Instant at={at} as="clock" />
+      Seen in {views[view]} at <Timestamp at={at} as="clock" />
       {since === null ? (
         '; never looked at before.'
       ) : (
         <>
-          , last seen otherwise at <Instant at={since} as="clock" />:{' '}
-          <span title={`Between ${exactly(since)} and ${exactly(at)}`}>
-            it happened within {spanText(Math.max(0, Date.parse(at) - Date.parse(since)))}.
+          , last seen otherwise at <Timestamp at={since} as="clock" />:{' '}
+          <span title={`Between ${formatExactTime(since)} and ${formatExactTime(at)}`}>
+            it happened within {formatDuration(Math.max(0, Date.parse(at) - Date.parse(since)))}.
           </span>
         </>
       )}
@@ -344,17 +353,23 @@ function Evidence({ observed }: { readonly observed: Observed | undefined }) {
 }
 
 /** To which endpoints an event went, and what came of it. */
-function Told({ event, deliveries }: { readonly event: JobEvent; readonly deliveries: readonly Delivery[] }) {
+function EventDeliveries({
+  event,
+  deliveries,
+}: {
+  readonly event: JobEvent;
+  readonly deliveries: readonly Delivery[];
+}) {
   if (deliveries.length === 0) return <p className={css.evidence}>Not delivered anywhere yet.</p>;
   const byEndpoint = [...Map.groupBy(deliveries, ({ endpoint }) => endpoint)];
   return (
     <details className={css.told}>
       <summary>
         {byEndpoint.map(([endpoint, attempts]) => {
-          const { tone, words } = summaryOf(attempts);
+          const { tone, words } = summarizeAttempts(attempts);
           return (
             <Badge key={endpoint} tone={tone}>
-              {nameOf(endpoint)}: {words}
+              {getSinkName(endpoint)}: {words}
             </Badge>
           );
         })}
@@ -378,18 +393,18 @@ function Attempts(props: {
     <div className={css.attempts}>
       <div className={css.attemptsHead}>
         {isBuiltIn(endpoint) ? (
-          <strong>{nameOf(endpoint)}</strong>
+          <strong>{getSinkName(endpoint)}</strong>
         ) : (
-          <Link href={hrefOf(endpointHref(own, endpoint), { region })}>{endpoint}</Link>
+          <Link href={buildHref(endpointHref(own, endpoint), { region })}>{endpoint}</Link>
         )}
         {isBuiltIn(endpoint) ? null : <Resend event={event} endpoint={endpoint} region={own} />}
       </div>
       <ul>
         {attempts.map(({ at, outcome, status, latencyMs, cause, reason }) => (
           <li key={`${at} ${cause}`} data-failed={outcome !== 'delivered' || undefined}>
-            <Instant at={at} />: {OUTCOME_WORDS[outcome].word.toLowerCase()}
-            {status === null ? '' : `, answered ${status}`} after {spanText(latencyMs)}
-            {cause === 'live' ? '' : ` (${CAUSE_WORDS[cause].toLowerCase()})`}
+            <Timestamp at={at} />: {ATTEMPT_OUTCOMES[outcome].word.toLowerCase()}
+            {status === null ? '' : `, answered ${status}`} after {formatDuration(latencyMs)}
+            {cause === 'live' ? '' : ` (${ATTEMPT_CAUSES[cause].toLowerCase()})`}
             {reason === null ? null : (
               <>
                 {': '}
@@ -445,7 +460,7 @@ function Tracking({ job }: { readonly job: JobRecord }) {
       ) : (
         <ul className={css.list}>
           {job.tracking.map(({ number, link }, at) => {
-            const href = webLink(link);
+            const href = toWebLink(link);
             return (
               // biome-ignore lint/suspicious/noArrayIndexKey: parcels can be alike
               <li key={at}>
@@ -503,7 +518,7 @@ interface MessagesPage {
 }
 
 /** What customers were told of it, and will be. */
-function Messages({ place: { account, jobNumber, path } }: { readonly place: Place }) {
+function Messages({ place: { account, jobNumber, path } }: { readonly place: JobLocation }) {
   const api = useApi();
   const [opened, setOpened] = useState<Message | null>(null);
   const query = useInfiniteQuery({
@@ -530,7 +545,7 @@ function Messages({ place: { account, jobNumber, path } }: { readonly place: Pla
                 <strong>{kindNames[kind]}</strong> <Badge>To come</Badge>
               </span>
               <span className={css.quiet}>
-                <Ago at={dueAt} />, about {jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}
+                <RelativeTime at={dueAt} />, about {jobs.length === 1 ? 'this job' : `${jobs.length} jobs`}
               </span>
             </li>
           ))}
@@ -586,7 +601,7 @@ function MessageRow({
             <bdi>{to.address}</bdi>
           </>
         )}
-        , <Instant at={sentAt ?? dueAt ?? createdAt} />
+        , <Timestamp at={sentAt ?? dueAt ?? createdAt} />
       </span>
       {reason === null ? null : (
         <span className={css.quiet}>

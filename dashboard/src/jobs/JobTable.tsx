@@ -13,17 +13,23 @@ import {
 } from 'react';
 import { useLocation } from 'wouter';
 import { Badge, Hidden, useNarrow } from '../components.tsx';
-import { ServiceDate } from '../times.tsx';
-import { hrefOf, jobHref, useParams, useRegion } from '../urls.ts';
+import { UpstreamDate } from '../times.tsx';
+import { buildHref, jobHref, useParams, useRegion } from '../urls.ts';
 import css from './Jobs.module.css';
-import type { Found, Row, Sort } from './search.ts';
+import type { Row, SearchResult, Sort } from './search.ts';
 
 const ROW_PX = { wide: 38, narrow: 66 };
 /** More rows are asked for when so few are left below what is seen. */
 const AHEAD = 100;
 
 /** A grid: arrows, Page Up and Down, Home and End move through its rows, Enter opens one. */
-export function JobTable({ found, want }: { readonly found: Found; readonly want: (rows: number) => void }) {
+export function JobTable({
+  found,
+  want,
+}: {
+  readonly found: SearchResult;
+  readonly want: (rows: number) => void;
+}) {
   const { rows } = found;
   const body = useRef<HTMLDivElement>(null);
   const narrow = useNarrow();
@@ -93,7 +99,7 @@ export function JobTable({ found, want }: { readonly found: Found; readonly want
     const row = rows[here];
     if (event.key === 'Enter' && row && !event.ctrlKey && !event.metaKey) {
       event.preventDefault();
-      navigate(hrefOf(jobHref(row.account, row.job.jobNumber), { region }));
+      navigate(buildHref(jobHref(row.account, row.job.jobNumber), { region }));
       return;
     }
     if (step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -201,7 +207,7 @@ const JobRow = memo(function JobRow(props: {
     >
       <Cell area="job">
         {/* The grid goes there without loading the page anew; a component for it in each row costs too much. */}
-        <a href={hrefOf(jobHref(account, job.jobNumber), { region })} tabIndex={-1}>
+        <a href={buildHref(jobHref(account, job.jobNumber), { region })} tabIndex={-1}>
           {job.jobNumber}
         </a>
       </Cell>
@@ -214,14 +220,14 @@ const JobRow = memo(function JobRow(props: {
       </Cell>
       <Cell area="status">
         {gone ? <span className={css.goneWord}>No longer matches: </span> : null}
-        <Text text={endedWords[job.ended ?? 'open'] ?? job.status} />
+        <Text text={OUTCOME_LABELS[job.ended ?? 'open'] ?? job.status} />
       </Cell>
       <Cell area="due">
-        {job.dateDue === null ? <Text text={null} /> : <ServiceDate at={job.dateDue} />}
+        {job.dateDue === null ? <Text text={null} /> : <UpstreamDate at={job.dateDue} />}
         {job.late ? <Badge tone="bad">Late</Badge> : null}
       </Cell>
       <Cell area="dispatched">
-        {job.dateOut === null ? <Text text={null} /> : <ServiceDate at={job.dateOut} />}
+        {job.dateOut === null ? <Text text={null} /> : <UpstreamDate at={job.dateOut} />}
       </Cell>
       <Cell area="parcels">{job.tracking.length > 0 ? job.tracking.length : <Text text={null} />}</Cell>
     </div>
@@ -229,7 +235,7 @@ const JobRow = memo(function JobRow(props: {
 });
 
 /** What became of a job says more than the status it had last. */
-const endedWords: Partial<Record<string, string>> = {
+const OUTCOME_LABELS: Partial<Record<string, string>> = {
   cancelled: 'Cancelled (inferred)',
   unavailable: 'No longer known',
 };

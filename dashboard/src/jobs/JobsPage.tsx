@@ -5,16 +5,16 @@ import { useQuery } from '@tanstack/react-query';
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import type { OpenJobs, RegionOpenJobs } from '../../../shared/api/statistics.ts';
 import { Empty, Failure, Note, Page } from '../components.tsx';
-import { dayAt } from '../dates.ts';
+import { toLocalDay } from '../dates.ts';
 import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
 import { useParams, useRegion } from '../urls.ts';
 import css from './Jobs.module.css';
 import { JobTable } from './JobTable.tsx';
-import { countWords, emptyWords } from './labels.ts';
-import { toWanted, type Wanted } from './search.ts';
-import { type RunningSearch, useJobs } from './useJobs.ts';
+import { formatEmptyResult, formatResultCount } from './labels.ts';
+import { type JobQuery, parseJobQuery } from './search.ts';
+import { type ActiveSearch, useJobs } from './useJobs.ts';
 
 /** What in the address narrows the list. */
 const FILTERS = [
@@ -42,11 +42,11 @@ export default function JobsPage() {
 
 function Jobs({ accounts }: { readonly accounts: readonly Account[] }) {
   const [read] = useParams();
-  const today = dayAt(useNow(MINUTE_MS));
-  const wanted = useMemo(() => toWanted(read, today), [read, today]);
+  const today = toLocalDay(useNow(MINUTE_MS));
+  const wanted = useMemo(() => parseJobQuery(read, today), [read, today]);
   const search = useJobs(wanted, accounts);
   const field = useRef<HTMLInputElement>(null);
-  useSlash(field);
+  useSlashShortcut(field);
   const unknown = wanted.account !== undefined && !accounts.some(({ id }) => id === wanted.account);
   return (
     <>
@@ -54,17 +54,17 @@ function Jobs({ accounts }: { readonly accounts: readonly Account[] }) {
       <Summary wanted={wanted} search={search} />
       {unknown ? (
         <Empty>There is no account {wanted.account}, or your key is not for it.</Empty>
-      ) : search.found.rows.length === 0 && search.found.complete ? (
-        <Empty>{emptyWords(wanted, search.found.failures.length > 0)}</Empty>
+      ) : search.result.rows.length === 0 && search.result.complete ? (
+        <Empty>{formatEmptyResult(wanted, search.result.failures.length > 0)}</Empty>
       ) : (
-        <JobTable found={search.found} want={search.want} />
+        <JobTable found={search.result} want={search.requestRows} />
       )}
     </>
   );
 }
 
 /** `/` leads to the search, wherever nothing is being written. */
-function useSlash(field: RefObject<HTMLInputElement | null>): void {
+function useSlashShortcut(field: RefObject<HTMLInputElement | null>): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const { target } = event;
@@ -103,7 +103,7 @@ function Filters({
   const toGoOut = due !== '' || read('late') !== undefined || (only === undefined && status === undefined);
   return (
     <search className={css.filters} aria-label="Jobs">
-      <TypedText
+      <DebouncedTextInput
         className={css.search}
         ref={field}
         label="Job or order number"
@@ -130,7 +130,7 @@ function Filters({
           onChange={({ currentTarget }) => change({ account: currentTarget.value })}
           data={[
             { value: '', label: 'All' },
-            ...withChosen(
+            ...includeSelected(
               read('account'),
               among.map(({ id }) => id),
             ),
@@ -155,7 +155,7 @@ function Filters({
           label="Status"
           value={status ?? ''}
           onChange={({ currentTarget }) => change({ status: currentTarget.value })}
-          data={[{ value: '', label: 'Any' }, ...withChosen(status, statuses)]}
+          data={[{ value: '', label: 'Any' }, ...includeSelected(status, statuses)]}
         />
         <NativeSelect
           label="Due"
@@ -195,7 +195,7 @@ function Filters({
           value={read('dispatchedOn') ?? ''}
           onChange={({ currentTarget }) => change({ dispatchedOn: currentTarget.value })}
         />
-        <TypedText
+        <DebouncedTextInput
           label="Order group"
           value={read('orderGroup') ?? ''}
           onChange={(orderGroup) => change({ orderGroup })}
@@ -213,12 +213,12 @@ function Filters({
 }
 
 /** What is chosen can be chosen, also when nothing is known of it. */
-function withChosen(chosen: string | undefined, known: readonly string[]): string[] {
+function includeSelected(chosen: string | undefined, known: readonly string[]): string[] {
   return chosen === undefined || known.includes(chosen) ? [...known] : [chosen, ...known];
 }
 
 /** A text that is taken when one pauses, leaves the field or presses Enter. */
-function TypedText(
+function DebouncedTextInput(
   props: Omit<React.ComponentProps<typeof TextInput>, 'value' | 'onChange' | 'ref'> & {
     readonly value: string;
     readonly onChange: (value: string) => void;
@@ -243,7 +243,7 @@ function TypedText(
   telling.current = tell;
   // Begun by what is typed alone: what is found draws this anew all the time.
   useEffect(() => {
-    const timer = setTimeout(() => telling.current(typed), PAUSE_MS);
+    const timer = setTimeout(() => telling.current(typed), DEBOUNCE_MS);
     return () => clearTimeout(timer);
   }, [typed]);
   return (
@@ -260,7 +260,7 @@ function TypedText(
     />
   );
 }
-const PAUSE_MS = 400;
+const DEBOUNCE_MS = 400;
 
 /** Names of statuses that open jobs are in, those with most jobs first. */
 function useStatuses(accounts: readonly Account[]): readonly string[] {
@@ -276,7 +276,7 @@ function useStatuses(accounts: readonly Account[]): readonly string[] {
         .map((id) => `/v1/regions/${encodeURIComponent(id)}`)
     : accounts
         .filter((one) => one.status?.openJobs != null && (region === null || one.region === region))
-        .slice(0, MOST_ACCOUNTS)
+        .slice(0, MAX_ACCOUNTS)
         .map(({ id }) => `/v1/accounts/${encodeURIComponent(id)}`);
   const { data } = useQuery({
     queryKey: ['figures', 'statuses', ...paths],
@@ -292,13 +292,13 @@ function useStatuses(accounts: readonly Account[]): readonly string[] {
     return [...jobs].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).map(([name]) => name);
   }, [data]);
 }
-const MOST_ACCOUNTS = 20;
+const MAX_ACCOUNTS = 20;
 
 /** How many there are, of what, and whether these are all. */
-function Summary({ wanted, search }: { readonly wanted: Wanted; readonly search: RunningSearch }) {
-  const { found } = search;
+function Summary({ wanted, search }: { readonly wanted: JobQuery; readonly search: ActiveSearch }) {
+  const { result: found } = search;
   const [read, change] = useParams();
-  const words = countWords(found, wanted);
+  const words = formatResultCount(found, wanted);
   return (
     <div className={css.summary}>
       <p className={css.count}>
@@ -319,14 +319,14 @@ function Summary({ wanted, search }: { readonly wanted: Wanted; readonly search:
         </Button>
       ) : null}
       {found.fresh > 0 ? (
-        <Button size="compact-sm" variant="light" onClick={search.again}>
+        <Button size="compact-sm" variant="light" onClick={search.restart}>
           {found.fresh === 1
             ? 'Show 1 more job that matches now'
             : `Show ${found.fresh} more jobs that match now`}
         </Button>
       ) : null}
       {found.cut ? (
-        <Button size="compact-sm" variant="default" onClick={search.readOn}>
+        <Button size="compact-sm" variant="default" onClick={search.readMore}>
           Read on
         </Button>
       ) : null}

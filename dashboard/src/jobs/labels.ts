@@ -1,30 +1,31 @@
 /** What the API calls by names, in words. Free of React and the browser. */
-import type { Told } from '../events.ts';
-import { type Attempt, OUTCOME_WORDS } from '../health/status.ts';
-import { type Found, jobNumberIn, type Wanted } from './search.ts';
+import type { EventDescription } from '../events.ts';
+import { ATTEMPT_OUTCOMES, type Attempt } from '../health/status.ts';
+import { type JobQuery, parseJobNumber, type SearchResult } from './search.ts';
 
 /** What came of the attempts to deliver one event to one endpoint, first to last. */
-export function summaryOf(attempts: readonly Pick<Attempt, 'outcome'>[]): {
-  readonly tone: Told['tone'];
+export function summarizeAttempts(attempts: readonly Pick<Attempt, 'outcome'>[]): {
+  readonly tone: EventDescription['tone'];
   readonly words: string;
 } {
   const failed = attempts.filter(({ outcome }) => outcome !== 'delivered').length;
   const times = failed === 1 ? 'once' : `${failed} times`;
   const taken = attempts.some(({ outcome }) => outcome === 'delivered');
-  const word = OUTCOME_WORDS[taken ? 'delivered' : (attempts.at(-1)?.outcome ?? 'retry')].word.toLowerCase();
+  const word =
+    ATTEMPT_OUTCOMES[taken ? 'delivered' : (attempts.at(-1)?.outcome ?? 'retry')].word.toLowerCase();
   if (!taken) return { tone: 'bad', words: `${word} ${times}` };
   return { tone: 'good', words: failed === 0 ? word : `${word}, after it failed ${times}` };
 }
 
 /** A link that leads to a page of the web; `undefined` for anything else that a link can do. */
-export function webLink(link: string | null): string | undefined {
+export function toWebLink(link: string | null): string | undefined {
   if (link === null || !URL.canParse(link)) return undefined;
   const { protocol, href } = new URL(link);
   return protocol === 'https:' || protocol === 'http:' ? href : undefined;
 }
 
 /** How many were found, and whether these are all. */
-export function countWords(found: Found, wanted: Wanted): string {
+export function formatResultCount(found: SearchResult, wanted: JobQuery): string {
   const { rows, complete, cut, reading, answered, accounts, read, failures } = found;
   const many = (jobs: number): string => (jobs === 1 ? '1 job' : `${jobs.toLocaleString()} jobs`);
   if (reading && answered < accounts) {
@@ -41,10 +42,10 @@ export function countWords(found: Found, wanted: Wanted): string {
 }
 
 /** Why none was found; `failed`: of some accounts it is not known. */
-export function emptyWords({ q, all, open, status, ...rest }: Wanted, failed: boolean): string {
+export function formatEmptyResult({ q, all, open, status, ...rest }: JobQuery, failed: boolean): string {
   if (failed) return 'No such job is in the accounts that could be read.';
   if (q !== undefined) {
-    return jobNumberIn(q) === undefined
+    return parseJobNumber(q) === undefined
       ? 'No job has this order number. It is looked for in full, with capitals and small letters as they are.'
       : 'No job has this number, as its own or as its order’s. Numbers are looked for in full.';
   }

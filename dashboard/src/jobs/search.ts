@@ -8,7 +8,7 @@
  */
 import type { JobSummary } from '../../../shared/events/catalogue.ts';
 import type { JobEvent } from '../../../shared/events/event.ts';
-import { dayPlus } from '../dates.ts';
+import { shiftDay } from '../dates.ts';
 
 /** A job as the API lists it. */
 export interface ListedJob extends JobSummary {
@@ -18,7 +18,7 @@ export interface ListedJob extends JobSummary {
 }
 
 /** What is asked for. Days are YYYY-MM-DD. What is absent narrows nothing. */
-export interface Wanted {
+export interface JobQuery {
   /** A job number or an order number. */
   readonly q?: string | undefined;
   readonly account?: string | undefined;
@@ -53,19 +53,19 @@ export interface SearchedAccount {
 }
 
 /** The words of the address as what is asked for. `today` is the viewer's. */
-export function toWanted(read: (name: string) => string | undefined, today: string): Wanted {
+export function parseJobQuery(read: (name: string) => string | undefined, today: string): JobQuery {
   const due = read('due');
   const weekday = (new Date(today).getUTCDay() + 6) % 7;
-  const monday = dayPlus(today, -weekday);
-  const day = (name: string): string | undefined => dayOr(read(name));
+  const monday = shiftDay(today, -weekday);
+  const day = (name: string): string | undefined => parseDay(read(name));
   return {
     q: read('q')?.trim() || undefined,
     account: read('account'),
     region: read('region'),
     status: read('status'),
-    dueOn: due === 'today' ? today : due === 'tomorrow' ? dayPlus(today, 1) : day('dueOn'),
+    dueOn: due === 'today' ? today : due === 'tomorrow' ? shiftDay(today, 1) : day('dueOn'),
     dueFrom: due === 'week' ? monday : undefined,
-    dueBefore: due === 'week' ? dayPlus(monday, 7) : day('dueBefore'),
+    dueBefore: due === 'week' ? shiftDay(monday, 7) : day('dueBefore'),
     late: read('late') === 'true' || undefined,
     dispatchedOn: day('dispatchedOn'),
     orderGroup: read('orderGroup'),
@@ -75,7 +75,7 @@ export function toWanted(read: (name: string) => string | undefined, today: stri
   };
 }
 
-function dayOr(text: string | undefined): string | undefined {
+function parseDay(text: string | undefined): string | undefined {
   return text !== undefined && /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text))
     ? text
     : undefined;
@@ -99,14 +99,14 @@ export interface Plan {
 }
 
 /** How a search goes about it. */
-export function planOf(wanted: Wanted, accounts: readonly SearchedAccount[]): Plan {
-  const [filters, order, onlyOpen] = filtersOf(wanted);
+export function planSearch(wanted: JobQuery, accounts: readonly SearchedAccount[]): Plan {
+  const [filters, order, onlyOpen] = chooseFilters(wanted);
   const among = accounts.filter(
     ({ id, region }) =>
       (wanted.account === undefined || wanted.account === id) &&
       (wanted.region === undefined || wanted.region === region),
   );
-  const asked = onlyOpen ? among.filter((account) => !hasNoneOpen(account)) : among;
+  const asked = onlyOpen ? among.filter((account) => !hasNoOpenJobs(account)) : among;
   return {
     sources: asked.flatMap(({ id, region }) => filters.map((filter) => ({ account: id, region, filter }))),
     order,
@@ -116,15 +116,15 @@ export function planOf(wanted: Wanted, accounts: readonly SearchedAccount[]): Pl
 }
 
 /** The narrowest filter, in which order it lists, and whether it can only find jobs that are open. */
-function filtersOf(
-  wanted: Wanted,
+function chooseFilters(
+  wanted: JobQuery,
 ): readonly [filters: readonly Readonly<Record<string, string>>[], order: Sort | null, onlyOpen: boolean] {
   const { q, orderGroup, dueOn, late, dueBefore, status, dispatchedOn } = wanted;
   // First, for the day of a dispatch is more than what an entry shows of it.
   if (dispatchedOn !== undefined) return [[{ dispatchedOn }], 'number', false];
   if (q !== undefined) {
     const orderNumber = { orderNumber: q };
-    const jobNumber = jobNumberIn(q);
+    const jobNumber = parseJobNumber(q);
     return [
       jobNumber === undefined ? [orderNumber] : [{ jobNumber: String(jobNumber) }, orderNumber],
       null,
@@ -141,13 +141,13 @@ function filtersOf(
 }
 
 /** The job number that a text can be: digits, also as people write them (`#410,001`). */
-export function jobNumberIn(text: string): number | undefined {
+export function parseJobNumber(text: string): number | undefined {
   const digits = text.replace(/^#/, '').replace(/[\s,.’']/g, '');
   return /^[1-9]\d{0,11}$/.test(digits) ? Number(digits) : undefined;
 }
 
 /** Whether it is certain that an account has no open job: all was read, and nothing of it is in doubt. */
-function hasNoneOpen({ status }: SearchedAccount): boolean {
+function hasNoOpenJobs({ status }: SearchedAccount): boolean {
   return (
     status?.openJobs === 0 &&
     status.unreadJobs === 0 &&
@@ -158,25 +158,30 @@ function hasNoneOpen({ status }: SearchedAccount): boolean {
 }
 
 /** Whether a job is what is asked for. That it was dispatched on a day is the word of the list (`listedAs` it). */
-export function isWanted(wanted: Wanted, account: string, job: ListedJob, listedAs = false): boolean {
+export function matchesJobQuery(
+  wanted: JobQuery,
+  account: string,
+  job: ListedJob,
+  listedAs = false,
+): boolean {
   const { q, orderGroup, status, dueOn, dueFrom, dueBefore, late, dispatchedOn } = wanted;
   const over = job.ended !== null || job.phase === 'settling';
   const awaited = !over && job.dateOut === null;
   const narrowed = q ?? orderGroup ?? dispatchedOn;
   if (wanted.account !== undefined && wanted.account !== account) return false;
-  if (q !== undefined && job.orderNumber !== q && job.jobNumber !== jobNumberIn(q)) return false;
+  if (q !== undefined && job.orderNumber !== q && job.jobNumber !== parseJobNumber(q)) return false;
   if (orderGroup !== undefined && job.orderGroup !== orderGroup) return false;
   if (status !== undefined && job.status !== status) return false;
   if (
     dispatchedOn !== undefined &&
-    (job.dateOut === null || !(listedAs || dayIn(job.dateOut) === dispatchedOn))
+    (job.dateOut === null || !(listedAs || getDay(job.dateOut) === dispatchedOn))
   )
     return false;
   if (late && !job.late) return false;
   if (dueOn !== undefined || dueBefore !== undefined || late) {
     if (!awaited) return false;
     const due = job.dateDue;
-    if (dueOn !== undefined && dayIn(due) !== dueOn) return false;
+    if (dueOn !== undefined && getDay(due) !== dueOn) return false;
     if (dueBefore !== undefined && (due === null || due >= dueBefore)) return false;
     return dueFrom === undefined || (due !== null && due >= dueFrom);
   }
@@ -184,7 +189,7 @@ export function isWanted(wanted: Wanted, account: string, job: ListedJob, listed
   return status === undefined && !wanted.open ? awaited : !over;
 }
 
-const dayIn = (date: string | null): string | undefined => /^\d{4}-\d\d-\d\d/.exec(date ?? '')?.[0];
+const getDay = (date: string | null): string | undefined => /^\d{4}-\d\d-\d\d/.exec(date ?? '')?.[0];
 
 /** A job that was found. A new object with each change. */
 export interface Row {
@@ -196,14 +201,14 @@ export interface Row {
 }
 
 /** A page of a list that is to be asked for. */
-export interface Ask {
+export interface PageRequest {
   readonly source: Source;
   readonly after: string | undefined;
   readonly limit: number;
 }
 
 /** What a search has come to. */
-export interface Found {
+export interface SearchResult {
   /** In order. None is missing between two of them, unless `cut`. */
   readonly rows: readonly Row[];
   /** No list has more. */
@@ -225,14 +230,14 @@ export interface Found {
 }
 
 /** Requests at a time. */
-const SIDE_BY_SIDE = 6;
+const MAX_CONCURRENT_REQUESTS = 6;
 /** Rows wanted at first. */
 const FIRST_ROWS = 300;
 /** So many jobs are read for an order in which they don't come, before it is said that there are more. */
-const MOST_READ = 20_000;
+const MAX_READ = 20_000;
 const PAGE = { least: 20, most: 500 };
 
-interface Reading {
+interface SourceState {
   readonly source: Source;
   /** `undefined`: not asked yet; null: there are no more. */
   next: string | null | undefined;
@@ -242,12 +247,12 @@ interface Reading {
   failed: string | undefined;
 }
 
-/** A search under way. Whoever runs it takes what {@link next} says is to be asked, and brings the answers. */
+/** A search under way. Whoever runs it takes what {@link nextRequests} says is to be asked, and brings the answers. */
 export class JobSearch {
-  readonly #wanted: Wanted;
+  readonly #wanted: JobQuery;
   readonly #plan: Plan;
   readonly #sort: Sort;
-  readonly #readings: Reading[];
+  readonly #readings: SourceState[];
   readonly #rows = new Map<string, { readonly key: string; row: Row; readonly listedAs: boolean }>();
   /** Jobs that match by what events said, and were not read. */
   readonly #fresh = new Map<string, string>();
@@ -256,23 +261,23 @@ export class JobSearch {
   /** The rows in order, until there are others. */
   #sorted: readonly { readonly key: string; readonly row: Row }[] | undefined;
   #rowsWanted = FIRST_ROWS;
-  #mostRead = MOST_READ;
+  #mostRead = MAX_READ;
   #read = 0;
-  #found: Found | undefined;
+  #found: SearchResult | undefined;
 
-  constructor(wanted: Wanted, accounts: readonly SearchedAccount[]) {
+  constructor(wanted: JobQuery, accounts: readonly SearchedAccount[]) {
     this.#wanted = wanted;
     this.#sort = wanted.sort ?? 'due';
-    this.#plan = planOf(wanted, accounts);
+    this.#plan = planSearch(wanted, accounts);
     this.#readings = this.#plan.sources.map((source) => ({
       ...{ source, next: undefined, last: '', asking: false, failed: undefined },
     }));
   }
 
   /** What is to be asked for now; each is under way from then on. */
-  next(): Ask[] {
+  nextRequests(): PageRequest[] {
     const open = this.#readings.filter(isOpen);
-    const free = SIDE_BY_SIDE - this.#readings.filter(({ asking }) => asking).length;
+    const free = MAX_CONCURRENT_REQUESTS - this.#readings.filter(({ asking }) => asking).length;
     const begun = open.filter(({ next }) => next !== undefined);
     // Every list once; then those on which the next rows wait.
     const ready = (begun.length < open.length ? open.filter(({ next }) => next === undefined) : open)
@@ -289,21 +294,24 @@ export class JobSearch {
     });
   }
 
-  /** The answer to what {@link next} gave. */
-  take(ask: Ask, page: { readonly jobs: readonly ListedJob[]; readonly next: string | null }): void {
+  /** The answer to what {@link nextRequests} gave. */
+  addPage(
+    ask: PageRequest,
+    page: { readonly jobs: readonly ListedJob[]; readonly next: string | null },
+  ): void {
     const reading = this.#readingOf(ask);
     if (!reading) return;
     reading.asking = false;
     reading.next = page.next;
     const { account, region } = ask.source;
     for (const job of page.jobs) {
-      const name = nameOf(account, job.jobNumber);
-      const key = keyOf(this.#sort, account, job);
-      const bound = boundOf(this.#sort, job, key);
+      const name = toRowId(account, job.jobNumber);
+      const key = toSortKey(this.#sort, account, job);
+      const bound = toLowerBound(this.#sort, job, key);
       if (bound > reading.last) reading.last = bound;
       this.#fresh.delete(name);
       const listedAs = ask.source.filter.dispatchedOn !== undefined;
-      if (isWanted(this.#wanted, account, job, listedAs)) {
+      if (matchesJobQuery(this.#wanted, account, job, listedAs)) {
         const known = this.#rows.get(name);
         const row = { account, region, job, gone: false };
         // Where it stands already, it stays.
@@ -318,7 +326,7 @@ export class JobSearch {
   }
 
   /** It could not be answered. */
-  fail(ask: Ask, sentence: string): void {
+  addFailure(ask: PageRequest, sentence: string): void {
     const reading = this.#readingOf(ask);
     if (!reading) return;
     reading.asking = false;
@@ -333,23 +341,23 @@ export class JobSearch {
   }
 
   /** So many rows are wanted at least. */
-  want(rows: number): void {
+  requestRows(rows: number): void {
     this.#rowsWanted = Math.max(this.#rowsWanted, rows);
   }
 
   /** More is to be read of what was cut. */
-  readOn(): void {
-    this.#mostRead = this.#read + MOST_READ;
+  readMore(): void {
+    this.#mostRead = this.#read + MAX_READ;
     this.#found = undefined;
   }
 
   /** Takes in what happened. Whether anything shown is different now. */
-  hear(events: readonly JobEvent[]): boolean {
+  applyEvents(events: readonly JobEvent[]): boolean {
     let changed = false;
     for (const event of events) {
       const { account, job } = event.data as { account?: string; job?: JobSummary };
       if (account === undefined || job === undefined) continue;
-      const name = nameOf(account, job.jobNumber);
+      const name = toRowId(account, job.jobNumber);
       if (this.#readings.some(({ asking }) => asking)) this.#said.set(name, event);
       changed = this.#patch(name, event) || changed;
     }
@@ -361,18 +369,18 @@ export class JobSearch {
    * Takes in what happened before it began, of accounts that it does not ask: that they have no open job may be known from
    * before that.
    */
-  hearEarlier(events: readonly JobEvent[]): void {
+  applyEarlierEvents(events: readonly JobEvent[]): void {
     const asked = new Set(this.#plan.sources.map(({ account }) => account));
-    this.hear(events.filter(({ data }) => !asked.has(String(data.account))));
+    this.applyEvents(events.filter(({ data }) => !asked.has(String(data.account))));
   }
 
   /** What it has come to. The same object until something changes. */
-  found(): Found {
+  getResult(): SearchResult {
     this.#found ??= this.#toFound();
     return this.#found;
   }
 
-  #toFound(): Found {
+  #toFound(): SearchResult {
     const open = this.#readings.filter(isOpen);
     const complete = open.length === 0;
     const cut = !complete && !this.#isInOrder() && this.#read >= this.#mostRead;
@@ -382,7 +390,7 @@ export class JobSearch {
       this.#plan.order === null || cut || frontier === undefined
         ? this.#sorted
         : this.#sorted.filter(({ key }) => key <= frontier);
-    const accountsOf = (readings: readonly Reading[]): Set<string> =>
+    const accountsOf = (readings: readonly SourceState[]): Set<string> =>
       new Set(readings.map(({ source }) => source.account));
     const waiting = accountsOf(open.filter(({ next }) => next === undefined));
     const asked = accountsOf(this.#readings);
@@ -422,10 +430,10 @@ export class JobSearch {
 
   #needsMore(): boolean {
     if (this.#plan.order === null) return true;
-    return this.#isInOrder() ? this.found().rows.length < this.#rowsWanted : this.#read < this.#mostRead;
+    return this.#isInOrder() ? this.getResult().rows.length < this.#rowsWanted : this.#read < this.#mostRead;
   }
 
-  #readingOf({ source }: Ask): Reading | undefined {
+  #readingOf({ source }: PageRequest): SourceState | undefined {
     return this.#readings.find((reading) => reading.source === source);
   }
 
@@ -438,45 +446,46 @@ export class JobSearch {
     const { account, region } = event.data as { account: string; region: string };
     const known = this.#rows.get(name);
     if (known) {
-      const job = after(event, known.row.job);
+      const job = applyEvent(event, known.row.job);
       // A day of dispatch that was read stays the day as long as the date does.
       const listedAs = known.listedAs && job.dateOut === known.row.job.dateOut;
-      known.row = { ...known.row, job, gone: !isWanted(this.#wanted, account, job, listedAs) };
+      known.row = { ...known.row, job, gone: !matchesJobQuery(this.#wanted, account, job, listedAs) };
       return true;
     }
     if (this.#wanted.region !== undefined && this.#wanted.region !== region) return false;
-    const job = after(event, undefined);
+    const job = applyEvent(event, undefined);
     const before = this.#fresh.size;
-    if (isWanted(this.#wanted, account, job)) this.#fresh.set(name, keyOf(this.#sort, account, job));
+    if (matchesJobQuery(this.#wanted, account, job))
+      this.#fresh.set(name, toSortKey(this.#sort, account, job));
     else this.#fresh.delete(name);
     return this.#fresh.size !== before;
   }
 }
 
-const isOpen = ({ next, failed }: Reading): boolean => next !== null && failed === undefined;
-const nameOf = (account: string, jobNumber: number): string => `${account}/${jobNumber}`;
+const isOpen = ({ next, failed }: SourceState): boolean => next !== null && failed === undefined;
+const toRowId = (account: string, jobNumber: number): string => `${account}/${jobNumber}`;
 
 /** By which rows are sorted: by due day, within it by instant where the date says one, those without one last; or by number. */
-function keyOf(sort: Sort, account: string, job: ListedJob): string {
+function toSortKey(sort: Sort, account: string, job: ListedJob): string {
   const tail = `${String(job.jobNumber).padStart(12, '0')}#${account}`;
   if (sort === 'number') return tail;
   const { dateDue } = job;
   const timed = dateDue !== null && WITH_OFFSET.test(dateDue) && !MIDNIGHT.test(dateDue);
   const at = timed ? Date.parse(dateDue) : Number.NaN;
-  return `${dueDayOf(job)}#${Number.isNaN(at) ? '~' : new Date(at).toISOString()}#${tail}`;
+  return `${getDueDay(job)}#${Number.isNaN(at) ? '~' : new Date(at).toISOString()}#${tail}`;
 }
 const WITH_OFFSET = /(Z|[+-]\d\d:?\d\d)$/i;
 const MIDNIGHT = /[T ]00:00(:00(\.0+)?)?(Z|[+-])/i;
 
 /** The API lists by due day and number: what comes behind a job can be earlier on the same day. */
-function boundOf(sort: Sort, job: ListedJob, key: string): string {
-  return sort === 'number' ? key : dueDayOf(job);
+function toLowerBound(sort: Sort, job: ListedJob, key: string): string {
+  return sort === 'number' ? key : getDueDay(job);
 }
 
-const dueDayOf = ({ dateDue }: ListedJob): string => dayIn(dateDue) ?? '9999-12-31';
+const getDueDay = ({ dateDue }: ListedJob): string => getDay(dateDue) ?? '9999-12-31';
 
 /** A job after an event that says how it stands; `before`: as it was known. */
-function after(event: JobEvent, before: ListedJob | undefined): ListedJob {
+function applyEvent(event: JobEvent, before: ListedJob | undefined): ListedJob {
   const { job } = event.data as unknown as { job: JobSummary };
   const endings: Partial<Record<string, ListedJob['ended']>> = {
     'job.closed': 'closed',

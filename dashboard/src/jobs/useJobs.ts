@@ -1,34 +1,34 @@
 /** Runs a search for jobs: asks what it says, and tells it what happens. It goes on where it was when one comes back to it. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react';
-import { type Api, ApiError, sentenceOf } from '../api.ts';
+import { type Api, ApiError, toErrorMessage } from '../api.ts';
 import { useApi } from '../queries.ts';
 import type { EventStream } from '../stream.ts';
 import { useStream } from '../stream-hooks.ts';
 import {
-  type Ask,
-  type Found,
+  type JobQuery,
   JobSearch,
   type ListedJob,
+  type PageRequest,
   type SearchedAccount,
-  type Wanted,
+  type SearchResult,
 } from './search.ts';
 
 /** A search that runs while it is looked at. */
-export interface RunningSearch {
-  readonly found: Found;
+export interface ActiveSearch {
+  readonly result: SearchResult;
   /** So many rows are wanted at least. */
-  want(rows: number): void;
+  requestRows(rows: number): void;
   /** What failed is asked again. */
   retry(): void;
   /** More is read of what was cut. */
-  readOn(): void;
+  readMore(): void;
   /** Everything is asked anew. */
-  again(): void;
+  restart(): void;
 }
 
 /** The search for what is wanted among the accounts. Both are taken when it begins; another `wanted` begins another. */
-export function useJobs(wanted: Wanted, accounts: readonly SearchedAccount[]): RunningSearch {
+export function useJobs(wanted: JobQuery, accounts: readonly SearchedAccount[]): ActiveSearch {
   const api = useApi();
   const stream = useStream();
   const client = useQueryClient();
@@ -49,30 +49,36 @@ export function useJobs(wanted: Wanted, accounts: readonly SearchedAccount[]): R
   useEffect(() => runner.run(), [runner]);
   const found = useSyncExternalStore(runner.subscribe, runner.found);
   const again = useCallback(() => runner.again(accounts), [runner, accounts]);
-  return { found, want: runner.want, retry: runner.retry, readOn: runner.readOn, again };
+  return {
+    result: found,
+    requestRows: runner.want,
+    retry: runner.retry,
+    readMore: runner.readOn,
+    restart: again,
+  };
 }
 
 /** What is on the screen is drawn anew so often at most, for many answers come at once. */
-const TELL_MS = 80;
-const TRIES = 4;
+const NOTIFY_MS = 80;
+const MAX_ATTEMPTS = 4;
 
 class Runner {
   readonly #api: Api;
   readonly #stream: EventStream;
-  readonly #wanted: Wanted;
+  readonly #wanted: JobQuery;
   readonly #listeners = new Set<() => void>();
   #search: JobSearch;
-  #found: Found;
+  #found: SearchResult;
   #heard: number;
   #running = 0;
   #telling: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(api: Api, stream: EventStream, wanted: Wanted, accounts: readonly SearchedAccount[]) {
+  constructor(api: Api, stream: EventStream, wanted: JobQuery, accounts: readonly SearchedAccount[]) {
     this.#api = api;
     this.#stream = stream;
     this.#wanted = wanted;
     this.#search = this.#begin(accounts);
-    this.#found = this.#search.found();
+    this.#found = this.#search.getResult();
     this.#heard = stream.getState().count;
   }
 
@@ -81,9 +87,9 @@ class Runner {
     const { rows, count } = this.#stream.getState();
     const missed = rows.filter(({ number }) => number > this.#heard);
     if (missed.length < count - this.#heard || missed.some(({ kind }) => kind === 'hole')) return false;
-    this.#search.hear(missed.flatMap((row) => (row.kind === 'event' ? [row.event] : [])));
+    this.#search.applyEvents(missed.flatMap((row) => (row.kind === 'event' ? [row.event] : [])));
     this.#heard = count;
-    this.#found = this.#search.found();
+    this.#found = this.#search.getResult();
     return true;
   }
 
@@ -93,7 +99,7 @@ class Runner {
     this.catchUp();
     const off = this.#stream.onEvents((events) => {
       this.#heard = this.#stream.getState().count;
-      if (this.#search.hear(events)) this.#tell();
+      if (this.#search.applyEvents(events)) this.#tell();
     });
     this.#pump();
     this.#tell();
@@ -107,9 +113,9 @@ class Runner {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
-  readonly found = (): Found => this.#found;
+  readonly found = (): SearchResult => this.#found;
   readonly want = (rows: number): void => {
-    this.#search.want(rows);
+    this.#search.requestRows(rows);
     this.#pump();
   };
   readonly retry = (): void => {
@@ -118,7 +124,7 @@ class Runner {
     this.#tell();
   };
   readonly readOn = (): void => {
-    this.#search.readOn();
+    this.#search.readMore();
     this.#pump();
     this.#tell();
   };
@@ -132,7 +138,7 @@ class Runner {
   #begin(accounts: readonly SearchedAccount[]): JobSearch {
     const search = new JobSearch(this.#wanted, accounts);
     const { rows } = this.#stream.getState();
-    search.hearEarlier(
+    search.applyEarlierEvents(
       rows.flatMap((row) => (row.kind === 'event' && row.receivedAt !== null ? [row.event] : [])),
     );
     return search;
@@ -140,20 +146,20 @@ class Runner {
 
   #pump(): void {
     if (this.#running === 0) return;
-    for (const ask of this.#search.next()) void this.#ask(this.#search, ask);
+    for (const ask of this.#search.nextRequests()) void this.#ask(this.#search, ask);
   }
 
-  async #ask(search: JobSearch, ask: Ask): Promise<void> {
+  async #ask(search: JobSearch, ask: PageRequest): Promise<void> {
     const { source, after, limit } = ask;
     const path = `/v1/accounts/${encodeURIComponent(source.account)}/jobs`;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        search.take(ask, await this.#api.get<Page>(path, { query: { ...source.filter, after, limit } }));
+        search.addPage(ask, await this.#api.get<Page>(path, { query: { ...source.filter, after, limit } }));
         break;
       } catch (cause) {
         const passing = cause instanceof ApiError && (cause.status === 0 || cause.status >= 429);
-        if (!passing || attempt === TRIES) {
-          search.fail(ask, sentenceOf(cause));
+        if (!passing || attempt === MAX_ATTEMPTS) {
+          search.addFailure(ask, toErrorMessage(cause));
           break;
         }
         const seconds = cause.retryAfterSeconds ?? 2 ** (attempt - 2);
@@ -168,11 +174,11 @@ class Runner {
   #tell(): void {
     this.#telling ??= setTimeout(() => {
       this.#telling = undefined;
-      const found = this.#search.found();
+      const found = this.#search.getResult();
       if (found === this.#found) return;
       this.#found = found;
       for (const listener of this.#listeners) listener();
-    }, TELL_MS);
+    }, NOTIFY_MS);
   }
 }
 

@@ -5,12 +5,12 @@ import { lazy, Suspense, useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import type { Rollup } from '../../../shared/api/statistics.ts';
 import { Loading, Panel } from '../components.tsx';
-import { Fence } from '../shell/ErrorBoundary.tsx';
+import { ErrorBoundary } from '../shell/ErrorBoundary.tsx';
 import { useNow } from '../stream-hooks.ts';
 import { Day } from '../times.tsx';
-import { hrefOf, useRegion } from '../urls.ts';
+import { buildHref, useRegion } from '../urls.ts';
 import css from './Days.module.css';
-import { Failed } from './Statistics.tsx';
+import { QueryError } from './Statistics.tsx';
 
 const CHART_MS = 60_000;
 const DaysChart = lazy(() => import('./DaysChart.tsx'));
@@ -19,7 +19,7 @@ const DaysChart = lazy(() => import('./DaysChart.tsx'));
 export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]> }) {
   const [table, setTable] = useState(false);
   const { data } = days;
-  const charted = useCharted(days);
+  const charted = useChartedDays(days);
   return (
     <div id="days" className={css.anchor}>
       <Panel
@@ -30,16 +30,16 @@ export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]
           </Button>
         }
       >
-        <Failed query={days} />
+        <QueryError query={days} />
         <div className={css.room}>
           {data === undefined ? null : table ? (
             <DaysTable days={data} />
           ) : (
-            <Fence instead={<DaysTable days={data} />}>
+            <ErrorBoundary instead={<DaysTable days={data} />}>
               <Suspense fallback={<Loading />}>
                 <DaysChart days={charted ?? data} />
               </Suspense>
-            </Fence>
+            </ErrorBoundary>
           )}
         </div>
       </Panel>
@@ -48,7 +48,7 @@ export function Days({ days }: { readonly days: UseQueryResult<readonly Rollup[]
 }
 
 /** Drawing the chart takes most of a frame, so it follows the numbers once a minute; the figures and the table do at once. */
-function useCharted({ data, isPlaceholderData }: UseQueryResult<readonly Rollup[]>) {
+function useChartedDays({ data, isPlaceholderData }: UseQueryResult<readonly Rollup[]>) {
   const minute = useNow(CHART_MS);
   const known = data !== undefined;
   // biome-ignore lint/correctness/useExhaustiveDependencies: not with each change of the numbers
@@ -77,7 +77,9 @@ function DaysTable({ days }: { readonly days: readonly Rollup[] }) {
             </Table.Th>
             <Table.Td ta="right">{created.toLocaleString()}</Table.Td>
             <Table.Td ta="right">
-              <Link href={hrefOf('/jobs', { dispatchedOn: day, region })}>{dispatched.toLocaleString()}</Link>
+              <Link href={buildHref('/jobs', { dispatchedOn: day, region })}>
+                {dispatched.toLocaleString()}
+              </Link>
             </Table.Td>
             <Table.Td ta="right">{onTime.toLocaleString()}</Table.Td>
             <Table.Td ta="right">{late.toLocaleString()}</Table.Td>

@@ -6,22 +6,30 @@ import { Link } from 'wouter';
 import { Empty, Page } from '../components.tsx';
 import { useSession } from '../session.ts';
 import { useNow } from '../stream-hooks.ts';
-import { hrefOf, useParams, useRegion } from '../urls.ts';
+import { buildHref, useParams, useRegion } from '../urls.ts';
 import { Days } from './Days.tsx';
 import css from './NowPage.module.css';
-import { FirstFailed, JobsAtRisk, LateJobs, Stale, Statuses, Tiles, useFigures } from './Statistics.tsx';
+import {
+  FirstQueryError,
+  JobsAtRisk,
+  LateJobs,
+  StaleNotes,
+  Statuses,
+  Tiles,
+  useStatistics,
+} from './Statistics.tsx';
 import { StreamPanel } from './StreamPanel.tsx';
 
 /** The page. */
 export default function NowPage() {
-  const figures = useFigures();
+  const figures = useStatistics();
   const region = useRegion();
   const { accounts } = figures;
   return (
-    <Page title={region === null ? 'Now' : `Now in ${region.toUpperCase()}`} actions={<Wall />}>
+    <Page title={region === null ? 'Now' : `Now in ${region.toUpperCase()}`} actions={<WallDisplayToggle />}>
       {accounts?.length === 0 ? <NoAccounts /> : <Tiles figures={figures} />}
-      <FirstFailed queries={figures.asked} />
-      {accounts ? <Stale accounts={accounts} /> : null}
+      <FirstQueryError queries={figures.queries} />
+      {accounts ? <StaleNotes accounts={accounts} /> : null}
       <div className={css.columns}>
         <StreamPanel className={css.stream} />
         <div className={css.lists}>
@@ -51,7 +59,9 @@ function NoAccounts() {
     <Empty>
       {region === null ? 'No account is tracked yet.' : 'No account is tracked in this region.'}{' '}
       {may('admin') && forAll ? (
-        <Link href={hrefOf('/setup/new-account', { region: region ?? undefined })}>Set up the first one</Link>
+        <Link href={buildHref('/setup/new-account', { region: region ?? undefined })}>
+          Set up the first one
+        </Link>
       ) : (
         'Somebody with an admin key has to set one up.'
       )}
@@ -60,7 +70,7 @@ function NoAccounts() {
 }
 
 /** The way to the display for a wall, and back: a button, Escape, or leaving the full screen. */
-function Wall() {
+function WallDisplayToggle() {
   const [read, change] = useParams();
   const on = read('wall') !== undefined;
   const leave = useCallback(() => {

@@ -7,35 +7,35 @@ import type { JobEntry } from '../../../shared/api/jobs.ts';
 import type { OpenJobs, RegionOpenJobs, RegionRollups, Rollup } from '../../../shared/api/statistics.ts';
 import { type Api, ApiError } from '../api.ts';
 import { Failure, Hidden, Note, Panel, Statistic } from '../components.tsx';
-import { dayAt, dayPlus } from '../dates.ts';
-import { plain } from '../events.ts';
+import { shiftDay, toLocalDay } from '../dates.ts';
+import { toPlainText } from '../events.ts';
 import { type Account, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useNow, useRefresh } from '../stream-hooks.ts';
-import { Ago, Day, ServiceDate } from '../times.tsx';
-import { accountHref, hrefOf, jobHref, useParams, useRegion } from '../urls.ts';
-import css from './Figures.module.css';
+import { Day, RelativeTime, UpstreamDate } from '../times.tsx';
+import { accountHref, buildHref, jobHref, useParams, useRegion } from '../urls.ts';
+import css from './Statistics.module.css';
 import {
-  addDays,
-  addOpen,
-  dueOn,
-  firstDue,
+  countDueOn,
+  countOnTime,
+  findStaleAccounts,
+  formatListScope,
+  formatPercent,
   type ListedJob,
-  listedText,
-  type OpenSum,
-  onTimeOf,
-  percent,
-  stalenessOf,
+  type OpenTotals,
+  sortByDueDate,
+  sumDays,
+  sumOpenJobs,
 } from './statistics.ts';
 
 /** Days that the chart shows, and that the rate is of; today is the last of them. */
 const CHART_DAYS = 14;
 const RATE_DAYS = 7;
 /** Jobs shown of a list, how high each is, and the accounts that are asked for them at most. */
-const LISTED = { page: 10, wall: 6 };
+const LISTED_JOBS = { page: 10, wall: 6 };
 const ROW_REM = 1.85;
-const ASKED_ACCOUNTS = 30;
-const ASKED_AT_ONCE = 6;
+const MAX_ACCOUNTS = 30;
+const MAX_CONCURRENT_REQUESTS = 6;
 /** Statuses shown before one asks for all. On a wall nobody does, and all has to be seen without scrolling. */
 const STATUSES = { page: 8, wall: 6 };
 /** Figures are asked for again at most so often while events come, and so often without any: what is late moves by itself. */
@@ -44,23 +44,23 @@ const LISTS_REFRESH_MS = 5_000;
 const IDLE_MS = 30_000;
 
 /** All that the page shows besides the stream. */
-export interface NowFigures {
+export interface NowStatistics {
   readonly today: string;
-  readonly open: UseQueryResult<OpenSum>;
+  readonly open: UseQueryResult<OpenTotals>;
   readonly days: UseQueryResult<readonly Rollup[]>;
   readonly accounts: readonly Account[] | undefined;
   /** All that the page asks for; what fails is said once. */
-  readonly asked: readonly UseQueryResult<unknown>[];
+  readonly queries: readonly UseQueryResult<unknown>[];
 }
 
 /** Asks for the figures of the region that is looked at, or of all; with a key for some accounts, of these. */
-export function useFigures(): NowFigures {
+export function useStatistics(): NowStatistics {
   const api = useApi();
   const region = useRegion();
   const { forAll } = useSession();
   const regions = useRegions();
   const accounts = useAccounts();
-  const today = dayAt(useNow(60_000));
+  const today = toLocalDay(useNow(60_000));
   const own = accounts.data?.filter((account) => region === null || account.region === region);
   const ids = forAll ? regions.data?.map(({ id }) => id) : own?.map(({ id }) => id);
   const kind = forAll ? 'regions' : 'accounts';
@@ -77,38 +77,38 @@ export function useFigures(): NowFigures {
     queryKey: ['figures', 'open', paths],
     queryFn: async ({ signal }) => {
       type Part = RegionOpenJobs | OpenJobs;
-      return addOpen(await askAll<Part>(api, paths ?? [], '/open-jobs', {}, signal));
+      return sumOpenJobs(await fetchAll<Part>(api, paths ?? [], '/open-jobs', {}, signal));
     },
   });
   const days = useQuery({
     ...asking,
     queryKey: ['figures', 'days', paths, today],
     queryFn: async ({ signal }) => {
-      const range = { from: dayPlus(today, 1 - CHART_DAYS), to: today };
-      return addDays(await askAll<RegionRollups>(api, paths ?? [], '/rollups', range, signal));
+      const range = { from: shiftDay(today, 1 - CHART_DAYS), to: today };
+      return sumDays(await fetchAll<RegionRollups>(api, paths ?? [], '/rollups', range, signal));
     },
   });
   // Where each account is asked for itself, less often.
   const many = forAll ? 1 : Math.max(1, (paths?.length ?? 1) / 4);
   useRefresh(['job.*', 'account.*'], [['figures']], REFRESH_MS * many);
   // The lists ask accounts one by one, and so the more seldom the more accounts there are.
-  const asked = Math.min(ASKED_ACCOUNTS, own?.length ?? 0);
+  const asked = Math.min(MAX_ACCOUNTS, own?.length ?? 0);
   useRefresh(
     ['job.*', 'account.*'],
     [['jobs', 'now']],
-    LISTS_REFRESH_MS * Math.max(1, asked / ASKED_AT_ONCE),
+    LISTS_REFRESH_MS * Math.max(1, asked / MAX_CONCURRENT_REQUESTS),
   );
-  return { today, open, days, accounts: own, asked: [...(forAll ? [regions] : []), accounts, open] };
+  return { today, open, days, accounts: own, queries: [...(forAll ? [regions] : []), accounts, open] };
 }
 
-async function askAll<Part>(
+async function fetchAll<Part>(
   api: Api,
   paths: readonly string[],
   what: string,
   query: Record<string, string>,
   signal: AbortSignal,
 ): Promise<Part[]> {
-  const parts = await inTurn(paths, (path) =>
+  const parts = await mapInBatches(paths, (path) =>
     api.get<Part>(path + what, { query, signal }).catch((cause: unknown) => {
       // An account whose list was not read to its end yet has no figures.
       if (cause instanceof ApiError && cause.status === 404) return undefined;
@@ -119,18 +119,18 @@ async function askAll<Part>(
 }
 
 /** Some at a time, for a browser opens few connections to one server. */
-async function inTurn<T, R>(all: readonly T[], ask: (one: T) => Promise<R>): Promise<R[]> {
+async function mapInBatches<T, R>(all: readonly T[], ask: (one: T) => Promise<R>): Promise<R[]> {
   const answers: R[] = [];
-  for (let at = 0; at < all.length; at += ASKED_AT_ONCE)
-    answers.push(...(await Promise.all(all.slice(at, at + ASKED_AT_ONCE).map(ask))));
+  for (let at = 0; at < all.length; at += MAX_CONCURRENT_REQUESTS)
+    answers.push(...(await Promise.all(all.slice(at, at + MAX_CONCURRENT_REQUESTS).map(ask))));
   return answers;
 }
 
 /** The numbers at the top. */
-export function Tiles({ figures }: { readonly figures: NowFigures }) {
+export function Tiles({ figures }: { readonly figures: NowStatistics }) {
   const { today, open, days } = figures;
   const region = useRegion() ?? undefined;
-  const rate = days.data && onTimeOf(days.data.slice(-RATE_DAYS));
+  const rate = days.data && countOnTime(days.data.slice(-RATE_DAYS));
   const dispatched = days.data?.find(({ day }) => day === today)?.dispatched;
   const { data } = open;
   return (
@@ -139,24 +139,24 @@ export function Tiles({ figures }: { readonly figures: NowFigures }) {
         name="Open jobs"
         value={data?.jobs}
         note={data && `${data.dispatched.toLocaleString()} of them dispatched`}
-        href={hrefOf('/jobs', { which: 'open', region })}
+        href={buildHref('/jobs', { which: 'open', region })}
       />
       <Statistic
         name="Late"
         value={data?.late}
         tone={(data?.late ?? 0) > 0 ? 'bad' : 'plain'}
         note="not dispatched, due time is over"
-        href={hrefOf('/jobs', { late: 'true', region })}
+        href={buildHref('/jobs', { late: 'true', region })}
       />
       <Statistic
         name="Due today, still open"
-        value={data && dueOn(data, today)}
+        value={data && countDueOn(data, today)}
         note={
           <>
             <Day day={today} />, not dispatched
           </>
         }
-        href={hrefOf('/jobs', { dueOn: today, region })}
+        href={buildHref('/jobs', { dueOn: today, region })}
       />
       <Statistic
         name="Dispatched today"
@@ -166,11 +166,11 @@ export function Tiles({ figures }: { readonly figures: NowFigures }) {
             <Day day={today} />, whenever due
           </>
         }
-        href={hrefOf('/jobs', { dispatchedOn: today, region })}
+        href={buildHref('/jobs', { dispatchedOn: today, region })}
       />
       <Statistic
         name="On time"
-        value={rate && percent(rate.onTime, rate.of)}
+        value={rate && formatPercent(rate.onTime, rate.of)}
         note={
           rate &&
           `${rate.onTime.toLocaleString()} of ${rate.of.toLocaleString()} dispatched in ${RATE_DAYS} days`
@@ -182,9 +182,9 @@ export function Tiles({ figures }: { readonly figures: NowFigures }) {
 }
 
 /** Says when what is shown is older than it should be. */
-export function Stale({ accounts }: { readonly accounts: readonly Account[] }) {
+export function StaleNotes({ accounts }: { readonly accounts: readonly Account[] }) {
   const region = useRegion() ?? undefined;
-  const { stale, unread } = stalenessOf(accounts, useNow(10_000));
+  const { stale, unread } = findStaleAccounts(accounts, useNow(10_000));
   const [oldest, ...others] = stale;
   const [first, ...more] = unread;
   return (
@@ -192,12 +192,12 @@ export function Stale({ accounts }: { readonly accounts: readonly Account[] }) {
       {oldest === undefined ? null : (
         <Note tone="warn">
           The figures are not up to date: the jobs of{' '}
-          <Link href={hrefOf(accountHref(oldest.account), { region })}>{oldest.account}</Link> are as they
-          were <Ago at={oldest.through} />
+          <Link href={buildHref(accountHref(oldest.account), { region })}>{oldest.account}</Link> are as they
+          were <RelativeTime at={oldest.through} />
           {others.length === 0 ? null : (
             <>
               , those of{' '}
-              <Link href={`${hrefOf('/health', { region })}#accounts`}>
+              <Link href={`${buildHref('/health', { region })}#accounts`}>
                 {others.length} other {others.length === 1 ? 'account' : 'accounts'}
               </Link>{' '}
               since then
@@ -209,7 +209,7 @@ export function Stale({ accounts }: { readonly accounts: readonly Account[] }) {
       {first === undefined ? null : (
         <Note>
           Not in the figures yet: the jobs of{' '}
-          <Link href={hrefOf(accountHref(first), { region })}>{first}</Link>
+          <Link href={buildHref(accountHref(first), { region })}>{first}</Link>
           {more.length === 0 ? null : ` and ${more.length} more`}, which have not been read once to the end.
         </Note>
       )}
@@ -218,31 +218,33 @@ export function Stale({ accounts }: { readonly accounts: readonly Account[] }) {
 }
 
 /** Open jobs by status: a bar for each, that leads to the jobs. */
-export function Statuses({ open }: { readonly open: UseQueryResult<OpenSum> }) {
+export function Statuses({ open }: { readonly open: UseQueryResult<OpenTotals> }) {
   const region = useRegion() ?? undefined;
   const [all, setAll] = useState(false);
-  const few = STATUSES[usePlace()];
+  const few = STATUSES[useDisplayMode()];
   const { data } = open;
   const statuses = data?.byStatus ?? [];
   const shown = all ? statuses : statuses.slice(0, few);
   const most = statuses[0]?.jobs ?? 1;
   const hidden = statuses.length - shown.length;
   const aside = data && (
-    <Link href={hrefOf('/jobs', { which: 'open', region })}>{data.jobs.toLocaleString()} in all</Link>
+    <Link href={buildHref('/jobs', { which: 'open', region })}>{data.jobs.toLocaleString()} in all</Link>
   );
   return (
     <Panel title="Open jobs by status" aside={aside}>
       <div className={css.statuses}>
-        <Failed query={open} />
+        <QueryError query={open} />
         {data && statuses.length === 0 ? <p className={css.none}>No job is open.</p> : null}
         <ul>
           {shown.map(({ status, jobs }) => (
             <li key={status}>
               <Link
                 className={css.status}
-                href={hrefOf('/jobs', status === null ? { which: 'open', region } : { status, region })}
+                href={buildHref('/jobs', status === null ? { which: 'open', region } : { status, region })}
               >
-                <bdi className={css.statusName}>{status === null ? 'Without a status' : plain(status)}</bdi>
+                <bdi className={css.statusName}>
+                  {status === null ? 'Without a status' : toPlainText(status)}
+                </bdi>
                 <span className={css.track} aria-hidden>
                   <span className={css.bar} style={{ width: `${(jobs / most) * 100}%` }} />
                 </span>
@@ -270,7 +272,7 @@ export function Statuses({ open }: { readonly open: UseQueryResult<OpenSum> }) {
 }
 
 /** The jobs that are late, the longest ago due first. */
-export function LateJobs({ figures }: { readonly figures: NowFigures }) {
+export function LateJobs({ figures }: { readonly figures: NowStatistics }) {
   const region = useRegion() ?? undefined;
   const { data } = figures.open;
   const accounts = data?.accounts.filter(({ late }) => late > 0).sort((a, b) => b.late - a.late);
@@ -280,7 +282,7 @@ export function LateJobs({ figures }: { readonly figures: NowFigures }) {
       says="Not dispatched, and the due time is over."
       none="No job is late."
       total={data?.late}
-      full={[{ name: 'All', jobs: data?.late, href: hrefOf('/jobs', { late: 'true', region }) }]}
+      full={[{ name: 'All', jobs: data?.late, href: buildHref('/jobs', { late: 'true', region }) }]}
       accounts={accounts?.map(({ account }) => account)}
       filters={[{ late: 'true' }]}
     />
@@ -288,15 +290,15 @@ export function LateJobs({ figures }: { readonly figures: NowFigures }) {
 }
 
 /** The jobs that have to go out today or tomorrow. */
-export function JobsAtRisk({ figures }: { readonly figures: NowFigures }) {
+export function JobsAtRisk({ figures }: { readonly figures: NowStatistics }) {
   const region = useRegion() ?? undefined;
   const { data } = figures.open;
   const { today } = figures;
-  const tomorrow = dayPlus(today, 1);
+  const tomorrow = shiftDay(today, 1);
   const accounts = data?.accounts
     .filter(({ jobs, dispatched }) => jobs > dispatched)
     .sort((a, b) => b.jobs - b.dispatched - (a.jobs - a.dispatched));
-  const [first, second] = [today, tomorrow].map((day) => data && dueOn(data, day));
+  const [first, second] = [today, tomorrow].map((day) => data && countDueOn(data, day));
   return (
     <JobList
       title="At risk"
@@ -304,8 +306,8 @@ export function JobsAtRisk({ figures }: { readonly figures: NowFigures }) {
       none="No open job is due today or tomorrow."
       total={first === undefined ? undefined : first + (second ?? 0)}
       full={[
-        { name: 'Today', jobs: first, href: hrefOf('/jobs', { dueOn: today, region }) },
-        { name: 'Tomorrow', jobs: second, href: hrefOf('/jobs', { dueOn: tomorrow, region }) },
+        { name: 'Today', jobs: first, href: buildHref('/jobs', { dueOn: today, region }) },
+        { name: 'Tomorrow', jobs: second, href: buildHref('/jobs', { dueOn: tomorrow, region }) },
       ]}
       accounts={accounts?.map(({ account }) => account)}
       filters={[{ dueOn: today }, { dueOn: tomorrow }]}
@@ -330,27 +332,27 @@ function JobList(props: {
 }) {
   const { title, says, none, total, full, accounts, filters } = props;
   const api = useApi();
-  const most = LISTED[usePlace()];
+  const most = LISTED_JOBS[useDisplayMode()];
   const region = useRegion() ?? undefined;
   // Only as long as there is something to find: their order moves with every event.
-  const asked = accounts?.slice(0, ASKED_ACCOUNTS) ?? [];
+  const asked = accounts?.slice(0, MAX_ACCOUNTS) ?? [];
   const query = useQuery({
     queryKey: ['jobs', 'now', most, filters, [...asked].sort()],
     queryFn: async ({ signal }) => {
       const found: ListedJob[] = [];
       for (const filter of filters) {
         if (found.length >= most) break;
-        const parts = await inTurn(asked, async (account) => {
+        const parts = await mapInBatches(asked, async (account) => {
           const { jobs } = await api.get<{ jobs: readonly JobEntry[] }>(
             `/v1/accounts/${encodeURIComponent(account)}/jobs`,
             { query: { ...filter, limit: most }, signal },
           );
-          return firstDue(
+          return sortByDueDate(
             jobs.map((job) => ({ ...job, account })),
             most,
           );
         });
-        found.push(...firstDue(parts.flat(), most - found.length));
+        found.push(...sortByDueDate(parts.flat(), most - found.length));
       }
       return found;
     },
@@ -378,14 +380,14 @@ function JobList(props: {
       <div className={css.list} style={{ minHeight: `${1.7 + ROW_REM * Math.min(most, total ?? 0)}rem` }}>
         <p className={css.says}>
           {says}
-          {total === undefined ? '' : ` ${listedText(total, most, asked.length, left)}`}
+          {total === undefined ? '' : ` ${formatListScope(total, most, asked.length, left)}`}
         </p>
-        <Failed query={query} />
+        <QueryError query={query} />
         {data && data.length === 0 && (left === 0 || total === 0) ? <p className={css.none}>{none}</p> : null}
         <ul>
           {data?.map((job) => (
             <li key={`${job.account}/${job.jobNumber}`}>
-              <JobLine job={job} region={region} />
+              <JobLink job={job} region={region} />
             </li>
           ))}
         </ul>
@@ -394,37 +396,37 @@ function JobList(props: {
   );
 }
 
-function usePlace(): 'page' | 'wall' {
+function useDisplayMode(): 'page' | 'wall' {
   const [read] = useParams();
   return read('wall') === undefined ? 'page' : 'wall';
 }
 
-function JobLine({ job, region }: { readonly job: ListedJob; readonly region: string | undefined }) {
+function JobLink({ job, region }: { readonly job: ListedJob; readonly region: string | undefined }) {
   return (
-    <Link className={css.job} href={hrefOf(jobHref(job.account, job.jobNumber), { region })}>
+    <Link className={css.job} href={buildHref(jobHref(job.account, job.jobNumber), { region })}>
       <span className={css.jobNumber}>{job.jobNumber}</span>
       <span className={css.account}>{job.account}</span>
-      <bdi className={css.description}>{job.description === null ? '' : plain(job.description)}</bdi>
-      <bdi className={css.jobStatus}>{job.status === null ? '' : plain(job.status)}</bdi>
+      <bdi className={css.description}>{job.description === null ? '' : toPlainText(job.description)}</bdi>
+      <bdi className={css.jobStatus}>{job.status === null ? '' : toPlainText(job.status)}</bdi>
       <span className={css.due}>
         <Hidden>due </Hidden>
-        {job.dateDue === null ? null : <ServiceDate at={job.dateDue} />}
+        {job.dateDue === null ? null : <UpstreamDate at={job.dateDue} />}
       </span>
     </Link>
   );
 }
 
 /** Why there is nothing, or nothing new: of several questions the first that failed. */
-export function FirstFailed({
+export function FirstQueryError({
   queries,
 }: {
   readonly queries: readonly UseQueryResult<unknown>[];
 }): ReactNode {
   const failed = queries.find(({ isError }) => isError);
-  return failed ? <Failed query={failed} /> : null;
+  return failed ? <QueryError query={failed} /> : null;
 }
 
 /** Why a panel shows nothing, or nothing new. */
-export function Failed({ query }: { readonly query: UseQueryResult<unknown> }): ReactNode {
+export function QueryError({ query }: { readonly query: UseQueryResult<unknown> }): ReactNode {
   return query.isError ? <Failure error={query.error} again={query.refetch} /> : null;
 }

@@ -6,14 +6,14 @@ import { memo, type ReactNode, useCallback, useEffect, useId, useMemo, useRef, u
 import { Link } from 'wouter';
 import type { JobEvent } from '../../../shared/events/event.ts';
 import { Hidden, useNarrow } from '../components.tsx';
-import { EventWords } from '../EventSummary.tsx';
-import { describe, jobNumberOf, plain, typeGroups, typeNames } from '../events.ts';
+import { EventSummary } from '../EventSummary.tsx';
+import { describeEvent, eventTypeGroups, eventTypeLabels, getJobNumber, toPlainText } from '../events.ts';
 import { useAccounts } from '../queries.ts';
 import type { StreamState } from '../stream.ts';
 import { useNow, useStreamState } from '../stream-hooks.ts';
-import { Instant, isToday } from '../times.tsx';
-import { accountHref, endpointHref, hrefOf, jobHref, useParams, useRegion } from '../urls.ts';
-import { countAfter, createSelection, type EventFilter, type Row } from './feed.ts';
+import { isToday, Timestamp } from '../times.tsx';
+import { accountHref, buildHref, endpointHref, jobHref, useParams, useRegion } from '../urls.ts';
+import { countAfter, createRowFilter, type EventFilter, type Row } from './feed.ts';
 import css from './StreamPanel.module.css';
 
 /** Rows are as high as this, in px: one line, or two where there is little room. */
@@ -23,7 +23,7 @@ const OVERSCAN = 6;
 /** The list stands still so long under a pointer that does not move. */
 const HOVER_MS = 10_000;
 /** What is typed is taken when nothing more came for so long. */
-const TYPING_MS = 250;
+const DEBOUNCE_MS = 250;
 /** A screen reader is told so often how many wait. */
 const SUMMARY_MS = 30_000;
 
@@ -34,8 +34,8 @@ export function StreamPanel({ className }: { readonly className?: string | undef
   const filter = useFilter();
   const scroller = useRef<HTMLElement>(null);
   const { held, whys, still, catchUp, goOn } = useHold(live);
-  const select = useMemo(() => createSelection(filter), [filter]);
-  const selectLive = useMemo(() => createSelection(filter), [filter]);
+  const select = useMemo(() => createRowFilter(filter), [filter]);
+  const selectLive = useMemo(() => createRowFilter(filter), [filter]);
   const rows = select((held ?? live).rows);
   const waiting = held ? countAfter(selectLive(live.rows), held.count) : 0;
   // So many came meanwhile that some of them are no longer kept here.
@@ -76,11 +76,11 @@ export function StreamPanel({ className }: { readonly className?: string | undef
         <PauseButton paused={paused} toggle={toggle} />
       </div>
       <Filters />
-      <Trouble live={live} />
+      <StreamProblems live={live} />
       <div className={css.body}>
-        <Summary paused={paused} waiting={waiting} />
+        <Announcer paused={paused} waiting={waiting} />
         <List rows={rows} scroller={scroller} still={still}>
-          {live.loaded && rows.length === 0 ? <Nothing filtered={live.rows.length > 0} /> : null}
+          {live.loaded && rows.length === 0 ? <EmptyList filtered={live.rows.length > 0} /> : null}
         </List>
       </div>
     </section>
@@ -106,7 +106,7 @@ const PauseButton = memo(function PauseButton(props: {
 });
 
 /** For screen readers: whether it stands still, and now and then how many wait. Events are not read out one by one. */
-function Summary({ paused, waiting }: { readonly paused: boolean; readonly waiting: number }) {
+function Announcer({ paused, waiting }: { readonly paused: boolean; readonly waiting: number }) {
   const step = useNow(SUMMARY_MS);
   // biome-ignore lint/correctness/useExhaustiveDependencies: what waits is told now and then only
   const words = useMemo(
@@ -123,7 +123,7 @@ function Summary({ paused, waiting }: { readonly paused: boolean; readonly waiti
   );
 }
 
-type Why = 'paused' | 'scrolled' | 'hovered' | 'focused';
+type HoldReason = 'paused' | 'scrolled' | 'hovered' | 'focused';
 
 /**
  * Has the list stand still: while it is paused, scrolled down, under a pointer that was moved, or has the focus of a
@@ -131,31 +131,31 @@ type Why = 'paused' | 'scrolled' | 'hovered' | 'focused';
  */
 function useHold(live: StreamState) {
   const [{ whys, held }, setHold] = useState<{
-    readonly whys: ReadonlySet<Why>;
+    readonly whys: ReadonlySet<HoldReason>;
     readonly held: StreamState | null;
-  }>(GOES_ON);
+  }>(NOT_HELD);
   const drawn = useRef(live);
   useEffect(() => {
     drawn.current = live;
   });
   /** One more reason to stand still, or one less. */
-  const still = useCallback((why: Why, on: boolean): void => {
+  const still = useCallback((why: HoldReason, on: boolean): void => {
     setHold((old) => {
       if (old.whys.has(why) === on) return old;
       const next = new Set(old.whys);
       if (on) next.add(why);
       else next.delete(why);
-      return next.size === 0 ? GOES_ON : { whys: next, held: old.held ?? drawn.current };
+      return next.size === 0 ? NOT_HELD : { whys: next, held: old.held ?? drawn.current };
     });
   }, []);
   /** Shows all there is by now; while it is paused it stands still again then. */
   const catchUp = (): void =>
-    setHold(({ whys: old }) => (old.has('paused') ? { whys: new Set(['paused']), held: live } : GOES_ON));
-  const goOn = useCallback(() => setHold(GOES_ON), []);
+    setHold(({ whys: old }) => (old.has('paused') ? { whys: new Set(['paused']), held: live } : NOT_HELD));
+  const goOn = useCallback(() => setHold(NOT_HELD), []);
   return { held, whys, still, catchUp, goOn };
 }
 
-const GOES_ON = { whys: new Set<Why>(), held: null };
+const NOT_HELD = { whys: new Set<HoldReason>(), held: null };
 
 /** The filter that stands in the address. */
 function useFilter(): EventFilter {
@@ -165,8 +165,8 @@ function useFilter(): EventFilter {
   return useMemo(() => ({ types: types?.split(','), account, region, text }), [types, account, region, text]);
 }
 
-const GROUPS = typeGroups.map(({ name, types }) => ({ label: name, value: types.join(',') }));
-const TYPES = Object.entries(typeNames)
+const GROUPS = eventTypeGroups.map(({ name, types }) => ({ label: name, value: types.join(',') }));
+const TYPES = Object.entries(eventTypeLabels)
   .filter(([type]) => type !== 'jobwire.ping')
   .map(([value, label]) => ({ label, value }))
   .sort((a, b) => a.label.localeCompare(b.label));
@@ -225,7 +225,7 @@ function TextFilter() {
   }
   useEffect(() => {
     if (typed.trim() === asked) return;
-    const timer = setTimeout(() => change({ text: typed.trim() }), TYPING_MS);
+    const timer = setTimeout(() => change({ text: typed.trim() }), DEBOUNCE_MS);
     return () => clearTimeout(timer);
   }, [typed, asked, change]);
   return (
@@ -241,7 +241,7 @@ function TextFilter() {
 }
 
 /** Says loudly what is not as it should be: no connection, or events that are missing. */
-function Trouble({ live }: { readonly live: StreamState }) {
+function StreamProblems({ live }: { readonly live: StreamState }) {
   const { connection, rows } = live;
   const [known, setKnown] = useState(0);
   const hole = rows.findLast((row) => row.kind === 'hole' && row.number > known);
@@ -250,7 +250,7 @@ function Trouble({ live }: { readonly live: StreamState }) {
       {connection.phase === 'lost' ? (
         <div className={css.trouble}>
           <span>
-            Not live since <Instant at={new Date(connection.since).toISOString()} as="clock" />:{' '}
+            Not live since <Timestamp at={new Date(connection.since).toISOString()} as="clock" />:{' '}
             {connection.why} What happens meanwhile will come in here without a gap.
           </span>
         </div>
@@ -267,7 +267,7 @@ function Trouble({ live }: { readonly live: StreamState }) {
   );
 }
 
-function Nothing({ filtered }: { readonly filtered: boolean }) {
+function EmptyList({ filtered }: { readonly filtered: boolean }) {
   const [, change] = useParams();
   if (!filtered) return <p className={css.nothing}>Nothing has happened yet. What happens appears here.</p>;
   return (
@@ -287,7 +287,7 @@ function Nothing({ filtered }: { readonly filtered: boolean }) {
 function List(props: {
   readonly rows: readonly Row[];
   readonly scroller: React.RefObject<HTMLElement | null>;
-  readonly still: (why: Why, on: boolean) => void;
+  readonly still: (why: HoldReason, on: boolean) => void;
   readonly children: ReactNode;
 }) {
   const { rows, scroller, still } = props;
@@ -361,28 +361,28 @@ const RowContent = memo(function RowContent({
 }) {
   if (row.kind === 'hole') return <div className={css.hole}>Events are missing here: {row.reason}</div>;
   const { event } = row;
-  const { tone } = describe(event);
+  const { tone } = describeEvent(event);
   const { account } = event.data;
-  const number = jobNumberOf(event);
+  const number = getJobNumber(event);
   const { description } = (event.data.job ?? {}) as { description?: string | null };
   return (
     <div className={css.content} data-tone={tone} data-event={event.id}>
       <span className={css.time}>
-        <Instant at={event.time} as={isToday(event.time) ? 'clock' : 'short'} />
+        <Timestamp at={event.time} as={isToday(event.time) ? 'clock' : 'short'} />
       </span>
       <span className={css.account}>{account ?? event.data.region}</span>
       <span className={css.job}>
         {number === undefined || account === undefined ? (
-          <Elsewhere event={event} region={region} />
+          <SubjectLink event={event} region={region} />
         ) : (
-          <Link href={hrefOf(jobHref(account, number), { region })}>{number}</Link>
+          <Link href={buildHref(jobHref(account, number), { region })}>{number}</Link>
         )}
       </span>
-      <span className={css.words} title={description ? plain(description) : undefined}>
+      <span className={css.words} title={description ? toPlainText(description) : undefined}>
         {tone === 'bad' || tone === 'warn' ? <Hidden>Trouble: </Hidden> : null}
-        <EventWords event={event} />
+        <EventSummary event={event} />
         {description && event.type !== 'job.created' ? (
-          <bdi className={css.description}>{plain(description)}</bdi>
+          <bdi className={css.description}>{toPlainText(description)}</bdi>
         ) : null}
       </span>
     </div>
@@ -390,16 +390,16 @@ const RowContent = memo(function RowContent({
 });
 
 /** Where one finds more about what concerns no single job. */
-function Elsewhere({ event, region }: { readonly event: JobEvent; readonly region: string | undefined }) {
+function SubjectLink({ event, region }: { readonly event: JobEvent; readonly region: string | undefined }) {
   const { account, endpoint, orderGroup } = event.data as {
     readonly account?: string;
     readonly endpoint?: string;
     readonly orderGroup?: string;
   };
   if (endpoint !== undefined)
-    return <Link href={hrefOf(endpointHref(event.data.region, endpoint), { region })}>endpoint</Link>;
+    return <Link href={buildHref(endpointHref(event.data.region, endpoint), { region })}>endpoint</Link>;
   if (orderGroup !== undefined && account !== undefined)
-    return <Link href={hrefOf('/jobs', { account, orderGroup, region })}>group</Link>;
-  if (account !== undefined) return <Link href={hrefOf(accountHref(account), { region })}>account</Link>;
-  return <Link href={hrefOf('/health', { region })}>region</Link>;
+    return <Link href={buildHref('/jobs', { account, orderGroup, region })}>group</Link>;
+  if (account !== undefined) return <Link href={buildHref(accountHref(account), { region })}>account</Link>;
+  return <Link href={buildHref('/health', { region })}>region</Link>;
 }

@@ -1,8 +1,8 @@
 /** Which events the list shows: those that fit a filter, kept up with as more come. Free of React. */
 import type { JobEvent } from '../../../shared/events/event.ts';
 import { typeMatches } from '../../../shared/events/types.ts';
-import { describe, jobNumberOf } from '../events.ts';
-import type { Hole, Seen } from '../stream.ts';
+import { describeEvent, getJobNumber } from '../events.ts';
+import type { EventRow, GapRow } from '../stream.ts';
 
 /** What is asked for; whatever is absent or empty asks for nothing. */
 export interface EventFilter {
@@ -14,29 +14,29 @@ export interface EventFilter {
   readonly text?: string | undefined;
 }
 
-export type Row = Seen | Hole;
+export type Row = EventRow | GapRow;
 
 /** Whether an event is asked for. */
-export function fits(event: JobEvent, { types = [], account, region, text }: EventFilter): boolean {
+export function matchesFilter(event: JobEvent, { types = [], account, region, text }: EventFilter): boolean {
   return (
     (types.length === 0 || typeMatches(event.type, types)) &&
     (!account || event.data.account === account) &&
     (!region || event.data.region === region) &&
-    (!text || textOf(event).includes(text.trim().toLowerCase()))
+    (!text || getSearchText(event).includes(text.trim().toLowerCase()))
   );
 }
 
 const texts = new WeakMap<JobEvent, string>();
 
 /** All that is shown of an event, and by what its job is known. */
-function textOf(event: JobEvent): string {
+function getSearchText(event: JobEvent): string {
   const known = texts.get(event);
   if (known !== undefined) return known;
-  const { more = [], ...first } = describe(event);
+  const { more = [], ...first } = describeEvent(event);
   const job = (event.data as { job?: Record<string, unknown> }).job;
   const text = [
-    ...[event.type, event.data.account, jobNumberOf(event)],
-    ...[first, ...more].flatMap(({ what, from, to }) => [what, from, to]),
+    ...[event.type, event.data.account, getJobNumber(event)],
+    ...[first, ...more].flatMap(({ label: what, from, to }) => [what, from, to]),
     ...[job?.description, job?.orderNumber, job?.orderGroup, job?.status],
   ];
   const all = text
@@ -51,7 +51,7 @@ function textOf(event: JobEvent): string {
  * Gives those of the rows that fit, in their order. It may be asked again and again with what a stream holds by then, and
  * looks at each row once. Holes always fit: whoever filters has to know of them too.
  */
-export function createSelection(filter: EventFilter): (rows: readonly Row[]) => readonly Row[] {
+export function createRowFilter(filter: EventFilter): (rows: readonly Row[]) => readonly Row[] {
   let seen: readonly Row[] = [];
   let chosen: readonly Row[] = [];
   return (rows) => {
@@ -60,7 +60,7 @@ export function createSelection(filter: EventFilter): (rows: readonly Row[]) => 
     const first = rows[0]?.number ?? 0;
     const goesOn = seen.length > 0 && first >= (seen[0]?.number ?? 0) && (rows.at(-1)?.number ?? 0) >= last;
     const fresh = (goesOn ? rows.slice(Math.max(0, last + 1 - first)) : rows).filter(
-      (row) => row.kind === 'hole' || fits(row.event, filter),
+      (row) => row.kind === 'hole' || matchesFilter(row.event, filter),
     );
     const kept = goesOn ? chosen.slice(countUpTo(chosen, first - 1)) : [];
     seen = rows;

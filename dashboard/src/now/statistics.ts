@@ -6,10 +6,10 @@ import { staleSince } from '../health/status.ts';
 import type { Account } from '../queries.ts';
 
 /** Open jobs, as a region or an account has them. */
-export type OpenChart = Omit<RegionOpenJobs, 'region' | 'accounts'>;
+export type OpenCounts = Omit<RegionOpenJobs, 'region' | 'accounts'>;
 
 /** The open jobs of one or more regions or accounts, with the accounts they are of. */
-export interface OpenSum extends OpenChart {
+export interface OpenTotals extends OpenCounts {
   readonly accounts: readonly {
     readonly account: string;
     readonly jobs: number;
@@ -19,8 +19,8 @@ export interface OpenSum extends OpenChart {
 }
 
 /** Adds up what regions or accounts say of their open jobs. */
-export function addOpen(parts: readonly (RegionOpenJobs | OpenJobs)[]): OpenSum {
-  const sum = (of: (part: OpenChart) => number): number => parts.reduce((so, part) => so + of(part), 0);
+export function sumOpenJobs(parts: readonly (RegionOpenJobs | OpenJobs)[]): OpenTotals {
+  const sum = (of: (part: OpenCounts) => number): number => parts.reduce((so, part) => so + of(part), 0);
   const statuses = new Map<string | null, number>();
   const days = new Map<string, { jobs: number; late: number }>();
   for (const { byStatus, byDueDay } of parts) {
@@ -47,12 +47,12 @@ export function addOpen(parts: readonly (RegionOpenJobs | OpenJobs)[]): OpenSum 
 }
 
 /** Undispatched jobs that are due on a day. */
-export function dueOn(open: OpenChart, day: string): number {
+export function countDueOn(open: OpenCounts, day: string): number {
   return open.byDueDay.find((due) => due.day === day)?.jobs ?? 0;
 }
 
 /** Adds up what regions or accounts say of the same days, day by day. */
-export function addDays(parts: readonly Pick<RegionRollups, 'days'>[]): readonly Rollup[] {
+export function sumDays(parts: readonly Pick<RegionRollups, 'days'>[]): readonly Rollup[] {
   const byDay = new Map<string, Rollup>();
   for (const { days } of parts) {
     for (const { day, ...figures } of days) {
@@ -68,13 +68,13 @@ export function addDays(parts: readonly Pick<RegionRollups, 'days'>[]): readonly
 }
 
 /** Of the jobs dispatched on some days: how many in time, of how many of which that can be told. */
-export function onTimeOf(days: readonly Rollup[]): { readonly onTime: number; readonly of: number } {
+export function countOnTime(days: readonly Rollup[]): { readonly onTime: number; readonly of: number } {
   const onTime = days.reduce((sum, day) => sum + day.onTime, 0);
   return { onTime, of: days.reduce((sum, day) => sum + day.late, onTime) };
 }
 
 /** A share in per cent, never rounded up to all nor down to none. */
-export function percent(part: number, all: number): string {
+export function formatPercent(part: number, all: number): string {
   if (all === 0) return '–';
   const exact = (part / all) * 100;
   if (exact > 99 && part < all) return `${Math.floor(exact * 10) / 10}%`;
@@ -91,7 +91,7 @@ export interface Staleness {
 }
 
 /** Which of the accounts make the figures older than they should be. */
-export function stalenessOf(accounts: readonly Account[], nowMs: number): Staleness {
+export function findStaleAccounts(accounts: readonly Account[], nowMs: number): Staleness {
   const through = (account: Account): string | null => account.status?.observedThrough ?? null;
   const stale = accounts.flatMap((account) => {
     const at = through(account);
@@ -110,14 +110,14 @@ export type ListedJob = JobEntry & { readonly account: string };
  * What is said of a list of at most `most` jobs out of `total`, for which `asked` accounts were looked through and `left` not;
  * empty where it has them all.
  */
-export function listedText(total: number, most: number, asked: number, left: number): string {
+export function formatListScope(total: number, most: number, asked: number, left: number): string {
   const first = total > most ? `The first ${most}` : '';
   if (left === 0 || total === 0) return first && `${first}:`;
   return `${first || 'Those'} of the ${asked} accounts with most jobs; ${left.toLocaleString()} others are not looked through:`;
 }
 
 /** The first jobs of several accounts by due date. */
-export function firstDue(jobs: readonly ListedJob[], most: number): readonly ListedJob[] {
+export function sortByDueDate(jobs: readonly ListedJob[], most: number): readonly ListedJob[] {
   const key = ({ dateDue }: ListedJob): number => {
     const at = dateDue === null ? Number.NaN : Date.parse(dateDue);
     return Number.isNaN(at) ? Number.MAX_SAFE_INTEGER : at;

@@ -15,7 +15,7 @@ import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast, useConfirm 
 import { useApiForm } from '../forms.ts';
 import { useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Ago } from '../times.tsx';
+import { RelativeTime } from '../times.tsx';
 import { accountHref, useRegion } from '../urls.ts';
 import {
   ButtonLink,
@@ -88,7 +88,9 @@ export function AccountsPage() {
                       )}
                     </td>
                     <td className={css.break}>{formatCredentials(account)}</td>
-                    <td className={css.extra}>{account.createdAt ? <Ago at={account.createdAt} /> : '–'}</td>
+                    <td className={css.extra}>
+                      {account.createdAt ? <RelativeTime at={account.createdAt} /> : '–'}
+                    </td>
                   </tr>
                 ))}
               </tbody>
@@ -138,8 +140,8 @@ export function AccountPage({ id }: { readonly id: string }) {
                   `every ${formatInterval(account.pollIntervalSeconds)}${account.paused ? ', but paused' : ''}`,
                 ],
                 ['Credentials', formatCredentials(account)],
-                ['Made', account.createdAt ? <Ago key="at" at={account.createdAt} /> : undefined],
-                ['Changed', account.changedAt ? <Ago key="at" at={account.changedAt} /> : undefined],
+                ['Made', account.createdAt ? <RelativeTime key="at" at={account.createdAt} /> : undefined],
+                ['Changed', account.changedAt ? <RelativeTime key="at" at={account.changedAt} /> : undefined],
               ]}
             />
             {may('operate') ? <TestAccount account={id} /> : null}

@@ -2,11 +2,11 @@
 import { Button, Checkbox, NativeSelect, PasswordInput, Radio, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { Panel } from '../components.tsx';
-import { instantOf, localTimeAt } from '../dates.ts';
+import { parseLocalTime, toLocalTime } from '../dates.ts';
 import type { ApiForm } from '../forms.ts';
 import { useAccounts } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { exactly } from '../times.tsx';
+import { formatExactTime } from '../times.tsx';
 import { AccountChoices, Group } from './components.tsx';
 import {
   addsAccounts,
@@ -332,9 +332,9 @@ function Headers({ of: { form }, kept }: FieldsProps & { readonly kept: readonly
 
 function StartPanel({ of: { form }, adds }: FieldsProps & { readonly adds: boolean }) {
   const { begin, at } = form.values;
-  const instant = begin === 'at' ? instantOf(at) : undefined;
+  const instant = begin === 'at' ? parseLocalTime(at) : undefined;
   // What can be chosen ends with the moment at which the form was opened.
-  const [latest] = useState(() => localTimeAt(Date.now()));
+  const [latest] = useState(() => toLocalTime(Date.now()));
   return (
     <Panel title={adds ? 'Where the accounts that are added begin' : 'Where it begins'}>
       <Group name="In the logs of its accounts" path="begin" error={form.errors.begin}>
@@ -359,7 +359,7 @@ function StartPanel({ of: { form }, adds }: FieldsProps & { readonly adds: boole
             type="datetime-local"
             step={1}
             max={latest}
-            description={instant === undefined ? 'By your clock.' : exactly(instant)}
+            description={instant === undefined ? 'By your clock.' : formatExactTime(instant)}
             {...form.getInputProps('at')}
           />
         ) : null}

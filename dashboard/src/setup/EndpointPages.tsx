@@ -9,7 +9,7 @@ import { Badge, Empty, Facts, Failure, Page, Panel, showToast, useConfirm } from
 import { useApiForm } from '../forms.ts';
 import { allPages, useAccounts, useApi, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Ago, Instant } from '../times.tsx';
+import { RelativeTime, Timestamp } from '../times.tsx';
 import { endpointHref, useRegion } from '../urls.ts';
 import {
   ButtonLink,
@@ -103,7 +103,7 @@ export function EndpointsPage() {
                       <StateBadge state={endpoint.state} />
                     </td>
                     <td className={css.extra}>
-                      {endpoint.createdAt ? <Ago at={endpoint.createdAt} /> : '–'}
+                      {endpoint.createdAt ? <RelativeTime at={endpoint.createdAt} /> : '–'}
                     </td>
                   </tr>
                 ))}
@@ -326,7 +326,7 @@ function SecretPanel({ endpoint: { region, id } }: { readonly endpoint: Endpoint
               note:
                 Date.parse(oldSignUntil) > Date.now() ? (
                   <p className={css.what}>
-                    The former ones sign along until <Instant at={oldSignUntil} />.
+                    The former ones sign along until <Timestamp at={oldSignUntil} />.
                   </p>
                 ) : (
                   <p className={css.what}>The former ones sign no more.</p>
@@ -435,7 +435,7 @@ function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
         ['Headers', headers.join(', ') || undefined],
         ['Jobs side by side', concurrency ?? 16],
         ['Requests a second', ratePerSecond ?? 'As many as it takes'],
-        ['Made', endpoint.createdAt ? <Ago key="at" at={endpoint.createdAt} /> : undefined],
+        ['Made', endpoint.createdAt ? <RelativeTime key="at" at={endpoint.createdAt} /> : undefined],
       ]}
     />
   );

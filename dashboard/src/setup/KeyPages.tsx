@@ -6,12 +6,12 @@ import { Link, useLocation } from 'wouter';
 import type * as z from 'zod';
 import { type KeyRecord, NewKey, ROLES, type Role, roleAllows } from '../../../shared/api/key-input.ts';
 import { Badge, Empty, Facts, Failure, Note, Page, Panel, showToast, useConfirm } from '../components.tsx';
-import { instantOf } from '../dates.ts';
+import { parseLocalTime } from '../dates.ts';
 import type { FieldErrors } from '../form-validation.ts';
 import { useApiForm } from '../forms.ts';
 import { allPages, useAccounts, useApi } from '../queries.ts';
 import { useSession } from '../session.ts';
-import { Ago, exactly, Instant } from '../times.tsx';
+import { formatExactTime, RelativeTime, Timestamp } from '../times.tsx';
 import { AccountChoices, ButtonLink, FormActions, Group, useSetupHref } from './components.tsx';
 import { type NewSecret, SecretDialog } from './SecretDialog.tsx';
 import css from './setup.module.css';
@@ -62,7 +62,7 @@ export function KeysPage() {
               ['Name', own.name ?? (own.id === 'bootstrap' ? 'The key of the configuration' : '–')],
               ['Role', ROLE_WORDS[own.role].name],
               ['Accounts', own.accounts === null ? 'All' : own.accounts.join(', ')],
-              ['Expires', own.expiresAt === null ? 'Never' : <Instant key="at" at={own.expiresAt} />],
+              ['Expires', own.expiresAt === null ? 'Never' : <Timestamp key="at" at={own.expiresAt} />],
             ]}
           />
           {own.id === 'bootstrap' ? (
@@ -113,10 +113,10 @@ function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
                   {key.accounts === null ? 'All' : key.accounts.join(', ')}
                 </td>
                 <td className={css.extra}>
-                  <Ago at={key.createdAt} />
+                  <RelativeTime at={key.createdAt} />
                 </td>
                 <td className={css.extra}>
-                  {key.lastUsedAt === null ? 'Not yet' : <Ago at={key.lastUsedAt} />}
+                  {key.lastUsedAt === null ? 'Not yet' : <RelativeTime at={key.lastUsedAt} />}
                 </td>
                 <td>
                   {key.expiresAt === null ? (
@@ -124,7 +124,7 @@ function KeyTable({ keys }: { readonly keys: readonly Key[] }) {
                   ) : Date.parse(key.expiresAt) <= Date.now() ? (
                     <Badge tone="warn">Expired</Badge>
                   ) : (
-                    <Instant at={key.expiresAt} />
+                    <Timestamp at={key.expiresAt} />
                   )}
                 </td>
                 <td>
@@ -202,11 +202,11 @@ export function NewKeyPage() {
       ...(name.trim() === '' ? {} : { name: name.trim() }),
       role,
       ...(whose === 'all' ? {} : { accounts: some }),
-      ...(ends === 'never' ? {} : { expiresAt: instantOf(expiresAt) }),
+      ...(ends === 'never' ? {} : { expiresAt: parseLocalTime(expiresAt) }),
     }),
     check: ({ ends, expiresAt }): FieldErrors => {
       if (ends === 'never') return {};
-      const instant = instantOf(expiresAt);
+      const instant = parseLocalTime(expiresAt);
       if (instant === undefined) return { expiresAt: 'It must be a day and a time.' };
       return Date.parse(instant) <= Date.now() ? { expiresAt: 'It must be in the future.' } : {};
     },
@@ -228,7 +228,7 @@ export function NewKeyPage() {
     },
   });
   const { values, errors, getInputProps, setFieldValue } = form.form;
-  const instant = instantOf(values.expiresAt);
+  const instant = parseLocalTime(values.expiresAt);
   return (
     <Page title="New key">
       <form className={css.form} onSubmit={form.submit} noValidate>
@@ -276,7 +276,7 @@ export function NewKeyPage() {
               name="Expires"
               {...(own.expiresAt === null
                 ? {}
-                : { hint: `At the latest with yours: ${exactly(own.expiresAt)}` })}
+                : { hint: `At the latest with yours: ${formatExactTime(own.expiresAt)}` })}
             >
               {own.expiresAt === null ? (
                 <Radio
@@ -294,7 +294,7 @@ export function NewKeyPage() {
                 <TextInput
                   label="From then on it is refused"
                   type="datetime-local"
-                  description={instant === undefined ? 'By your clock.' : exactly(instant)}
+                  description={instant === undefined ? 'By your clock.' : formatExactTime(instant)}
                   {...getInputProps('expiresAt')}
                 />
               ) : null}

@@ -3,7 +3,7 @@ import { lazy, Suspense } from 'react';
 import { Route, Switch } from 'wouter';
 import { Empty, Loading, NotFound, Page } from '../components.tsx';
 import { useSession } from '../session.ts';
-import { readPart } from '../urls.ts';
+import { decodeSegment } from '../urls.ts';
 import { SetupNavigation } from './components.tsx';
 
 const CustomersPages = lazy(() => import('../customers/CustomersPages.tsx'));
@@ -30,12 +30,14 @@ export default function SetupPages() {
           <Route path="/setup" component={Overview} />
           <Route path="/setup/accounts" component={AccountsPage} />
           <Route path="/setup/new-account" component={admin && forAll ? NewAccountPage : NotAllowed} />
-          <Route path="/setup/accounts/:id">{({ id }) => <AccountPage key={id} id={readPart(id)} />}</Route>
+          <Route path="/setup/accounts/:id">
+            {({ id }) => <AccountPage key={id} id={decodeSegment(id)} />}
+          </Route>
           <Route path="/setup/endpoints" component={EndpointsPage} />
           <Route path="/setup/new-endpoint" component={admin ? NewEndpointPage : NotAllowed} />
           <Route path="/setup/endpoints/:region/:id">
             {({ region, id }) => (
-              <EndpointPage key={`${region}/${id}`} region={readPart(region)} id={readPart(id)} />
+              <EndpointPage key={`${region}/${id}`} region={decodeSegment(region)} id={decodeSegment(id)} />
             )}
           </Route>
           <Route path="/setup/keys" component={KeysPage} />

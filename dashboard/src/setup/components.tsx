@@ -6,7 +6,7 @@ import { ApiError } from '../api.ts';
 import { Failure, Note } from '../components.tsx';
 import { FormErrors } from '../FormErrors.tsx';
 import type { ApiForm } from '../forms.ts';
-import { hrefOf, useRegion } from '../urls.ts';
+import { buildHref, useRegion } from '../urls.ts';
 import { rebase } from './endpoint-values.ts';
 import css from './setup.module.css';
 
@@ -42,7 +42,7 @@ export function SetupNavigation() {
 /** Addresses that keep the region that is looked at. */
 export function useSetupHref(): (path: string) => string {
   const region = useRegion() ?? undefined;
-  return (path) => hrefOf(path, { region });
+  return (path) => buildHref(path, { region });
 }
 
 /** A button that leads somewhere. */

@@ -7,7 +7,7 @@ import { Badge, Failure } from '../components.tsx';
 import { toFieldPath, validate } from '../form-validation.ts';
 import type { ApiForm } from '../forms.ts';
 import { useApi } from '../queries.ts';
-import { spanText } from '../times.tsx';
+import { formatDuration } from '../times.tsx';
 import css from './setup.module.css';
 
 /** What a form has of credentials. */
@@ -132,7 +132,7 @@ function TestOutcome({ report, error }: { readonly report?: Report | undefined; 
                 <Badge tone={ok ? 'good' : 'bad'}>{STEPS[step]}</Badge>
               </span>
               <p>{sentence}</p>
-              <span className={css.hint}>{spanText(ms)}</span>
+              <span className={css.hint}>{formatDuration(ms)}</span>
             </li>
           ))}
         </ol>

@@ -3,7 +3,7 @@ import type * as z from 'zod';
 import type { Endpoint as EndpointShape } from '../../../shared/api/endpoint-views.ts';
 import { jobFieldValues } from '../../../shared/delivery/endpoint-input.ts';
 import { catalogue, eventTypes } from '../../../shared/events/catalogue.ts';
-import { instantOf } from '../dates.ts';
+import { parseLocalTime } from '../dates.ts';
 import type { FieldErrors } from '../form-validation.ts';
 
 /** An endpoint as the API shows it. */
@@ -248,7 +248,7 @@ function parseJobFieldValue(name: string, typed: string): string | number | bool
 
 function toStart({ begin, at }: Pick<EndpointValues, 'begin' | 'at'>): unknown {
   if (begin !== 'at') return begin;
-  const instant = instantOf(at);
+  const instant = parseLocalTime(at);
   return instant === undefined ? undefined : { at: instant };
 }
 

@@ -5,17 +5,17 @@ import { useLocation } from 'wouter';
 import { Note, Page } from '../components.tsx';
 
 /** Keeps a fault of a page to that page: another one can be gone to, and this one loaded again. */
-export function PageFence({ children }: { readonly children: ReactNode }) {
+export function PageErrorBoundary({ children }: { readonly children: ReactNode }) {
   const [location] = useLocation();
   return (
-    <Fence key={location} instead={<BrokenPage />}>
+    <ErrorBoundary key={location} instead={<BrokenPage />}>
       {children}
-    </Fence>
+    </ErrorBoundary>
   );
 }
 
 /** Shows something else in place of what broke. */
-export class Fence extends Component<{ readonly instead: ReactNode; readonly children: ReactNode }> {
+export class ErrorBoundary extends Component<{ readonly instead: ReactNode; readonly children: ReactNode }> {
   override state = { broken: false };
 
   static getDerivedStateFromError(): { readonly broken: boolean } {

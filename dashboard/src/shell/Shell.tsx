@@ -15,11 +15,11 @@ import { Link, useLocation } from 'wouter';
 import { useAccounts, useRegions } from '../queries.ts';
 import { useSession } from '../session.ts';
 import { useConnection, useNow } from '../stream-hooks.ts';
-import { agoText } from '../times.tsx';
-import { hrefOf, useParams, useRegion } from '../urls.ts';
+import { formatRelativeTime } from '../times.tsx';
+import { buildHref, useParams, useRegion } from '../urls.ts';
 import css from './Shell.module.css';
 
-const PLACES = [
+const SECTIONS = [
   { path: '/', name: 'Now', icon: IconBolt },
   { path: '/jobs', name: 'Jobs', icon: IconLayoutList },
   { path: '/health', name: 'Health', icon: IconActivityHeartbeat },
@@ -30,21 +30,21 @@ const PLACES = [
 export function Shell({ children }: { readonly children: ReactNode }) {
   const [read] = useParams();
   const wall = read('wall') !== undefined;
-  useTop();
+  useScrollToTop();
   return (
     <div className={css.shell} data-wall={wall || undefined}>
       <a className={css.skip} href="#content">
         Skip to the content
       </a>
       <header className={css.bar}>
-        <Link className={css.brand} href={hrefOf('/', { region: useRegion() ?? undefined })}>
+        <Link className={css.brand} href={buildHref('/', { region: useRegion() ?? undefined })}>
           Jobwire
         </Link>
-        <Places />
+        <Navigation />
         <div className={css.tools}>
           <ConnectionState />
           <RegionSwitcher />
-          <SchemeButton />
+          <ColorSchemeButton />
           <KeyMenu />
         </div>
       </header>
@@ -64,7 +64,7 @@ function Content({ children }: { readonly children: ReactNode }) {
 }
 
 /** A page that one goes on to begins at its top. Where one goes back to, the browser knows the place. */
-function useTop(): void {
+function useScrollToTop(): void {
   useEffect(() => {
     let here = location.href;
     // The router tells of each address that it puts there.
@@ -86,15 +86,15 @@ function useTop(): void {
   }, []);
 }
 
-function Places() {
+function Navigation() {
   const [location] = useLocation();
   const region = useRegion() ?? undefined;
   return (
     <nav className={css.places} aria-label="Pages">
-      {PLACES.map(({ path, name, icon: Icon }) => {
+      {SECTIONS.map(({ path, name, icon: Icon }) => {
         const here = path === '/' ? location === '/' : location.startsWith(path);
         return (
-          <Link key={path} href={hrefOf(path, { region })} aria-current={here ? 'page' : undefined}>
+          <Link key={path} href={buildHref(path, { region })} aria-current={here ? 'page' : undefined}>
             <Icon size={18} stroke={1.75} aria-hidden />
             <span>{name}</span>
           </Link>
@@ -111,7 +111,8 @@ function ConnectionState() {
   const words = {
     connecting: 'Connecting',
     live: 'Live',
-    lost: connection.phase === 'lost' ? `Not live: broken off ${agoText(connection.since, now)}` : '',
+    lost:
+      connection.phase === 'lost' ? `Not live: broken off ${formatRelativeTime(connection.since, now)}` : '',
   }[connection.phase];
   return (
     <span
@@ -175,7 +176,7 @@ function RegionSwitcher() {
   );
 }
 
-function SchemeButton() {
+function ColorSchemeButton() {
   // To hold transitions back it would write a style element, which the policy forbids.
   const { setColorScheme } = useMantineColorScheme({ keepTransitions: true });
   const scheme = useComputedColorScheme('light');
