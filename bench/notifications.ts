@@ -9,8 +9,10 @@ import { historyTableName } from '../local/tables.ts';
 import { registerAccount } from '../shared/accounts/accounts.ts';
 import type { EventDraft } from '../shared/events/event.ts';
 import { createEventLog } from '../shared/log/log.ts';
+import { createDueMessages } from '../shared/notifications/notice-messages.ts';
 import { createRecipient } from '../shared/notifications/recipients.ts';
-import { makeDue, type SendDeps, sendDue } from '../shared/notifications/sender.ts';
+import type { SendDeps } from '../shared/notifications/send-report.ts';
+import { sendDue } from '../shared/notifications/sender.ts';
 import { saveSettings } from '../shared/notifications/settings.ts';
 import { createSmtpTransport } from '../shared/notifications/smtp.ts';
 import { createNotificationsSink } from '../shared/notifications/thread-store.ts';
@@ -81,7 +83,7 @@ let wrong = 0;
 for (let round = -1; round < rounds; round += 1) {
   await prepare({ region: 'us', account: `bench-${round + 1}` });
   clock.now += HOUR_MS;
-  const making = await timed(() => makeDue(deps, 'us', clock.now + HOUR_MS));
+  const making = await timed(() => createDueMessages(deps, 'us', clock.now + HOUR_MS));
   // In turn, each first every other time, so that neither gets the better half of a noisy machine.
   const ours = async (): Promise<void> => {
     mails = [];

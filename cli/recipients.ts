@@ -2,7 +2,13 @@
 import { readFileSync } from 'node:fs';
 import type * as z from 'zod';
 import type * as views from '../shared/api/notification-views.ts';
-import { chunksOf, csvHead, csvRow, decodedCsv, NOT_UTF8 } from '../shared/notifications/recipients-file.ts';
+import {
+  csvHeader,
+  decodeCsv,
+  formatCsvRow,
+  NOT_UTF8,
+  splitCsv,
+} from '../shared/notifications/recipients-file.ts';
 import { command, type Flags, type FlagValues, UsageError } from './command.ts';
 import { listOf, segment, wholeNumber } from './input.ts';
 import { clean } from './output.ts';
@@ -128,7 +134,7 @@ export const recipients = {
     flags: { 'dry-run': { about: 'Only look: nothing is written' } },
     example: 'recipients import acme recipients.csv --dry-run',
     async run({ api, out }, [account, file], flags) {
-      const chunks = chunksOf(textIn(file));
+      const chunks = splitCsv(textIn(file));
       const client = api();
       const sum = { imported: 0, changed: 0, unchanged: 0, bad: [] as ImportReport['bad'] };
       for (const [at, chunk] of chunks.entries()) {
@@ -177,10 +183,10 @@ export const recipients = {
         );
         return 5;
       }
-      out.line(csvHead);
+      out.line(csvHeader);
       const all = client.list<Recipient>(pathOf(account), 'recipients', {}, 10_000_000, () => {});
       // The own user's recipient is excluded, because it is synchronized from upstream.
-      for await (const one of all) if (one.source === 'people') out.line(csvRow(one));
+      for await (const one of all) if (one.source === 'people') out.line(formatCsvRow(one));
       return undefined;
     },
   }),
@@ -222,7 +228,7 @@ function textIn(file: string): string {
     const { code } = cause as NodeJS.ErrnoException;
     throw new UsageError(`FILE: ${file} can’t be read (${code ?? 'unknown'}).`, { cause });
   }
-  const text = decodedCsv(bytes);
+  const text = decodeCsv(bytes);
   if (text === undefined) throw new UsageError(`FILE: ${file} ${NOT_UTF8}.`);
   if (text.trim() === '')
     throw new UsageError(`FILE: ${file} is empty; its first line must name the columns.`);

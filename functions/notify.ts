@@ -1,7 +1,8 @@
 /** Lambda: sends notifications to customers. */
 import { randomUUID } from 'node:crypto';
 import middy from '@middy/core';
-import { type SendDeps, sendDue } from '../shared/notifications/sender.ts';
+import type { SendDeps } from '../shared/notifications/send-report.ts';
+import { sendDue } from '../shared/notifications/sender.ts';
 import { createSesTransport } from '../shared/notifications/ses.ts';
 import { createSnsSmsTransport } from '../shared/notifications/sms.ts';
 import { createCellTable, createHistoryTable } from './clients.ts';

@@ -4,7 +4,7 @@ import { SHARED_GROUP } from '../sandbox/simulation/initial-jobs.ts';
 import type { RegionCode } from '../sandbox/world/regions.ts';
 import type { NewRecipient, SettingsInput } from '../shared/notifications/notification-input.ts';
 import { createRecipient } from '../shared/notifications/recipients.ts';
-import { type PeopleDeps, saveSettings } from '../shared/notifications/settings.ts';
+import { type NotificationDeps, saveSettings } from '../shared/notifications/settings.ts';
 import type { AccountRef } from '../shared/storage/schema.ts';
 
 /** Short, so that messages appear soon. Long enough to combine jobs that are dispatched together. */
@@ -121,7 +121,7 @@ const PEOPLE: Readonly<Record<RegionCode, People>> = {
 };
 
 /** Sets the notification settings and recipients of each account. The accounts must exist. */
-export async function addDemoPeople(deps: PeopleDeps, accounts: readonly AccountRef[]): Promise<void> {
+export async function addDemoPeople(deps: NotificationDeps, accounts: readonly AccountRef[]): Promise<void> {
   await Promise.all(
     accounts.map(async (ref) => {
       const { branding, replyTo, senderId, recipients } = PEOPLE[ref.region as RegionCode];

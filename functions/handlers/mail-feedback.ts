@@ -1,6 +1,6 @@
 /** Processes the mail feedback of SES: bounces and complaints. */
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { type JournalDeps, noteFeedback } from '../../shared/notifications/messages.ts';
+import { type JournalDeps, recordFeedback } from '../../shared/notifications/messages.ts';
 import { parseSesEvent } from '../../shared/notifications/ses-feedback.ts';
 import { suppress } from '../../shared/notifications/suppressions.ts';
 import type { Telemetry } from '../telemetry.ts';
@@ -27,7 +27,7 @@ export function createMailFeedbackHandler({ region, messages, telemetry }: MailF
       if (message.region !== region)
         return telemetry.mailFeedback({ what: 'ignored', detail: 'It is about another cell.' });
       if (what === 'bounced' || what === 'complained') {
-        const noted = await noteFeedback(messages, message, what, detail);
+        const noted = await recordFeedback(messages, message, what, detail);
         const address = noted?.to?.address;
         if (address !== undefined) await suppress(messages, message, { channel: 'email', address }, what);
       }

@@ -1,6 +1,6 @@
 /** Processes messages of the tick: sends the due notifications. */
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import type { SendReport } from '../../shared/notifications/sender.ts';
+import type { SendReport } from '../../shared/notifications/send-report.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { NotifyMessage, workOff } from './messages.ts';
 

@@ -19,13 +19,13 @@ import type { Caller } from './keys.ts';
 import { instant, instantText } from './parameters.ts';
 
 const count = z.int().min(0);
-const listOf = (of: Readonly<Record<string, string>>) =>
+const describeValues = (of: Readonly<Record<string, string>>) =>
   Object.entries(of)
     .map(([name, what]) => `\`${name}\`: ${what}`)
     .join(' ');
-const namesOf = <T extends string>(of: Readonly<Record<T, string>>) => Object.keys(of) as [T, ...T[]];
+const keysOf = <T extends string>(of: Readonly<Record<T, string>>) => Object.keys(of) as [T, ...T[]];
 
-const whySuppressed = Object.fromEntries(
+const suppressionDescriptions = Object.fromEntries(
   suppressionReasons.map((reason) => [reason, messageReasons[reason]]),
 );
 
@@ -33,13 +33,13 @@ const revision = count.describe('Revision, incremented with each change. Value o
 const MASKED = 'Masked for keys with the role `read`.';
 
 /** Kind of message. */
-export const Kind = z.enum(namesOf(messageKinds), `must be one of ${namesOf(messageKinds).join(', ')}`);
+export const Kind = z.enum(keysOf(messageKinds), `must be one of ${keysOf(messageKinds).join(', ')}`);
 /** Channel of a message. */
 export const ChannelName = z.enum(channels, `must be one of ${channels.join(', ')}`);
 /** Locale of a message. */
 export const LocaleName = z.enum(locales, `must be one of ${locales.join(', ')}`);
 
-const kind = Kind.describe(listOf(messageKinds));
+const kind = Kind.describe(describeValues(messageKinds));
 const channel = ChannelName.describe('Channel of the message.');
 const locale = LocaleName.describe('Locale: language and date format.');
 const zone = z.string().describe('IANA name of a time zone, for example `Pacific/Auckland`.');
@@ -95,17 +95,17 @@ export const NotificationSettings = z
   .meta({ id: 'NotificationSettings' });
 
 /** Converts settings into their API representation, with warnings. */
-export function showSettings(
+export function toSettingsResponse(
   settings: Omit<Settings, 'region' | 'account'>,
-  served: readonly (typeof channels)[number][],
+  available: readonly (typeof channels)[number][],
 ): z.input<typeof NotificationSettings> {
   const { enabled, dryRun, ownUser, branding, sms } = settings;
   const warnings = [
     ownUser &&
       'ownUser is on: the ordering API may notify its user as well, who then receives every message twice.',
     enabled && dryRun && 'dryRun is on: nothing is sent.',
-    enabled && !served.includes('email') && 'No mail server is configured: e-mails are not sent.',
-    enabled && sms.enabled && !served.includes('sms') && 'No SMS service is configured: SMS are not sent.',
+    enabled && !available.includes('email') && 'No mail server is configured: e-mails are not sent.',
+    enabled && sms.enabled && !available.includes('sms') && 'No SMS service is configured: SMS are not sent.',
   ];
   return {
     ...{ enabled, dryRun, ownUser },
@@ -118,7 +118,7 @@ export function showSettings(
     replyTo: settings.replyTo,
     sms: { ...sms, quietHours: sms.quietHours && { ...sms.quietHours } },
     revision: settings.revision,
-    channels: [...served],
+    channels: [...available],
     warnings: warnings.filter((warning) => warning !== false),
   };
 }
@@ -147,7 +147,7 @@ export const Recipient = z
   .meta({ id: 'Recipient' });
 
 /** Converts a recipient into its API representation for a key. */
-export function showRecipient(recipient: RecipientRecord, caller: Caller): z.input<typeof Recipient> {
+export function toRecipientResponse(recipient: RecipientRecord, caller: Caller): z.input<typeof Recipient> {
   const { id, scope, name, email, mobile, channels, kinds, source, createdAt, revision } = recipient;
   return {
     id,
@@ -155,8 +155,8 @@ export function showRecipient(recipient: RecipientRecord, caller: Caller): z.inp
     orderNumber: scope.for === 'orderNumber' ? scope.orderNumber : null,
     jobNumber: scope.for === 'job' ? scope.jobNumber : null,
     name,
-    email: email && addressFor(caller, email),
-    mobile: mobile && addressFor(caller, mobile),
+    email: email && formatAddress(caller, email),
+    mobile: mobile && formatAddress(caller, mobile),
     locale: recipient.locale,
     zone: recipient.zone,
     channels: [...channels],
@@ -189,12 +189,12 @@ export const Message = z
       .nullable()
       .describe('Recipient of the message.'),
     state: z
-      .enum(namesOf(messageStates), `must be one of ${namesOf(messageStates).join(', ')}`)
-      .describe(listOf(messageStates)),
+      .enum(keysOf(messageStates), `must be one of ${keysOf(messageStates).join(', ')}`)
+      .describe(describeValues(messageStates)),
     reason: z
-      .enum(namesOf(messageReasons))
+      .enum(keysOf(messageReasons))
       .nullable()
-      .describe(`Reason why the message was not sent or failed. ${listOf(messageReasons)}`),
+      .describe(`Reason why the message was not sent or failed. ${describeValues(messageReasons)}`),
     detail: z.string().nullable().describe('Details of the reason.'),
     createdAt: instant,
     dueAt: instant.nullable().describe('Scheduled time.'),
@@ -209,7 +209,7 @@ export const Message = z
   .meta({ id: 'Message' });
 
 /** Converts a message into its API representation for a key. */
-export function showMessage(message: MessageRecord, caller: Caller): z.input<typeof Message> {
+export function toMessageResponse(message: MessageRecord, caller: Caller): z.input<typeof Message> {
   const { id, kind, orderGroup, jobs, channel, to, state, reason, detail } = message;
   return {
     ...{ id, kind, orderGroup, channel, state, reason, detail },
@@ -217,7 +217,7 @@ export function showMessage(message: MessageRecord, caller: Caller): z.input<typ
     to: to && {
       recipient: to.recipient,
       name: to.name,
-      address: addressFor(caller, to.address),
+      address: formatAddress(caller, to.address),
       locale: to.locale,
       zone: to.zone,
     },
@@ -228,15 +228,15 @@ export function showMessage(message: MessageRecord, caller: Caller): z.input<typ
     repeats: message.repeats,
     providerId: message.providerId,
     // A custom template can contain the unsubscribe link in the subject or the text.
-    subject: withoutLink(caller, message.subject),
-    text: withoutLink(caller, message.text),
+    subject: maskLink(caller, message.subject),
+    text: maskLink(caller, message.text),
     segments: message.segments,
   };
 }
 
 /** Removes the token of the unsubscribe link, which allows acting for the recipient. */
-function withoutLink(caller: Caller, said: string | null): string | null {
-  return said && !maySee(caller) ? said.replace(/(\/v1\/unsubscribe\/)[\w.~-]+/g, '$1…') : said;
+function maskLink(caller: Caller, text: string | null): string | null {
+  return text && !canSeeAddresses(caller) ? text.replace(/(\/v1\/unsubscribe\/)[\w.~-]+/g, '$1…') : text;
 }
 
 /** A message that is not created yet, because its window is open. */
@@ -249,7 +249,7 @@ export const Upcoming = z
   .meta({ id: 'UpcomingMessage' });
 
 /** Converts an open window into its API representation. */
-export function showUpcoming(upcoming: {
+export function toUpcomingResponse(upcoming: {
   readonly kind: MessageKind;
   readonly dueAt: number;
   readonly jobs: readonly number[];
@@ -277,7 +277,7 @@ export const Template = z
   .meta({ id: 'Template' });
 
 /** Converts a template into its API representation. `savedAt`: epoch ms, `null` for a default template. */
-export function showTemplate(
+export function toTemplateResponse(
   { kind, channel, locale }: TemplatePlace,
   template: EmailTemplate | SmsTemplate,
   savedAt: number | null,
@@ -330,7 +330,7 @@ export const Suppression = z
     id: z.string().describe('Id of the suppression.'),
     channel,
     address: z.string().nullable().describe('Masked address.'),
-    reason: z.enum(suppressionReasons).describe(listOf(whySuppressed)),
+    reason: z.enum(suppressionReasons).describe(describeValues(suppressionDescriptions)),
     since: instant,
     reasons: z
       .array(z.object({ reason: z.enum(suppressionReasons), since: instant }))
@@ -339,20 +339,20 @@ export const Suppression = z
   .meta({ id: 'Suppression' });
 
 /** Converts a suppression into its API representation. */
-export function showSuppression({
+export function toSuppressionResponse({
   id,
   channel,
   masked,
   reasons,
 }: SuppressionRecord): z.input<typeof Suppression> {
   const all = reasons.map(({ reason, since }) => ({ reason, since: instantText(since) }));
-  const [told = { reason: 'unsubscribed' as const, since: instantText(0) }] = all;
-  return { id, channel, address: masked, ...told, reasons: all };
+  const [first = { reason: 'unsubscribed' as const, since: instantText(0) }] = all;
+  return { id, channel, address: masked, ...first, reasons: all };
 }
 
 /** Returns whether a key may see complete addresses. */
-const maySee = ({ role }: Caller): boolean => roleAllows(role, 'operate');
+const canSeeAddresses = ({ role }: Caller): boolean => roleAllows(role, 'operate');
 
-function addressFor(caller: Caller, address: string): string {
-  return maySee(caller) ? address : maskAddress(address);
+function formatAddress(caller: Caller, address: string): string {
+  return canSeeAddresses(caller) ? address : maskAddress(address);
 }

@@ -20,7 +20,7 @@ export type UnsubscribeView =
   | 'unknown';
 
 /** The texts of each view; a hyphen in them ends no line. */
-interface Words {
+interface PageTexts {
   readonly asks: readonly [head: string, text: string, button: string];
   readonly stopped: readonly [head: string, text: string, button: string];
   readonly 'stopped by them': readonly [head: string, text: string];
@@ -28,7 +28,7 @@ interface Words {
   readonly unknown: readonly [head: string, text: string];
 }
 
-const en = (channel: Channel): Words => {
+const en = (channel: Channel): PageTexts => {
   const messages = channel === 'email' ? 'e\u2011mails' : 'text messages';
   const address = channel === 'email' ? 'address' : 'number';
   return {
@@ -58,7 +58,7 @@ const en = (channel: Channel): Words => {
   };
 };
 
-const de = (channel: Channel): Words => {
+const de = (channel: Channel): PageTexts => {
   const messages = channel === 'email' ? 'E\u2011Mails' : 'SMS';
   const address = channel === 'email' ? 'diese Adresse' : 'diese Nummer';
   return {
@@ -88,7 +88,7 @@ const de = (channel: Channel): Words => {
   };
 };
 
-const fr = (channel: Channel): Words => {
+const fr = (channel: Channel): PageTexts => {
   const [some, none] =
     channel === 'email'
       ? (['des e\u2011mails', 'd’e\u2011mails'] as const)
@@ -139,12 +139,12 @@ export function unsubscribePage(
   },
 ): { readonly body: string; readonly headers: Readonly<Record<string, string>> } {
   const { locale, channel, branding } = of;
-  const words = languages[locale.slice(0, 2) as keyof typeof languages](channel);
-  const [head, text, button] = words[view];
+  const texts = languages[locale.slice(0, 2) as keyof typeof languages](channel);
+  const [head, text, button] = texts[view];
   const name = String(html`<bdi>${branding?.name ?? ''}</bdi>`);
   const named = (sentence: string) => raw(sentence.replaceAll('{name}', () => name));
-  const plainly = head.replace('{name}', () => branding?.name ?? '');
-  const style = styleOf(branding?.color ?? '#3b4754');
+  const title = head.replace('{name}', () => branding?.name ?? '');
+  const style = toStyle(branding?.color ?? '#3b4754');
   const choice = view === 'stopped' ? 'subscribe' : 'unsubscribe';
   const body = html`<!doctype html>
 <html lang="${locale}">
@@ -153,7 +153,7 @@ export function unsubscribePage(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <meta name="color-scheme" content="light dark">
-<title>${plainly}</title>
+<title>${title}</title>
 <link rel="icon" href="data:,">
 <style>${raw(style)}</style>
 </head>
@@ -186,7 +186,7 @@ ${
 }
 
 /** The language that somebody reads best of those there are: of an Accept-Language header, else the given one. */
-export function localeFor(acceptLanguage: string | undefined, otherwise: Locale): Locale {
+export function selectLocale(acceptLanguage: string | undefined, fallback: Locale): Locale {
   const wanted = (acceptLanguage ?? '')
     .slice(0, 500)
     .split(',')
@@ -199,16 +199,16 @@ export function localeFor(acceptLanguage: string | undefined, otherwise: Locale)
     .sort((a, b) => b.weight - a.weight);
   for (const { tag } of wanted) {
     const language = tag.slice(0, 2);
-    const speaks = (locale: Locale) => locale.slice(0, 2) === language && /^..(-|$)/.test(tag);
+    const matchesLanguage = (locale: Locale) => locale.slice(0, 2) === language && /^..(-|$)/.test(tag);
     const found =
       locales.find((locale) => locale.toLowerCase() === tag) ??
-      [otherwise, ...locales].find((locale) => speaks(locale));
+      [fallback, ...locales].find((locale) => matchesLanguage(locale));
     if (found) return found;
   }
-  return otherwise;
+  return fallback;
 }
 
-function styleOf(color: string): string {
+function toStyle(color: string): string {
   const shade = /^#[0-9a-f]{6}$/i.test(color) ? color : '#3b4754';
   return `:root { color-scheme: light dark; }
 * { box-sizing: border-box; }
@@ -218,7 +218,7 @@ main { width: 100%; max-width: 480px; padding: 32px; background: #fff; border-ra
 h1 { margin: 0 0 12px; font-size: 25px; line-height: 1.25; }
 p { margin: 0 0 24px; }
 form { margin: 0; }
-button { font: inherit; font-weight: 600; min-height: 48px; padding: 10px 24px; border: 2px solid ${shade}; border-radius: 8px; background: ${shade}; color: ${inkOn(shade)}; cursor: pointer; }
+button { font: inherit; font-weight: 600; min-height: 48px; padding: 10px 24px; border: 2px solid ${shade}; border-radius: 8px; background: ${shade}; color: ${textColorOn(shade)}; cursor: pointer; }
 button.second { background: transparent; border-color: #6e7781; color: inherit; }
 button:focus-visible { outline: 3px solid #0969da; outline-offset: 3px; }
 @media (max-width: 480px) { main { padding: 24px; } button { width: 100%; } }
@@ -233,7 +233,7 @@ button:focus-visible { outline: 3px solid #0969da; outline-offset: 3px; }
 }
 
 /** Black or white: one of them can be read on any colour. */
-function inkOn(color: string): string {
+function textColorOn(color: string): string {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
     const part = Number.parseInt(color.slice(at, at + 2), 16) / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;

@@ -5,9 +5,9 @@
 import { hash } from 'node:crypto';
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/mobile';
 import type { CheckedAddress } from './email-address.ts';
-import type { Channel, Locale } from './types.ts';
+import type { Channel, Locale, Recipient } from './types.ts';
 
-const refused = (rule: string): CheckedAddress => ({ kind: 'refused', rule });
+const reject = (rule: string): CheckedAddress => ({ kind: 'refused', rule });
 
 /** Characters of a written phone number. */
 const NUMBER = /^\+?[\d\s().\-/\u00a0\u2010-\u2015\u2212]+$/;
@@ -20,18 +20,18 @@ const MAX_NUMBER = 40;
  * countries only the international form is accepted: a wrong guess would send to a stranger.
  */
 export function checkMobile(text: string, region: string): CheckedAddress {
-  const country = defaultsOf(region).country;
+  const country = getRegionDefaults(region).country;
   const international = 'in international form, such as +64 21 123 4567';
   const rule = country
     ? `must be a mobile number of this region, or of any country ${international}`
     : `must be a mobile number ${international}`;
   const trimmed = text.trim();
-  if (trimmed.length > MAX_NUMBER || !NUMBER.test(trimmed)) return refused(rule);
+  if (trimmed.length > MAX_NUMBER || !NUMBER.test(trimmed)) return reject(rule);
   const number = parsePhoneNumberFromString(trimmed, {
     extract: false,
     ...(country === undefined ? {} : { defaultCountry: country }),
   });
-  if (!number?.isValid() || !number.country || number.ext !== undefined) return refused(rule);
+  if (!number?.isValid() || !number.country || number.ext !== undefined) return reject(rule);
   return { kind: 'checked', address: number.number };
 }
 
@@ -53,12 +53,16 @@ const REGION_DEFAULTS: { readonly [region: string]: RegionDefaults } = {
 };
 
 /** Returns the language, time zone and country of a region. Regions are matched by the start of their name (`nz`, `nz-test`). */
-export function defaultsOf(region: string): RegionDefaults {
+export function getRegionDefaults(region: string): RegionDefaults {
   return REGION_DEFAULTS[region.split('-')[0] ?? ''] ?? { locale: 'en-GB', zone: 'UTC' };
 }
 
+/** Returns the address of a recipient for a channel, or `null` if there is none. */
+export const getAddress = (recipient: Recipient, channel: Channel): string | null =>
+  channel === 'email' ? recipient.email : recipient.mobile;
+
 /** Returns an address in canonical form, for equality: mail servers distinguish addresses by case at most. */
-export function normalized(channel: Channel, address: string): string {
+export function normalizeAddress(channel: Channel, address: string): string {
   return channel === 'email' ? address.trim().toLowerCase() : address;
 }
 
@@ -67,6 +71,6 @@ export function normalized(channel: Channel, address: string): string {
  * and earlier versions stored it and put it into links.
  */
 export function plainAddressHash(region: string, channel: Channel, address: string): string {
-  const digest = hash('sha256', `${region}#${channel}#${normalized(channel, address)}`, 'buffer');
+  const digest = hash('sha256', `${region}#${channel}#${normalizeAddress(channel, address)}`, 'buffer');
   return digest.subarray(0, 24).toString('base64url');
 }

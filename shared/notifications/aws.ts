@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
  * Client options for calls that send messages: a single attempt. The SDK would retry a call whose response was lost, and the second message
  * would go unnoticed. Without `throwOnRequestTimeout` a timeout is only logged to the console.
  */
-export function oneAttempt(timeoutMs: number) {
+export function singleAttempt(timeoutMs: number) {
   return {
     maxAttempts: 1,
     requestHandler: {
@@ -26,11 +26,11 @@ export type CallFailure =
   | { readonly kind: 'lost'; readonly reason: string };
 
 /** Classifies an SDK error. A 5xx response counts as lost: it does not say what the service did before it failed. */
-export function failureOf(service: string, cause: unknown): CallFailure {
+export function classifyFailure(service: string, cause: unknown): CallFailure {
   const error = cause instanceof Error ? (cause as SdkError) : undefined;
   const status = error?.$metadata?.httpStatusCode;
   if (error && status !== undefined) {
-    const code = codeOf(error.name);
+    const code = toErrorCode(error.name);
     if (status >= 500 && !THROTTLED.test(code)) {
       return { kind: 'lost', reason: `${service} failed (${code}).` };
     }
@@ -49,11 +49,14 @@ export function failureOf(service: string, cause: unknown): CallFailure {
     return { kind: 'unsent', reason: `${service} could not be reached in time.` };
   }
   if (UNSENT.test(code))
-    return { kind: 'unsent', reason: `${service} could not be reached (${codeOf(code)}).` };
+    return { kind: 'unsent', reason: `${service} could not be reached (${toErrorCode(code)}).` };
   if (code === 'TimeoutError' || code === 'ETIMEDOUT') {
     return { kind: 'lost', reason: `${service} did not answer in time.` };
   }
-  return { kind: 'lost', reason: `The connection to ${service} broke before it answered (${codeOf(code)}).` };
+  return {
+    kind: 'lost',
+    reason: `The connection to ${service} broke before it answered (${toErrorCode(code)}).`,
+  };
 }
 
 /** Error codes with which a service asks the client to slow down. */
@@ -67,7 +70,7 @@ export const NOT_ALLOWED =
  * Runs `call`, and retries it after each of the waits while the service throttles. A throttled call sent nothing. Waits vary by half, so
  * that concurrent calls spread.
  */
-export async function throughThrottling<T>(
+export async function retryThrottled<T>(
   waitsMs: readonly number[],
   random: () => number,
   call: () => Promise<T>,
@@ -76,8 +79,8 @@ export async function throughThrottling<T>(
     try {
       return await call();
     } catch (cause) {
-      const failure = failureOf('', cause);
-      if (failure.kind !== 'refused' || !THROTTLED.test(failure.code) || isForTheDay(failure.message)) {
+      const failure = classifyFailure('', cause);
+      if (failure.kind !== 'refused' || !THROTTLED.test(failure.code) || isDailyQuota(failure.message)) {
         throw cause;
       }
       await wait(waitMs * (0.5 + random()));
@@ -87,7 +90,7 @@ export async function throughThrottling<T>(
 }
 
 /** Returns whether SES rejected the call because of its 24-hour quota. SES also limits the rate, and waiting a second helps only there. */
-function isForTheDay(message: string): boolean {
+function isDailyQuota(message: string): boolean {
   return /daily|quota/i.test(message);
 }
 
@@ -102,7 +105,7 @@ type SdkError = Error & {
 };
 
 /** Returns the error code as the service documents it. The SDK's classes append a suffix. */
-function codeOf(name: string): string {
+function toErrorCode(name: string): string {
   const code = /^[A-Za-z][A-Za-z0-9._]{0,63}$/.exec(name)?.[0] ?? 'no code';
   return code.replace(/(?<=.)(Exception|Error)$/, '');
 }

@@ -22,29 +22,29 @@ const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[
 /** Characters that would change the domain when it is parsed as part of a URL. */
 const NOT_IN_DOMAINS = /[\p{Cc}\s%/\\?#@:[\]<>^|]/u;
 
-const refused = (rule: string): CheckedAddress => ({ kind: 'refused', rule });
+const reject = (rule: string): CheckedAddress => ({ kind: 'refused', rule });
 
 /** Validates an e-mail address. Returns its domain in lower case, with non-ASCII labels in punycode. Trims surrounding whitespace. */
 export function checkEmail(text: string): CheckedAddress {
   const trimmed = text.trim();
   const at = trimmed.lastIndexOf('@');
-  if (at < 1) return refused('must be an e-mail address such as name@example.com');
+  if (at < 1) return reject('must be an e-mail address such as name@example.com');
   const localPart = trimmed.slice(0, at);
   const written = trimmed.slice(at + 1);
   if (/[^\x20-\x7e]/.test(localPart)) {
-    return refused('must be plain ASCII before the @: mail servers that take anything else are few');
+    return reject('must be plain ASCII before the @: mail servers that take anything else are few');
   }
-  const domain = NOT_IN_DOMAINS.test(written) ? '' : asciiOf(written);
+  const domain = NOT_IN_DOMAINS.test(written) ? '' : toAscii(written);
   if (localPart.length > MAX_LOCAL_PART || localPart.length + 1 + domain.length > MAX_EMAIL) {
-    return refused(`must be at most ${MAX_EMAIL} characters, and ${MAX_LOCAL_PART} before the @`);
+    return reject(`must be at most ${MAX_EMAIL} characters, and ${MAX_LOCAL_PART} before the @`);
   }
   if (!LOCAL_PART.test(localPart) || !DOMAIN.test(domain)) {
-    return refused('must be an e-mail address such as name@example.com');
+    return reject('must be an e-mail address such as name@example.com');
   }
   return { kind: 'checked', address: `${localPart}@${domain}` };
 }
 
 /** Returns a domain as in URLs: lower case and punycode. Empty if it is not a valid domain. */
-function asciiOf(domain: string): string {
+function toAscii(domain: string): string {
   return URL.parse(`ws://${domain}`)?.hostname ?? '';
 }

@@ -6,17 +6,17 @@ import type { OutgoingEmail, SendOutcome } from './types.ts';
 /** Maximum number of message ids in `References`: the first one and the last ones. Header length is limited. */
 const MAX_REFERENCES = 20;
 
-/** Composes the MIME message, both addresses by {@link addressOf}: ASCII, with lines that mail servers accept. */
+/** Composes the MIME message, both addresses by {@link toAsciiAddress}: ASCII, with lines that mail servers accept. */
 export function compose(mail: OutgoingEmail, from: string, to: string): Promise<Buffer> {
   const { messageId, references, unsubscribeUrl, tags } = mail;
   const [first, ...rest] = references.map((id) => `<${id}>`);
   const last = references.at(-1);
-  const replyTo = mail.replyTo === null ? undefined : addressOf(mail.replyTo);
+  const replyTo = mail.replyTo === null ? undefined : toAsciiAddress(mail.replyTo);
   const composer = new MailComposer({
-    from: { name: plain(mail.fromName), address: from },
-    to: { name: plain(mail.to.name ?? ''), address: to },
+    from: { name: toLine(mail.fromName), address: from },
+    to: { name: toLine(mail.to.name ?? ''), address: to },
     ...(replyTo === undefined ? {} : { replyTo: { name: '', address: replyTo } }),
-    subject: plain(mail.subject),
+    subject: toLine(mail.subject),
     messageId: `<${messageId}>`,
     ...(first === undefined || last === undefined
       ? {}
@@ -41,7 +41,7 @@ export function compose(mail: OutgoingEmail, from: string, to: string): Promise<
 }
 
 /** Returns the text as a single line without control characters. */
-function plain(text: string): string {
+function toLine(text: string): string {
   return text
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
     .replace(/ {2,}/g, ' ')
@@ -52,7 +52,7 @@ function plain(text: string): string {
  * Returns an address that every mail server accepts, with its domain in ASCII. `undefined` for an invalid address and for one that requires
  * SMTPUTF8.
  */
-export function addressOf(address: string): string | undefined {
+export function toAsciiAddress(address: string): string | undefined {
   const at = address.lastIndexOf('@');
   const [local, domain] = [address.slice(0, at), address.slice(at + 1)];
   if (at < 1 || local.length > 64 || !LOCAL_PART.test(local) || NOT_IN_DOMAIN.test(domain)) return undefined;
@@ -68,18 +68,18 @@ const NOT_IN_DOMAIN = /[/?#:@\\%\s]/;
 const DOMAIN = /^([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}$/;
 
 /** Returns the address that mails are sent from. Throws if it is invalid. */
-export function senderOf(from: string): string {
-  const address = addressOf(from);
+export function parseSender(from: string): string {
+  const address = toAsciiAddress(from);
   if (address === undefined) throw new Error('The address that mails come from is not an e-mail address.');
   return address;
 }
 
-export function domainOf(address: string): string {
+export function getDomain(address: string): string {
   return address.slice(address.lastIndexOf('@') + 1);
 }
 
 /** Outcome of a mail to an invalid address. */
-export const NO_ADDRESS: SendOutcome = {
+export const INVALID_ADDRESS: SendOutcome = {
   kind: 'refused',
   reason: 'The recipient’s address is not one that mail can go to.',
 };

@@ -316,7 +316,7 @@ ${escaped(parcel.text)}
 </tr>
 <tr>
 <td align="left" class="muted" style="font-size:0px;padding:0 40px;padding-top:14px;word-break:break-word;">
-<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:13px;line-height:20px;text-align:left;color:#5b6773;">${escaped(mail.why)} <a href="${escaped(mail.unsubscribeUrl)}" style="color:inherit;text-decoration:underline">${escaped(mail.unsubscribe)}</a></div>
+<div style="font-family:-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif;font-size:13px;line-height:20px;text-align:left;color:#5b6773;">${escaped(mail.footerReason)} <a href="${escaped(mail.unsubscribeUrl)}" style="color:inherit;text-decoration:underline">${escaped(mail.unsubscribe)}</a></div>
 </td>
 </tr>
 </tbody>

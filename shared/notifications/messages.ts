@@ -85,17 +85,17 @@ export interface MessageIdentity extends AccountRef {
 }
 
 /** Returns the key of a message's work. Does not depend on when the notice was observed. */
-export function workId({ region, account, thread, notice, channel, address }: MessageIdentity): string {
+export function toWorkId({ region, account, thread, notice, channel, address }: MessageIdentity): string {
   const digest = hash('sha256', JSON.stringify([region, account, thread, notice, channel, address]));
   return `${channel?.[0] ?? 'n'}${digest.slice(0, 32)}`;
 }
 
 /** Returns whether the work with this key is a message of the channel. */
-export const isOfChannel = (workId: string, channel: Channel): boolean =>
+export const belongsToChannel = (workId: string, channel: Channel): boolean =>
   workId.startsWith(channel.slice(0, 1));
 
 /** Returns the id of a message. Ids sort by the time of the change that the message is about, and end in the key of its work. */
-export function messageId(workId: string, observedAt: number): string {
+export function toMessageId(workId: string, observedAt: number): string {
   return `m${Math.max(0, Math.floor(observedAt)).toString(36).padStart(9, '0')}-${workId}`;
 }
 
@@ -103,7 +103,7 @@ export function messageId(workId: string, observedAt: number): string {
 export const isMessageId = (text: string): boolean => /^m[0-9a-z]{9,11}-[a-z][0-9a-f]{32}$/.test(text);
 
 /** Returns the key of the work on a message. */
-export const workIdOf = (messageId: string): string => messageId.slice(messageId.indexOf('-') + 1);
+export const parseWorkId = (messageId: string): string => messageId.slice(messageId.indexOf('-') + 1);
 
 /** Returns a message from the history, or `undefined`. */
 export async function readMessage(history: Table, ref: AccountRef, id: string): Promise<Message | undefined> {
@@ -125,7 +125,7 @@ export interface MessageQuery {
 }
 
 /** Maximum number of messages read when filtering by state. A page can be shorter than its limit because of it. */
-const LOOKED_THROUGH = 1000;
+const MAX_FILTERED = 1000;
 
 /** Returns an account's messages from the history, newest first. `next` is present if there may be more. */
 export async function listMessages(
@@ -141,12 +141,12 @@ export async function listMessages(
         : sentPk(ref);
   const messages: Message[] = [];
   let last = after;
-  for (let looked = 0; looked < LOOKED_THROUGH; looked += limit) {
+  for (let looked = 0; looked < MAX_FILTERED; looked += limit) {
     // The upper bound of a range is inclusive, and the item at it was on the previous page.
     const range = { pk, descending: true, limit: limit + 1, ...(last === undefined ? {} : { to: last }) };
     const read = await history.query(range);
     const page = read.filter(({ sk }) => sk !== last);
-    const records = pk === sentPk(ref) ? page : await recordsOf(history, ref, page);
+    const records = pk === sentPk(ref) ? page : await readRecords(history, ref, page);
     const found = new Map(records.map((item) => [item.sk, toMessage(item)]));
     for (const { sk } of page) {
       const message = found.get(sk);
@@ -162,7 +162,7 @@ export async function listMessages(
 }
 
 /** Reads the records that pointers name. */
-function recordsOf(history: Table, ref: AccountRef, pointers: readonly Item[]): Promise<Item[]> {
+function readRecords(history: Table, ref: AccountRef, pointers: readonly Item[]): Promise<Item[]> {
   return history.getMany(pointers.map(({ sk }) => keys.sentMessage(ref, sk)));
 }
 
@@ -170,7 +170,7 @@ function recordsOf(history: Table, ref: AccountRef, pointers: readonly Item[]): 
  * Records feedback on a sent message. If the feedback arrives before the sender has recorded the send, it is kept with the message, and the
  * message gets its state instead of `sent`. Returns the current message, or `undefined` if there is none.
  */
-export async function noteFeedback(
+export async function recordFeedback(
   deps: JournalDeps,
   at: AccountRef & { readonly message: string },
   state: Feedback['state'],
@@ -178,10 +178,10 @@ export async function noteFeedback(
 ): Promise<Message | undefined> {
   const feedback = { state, detail };
   for (let tries = 0; tries < ATTEMPTS; tries += 1) {
-    const item = await deps.table.get(keys.message(at, workIdOf(at.message)));
-    if (!item) return feedbackInHistory(deps, at, feedback);
+    const item = await deps.table.get(keys.message(at, parseWorkId(at.message)));
+    if (!item) return recordFeedbackInHistory(deps, at, feedback);
     const work = toWork(item);
-    const message = withFeedback(work.message, feedback);
+    const message = applyFeedback(work.message, feedback);
     const early = work.message.state === 'sending';
     if (message === work.message && !early) return message;
     const change = { work, message, ...(early ? { set: { feedback: JSON.stringify(feedback) } } : {}) };
@@ -195,7 +195,7 @@ export async function noteFeedback(
 }
 
 /** Returns the message after feedback. Returns the same object if the feedback changes nothing. */
-export function withFeedback(message: Message, { state, detail }: Feedback): Message {
+export function applyFeedback(message: Message, { state, detail }: Feedback): Message {
   const { state: before, attempts } = message;
   const applies =
     before === 'sent' ||
@@ -207,7 +207,7 @@ export function withFeedback(message: Message, { state, detail }: Feedback): Mes
 }
 
 /** Records feedback on a message whose work item has expired. */
-async function feedbackInHistory(
+async function recordFeedbackInHistory(
   { history }: JournalDeps,
   at: AccountRef & { readonly message: string },
   feedback: Feedback,
@@ -217,7 +217,7 @@ async function feedbackInHistory(
     const item = await history.get(key);
     if (!item) return undefined;
     const before = toMessage(item);
-    const message = withFeedback(before, feedback);
+    const message = applyFeedback(before, feedback);
     if (message === before) return message;
     const revision = Number(item.revision);
     const outcome = await history.write({
@@ -274,7 +274,7 @@ export async function changeMessages(
   const journal = new Journal(deps, region, changed);
   const done = await writeEach(
     deps,
-    changes.map((change) => writesOf(deps.now(), change)),
+    changes.map((change) => toWrites(deps.now(), change)),
     { journal, held: changes.map(({ work }) => work.bytes) },
   );
   return { done, keep: () => journal.keep(changed.filter((_, at) => done[at])) };
@@ -301,13 +301,13 @@ export async function claimMessages(deps: JournalDeps, claims: readonly Claim[])
       ...{ claim: JSON.stringify({ id, until, attempts, repeats }), revision: work.revision + 1 },
       ...(reserved ? { reserved: JSON.stringify(reserved) } : {}),
     };
-    return [{ update: workKey(work), set, when: [['revision', '=', work.revision]] }, ...along];
+    return [{ update: toWorkKey(work), set, when: [['revision', '=', work.revision]] }, ...along];
   });
   return writeEach(deps, writes, { held: claims.map(({ work }) => work.bytes) });
 }
 
 /** Creates those messages that do not exist yet and returns their number. Existing messages are unchanged. */
-export async function makeMessages(
+export async function createMessages(
   deps: JournalDeps,
   region: string,
   fresh: readonly Pick<Work, 'ref' | 'message' | 'thread' | 'content' | 'recipients' | 'before'>[],
@@ -329,26 +329,26 @@ export async function makeMessages(
     works.map((work) => [{ put: toItem(work), when: [['pk', 'absent']] }]),
     { journal },
   );
-  const made = works.filter((_, at) => done[at]);
-  await deps.history.putMany(made.flatMap(pointersOf));
-  await journal.keep(made);
-  return made.length;
+  const created = works.filter((_, at) => done[at]);
+  await deps.history.putMany(created.flatMap(toPointers));
+  await journal.keep(created);
+  return created.length;
 }
 
 /** Writes the record of a notice that became no messages to the history. Idempotent. */
 export async function recordNoMessage(deps: JournalDeps, message: Message): Promise<void> {
-  await deps.history.putMany(pointersOf({ message, recipients: [] }));
+  await deps.history.putMany(toPointers({ message, recipients: [] }));
   await putRecords(deps, [{ message, revision: 1 }]);
 }
 
 /** Returns whether due work is a journal entry. */
-export const isJournal = (key: Key): boolean => key.sk.startsWith('~');
+export const isJournalEntry = (key: Key): boolean => key.sk.startsWith('~');
 
 /** Writes the records that a journal entry names, after its writer failed to do so. */
 export async function settleJournal(deps: JournalDeps, entry: Item): Promise<void> {
   const named = JSON.parse(String(entry.messages)) as Key[];
   const works = (await deps.table.getMany(named)).map(toWork);
-  await deps.history.putMany(works.flatMap(pointersOf));
+  await deps.history.putMany(works.flatMap(toPointers));
   await putRecords(deps, works);
   await deps.table.write({ delete: { pk: entry.pk, sk: entry.sk } });
 }
@@ -371,7 +371,7 @@ class Journal {
     const at = cellLog(this.#region);
     const key = keys.message(at, `~${this.#deps.newId()}`);
     this.#entries.push(key);
-    const named = positions.flatMap((position) => this.#works[position] ?? []).map(workKey);
+    const named = positions.flatMap((position) => this.#works[position] ?? []).map(toWorkKey);
     const due = notifyDue('messages', at, key.sk, this.#deps.now() + JOURNAL_MS);
     return { put: { ...key, ...due, messages: JSON.stringify(named) } };
   }
@@ -401,7 +401,7 @@ async function putRecords(
 }
 
 /** Returns the pointers by which a message is found: by job and by recipient. */
-function pointersOf({ message, recipients }: Pick<Work, 'message' | 'recipients'>): Item[] {
+function toPointers({ message, recipients }: Pick<Work, 'message' | 'recipients'>): Item[] {
   const ttl = historyTtl(message);
   return [
     ...message.jobs.map((job) => ({ ...keys.sentOfJob(message, job, message.id), ttl })),
@@ -423,7 +423,7 @@ async function writeEach(
 ): Promise<boolean[]> {
   const done = groups.map(() => false);
   await Promise.all(
-    transactionsOf(groups, held).map(async (positions) => {
+    groupIntoTransactions(groups, held).map(async (positions) => {
       for (let left = positions; left.length > 0; ) {
         const owners = left.flatMap((at) => (groups[at] ?? []).map(() => at));
         const writes = left.flatMap((at) => groups[at] ?? []);
@@ -445,13 +445,13 @@ async function writeEach(
  * Returns the positions of groups that fit into one transaction with a journal entry. The transaction's size limit applies to whole items,
  * not only to changed attributes.
  */
-function transactionsOf(groups: readonly (readonly Write[])[], held: readonly number[]): number[][] {
+function groupIntoTransactions(groups: readonly (readonly Write[])[], held: readonly number[]): number[][] {
   const transactions: number[][] = [];
   let actions = Number.POSITIVE_INFINITY;
   let bytes = 0;
   groups.forEach((group, at) => {
     // 200 bytes a group: the journal entry holds about one key for each.
-    const size = group.reduce((sum, write) => sum + 200 + sizeOf(contentOf(write)), held[at] ?? 0);
+    const size = group.reduce((sum, write) => sum + 200 + sizeOf(getWrittenAttributes(write)), held[at] ?? 0);
     if (actions + group.length > MAX_TRANSACTION_ACTIONS - 1 || bytes + size > MAX_TRANSACTION_BYTES) {
       transactions.push([]);
       actions = 0;
@@ -464,22 +464,22 @@ function transactionsOf(groups: readonly (readonly Write[])[], held: readonly nu
   return transactions;
 }
 
-function contentOf(write: Write) {
+function getWrittenAttributes(write: Write) {
   if ('put' in write) return write.put;
   return 'update' in write ? write.set : {};
 }
 
 /** Returns the writes of a change. The first one is on the message's own item. */
-function writesOf(now: number, { work, message, set = {}, along = [] }: Change): Write[] {
-  const over = isFinal(message.state);
-  const place: Record<string, string | number | undefined> = over
+function toWrites(now: number, { work, message, set = {}, along = [] }: Change): Write[] {
+  const isDone = isFinal(message.state);
+  const place: Record<string, string | number | undefined> = isDone
     ? { duePk: undefined, dueSk: undefined, ttl: Math.floor(now / 1000) + WORK_DAYS * 86_400 }
     : // A message that is being sent keeps its place in the index, so that it is found after a crash.
       message.state === 'waiting'
-      ? placeOf(work, message.dueAt ?? now)
+      ? toDueKey(work, message.dueAt ?? now)
       : {};
   const own: Write = {
-    update: workKey(work),
+    update: toWorkKey(work),
     set: { ...place, ...set, revision: work.revision + 1, message: JSON.stringify(message) },
     when: [['revision', '=', work.revision]] satisfies Clause[],
   };
@@ -487,19 +487,19 @@ function writesOf(now: number, { work, message, set = {}, along = [] }: Change):
 }
 
 /** Returns the key of the work on a message. */
-export function workKey({ ref, message }: Pick<Work, 'ref' | 'message'>): Key {
-  return keys.message(ref, workIdOf(message.id));
+export function toWorkKey({ ref, message }: Pick<Work, 'ref' | 'message'>): Key {
+  return keys.message(ref, parseWorkId(message.id));
 }
 
-function placeOf({ ref, message: { id } }: Pick<Work, 'ref' | 'message'>, dueAt: number) {
-  return notifyDue('messages', ref, workIdOf(id), dueAt);
+function toDueKey({ ref, message: { id } }: Pick<Work, 'ref' | 'message'>, dueAt: number) {
+  return notifyDue('messages', ref, parseWorkId(id), dueAt);
 }
 
 function toItem(work: Work): Item {
   const { ref, message, thread, content, recipients, before, revision } = work;
   return {
-    ...workKey(work),
-    ...placeOf(work, message.dueAt ?? message.createdAt),
+    ...toWorkKey(work),
+    ...toDueKey(work, message.dueAt ?? message.createdAt),
     region: ref.region,
     account: ref.account,
     revision,

@@ -11,25 +11,25 @@ import type { Refusal } from '../resources.ts';
 import { type AccountRef, keys } from '../storage/schema.ts';
 import type { Item } from '../storage/table.ts';
 import { sentenceOf } from '../validation.ts';
-import { normalized } from './addresses.ts';
+import { normalizeAddress } from './addresses.ts';
 import { NewRecipient } from './notification-input.ts';
 import {
-  completed,
-  full,
-  type Given,
-  itemsAt,
-  itemsOf,
-  merged,
-  placeOf,
-  putNew,
-  replace,
-  roomFor,
+  applyChange,
+  insertRecipient,
+  limitReached,
+  type RecipientInput,
+  readItems,
+  readItemsByScope,
+  readRemainingCapacity,
+  replaceRecipient,
   toRecipient,
+  toRecipientFields,
+  toScopeKey,
 } from './recipients.ts';
 import { type Column, columns, NOT_UTF8 } from './recipients-file.ts';
-import { type PeopleDeps, unknownAccount } from './settings.ts';
+import { type NotificationDeps, unknownAccount } from './settings.ts';
 import { locales, type Recipient, type Scope } from './types.ts';
-import { addressSealOf } from './unsubscribe.ts';
+import { createSealer } from './unsubscribe.ts';
 
 /** Maximum number of rows of a file: as many as one request has time for. */
 export const MAX_ROWS = 5_000;
@@ -40,7 +40,7 @@ const AT_ONCE = 16;
 const ATTEMPTS = 5;
 
 /** A row that was skipped. */
-export interface BadRow {
+export interface InvalidRow {
   /** Line that the row begins in, from 1. */
   readonly line: number;
   /** `null` if the problem concerns the row as a whole. */
@@ -56,29 +56,29 @@ export interface ImportReport {
   readonly changed: number;
   readonly unchanged: number;
   /** Ordered by line. */
-  readonly bad: readonly BadRow[];
+  readonly bad: readonly InvalidRow[];
 }
 
 /** Imports recipients from a CSV text separated by commas, semicolons or tabs. Rejects the whole file only if it cannot be parsed. */
 export async function importRecipients(
-  deps: PeopleDeps,
+  deps: NotificationDeps,
   ref: AccountRef,
   csv: string,
   { dryRun = false }: { readonly dryRun?: boolean } = {},
 ): Promise<ImportReport | Refusal> {
-  const sheet = readSheet(csv);
+  const sheet = parseSheet(csv);
   if (sheet.kind !== 'sheet') return sheet;
   if (!(await deps.table.get(keys.account(ref)))) return unknownAccount(ref);
-  const bad: BadRow[] = [...sheet.bad];
+  const bad: InvalidRow[] = [...sheet.bad];
   const rows = sheet.rows.flatMap((cells) => {
-    const row = readRow(ref.region, cells);
+    const row = parseRow(ref.region, cells);
     if (row.kind === 'row') return [row];
     bad.push({ line: cells.line, field: row.field, reason: row.reason });
     return [];
   });
-  const known = await findKnown(deps, ref, rows);
+  const known = await findExisting(deps, ref, rows);
   const counts = { imported: 0, changed: 0, unchanged: 0 };
-  let room = rows.every((row) => known(row)) ? 0 : await roomFor(deps.table, ref);
+  let room = rows.every((row) => known(row)) ? 0 : await readRemainingCapacity(deps.table, ref);
   const lines = new Map<string, number>();
   const unique = rows.flatMap((row) => {
     const target = known(row)?.sk ?? row.id ?? row.known?.identity ?? '';
@@ -95,18 +95,18 @@ export async function importRecipients(
     return [];
   });
   const limit = pLimit(AT_ONCE);
-  const takeRows = limit.map(unique, async (row) => {
+  const imports = limit.map(unique, async (row) => {
     const isNew = !known(row);
     if (isNew && room < 1) {
-      bad.push({ line: row.line, field: null, reason: full(ref).reason });
+      bad.push({ line: row.line, field: null, reason: limitReached(ref).reason });
       return;
     }
     if (isNew) room -= 1;
-    const outcome = await takeRow(deps, ref, row, known(row), dryRun);
+    const outcome = await importRow(deps, ref, row, known(row), dryRun);
     if (typeof outcome === 'string') counts[outcome] += 1;
     else bad.push({ line: row.line, ...outcome });
   });
-  await takeRows.finally(() => limit.clearQueue());
+  await imports.finally(() => limit.clearQueue());
   return { kind: 'imported', ...counts, bad: bad.sort((a, b) => a.line - b.line) };
 }
 
@@ -118,26 +118,26 @@ interface Cells {
 }
 
 type Sheet =
-  | { readonly kind: 'sheet'; readonly rows: readonly Cells[]; readonly bad: readonly BadRow[] }
+  | { readonly kind: 'sheet'; readonly rows: readonly Cells[]; readonly bad: readonly InvalidRow[] }
   | Refusal;
 
-const refuse = (reason: string): Refusal => ({ kind: 'refused', reason: `csv ${reason}.` });
+const rejectCsv = (reason: string): Refusal => ({ kind: 'refused', reason: `csv ${reason}.` });
 
 /** Parses the rows of a text by its header. */
-function readSheet(csv: string): Sheet {
-  if (Buffer.byteLength(csv) > MAX_CSV_BYTES) return refuse(`must be at most ${MAX_CSV_BYTES} bytes`);
+function parseSheet(csv: string): Sheet {
+  if (Buffer.byteLength(csv) > MAX_CSV_BYTES) return rejectCsv(`must be at most ${MAX_CSV_BYTES} bytes`);
   if (csv.includes('\ufffd')) return { kind: 'refused', reason: `csv ${NOT_UTF8}.` };
-  if (csv.includes('\0')) return refuse('must be text, and has characters that are none');
+  if (csv.includes('\0')) return rejectCsv('must be text, and has characters that are none');
   const plain = csv.replace(/^\ufeff/, '').replaceAll(/\r\n?/g, '\n');
   // Excel's own first line, which names the separator.
-  const told = /^sep=(.)\n/i.exec(plain);
-  const text = told ? plain.slice(told[0].length) : plain;
-  const bad: BadRow[] = [];
-  const skippedLines = told ? 1 : 0;
+  const separatorLine = /^sep=(.)\n/i.exec(plain);
+  const text = separatorLine ? plain.slice(separatorLine[0].length) : plain;
+  const bad: InvalidRow[] = [];
+  const skippedLines = separatorLine ? 1 : 0;
   /** Rows cannot be delimited after this line. */
   let unreadFrom = Number.POSITIVE_INFINITY;
   const records = parse(text, {
-    delimiter: told?.[1] ?? separatorOf(text),
+    delimiter: separatorLine?.[1] ?? detectSeparator(text),
     info: true,
     raw: true,
     relax_column_count: true,
@@ -145,24 +145,24 @@ function readSheet(csv: string): Sheet {
     trim: true,
     on_skip: (error, raw) => {
       const endLine = Number((error as { lines?: number } | undefined)?.lines ?? 1);
-      unreadFrom = Math.min(unreadFrom, startOf(endLine, raw ?? ''));
+      unreadFrom = Math.min(unreadFrom, firstLine(endLine, raw ?? ''));
     },
   }) as unknown as readonly { info: { lines: number }; record: string[]; raw: string }[];
-  const read = records.filter(({ info, raw }) => startOf(info.lines, raw) < unreadFrom);
+  const read = records.filter(({ info, raw }) => firstLine(info.lines, raw) < unreadFrom);
   const [header, ...rest] = read.filter(({ record }) => record.some((cell) => cell !== ''));
   if (Number.isFinite(unreadFrom)) {
     const reason =
       'The quotes of this row don’t fit together, and nothing was read from here on; a quote in a cell is written twice, and the cell in quotes.';
     bad.push({ line: unreadFrom + skippedLines, field: null, reason });
   }
-  if (!header) return refuse('must begin with a line that names the columns');
-  const named = columnsOf(header.record);
-  if (typeof named === 'string') return refuse(named);
-  if (rest.length > MAX_ROWS) return refuse(`must hold at most ${MAX_ROWS} rows; split it`);
+  if (!header) return rejectCsv('must begin with a line that names the columns');
+  const named = parseHeader(header.record);
+  if (typeof named === 'string') return rejectCsv(named);
+  if (rest.length > MAX_ROWS) return rejectCsv(`must hold at most ${MAX_ROWS} rows; split it`);
   const rows = rest.flatMap(({ info, record, raw }) => {
-    const line = startOf(info.lines, raw) + skippedLines;
+    const line = firstLine(info.lines, raw) + skippedLines;
     if (record.length === named.length) {
-      const cells = Object.fromEntries(named.map((column, at) => [column, plainCell(record[at] ?? '')]));
+      const cells = Object.fromEntries(named.map((column, at) => [column, parseCell(record[at] ?? '')]));
       return [{ line, cells }];
     }
     const reason = `The row must have ${named.length} cells, as the first line has; it has ${record.length}.`;
@@ -173,19 +173,19 @@ function readSheet(csv: string): Sheet {
 }
 
 /** Returns the line that a record begins in, given the line it ends in. */
-function startOf(endLine: number, raw: string): number {
+function firstLine(endLine: number, raw: string): number {
   return endLine - (raw.replace(/\n$/, '').match(/\n/g)?.length ?? 0);
 }
 
 /** Returns the separator of the header. */
-function separatorOf(text: string): string {
+function detectSeparator(text: string): string {
   const [first = ''] = text.trimStart().split('\n', 1);
   const count = (separator: string) => first.split(separator).length;
   return [',', ';', '\t'].reduce((best, other) => (count(other) > count(best) ? other : best));
 }
 
 /** A cell as one line, without the apostrophe that guards against formulas. */
-const plainCell = (cell: string): string => cell.replaceAll(/\s*\n\s*/g, ' ').replace(/^'(?=[=+\-@])/, '');
+const parseCell = (cell: string): string => cell.replaceAll(/\s*\n\s*/g, ' ').replace(/^'(?=[=+\-@])/, '');
 
 /** Other accepted column names. Case, spaces, hyphens and underscores are ignored. */
 const ALIASES: { readonly [name: string]: Column } = {
@@ -206,7 +206,7 @@ const ALIASES: { readonly [name: string]: Column } = {
  * Returns the columns of a header, or an error message. The message does not quote the header: without one, the first line is customer
  * data.
  */
-function columnsOf(header: readonly string[]): Column[] | string {
+function parseHeader(header: readonly string[]): Column[] | string {
   const named: Column[] = [];
   for (const [at, text] of header.entries()) {
     const name = text.toLowerCase().replaceAll(/[\s_-]/g, '');
@@ -229,16 +229,16 @@ interface Row {
   readonly line: number;
   readonly id: string | undefined;
   /** Values of its cells: `null` for empty ones, absent without a column. */
-  readonly said: Partial<Given>;
+  readonly fields: Partial<RecipientInput>;
   /** Of a row without an id: its scope and identity. */
   readonly known: { readonly scope: Scope; readonly identity: string } | undefined;
 }
 
 type Fault = { readonly field: string | null; readonly reason: string };
 
-function readRow(region: string, { line, cells }: Cells): Row | ({ readonly kind: 'bad' } & Fault) {
+function parseRow(region: string, { line, cells }: Cells): Row | ({ readonly kind: 'bad' } & Fault) {
   const raw: Record<string, unknown> = {};
-  for (const [column, cell] of Object.entries(cells)) raw[column] = inputOf(column as Column, cell);
+  for (const [column, cell] of Object.entries(cells)) raw[column] = toInput(column as Column, cell);
   const checked = NewRecipient.safeParse(raw, { reportInput: true });
   if (!checked.success) {
     const [issue] = checked.error.issues;
@@ -249,72 +249,78 @@ function readRow(region: string, { line, cells }: Cells): Row | ({ readonly kind
     };
   }
   const { id, ...all } = checked.data;
-  const said = Object.fromEntries(Object.entries(all).filter(([name]) => name in cells)) as Partial<Given>;
-  const row = { kind: 'row', line, id, said } as const;
+  const fields = Object.fromEntries(
+    Object.entries(all).filter(([name]) => name in cells),
+  ) as Partial<RecipientInput>;
+  const row = { kind: 'row', line, id, fields } as const;
   // With an id, fields that are missing here may exist already.
   if (id !== undefined) return { ...row, known: undefined };
-  const whole = completed(region, all);
-  if (whole.kind === 'refused') return { kind: 'bad', ...faultOf(whole.reason) };
-  return { ...row, known: { scope: whole.value.scope, identity: identityOf(whole.value) } };
+  const whole = toRecipientFields(region, all);
+  if (whole.kind === 'refused') return { kind: 'bad', ...toFault(whole.reason) };
+  return { ...row, known: { scope: whole.value.scope, identity: toIdentity(whole.value) } };
 }
 
 /** Returns the field that an error message begins with. */
-function faultOf(reason: string): Fault {
-  const word = reason.split(' ', 1)[0] ?? '';
-  return { field: columns.find((column) => column === word) ?? null, reason };
+function toFault(reason: string): Fault {
+  const field = reason.split(' ', 1)[0] ?? '';
+  return { field: columns.find((column) => column === field) ?? null, reason };
 }
 
 const YES = ['true', 'yes', 'y', '1', 'x', 'ja', 'oui', 'wahr', 'vrai'];
 const NO = ['false', 'no', 'n', '0', 'nein', 'non', 'falsch', 'faux'];
 
 /** Converts a cell to the input of its field's schema. */
-function inputOf(column: Column, cell: string): unknown {
+function toInput(column: Column, cell: string): unknown {
   if (cell === '') return column === 'paused' || column === 'id' ? undefined : null;
-  const word = cell.toLowerCase();
+  const lowered = cell.toLowerCase();
   switch (column) {
     case 'channels':
-      return listOf(word).map((name) => (name === 'e-mail' ? 'email' : name));
+      return splitList(lowered).map((name) => (name === 'e-mail' ? 'email' : name));
     case 'kinds':
-      return listOf(word);
+      return splitList(lowered);
     case 'paused':
-      return YES.includes(word) ? true : NO.includes(word) ? false : cell;
+      return YES.includes(lowered) ? true : NO.includes(lowered) ? false : cell;
     case 'jobNumber':
       return /^\d{1,12}$/.test(cell) ? Number(cell) : cell;
     case 'locale':
-      return locales.find((locale) => locale.toLowerCase() === word.replace('_', '-')) ?? cell;
+      return locales.find((locale) => locale.toLowerCase() === lowered.replace('_', '-')) ?? cell;
     default:
       return cell;
   }
 }
 
-const listOf = (cell: string): string[] => cell.split(/[\s,;|+/]+/).filter((name) => name !== '');
+const splitList = (cell: string): string[] => cell.split(/[\s,;|+/]+/).filter((name) => name !== '');
 
 // Importing a row
 
 /** Returns the identity of a row without an id: its scope and address. Of two addresses the e-mail address counts. */
-function identityOf({ scope, email, mobile }: Pick<Recipient, 'scope' | 'email' | 'mobile'>): string {
-  const address = email === null ? `sms ${mobile}` : `email ${normalized('email', email)}`;
-  return `${placeOf(scope)} ${address}`;
+function toIdentity({ scope, email, mobile }: Pick<Recipient, 'scope' | 'email' | 'mobile'>): string {
+  const address = email === null ? `sms ${mobile}` : `email ${normalizeAddress('email', email)}`;
+  return `${toScopeKey(scope)} ${address}`;
 }
 
 /** Returns the existing recipients that the rows refer to. */
-async function findKnown(
-  { table }: PeopleDeps,
+async function findExisting(
+  { table }: NotificationDeps,
   ref: AccountRef,
   rows: readonly Row[],
 ): Promise<(row: Row) => Item | undefined> {
-  const named = await itemsOf(
+  const named = await readItems(
     table,
     ref,
     rows.flatMap(({ id }) => id ?? []),
   );
   const byId = new Map(named.map((item) => [item.sk, item]));
-  const scopes = new Map(rows.flatMap(({ known }) => (known ? [[placeOf(known.scope), known.scope]] : [])));
-  const found = await pLimit(AT_ONCE).map([...scopes.values()], (scope) => itemsAt(table, ref, scope));
+  const scopes = new Map(
+    rows.flatMap(({ known }) => (known ? [[toScopeKey(known.scope), known.scope]] : [])),
+  );
+  const found = await pLimit(AT_ONCE).map([...scopes.values()], (scope) =>
+    readItemsByScope(table, ref, scope),
+  );
   const byIdentity = new Map<string, Item>();
   for (const item of found.flat()) {
     if (item.source !== 'people') continue;
-    const identity = identityOf(toRecipient(ref, item));
+    const identity = toIdentity(toRecipient(ref, item));
     // Of several recipients with the same address, always choose the same one.
     const other = byIdentity.get(identity);
     if (!other || item.sk < other.sk) byIdentity.set(identity, item);
@@ -322,8 +328,8 @@ async function findKnown(
   return ({ id, known }) => (known ? byIdentity.get(known.identity) : byId.get(id ?? ''));
 }
 
-async function takeRow(
-  deps: PeopleDeps,
+async function importRow(
+  deps: NotificationDeps,
   ref: AccountRef,
   row: Row,
   known: Item | undefined,
@@ -332,26 +338,26 @@ async function takeRow(
   let before = known;
   let place = 0;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const said = completed(
+    const fields = toRecipientFields(
       ref.region,
-      before ? merged(toRecipient(ref, before), row.said) : { paused: false, ...row.said },
+      before ? applyChange(toRecipient(ref, before), row.fields) : { paused: false, ...row.fields },
     );
-    if (said.kind === 'refused') return faultOf(said.reason);
+    if (fields.kind === 'refused') return toFault(fields.reason);
     if (before) {
-      const changed = await replace(deps, ref, before, said.value, dryRun);
+      const changed = await replaceRecipient(deps, ref, before, fields.value, dryRun);
       if (changed !== undefined) return changed === before ? 'unchanged' : 'changed';
-      before = (await itemsOf(deps.table, ref, [before.sk]))[0];
+      before = (await readItems(deps.table, ref, [before.sk]))[0];
       continue;
     }
     if (dryRun) return 'imported';
-    const id = row.id ?? (await importedId(deps, ref, row.known?.identity ?? '', place));
-    const made = await putNew(deps, ref, id, said.value, `import ${deps.newId()}`);
-    if (made.kind === 'created') return 'imported';
-    if (made.kind !== 'conflict') return { field: null, reason: made.reason };
+    const id = row.id ?? (await deriveId(deps, ref, row.known?.identity ?? '', place));
+    const created = await insertRecipient(deps, ref, id, fields.value, `import ${deps.newId()}`);
+    if (created.kind === 'created') return 'imported';
+    if (created.kind !== 'conflict') return { field: null, reason: created.reason };
     // A concurrent request created it, or a recipient that was imported from this row has other fields now.
-    const [there] = await itemsOf(deps.table, ref, [id]);
-    const isSame = !row.known || (there && identityOf(toRecipient(ref, there)) === row.known.identity);
-    if (there && isSame) before = there;
+    const [existing] = await readItems(deps.table, ref, [id]);
+    const isSame = !row.known || (existing && toIdentity(toRecipient(ref, existing)) === row.known.identity);
+    if (existing && isSame) before = existing;
     else place += 1;
   }
   return { field: null, reason: 'The recipient kept changing at that moment; import the file again.' };
@@ -361,8 +367,13 @@ async function takeRow(
  * Returns an id that is stable for a row, so that concurrent imports of a file create each recipient once. The address cannot be recovered
  * from it.
  */
-async function importedId({ table }: PeopleDeps, { region }: AccountRef, identity: string, place: number) {
-  const seal = await addressSealOf(table, region);
+async function deriveId(
+  { table }: NotificationDeps,
+  { region }: AccountRef,
+  identity: string,
+  place: number,
+) {
+  const seal = await createSealer(table, region);
   return `i-${Buffer.from(seal(`${identity} ${place}`), 'base64url')
     .toString('hex')
     .slice(0, 24)}`;

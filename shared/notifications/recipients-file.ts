@@ -25,7 +25,7 @@ export const NOT_UTF8 =
  * Decodes a file: UTF-8, or UTF-16 with byte order mark, as Excel saves “Unicode text”. Returns `undefined` for any other encoding: a wrong
  * guess would silently corrupt names.
  */
-export function decodedCsv(bytes: Uint8Array): string | undefined {
+export function decodeCsv(bytes: Uint8Array): string | undefined {
   const [first, second] = bytes;
   const encoding =
     first === 0xff && second === 0xfe ? 'utf-16le' : first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8';
@@ -37,16 +37,16 @@ export function decodedCsv(bytes: Uint8Array): string | undefined {
 }
 
 /** Header of an exported file. Excel recognizes UTF-8 by its byte order mark. */
-export const csvHead = `\ufeff${columns.join(',')}`;
+export const csvHeader = `\ufeff${columns.join(',')}`;
 
 /** Returns a line of a file. Cells that a spreadsheet would interpret as formulas get a leading apostrophe. */
-export function csvRow(recipient: { readonly [column in Column]: unknown }): string {
-  return columns.map((column) => cellOf(recipient[column])).join(',');
+export function formatCsvRow(recipient: { readonly [column in Column]: unknown }): string {
+  return columns.map((column) => formatCell(recipient[column])).join(',');
 }
 
 const FORMULA = /^[=+\-@\t\r]/;
 
-function cellOf(value: unknown): string {
+function formatCell(value: unknown): string {
   const text = Array.isArray(value) ? value.join(' ') : String(value ?? '');
   const guarded = FORMULA.test(text) ? `'${text}` : text;
   return /[",;\t\r\n]|^\s|\s$/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
@@ -57,8 +57,8 @@ const CHUNK_BYTES = 80_000;
 const CHUNK_ROWS = 250;
 
 /** Splits a file into parts for one request each, every one with the header. Records are never split. */
-export function chunksOf(text: string): { readonly csv: string; lineOf(line: number): number }[] {
-  const [first, ...others] = recordsOf(text.replace(/^\ufeff/, ''));
+export function splitCsv(text: string): { readonly csv: string; lineOf(line: number): number }[] {
+  const [first, ...others] = splitRecords(text.replace(/^\ufeff/, ''));
   // Excel's separator line belongs to the header.
   const isSeparator = first !== undefined && /^sep=.\s*$/i.test(first.text);
   const head = isSeparator ? { text: first.text + (others[0]?.text ?? ''), line: 1 } : first;
@@ -66,17 +66,17 @@ export function chunksOf(text: string): { readonly csv: string; lineOf(line: num
   if (head === undefined) return [{ csv: '', lineOf: (line) => line }];
   const chunks: { rows: string[]; bytes: number; first: number }[] = [];
   for (const { text: row, line } of rows) {
-    const bytes = bytesOf(row);
+    const bytes = requestSize(row);
     const last = chunks.at(-1);
     if (last && last.bytes + bytes <= CHUNK_BYTES && last.rows.length < CHUNK_ROWS) {
       last.rows.push(row);
       last.bytes += bytes;
     } else {
-      chunks.push({ rows: [row], bytes: bytesOf(head.text) + bytes, first: line });
+      chunks.push({ rows: [row], bytes: requestSize(head.text) + bytes, first: line });
     }
   }
   if (chunks.length === 0) return [{ csv: head.text, lineOf: (line) => line }];
-  const before = linesIn(head.text);
+  const before = countLines(head.text);
   return chunks.map(({ rows, first }) => ({
     csv: head.text + rows.join(''),
     lineOf: (line) => (line <= before ? line : first + line - before - 1),
@@ -84,7 +84,7 @@ export function chunksOf(text: string): { readonly csv: string; lineOf(line: num
 }
 
 /** Splits a text into records with the line where each begins. A line break within quotes ends no record. */
-function recordsOf(text: string): { readonly text: string; readonly line: number }[] {
+function splitRecords(text: string): { readonly text: string; readonly line: number }[] {
   const records: { text: string; line: number }[] = [];
   let begins = 0;
   let line = 1;
@@ -96,7 +96,7 @@ function recordsOf(text: string): { readonly text: string; readonly line: number
     else {
       const record = text.slice(begins, at + 1);
       records.push({ text: record, line });
-      line += linesIn(record);
+      line += countLines(record);
       begins = at + 1;
     }
   }
@@ -104,7 +104,7 @@ function recordsOf(text: string): { readonly text: string; readonly line: number
   return records;
 }
 
-const linesIn = (text: string): number => text.match(/\r\n|\r|\n/g)?.length ?? 0;
+const countLines = (text: string): number => text.match(/\r\n|\r|\n/g)?.length ?? 0;
 
 /** Returns the size of a text in a request, bytes. */
-const bytesOf = (text: string): number => new TextEncoder().encode(JSON.stringify(text)).length;
+const requestSize = (text: string): number => new TextEncoder().encode(JSON.stringify(text)).length;

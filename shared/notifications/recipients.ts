@@ -16,7 +16,7 @@ import { type Checked, checkInput } from '../validation.ts';
 import { checkMobile } from './addresses.ts';
 import { checkEmail } from './email-address.ts';
 import { kindNames, NewRecipient, RecipientUpdate } from './notification-input.ts';
-import { type PeopleDeps, unknownAccount } from './settings.ts';
+import { type NotificationDeps, unknownAccount } from './settings.ts';
 import {
   type Channel,
   channels,
@@ -35,10 +35,10 @@ const AT_ONCE = 16;
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 500;
 
-const once = <T>(values: readonly T[]): T[] => [...new Set(values)];
+const unique = <T>(values: readonly T[]): T[] => [...new Set(values)];
 
 /** All settable fields of a recipient, validated together. */
-type Said = Pick<
+type RecipientFields = Pick<
   Recipient,
   'scope' | 'name' | 'email' | 'mobile' | 'locale' | 'zone' | 'channels' | 'kinds' | 'paused'
 >;
@@ -50,7 +50,7 @@ export type ChangedRecipient = { readonly kind: 'changed'; readonly recipient: R
 
 /** Creates a recipient. A repeated request with the same fields returns the recipient that the first one created. */
 export async function createRecipient(
-  deps: PeopleDeps,
+  deps: NotificationDeps,
   ref: AccountRef,
   input: unknown,
   makings: Pick<Makings, 'newId'> = deps,
@@ -60,21 +60,21 @@ export async function createRecipient(
   /** Identifies the creation when the request is repeated. */
   const creation = makings.newId();
   const { id = newRecipientId(makings.newId), ...given } = checked.value;
-  const said = completed(ref.region, given);
-  if (said.kind === 'refused') return said;
-  if (!(await deps.table.get(keys.recipient(ref, id))) && (await roomFor(deps.table, ref)) < 1)
-    return full(ref);
-  return putNew(deps, ref, id, said.value, creation);
+  const fields = toRecipientFields(ref.region, given);
+  if (fields.kind === 'refused') return fields;
+  if (!(await deps.table.get(keys.recipient(ref, id))) && (await readRemainingCapacity(deps.table, ref)) < 1)
+    return limitReached(ref);
+  return insertRecipient(deps, ref, id, fields.value, creation);
 }
 
 /** Returns how many more recipients an account can have. Reads all of them: recipients are seldom created. */
-export async function roomFor(table: Table, ref: AccountRef): Promise<number> {
-  const there = await table.query({ pk: recipientPk(ref), limit: MAX_RECIPIENTS });
-  return MAX_RECIPIENTS - there.length;
+export async function readRemainingCapacity(table: Table, ref: AccountRef): Promise<number> {
+  const existing = await table.query({ pk: recipientPk(ref), limit: MAX_RECIPIENTS });
+  return MAX_RECIPIENTS - existing.length;
 }
 
 /** Refusal: the account has the maximum number of recipients. */
-export const full = ({ account }: AccountRef): Refusal => ({
+export const limitReached = ({ account }: AccountRef): Refusal => ({
   kind: 'conflict',
   reason: `The account "${account}" has ${MAX_RECIPIENTS} recipients, and can have no more; delete some first.`,
 });
@@ -83,32 +83,32 @@ export const full = ({ account }: AccountRef): Refusal => ({
 export const MAX_RECIPIENTS = 10_000;
 
 /** Stores a recipient that does not exist yet. */
-export async function putNew(
-  { table, newId, now }: PeopleDeps,
+export async function insertRecipient(
+  { table, newId, now }: NotificationDeps,
   ref: AccountRef,
   recipient: string,
-  said: Said,
+  fields: RecipientFields,
   creation: string,
 ): Promise<CreatedRecipient | Refusal> {
   const at = now();
   const item: Item = {
     ...keys.recipient(ref, recipient),
-    ...attributesOf(said),
+    ...toAttributes(fields),
     ...{ source: 'people', createdAt: at, changedAt: at, revision: 1, creation },
   };
-  const made = await table.transact(
+  const written = await table.transact(
     [
       { put: item, when: [['pk', 'absent']] },
-      placeWrite(ref, said.scope, recipient),
+      toPointerWrite(ref, fields.scope, recipient),
       { check: keys.account(ref), when: [['secretRef', 'present']] },
     ],
     newId(),
   );
-  if (made.done) return { kind: 'created', recipient: toRecipient(ref, item) };
-  const there = await table.get(keys.recipient(ref, recipient));
-  if (there?.creation === creation) return { kind: 'created', recipient: toRecipient(ref, there) };
-  if (there) return taken(recipient);
-  return made.failed.includes(2) ? unknownAccount(ref) : changedMeanwhile(recipient);
+  if (written.done) return { kind: 'created', recipient: toRecipient(ref, item) };
+  const existing = await table.get(keys.recipient(ref, recipient));
+  if (existing?.creation === creation) return { kind: 'created', recipient: toRecipient(ref, existing) };
+  if (existing) return idTaken(recipient);
+  return written.failed.includes(2) ? unknownAccount(ref) : modifiedConcurrently(recipient);
 }
 
 /** Returns a recipient, or `undefined` if there is none. */
@@ -118,7 +118,7 @@ export async function readRecipient(
   recipient: string,
 ): Promise<Recipient | undefined> {
   const item = await table.get(keys.recipient(ref, recipient));
-  return item && isThere(item) ? toRecipient(ref, item) : undefined;
+  return item && isVisible(item) ? toRecipient(ref, item) : undefined;
 }
 
 /**
@@ -138,7 +138,7 @@ export async function listRecipients(
   let bound = after === undefined ? {} : { after };
   for (;;) {
     const items = await table.query({ pk: recipientPk(ref), ...bound, limit: most + 1 });
-    found.push(...items.filter(isThere));
+    found.push(...items.filter(isVisible));
     const last = items.at(-1);
     if (found.length > most || items.length <= most || !last) break;
     bound = { after: last.sk };
@@ -149,7 +149,7 @@ export async function listRecipients(
 
 /** Changes a recipient. Absent fields are unchanged, `null` clears a field. */
 export async function updateRecipient(
-  deps: PeopleDeps,
+  deps: NotificationDeps,
   ref: AccountRef,
   recipient: string,
   input: unknown,
@@ -159,41 +159,41 @@ export async function updateRecipient(
   if (checked.kind === 'refused') return checked;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const item = await deps.table.get(keys.recipient(ref, recipient));
-    if (!item || !isThere(item)) return unknownRecipient(recipient);
-    if (!isExpected(item, expected)) return changedMeanwhile(recipient);
-    const said =
+    if (!item || !isVisible(item)) return unknownRecipient(recipient);
+    if (!isExpected(item, expected)) return modifiedConcurrently(recipient);
+    const fields =
       item.source === 'upstream'
-        ? changedOwnUser(item, checked.value)
-        : completed(ref.region, merged(toRecipient(ref, item), checked.value));
-    if (said.kind === 'refused') return said;
-    const changed = await replace(deps, ref, item, said.value);
+        ? applyOwnUserChange(item, checked.value)
+        : toRecipientFields(ref.region, applyChange(toRecipient(ref, item), checked.value));
+    if (fields.kind === 'refused') return fields;
+    const changed = await replaceRecipient(deps, ref, item, fields.value);
     if (changed) return { kind: 'changed', recipient: toRecipient(ref, changed) };
   }
-  return changedMeanwhile(recipient);
+  return modifiedConcurrently(recipient);
 }
 
 /**
  * Replaces the fields of a recipient. Returns its current item, which is the given one if nothing had to be written. `undefined` if the
  * recipient was modified since it was read.
  */
-export async function replace(
-  { table, newId, now }: PeopleDeps,
+export async function replaceRecipient(
+  { table, newId, now }: NotificationDeps,
   ref: AccountRef,
   before: Item,
-  said: Said & { readonly muted?: readonly Channel[] },
+  fields: RecipientFields & { readonly muted?: readonly Channel[] },
   dryRun = false,
 ): Promise<Item | undefined> {
   const recipient = before.sk;
-  const attributes = attributesOf(said);
+  const attributes = toAttributes(fields);
   if (isSame(before, attributes)) return before;
   const item: Item = { ...before, ...attributes, revision: revisionOf(before) + 1, changedAt: now() };
   if (dryRun) return item;
-  const former = placeOf(toRecipient(ref, before).scope);
+  const former = toScopeKey(toRecipient(ref, before).scope);
   const writes: Write[] = [{ put: item, when: [revisionStill(before), ['source', 'present']] }];
-  if (former !== placeOf(said.scope)) {
+  if (former !== toScopeKey(fields.scope)) {
     writes.push(
       { delete: keys.recipientPlace(ref, former, recipient) },
-      placeWrite(ref, said.scope, recipient),
+      toPointerWrite(ref, fields.scope, recipient),
     );
   }
   const written = await table.transact(writes, newId());
@@ -202,70 +202,70 @@ export async function replace(
 
 /** Deletes a recipient. Its pending messages end as turned off. */
 export async function deleteRecipient(
-  deps: PeopleDeps,
+  deps: NotificationDeps,
   ref: AccountRef,
   recipient: string,
   expected: Expectation = {},
 ): Promise<{ readonly kind: 'deleted' } | Refusal> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const item = await deps.table.get(keys.recipient(ref, recipient));
-    if (!item || !isThere(item)) return unknownRecipient(recipient);
-    if (!isExpected(item, expected)) return changedMeanwhile(recipient);
+    if (!item || !isVisible(item)) return unknownRecipient(recipient);
+    if (!isExpected(item, expected)) return modifiedConcurrently(recipient);
     if (item.source === 'upstream') {
       const reason = `The recipient "${recipient}" is the ordering service’s: turn ownUser off in the notification settings, or pause it.`;
       return { kind: 'conflict', reason };
     }
     const { scope } = toRecipient(ref, item);
-    const gone = await deps.table.transact(
+    const deleted = await deps.table.transact(
       [
         { delete: keys.recipient(ref, recipient), when: [revisionStill(item), ['source', 'present']] },
-        { delete: keys.recipientPlace(ref, placeOf(scope), recipient) },
+        { delete: keys.recipientPlace(ref, toScopeKey(scope), recipient) },
       ],
       deps.newId(),
     );
-    if (gone.done) return { kind: 'deleted' };
+    if (deleted.done) return { kind: 'deleted' };
   }
-  return changedMeanwhile(recipient);
+  return modifiedConcurrently(recipient);
 }
 
 /** Fields of a job by which recipients are matched. */
-export interface JobPlace {
+export interface JobIdentity {
   readonly jobNumber: number;
   readonly orderNumber: string | null;
   readonly orderGroup: string | null;
 }
 
 /** Returns the recipients of any of the jobs, by id, each with its jobs. Includes those who are paused or want other kinds. */
-export async function recipientsFor(
+export async function findRecipients(
   table: Table,
   ref: AccountRef,
-  jobs: readonly JobPlace[],
+  jobs: readonly JobIdentity[],
 ): Promise<{ readonly recipient: Recipient; readonly jobs: readonly number[] }[]> {
   if (jobs.length === 0) return [];
-  const ids = await pLimit(AT_ONCE).map(rangesOf(jobs), (range) => idsIn(table, ref, range));
-  const found = await itemsOf(table, ref, ids.flat());
+  const ids = await pLimit(AT_ONCE).map(toKeyRanges(jobs), (range) => readIds(table, ref, range));
+  const found = await readItems(table, ref, ids.flat());
   return found
     .map((item) => toRecipient(ref, item))
     .map((recipient) => ({
       recipient,
       // Checked against the recipient's own scope: it may have changed since the pointer was read.
-      jobs: jobs.filter((job) => isFor(recipient.scope, job)).map(({ jobNumber }) => jobNumber),
+      jobs: jobs.filter((job) => matchesScope(recipient.scope, job)).map(({ jobNumber }) => jobNumber),
     }))
     .filter((match) => match.jobs.length > 0)
     .sort((a, b) => (a.recipient.id < b.recipient.id ? -1 : 1));
 }
 
 /** Returns the items of recipients with exactly this scope. */
-export async function itemsAt(table: Table, ref: AccountRef, scope: Scope): Promise<Item[]> {
-  const place = placeOf(scope);
-  const items = await itemsOf(table, ref, await idsIn(table, ref, onePlace(place)));
-  return items.filter((item) => placeOf(toRecipient(ref, item).scope) === place);
+export async function readItemsByScope(table: Table, ref: AccountRef, scope: Scope): Promise<Item[]> {
+  const place = toScopeKey(scope);
+  const items = await readItems(table, ref, await readIds(table, ref, toScopeRange(place)));
+  return items.filter((item) => toScopeKey(toRecipient(ref, item).scope) === place);
 }
 
 /** Returns the items of those recipients that exist. */
-export async function itemsOf(table: Table, ref: AccountRef, ids: readonly string[]): Promise<Item[]> {
-  const items = await table.getMany(once(ids).map((recipient) => keys.recipient(ref, recipient)));
-  return items.filter(isThere);
+export async function readItems(table: Table, ref: AccountRef, ids: readonly string[]): Promise<Item[]> {
+  const items = await table.getMany(unique(ids).map((recipient) => keys.recipient(ref, recipient)));
+  return items.filter(isVisible);
 }
 
 interface Range {
@@ -274,17 +274,17 @@ interface Range {
 }
 
 /** Range of all ids in one scope: `~` sorts after every id. */
-const onePlace = (place: string): Range => ({ from: `${place}#`, to: `${place}#~` });
+const toScopeRange = (place: string): Range => ({ from: `${place}#`, to: `${place}#~` });
 
 /** Returns the ranges to read. Jobs of one order have adjacent numbers, so one range covers them. */
-function rangesOf(jobs: readonly JobPlace[]): Range[] {
+function toKeyRanges(jobs: readonly JobIdentity[]): Range[] {
   const numbers = jobs.map(({ jobNumber }) => jobNumber);
   const named = jobs.flatMap(({ orderNumber, orderGroup }) => [
     ...(orderGroup ? [recipientPlace.orderGroup(orderGroup)] : []),
     ...(orderNumber ? [recipientPlace.orderNumber(orderNumber)] : []),
   ]);
   return [
-    ...once([recipientPlace.account(), ...named]).map(onePlace),
+    ...unique([recipientPlace.account(), ...named]).map(toScopeRange),
     {
       from: recipientPlace.job(Math.min(...numbers)),
       to: `${recipientPlace.job(Math.max(...numbers))}#~`,
@@ -292,12 +292,12 @@ function rangesOf(jobs: readonly JobPlace[]): Range[] {
   ];
 }
 
-async function idsIn(table: Table, ref: AccountRef, range: Range): Promise<string[]> {
+async function readIds(table: Table, ref: AccountRef, range: Range): Promise<string[]> {
   const places = await table.query({ pk: recipientPlacePk(ref), ...range });
   return places.map(({ recipient }) => String(recipient));
 }
 
-function isFor(scope: Scope, job: JobPlace): boolean {
+function matchesScope(scope: Scope, job: JobIdentity): boolean {
   switch (scope.for) {
     case 'account':
       return true;
@@ -311,7 +311,7 @@ function isFor(scope: Scope, job: JobPlace): boolean {
 }
 
 /** Returns the sort key prefix of a scope in the partition of pointers. */
-export function placeOf(scope: Scope): string {
+export function toScopeKey(scope: Scope): string {
   switch (scope.for) {
     case 'account':
       return recipientPlace.account();
@@ -324,15 +324,15 @@ export function placeOf(scope: Scope): string {
   }
 }
 
-function placeWrite(ref: AccountRef, scope: Scope, recipient: string): Write {
-  return { put: { ...keys.recipientPlace(ref, placeOf(scope), recipient), recipient } };
+function toPointerWrite(ref: AccountRef, scope: Scope, recipient: string): Write {
+  return { put: { ...keys.recipientPlace(ref, toScopeKey(scope), recipient), recipient } };
 }
 
 /** Settable fields of a recipient. */
-export type Given = Omit<z.infer<typeof NewRecipient>, 'id'>;
+export type RecipientInput = Omit<z.infer<typeof NewRecipient>, 'id'>;
 
 /** Returns the fields of a recipient with a change applied. */
-export function merged(before: Recipient, change: RecipientUpdate): Given {
+export function applyChange(before: Recipient, change: RecipientUpdate): RecipientInput {
   const { scope, name, email, mobile, locale, zone, channels, kinds, paused } = before;
   const { orderGroup, orderNumber, jobNumber, ...others } = change;
   const named = { orderGroup, orderNumber, jobNumber };
@@ -347,7 +347,7 @@ export function merged(before: Recipient, change: RecipientUpdate): Given {
   };
 }
 
-function scopeFields(scope: Scope): Pick<Given, 'orderGroup' | 'orderNumber' | 'jobNumber'> {
+function scopeFields(scope: Scope): Pick<RecipientInput, 'orderGroup' | 'orderNumber' | 'jobNumber'> {
   const { for: _, ...place } = scope;
   return place;
 }
@@ -357,22 +357,22 @@ function withoutUndefined<T extends object>(fields: T): T {
 }
 
 /** Validates what the schema cannot: the number by the region's rules, the channels against the addresses, at most one scope. */
-export function completed(region: string, given: Given): Checked<Said> {
+export function toRecipientFields(region: string, given: RecipientInput): Checked<RecipientFields> {
   const { name = null, email = null, locale = null, zone = null, paused } = given;
   const scope = toScope(given);
   if (!scope) {
-    return refusal('At most one of orderGroup, orderNumber and jobNumber must be given');
+    return reject('At most one of orderGroup, orderNumber and jobNumber must be given');
   }
   const number = given.mobile ? checkMobile(given.mobile, region) : undefined;
-  if (number?.kind === 'refused') return refusal(`mobile ${number.rule}`);
+  if (number?.kind === 'refused') return reject(`mobile ${number.rule}`);
   const mobile = number?.address ?? null;
-  if (email === null && mobile === null) return refusal('email must be given where there is no mobile');
+  if (email === null && mobile === null) return reject('email must be given where there is no mobile');
   const addresses = { email, sms: mobile };
   const wanted = given.channels ?? channels.filter((channel) => addresses[channel] !== null);
   const missing = wanted.find((channel) => addresses[channel] === null);
   if (missing) {
     const field = missing === 'email' ? 'email' : 'mobile';
-    return refusal(`${field} is missing; it must be given where channels names ${missing}`);
+    return reject(`${field} is missing; it must be given where channels names ${missing}`);
   }
   const value = {
     ...{ scope, name, email, mobile, locale, zone, paused },
@@ -382,9 +382,9 @@ export function completed(region: string, given: Given): Checked<Said> {
   return { kind: 'checked', value };
 }
 
-const refusal = (reason: string) => ({ kind: 'refused', reason: `${reason}.` }) as const;
+const reject = (reason: string) => ({ kind: 'refused', reason: `${reason}.` }) as const;
 
-function toScope({ orderGroup, orderNumber, jobNumber }: Given): Scope | undefined {
+function toScope({ orderGroup, orderNumber, jobNumber }: RecipientInput): Scope | undefined {
   const scopes: Scope[] = [
     ...(orderGroup ? [{ for: 'orderGroup', orderGroup } as const] : []),
     ...(orderNumber ? [{ for: 'orderNumber', orderNumber } as const] : []),
@@ -394,8 +394,8 @@ function toScope({ orderGroup, orderNumber, jobNumber }: Given): Scope | undefin
 }
 
 /** Returns the fields of a recipient as attributes. Lists are sorted, so that equal recipients have equal attributes. */
-function attributesOf(said: Said & { readonly muted?: readonly Channel[] }) {
-  const { scope, name, email, mobile, locale, zone, channels, kinds, paused, muted } = said;
+function toAttributes(fields: RecipientFields & { readonly muted?: readonly Channel[] }) {
+  const { scope, name, email, mobile, locale, zone, channels, kinds, paused, muted } = fields;
   const place = {
     orderGroup: undefined,
     orderNumber: undefined,
@@ -420,11 +420,11 @@ function isSame(item: Item, attributes: { readonly [name: string]: unknown }): b
 }
 
 /** The item of the own user keeps its settings, marked `gone`, while upstream wants no notifications. */
-const isThere = (item: Item): boolean => item.gone !== true;
+const isVisible = (item: Item): boolean => item.gone !== true;
 
 export function toRecipient(ref: AccountRef, item: Item): Recipient {
   const text = (name: string) => (typeof item[name] === 'string' ? item[name] : null);
-  const { orderGroup, orderNumber, jobNumber } = item as Partial<Given>;
+  const { orderGroup, orderNumber, jobNumber } = item as Partial<RecipientInput>;
   return {
     region: ref.region,
     account: ref.account,
@@ -450,23 +450,23 @@ export function toRecipient(ref: AccountRef, item: Item): Recipient {
 const OWN_FIELDS: readonly string[] = ['locale', 'zone', 'channels', 'kinds', 'paused'];
 
 /** Applies a change to the own user's recipient: any field but the identity. Channels can only be removed. */
-function changedOwnUser(
+function applyOwnUserChange(
   item: Item,
   change: RecipientUpdate,
-): Checked<Said & { readonly muted: readonly Channel[] }> {
+): Checked<RecipientFields & { readonly muted: readonly Channel[] }> {
   const foreign = Object.entries(change).find(
     ([name, value]) => value !== undefined && !OWN_FIELDS.includes(name),
   );
   if (foreign) {
-    return refusal(`${foreign[0]} must be changed in the ordering service, for this recipient is its user`);
+    return reject(`${foreign[0]} must be changed in the ordering service, for this recipient is its user`);
   }
   const wanted = (item.wanted ?? []) as readonly Channel[];
   const muted = (item.muted ?? []) as readonly Channel[];
-  const { channels: asked = wanted.filter((channel) => !muted.includes(channel)) } = change;
+  const { channels: requested = wanted.filter((channel) => !muted.includes(channel)) } = change;
   // `null`: all channels that the user wants upstream.
-  const kept = asked ?? wanted;
+  const kept = requested ?? wanted;
   if (kept.some((channel) => !wanted.includes(channel))) {
-    return refusal('channels must be among those that the user has chosen in the ordering service');
+    return reject('channels must be among those that the user has chosen in the ordering service');
   }
   const others = muted.filter((channel) => !wanted.includes(channel));
   const before = toRecipient({ region: '', account: '' }, item);
@@ -493,7 +493,7 @@ function changedOwnUser(
  * Returns whether anything was written.
  */
 export async function syncOwnUser(
-  { table, newId, now }: Pick<PeopleDeps, 'table' | 'newId' | 'now'>,
+  { table, newId, now }: Pick<NotificationDeps, 'table' | 'newId' | 'now'>,
   ref: AccountRef,
   since: number,
   user: AccountUser,
@@ -515,7 +515,7 @@ export async function syncOwnUser(
     if (!before && wanted.length === 0) return false;
     const muted = (before?.muted ?? []) as readonly Channel[];
     const gone = wanted.length === 0 ? true : undefined;
-    const told = {
+    const synced = {
       // A hidden recipient keeps no personal data of the user.
       name: gone ? undefined : name.slice(0, 200) || undefined,
       email: wanted.includes('email') ? addresses.email : undefined,
@@ -524,16 +524,16 @@ export async function syncOwnUser(
       channels: wanted.filter((channel) => !muted.includes(channel)),
       gone,
     };
-    if (before && isSame(before, told)) return false;
+    if (before && isSame(before, synced)) return false;
     const at = now();
     const item: Item = {
       ...keys.recipient(ref, OWN_USER),
       ...{ kinds: DEFAULT_KINDS, paused: false, muted, createdAt: at },
       ...before,
-      ...told,
+      ...synced,
       ...{ source: 'upstream', revision: before ? revisionOf(before) + 1 : 1, changedAt: at },
     };
-    const place = placeWrite(ref, { for: 'account' }, OWN_USER);
+    const place = toPointerWrite(ref, { for: 'account' }, OWN_USER);
     const written = await table.transact(
       [
         { put: item, when: before ? [revisionStill(before)] : [['pk', 'absent']] },
@@ -563,11 +563,11 @@ const unknownRecipient = (recipient: string): Refusal => ({
   kind: 'unknown',
   reason: `There is no recipient "${recipient}".`,
 });
-const taken = (recipient: string): Refusal => ({
+const idTaken = (recipient: string): Refusal => ({
   kind: 'conflict',
   reason: `id must be new, and there is a recipient "${recipient}" already.`,
 });
-const changedMeanwhile = (recipient: string): Refusal => ({
+const modifiedConcurrently = (recipient: string): Refusal => ({
   kind: 'conflict',
   why: 'changed',
   reason: `The recipient "${recipient}" was changed meanwhile; read it again.`,

@@ -6,9 +6,9 @@ import type { RenderTask } from './rendering.ts';
 const port = parentPort;
 if (!port) throw new Error('This is a worker.');
 
-port.on('message', (task: RenderTask) => port.postMessage(carryOut(task)));
+port.on('message', (task: RenderTask) => port.postMessage(runTask(task)));
 
-function carryOut(task: RenderTask) {
+function runTask(task: RenderTask) {
   switch (task.what) {
     case 'email':
       return renderEmail(task.input);

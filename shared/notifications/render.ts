@@ -8,16 +8,16 @@ import { layout } from './layout.ts';
 import { edgeNotices, sampleBranding, sampleNotice } from './samples.ts';
 import { measureSms, type SmsSize, smsText } from './sms-text.ts';
 import {
-  clipped,
   contrast,
   type JobView,
   oneLine,
   type ParcelView,
+  toView,
+  truncate,
   type View,
-  viewOf,
 } from './template-variables.ts';
 import type { EmailTemplate, SmsTemplate, Template, TemplatePlace } from './templates.ts';
-import { texts, type Words } from './texts/texts.ts';
+import { type Labels, texts } from './texts/texts.ts';
 import type { Branding, Locale, NoticeContent } from './types.ts';
 
 /** Input of rendering: content, recipient and branding. */
@@ -64,7 +64,7 @@ const MAX_PROSE = 500;
 
 /** Renders an e-mail. */
 export function renderEmail(input: RenderInput): Rendered<RenderedEmail> {
-  return outcome(() => emailOf(input, { ms: MAX_MS }));
+  return toRendered(() => renderEmailParts(input, { ms: MAX_MS }));
 }
 
 /**
@@ -72,48 +72,48 @@ export function renderEmail(input: RenderInput): Rendered<RenderedEmail> {
  * the first, then long names. A link is never truncated. A link that is too long for two segments is replaced by the parcel's number.
  */
 export function renderSms(input: RenderInput): Rendered<RenderedSms> {
-  return outcome(() => smsOf(input, { ms: MAX_MS }));
+  return toRendered(() => renderSmsText(input, { ms: MAX_MS }));
 }
 
-function emailOf(input: RenderInput, time: Time): RenderedEmail {
+function renderEmailParts(input: RenderInput, time: Time): RenderedEmail {
   const { locale } = input.recipient;
-  const { words, email } = texts[locale];
-  const template: EmailTemplate = { ...email[input.content.kind], ...defined(input.template) };
-  const view = viewOf(input);
+  const { labels, email } = texts[locale];
+  const template: EmailTemplate = { ...email[input.content.kind], ...withoutUndefined(input.template) };
+  const view = toView(input);
   // Subject and heading are often the same.
-  const said = new Map<string, string>();
+  const cache = new Map<string, string>();
   const plain = (field: keyof EmailTemplate): string => {
     const source = template[field] ?? '';
-    const text = said.get(source) ?? render(field, source, 'text', locale, view, time);
-    said.set(source, text);
+    const text = cache.get(source) ?? render(field, source, 'text', locale, view, time);
+    cache.set(source, text);
     return text;
   };
   // Non-breaking spaces would make the header longer.
-  const subject = inOneLine(plain('subject').replaceAll('\u00a0', ' '), MAX_SUBJECT);
+  const subject = toLine(plain('subject').replaceAll('\u00a0', ' '), MAX_SUBJECT);
   if (subject === '') throw new TemplateFault('subject', 'it is empty');
   const fields = {
     subject,
-    preheader: inOneLine(plain('preheader'), 300),
-    heading: inOneLine(plain('heading'), 300) || subject,
-    intro: paragraphsOf(plain('intro')),
-    outro: paragraphsOf(plain('outro')),
+    preheader: toLine(plain('preheader'), 300),
+    heading: toLine(plain('heading'), 300) || subject,
+    intro: splitParagraphs(plain('intro')),
+    outro: splitParagraphs(plain('outro')),
   };
-  const blocks = blocksOf(view, words);
+  const blocks = toBlocks(view, labels);
   return {
     subject,
     html:
       template.html === undefined
-        ? layout(partsOfMail(view, words, fields, blocks), escaped)
+        ? layout(toMailParts(view, labels, fields, blocks), escapeHtml)
         : render('html', template.html, 'html', locale, view, time),
     text:
       template.text === undefined
-        ? textOf(view, words, fields, blocks)
-        : tidy(render('text', template.text, 'text', locale, view, time)),
+        ? toPlainText(view, labels, fields, blocks)
+        : collapseEmptyLines(render('text', template.text, 'text', locale, view, time)),
   };
 }
 
 /** Rendered fields of a template. */
-interface Said {
+interface RenderedFields {
   readonly subject: string;
   readonly preheader: string;
   readonly heading: string;
@@ -145,8 +145,8 @@ const LARGE_BUTTONS = 6;
 const MAX_BUTTONS = 40;
 const MAX_PARCELS = 60;
 
-function blocksOf(view: View, words: Words): Block[] {
-  const parts = partsOfNotice(view);
+function toBlocks(view: View, labels: Labels): Block[] {
+  const parts = toSections(view);
   const rows = parts.reduce((sum, part) => sum + part.jobs.length, 0);
   let before = 0;
   let named = 0;
@@ -156,17 +156,18 @@ function blocksOf(view: View, words: Words): Block[] {
     const shown = parcels.slice(0, Math.max(MAX_PARCELS - first + 1, 0));
     const left = Math.max(MAX_LABELS - named, 1);
     named += jobs.length;
-    const inside = view.parcel_count > LARGE_BUTTONS ? null : words.inside(parcels.length);
+    const inside = view.parcel_count > LARGE_BUTTONS ? null : labels.contents(parcels.length);
     return {
-      title: title === 'parcels' ? words.parcels(first, before, view.parcel_count) : title && words.untracked,
-      parcels: shown.map((parcel) => ({ text: parcelText(parcel, words), link: parcel.link })),
+      title:
+        title === 'parcels' ? labels.parcels(first, before, view.parcel_count) : title && labels.untracked,
+      parcels: shown.map((parcel) => ({ text: formatParcel(parcel, labels), link: parcel.link })),
       moreParcels:
-        shown.length > 0 && shown.length < parcels.length ? words.more(parcels.length - shown.length) : null,
+        shown.length > 0 && shown.length < parcels.length ? labels.more(parcels.length - shown.length) : null,
       list:
-        title === 'parcels' ? inside : title === null && jobs === view.untracked ? words.noTracking : null,
-      jobs: rows > MAX_SHORT_ROWS ? [] : rows > MAX_ROWS ? jobs.map(inShort) : jobs,
-      labels: rows > MAX_SHORT_ROWS ? jobs.slice(0, left).map((job) => shortLabel(job)) : null,
-      moreLabels: rows > MAX_SHORT_ROWS && jobs.length > left ? words.more(jobs.length - left) : null,
+        title === 'parcels' ? inside : title === null && jobs === view.untracked ? labels.noTracking : null,
+      jobs: rows > MAX_SHORT_ROWS ? [] : rows > MAX_ROWS ? jobs.map(shortenJob) : jobs,
+      labels: rows > MAX_SHORT_ROWS ? jobs.slice(0, left).map((job) => toShortLabel(job)) : null,
+      moreLabels: rows > MAX_SHORT_ROWS && jobs.length > left ? labels.more(jobs.length - left) : null,
     };
   });
 }
@@ -175,7 +176,7 @@ function blocksOf(view: View, words: Words): Block[] {
  * Groups the notice into blocks: parcels with their jobs, those beyond {@link MAX_PARCELS} in one, and jobs without parcel. For other
  * kinds, only the jobs.
  */
-function partsOfNotice(view: View): {
+function toSections(view: View): {
   readonly title: 'parcels' | 'untracked' | null;
   readonly parcels: readonly ParcelView[];
   readonly jobs: readonly JobView[];
@@ -213,16 +214,16 @@ function partsOfNotice(view: View): {
   ];
 }
 
-function parcelText({ number, link }: ParcelView, words: Words): string {
-  return link === null ? words.trackingNumber(number ?? '') : words.track(number);
+function formatParcel({ number, link }: ParcelView, labels: Labels): string {
+  return link === null ? labels.trackingNumber(number ?? '') : labels.track(number);
 }
 
-function shortLabel(job: JobView): { readonly text: string; readonly whole: boolean } {
+function toShortLabel(job: JobView): { readonly text: string; readonly whole: boolean } {
   const text = oneLine(job.label, 60);
   return { text, whole: text.length < 25 };
 }
 
-function inShort(job: JobView): JobView {
+function shortenJob(job: JobView): JobView {
   return {
     ...job,
     label: oneLine(job.label, 60),
@@ -231,7 +232,7 @@ function inShort(job: JobView): JobView {
 }
 
 /** All values of the layout. */
-export interface MailParts extends Omit<Said, 'heading'> {
+export interface MailParts extends Omit<RenderedFields, 'heading'> {
   readonly heading: readonly { readonly text: string; readonly whole: boolean }[];
   readonly locale: string;
   readonly brand: View['brand'];
@@ -243,16 +244,21 @@ export interface MailParts extends Omit<Said, 'heading'> {
   readonly plainLinks: boolean;
   /** Displayed form. */
   readonly website: string;
-  readonly why: string;
+  readonly footerReason: string;
   readonly unsubscribe: string;
   readonly unsubscribeUrl: string;
 }
 
-function partsOfMail(view: View, words: Words, said: Said, blocks: readonly Block[]): MailParts {
+function toMailParts(
+  view: View,
+  labels: Labels,
+  fields: RenderedFields,
+  blocks: readonly Block[],
+): MailParts {
   const { color, name, website } = view.brand;
   return {
-    ...said,
-    heading: partsOf(said.heading, view.order),
+    ...fields,
+    heading: splitHeading(fields.heading, view.order),
     locale: view.locale,
     brand: view.brand,
     blocks,
@@ -261,14 +267,14 @@ function partsOfMail(view: View, words: Words, said: Said, blocks: readonly Bloc
     buttonPadding: view.parcel_count > LARGE_BUTTONS ? '8px 18px' : '13px 24px',
     plainLinks: view.parcel_count > MAX_BUTTONS,
     website: website === null ? '' : new URL(website).host.replace(/^www\./, ''),
-    why: words.why(name),
-    unsubscribe: words.unsubscribe,
+    footerReason: labels.footerReason(name),
+    unsubscribe: labels.unsubscribe,
     unsubscribeUrl: view.unsubscribe_url,
   };
 }
 
 /** Splits a heading, so that a short name in it is not broken at its hyphens. */
-function partsOf(heading: string, order: string | null): MailParts['heading'] {
+function splitHeading(heading: string, order: string | null): MailParts['heading'] {
   if (order === null || order.length > 24) return [{ text: heading, whole: false }];
   return heading
     .split(order)
@@ -278,52 +284,52 @@ function partsOf(heading: string, order: string | null): MailParts['heading'] {
 /** Line width of the text version, characters. */
 const WIDTH = 72;
 
-function textOf(view: View, words: Words, said: Said, blocks: readonly Block[]): string {
+function toPlainText(view: View, labels: Labels, fields: RenderedFields, blocks: readonly Block[]): string {
   const { brand } = view;
-  const paragraphs = (all: Said['intro']): string[] =>
-    all.map((lines) => lines.map((line) => wrapped(line)).join('\n'));
-  const parts = [wrapped(brand.name), underlined(said.heading, '='), ...paragraphs(said.intro)];
+  const paragraphs = (all: RenderedFields['intro']): string[] =>
+    all.map((lines) => lines.map((line) => wrap(line)).join('\n'));
+  const parts = [wrap(brand.name), underline(fields.heading, '='), ...paragraphs(fields.intro)];
   for (const block of blocks) {
-    if (block.title !== null) parts.push(underlined(block.title, '-'));
+    if (block.title !== null) parts.push(underline(block.title, '-'));
     for (const { text, link } of block.parcels) {
-      parts.push(link === null ? wrapped(text) : `${wrapped(`${text}${words.colon}`)}\n${link}`);
+      parts.push(link === null ? wrap(text) : `${wrap(`${text}${labels.colon}`)}\n${link}`);
     }
     if (block.moreParcels !== null) parts.push(block.moreParcels);
-    if (block.list !== null) parts.push(wrapped(`${block.list}${words.colon}`));
+    if (block.list !== null) parts.push(wrap(`${block.list}${labels.colon}`));
     parts.push(
       block.labels === null
-        ? block.jobs.map((job) => jobText(job, words)).join('\n')
-        : wrapped(
+        ? block.jobs.map((job) => formatJob(job, labels)).join('\n')
+        : wrap(
             [block.labels.map((label) => label.text).join(', '), block.moreLabels].filter(Boolean).join(' '),
           ),
     );
   }
   parts.push(
-    ...paragraphs(said.outro),
+    ...paragraphs(fields.outro),
     // Lines below `-- ` are a signature: mail programs omit it from replies.
-    ['-- ', wrapped(brand.name), ...brand.footer.map((line) => wrapped(line)), brand.website]
+    ['-- ', wrap(brand.name), ...brand.footer.map((line) => wrap(line)), brand.website]
       .filter(Boolean)
       .join('\n'),
-    `${wrapped(words.why(brand.name))}\n${words.unsubscribe}${words.colon}\n${view.unsubscribe_url}`,
+    `${wrap(labels.footerReason(brand.name))}\n${labels.unsubscribe}${labels.colon}\n${view.unsubscribe_url}`,
   );
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
 
-function underlined(text: string, line: '=' | '-'): string {
-  const lines = wrapped(text);
+function underline(text: string, line: '=' | '-'): string {
+  const lines = wrap(text);
   const longest = Math.max(...lines.split('\n').map((one) => [...one].length));
   return `${lines}\n${line.repeat(Math.min(WIDTH, longest))}`;
 }
 
-function jobText({ label, description, note }: Block['jobs'][number], { colon }: Words): string {
+function formatJob({ label, description, note }: Block['jobs'][number], { colon }: Labels): string {
   const line = description === null ? label : `${label}${colon} ${description}`;
   return [line, ...(note === null ? [] : [note])]
-    .map((part, index) => wrapped(part, index === 0 ? '* ' : '  ', '  '))
+    .map((part, index) => wrap(part, index === 0 ? '* ' : '  ', '  '))
     .join('\n');
 }
 
-/** Wraps a text at {@link WIDTH}. Longer words, such as links, stay whole. */
-function wrapped(text: string, first = '', rest = ''): string {
+/** Wraps a text at {@link WIDTH}. Longer labels, such as links, stay whole. */
+function wrap(text: string, first = '', rest = ''): string {
   const lines: string[] = [];
   let line = first;
   for (const word of text.split(' ')) {
@@ -337,7 +343,7 @@ function wrapped(text: string, first = '', rest = ''): string {
 }
 
 /** Amount of a notice that an SMS shows. Each step shows less. */
-interface Room {
+interface SmsDetail {
   readonly description: number;
   readonly jobs: number;
   readonly parcels: number;
@@ -346,16 +352,16 @@ interface Room {
 }
 
 const ALL = Number.MAX_SAFE_INTEGER;
-const roomy: Room = { description: 60, jobs: 6, parcels: ALL, names: 40, links: true };
+const roomy: SmsDetail = { description: 60, jobs: 6, parcels: ALL, names: 40, links: true };
 /** The first of these that takes no more segments than the last one is used: details are shown where they cost nothing. */
-const DETAILS: readonly Room[] = [
+const DETAILS: readonly SmsDetail[] = [
   roomy,
   { ...roomy, description: 30, jobs: 3 },
   { ...roomy, description: 0, jobs: 2 },
   { ...roomy, description: 0, jobs: 0 },
 ];
 /** The first of these that fits is used. */
-const LESS: readonly Room[] = [
+const LESS: readonly SmsDetail[] = [
   ...[5, 3, 2, 1].map((parcels) => ({ ...roomy, description: 0, jobs: 0, parcels })),
   { ...roomy, description: 0, jobs: 0, parcels: 1, names: 24 },
   { ...roomy, description: 0, jobs: 0, parcels: 1, names: 12 },
@@ -363,13 +369,13 @@ const LESS: readonly Room[] = [
   { ...roomy, description: 0, jobs: 0, parcels: 1, names: 12, links: false },
 ];
 
-function smsOf(input: RenderInput, time: Time, cutting = true): RenderedSms {
+function renderSmsText(input: RenderInput, time: Time, cutting = true): RenderedSms {
   const { locale } = input.recipient;
-  const { words, sms } = texts[locale];
-  const { text } = { ...sms[input.content.kind], ...defined(input.template) } as SmsTemplate;
-  const view = viewOf({ ...input, short: true });
-  const attempt = (room: Room): RenderedSms => {
-    const made = render('text', text, 'text', locale, smsView(view, room, words), time);
+  const { labels, sms } = texts[locale];
+  const { text } = { ...sms[input.content.kind], ...withoutUndefined(input.template) } as SmsTemplate;
+  const view = toView({ ...input, short: true });
+  const attempt = (room: SmsDetail): RenderedSms => {
+    const made = render('text', text, 'text', locale, toSmsVariables(view, room, labels), time);
     const line = oneLine(made, MAX_SMS_OUTPUT);
     if (line === '') throw new TemplateFault('text', 'it is empty');
     const sent = smsText(line);
@@ -395,11 +401,11 @@ function smsOf(input: RenderInput, time: Time, cutting = true): RenderedSms {
   }
   if (!cutting)
     throw new TemplateFault('text', `it takes more than ${MAX_SEGMENTS} segments, however little it shows`);
-  return cut(last?.text ?? '');
+  return truncateSms(last?.text ?? '');
 }
 
 /** Returns the variables of an SMS template. */
-function smsView(view: View, room: Room, words: Words): object {
+function toSmsVariables(view: View, room: SmsDetail, labels: Labels): object {
   const name = (text: string): string => oneLine(text, room.names);
   const jobs = view.jobs.slice(0, Math.max(room.jobs, 1)).map((job) => ({
     ...job,
@@ -414,7 +420,7 @@ function smsView(view: View, room: Room, words: Words): object {
   const shown = jobs.slice(0, room.jobs).map((job) => job.label);
   const others = view.count - shown.length;
   const listed =
-    shown.length === 0 ? null : `${shown.join(', ')}${others > 0 ? ` ${words.more(others)}` : ''}`;
+    shown.length === 0 ? null : `${shown.join(', ')}${others > 0 ? ` ${labels.more(others)}` : ''}`;
   const tracking = parcels.flatMap((parcel) => parcel.link ?? parcel.number ?? []);
   const rest = view.parcels.length - parcels.length;
   return {
@@ -427,12 +433,13 @@ function smsView(view: View, room: Room, words: Words): object {
     shipments: [],
     untracked: [],
     details: view.count === 1 ? (jobs[0]?.description ?? null) : listed,
-    tracking: tracking.length === 0 ? null : `${tracking.join(' ')}${rest > 0 ? ` ${words.more(rest)}` : ''}`,
+    tracking:
+      tracking.length === 0 ? null : `${tracking.join(' ')}${rest > 0 ? ` ${labels.more(rest)}` : ''}`,
   };
 }
 
 /** Truncates a text to the size of an SMS and keeps all of its links. Only a template with very much text of its own needs it. */
-function cut(text: string): RenderedSms {
+function truncateSms(text: string): RenderedSms {
   const parts = text.split(' ');
   const isLink = (part: string): boolean => /^https?:/.test(part);
   const links = parts.filter(isLink);
@@ -464,7 +471,7 @@ export function checkTemplate(
   template: Template,
 ): TemplateProblem[] {
   const problems = Object.entries(template).flatMap(([field, source]) => {
-    const problem = typeof source === 'string' ? problemOf(source, channel, locale) : undefined;
+    const problem = typeof source === 'string' ? findSourceProblem(source, channel, locale) : undefined;
     return problem === undefined ? [] : [{ field, reason: problem }];
   });
   if (problems.length > 0) return problems;
@@ -475,16 +482,16 @@ export function checkTemplate(
       const recipient = { name, locale, zone: 'Europe/London' };
       const input = { content, recipient, branding, unsubscribeUrl: SAMPLE_UNSUBSCRIBE, template };
       try {
-        if (channel === 'sms') smsOf(input, time, false);
+        if (channel === 'sms') renderSmsText(input, time, false);
         else {
-          const mail = emailOf(input, time);
+          const mail = renderEmailParts(input, time);
           for (const field of ['html', 'text'] as const) {
             if (mail[field].includes(SAMPLE_UNSUBSCRIBE)) continue;
             return [{ field, reason: 'it has to show {{ unsubscribe_url }}' }];
           }
         }
       } catch (error) {
-        const { field, message } = faultOf(error);
+        const { field, message } = toFault(error);
         return [{ field, reason: message }];
       }
     }
@@ -493,27 +500,27 @@ export function checkTemplate(
 }
 
 /** Returns the syntax error of a source, or the first unknown variable in it. */
-function problemOf(source: string, channel: 'email' | 'sms', locale: Locale): string | undefined {
+function findSourceProblem(source: string, channel: 'email' | 'sms', locale: Locale): string | undefined {
   try {
-    const known = knownVariables(channel, locale);
-    const engine = engineOf('text', locale);
+    const known = getKnownVariables(channel, locale);
+    const engine = getEngine('text', locale);
     const used = engine.liquid.globalVariablesSync(parse(source, engine));
     const unknown = used.find((name) => !known.has(name));
     return unknown === undefined ? undefined : `there is no variable ${unknown}`;
   } catch (error) {
-    return complaintOf(error);
+    return formatLiquidError(error);
   }
 }
 
-function knownVariables(channel: 'email' | 'sms', locale: Locale): ReadonlySet<string> {
-  const { words } = texts[locale];
-  const view = viewOf({
+function getKnownVariables(channel: 'email' | 'sms', locale: Locale): ReadonlySet<string> {
+  const { labels } = texts[locale];
+  const view = toView({
     content: sampleNotice('dispatched'),
     recipient: { name: null, locale, zone: 'UTC' },
     branding: sampleBranding,
     unsubscribeUrl: SAMPLE_UNSUBSCRIBE,
   });
-  return new Set(Object.keys(channel === 'sms' ? smsView(view, roomy, words) : view));
+  return new Set(Object.keys(channel === 'sms' ? toSmsVariables(view, roomy, labels) : view));
 }
 
 /** A template that failed to render. */
@@ -527,17 +534,17 @@ class TemplateFault extends Error {
   }
 }
 
-function outcome<T>(make: () => T): Rendered<T> {
+function toRendered<T>(render: () => T): Rendered<T> {
   try {
-    return { kind: 'rendered', value: make() };
+    return { kind: 'rendered', value: render() };
   } catch (error) {
-    const { field, message } = faultOf(error);
+    const { field, message } = toFault(error);
     return { kind: 'failed', reason: `${field}: ${message}` };
   }
 }
 
 /** Returns the fault of a template in one line, without content of the notice. Rethrows any other error. */
-function faultOf(error: unknown): { readonly field: string; readonly message: string } {
+function toFault(error: unknown): { readonly field: string; readonly message: string } {
   if (error instanceof TemplateFault) return error;
   throw error;
 }
@@ -569,29 +576,29 @@ function render(
   if (!source.includes('{')) return source;
   const from = performance.now();
   try {
-    const engine = engineOf(mode, locale);
+    const engine = getEngine(mode, locale);
     const text = String(engine.liquid.renderSync(parse(source, engine), scope, { renderLimit: time.ms }));
     if (text.length > MAX_OUTPUT) throw new TemplateFault(field, 'it makes too much text');
     return text;
   } catch (error) {
     if (error instanceof TemplateFault) throw error;
-    throw new TemplateFault(field, complaintOf(error), error);
+    throw new TemplateFault(field, formatLiquidError(error), error);
   } finally {
     time.ms -= performance.now() - from;
   }
 }
 
 /** Returns the first line of a Liquid error. It contains names and positions in the template only. */
-function complaintOf(error: unknown): string {
+function formatLiquidError(error: unknown): string {
   // A string above the engine's maximum length fails with a RangeError.
   if (error instanceof RangeError) return 'it makes too much text';
   if (!LiquidError.is(error as LiquidError)) return 'it does not come out';
   const [first = ''] = (error as LiquidError).message.split('\n');
-  return oneLine(inPlainWords(first), 200);
+  return oneLine(rewordLiquidMessage(first), 200);
 }
 
 /** Prefixes of Liquid's messages, and our wording. */
-const COMPLAINTS: readonly (readonly [RegExp, string])[] = [
+const LIQUID_MESSAGES: readonly (readonly [RegExp, string])[] = [
   [/^undefined variable: /, 'there is no variable '],
   [/^undefined filter: /, 'there is no filter '],
   [/^tag "([^"]*)" not found/, 'there is no tag $1'],
@@ -599,9 +606,9 @@ const COMPLAINTS: readonly (readonly [RegExp, string])[] = [
   [/^tag (.*) not closed/, '$1 is not closed'],
 ];
 
-function inPlainWords(complaint: string): string {
+function rewordLiquidMessage(complaint: string): string {
   const placed = complaint.replace(/, line:(\d+), col:(\d+)$/, ' (line $1, column $2)');
-  return COMPLAINTS.reduce((text, [from, to]) => text.replace(from, to), placed);
+  return LIQUID_MESSAGES.reduce((text, [from, to]) => text.replace(from, to), placed);
 }
 
 function parse(source: string, { liquid, parsed }: Engine): Parsed[] {
@@ -615,26 +622,26 @@ function parse(source: string, { liquid, parsed }: Engine): Parsed[] {
 }
 
 /** Returns the engine for an output mode and a locale, with its plural rules. In HTML all output is escaped. */
-function engineOf(mode: Mode, locale: Locale): Engine {
+function getEngine(mode: Mode, locale: Locale): Engine {
   const key = `${mode} ${locale}`;
   let engine = engines.get(key);
   if (!engine) {
-    engine = { liquid: liquidOf(mode, locale), parsed: new Map() };
+    engine = { liquid: createLiquid(mode, locale), parsed: new Map() };
     engines.set(key, engine);
   }
   return engine;
 }
 
-function liquidOf(mode: Mode, locale: Locale): Liquid {
+function createLiquid(mode: Mode, locale: Locale): Liquid {
   const liquid = new Liquid({
     strictVariables: true,
     strictFilters: true,
     ownPropertyOnly: true,
     parseLimit: 250_000,
     memoryLimit: 5_000_000,
-    ...(mode === 'html' && { outputEscape: (value) => escaped(textOfValue(value)) }),
+    ...(mode === 'html' && { outputEscape: (value) => escapeHtml(stringify(value)) }),
   });
-  countOutput(liquid);
+  limitOutput(liquid);
   const plurals = new Intl.PluralRules(locale);
   liquid.registerFilter('plural', (count: unknown, one: unknown, other: unknown) =>
     plurals.select(Number(count)) === 'one' ? one : other,
@@ -650,14 +657,14 @@ function liquidOf(mode: Mode, locale: Locale): Liquid {
     liquid.registerFilter('escape_once', (value: unknown) => value);
     liquid.registerFilter('newline_to_br', {
       raw: true,
-      handler: (value: unknown) => escaped(textOfValue(value)).replace(/\r?\n/g, '<br />\n'),
+      handler: (value: unknown) => escapeHtml(stringify(value)).replace(/\r?\n/g, '<br />\n'),
     });
   }
   return liquid;
 }
 
 /** Counts output and captures of templates as memory. Otherwise a text that captures itself twice would grow without limit. */
-function countOutput({ renderer }: Liquid): void {
+function limitOutput({ renderer }: Liquid): void {
   const renderTemplates = renderer.renderTemplates.bind(renderer);
   renderer.renderTemplates = function* (templates, context, emitter): IterableIterator<unknown> {
     const made: unknown = yield* renderTemplates(templates, context, emitter);
@@ -667,8 +674,8 @@ function countOutput({ renderer }: Liquid): void {
   };
 }
 
-function textOfValue(value: unknown): string {
-  return Array.isArray(value) ? value.map(textOfValue).join('') : String(value ?? '');
+function stringify(value: unknown): string {
+  return Array.isArray(value) ? value.map(stringify).join('') : String(value ?? '');
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -678,12 +685,12 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': '&quot;',
   "'": '&#39;',
 };
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   return /[&<>"']/.test(text) ? text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '') : text;
 }
 
 /** Returns a template without undefined fields. */
-function defined<T extends object>(template: T | undefined): Partial<T> {
+function withoutUndefined<T extends object>(template: T | undefined): Partial<T> {
   return Object.fromEntries(
     Object.entries(template ?? {}).filter(([, value]) => value !== undefined),
   ) as Partial<T>;
@@ -692,21 +699,21 @@ function defined<T extends object>(template: T | undefined): Partial<T> {
 /**
  * Returns a template's output as one line. Customer text in it is sanitized already, and the direction marks around that text have to stay.
  */
-function inOneLine(text: string, max: number): string {
+function toLine(text: string, max: number): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out.
-  const line = spaced(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, '');
-  return clipped(line.trim(), max);
+  const line = normalizeSpaces(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, '');
+  return truncate(line.trim(), max);
 }
 
 /** Collapses double spaces that empty variables leave, and removes spaces before a full stop. Keeps non-breaking spaces. */
-function spaced(text: string): string {
+function normalizeSpaces(text: string): string {
   return text.replace(/[^\S\u00a0]+/g, ' ').replace(/ (?=[.,])/g, '');
 }
 
 /** Splits lines into paragraphs at empty lines. */
-function paragraphsOf(text: string): string[][] {
+function splitParagraphs(text: string): string[][] {
   const paragraphs: string[][] = [[]];
-  for (const line of text.split('\n').map((one) => spaced(one).trim())) {
+  for (const line of text.split('\n').map((one) => normalizeSpaces(one).trim())) {
     if (line !== '') paragraphs.at(-1)?.push(line);
     else if (paragraphs.at(-1)?.length) paragraphs.push([]);
   }
@@ -717,7 +724,7 @@ function paragraphsOf(text: string): string[][] {
  * Collapses the empty lines that tags leave, to at most one in a row. Works line by line, because templates determine the length of the
  * text.
  */
-function tidy(text: string): string {
+function collapseEmptyLines(text: string): string {
   const lines = text.split(/\r\n?|\n/).map((line) => line.trimEnd());
   return `${lines
     .filter((line, at) => line !== '' || lines[at - 1] !== '')

@@ -43,7 +43,7 @@ interface Limits {
 const KILL_AFTER_MS = 3_000;
 /** Maximum start time of a worker. It does not count as the template's time. */
 const START_MS = 30_000;
-const NOT_AGAIN_MS = 600_000;
+const RETRY_KILLED_MS = 600_000;
 const MAX_KILLED = 100;
 const MEMORY = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
 const TOO_MANY = 'two of this account are being rendered; wait until one is done';
@@ -73,7 +73,7 @@ export function createRenderer({
     return started;
   }
 
-  async function carryOut(task: RenderTask): Promise<unknown> {
+  async function runTask(task: RenderTask): Promise<unknown> {
     running ??= start();
     const { worker, ready } = running;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
@@ -96,7 +96,7 @@ export function createRenderer({
   }
 
   /** Runs one task at a time, because the time of a template starts when no other is rendered. Owners take turns. */
-  async function inTurn(task: RenderTask, owner: string): Promise<unknown> {
+  async function enqueue(task: RenderTask, owner: string): Promise<unknown> {
     const own = queues.get(owner) ?? [];
     if (own.length >= perOwner) throw new KilledError(TOO_MANY);
     queues.set(owner, own);
@@ -105,7 +105,7 @@ export function createRenderer({
     if (!busy) next();
     await promise;
     try {
-      return await carryOut(task);
+      return await runTask(task);
     } finally {
       own.shift();
       queues.delete(owner);
@@ -133,13 +133,13 @@ export function createRenderer({
     if (before && before.until > Date.now()) return { kind: 'failed', reason: before.reason };
     killed.delete(name);
     try {
-      return (await inTurn({ what, input }, owner)) as Rendered<T>;
+      return (await enqueue({ what, input }, owner)) as Rendered<T>;
     } catch (cause) {
       if (!(cause instanceof KilledError)) throw cause;
       const reason = `template: ${cause.message}`;
       if (cause.message === TOO_MANY) return { kind: 'failed', reason };
       if (killed.size >= MAX_KILLED) killed.clear();
-      killed.set(name, { until: Date.now() + NOT_AGAIN_MS, reason });
+      killed.set(name, { until: Date.now() + RETRY_KILLED_MS, reason });
       return { kind: 'failed', reason };
     }
   }
@@ -149,7 +149,7 @@ export function createRenderer({
     sms: async (input, owner) => (input.template ? render('sms', input, owner) : renderSms(input)),
     async check(place, template, owner) {
       try {
-        return (await inTurn({ what: 'check', place, template }, owner)) as TemplateProblem[];
+        return (await enqueue({ what: 'check', place, template }, owner)) as TemplateProblem[];
       } catch (cause) {
         if (!(cause instanceof KilledError)) throw cause;
         const [field = 'text'] = Object.keys(template);
@@ -160,5 +160,5 @@ export function createRenderer({
 }
 
 /** One renderer for sending and one for checks through the API: neither waits for the other. */
-export const sending = createRenderer();
-export const previewing = createRenderer({ perOwner: 2 });
+export const messageRenderer = createRenderer();
+export const previewRenderer = createRenderer({ perOwner: 2 });

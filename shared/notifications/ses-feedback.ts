@@ -47,35 +47,35 @@ export function parseSesEvent(json: string): ParsedFeedback {
   if (!parsed.success) return ignored('It is not an event of SES.');
   const { eventType, notificationType, mail, bounce, complaint } = parsed.data;
   const type = eventType ?? notificationType;
-  const message = messageOf(mail);
+  const message = findMessage(mail);
   if (!message) return ignored('It is not about a message of ours.');
   if (type === 'Bounce' && bounce) {
     const { bounceType, bounceSubType } = bounce;
-    const words = [bounceType, bounceSubType]
-      .map(word)
+    const types = [bounceType, bounceSubType]
+      .map(toKeyword)
       .filter((part) => part !== '')
       .join(', ');
     return bounceType === 'Permanent'
-      ? { kind: 'feedback', message, what: 'bounced', detail: `The mail came back for good (${words}).` }
-      : { kind: 'feedback', message, what: 'noted', detail: `The mail came back for now (${words}).` };
+      ? { kind: 'feedback', message, what: 'bounced', detail: `The mail came back for good (${types}).` }
+      : { kind: 'feedback', message, what: 'noted', detail: `The mail came back for now (${types}).` };
   }
   if (type === 'Complaint' && complaint) {
     // The recipient marked the mail as not spam.
     if (complaint.complaintFeedbackType === 'not-spam') {
       return { kind: 'feedback', message, what: 'noted', detail: 'The recipient says that it is not spam.' };
     }
-    const words = word(complaint.complaintFeedbackType ?? complaint.complaintSubType) || 'no type';
+    const words = toKeyword(complaint.complaintFeedbackType ?? complaint.complaintSubType) || 'no type';
     return { kind: 'feedback', message, what: 'complained', detail: `The recipient complained (${words}).` };
   }
   if (type === 'Reject') {
     return { kind: 'feedback', message, what: 'rejected', detail: 'SES did not send it: it found a virus.' };
   }
-  return ignored(`Nothing follows from ${word(type) || 'this'}.`);
+  return ignored(`Nothing follows from ${toKeyword(type) || 'this'}.`);
 }
 
 /** Returns the message by the tags of the mail or by our header. SES assigns its own Message-ID. */
-function messageOf({ tags, headers }: z.infer<typeof mailSchema>): MailFeedback['message'] | undefined {
-  const tagged = reference.safeParse({
+function findMessage({ tags, headers }: z.infer<typeof mailSchema>): MailFeedback['message'] | undefined {
+  const tagged = messageReference.safeParse({
     region: tags?.region?.[0],
     account: tags?.account?.[0],
     message: tags?.message?.[0],
@@ -83,16 +83,16 @@ function messageOf({ tags, headers }: z.infer<typeof mailSchema>): MailFeedback[
   if (tagged.success) return tagged.data;
   const header = headers?.find(({ name }) => name.toLowerCase() === MESSAGE_HEADER.toLowerCase());
   const [region, account, message] = header?.value.trim().split('/') ?? [];
-  return reference.safeParse({ region, account, message }).data;
+  return messageReference.safeParse({ region, account, message }).data;
 }
 
 /** Header that identifies the message of a mail: `<region>/<account>/<message>`. */
 export const MESSAGE_HEADER = 'X-Jobwire-Message';
 
-const reference = z.object({ region: NAME, account: NAME, message: NAME });
+const messageReference = z.object({ region: NAME, account: NAME, message: NAME });
 
 /** Returns an SES keyword, or nothing if the text is anything else. */
-function word(text: string | null | undefined): string {
+function toKeyword(text: string | null | undefined): string {
   return /^[A-Za-z][A-Za-z-]{0,40}$/.exec(text ?? '')?.[0] ?? '';
 }
 

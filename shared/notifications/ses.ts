@@ -1,7 +1,7 @@
 /** E-mail transport by SES. Separate from SMTP, because no function needs nodemailer's SMTP half. */
 import { SESv2Client, type SESv2ClientConfig, SendEmailCommand } from '@aws-sdk/client-sesv2';
-import { failureOf, NOT_ALLOWED, oneAttempt, THROTTLED, throughThrottling } from './aws.ts';
-import { addressOf, compose, domainOf, NO_ADDRESS, senderOf } from './email.ts';
+import { classifyFailure, NOT_ALLOWED, retryThrottled, singleAttempt, THROTTLED } from './aws.ts';
+import { compose, getDomain, INVALID_ADDRESS, parseSender, toAsciiAddress } from './email.ts';
 import type { EmailTransport, SendOutcome } from './types.ts';
 
 export interface SesConfig {
@@ -20,13 +20,13 @@ export interface SesConfig {
 /** Creates a transport that sends composed mails by SES's SendEmail. SES signs the mail and assigns its own Message-ID and Date. */
 export function createSesTransport(config: SesConfig): EmailTransport {
   const { configurationSet, throttleWaitsMs = [250, 500, 1_000, 2_000], random = Math.random } = config;
-  const from = senderOf(config.from);
-  const client = new SESv2Client({ ...config.aws, ...oneAttempt(config.timeoutMs ?? 20_000) });
+  const from = parseSender(config.from);
+  const client = new SESv2Client({ ...config.aws, ...singleAttempt(config.timeoutMs ?? 20_000) });
   return {
-    domain: domainOf(from),
+    domain: getDomain(from),
     async send(mail) {
-      const address = addressOf(mail.to.address);
-      if (address === undefined) return NO_ADDRESS;
+      const address = toAsciiAddress(mail.to.address);
+      if (address === undefined) return INVALID_ADDRESS;
       const command = new SendEmailCommand({
         Content: { Raw: { Data: await compose(mail, from, address) } },
         FromEmailAddress: from,
@@ -35,18 +35,18 @@ export function createSesTransport(config: SesConfig): EmailTransport {
         ...(configurationSet === undefined ? {} : { ConfigurationSetName: configurationSet }),
       });
       try {
-        const { MessageId } = await throughThrottling(throttleWaitsMs, random, () => client.send(command));
+        const { MessageId } = await retryThrottled(throttleWaitsMs, random, () => client.send(command));
         return { kind: 'accepted', providerId: MessageId ?? null };
       } catch (cause) {
-        return judgeSes(cause, from);
+        return classifySesError(cause, from);
       }
     },
     close: () => client.destroy(),
   };
 }
 
-function judgeSes(cause: unknown, from: string): SendOutcome {
-  const failure = failureOf('SES', cause);
+function classifySesError(cause: unknown, from: string): SendOutcome {
+  const failure = classifyFailure('SES', cause);
   switch (failure.kind) {
     case 'lost':
       return { kind: 'unknown', reason: failure.reason };
@@ -73,7 +73,7 @@ function judgeSes(cause: unknown, from: string): SendOutcome {
         return message
           .toLowerCase()
           .split(/[\s,:<>]+/)
-          .some((word) => [from.toLowerCase(), domainOf(from)].includes(word))
+          .some((word) => [from.toLowerCase(), getDomain(from)].includes(word))
           ? { kind: 'later', reason: `SES does not know the sender as ours (${code}).`, everything: true }
           : { kind: 'refused', reason: `SES is in its sandbox, and does not know the recipient (${code}).` };
       }

@@ -15,12 +15,12 @@ import { type Expectation, type Refusal, revisionOf, revisionStill } from '../re
 import { type AccountRef, keys, recipientPlace } from '../storage/schema.ts';
 import type { Item, Table, Write } from '../storage/table.ts';
 import { checkInput } from '../validation.ts';
-import { defaultsOf } from './addresses.ts';
+import { getRegionDefaults } from './addresses.ts';
 import { SettingsInput } from './notification-input.ts';
 import { NOTIFICATIONS_SINK, type NotificationSettings, OWN_USER } from './types.ts';
 
 /** Dependencies of the use-cases of settings and recipients. */
-export interface PeopleDeps {
+export interface NotificationDeps {
   readonly table: Table;
   readonly log: EventLog;
   /** Epoch ms. */
@@ -56,7 +56,7 @@ export async function readSettings(table: Table, ref: AccountRef): Promise<Notif
 }
 
 /** Returns the settings of those accounts that have any, in no particular order. */
-export async function readSettingsOf(
+export async function readSettingsOfAccounts(
   table: Table,
   refs: readonly AccountRef[],
 ): Promise<NotificationSettings[]> {
@@ -68,7 +68,7 @@ export async function readSettingsOf(
  * at the current end of the account's log.
  */
 export async function saveSettings(
-  deps: PeopleDeps,
+  deps: NotificationDeps,
   ref: AccountRef,
   input: unknown,
   expected: Expectation = {},
@@ -81,7 +81,7 @@ export async function saveSettings(
     const [account, before] = await Promise.all([table.get(keys.account(ref)), table.get(key)]);
     if (!account) return unknownAccount(ref);
     if (expected.revision !== undefined && expected.revision !== (before ? revisionOf(before) : 0)) {
-      return changedMeanwhile(ref);
+      return modifiedConcurrently(ref);
     }
     const { enabled, ownUser, ...fields } = checked.value;
     if (enabled) await followAccount(deps, ref);
@@ -94,8 +94,8 @@ export async function saveSettings(
       since: isOn && enabled ? Number(before.since) : Math.max(at, Number(before?.since ?? 0)),
       settings: JSON.stringify({
         ...fields,
-        locale: fields.locale ?? defaultsOf(ref.region).locale,
-        zone: fields.zone ?? defaultsOf(ref.region).zone,
+        locale: fields.locale ?? getRegionDefaults(ref.region).locale,
+        zone: fields.zone ?? getRegionDefaults(ref.region).zone,
       }),
       revision: before ? revisionOf(before) + 1 : 1,
       changedAt: at,
@@ -123,14 +123,14 @@ export async function saveSettings(
     const saved = await table.transact(writes, newId());
     if (saved.done) return { kind: 'saved', settings: toSettings(item) };
   }
-  return changedMeanwhile(ref);
+  return modifiedConcurrently(ref);
 }
 
 /**
  * Ensures that the sink exists, follows an account, and has a cursor at the end of its log. Cursors are written first: without them, a
  * wake-up would start the sink at the beginning.
  */
-async function followAccount({ table, log }: PeopleDeps, ref: AccountRef): Promise<void> {
+async function followAccount({ table, log }: NotificationDeps, ref: AccountRef): Promise<void> {
   const { region, account } = ref;
   const key = keys.sink(region, NOTIFICATIONS_SINK);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
@@ -207,7 +207,7 @@ export const unknownAccount = ({ account }: AccountRef): Refusal => ({
   kind: 'unknown',
   reason: `There is no account "${account}".`,
 });
-const changedMeanwhile = ({ account }: AccountRef): Refusal => ({
+const modifiedConcurrently = ({ account }: AccountRef): Refusal => ({
   kind: 'conflict',
   why: 'changed',
   reason: `The notification settings of "${account}" were changed meanwhile; read them again.`,

@@ -15,8 +15,8 @@ const USE_DAYS = 400;
  */
 export function quietUntil(quiet: QuietHours | null, zone: string, now: number): number {
   if (!quiet) return now;
-  const from = minutesOf(quiet.from);
-  const to = minutesOf(quiet.to);
+  const from = parseMinutes(quiet.from);
+  const to = parseMinutes(quiet.to);
   const length = (to - from + DAY_MINUTES) % DAY_MINUTES;
   const isQuiet = (at: number): boolean =>
     (minuteOfDay(zone, at) - from + DAY_MINUTES) % DAY_MINUTES < length;
@@ -26,7 +26,7 @@ export function quietUntil(quiet: QuietHours | null, zone: string, now: number):
     const left = (to - minuteOfDay(zone, at) + DAY_MINUTES) % DAY_MINUTES;
     const end = minute + left * MINUTE_MS;
     // This assumes no clock change. If clocks go forward, quiet hours may end earlier, because an hour is skipped.
-    const skipped = offsetOf(zone, end) - offsetOf(zone, at);
+    const skipped = getOffset(zone, end) - getOffset(zone, at);
     at = end;
     for (let earlier = end - skipped * MINUTE_MS; earlier < end; earlier += MINUTE_MS) {
       if (earlier > minute && !isQuiet(earlier)) {
@@ -38,18 +38,18 @@ export function quietUntil(quiet: QuietHours | null, zone: string, now: number):
   return at;
 }
 
-function minutesOf(time: string): number {
+function parseMinutes(time: string): number {
   const [hours = '0', minutes = '0'] = time.split(':');
   return Number(hours) * 60 + Number(minutes);
 }
 
 function minuteOfDay(zone: string, at: number): number {
-  const minutes = Math.floor(at / MINUTE_MS) + offsetOf(zone, at);
+  const minutes = Math.floor(at / MINUTE_MS) + getOffset(zone, at);
   return ((minutes % DAY_MINUTES) + DAY_MINUTES) % DAY_MINUTES;
 }
 
 /** Returns the offset from UTC in minutes. An unknown zone counts as UTC. */
-function offsetOf(zone: string, at: number): number {
+function getOffset(zone: string, at: number): number {
   const offset = tzOffset(zone, new Date(at));
   return Number.isFinite(offset) ? offset : 0;
 }
@@ -65,15 +65,15 @@ export interface SmsUse {
 export const REGION_MONTHLY_SEGMENTS = 100_000;
 
 /** Returns the month of a time (epoch ms). */
-export const monthOf = (at: number): string => new Date(at).toISOString().slice(0, 7);
+export const toMonth = (at: number): string => new Date(at).toISOString().slice(0, 7);
 
 /** Returns the SMS segments of an account in a month: sent, possibly sent, or being sent. */
 export async function readSmsUse(table: Table, ref: AccountRef, month: string): Promise<SmsUse> {
-  return { month, segments: segmentsOf(await table.get(keys.smsUse(ref, month))) };
+  return { month, segments: getSegments(await table.get(keys.smsUse(ref, month))) };
 }
 
 /** Returns the write that adds segments to the given use, or subtracts them. It fails after concurrent modification. */
-export function changeSmsUse(ref: AccountRef, use: SmsUse, by: number): Write {
+export function toSmsUseWrite(ref: AccountRef, use: SmsUse, by: number): Write {
   const ttl = Math.floor(Date.parse(`${use.month}-01T00:00:00Z`) / 1000) + USE_DAYS * 86_400;
   return {
     update: keys.smsUse(ref, use.month),
@@ -84,6 +84,6 @@ export function changeSmsUse(ref: AccountRef, use: SmsUse, by: number): Write {
   };
 }
 
-function segmentsOf(item: Item | undefined): number {
+function getSegments(item: Item | undefined): number {
   return typeof item?.segments === 'number' ? item.segments : 0;
 }

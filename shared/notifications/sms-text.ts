@@ -34,13 +34,13 @@ const PLAINER: readonly (readonly [RegExp, string])[] = [
 export function measureSms(text: string): SmsSize {
   const encoding = isGsm(text) ? 'GSM-7' : 'UCS-2';
   const [single, each] = PLACES[encoding];
-  const placesOf = (character: string): number =>
+  const countPlaces = (character: string): number =>
     encoding === 'UCS-2' ? character.length : EXTENDED.has(character) ? 2 : 1;
   let total = 0;
   let segments = 1;
   let filled = 0;
   for (const word of text.split(/(?<= )/)) {
-    const places = Array.from(word, placesOf);
+    const places = Array.from(word, countPlaces);
     const bare = places.reduce((sum, one) => sum + one, word.endsWith(' ') ? -1 : 0);
     if (filled > 0 && filled + bare > each) {
       segments += 1;

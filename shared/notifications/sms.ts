@@ -5,7 +5,7 @@ import {
   SNSClient,
   type SNSClientConfig,
 } from '@aws-sdk/client-sns';
-import { failureOf, NOT_ALLOWED, oneAttempt, THROTTLED, throughThrottling } from './aws.ts';
+import { classifyFailure, NOT_ALLOWED, retryThrottled, singleAttempt, THROTTLED } from './aws.ts';
 import type { OutgoingSms, SendOutcome, SmsTransport } from './types.ts';
 
 interface Options {
@@ -26,7 +26,7 @@ interface Options {
  */
 export function createSnsSmsTransport(options: Options): SmsTransport {
   const { senderId, throttleWaitsMs = [250, 500, 1_000], random = Math.random, timeoutMs = 20_000 } = options;
-  const client = new SNSClient({ ...options.aws, ...oneAttempt(timeoutMs) });
+  const client = new SNSClient({ ...options.aws, ...singleAttempt(timeoutMs) });
 
   async function hasOptedOut(phoneNumber: string): Promise<boolean> {
     try {
@@ -44,12 +44,12 @@ export function createSnsSmsTransport(options: Options): SmsTransport {
       }
       if (await hasOptedOut(sms.to)) return OPTED_OUT;
       try {
-        const { MessageId } = await throughThrottling(throttleWaitsMs, random, () =>
-          client.send(publishOf(sms, sms.senderId ?? senderId)),
+        const { MessageId } = await retryThrottled(throttleWaitsMs, random, () =>
+          client.send(toPublishCommand(sms, sms.senderId ?? senderId)),
         );
         return { kind: 'accepted', providerId: MessageId ?? null };
       } catch (cause) {
-        return judge(cause);
+        return classifyError(cause);
       }
     },
   };
@@ -61,7 +61,7 @@ const OPTED_OUT: SendOutcome = {
   address: 'opted_out',
 };
 
-function publishOf({ to, text }: OutgoingSms, senderId: string | null): PublishCommand {
+function toPublishCommand({ to, text }: OutgoingSms, senderId: string | null): PublishCommand {
   return new PublishCommand({
     PhoneNumber: to,
     Message: text,
@@ -72,8 +72,8 @@ function publishOf({ to, text }: OutgoingSms, senderId: string | null): PublishC
   });
 }
 
-function judge(cause: unknown): SendOutcome {
-  const failure = failureOf('SNS', cause);
+function classifyError(cause: unknown): SendOutcome {
+  const failure = classifyFailure('SNS', cause);
   switch (failure.kind) {
     case 'lost':
       return { kind: 'unknown', reason: failure.reason };

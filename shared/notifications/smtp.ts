@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createTransport } from 'nodemailer';
 import DKIM from 'nodemailer/lib/dkim';
-import { addressOf, compose, domainOf, NO_ADDRESS, senderOf } from './email.ts';
+import { compose, getDomain, INVALID_ADDRESS, parseSender, toAsciiAddress } from './email.ts';
 import type { EmailTransport, SendOutcome } from './types.ts';
 
 export interface SmtpConfig {
@@ -39,8 +39,8 @@ export interface DkimKey {
 export function createSmtpTransport(config: SmtpConfig): EmailTransport {
   const { host, port, secure = false, user, password, connections = 4 } = config;
   const { silenceMs = 40_000, timeoutMs = 55_000 } = config;
-  const from = senderOf(config.from);
-  const domain = domainOf(from);
+  const from = parseSender(config.from);
+  const domain = getDomain(from);
   const signer = config.dkim && createSigner(config.dkim);
   const stages = new WeakMap<object, Handover>();
   const mailer = createTransport({
@@ -65,15 +65,15 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
   mailer.use('stream', (mail, done) => {
     const stage = stages.get(mail.data.envelope as object);
     // The mail is composed already. Parsing and composing it again costs as much as sending it.
-    if (stage && mail.message) mail.message.createReadStream = () => watched(stage);
+    if (stage && mail.message) mail.message.createReadStream = () => toStream(stage);
     done();
   });
 
   return {
     domain,
     async send(mail) {
-      const address = addressOf(mail.to.address);
-      if (address === undefined) return NO_ADDRESS;
+      const address = toAsciiAddress(mail.to.address);
+      if (address === undefined) return INVALID_ADDRESS;
       const composed = await compose(mail, from, address);
       const raw = signer ? await buffer(signer.sign(composed)) : composed;
       const envelope = { from, to: [address] };
@@ -83,7 +83,7 @@ export function createSmtpTransport(config: SmtpConfig): EmailTransport {
         const { response } = await mailer.sendMail({ envelope, raw, signal: AbortSignal.timeout(timeoutMs) });
         return { kind: 'accepted', providerId: QUEUE_ID.exec(response)?.[1] ?? null };
       } catch (cause) {
-        return judgeSmtp(cause as SmtpError, stage.at);
+        return classifySmtpError(cause as SmtpError, stage.at);
       }
     },
     close: () => mailer.close(),
@@ -102,7 +102,7 @@ interface Handover {
 }
 
 /** Returns the bytes of a mail as a stream. The server asks for them only when it accepts the mail. */
-function watched(stage: Handover): Readable {
+function toStream(stage: Handover): Readable {
   stage.at = 'talking';
   const bytes = new Readable({
     read() {
@@ -123,7 +123,7 @@ type SmtpError = Error & {
 };
 
 /** Classifies an error. Before the recipient is named it concerns all mails, afterwards this one. */
-function judgeSmtp(cause: SmtpError, stage: Stage): SendOutcome {
+function classifySmtpError(cause: SmtpError, stage: Stage): SendOutcome {
   const { code = 'no code', command = '', response = '', responseCode } = cause;
   if (responseCode === undefined) {
     if (stage === 'handed') {

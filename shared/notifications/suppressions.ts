@@ -14,9 +14,9 @@ import { checkMobile, plainAddressHash } from './addresses.ts';
 import { checkEmail } from './email-address.ts';
 import { maskAddress } from './masking.ts';
 import { NewSuppression } from './notification-input.ts';
-import { type PeopleDeps, unknownAccount } from './settings.ts';
+import { type NotificationDeps, unknownAccount } from './settings.ts';
 import type { Channel, MessageReason } from './types.ts';
-import { sealedAddressOf } from './unsubscribe.ts';
+import { createAddressSealer } from './unsubscribe.ts';
 
 /** Reasons of a suppression. The first one present is the one reported. */
 export const suppressionReasons = [
@@ -56,7 +56,7 @@ const MAX_PAGE = 500;
 
 /** Records a person's request to receive nothing more from an account. */
 export async function createSuppression(
-  deps: Pick<PeopleDeps, 'table' | 'now' | 'newId'>,
+  deps: Pick<NotificationDeps, 'table' | 'now' | 'newId'>,
   ref: AccountRef,
   input: unknown,
 ): Promise<{ readonly kind: 'created'; readonly suppression: Suppression } | Refusal> {
@@ -69,7 +69,7 @@ export async function createSuppression(
   const done = await suppress(deps, ref, addressed, 'unsubscribed', { [ENTERED]: deps.now() });
   if (done.kind !== 'suppressed') return done;
   // Reasons that other accounts caused are not shown to this one.
-  const sealed = await sealOf(deps.table, ref, addressed);
+  const sealed = await toSealed(deps.table, ref, addressed);
   const own = await deps.table.get(keys.suppression(ref, channel, sealed));
   const suppression = own && toSuppression(channel, sealed, [own]);
   return suppression ? { kind: 'created', suppression } : unknownAccount(ref);
@@ -77,14 +77,14 @@ export async function createSuppression(
 
 /** Suppresses an address: for one account, or for all accounts if the reason concerns the address itself. */
 export async function suppress(
-  { table, now, newId }: Pick<PeopleDeps, 'table' | 'now' | 'newId'>,
+  { table, now, newId }: Pick<NotificationDeps, 'table' | 'now' | 'newId'>,
   ref: AccountRef,
   addressed: Addressed,
   reason: SuppressionReason,
   more: { readonly [ENTERED]?: number } = {},
 ): Promise<{ readonly kind: 'suppressed' } | Refusal> {
   const { channel } = addressed;
-  const sealed = await sealOf(table, ref, addressed);
+  const sealed = await toSealed(table, ref, addressed);
   const masked = 'address' in addressed ? { masked: maskAddress(addressed.address) } : {};
   const set = { [reason]: now(), ...masked, ...more };
   // Facts about the address count whether or not the account still exists.
@@ -106,26 +106,28 @@ export async function suppress(
  * Reasons of the address itself stay.
  */
 export async function resubscribe(
-  { table }: Pick<PeopleDeps, 'table'>,
+  { table }: Pick<NotificationDeps, 'table'>,
   ref: AccountRef,
   addressed: Addressed,
 ): Promise<boolean> {
-  const places = await ownPlaces(table, ref, addressed);
+  const places = await findOwnKeys(table, ref, addressed);
   const items = await table.getMany(places);
   if (items.some((item) => item[ENTERED] !== undefined)) return false;
-  for (const item of items) await takeBack(table, item, ['unsubscribed']);
+  for (const item of items) await removeReasons(table, item, ['unsubscribed']);
   return true;
 }
 
 /** Returns whether an address has unsubscribed from an account, and whether a user of the account entered that. */
-export async function unsubscriptionOf(
+export async function findUnsubscription(
   table: Table,
   ref: AccountRef,
   addressed: Addressed,
 ): Promise<{ readonly entered: boolean } | undefined> {
-  const items = await table.getMany(await ownPlaces(table, ref, addressed));
-  const said = items.some((item) => reasonsOf(item).some(({ reason }) => reason === 'unsubscribed'));
-  return said ? { entered: items.some((item) => item[ENTERED] !== undefined) } : undefined;
+  const items = await table.getMany(await findOwnKeys(table, ref, addressed));
+  const isUnsubscribed = items.some((item) =>
+    parseReasons(item).some(({ reason }) => reason === 'unsubscribed'),
+  );
+  return isUnsubscribed ? { entered: items.some((item) => item[ENTERED] !== undefined) } : undefined;
 }
 
 /**
@@ -133,42 +135,42 @@ export async function unsubscriptionOf(
  * what its own messages caused. With `whole`, also what messages of other accounts caused.
  */
 export async function liftSuppression(
-  { table }: Pick<PeopleDeps, 'table'>,
+  { table }: Pick<NotificationDeps, 'table'>,
   ref: AccountRef,
   suppression: string,
   { whole = false }: { readonly whole?: boolean } = {},
 ): Promise<{ readonly kind: 'lifted' } | Refusal> {
-  const place = placeOf(suppression);
-  const found = place ? await table.getMany(await allPlaces(table, ref, place)) : [];
+  const place = parseSuppressionId(suppression);
+  const found = place ? await table.getMany(await findAllKeys(table, ref, place)) : [];
   const visible = found.filter(({ pk }) => whole || pk === suppressionPk(ref));
-  const reasons = visible.flatMap(reasonsOf).map(({ reason }) => reason);
+  const reasons = visible.flatMap(parseReasons).map(({ reason }) => reason);
   if (reasons.length === 0) return { kind: 'unknown', reason: 'There is no such suppression.' };
-  for (const item of found) await takeBack(table, item, reasons);
+  for (const item of found) await removeReasons(table, item, reasons);
   return { kind: 'lifted' };
 }
 
 /** Returns the suppression of an address for an account. `undefined` if there is none. */
-export async function suppressionOf(
+export async function findSuppression(
   table: Table,
   ref: AccountRef,
   channel: Channel,
   address: string,
 ): Promise<Suppression | undefined> {
-  return (await suppressionsOf(table, [{ ref, channel, address }]))[0];
+  return (await findSuppressions(table, [{ ref, channel, address }]))[0];
 }
 
 /** Returns the suppressions of several addresses, in their order. */
-export async function suppressionsOf(
+export async function findSuppressions(
   table: Table,
   asked: readonly { readonly ref: AccountRef; readonly channel: Channel; readonly address: string }[],
 ): Promise<(Suppression | undefined)[]> {
   const places = await Promise.all(
     asked.map(async ({ ref, channel, address }) => {
-      const sealed = await sealOf(table, ref, { channel, address });
+      const sealed = await toSealed(table, ref, { channel, address });
       return {
         channel,
         sealed,
-        keys: placesOf(ref, channel, [sealed, plainAddressHash(ref.region, channel, address)]),
+        keys: toKeys(ref, channel, [sealed, plainAddressHash(ref.region, channel, address)]),
       };
     }),
   );
@@ -194,11 +196,11 @@ export async function listSuppressions(
   }: { readonly after?: string | undefined; readonly limit?: number | undefined } = {},
 ): Promise<{ readonly suppressions: Suppression[]; readonly next: string | null }> {
   const most = Math.min(limit, MAX_PAGE);
-  const place = after === undefined ? undefined : placeOf(after);
+  const place = after === undefined ? undefined : parseSuppressionId(after);
   // Sorted by listed id: items stored by an unkeyed hash are listed under another id than they are stored.
   const stored = await table.query({ pk: suppressionPk(ref) });
   const nameOf = ({ sk }: Key) => sk.split('#')[1] ?? '';
-  const seal = stored.some((item) => isPlain(nameOf(item))) && (await sealedAddressOf(table, ref.region));
+  const seal = stored.some((item) => isPlain(nameOf(item))) && (await createAddressSealer(table, ref.region));
   const shown = stored
     .map((item) => {
       const [channel = ''] = item.sk.split('#');
@@ -216,7 +218,7 @@ export async function listSuppressions(
 }
 
 /** Returns the keys of possible suppressions of an address: in the account, and for all accounts of the region. */
-function placesOf(ref: AccountRef, channel: Channel, names: readonly string[]): Key[] {
+function toKeys(ref: AccountRef, channel: Channel, names: readonly string[]): Key[] {
   return names.flatMap((name) => [
     keys.suppression(ref, channel, name),
     keys.suppression(cellLog(ref.region), channel, name),
@@ -224,56 +226,60 @@ function placesOf(ref: AccountRef, channel: Channel, names: readonly string[]): 
 }
 
 /** Returns the same for a sealed address only. Items stored by an unkeyed hash have to be searched. */
-async function allPlaces(
+async function findAllKeys(
   table: Table,
   ref: AccountRef,
   { channel, sealed }: { readonly channel: Channel; readonly sealed: string },
 ): Promise<Key[]> {
   const stored = await table.query({ pk: suppressionPk(ref), from: `${channel}#`, to: `${channel}#~` });
   const plain = stored.map(({ sk }) => sk.slice(channel.length + 1)).filter(isPlain);
-  if (plain.length === 0) return placesOf(ref, channel, [sealed]);
-  const seal = await sealedAddressOf(table, ref.region);
-  return placesOf(ref, channel, [sealed, ...plain.filter((name) => seal({ plain: name }) === sealed)]);
+  if (plain.length === 0) return toKeys(ref, channel, [sealed]);
+  const seal = await createAddressSealer(table, ref.region);
+  return toKeys(ref, channel, [sealed, ...plain.filter((name) => seal({ plain: name }) === sealed)]);
 }
 
 /** Returns the keys of an account's possible suppressions of an address. */
-async function ownPlaces(table: Table, ref: AccountRef, addressed: Addressed): Promise<Key[]> {
-  const sealed = await sealOf(table, ref, addressed);
-  const places = await allPlaces(table, ref, { channel: addressed.channel, sealed });
+async function findOwnKeys(table: Table, ref: AccountRef, addressed: Addressed): Promise<Key[]> {
+  const sealed = await toSealed(table, ref, addressed);
+  const places = await findAllKeys(table, ref, { channel: addressed.channel, sealed });
   return places.filter(({ pk }) => pk === suppressionPk(ref));
 }
 
 /** Removes reasons. An item without reasons has no effect and is deleted, unless a concurrent request adds one. */
-async function takeBack(table: Table, { pk, sk }: Key, reasons: readonly SuppressionReason[]): Promise<void> {
+async function removeReasons(
+  table: Table,
+  { pk, sk }: Key,
+  reasons: readonly SuppressionReason[],
+): Promise<void> {
   const key = { pk, sk };
   const set = {
     ...Object.fromEntries(reasons.map((reason) => [reason, undefined])),
     ...(reasons.includes('unsubscribed') ? { [ENTERED]: undefined } : {}),
   };
   const left = await table.write({ update: key, set, when: [['pk', 'present']] });
-  if (!left.done || (left.item && reasonsOf(left.item).length > 0)) return;
+  if (!left.done || (left.item && parseReasons(left.item).length > 0)) return;
   await table.write({
     delete: key,
     when: suppressionReasons.map((reason) => [reason, 'absent'] as const),
   });
 }
 
-async function sealOf(table: Table, { region }: AccountRef, addressed: Addressed): Promise<string> {
-  return 'sealed' in addressed ? addressed.sealed : (await sealedAddressOf(table, region))(addressed);
+async function toSealed(table: Table, { region }: AccountRef, addressed: Addressed): Promise<string> {
+  return 'sealed' in addressed ? addressed.sealed : (await createAddressSealer(table, region))(addressed);
 }
 
-function placeOf(id: string): { readonly channel: Channel; readonly sealed: string } | undefined {
+function parseSuppressionId(id: string): { readonly channel: Channel; readonly sealed: string } | undefined {
   const [, channel, sealed] = /^(email|sms)-([A-Za-z0-9_-]{43})$/.exec(id) ?? [];
   return channel && sealed ? { channel: channel as Channel, sealed } : undefined;
 }
 
 /** Returns whether a text can be the id of a suppression. */
-export const isSuppressionId = (text: string): boolean => placeOf(text) !== undefined;
+export const isSuppressionId = (text: string): boolean => parseSuppressionId(text) !== undefined;
 
 /** Whether an address was stored by an unkeyed hash, which is shorter. */
 const isPlain = (name: string): boolean => name.length < 43;
 
-function reasonsOf(item: { readonly [name: string]: Value | undefined }): Suppression['reasons'] {
+function parseReasons(item: { readonly [name: string]: Value | undefined }): Suppression['reasons'] {
   return suppressionReasons.flatMap((reason) => {
     const since = item[reason];
     return typeof since === 'number' ? [{ reason, since }] : [];
@@ -281,10 +287,10 @@ function reasonsOf(item: { readonly [name: string]: Value | undefined }): Suppre
 }
 
 function toSuppression(channel: Channel, sealed: string, items: readonly Item[]): Suppression | undefined {
-  const all = items.flatMap(reasonsOf);
+  const all = items.flatMap(parseReasons);
   const reasons = suppressionReasons.flatMap((reason) => all.find((one) => one.reason === reason) ?? []);
-  const [told] = reasons;
-  if (!told) return undefined;
+  const [first] = reasons;
+  if (!first) return undefined;
   const masked = items.map((item) => item.masked).find((text) => typeof text === 'string');
-  return { id: `${channel}-${sealed}`, channel, masked: masked ?? null, reasons, reason: told.reason };
+  return { id: `${channel}-${sealed}`, channel, masked: masked ?? null, reasons, reason: first.reason };
 }

@@ -6,7 +6,7 @@ import { dayNamed, readInstants } from '../tracking/timestamps.ts';
 import { texts } from './texts/texts.ts';
 import type { Branding, JobFacts, Locale, MessageKind, NoticeContent, Parcel } from './types.ts';
 
-/** Result of {@link viewOf}. Its fields are the variables of docs/notifications.md. */
+/** Result of {@link toView}. Its fields are the variables of docs/notifications.md. */
 export interface View {
   readonly kind: MessageKind;
   readonly locale: Locale;
@@ -86,32 +86,32 @@ const MAX_LINK = 2000;
 const PLAIN_COLOR = '#1f2937';
 
 /** Returns all variables of a notice. */
-export function viewOf({ content, recipient, branding, unsubscribeUrl, short }: ViewInput): View {
+export function toView({ content, recipient, branding, unsubscribeUrl, short }: ViewInput): View {
   const { kind, orderGroup } = content;
   const { locale, zone } = recipient;
-  const { words } = texts[locale];
+  const { labels } = texts[locale];
   const text = (value: string | null, max: number): string | null => {
-    const shown = oneLine(value ?? '', max);
-    return shown === '' ? null : short ? shown : isolated(shown);
+    const line = oneLine(value ?? '', max);
+    return line === '' ? null : short ? line : isolate(line);
   };
-  const year = yearOf(content.observedAt, zone);
+  const year = formatYear(content.observedAt, zone);
   const days = new Map<string | null, string | null>([[null, null]]);
   const day = (value: string | null): string | null => {
     const known = days.get(value);
     if (known !== undefined) return known;
-    const said = dayText(value, locale, zone, year, short === true);
-    days.set(value, said);
-    return said;
+    const formatted = formatDay(value, locale, zone, year, short === true);
+    days.set(value, formatted);
+    return formatted;
   };
-  const parcelOf = parcelsOf(content.jobs, (number) => text(number, MAX_TRACKING_NUMBER));
+  const parcelOf = indexParcels(content.jobs, (number) => text(number, MAX_TRACKING_NUMBER));
 
   const room = content.jobs.length > MANY_JOBS ? MAX_DESCRIPTION_OF_MANY : MAX_DESCRIPTION;
   const withoutNotes = content.jobs.map((job) => {
     const order_number = text(job.orderNumber, MAX_LABEL);
-    const [date_due, former_date_due] = dueTexts(job, day, (value) => timeText(value, locale, zone));
+    const [date_due, former_date_due] = formatDueDates(job, day, (value) => formatTime(value, locale, zone));
     return {
       number: job.jobNumber,
-      label: order_number ?? words.job(job.jobNumber),
+      label: order_number ?? labels.job(job.jobNumber),
       order_number,
       description: text(job.description, room),
       date_out: day(job.dateOut),
@@ -120,16 +120,19 @@ export function viewOf({ content, recipient, branding, unsubscribeUrl, short }: 
       parcels: [...new Set(job.tracking.flatMap((parcel) => parcelOf(parcel) ?? []))],
     };
   });
-  const date_out = common(withoutNotes.map((job) => job.date_out));
-  const date_due = common(withoutNotes.map((job) => job.date_due));
-  const former_date_due = common(withoutNotes.map((job) => job.former_date_due));
+  const date_out = commonValue(withoutNotes.map((job) => job.date_out));
+  const date_due = commonValue(withoutNotes.map((job) => job.date_due));
+  const former_date_due = commonValue(withoutNotes.map((job) => job.former_date_due));
   const jobs = withoutNotes.map((job): JobView => {
     const { date_out: out, date_due: to, former_date_due: from } = job;
     const dispatched = kind === 'dispatched' && date_out === null && out !== null;
     const moved = kind === 'due_date_changed' && (to ?? from) !== null && !(date_due && former_date_due);
-    return { ...job, note: dispatched ? words.dispatchedOn(out) : moved ? words.moved(to, from) : null };
+    return {
+      ...job,
+      note: dispatched ? labels.dispatchedOn(out) : moved ? labels.newDueDate(to, from) : null,
+    };
   });
-  const shipments = shipmentsOf(jobs);
+  const shipments = groupShipments(jobs);
   const parcels = shipments.flatMap((shipment) => shipment.parcels);
   const group = text(orderGroup, MAX_LABEL);
   const color = /^#[\da-f]{6}$/i.test(branding.color) ? branding.color.toLowerCase() : PLAIN_COLOR;
@@ -139,15 +142,15 @@ export function viewOf({ content, recipient, branding, unsubscribeUrl, short }: 
     name: text(recipient.name, MAX_NAME),
     brand: {
       name: text(branding.name, MAX_NAME) ?? '',
-      website: linkOf(branding.website),
-      logo: linkOf(branding.logoUrl, ['https:']),
+      website: parseLink(branding.website),
+      logo: parseLink(branding.logoUrl, ['https:']),
       color,
-      color_text: readableOn(color),
+      color_text: textColorOn(color),
       footer: (branding.footer ?? '').split(/\r\n?|\n/).flatMap((line) => text(line, MAX_DESCRIPTION) ?? []),
     },
     order:
       group ??
-      common(jobs.map((job) => job.order_number)) ??
+      commonValue(jobs.map((job) => job.order_number)) ??
       (jobs.length === 1 ? `${jobs[0]?.number}` : null),
     group,
     count: jobs.length,
@@ -169,29 +172,29 @@ export function viewOf({ content, recipient, branding, unsubscribeUrl, short }: 
  * at most `max` characters, never within a grapheme, and if possible between words.
  */
 export function oneLine(text: string, max: number): string {
-  // Later text is never shown, however much of the beginning is removed.
-  const begun = text.length > max * 8 ? text.slice(0, max * 8) : text;
-  const line = PLAIN.test(begun)
-    ? begun
-    : begun
+  // Text after this is never displayed, however much of the beginning is removed.
+  const start = text.length > max * 8 ? text.slice(0, max * 8) : text;
+  const line = PLAIN.test(start)
+    ? start
+    : start
         .toWellFormed()
         .replace(/[\u200b\u200e\u200f\u061c\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g, '')
-        // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out.
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are removed.
         .replace(/[\u0000-\u001f\u007f-\u009f\s]+/g, ' ')
         .trim();
-  return clipped(line, max);
+  return truncate(line, max);
 }
 
 /** Truncates a line to at most `max` characters, including the ellipsis. */
-export function clipped(line: string, max: number): string {
+export function truncate(line: string, max: number): string {
   if (line.length <= max) return line;
-  const kept = beginning(line, max - 1);
-  const word = kept.lastIndexOf(' ');
-  return `${(word > max * 0.8 ? kept.slice(0, word) : kept).trimEnd()}…`;
+  const kept = takeGraphemes(line, max - 1);
+  const space = kept.lastIndexOf(' ');
+  return `${(space > max * 0.8 ? kept.slice(0, space) : kept).trimEnd()}…`;
 }
 
 /** Returns the start of a text up to this length, in whole graphemes. */
-function beginning(text: string, length: number): string {
+function takeGraphemes(text: string, length: number): string {
   // No character of these ranges combines with the one before it.
   if (/^[ -\u02ff\u2010-\u2027]*$/.test(text.slice(0, length + 1))) return text.slice(0, length);
   let end = 0;
@@ -210,12 +213,12 @@ const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
 /** Isolates a text of the other direction, so that the text around it keeps its position. */
-function isolated(text: string): string {
+function isolate(text: string): string {
   return RIGHT_TO_LEFT.test(text) ? `\u2068${text}\u2069` : text;
 }
 
 /** Parses a link as browsers do. `null` if it is not a web page. */
-export function linkOf(
+export function parseLink(
   link: string | null,
   protocols: readonly string[] = ['https:', 'http:'],
 ): string | null {
@@ -225,7 +228,7 @@ export function linkOf(
 }
 
 /** Returns white if it is legible on a color (#rrggbb), otherwise black. One of them always is (WCAG 2: 4.5 to 1). */
-export function readableOn(color: string): '#ffffff' | '#000000' {
+export function textColorOn(color: string): '#ffffff' | '#000000' {
   return contrast(color, '#ffffff') >= 4.5 ? '#ffffff' : '#000000';
 }
 
@@ -244,10 +247,10 @@ function luminance(color: string): number {
 }
 
 /**
- * Returns the parcel of each mention. Parcels are identified by number, else by link, which may belong to a number. A link counts wherever
- * it was given.
+ * Returns the parcel of each mention. Parcels are identified by number, else by link, which may belong to a number. A link of
+ * any mention counts.
  */
-function parcelsOf(
+function indexParcels(
   jobs: readonly JobFacts[],
   text: (number: string | null) => string | null,
 ): (parcel: Parcel) => ParcelView | undefined {
@@ -255,51 +258,51 @@ function parcelsOf(
   const ofLink = new Map<string, string>();
   const mentions = jobs.flatMap((job) => job.tracking);
   for (const { number, link } of mentions) {
-    const shown = text(number);
+    const displayed = text(number);
     const key = number?.trim();
-    if (shown === null || !key) continue;
-    const known = found.get(key)?.link ?? linkOf(link);
-    found.set(key, { number: shown, link: known });
+    if (displayed === null || !key) continue;
+    const known = found.get(key)?.link ?? parseLink(link);
+    found.set(key, { number: displayed, link: known });
     if (known !== null && !ofLink.has(known)) ofLink.set(known, key);
   }
   for (const { number, link } of mentions) {
-    const own = text(number) === null ? linkOf(link) : null;
+    const own = text(number) === null ? parseLink(link) : null;
     if (own !== null && !ofLink.has(own)) {
       ofLink.set(own, own);
       found.set(own, { number: null, link: own });
     }
   }
   return ({ number, link }) =>
-    found.get(number?.trim() ?? '') ?? found.get(ofLink.get(linkOf(link) ?? '') ?? '');
+    found.get(number?.trim() ?? '') ?? found.get(ofLink.get(parseLink(link) ?? '') ?? '');
 }
 
 /** Groups jobs by parcel, each parcel once, and parcels with the same jobs together. */
-function shipmentsOf(jobs: readonly JobView[]): Shipment[] {
-  const inside = new Map<ParcelView, JobView[]>();
+function groupShipments(jobs: readonly JobView[]): Shipment[] {
+  const contents = new Map<ParcelView, JobView[]>();
   for (const job of jobs) {
     for (const parcel of job.parcels) {
-      const held = inside.get(parcel);
-      if (held) held.push(job);
-      else inside.set(parcel, [job]);
+      const others = contents.get(parcel);
+      if (others) others.push(job);
+      else contents.set(parcel, [job]);
     }
   }
   const shipments = new Map<string, { parcels: ParcelView[]; jobs: JobView[] }>();
-  for (const [parcel, held] of inside) {
-    const key = held.map((job) => job.number).join();
+  for (const [parcel, inside] of contents) {
+    const key = inside.map((job) => job.number).join();
     const shipment = shipments.get(key);
     if (shipment) shipment.parcels.push(parcel);
-    else shipments.set(key, { parcels: [parcel], jobs: held });
+    else shipments.set(key, { parcels: [parcel], jobs: inside });
   }
   return [...shipments.values()];
 }
 
 /** Returns the common value, or `null` if the values differ. */
-function common(values: readonly (string | null)[]): string | null {
+function commonValue(values: readonly (string | null)[]): string | null {
   return new Set(values).size === 1 ? (values[0] ?? null) : null;
 }
 
 /** Returns a due date and its former value, with the time of day if only that changed. */
-function dueTexts(
+function formatDueDates(
   { dateDue, formerDateDue }: JobFacts,
   day: (value: string | null) => string | null,
   time: (value: string) => string,
@@ -315,7 +318,7 @@ function dueTexts(
  * Formats the day of an upstream date. A date with an offset and a time of day is a point in time, formatted in the zone. A midnight is
  * that day in any zone, as is a date without offset. `null` if it is not a date.
  */
-function dayText(
+function formatDay(
   value: string | null,
   locale: Locale,
   zone: string,
@@ -324,27 +327,27 @@ function dayText(
 ): string | null {
   const day = value === null ? undefined : dayNamed(value, zone);
   if (day === undefined) return null;
-  const words = format(
+  const dates = getFormat(
     locale,
     'UTC',
     short ? (day.startsWith(year) ? 'short' : 'short year') : day.startsWith(year) ? 'day' : 'day year',
   );
-  const text = words.format(new Date(day));
-  const said = locale === 'fr' ? text.replace(/(^|\s)1(?=\s\p{L})/u, '$11er') : text;
+  const formatted = dates.format(new Date(day));
+  const text = locale === 'fr' ? formatted.replace(/(^|\s)1(?=\s\p{L})/u, '$11er') : formatted;
   // Keeps the day of a month on one line with its month.
-  return short ? said : said.replace(/(?<=\d\S*) (?=\p{L})|(?<=\p{L}) (?=\d)/gu, '\u00a0');
+  return short ? text : text.replace(/(?<=\d\S*) (?=\p{L})|(?<=\p{L}) (?=\d)/gu, '\u00a0');
 }
 
 /** Returns the time of day with a leading comma. Empty for midnight, which means the whole day. */
-function timeText(value: string, locale: Locale, zone: string): string {
+function formatTime(value: string, locale: Locale, zone: string): string {
   const [, time, offset] = /[T ](\d\d:\d\d)[^Z+-]*(Z|[+-].*)?$/i.exec(value.trim()) ?? [];
   const reading = time === undefined || time === '00:00' ? undefined : readInstants(value, 'UTC');
   if (!reading) return '';
-  return `, ${format(locale, offset === undefined ? 'UTC' : zone, 'time').format(reading.earliest)}`;
+  return `, ${getFormat(locale, offset === undefined ? 'UTC' : zone, 'time').format(reading.earliest)}`;
 }
 
-function yearOf(instant: number, zone: string): string {
-  return format('en-GB', zone, 'year').format(instant);
+function formatYear(time: number, zone: string): string {
+  return getFormat('en-GB', zone, 'year').format(time);
 }
 
 const STYLES = {
@@ -358,17 +361,17 @@ const STYLES = {
 
 /** Cache: creating a format takes a hundred times as long as using it. Zones are few, and an invalid one counts as UTC. */
 const formats = new Map<string, Intl.DateTimeFormat>();
-function format(locale: Locale, timeZone: string, style: keyof typeof STYLES): Intl.DateTimeFormat {
+function getFormat(locale: Locale, timeZone: string, style: keyof typeof STYLES): Intl.DateTimeFormat {
   const key = `${locale} ${timeZone} ${style}`;
-  let made = formats.get(key);
-  if (!made) {
+  let created = formats.get(key);
+  if (!created) {
     try {
-      made = new Intl.DateTimeFormat(locale, { ...STYLES[style], timeZone });
+      created = new Intl.DateTimeFormat(locale, { ...STYLES[style], timeZone });
     } catch {
-      made = new Intl.DateTimeFormat(locale, { ...STYLES[style], timeZone: 'UTC' });
+      created = new Intl.DateTimeFormat(locale, { ...STYLES[style], timeZone: 'UTC' });
     }
     if (formats.size > 5000) formats.clear();
-    formats.set(key, made);
+    formats.set(key, created);
   }
-  return made;
+  return created;
 }

@@ -3,13 +3,13 @@ import * as z from 'zod';
 import { type AccountRef, keys, templatePk } from '../storage/schema.ts';
 import type { Item, Table } from '../storage/table.ts';
 import type { TemplateProblem } from './render.ts';
-import { previewing } from './rendering.ts';
+import { previewRenderer } from './rendering.ts';
 import { texts } from './texts/texts.ts';
 import { type Channel, channels, type Locale, locales, type MessageKind, messageKinds } from './types.ts';
 
 const line = (max: number) => z.string('must be text').trim().max(max, `must be at most ${max} characters`);
 const EMPTY = 'must not be empty';
-const NOTHING = 'must say something: subject, preheader, heading, intro, outro, html or text';
+const NO_FIELD = 'must say something: subject, preheader, heading, intro, outro, html or text';
 
 /**
  * Fields of an e-mail template in Liquid (docs/notifications.md). Absent fields use the default. `subject` to `outro` are plain text, in
@@ -27,7 +27,7 @@ export const emailTemplateSchema = z
     html: line(60_000).min(1, EMPTY).optional().describe('A whole HTML document in place of the layout.'),
     text: line(20_000).min(1, EMPTY).optional().describe('The whole text version in place of the layout.'),
   })
-  .refine((template) => Object.values(template).some((text) => text !== undefined), NOTHING);
+  .refine((template) => Object.values(template).some((text) => text !== undefined), NO_FIELD);
 /** Fields of an SMS template in Liquid. Line breaks become spaces. */
 export const smsTemplateSchema = z.strictObject({
   text: line(1000).min(1, EMPTY).describe('The text, in Liquid; it must come out in two segments.'),
@@ -113,7 +113,7 @@ export async function saveTemplate(
   const problems =
     Buffer.byteLength(text) > MAX_TEMPLATE_BYTES
       ? [{ field: largest, reason: 'it takes too much room' }]
-      : await previewing.check(place, template, ref.account);
+      : await previewRenderer.check(place, template, ref.account);
   if (problems.length > 0) return { kind: 'invalid', problems };
   const item: Item = {
     ...keys.template(ref, place.kind, place.channel, place.locale),

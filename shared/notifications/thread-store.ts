@@ -23,26 +23,26 @@ import {
   threadPk,
 } from '../storage/schema.ts';
 import { type Item, type Key, MAX_ITEM_BYTES, type Table, TableError, type Write } from '../storage/table.ts';
-import { messageId, recordNoMessage, workId } from './messages.ts';
+import { recordNoMessage, toMessageId, toWorkId } from './messages.ts';
 import { readSettings } from './settings.ts';
 import {
   type Closing,
-  close,
-  dueOf,
+  checkNotice,
+  closeWindows,
   emptyThread,
   type FrozenNotice,
-  finished,
   fold,
-  isEmpty,
-  move,
+  isEmptyThread,
+  moveBetweenThreads,
   type NoticeScope,
-  stands,
+  nextDueTime,
+  parseThreadEvent,
+  pendingWindows,
+  removeNotice,
+  removeStale,
   type Thread,
-  type Told,
-  threadOf,
-  tidied,
-  toTold,
-  windowsOf,
+  type ThreadEvent,
+  threadName,
 } from './thread.ts';
 import {
   type Message,
@@ -79,9 +79,9 @@ export interface ClosedNotice {
 
 const GRACE_MS = 15_000;
 /** Time that a process has to finish a notice before it is handed out again. */
-const GIVE_AGAIN_MS = 60_000;
+const REISSUE_MS = 60_000;
 /** Delay until the next check of a thread whose window has expired while events are still to be folded. */
-const LOOK_AGAIN_MS = 5_000;
+const RECHECK_MS = 5_000;
 /** Delay until the next check of a thread that failed. */
 const FAILED_MS = 60_000;
 /** Delay until the next check of a thread that cannot be parsed. */
@@ -113,7 +113,7 @@ export function createNotificationsSink(deps: NoticeDeps): SinkPort {
       const live = deliveries.filter(({ replay }) => !replay);
       await Promise.all(
         [...groupBy(live, ({ event }) => `${event.region}#${event.account}`).values()].map((some) =>
-          deliverTo(deps, some, outcomes),
+          deliverToAccount(deps, some, outcomes),
         ),
       );
       return deliveries.map((one) => outcomes.get(one) ?? { kind: 'delivered' });
@@ -122,7 +122,7 @@ export function createNotificationsSink(deps: NoticeDeps): SinkPort {
 }
 
 /** Folds events of one account. Events that cannot be folded now get an error in `outcomes`. */
-async function deliverTo(
+async function deliverToAccount(
   deps: NoticeDeps,
   deliveries: readonly Delivery[],
   outcomes: Map<Delivery, DeliveryOutcome>,
@@ -136,7 +136,7 @@ async function deliverTo(
         if (cause instanceof TableError) throw cause;
         // The event would fail each time, and events of other jobs must not wait for it.
         const why = `The event could not be folded: ${cause instanceof Error ? cause.name : 'a fault'}.`;
-        for (const { event } of some) await setAside(deps, ref, event, why);
+        for (const { event } of some) await recordUnfoldable(deps, ref, event, why);
       });
     } catch (cause) {
       const reason = cause instanceof TableError ? cause.message : 'What became of it could not be noted.';
@@ -144,50 +144,52 @@ async function deliverTo(
     }
   };
   await attempt(deliveries, async () => {
-    const pace = await readPace(deps.table, ref);
+    const pace = await readFoldSettings(deps.table, ref);
     if (!pace) return;
     const limit = pLimit(THREADS_AT_ONCE);
     const reads = deliveries
       // Observations from before notifications were enabled are not sent.
-      .filter(({ event }) => Object.hasOwn(FOLDED, event.type) && event.time >= pace.since)
-      .map((delivery) => ({ delivery, event: delivery.event, ...toTold(delivery.event) }));
-    const told = reads.filter((read) => 'told' in read);
-    const isMove = ({ told }: Read): boolean => movedFrom(told) !== undefined;
+      .filter(({ event }) => Object.hasOwn(FOLDED_TYPES, event.type) && event.time >= pace.since)
+      .map((delivery) => ({ delivery, event: delivery.event, ...parseThreadEvent(delivery.event) }));
+    const parsed = reads.filter((read) => 'parsed' in read);
+    const isMove = (read: ParsedEvent): boolean => previousThreadName(read.parsed) !== undefined;
     const threads = groupBy(
-      told.filter((read) => !isMove(read)),
-      ({ told: { job } }) => threadOf(job.jobNumber, job.orderGroup),
+      parsed.filter((read) => !isMove(read)),
+      ({ parsed: { job } }) => threadName(job.jobNumber, job.orderGroup),
     );
     await limit.map(
       reads.filter((read) => 'problem' in read),
       ({ delivery, event, problem }) =>
-        attempt([delivery], () => setAside(deps, ref, event, `The event could not be read: ${problem}.`)),
+        attempt([delivery], () =>
+          recordUnfoldable(deps, ref, event, `The event could not be read: ${problem}.`),
+        ),
     );
     await limit.map([...threads], ([thread, some]) =>
       attempt(
         some.map(({ delivery }) => delivery),
-        () => foldInto(deps, ref, thread, some, pace),
+        () => foldEvents(deps, ref, thread, some, pace),
       ),
     );
-    for (const read of told.filter(isMove)) {
+    for (const read of parsed.filter(isMove)) {
       await attempt([read.delivery], () => moveJob(deps, ref, read, pace));
     }
   });
 }
 
 /** Returns the thread that an event moved the job from. */
-function movedFrom({ job, changes }: Told): string | undefined {
-  const from = changes.orderGroup && threadOf(job.jobNumber, changes.orderGroup.from);
-  return from === threadOf(job.jobNumber, job.orderGroup) ? undefined : from;
+function previousThreadName({ job, changes }: ThreadEvent): string | undefined {
+  const from = changes.orderGroup && threadName(job.jobNumber, changes.orderGroup.from);
+  return from === threadName(job.jobNumber, job.orderGroup) ? undefined : from;
 }
 
-interface Pace {
+interface FoldSettings {
   readonly since: number;
   readonly windowMs: number;
   readonly maxAgeMs: number;
 }
 
 /** Reads the settings that folding needs. `undefined` if the account does not notify. */
-async function readPace(table: Table, ref: AccountRef): Promise<Pace | undefined> {
+async function readFoldSettings(table: Table, ref: AccountRef): Promise<FoldSettings | undefined> {
   const settings = await readSettings(table, ref);
   if (!settings?.enabled) return undefined;
   const { since, windowSeconds, maxAgeHours } = settings;
@@ -195,62 +197,68 @@ async function readPace(table: Table, ref: AccountRef): Promise<Pace | undefined
 }
 
 /** An event and its parsed fields. */
-interface Read {
-  readonly told: Told;
+interface ParsedEvent {
+  readonly parsed: ThreadEvent;
   readonly event: LoggedEvent;
 }
 
 /** Folds events of several jobs into their thread with one write. */
-async function foldInto(
+async function foldEvents(
   deps: NoticeDeps,
   ref: AccountRef,
   name: string,
-  events: readonly Read[],
-  pace: Pace,
+  events: readonly ParsedEvent[],
+  pace: FoldSettings,
 ): Promise<void> {
-  await retried(`folded into a thread of ${ref.account}`, async () => {
+  await retryOnConflict(`folded into a thread of ${ref.account}`, async () => {
     const stored = await load(deps.table, ref, name);
-    const folded = ({ told }: Read, thread: Thread): Thread => fold(thread, told, pace.windowMs, deps.now());
-    const latest = Math.max(...events.map(({ told: { time } }) => time));
-    let thread = tidied(
+    const folded = ({ parsed }: ParsedEvent, thread: Thread): Thread =>
+      fold(thread, parsed, pace.windowMs, deps.now());
+    const latest = Math.max(...events.map(({ parsed: { time } }) => time));
+    let thread = removeStale(
       events.reduce((before, read) => folded(read, before), stored.thread),
       latest,
     );
-    const aside: Read[] = [];
+    const tooLarge: ParsedEvent[] = [];
     if (!fits(thread)) {
       // Folds them one by one, to find those that do not fit.
       thread = stored.thread;
       for (const read of events) {
         const after = folded(read, thread);
         if (fits(after) || sizeOfThread(after) <= sizeOfThread(thread)) thread = after;
-        else aside.push(read);
+        else tooLarge.push(read);
       }
     }
-    const write = writeOf(deps, ref, name, stored, thread);
+    const write = toWrite(deps, ref, name, stored, thread);
     if (write && !(await deps.table.write(write)).done) return undefined;
-    for (const { event } of aside) await setAside(deps, ref, event, TOO_MUCH);
+    for (const { event } of tooLarge) await recordUnfoldable(deps, ref, event, TOO_LARGE);
     return true;
   });
 }
 
-const TOO_MUCH = 'There is more to say about its order group than can be kept.';
+const TOO_LARGE = 'There is more to say about its order group than can be kept.';
 
 /** Moves a job to another thread and folds the event that causes the move. */
-async function moveJob(deps: NoticeDeps, ref: AccountRef, { told, event }: Read, pace: Pace): Promise<void> {
+async function moveJob(
+  deps: NoticeDeps,
+  ref: AccountRef,
+  { parsed, event }: ParsedEvent,
+  pace: FoldSettings,
+): Promise<void> {
   const { table, now } = deps;
-  const toName = threadOf(told.job.jobNumber, told.job.orderGroup);
-  const fromName = movedFrom(told) ?? toName;
-  await retried(`moved to a thread of ${ref.account}`, async () => {
+  const toName = threadName(parsed.job.jobNumber, parsed.job.orderGroup);
+  const fromName = previousThreadName(parsed) ?? toName;
+  await retryOnConflict(`moved to a thread of ${ref.account}`, async () => {
     const [from, to] = await Promise.all([load(table, ref, fromName), load(table, ref, toName)]);
-    const moved = move(from.thread, to.thread, told, toName);
-    const after = tidied(fold(moved.to, told, pace.windowMs, now()), told.time);
+    const moved = moveBetweenThreads(from.thread, to.thread, parsed, toName);
+    const after = removeStale(fold(moved.to, parsed, pace.windowMs, now()), parsed.time);
     if (!fits(after)) {
-      await setAside(deps, ref, event, TOO_MUCH);
+      await recordUnfoldable(deps, ref, event, TOO_LARGE);
       return true;
     }
     const writes = [
-      writeOf(deps, ref, fromName, from, moved.from),
-      writeOf(deps, ref, toName, to, after),
+      toWrite(deps, ref, fromName, from, moved.from),
+      toWrite(deps, ref, toName, to, after),
     ].filter((write) => write !== undefined);
     if (writes.length === 0) return true;
     const { done } = await table.transact(writes, randomUUID());
@@ -271,7 +279,7 @@ export async function takeDueNotices(
 ): Promise<ClosedNotice[]> {
   const { table, now } = deps;
   const accounts = new Map<string, Promise<AccountState>>();
-  const stateOf = (ref: AccountRef): Promise<AccountState> => {
+  const readAccountOnce = (ref: AccountRef): Promise<AccountState> => {
     const known = accounts.get(ref.account) ?? readAccount(table, ref);
     accounts.set(ref.account, known);
     return known;
@@ -287,12 +295,12 @@ export async function takeDueNotices(
       // Index items have more attributes than the key, and DynamoDB rejects them as a key.
       const key = { pk, sk };
       try {
-        notices.push(...(await takeFrom(deps, ref, key, await stateOf(ref))));
+        notices.push(...(await takeDueFromThread(deps, ref, key, await readAccountOnce(ref))));
         isAnyDone = true;
       } catch (cause) {
         fault ??= { cause };
         failed?.(ref, cause);
-        await putBack(table, ref, key, now() + FAILED_MS).catch(() => undefined);
+        await postpone(table, ref, key, now() + FAILED_MS).catch(() => undefined);
       }
     });
     // Threads that wait for events are delayed now, so others may be first in the index.
@@ -314,21 +322,21 @@ async function dueThreads(table: Table, region: string, now: number, limit: numb
 }
 
 /** Postpones a thread to `dueAt` (epoch ms), whatever its content. */
-async function putBack(table: Table, ref: AccountRef, key: Key, dueAt: number): Promise<void> {
+async function postpone(table: Table, ref: AccountRef, key: Key, dueAt: number): Promise<void> {
   const place = notifyDue('notices', ref, key.sk, dueAt);
   await table.write({ update: key, set: place, when: [['pk', 'present']] });
 }
 
 /** State of an account that closing depends on. */
 interface AccountState {
-  readonly pace: Pace | undefined;
+  readonly pace: FoldSettings | undefined;
   /** All events observed before this time (epoch ms) are folded. */
   readonly foldedTo: number;
 }
 
 async function readAccount(table: Table, ref: AccountRef): Promise<AccountState> {
   const foldedTo = await readFoldedTo(table, ref);
-  return { pace: await readPace(table, ref), foldedTo };
+  return { pace: await readFoldSettings(table, ref), foldedTo };
 }
 
 /** Returns the time before which all observed events in the log are folded (epoch ms). */
@@ -344,26 +352,26 @@ async function readFoldedTo(table: Table, ref: AccountRef): Promise<number> {
 }
 
 /** Closes due windows of one thread. */
-async function takeFrom(
+async function takeDueFromThread(
   deps: NoticeDeps,
   ref: AccountRef,
   key: Key,
   { pace, foldedTo }: AccountState,
 ): Promise<ClosedNotice[]> {
   const { table, now, graceMs = GRACE_MS } = deps;
-  return retried(`closed in a thread of ${ref.account}`, async () => {
+  return retryOnConflict(`closed in a thread of ${ref.account}`, async () => {
     const item = await table.get(key);
     if (!item) return [];
     const at = now();
-    const stored = readable(item);
+    const stored = parseStored(item);
     if (!stored) {
       // The operator has to repair the item. Other threads proceed meanwhile.
-      await putBack(table, ref, key, at + UNREADABLE_MS);
+      await postpone(table, ref, key, at + UNREADABLE_MS);
       return [];
     }
-    const giveAt = at + GIVE_AGAIN_MS;
+    const giveAt = at + REISSUE_MS;
     const closing = { now: at, graceMs, foldedTo, settings: pace ?? null, giveAt };
-    const closed = closedInPart(stored.thread, closing);
+    const closed = closeWhatFits(stored.thread, closing);
     const known = new Set(stored.thread.frozen.map(({ id }) => id));
     // A later notice must not overtake one that is being converted to messages.
     const held = closed.frozen.findIndex((notice) => notice.giveAt > at && known.has(notice.id));
@@ -372,13 +380,13 @@ async function takeFrom(
       ...closed,
       frozen: closed.frozen.map((notice) => (given.includes(notice) ? { ...notice, giveAt } : notice)),
     };
-    const due = dueOf(thread, graceMs);
-    const notBefore = due !== undefined && due <= at ? at + LOOK_AGAIN_MS : 0;
-    const write = writeOf(deps, ref, stored.name, stored, thread, notBefore);
+    const due = nextDueTime(thread, graceMs);
+    const notBefore = due !== undefined && due <= at ? at + RECHECK_MS : 0;
+    const write = toWrite(deps, ref, stored.name, stored, thread, notBefore);
     if (write && !(await table.write(write)).done) return undefined;
     for (const notice of given) {
       if (notice.because === null) continue;
-      await noteUntold(deps, ref, stored.name, notice, notice.because);
+      await recordUnsent(deps, ref, stored.name, notice, notice.because);
       await finish(deps, ref, stored.name, notice.id);
     }
     return given
@@ -390,15 +398,15 @@ async function takeFrom(
 }
 
 /** Closes what fits into the item: all windows, or one, or none until earlier notices are finished. */
-function closedInPart(thread: Thread, closing: Closing): Thread {
+function closeWhatFits(thread: Thread, closing: Closing): Thread {
   const hasRoom = (closed: Thread): boolean => sizeOfThread(closed) <= MAX_CLOSED_BYTES;
-  const all = close(thread, closing);
+  const all = closeWindows(thread, closing);
   if (hasRoom(all)) return all;
-  const one = close(thread, { ...closing, most: 1 });
+  const one = closeWindows(thread, { ...closing, most: 1 });
   return hasRoom(one) || thread.frozen.length === 0 ? one : thread;
 }
 
-function readable(item: Item): Stored | undefined {
+function parseStored(item: Item): Stored | undefined {
   try {
     return toStored(item);
   } catch {
@@ -412,15 +420,15 @@ export function finishNotice(deps: NoticeDeps, { ref, thread, id }: ClosedNotice
 }
 
 async function finish(deps: NoticeDeps, ref: AccountRef, name: string, id: string): Promise<void> {
-  await retried(`finished in a thread of ${ref.account}`, async () => {
+  await retryOnConflict(`finished in a thread of ${ref.account}`, async () => {
     const stored = await load(deps.table, ref, name);
-    const write = writeOf(deps, ref, name, stored, finished(stored.thread, id));
+    const write = toWrite(deps, ref, name, stored, removeNotice(stored.thread, id));
     return !write || (await deps.table.write(write)).done ? true : undefined;
   });
 }
 
 /** Returns the jobs of which a notice is still true. */
-export async function standingJobs(
+export async function findValidJobs(
   table: Table,
   ref: AccountRef,
   thread: string,
@@ -432,31 +440,31 @@ export async function standingJobs(
     threads.set(name, known);
     return known;
   };
-  const standing = new Set<number>();
+  const valid = new Set<number>();
   for (const facts of content.jobs) {
     let name = thread;
-    const seen = new Set<string>();
-    while (!seen.has(name)) {
-      seen.add(name);
-      const answer = stands((await loaded(name)).thread, content, facts);
-      if (answer === true) standing.add(facts.jobNumber);
+    const visited = new Set<string>();
+    while (!visited.has(name)) {
+      visited.add(name);
+      const answer = checkNotice((await loaded(name)).thread, content, facts);
+      if (answer === true) valid.add(facts.jobNumber);
       if (typeof answer === 'boolean') break;
       name = answer.movedTo;
     }
   }
-  return standing;
+  return valid;
 }
 
 /** Returns the open windows of a job: the kinds and jobs to be notified, and the earliest time (epoch ms). */
-export async function upcomingOf(
+export async function listUpcoming(
   table: Table,
   ref: AccountRef,
   jobNumber: number,
   orderGroup: string | null,
   graceMs = GRACE_MS,
 ): Promise<{ kind: MessageKind; dueAt: number; jobs: number[] }[]> {
-  const { thread } = await load(table, ref, threadOf(jobNumber, orderGroup));
-  return windowsOf(thread)
+  const { thread } = await load(table, ref, threadName(jobNumber, orderGroup));
+  return pendingWindows(thread)
     .filter(({ entries }) => entries.some(({ job }) => job === jobNumber))
     .map(({ kind, end, entries }) => ({
       ...{ kind, dueAt: end + graceMs },
@@ -518,7 +526,7 @@ function fits(thread: Thread): boolean {
  * Returns the write that replaces a stored thread, or `undefined` if nothing changes. Only closing changes the thread's position in the
  * index; it passes `notBefore`, the time of the next check (epoch ms). An empty thread expires by its TTL.
  */
-function writeOf(
+function toWrite(
   { now, graceMs = GRACE_MS }: NoticeDeps,
   ref: AccountRef,
   name: string,
@@ -527,23 +535,23 @@ function writeOf(
   notBefore?: number,
 ): Exclude<Write, { check: Key }> | undefined {
   const key = keys.thread(ref, name);
-  const due = dueOf(thread, graceMs);
+  const due = nextDueTime(thread, graceMs);
   const place =
     due === undefined
       ? { duePk: undefined, dueSk: undefined }
       : notifyDue('notices', ref, key.sk, Math.max(due, notBefore ?? 0, 0));
-  const isThere = stored.revision > 0;
-  const when = isThere ? ([['revision', '=', stored.revision]] as const) : ([['pk', 'absent']] as const);
-  const isOver = isEmpty(thread);
-  if (isOver && !isThere) return undefined;
+  const exists = stored.revision > 0;
+  const when = exists ? ([['revision', '=', stored.revision]] as const) : ([['pk', 'absent']] as const);
+  const isFinished = isEmptyThread(thread);
+  if (isFinished && !exists) return undefined;
   if (thread === stored.thread || JSON.stringify(thread) === JSON.stringify(stored.thread)) {
-    const isInPlace = notBefore === undefined || place.dueSk === stored.dueSk;
-    return isInPlace ? undefined : { update: key, set: place, when };
+    const isUnmoved = notBefore === undefined || place.dueSk === stored.dueSk;
+    return isUnmoved ? undefined : { update: key, set: place, when };
   }
   return {
     put: {
       ...{ ...key, ...place, name, revision: stored.revision + 1, state: pack(thread) },
-      ttl: Math.ceil((now() + (isOver ? 0 : KEPT_MS)) / 1000),
+      ttl: Math.ceil((now() + (isFinished ? 0 : KEPT_MS)) / 1000),
     },
     when,
   };
@@ -552,7 +560,7 @@ function writeOf(
 // History
 
 /** Records notices that are not sent, with the reason. */
-function noteUntold(
+function recordUnsent(
   deps: NoticeDeps,
   ref: AccountRef,
   thread: string,
@@ -560,7 +568,7 @@ function noteUntold(
   reason: MessageReason,
 ): Promise<void> {
   const { kind, orderGroup, jobs, observedAt } = content;
-  return note(
+  return recordInHistory(
     deps,
     ref,
     { thread, notice: id },
@@ -572,9 +580,9 @@ function noteUntold(
 }
 
 /** Records an event that cannot be folded. Other events proceed. */
-function setAside(deps: NoticeDeps, ref: AccountRef, event: LoggedEvent, why: string): Promise<void> {
-  const kind = FOLDED[event.type] ?? 'dispatched';
-  return note(
+function recordUnfoldable(deps: NoticeDeps, ref: AccountRef, event: LoggedEvent, why: string): Promise<void> {
+  const kind = FOLDED_TYPES[event.type] ?? 'dispatched';
+  return recordInHistory(
     deps,
     ref,
     { thread: '', notice: event.id },
@@ -586,7 +594,7 @@ function setAside(deps: NoticeDeps, ref: AccountRef, event: LoggedEvent, why: st
 }
 
 /** Types of events that are folded, and the kind of message that each can cause. */
-const FOLDED: Readonly<Record<string, MessageKind>> = {
+const FOLDED_TYPES: Readonly<Record<string, MessageKind>> = {
   'job.dispatched': 'dispatched',
   'job.updated': 'dispatched',
   'job.dispatch_revoked': 'dispatch_revoked',
@@ -599,7 +607,7 @@ const FOLDED: Readonly<Record<string, MessageKind>> = {
 };
 
 /** Records a message without recipient in the history. Idempotent. */
-async function note(
+async function recordInHistory(
   deps: NoticeDeps,
   ref: AccountRef,
   identity: { readonly thread: string; readonly notice: string },
@@ -607,12 +615,12 @@ async function note(
     readonly observedAt: number;
   },
 ): Promise<void> {
-  const { observedAt, ...said } = what;
-  const work = workId({ ...ref, ...identity, channel: null, address: null });
+  const { observedAt, ...fields } = what;
+  const work = toWorkId({ ...ref, ...identity, channel: null, address: null });
   await recordNoMessage(
     { ...deps, newId: randomUUID },
     {
-      ...{ region: ref.region, account: ref.account, id: messageId(work, observedAt), ...said },
+      ...{ region: ref.region, account: ref.account, id: toMessageId(work, observedAt), ...fields },
       ...{ channel: null, to: null, createdAt: deps.now(), dueAt: null, sentAt: null, attempts: 0 },
       ...{ repeats: 0, providerId: null, subject: null, text: null, segments: null },
     },
@@ -622,7 +630,7 @@ async function note(
 // Helpers
 
 /** Retries an action until no concurrent modification interferes. */
-async function retried<T>(what: string, attempt: () => Promise<T | undefined>): Promise<T> {
+async function retryOnConflict<T>(what: string, attempt: () => Promise<T | undefined>): Promise<T> {
   for (let tries = 0; tries < ATTEMPTS; tries += 1) {
     const done = await attempt();
     if (done !== undefined) return done;
@@ -630,8 +638,8 @@ async function retried<T>(what: string, attempt: () => Promise<T | undefined>): 
   throw new TableError('write', `something was to be ${what}, and met a change of it each time`);
 }
 
-function groupBy<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
+function groupBy<T>(all: readonly T[], getKey: (one: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
-  for (const one of all) groups.set(keyOf(one), [...(groups.get(keyOf(one)) ?? []), one]);
+  for (const one of all) groups.set(getKey(one), [...(groups.get(getKey(one)) ?? []), one]);
   return groups;
 }

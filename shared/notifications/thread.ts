@@ -29,7 +29,7 @@ export interface Mark {
 }
 
 /** The fields of an event that folding uses. */
-export interface Told {
+export interface ThreadEvent {
   readonly type: string;
   readonly mark: Mark;
   /** Time of observation (epoch ms). */
@@ -154,7 +154,7 @@ const PATIENCE_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const QUIET_MS = 30 * DAY_MS;
 /** Maximum number of notified parcels that a thread remembers. */
-const MAX_TOLD_PARCELS = 10_000;
+const MAX_KNOWN_PARCELS = 10_000;
 /** Maximum number of entries of one kind and job that are undone and not recorded yet. */
 const MAX_UNDONE = 3;
 /** Maximum number of earlier notices that a later one can refer to. */
@@ -176,7 +176,7 @@ const text = z
 const more = text.catch(null);
 const change = z.object({ from: text, to: text }).optional();
 const parcel = z.object({ number: text, link: text }).transform(({ number, link }): Parcel[] => {
-  const clean = { number: cut(number), link: linkOf(link) };
+  const clean = { number: truncate(number), link: parseLink(link) };
   return clean.number === null && clean.link === null ? [] : [clean];
 });
 const parcels = z
@@ -203,29 +203,31 @@ const EventData = z.object({
 });
 
 /** Parses an event. Returns a short description of the problem, without customer text, if it is invalid. */
-export function toTold(event: LoggedEvent): { readonly told: Told } | { readonly problem: string } {
+export function parseThreadEvent(
+  event: LoggedEvent,
+): { readonly parsed: ThreadEvent } | { readonly problem: string } {
   const place = /\.([0-9a-z]{1,32})\.(\d{1,15})$/.exec(event.id);
-  if (!place) return { problem: 'its id is none' };
+  if (!place) return { problem: 'its id is not valid' };
   let json: unknown;
   try {
     json = JSON.parse(event.json);
   } catch {
-    return { problem: 'it is no JSON' };
+    return { problem: 'it is not JSON' };
   }
   const read = EventData.safeParse(json);
   if (!read.success) {
     const [issue] = read.error.issues;
-    return { problem: `${issue?.path.join('.') ?? 'something'} is not as it should be` };
+    return { problem: `${issue?.path.join('.') ?? 'a field'} is not valid` };
   }
   const { job, changes, tracking } = read.data.data;
   const { type, time } = event;
   if (event.jobNumber !== undefined && event.jobNumber !== job.jobNumber) {
     return { problem: 'it is about another job' };
   }
-  if (type === 'job.dispatched' && job.dateOut === null) return { problem: 'it has no date' };
+  if (type === 'job.dispatched' && job.dateOut === null) return { problem: 'it has no dispatch date' };
   const updated = type === 'job.tracking_updated' && Array.isArray(tracking) ? tracking : [];
   return {
-    told: {
+    parsed: {
       ...{ type, time, job, changes },
       mark: { epoch: place[1] ?? '', sequence: Number(place[2]) },
       parcels: updated.flatMap((one: { from?: unknown; to?: unknown } | null) => {
@@ -238,7 +240,7 @@ export function toTold(event: LoggedEvent): { readonly told: Told } | { readonly
 }
 
 /** Returns the name of an order group's thread, or of the thread of a job without order group. */
-export function threadOf(jobNumber: number, orderGroup: string | null): string {
+export function threadName(jobNumber: number, orderGroup: string | null): string {
   return orderGroup === null ? `#${jobNumber}` : `=${orderGroup}`;
 }
 
@@ -248,22 +250,22 @@ export function emptyThread(orderGroup: string | null): Thread {
 }
 
 /** Returns whether the thread holds nothing to store. */
-export function isEmpty({ jobs, entries, frozen }: Thread): boolean {
+export function isEmptyThread({ jobs, entries, frozen }: Thread): boolean {
   return entries.length === 0 && frozen.length === 0 && Object.keys(jobs).length === 0;
 }
 
 /** Folds an event. Returns the same thread if the event was folded before or changes nothing that is notified. `now` is epoch ms. */
-export function fold(thread: Thread, event: Told, windowMs: number, now: number): Thread {
+export function fold(thread: Thread, event: ThreadEvent, windowMs: number, now: number): Thread {
   const number = event.job.jobNumber;
   const known = thread.jobs[number];
   if (known && !isBefore(known.mark, event.mark)) return thread;
   const before = known && known.movedTo === undefined ? known : undefined;
-  const job = after(before ?? fresh(event), event);
-  const parcels = withMentioned(withAliases(thread.parcels, event), event);
-  const entries = withWants(thread.entries, job, event, wantsOf(job, event, parcels), windowMs, now);
-  const speaks = entries.some((entry) => entry.job === number && !entry.undone);
-  const next: ThreadJob = { ...job, facts: speaks ? factsOf(event) : null };
-  const isBlank = !before && entries === thread.entries && sameJob(next, fresh(event));
+  const job = applyEvent(before ?? newJob(event), event);
+  const parcels = updateMentions(addAliases(thread.parcels, event), event);
+  const entries = updateEntries(thread.entries, job, event, wantedKinds(job, event, parcels), windowMs, now);
+  const hasPending = entries.some((entry) => entry.job === number && !entry.undone);
+  const next: ThreadJob = { ...job, facts: hasPending ? toFacts(event) : null };
+  const isBlank = !before && entries === thread.entries && sameJob(next, newJob(event));
   const isSame = entries === thread.entries && parcels === thread.parcels && before && sameJob(next, before);
   if (isBlank || isSame) return thread;
   const marked = { ...next, mark: event.mark, at: event.time };
@@ -274,10 +276,10 @@ export function fold(thread: Thread, event: Told, windowMs: number, now: number)
  * Moves a job with its state and entries from one thread to another. The event that causes the move is still to be folded there. Returns
  * the same threads if there is nothing to move.
  */
-export function move(
+export function moveBetweenThreads(
   from: Thread,
   to: Thread,
-  event: Told,
+  event: ThreadEvent,
   toName: string,
 ): { readonly from: Thread; readonly to: Thread } {
   const number = event.job.jobNumber;
@@ -300,7 +302,7 @@ export function move(
   const parcels = Object.fromEntries(
     Object.entries(from.parcels).filter(([key]) => keysOfJob.includes(key) && to.parcels[key] === undefined),
   );
-  const gone: ThreadJob = { ...fresh(event), mark: event.mark, at: event.time, movedTo: toName };
+  const gone: ThreadJob = { ...newJob(event), mark: event.mark, at: event.time, movedTo: toName };
   return {
     from: {
       ...from,
@@ -317,14 +319,14 @@ export function move(
 }
 
 /** Returns the windows of entries that are not undone, by kind and then by time. */
-export function windowsOf(thread: Thread): Window[] {
-  return spansOf(thread.entries.filter(({ undone }) => !undone));
+export function pendingWindows(thread: Thread): Window[] {
+  return groupIntoWindows(thread.entries.filter(({ undone }) => !undone));
 }
 
 /** Returns the time at which the thread is to be processed next (epoch ms), or `undefined` if there is nothing to do. */
-export function dueOf(thread: Thread, graceMs: number): number | undefined {
-  const undone = spansOf(thread.entries.filter((entry) => entry.undone));
-  const ends = [...windowsOf(thread), ...undone].map(({ end }) => end + graceMs);
+export function nextDueTime(thread: Thread, graceMs: number): number | undefined {
+  const undone = groupIntoWindows(thread.entries.filter((entry) => entry.undone));
+  const ends = [...pendingWindows(thread), ...undone].map(({ end }) => end + graceMs);
   const due = [...ends, ...thread.frozen.map(({ giveAt }) => giveAt)];
   return due.length === 0 ? undefined : Math.min(...due);
 }
@@ -345,31 +347,31 @@ export interface Closing {
 }
 
 /** Closes expired windows: fixes the content of their notices. From then on that content counts as notified. */
-export function close(thread: Thread, closing: Closing): Thread {
+export function closeWindows(thread: Thread, closing: Closing): Thread {
   const { now, graceMs, foldedTo, most = Number.POSITIVE_INFINITY } = closing;
   const isOver = ({ end, patience }: Window): boolean =>
     end + graceMs <= now && (end < foldedTo || patience <= now);
   let next = thread;
   for (let count = 0; ; count += 1) {
-    const window = windowsOf(next).find(isOver);
+    const window = pendingWindows(next).find(isOver);
     if (!window) break;
     if (count >= most) return next;
-    next = frozen(next, window, closing);
+    next = closeWindow(next, window, closing);
   }
   // Entries that were undone before they were notified, and that were in no other window.
   const undone = next.entries.filter((entry) => entry.undone);
-  for (const window of spansOf(undone).filter(isOver)) next = frozen(next, window, closing);
+  for (const window of groupIntoWindows(undone).filter(isOver)) next = closeWindow(next, window, closing);
   return next;
 }
 
 /** Removes a closed notice that is finished. */
-export function finished(thread: Thread, id: string): Thread {
+export function removeNotice(thread: Thread, id: string): Thread {
   const left = thread.frozen.filter((notice) => notice.id !== id);
   return left.length === thread.frozen.length ? thread : { ...thread, frozen: left };
 }
 
 /** Returns whether a notice is still true of a job, or the thread that the job moved to. */
-export function stands(
+export function checkNotice(
   thread: Thread,
   content: NoticeContent,
   facts: JobFacts,
@@ -378,13 +380,13 @@ export function stands(
   // A job that contradicts the notice would have been put back into this thread.
   if (!job) return true;
   if (job.movedTo !== undefined) return { movedTo: job.movedTo };
-  const isToBeTold = (kind: MessageKind): boolean =>
+  const isPending = (kind: MessageKind): boolean =>
     thread.entries.some((entry) => entry.kind === kind && entry.job === facts.jobNumber && !entry.undone);
   switch (content.kind) {
     case 'dispatched':
-      return job.out !== null && job.told?.in === content.observedAt && !isToBeTold('dispatched');
+      return job.out !== null && job.told?.in === content.observedAt && !isPending('dispatched');
     case 'tracking':
-      return job.out !== null && !isToBeTold('dispatched');
+      return job.out !== null && !isPending('dispatched');
     case 'dispatch_revoked':
       return job.out === null;
     case 'due_date_changed':
@@ -400,7 +402,7 @@ function isBefore(a: Mark, b: Mark): boolean {
 
 // Current facts
 
-function fresh({ mark, time }: Told): ThreadJob {
+function newJob({ mark, time }: ThreadEvent): ThreadJob {
   return {
     ...{ mark, at: time, out: null, told: null, due: null, facts: null },
     cancelled: { holds: false, told: false },
@@ -408,7 +410,7 @@ function fresh({ mark, time }: Told): ThreadJob {
 }
 
 /** Returns a job after an event. */
-function after(job: ThreadJob, { type, changes, job: now }: Told): ThreadJob {
+function applyEvent(job: ThreadJob, { type, changes, job: now }: ThreadEvent): ThreadJob {
   switch (type) {
     case 'job.dispatched':
       // A dispatch supersedes a cancellation that customers were notified of.
@@ -428,8 +430,8 @@ function after(job: ThreadJob, { type, changes, job: now }: Told): ThreadJob {
       // A corrected date is the same dispatch.
       const to = changes.dateOut?.to ?? null;
       if (to === null || job.out === null) return job;
-      const isTold = job.told !== null && sameDispatch(job.told.out, job.out);
-      return { ...job, out: to, told: job.told && isTold ? { ...job.told, out: to } : job.told };
+      const isNotified = job.told !== null && sameDispatch(job.told.out, job.out);
+      return { ...job, out: to, told: job.told && isNotified ? { ...job.told, out: to } : job.told };
     }
     default:
       return job;
@@ -442,24 +444,28 @@ function sameDispatch(a: string, b: string): boolean {
 }
 
 /** Returns the kinds of changes that customers are to be notified of for a job. */
-function wantsOf(job: ThreadJob, event: Told, parcels: Thread['parcels']): ReadonlySet<MessageKind> {
+function wantedKinds(
+  job: ThreadJob,
+  event: ThreadEvent,
+  parcels: Thread['parcels'],
+): ReadonlySet<MessageKind> {
   const { out, told, due, cancelled } = job;
-  const isTold = out !== null && told !== null && !told.revoked && sameDispatch(told.out, out);
-  const wants = new Set<MessageKind>();
-  if (out !== null && !isTold) wants.add('dispatched');
-  if (out === null && told !== null && !told.revoked) wants.add('dispatch_revoked');
-  if (isTold && newsOf(event.job.tracking, parcels).length > 0) wants.add('tracking');
-  if (due && !sameTime(due.known, due.holds)) wants.add('due_date_changed');
-  if (cancelled.holds && !cancelled.told) wants.add('cancelled');
-  return wants;
+  const isNotified = out !== null && told !== null && !told.revoked && sameDispatch(told.out, out);
+  const wanted = new Set<MessageKind>();
+  if (out !== null && !isNotified) wanted.add('dispatched');
+  if (out === null && told !== null && !told.revoked) wanted.add('dispatch_revoked');
+  if (isNotified && findNewParcels(event.job.tracking, parcels).length > 0) wanted.add('tracking');
+  if (due && !sameTime(due.known, due.holds)) wanted.add('due_date_changed');
+  if (cancelled.holds && !cancelled.told) wanted.add('cancelled');
+  return wanted;
 }
 
 /** Returns the entries after an event: adds missing kinds that are wanted, and marks those no longer wanted as undone. */
-function withWants(
+function updateEntries(
   entries: readonly Entry[],
   job: ThreadJob,
-  event: Told,
-  wants: ReadonlySet<MessageKind>,
+  event: ThreadEvent,
+  wanted: ReadonlySet<MessageKind>,
   windowMs: number,
   now: number,
 ): readonly Entry[] {
@@ -470,13 +476,14 @@ function withWants(
   for (const kind of kinds) {
     const mine = ofJob.filter((entry) => entry.kind === kind);
     const live = mine.find(({ undone }) => !undone);
-    if (live && !wants.has(kind)) {
+    if (live && !wanted.has(kind)) {
       next = next.map((entry) => (entry === live ? { ...entry, undone: true } : entry));
-    } else if (!live && wants.has(kind)) {
+    } else if (!live && wanted.has(kind)) {
       // Tracking is notified when it arrives, not when another event happens to a job that has tracking.
       if (kind === 'tracking' && !/^job\.(?:tracking_added|tracking_updated|dispatched)$/.test(event.type))
         continue;
-      const again = kind === 'dispatched' && job.told?.revoked === true && isOf(job.told.out, job.out);
+      const again =
+        kind === 'dispatched' && job.told?.revoked === true && matchesDispatch(job.told.out, job.out);
       const former = mine.find((entry) => time < entry.at + entry.windowMs);
       const entry: Entry = former
         ? { ...former, again, undone: false }
@@ -488,8 +495,8 @@ function withWants(
   return next;
 }
 
-function isOf(told: string, out: string | null): boolean {
-  return out !== null && sameDispatch(told, out);
+function matchesDispatch(notified: string, out: string | null): boolean {
+  return out !== null && sameDispatch(notified, out);
 }
 
 function sameJob(a: ThreadJob, b: ThreadJob): boolean {
@@ -498,22 +505,22 @@ function sameJob(a: ThreadJob, b: ThreadJob): boolean {
   return text(a) === text(b);
 }
 
-function factsOf({ job }: Told): Facts {
+function toFacts({ job }: ThreadEvent): Facts {
   return {
     orderNumber: job.orderNumber,
-    description: cut(job.description),
-    dateDue: cut(job.dateDue),
+    description: truncate(job.description),
+    dateDue: truncate(job.dateDue),
     tracking: job.tracking,
   };
 }
 
 /** Truncates without splitting a surrogate pair. */
-function cut(text: string | null): string | null {
+function truncate(text: string | null): string | null {
   if (text === null || text.length <= MAX_TEXT) return text === '' ? null : text;
   return `${text.slice(0, MAX_TEXT - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
-function linkOf(link: string | null): string | null {
+function parseLink(link: string | null): string | null {
   if (link === null || link.length > MAX_LINK) return null;
   const url = URL.parse(link);
   return url?.protocol === 'https:' || url?.protocol === 'http:' ? link : null;
@@ -528,7 +535,7 @@ function parcelKey({ number, link }: Parcel): string {
 }
 
 /** Returns the parcels that customers do not know yet, or know without a link. */
-function newsOf(tracking: readonly Parcel[], parcels: Thread['parcels']): Parcel[] {
+function findNewParcels(tracking: readonly Parcel[], parcels: Thread['parcels']): Parcel[] {
   return tracking.filter((parcel) => {
     const told = parcels[parcelKey(parcel)];
     return !told || (!told.link && parcel.link !== null);
@@ -536,28 +543,28 @@ function newsOf(tracking: readonly Parcel[], parcels: Thread['parcels']): Parcel
 }
 
 /** Copies the entry of a notified parcel that got a number or another link: it is still the same parcel. */
-function withAliases(parcels: Thread['parcels'], { parcels: moved }: Told): Thread['parcels'] {
+function addAliases(parcels: Thread['parcels'], { parcels: moved }: ThreadEvent): Thread['parcels'] {
   let next = parcels;
   for (const { from, to } of moved) {
-    const told = next[parcelKey(from)];
+    const known = next[parcelKey(from)];
     const key = parcelKey(to);
-    if (told && next[key] === undefined) next = { ...next, [key]: told };
+    if (known && next[key] === undefined) next = { ...next, [key]: known };
   }
   return next;
 }
 
 /** Updates the time of mention of notified parcels, at most once a day, so that not every event changes the thread. */
-function withMentioned(parcels: Thread['parcels'], { job, time }: Told): Thread['parcels'] {
+function updateMentions(parcels: Thread['parcels'], { job, time }: ThreadEvent): Thread['parcels'] {
   const stale = job.tracking.flatMap((parcel) => {
     const key = parcelKey(parcel);
-    const told = parcels[key];
-    return told && told.at + DAY_MS <= time ? [[key, { ...told, at: time }] as const] : [];
+    const known = parcels[key];
+    return known && known.at + DAY_MS <= time ? [[key, { ...known, at: time }] as const] : [];
   });
   return stale.length === 0 ? parcels : { ...parcels, ...Object.fromEntries(stale) };
 }
 
 /** Removes jobs and parcels that are old at `time` (epoch ms) and have no pending notice. */
-export function tidied(thread: Thread, time: number): Thread {
+export function removeStale(thread: Thread, time: number): Thread {
   const oldest = time - QUIET_MS;
   const kept = Object.entries(thread.parcels).filter(([, { at }]) => at >= oldest);
   const busy = new Set(thread.entries.map(({ job }) => job));
@@ -565,19 +572,19 @@ export function tidied(thread: Thread, time: number): Thread {
   const jobs = Object.entries(thread.jobs).filter(
     ([number, { at }]) => at >= oldest || busy.has(Number(number)),
   );
-  const isTidy = jobs.length === Object.keys(thread.jobs).length && kept.length <= MAX_TOLD_PARCELS;
-  if (isTidy && kept.length === Object.keys(thread.parcels).length) return thread;
+  const isClean = jobs.length === Object.keys(thread.jobs).length && kept.length <= MAX_KNOWN_PARCELS;
+  if (isClean && kept.length === Object.keys(thread.parcels).length) return thread;
   const latest =
-    kept.length <= MAX_TOLD_PARCELS
+    kept.length <= MAX_KNOWN_PARCELS
       ? kept
-      : kept.toSorted(([, a], [, b]) => b.at - a.at).slice(0, MAX_TOLD_PARCELS);
+      : kept.toSorted(([, a], [, b]) => b.at - a.at).slice(0, MAX_KNOWN_PARCELS);
   return { ...thread, parcels: Object.fromEntries(latest), jobs: Object.fromEntries(jobs) };
 }
 
 // Windows
 
 /** Groups entries of each kind into windows: the first entry opens one, and entries within it join. */
-function spansOf(entries: readonly Entry[]): Window[] {
+function groupIntoWindows(entries: readonly Entry[]): Window[] {
   return kinds.flatMap((kind) => {
     const windows: Window[] = [];
     const ordered = entries
@@ -601,25 +608,25 @@ function spansOf(entries: readonly Entry[]): Window[] {
 }
 
 /** Closes one window. Entries that exceed the size of a notice become another one. */
-function frozen(thread: Thread, window: Window, closing: Closing): Thread {
+function closeWindow(thread: Thread, window: Window, closing: Closing): Thread {
   const { kind, start, end, entries: all } = window;
   const isUndone = all.every(({ undone }) => undone);
-  const { entries, jobs } = fitting(thread, all, isUndone);
+  const { entries, jobs } = takeFitting(thread, all, isUndone);
   const observedAt = Math.min(...entries.map(({ at }) => at));
-  const because = reasonOf(isUndone, observedAt, closing);
+  const because = reasonNotSent(isUndone, observedAt, closing);
   const taken = new Set(entries);
-  const isTold = because === null && entries.length === all.length;
+  const isSent = because === null && entries.length === all.length;
   const left = thread.entries.filter(
     (entry) =>
       !taken.has(entry) &&
       // A job that left a notice that is sent has no further part in it.
-      !(isTold && entry.undone && entry.kind === kind && entry.at >= start && entry.at < end),
+      !(isSent && entry.undone && entry.kind === kind && entry.at >= start && entry.at < end),
   );
-  const after = settled({ ...thread, entries: left }, kind, entries, observedAt, because);
-  const shown = jobs.filter((facts) => kind !== 'tracking' || isUndone || facts.tracking.length > 0);
+  const after = markNotified({ ...thread, entries: left }, kind, entries, observedAt, because);
+  const included = jobs.filter((facts) => kind !== 'tracking' || isUndone || facts.tracking.length > 0);
   // Another job's notice has covered all of these parcels since.
-  if (shown.length === 0) return after;
-  const ordered = shown.toSorted((a, b) => a.jobNumber - b.jobNumber);
+  if (included.length === 0) return after;
+  const ordered = included.toSorted((a, b) => a.jobNumber - b.jobNumber);
   const id = `${observedAt.toString(36).padStart(9, '0')}-${thread.count}`;
   const notice: FrozenNotice = {
     id,
@@ -642,14 +649,18 @@ function frozen(thread: Thread, window: Window, closing: Closing): Thread {
   };
 }
 
-function reasonOf(isUndone: boolean, observedAt: number, { now, settings }: Closing): MessageReason | null {
+function reasonNotSent(
+  isUndone: boolean,
+  observedAt: number,
+  { now, settings }: Closing,
+): MessageReason | null {
   if (isUndone) return 'revoked';
   if (settings === null || observedAt < settings.since) return 'turned_off';
   return now - observedAt > settings.maxAgeMs ? 'too_old' : null;
 }
 
 /** Returns as many entries as fit into one notice, and the facts of their jobs. */
-function fitting(
+function takeFitting(
   thread: Thread,
   all: readonly Entry[],
   isUndone: boolean,
@@ -673,12 +684,12 @@ function jobFacts(thread: Thread, { kind, job: jobNumber }: Entry, isUndone: boo
   const tracking = facts?.tracking ?? [];
   return {
     jobNumber,
-    orderNumber: cut(facts?.orderNumber ?? null),
+    orderNumber: truncate(facts?.orderNumber ?? null),
     description: facts?.description ?? null,
     dateOut: job?.out ?? null,
-    dateDue: kind === 'due_date_changed' && job?.due ? cut(job.due.holds) : (facts?.dateDue ?? null),
-    formerDateDue: kind === 'due_date_changed' && job?.due ? cut(job.due.known) : null,
-    tracking: kind === 'tracking' && !isUndone ? newsOf(tracking, thread.parcels) : tracking,
+    dateDue: kind === 'due_date_changed' && job?.due ? truncate(job.due.holds) : (facts?.dateDue ?? null),
+    formerDateDue: kind === 'due_date_changed' && job?.due ? truncate(job.due.known) : null,
+    tracking: kind === 'tracking' && !isUndone ? findNewParcels(tracking, thread.parcels) : tracking,
   };
 }
 
@@ -686,7 +697,7 @@ function jobFacts(thread: Thread, { kind, job: jobNumber }: Entry, isUndone: boo
  * Marks the content of a notice as notified. A dispatch or cancellation that is not sent because of its age or the settings is treated as
  * never observed.
  */
-function settled(
+function markNotified(
   thread: Thread,
   kind: MessageKind,
   entries: readonly Entry[],
@@ -696,12 +707,12 @@ function settled(
   if (because === 'revoked') return thread;
   const jobs = { ...thread.jobs };
   const parcels = { ...thread.parcels };
-  const speaking = new Set(thread.entries.flatMap(({ job, undone }) => (undone ? [] : [job])));
+  const pending = new Set(thread.entries.flatMap(({ job, undone }) => (undone ? [] : [job])));
   for (const { job: number } of entries) {
     const job = jobs[number];
     if (!job) continue;
-    const next = settledJob(job, kind, observedAt, because === null);
-    jobs[number] = speaking.has(number) ? next : { ...next, facts: null };
+    const next = markJobNotified(job, kind, observedAt, because === null);
+    jobs[number] = pending.has(number) ? next : { ...next, facts: null };
     if (kind === 'tracking' || (kind === 'dispatched' && because === null)) {
       for (const parcel of job.facts?.tracking ?? []) {
         const key = parcelKey(parcel);
@@ -712,11 +723,11 @@ function settled(
   return { ...thread, jobs, parcels };
 }
 
-function settledJob(job: ThreadJob, kind: MessageKind, observedAt: number, isSaid: boolean): ThreadJob {
+function markJobNotified(job: ThreadJob, kind: MessageKind, observedAt: number, isSent: boolean): ThreadJob {
   switch (kind) {
     case 'dispatched':
       if (job.out === null) return job;
-      if (!isSaid) return { ...job, out: null, told: null };
+      if (!isSent) return { ...job, out: null, told: null };
       return { ...job, told: { out: job.out, in: observedAt, revoked: false } };
     case 'tracking':
       return job;
@@ -725,6 +736,6 @@ function settledJob(job: ThreadJob, kind: MessageKind, observedAt: number, isSai
     case 'due_date_changed':
       return { ...job, due: job.due && { ...job.due, known: job.due.holds } };
     case 'cancelled':
-      return { ...job, cancelled: isSaid ? { holds: true, told: true } : { holds: false, told: false } };
+      return { ...job, cancelled: isSent ? { holds: true, told: true } : { holds: false, told: false } };
   }
 }

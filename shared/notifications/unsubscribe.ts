@@ -12,7 +12,7 @@ import type { Channel } from './types.ts';
 export interface Unsubscription {
   readonly ref: AccountRef;
   readonly channel: Channel;
-  /** The address, sealed: see {@link sealedAddressOf}. */
+  /** The address, sealed: see {@link createAddressSealer}. */
   readonly sealed: string;
 }
 
@@ -23,7 +23,7 @@ const TOKEN =
   /^(([a-z0-9-]{1,63})\.([a-z0-9-]{1,63})\.(email|sms)\.(?:([A-Za-z0-9_-]{43})\.(\d{5,6})|([A-Za-z0-9_-]{32})))\.([A-Za-z0-9_-]{43})$/;
 
 /** Returns the URL by which an address unsubscribes from an account. The first link of a region creates its key. */
-export async function unsubscribeUrlOf(
+export async function createUnsubscribeUrl(
   {
     table,
     publicUrl,
@@ -33,10 +33,10 @@ export async function unsubscribeUrlOf(
   channel: Channel,
   address: string,
 ): Promise<string> {
-  const sealed = (await sealedAddressOf(table, ref.region))({ channel, address });
+  const sealed = (await createAddressSealer(table, ref.region))({ channel, address });
   const text = `${ref.region}.${ref.account}.${channel}.${sealed}.${Math.floor(now() / DAY_MS)}`;
-  const key = await keyOf(table, ref.region, true);
-  return `${publicUrl.replace(/\/+$/, '')}/v1/unsubscribe/${text}.${signature(key, text)}`;
+  const key = await readLinkKey(table, ref.region, true);
+  return `${publicUrl.replace(/\/+$/, '')}/v1/unsubscribe/${text}.${sign(key, text)}`;
 }
 
 /**
@@ -53,24 +53,24 @@ export async function readUnsubscribeToken(
 ): Promise<Unsubscription | undefined> {
   const [, text, region, account, channel, sealed, day, plain, signed] = TOKEN.exec(token) ?? [];
   if (!text || !region || !account || !channel || !signed || !regions.includes(region)) return undefined;
-  const key = await keyOf(table, region, false);
-  if (!key || !timingSafeEqual(Buffer.from(signature(key, text)), Buffer.from(signed))) return undefined;
+  const key = await readLinkKey(table, region, false);
+  if (!key || !timingSafeEqual(Buffer.from(sign(key, text)), Buffer.from(signed))) return undefined;
   if (day !== undefined && now() >= (Number(day) + LINK_DAYS) * DAY_MS) return undefined;
   const ref = { region, account };
   if (sealed !== undefined) return { ref, channel: channel as Channel, sealed };
   return plain === undefined
     ? undefined
-    : { ref, channel: channel as Channel, sealed: (await addressSealOf(table, region))(plain) };
+    : { ref, channel: channel as Channel, sealed: (await createSealer(table, region))(plain) };
 }
 
 /** An address, or the unkeyed hash of one that was stored before addresses were sealed. */
 type Sealable = { readonly channel: Channel; readonly address: string } | { readonly plain: string };
 
 /**
- * Returns a function that seals addresses of a region for places where plain text is not allowed: 43 characters, by {@link addressSealOf}.
+ * Returns a function that seals addresses of a region for places where plain text is not allowed: 43 characters, by {@link createSealer}.
  */
-export async function sealedAddressOf(table: Table, region: string): Promise<(of: Sealable) => string> {
-  const seal = await addressSealOf(table, region);
+export async function createAddressSealer(table: Table, region: string): Promise<(of: Sealable) => string> {
+  const seal = await createSealer(table, region);
   return (of) => seal('plain' in of ? of.plain : plainAddressHash(region, of.channel, of.address));
 }
 
@@ -78,24 +78,24 @@ export async function sealedAddressOf(table: Table, region: string): Promise<(of
  * Returns a function that maps an address of a region to a stable name. Without the key the address cannot be found by exhaustive search,
  * unlike with an unkeyed hash. The key is that of the links.
  */
-export async function addressSealOf(table: Table, region: string): Promise<(address: string) => string> {
-  const key = Buffer.from(await keyOf(table, region, true), 'base64url');
+export async function createSealer(table: Table, region: string): Promise<(address: string) => string> {
+  const key = Buffer.from(await readLinkKey(table, region, true), 'base64url');
   return (address) => createHmac('sha256', key).update(`address ${address}`).digest('base64url');
 }
 
 /** Signs a token. The prefix separates these signatures from other uses of the key. */
-function signature(key: string, said: string): string {
+function sign(key: string, text: string): string {
   return createHmac('sha256', Buffer.from(key, 'base64url'))
-    .update(`unsubscribe ${said}`)
+    .update(`unsubscribe ${text}`)
     .digest('base64url');
 }
 
 /** Keys never change, so they are read once. */
 const known = new WeakMap<Table, Map<string, string>>();
 
-async function keyOf(table: Table, region: string, make: true): Promise<string>;
-async function keyOf(table: Table, region: string, make: boolean): Promise<string | undefined>;
-async function keyOf(table: Table, region: string, make: boolean): Promise<string | undefined> {
+async function readLinkKey(table: Table, region: string, make: true): Promise<string>;
+async function readLinkKey(table: Table, region: string, make: boolean): Promise<string | undefined>;
+async function readLinkKey(table: Table, region: string, make: boolean): Promise<string | undefined> {
   const cache = known.get(table) ?? new Map<string, string>();
   known.set(table, cache);
   const cached = cache.get(region);

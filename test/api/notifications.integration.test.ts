@@ -1,6 +1,6 @@
 /** What the API says and takes about what customers are told; that it keeps to roles and shapes is tested for all routes at once. */
 import { describe, expect, test } from 'vitest';
-import { suppressionOf } from '../../shared/notifications/suppressions.ts';
+import { findSuppression } from '../../shared/notifications/suppressions.ts';
 import { locales } from '../../shared/notifications/types.ts';
 import { type ApiWorld, FOREIGN, OWN, sharedWorld } from '../support/api-world.ts';
 import { ADDRESSES } from '../support/notification-samples.ts';
@@ -338,7 +338,8 @@ describe('the page behind the link of a message', () => {
   const stopped = async () => {
     const ref = { region: 'us', account: OWN };
     return (
-      (await suppressionOf(shared.world.table, ref, 'email', ADDRESSES.email.ann))?.reason === 'unsubscribed'
+      (await findSuppression(shared.world.table, ref, 'email', ADDRESSES.email.ann))?.reason ===
+      'unsubscribed'
     );
   };
 

@@ -35,7 +35,7 @@ import {
   type SinkRecord,
 } from '../../shared/delivery/sink.ts';
 import { createEventLog, type EventLog, type LoggedEvent } from '../../shared/log/log.ts';
-import type { SendReport } from '../../shared/notifications/sender.ts';
+import type { SendReport } from '../../shared/notifications/send-report.ts';
 import { createSecretReader, SecretError } from '../../shared/secrets.ts';
 import { feedLog, keys, notifyDue } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';

@@ -12,7 +12,8 @@ import { routes } from '../../shared/api/routes/all.ts';
 import { createDeliveryLog } from '../../shared/delivery/delivery-log.ts';
 import { wakeSinks } from '../../shared/delivery/wakes.ts';
 import { createEventLog } from '../../shared/log/log.ts';
-import { type SendReport, sendDue } from '../../shared/notifications/sender.ts';
+import type { SendReport } from '../../shared/notifications/send-report.ts';
+import { sendDue } from '../../shared/notifications/sender.ts';
 import { createNotificationsSink } from '../../shared/notifications/thread-store.ts';
 import {
   type Message,
@@ -21,7 +22,7 @@ import {
   type OutgoingSms,
   type SendOutcome,
 } from '../../shared/notifications/types.ts';
-import { unsubscribeUrlOf } from '../../shared/notifications/unsubscribe.ts';
+import { createUnsubscribeUrl } from '../../shared/notifications/unsubscribe.ts';
 import { cellLog, historySchema, keys, messagePk, notifyDue, sentPk } from '../../shared/storage/schema.ts';
 import { createMemoryTable } from '../../shared/storage/sqlite-table.ts';
 import type { Table } from '../../shared/storage/table.ts';
@@ -375,7 +376,7 @@ test('from the settings to a bounce, and to the end of the account, everybody ma
 
   // Whoever is first makes the key that links are signed with. Here it was the import; elsewhere it is the first mail.
   const fresh = guarded('notify', granted.notify.state, createMemoryTable());
-  await unsubscribeUrlOf(
+  await createUnsubscribeUrl(
     { table: fresh, publicUrl: 'https://us.example', now: Date.now },
     ref,
     'email',

@@ -10,37 +10,37 @@ import { maskAddress } from '../../shared/notifications/masking.ts';
 import {
   createRecipient,
   deleteRecipient,
+  findRecipients,
   listRecipients,
   readRecipient,
-  recipientsFor,
   syncOwnUser,
   updateRecipient,
 } from '../../shared/notifications/recipients.ts';
 import { type ImportReport, importRecipients } from '../../shared/notifications/recipients-csv.ts';
-import { csvHead, csvRow, decodedCsv } from '../../shared/notifications/recipients-file.ts';
+import { csvHeader, decodeCsv, formatCsvRow } from '../../shared/notifications/recipients-file.ts';
 import {
-  type PeopleDeps,
+  type NotificationDeps,
   readSettings,
-  readSettingsOf,
+  readSettingsOfAccounts,
   saveSettings,
   unfollowAccount,
 } from '../../shared/notifications/settings.ts';
 import {
   createSuppression,
+  findSuppression,
+  findSuppressions,
+  findUnsubscription,
   liftSuppression,
   listSuppressions,
   resubscribe,
   suppress,
-  suppressionOf,
-  suppressionsOf,
-  unsubscriptionOf,
 } from '../../shared/notifications/suppressions.ts';
 import { NOTIFICATIONS_SINK, OWN_USER } from '../../shared/notifications/types.ts';
 import {
+  createAddressSealer,
+  createUnsubscribeUrl,
   LINK_DAYS,
   readUnsubscribeToken,
-  sealedAddressOf,
-  unsubscribeUrlOf,
 } from '../../shared/notifications/unsubscribe.ts';
 import type { AccountUser } from '../../shared/ordering/schemas.ts';
 import { type AccountRef, keys, recipientPk, recipientPlacePk } from '../../shared/storage/schema.ts';
@@ -60,7 +60,7 @@ async function createRig(makeTable: () => Promise<Table> = async () => createMem
   const now = () => clock.now;
   const table = await makeTable();
   const log = createEventLog(table, { now, newId: randomUUID, schemaBaseUrl: 'https://jobwire.example' });
-  const deps: PeopleDeps = { table, log, now, newId: randomUUID };
+  const deps: NotificationDeps = { table, log, now, newId: randomUUID };
   const register = (ref: AccountRef) =>
     registerAccount(
       table,
@@ -195,7 +195,9 @@ eachTable('settings', (makeTable) => {
     clock.now += 1000;
     await saveSettings(deps, ACME, on);
     expect(await readSettings(table, ACME)).toMatchObject({ since: START + 3000 });
-    expect((await readSettingsOf(table, [OTHER, ACME])).map(({ account }) => account)).toEqual(['acme']);
+    expect((await readSettingsOfAccounts(table, [OTHER, ACME])).map(({ account }) => account)).toEqual([
+      'acme',
+    ]);
   });
 
   test('the sink begins where the log of each account stands when it is enabled, and is not moved after', async () => {
@@ -253,7 +255,7 @@ eachTable('settings', (makeTable) => {
     ).toMatchObject({ kind: 'unknown' });
     expect(await readSettings(table, nobody)).toBeUndefined();
     expect(await table.query({ pk: recipientPk(nobody) })).toEqual([]);
-    expect(await suppressionOf(table, nobody, 'sms', '+64211234567')).toBeUndefined();
+    expect(await findSuppression(table, nobody, 'sms', '+64211234567')).toBeUndefined();
   });
 });
 
@@ -421,7 +423,7 @@ eachTable('recipients', (makeTable) => {
     const job = (jobNumber: number, orderNumber: string | null, orderGroup: string | null) => ({
       ...{ jobNumber, orderNumber, orderGroup },
     });
-    const found = await recipientsFor(table, ACME, [
+    const found = await findRecipients(table, ACME, [
       job(1, 'PO', 'G'),
       job(2, 'PO#7', 'G'),
       job(4, long, null),
@@ -436,14 +438,14 @@ eachTable('recipients', (makeTable) => {
       ['order', [2]],
       ['prefix', [1]],
     ]);
-    expect(await recipientsFor(table, ACME, [])).toEqual([]);
+    expect(await findRecipients(table, ACME, [])).toEqual([]);
   });
 
   test('whoever is given something else to be for is found there, and nowhere else', async () => {
     const { deps, table, create } = await createRig(makeTable);
     const { id } = await create({ email: 'a@example.com', orderGroup: 'G' });
     const found = async (orderGroup: string | null, orderNumber: string | null) =>
-      (await recipientsFor(table, ACME, [{ jobNumber: 1, orderGroup, orderNumber }])).length;
+      (await findRecipients(table, ACME, [{ jobNumber: 1, orderGroup, orderNumber }])).length;
     await updateRecipient(deps, ACME, id, { orderNumber: 'PO' });
     expect([await found('G', null), await found(null, 'PO')]).toEqual([0, 1]);
     await updateRecipient(deps, ACME, id, { orderNumber: null });
@@ -545,7 +547,7 @@ describe('what a recipient can’t be', () => {
 
 /** An import that has to be taken. */
 async function take(
-  deps: PeopleDeps,
+  deps: NotificationDeps,
   csv: string,
   options: { dryRun?: boolean } = {},
 ): Promise<ImportReport> {
@@ -647,8 +649,8 @@ eachTable('spreadsheets', (makeTable) => {
     });
     const { recipients } = await listRecipients(table, ACME);
     const place = { orderGroup: null, orderNumber: null, jobNumber: null };
-    const rows = recipients.map((one) => csvRow({ ...place, ...one.scope, ...one }));
-    const csv = [csvHead, ...rows].join('\n');
+    const rows = recipients.map((one) => formatCsvRow({ ...place, ...one.scope, ...one }));
+    const csv = [csvHeader, ...rows].join('\n');
     expect(csv).toContain("'=1+1");
     expect(csv).not.toMatch(/(^|,)[=+@-]/m);
     expect(countsOf(await take(deps, csv))).toEqual([0, 0, 3]);
@@ -715,7 +717,7 @@ describe('what Excel makes of a spreadsheet', () => {
     ['UTF-16, the other way round', (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
   ])('in %s is read', async (_, encode) => {
     const { deps, table } = await createRig();
-    await take(deps, decodedCsv(encode('name;email\r\nJürgen Groß;j@example.com')) ?? '');
+    await take(deps, decodeCsv(encode('name;email\r\nJürgen Groß;j@example.com')) ?? '');
     expect((await listRecipients(table, ACME)).recipients[0]?.name).toBe('Jürgen Groß');
   });
 
@@ -724,7 +726,7 @@ describe('what Excel makes of a spreadsheet', () => {
     const bytes = Buffer.from('name;email\r\nJürgen;j@example.com', 'latin1');
     const reason =
       'csv must be UTF-8, and seems to be in an older encoding such as Windows-1252: in Excel, save it as “CSV UTF-8”.';
-    expect(decodedCsv(bytes)).toBeUndefined();
+    expect(decodeCsv(bytes)).toBeUndefined();
     expect(await importRecipients(deps, ACME, bytes.toString('utf8'))).toEqual({ kind: 'refused', reason });
   });
 });
@@ -821,10 +823,10 @@ eachTable('addresses that get nothing more', (makeTable) => {
   test('who unsubscribes from one account gets nothing from it, and goes on getting from others, however it is written', async () => {
     const { deps, table } = await createRig(makeTable);
     await suppress(deps, ACME, EMAIL, 'unsubscribed');
-    const found = await suppressionOf(table, ACME, 'email', 'ann@EXAMPLE.com');
+    const found = await findSuppression(table, ACME, 'email', 'ann@EXAMPLE.com');
     expect(found).toMatchObject({ channel: 'email', masked: 'A•••@e•••.com', reason: 'unsubscribed' });
-    expect(await suppressionOf(table, OTHER, 'email', EMAIL.address)).toBeUndefined();
-    expect(await suppressionOf(table, ACME, 'email', 'bob@example.com')).toBeUndefined();
+    expect(await findSuppression(table, OTHER, 'email', EMAIL.address)).toBeUndefined();
+    expect(await findSuppression(table, ACME, 'email', 'bob@example.com')).toBeUndefined();
     expect(JSON.stringify(await table.query({ pk: keys.suppression(ACME, '', '').pk }))).not.toMatch(/ann@/i);
   });
 
@@ -834,7 +836,7 @@ eachTable('addresses that get nothing more', (makeTable) => {
       const { deps, table } = await createRig(makeTable);
       await suppress(deps, ACME, EMAIL, reason);
       const asked = [ACME, OTHER, { region: 'us', account: 'acme' }].map((ref) => ({ ref, ...EMAIL }));
-      const found = await suppressionsOf(table, [
+      const found = await findSuppressions(table, [
         ...asked,
         { ref: OTHER, channel: 'email', address: 'b@example.com' },
       ]);
@@ -847,23 +849,23 @@ eachTable('addresses that get nothing more', (makeTable) => {
     const { deps, table } = await createRig(makeTable);
     await suppress(deps, ACME, EMAIL, 'unsubscribed');
     await resubscribe(deps, ACME, EMAIL);
-    expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toBeUndefined();
+    expect(await findSuppression(table, ACME, 'email', EMAIL.address)).toBeUndefined();
     expect(await table.query({ pk: keys.suppression(ACME, '', '').pk })).toEqual([]);
     await suppress(deps, ACME, EMAIL, 'bounced');
     await suppress(deps, ACME, EMAIL, 'unsubscribed');
     expect(
-      (await suppressionOf(table, ACME, 'email', EMAIL.address))?.reasons.map(({ reason }) => reason),
+      (await findSuppression(table, ACME, 'email', EMAIL.address))?.reasons.map(({ reason }) => reason),
     ).toEqual(['unsubscribed', 'bounced']);
     await resubscribe(deps, ACME, EMAIL);
-    const left = await suppressionOf(table, ACME, 'email', EMAIL.address);
+    const left = await findSuppression(table, ACME, 'email', EMAIL.address);
     expect(left?.reason).toBe('bounced');
     expect(await liftSuppression(deps, OTHER, left?.id ?? '')).toMatchObject({ kind: 'unknown' });
-    expect(await suppressionOf(table, OTHER, 'email', EMAIL.address)).toMatchObject({ reason: 'bounced' });
+    expect(await findSuppression(table, OTHER, 'email', EMAIL.address)).toMatchObject({ reason: 'bounced' });
     expect(await liftSuppression(deps, OTHER, left?.id ?? '', { whole: true })).toEqual({ kind: 'lifted' });
-    expect(await suppressionOf(table, OTHER, 'email', EMAIL.address)).toBeUndefined();
-    expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toMatchObject({ reason: 'bounced' });
+    expect(await findSuppression(table, OTHER, 'email', EMAIL.address)).toBeUndefined();
+    expect(await findSuppression(table, ACME, 'email', EMAIL.address)).toMatchObject({ reason: 'bounced' });
     await liftSuppression(deps, ACME, left?.id ?? '');
-    expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toBeUndefined();
+    expect(await findSuppression(table, ACME, 'email', EMAIL.address)).toBeUndefined();
     expect(await liftSuppression(deps, ACME, left?.id ?? '')).toMatchObject({ kind: 'unknown' });
     expect(await liftSuppression(deps, ACME, '../x')).toMatchObject({ kind: 'unknown' });
   });
@@ -875,7 +877,9 @@ eachTable('addresses that get nothing more', (makeTable) => {
     expect(made).toMatchObject({ kind: 'created', suppression: { reasons: [{ reason: 'unsubscribed' }] } });
     const id = made.kind === 'created' ? made.suppression.id : '';
     expect(await liftSuppression(deps, ACME, id)).toEqual({ kind: 'lifted' });
-    expect(await suppressionOf(table, ACME, 'email', EMAIL.address)).toMatchObject({ reason: 'complained' });
+    expect(await findSuppression(table, ACME, 'email', EMAIL.address)).toMatchObject({
+      reason: 'complained',
+    });
   });
 
   test('by hand, with an address as people write it, and listed page by page', async () => {
@@ -885,7 +889,9 @@ eachTable('addresses that get nothing more', (makeTable) => {
         kind: 'created',
       });
     }
-    expect(await suppressionOf(table, ACME, 'sms', '+64211234568')).toMatchObject({ reason: 'unsubscribed' });
+    expect(await findSuppression(table, ACME, 'sms', '+64211234568')).toMatchObject({
+      reason: 'unsubscribed',
+    });
     expect(await createSuppression(deps, ACME, { channel: 'email', address: 'x' })).toEqual({
       kind: 'refused',
       reason: 'address must be an e-mail address such as name@example.com.',
@@ -908,24 +914,24 @@ eachTable('links to unsubscribe', (makeTable) => {
   test('a link says whose messages and to which address, and no address can be read from it', async () => {
     const { deps, table } = await createRig(makeTable);
     const publicUrl = 'https://jobwire.example/';
-    const url = await unsubscribeUrlOf({ table, publicUrl, now }, ACME, 'email', address);
+    const url = await createUnsubscribeUrl({ table, publicUrl, now }, ACME, 'email', address);
     expect(url).toMatch(/^https:\/\/jobwire\.example\/v1\/unsubscribe\/[\w.-]+$/);
     expect(url).not.toMatch(/ann|lee|example\.com/i);
     const said = await readUnsubscribeToken({ table, regions, now }, tokenOf(url));
     expect(said).toMatchObject({ ref: ACME, channel: 'email' });
     if (!said) throw new Error('It can’t be read.');
     await suppress(deps, said.ref, said, 'unsubscribed');
-    expect(await suppressionOf(table, ACME, 'email', address)).toMatchObject({
+    expect(await findSuppression(table, ACME, 'email', address)).toMatchObject({
       reason: 'unsubscribed',
       masked: null,
     });
     await resubscribe(deps, said.ref, said);
-    expect(await suppressionOf(table, ACME, 'email', address)).toBeUndefined();
+    expect(await findSuppression(table, ACME, 'email', address)).toBeUndefined();
   });
 
   test('a link holds for more than a year, and not for good', async () => {
     const { table } = await createRig(makeTable);
-    const url = await unsubscribeUrlOf(
+    const url = await createUnsubscribeUrl(
       { table, publicUrl: 'https://x.example', now },
       ACME,
       'email',
@@ -943,15 +949,15 @@ eachTable('links to unsubscribe', (makeTable) => {
     await table.write({
       put: { ...keys.suppression(ACME, 'email', plain), unsubscribed: START, masked: 'a•••' },
     });
-    expect(await suppressionOf(table, ACME, 'email', address)).toMatchObject({ reason: 'unsubscribed' });
+    expect(await findSuppression(table, ACME, 'email', address)).toMatchObject({ reason: 'unsubscribed' });
     const { suppressions } = await listSuppressions(table, ACME);
-    const sealed = (await sealedAddressOf(table, 'nz'))({ channel: 'email', address });
+    const sealed = (await createAddressSealer(table, 'nz'))({ channel: 'email', address });
     expect(suppressions.map(({ id }) => id)).toEqual([`email-${sealed}`]);
     expect(JSON.stringify(suppressions)).not.toContain(plain);
     const link = { ref: ACME, channel: 'email', sealed } as const;
-    expect(await unsubscriptionOf(table, ACME, link)).toEqual({ entered: false });
+    expect(await findUnsubscription(table, ACME, link)).toEqual({ entered: false });
     expect(await liftSuppression(deps, ACME, `email-${sealed}`)).toEqual({ kind: 'lifted' });
-    expect(await suppressionOf(table, ACME, 'email', address)).toBeUndefined();
+    expect(await findSuppression(table, ACME, 'email', address)).toBeUndefined();
 
     // A link as it was made then.
     const key = (await table.get(keys.linkKey('nz')))?.key;
@@ -964,20 +970,20 @@ eachTable('links to unsubscribe', (makeTable) => {
   test('a link does not take back what people of the account have entered', async () => {
     const { deps, table } = await createRig(makeTable);
     await createSuppression(deps, ACME, { channel: 'email', address });
-    const sealed = (await sealedAddressOf(table, 'nz'))({ channel: 'email', address });
-    expect(await unsubscriptionOf(table, ACME, { channel: 'email', sealed })).toEqual({ entered: true });
+    const sealed = (await createAddressSealer(table, 'nz'))({ channel: 'email', address });
+    expect(await findUnsubscription(table, ACME, { channel: 'email', sealed })).toEqual({ entered: true });
     expect(await resubscribe(deps, ACME, { channel: 'email', sealed })).toBe(false);
-    expect(await suppressionOf(table, ACME, 'email', address)).toMatchObject({ reason: 'unsubscribed' });
+    expect(await findSuppression(table, ACME, 'email', address)).toMatchObject({ reason: 'unsubscribed' });
     expect(await liftSuppression(deps, ACME, `email-${sealed}`)).toEqual({ kind: 'lifted' });
     // Who then unsubscribes in person can take that back.
     await suppress(deps, ACME, { channel: 'email', sealed }, 'unsubscribed');
     expect(await resubscribe(deps, ACME, { channel: 'email', sealed })).toBe(true);
-    expect(await suppressionOf(table, ACME, 'email', address)).toBeUndefined();
+    expect(await findSuppression(table, ACME, 'email', address)).toBeUndefined();
   });
 
   test('an address can’t be found by trying out all there are', async () => {
     const { table } = await createRig(makeTable);
-    const url = await unsubscribeUrlOf(
+    const url = await createUnsubscribeUrl(
       { table, publicUrl: 'https://x.example', now },
       ACME,
       'sms',
@@ -986,7 +992,7 @@ eachTable('links to unsubscribe', (makeTable) => {
     expect(url).not.toContain(plainAddressHash('nz', 'sms', '+64211234567'));
     const other = await createRig(makeTable);
     const seal = async (one: Table) =>
-      (await sealedAddressOf(one, 'nz'))({ channel: 'sms', address: '+64211234567' });
+      (await createAddressSealer(one, 'nz'))({ channel: 'sms', address: '+64211234567' });
     expect(await seal(table)).not.toBe(await seal(other.table));
   });
 
@@ -994,9 +1000,9 @@ eachTable('links to unsubscribe', (makeTable) => {
     const { table } = await createRig(makeTable);
     const publicUrl = 'https://jobwire.example';
     const [mine, others, text] = await Promise.all([
-      unsubscribeUrlOf({ table, publicUrl, now }, ACME, 'email', address),
-      unsubscribeUrlOf({ table, publicUrl, now }, OTHER, 'email', address),
-      unsubscribeUrlOf({ table, publicUrl, now }, ACME, 'sms', '+64211234567'),
+      createUnsubscribeUrl({ table, publicUrl, now }, ACME, 'email', address),
+      createUnsubscribeUrl({ table, publicUrl, now }, OTHER, 'email', address),
+      createUnsubscribeUrl({ table, publicUrl, now }, ACME, 'sms', '+64211234567'),
     ]);
     const token = tokenOf(mine);
     const read = (text: string) => readUnsubscribeToken({ table, regions, now }, text);
@@ -1022,7 +1028,7 @@ eachTable('links to unsubscribe', (makeTable) => {
     // Each has what it knows of keys for itself.
     const urls = await Promise.all(
       Array.from({ length: 5 }, () =>
-        unsubscribeUrlOf({ table: watchedTable(table), publicUrl, now }, ACME, 'email', address),
+        createUnsubscribeUrl({ table: watchedTable(table), publicUrl, now }, ACME, 'email', address),
       ),
     );
     expect(new Set(urls).size).toBe(1);
@@ -1056,7 +1062,7 @@ eachTable('the ordering service’s user', (makeTable) => {
       ...{ scope: { for: 'account' }, source: 'upstream', name: 'Robin Buyer', revision: 1 },
       ...{ email: 'Robin@example.com', mobile: '+64211234567', channels: ['email', 'sms'] },
     });
-    const found = await recipientsFor(table, ACME, [{ jobNumber: 1, orderNumber: null, orderGroup: null }]);
+    const found = await findRecipients(table, ACME, [{ jobNumber: 1, orderNumber: null, orderGroup: null }]);
     expect(found.map(({ recipient }) => recipient.id)).toEqual([OWN_USER]);
     expect(await sync()).toBe(false);
     expect((await read())?.revision).toBe(1);
@@ -1078,9 +1084,9 @@ eachTable('the ordering service’s user', (makeTable) => {
     expect(await sync(user)).toBe(true);
     expect(await read()).toBeUndefined();
     expect((await listRecipients(table, ACME)).recipients).toEqual([]);
-    expect(await recipientsFor(table, ACME, [{ jobNumber: 1, orderNumber: null, orderGroup: null }])).toEqual(
-      [],
-    );
+    expect(
+      await findRecipients(table, ACME, [{ jobNumber: 1, orderNumber: null, orderGroup: null }]),
+    ).toEqual([]);
     expect(JSON.stringify(await table.query({ pk: recipientPk(ACME) }))).not.toMatch(/Robin|example|\+64/i);
   });
 

@@ -6,16 +6,18 @@ import {
   isFinal,
   listMessages,
   type MessageQuery,
-  noteFeedback,
+  recordFeedback,
   toWork,
+  toWorkKey,
   type Work,
-  workKey,
 } from '../../shared/notifications/messages.ts';
+import { createDueMessages } from '../../shared/notifications/notice-messages.ts';
 import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
 import { deleteRecipient, updateRecipient } from '../../shared/notifications/recipients.ts';
-import { makeDue, type SendDeps, sendDue } from '../../shared/notifications/sender.ts';
+import type { SendDeps } from '../../shared/notifications/send-report.ts';
+import { sendDue } from '../../shared/notifications/sender.ts';
 import { quietUntil, readSmsUse } from '../../shared/notifications/sms-limits.ts';
-import { suppress, suppressionOf } from '../../shared/notifications/suppressions.ts';
+import { findSuppression, suppress } from '../../shared/notifications/suppressions.ts';
 import { saveTemplate } from '../../shared/notifications/templates.ts';
 import { takeDueNotices } from '../../shared/notifications/thread-store.ts';
 import type { Channel, SendOutcome } from '../../shared/notifications/types.ts';
@@ -140,7 +142,7 @@ describe('sending', () => {
     const world = await createWaitingWorld();
     const [broken] = await world.works();
     if (!broken) throw new Error('There is no message.');
-    await world.table.write({ update: workKey(broken), set: { message: '{' } });
+    await world.table.write({ update: toWorkKey(broken), set: { message: '{' } });
     expect(await world.send(CLOSED_AFTER)).toMatchObject({ sent: 1 });
     expect(world.lines.some(({ outcome }) => outcome === 'fault')).toBe(true);
   });
@@ -248,7 +250,7 @@ describe('an e-mail', () => {
     await world.recipient({ email: 'ann@example.com' });
     await world.fold(said(DISPATCHED, 1, START));
     world.answers.email = async ({ tags }) => {
-      await noteFeedback(world.deps, { ...ACME, message: tags.message }, 'bounced', 'no mailbox');
+      await recordFeedback(world.deps, { ...ACME, message: tags.message }, 'bounced', 'no mailbox');
       return { kind: 'unknown', reason: 'cut' };
     };
     await world.send(CLOSED_AFTER);
@@ -258,14 +260,14 @@ describe('an e-mail', () => {
     expect(world.emails).toHaveLength(1);
     const [message] = await world.messages();
     const at = { ...ACME, message: message?.id ?? '' };
-    await noteFeedback(world.deps, at, 'complained', null);
+    await recordFeedback(world.deps, at, 'complained', null);
     // Long after, when the work is gone, and for a message there is not.
     for (const { ref, message: gone } of await world.works()) {
       await world.table.write({ delete: keys.message(ref, gone.id.split('-')[1] ?? '') });
     }
-    expect(await noteFeedback(world.deps, at, 'bounced', 'late')).toMatchObject({ state: 'complained' });
+    expect(await recordFeedback(world.deps, at, 'bounced', 'late')).toMatchObject({ state: 'complained' });
     expect(await world.messages()).toMatchObject([{ state: 'complained', detail: null }]);
-    expect(await noteFeedback(world.deps, { ...ACME, message: 'm0-e0' }, 'bounced', null)).toBeUndefined();
+    expect(await recordFeedback(world.deps, { ...ACME, message: 'm0-e0' }, 'bounced', null)).toBeUndefined();
   });
 });
 
@@ -558,7 +560,7 @@ describe('what stands in the way', () => {
     );
     await world.fold(said(DISPATCHED, 3, world.clock.now, { orderGroup: 'G1' }));
     world.clock.now += CLOSED_AFTER;
-    await makeDue(world.deps, 'us', world.clock.now + HOUR);
+    await createDueMessages(world.deps, 'us', world.clock.now + HOUR);
     await world.send(25 * HOUR);
     expect(world.emails).toEqual([]);
     expect((await world.messages()).map(({ reason }) => reason)).toContain('too_old');
@@ -620,7 +622,7 @@ describe('the history', () => {
     await world.recipient({ email: 'ann@example.com' });
     await world.fold(...[1, 2].map((job) => said(DISPATCHED, job, START, { orderGroup: `G${job}` })));
     world.clock.now += CLOSED_AFTER;
-    await makeDue(world.deps, 'us', world.clock.now + HOUR);
+    await createDueMessages(world.deps, 'us', world.clock.now + HOUR);
     const fails = async (): Promise<never> => Promise.reject(new TableError('write', 'out of order'));
     const history: Table = { ...world.history, write: fails, transact: fails, putMany: fails };
     expect(await world.send(0, { history })).toMatchObject({ sent: 2 });
@@ -816,7 +818,7 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
         const settleShut = async (): Promise<void> => {
           for (const address of shutBy) {
             const channel = address.includes('@') ? 'email' : 'sms';
-            if (await suppressionOf(world.table, ACME, channel, address)) shut.add(address);
+            if (await findSuppression(world.table, ACME, channel, address)) shut.add(address);
           }
         };
         let plan:
@@ -887,7 +889,7 @@ test('whatever the transports answer, wherever senders crash or overtake each ot
             depth -= 1;
           }
           if (meanwhile === 'feedback' && answer === 'ok') {
-            const message = await noteFeedback(world.deps, { ...ACME, message: id }, 'bounced', 'x');
+            const message = await recordFeedback(world.deps, { ...ACME, message: id }, 'bounced', 'x');
             if (message) {
               seen.feedback += 1;
               noted.add(id);

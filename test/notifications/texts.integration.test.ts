@@ -12,10 +12,10 @@ import { edgeNotices, sampleBranding, sampleNotice } from '../../shared/notifica
 import { measureSms, smsText } from '../../shared/notifications/sms-text.ts';
 import {
   contrast,
-  linkOf,
   oneLine,
-  readableOn,
-  viewOf,
+  parseLink,
+  textColorOn,
+  toView,
 } from '../../shared/notifications/template-variables.ts';
 import {
   defaultTemplate,
@@ -173,10 +173,10 @@ describe('parcels', () => {
   });
 
   test('a link can’t break out of its attribute, nor out of its line', () => {
-    expect(linkOf('https://t.example.com/a"onclick="x\r\n\tb <c>')).toBe(
+    expect(parseLink('https://t.example.com/a"onclick="x\r\n\tb <c>')).toBe(
       'https://t.example.com/a%22onclick=%22xb%20%3Cc%3E',
     );
-    expect(linkOf("https://t.example.com/?q='><b>")).not.toMatch(/['"<>\s]/);
+    expect(parseLink("https://t.example.com/?q='><b>")).not.toMatch(/['"<>\s]/);
   });
 });
 
@@ -433,7 +433,7 @@ describe('however much there is', () => {
 
   test('an SMS has two segments at most, and each link in it is one of the notice', () => {
     const names = fc.string({ maxLength: 120, unit: 'grapheme' });
-    const links = fc.webUrl({ withQueryParameters: true }).map((url) => linkOf(url) ?? '');
+    const links = fc.webUrl({ withQueryParameters: true }).map((url) => parseLink(url) ?? '');
     fc.assert(
       fc.property(
         fc.array(
@@ -544,11 +544,11 @@ describe('the look', () => {
     fc.assert(
       fc.property(channel, channel, channel, (red, green, blue) => {
         const color = `#${[red, green, blue].map((part) => part.toString(16).padStart(2, '0')).join('')}`;
-        expect(contrast(color, readableOn(color))).toBeGreaterThanOrEqual(4.5);
+        expect(contrast(color, textColorOn(color))).toBeGreaterThanOrEqual(4.5);
       }),
       runs(120, 1_000),
     );
-    expect([readableOn('#0f766e'), readableOn('#facc15'), readableOn('#ffffff')]).toEqual([
+    expect([textColorOn('#0f766e'), textColorOn('#facc15'), textColorOn('#ffffff')]).toEqual([
       '#ffffff',
       '#000000',
       '#000000',
@@ -853,7 +853,7 @@ function rendered<T>(outcome: Rendered<T>): T {
 }
 
 function view(content: NoticeContent, locale: Locale = 'en-US', zone = 'America/New_York') {
-  return viewOf({ ...input({ content, locale }), recipient: { name: null, locale, zone } });
+  return toView({ ...input({ content, locale }), recipient: { name: null, locale, zone } });
 }
 
 function notice(overrides: Partial<NoticeContent> = {}): NoticeContent {

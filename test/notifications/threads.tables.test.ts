@@ -12,10 +12,10 @@ import { oldestUnsent } from '../../shared/notifications/oldest-unsent.ts';
 import {
   type ClosedNotice,
   createNotificationsSink,
+  findValidJobs,
   finishNotice,
-  standingJobs,
+  listUpcoming,
   takeDueNotices,
-  upcomingOf,
 } from '../../shared/notifications/thread-store.ts';
 import { type MessageKind, messageKinds, NOTIFICATIONS_SINK } from '../../shared/notifications/types.ts';
 import { historySchema, keys } from '../../shared/storage/schema.ts';
@@ -188,10 +188,10 @@ describe('what comes together is told together', () => {
   test('a window that is open can be looked at', async () => {
     const world = await createWorld();
     await world.fold(dispatched(1, 0), dispatched(2, MINUTE));
-    expect(await upcomingOf(world.table, ref, 2, 'SPRING')).toEqual([
+    expect(await listUpcoming(world.table, ref, 2, 'SPRING')).toEqual([
       { kind: 'dispatched', dueAt: START + WINDOW + GRACE, jobs: [1, 2] },
     ]);
-    expect(await upcomingOf(world.table, ref, 3, 'SPRING')).toEqual([]);
+    expect(await listUpcoming(world.table, ref, 3, 'SPRING')).toEqual([]);
   });
 
   test('what was taken back after its notice was closed no longer stands', async () => {
@@ -199,9 +199,9 @@ describe('what comes together is told together', () => {
     await world.fold(dispatched(1, 0, { dateOut: DAY_1 }), dispatched(2, 0, { dateOut: DAY_2 }));
     const [notice] = await world.taken(WINDOW + GRACE);
     if (!notice) throw new Error('Nothing was closed.');
-    expect([...(await standingJobs(world.table, ref, notice.thread, notice.content))]).toEqual([1, 2]);
+    expect([...(await findValidJobs(world.table, ref, notice.thread, notice.content))]).toEqual([1, 2]);
     await world.fold(revoked(1, 6 * MINUTE));
-    expect([...(await standingJobs(world.table, ref, notice.thread, notice.content))]).toEqual([2]);
+    expect([...(await findValidJobs(world.table, ref, notice.thread, notice.content))]).toEqual([2]);
   });
 });
 
@@ -326,7 +326,7 @@ describe('once, and what is true', () => {
     const first = required((await world.taken(HOUR))[0]);
     await world.fold(revoked(1, HOUR), dispatched(1, HOUR + MINUTE, { dateOut: DAY_2 }));
     const standing = async ({ thread, content }: ClosedNotice) => [
-      ...(await standingJobs(world.table, ref, thread, content)),
+      ...(await findValidJobs(world.table, ref, thread, content)),
     ];
     expect(await standing(first)).toEqual([]);
     await finishNotice(world.deps, first);
@@ -476,9 +476,9 @@ describe('while other things change', () => {
     const { thread, content } = required((await world.taken(HOUR))[0]);
     const changes = { orderGroup: { from: 'SPRING', to: 'SUMMER' } };
     await world.fold(said('job.updated', 1, HOUR, { dateOut: DAY_1, orderGroup: 'SUMMER' }, { changes }));
-    expect([...(await standingJobs(world.table, ref, thread, content))]).toEqual([1, 2]);
+    expect([...(await findValidJobs(world.table, ref, thread, content))]).toEqual([1, 2]);
     await world.fold(revoked(1, HOUR + MINUTE, { orderGroup: 'SUMMER' }));
-    expect([...(await standingJobs(world.table, ref, thread, content))]).toEqual([2]);
+    expect([...(await findValidJobs(world.table, ref, thread, content))]).toEqual([2]);
   });
 
   test('while events of a window are still to be folded it is not closed; but nobody waits longer than an hour', async () => {

@@ -1,11 +1,11 @@
 /** What there is to tell customers, for tests that need something of everything: settings, recipients, messages, a link. */
-import { makeMessages, messageId, readMessage, workId } from '../../shared/notifications/messages.ts';
+import { createMessages, readMessage, toMessageId, toWorkId } from '../../shared/notifications/messages.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
 import { sampleNotice } from '../../shared/notifications/samples.ts';
-import { type PeopleDeps, saveSettings } from '../../shared/notifications/settings.ts';
+import { type NotificationDeps, saveSettings } from '../../shared/notifications/settings.ts';
 import { createSuppression } from '../../shared/notifications/suppressions.ts';
 import type { Channel, Message } from '../../shared/notifications/types.ts';
-import { unsubscribeUrlOf } from '../../shared/notifications/unsubscribe.ts';
+import { createUnsubscribeUrl } from '../../shared/notifications/unsubscribe.ts';
 import type { AccountRef } from '../../shared/storage/schema.ts';
 import type { Table } from '../../shared/storage/table.ts';
 
@@ -26,7 +26,7 @@ export const ADDRESSES = {
 
 /** Makes it. Messages are about `job`. */
 export async function notifying(
-  deps: PeopleDeps & { readonly history: Table },
+  deps: NotificationDeps & { readonly history: Table },
   ref: AccountRef,
   job: number,
 ): Promise<Notifying> {
@@ -59,7 +59,7 @@ export async function notifying(
   ] as const) {
     messages.push(await toldBy(deps, ref, { job, at, recipient, channel, address }));
   }
-  const url = await unsubscribeUrlOf(
+  const url = await createUnsubscribeUrl(
     { table: deps.table, publicUrl: 'http://jobwire.test', now: deps.now },
     ref,
     'email',
@@ -69,7 +69,7 @@ export async function notifying(
 }
 
 async function toldBy(
-  deps: PeopleDeps & { readonly history: Table },
+  deps: NotificationDeps & { readonly history: Table },
   ref: AccountRef,
   to: {
     readonly job: number;
@@ -81,8 +81,8 @@ async function toldBy(
 ): Promise<string> {
   const { job, at, recipient, channel, address } = to;
   const now = deps.now();
-  const work = workId({ ...ref, thread: '=G1', notice: `n${at}`, channel, address });
-  const id = messageId(work, now + at);
+  const work = toWorkId({ ...ref, thread: '=G1', notice: `n${at}`, channel, address });
+  const id = toMessageId(work, now + at);
   const message: Message = {
     ...ref,
     ...{ id, kind: 'dispatched', orderGroup: 'G1', jobs: [job], channel },
@@ -94,7 +94,7 @@ async function toldBy(
     segments: channel === 'sms' ? 1 : null,
   };
   const content = sampleNotice('dispatched');
-  await makeMessages(deps, ref.region, [
+  await createMessages(deps, ref.region, [
     { ref, message, thread: '=G1', content, recipients: [recipient], before: [] },
   ]);
   if (!(await readMessage(deps.history, ref, id))) throw new Error('The message was not made.');

@@ -5,7 +5,8 @@ import type { EventDraft } from '../../shared/events/event.ts';
 import { createEventLog } from '../../shared/log/log.ts';
 import { listMessages, toWork, type Work } from '../../shared/notifications/messages.ts';
 import { createRecipient } from '../../shared/notifications/recipients.ts';
-import { type SendDeps, type SendLine, sendDue } from '../../shared/notifications/sender.ts';
+import type { SendDeps, SendLine } from '../../shared/notifications/send-report.ts';
+import { sendDue } from '../../shared/notifications/sender.ts';
 import { saveSettings } from '../../shared/notifications/settings.ts';
 import { createNotificationsSink } from '../../shared/notifications/thread-store.ts';
 import {

@@ -1,7 +1,7 @@
 /** Imports of recipients: a file in parts, and one report of all of them. */
 import type * as z from 'zod';
 import type { ImportReport as Report } from '../../../shared/api/notification-views.ts';
-import { chunksOf, decodedCsv, NOT_UTF8 } from '../../../shared/notifications/recipients-file.ts';
+import { decodeCsv, NOT_UTF8, splitCsv } from '../../../shared/notifications/recipients-file.ts';
 
 /** What came of an import, or would. */
 export type ImportReport = z.infer<typeof Report>;
@@ -14,7 +14,7 @@ export interface ImportProgress {
 
 /** The text of a file that somebody chose, or in a sentence why there is none. */
 export function readCsvFile(bytes: Uint8Array): { readonly text: string } | { readonly problem: string } {
-  const text = decodedCsv(bytes);
+  const text = decodeCsv(bytes);
   if (text === undefined) return { problem: `The file ${NOT_UTF8}.` };
   if (text.trim() === '') return { problem: 'The file is empty; its first line must name the columns.' };
   return { text };
@@ -29,7 +29,7 @@ export async function importInParts(
   send: (csv: string) => Promise<ImportReport>,
   onProgress: (progress: ImportProgress) => void,
 ): Promise<ImportReport> {
-  const parts = chunksOf(text);
+  const parts = splitCsv(text);
   const sum = { imported: 0, changed: 0, unchanged: 0, bad: [] as ImportReport['bad'] };
   for (const [done, part] of parts.entries()) {
     onProgress({ done, total: parts.length });

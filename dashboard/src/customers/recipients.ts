@@ -1,7 +1,7 @@
 /** Recipients as the values of a form, as the API takes them, and as they are found in a list. */
 import type * as z from 'zod';
 import type * as views from '../../../shared/api/notification-views.ts';
-import { csvHead, csvRow } from '../../../shared/notifications/recipients-file.ts';
+import { csvHeader, formatCsvRow } from '../../../shared/notifications/recipients-file.ts';
 import { type Channel, channels, DEFAULT_KINDS } from '../../../shared/notifications/types.ts';
 import { emptyToNull, parseWholeNumber } from './settings.ts';
 
@@ -116,6 +116,6 @@ export function filterRecipients(recipients: readonly Recipient[], text: string)
 
 /** The file that an export writes and an import reads; what the ordering service says of its own user is made anew by itself. */
 export function toCsv(recipients: readonly Recipient[]): string {
-  const rows = recipients.filter(({ source }) => source === 'people').map(csvRow);
-  return `${[csvHead, ...rows].join('\n')}\n`;
+  const rows = recipients.filter(({ source }) => source === 'people').map(formatCsvRow);
+  return `${[csvHeader, ...rows].join('\n')}\n`;
 }

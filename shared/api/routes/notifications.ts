@@ -1,10 +1,10 @@
 /** Notification routes: settings, templates and messages of an account. */
 import * as z from 'zod';
-import { defaultsOf } from '../../notifications/addresses.ts';
+import { getRegionDefaults } from '../../notifications/addresses.ts';
 import { isMessageId, listMessages, readMessage } from '../../notifications/messages.ts';
 import { SettingsInput, TemplateInput, zone as zoneName } from '../../notifications/notification-input.ts';
 import { readRecipient } from '../../notifications/recipients.ts';
-import { previewing } from '../../notifications/rendering.ts';
+import { previewRenderer } from '../../notifications/rendering.ts';
 import { sampleNotice } from '../../notifications/samples.ts';
 import { readSettings, saveSettings } from '../../notifications/settings.ts';
 import {
@@ -20,7 +20,7 @@ import {
   smsTemplateSchema,
   type TemplatePlace,
 } from '../../notifications/templates.ts';
-import { upcomingOf } from '../../notifications/thread-store.ts';
+import { listUpcoming } from '../../notifications/thread-store.ts';
 import {
   type Channel,
   channels,
@@ -46,11 +46,11 @@ import {
   Message,
   NotificationSettings,
   Preview,
-  showMessage,
-  showSettings,
-  showTemplate,
-  showUpcoming,
   Template,
+  toMessageResponse,
+  toSettingsResponse,
+  toTemplateResponse,
+  toUpcomingResponse,
   Upcoming,
 } from '../notification-views.ts';
 import {
@@ -66,30 +66,30 @@ import {
 import { notDone, problem } from '../problems.ts';
 import { etagOf, type Route, route, type Subject } from '../route.ts';
 import { jobParams } from './jobs.ts';
-import { ofRecipient } from './recipients.ts';
+import { recipientSubject } from './recipients.ts';
 
 const MASKED = 'Addresses are masked for keys with the role `read`.';
 
-interface Notifying {
+interface AccountSettings {
   readonly ref: AccountRef;
   /** Stored settings. Default if none are stored: the defaults of the region, disabled. */
   readonly settings: Settings;
 }
 
 /** Notification settings of an account. */
-const ofSettings: Subject<Notifying> = {
+const settingsSubject: Subject<AccountSettings> = {
   params: ofAccount.params,
   revisionOf: ({ settings }) => settings.revision,
   async find(asked, parts) {
     const found = await ofAccount.find(asked, parts);
     if (found instanceof Response) return found;
     const ref = { region: found.region, account: found.account };
-    return { ref, settings: await settingsOf(parts.feed.table, ref) };
+    return { ref, settings: await readSettingsOrDefaults(parts.feed.table, ref) };
   },
 };
 
 /** A message of an account. */
-const ofMessage: Subject<MessageRecord> = {
+const messageSubject: Subject<MessageRecord> = {
   params: { ...ofAccount.params, message: one.describe('The id of the message.') },
   async find(asked, parts) {
     const ref = await ofAccount.find(asked, parts);
@@ -133,10 +133,10 @@ export const notificationRoutes: readonly Route[] = [
       summary: 'Get the notification settings of an account',
       description: 'Returns the defaults, with `enabled` set to `false`, if no settings are stored.',
       role: 'read',
-      of: ofSettings,
+      of: settingsSubject,
       answer: settingsAnswer,
     },
-    ({ subject }, { notifications }) => shown(subject.settings, notifications.channels),
+    ({ subject }, { notifications }) => toSettingsResult(subject.settings, notifications.channels),
   ),
   route(
     {
@@ -148,7 +148,7 @@ export const notificationRoutes: readonly Route[] = [
       description:
         'Replaces all settings; omitted fields get their defaults. Changes observed before notifications are enabled are not sent.',
       role: 'admin',
-      of: ofSettings,
+      of: settingsSubject,
       body: SettingsInput,
       example: {
         enabled: true,
@@ -163,7 +163,7 @@ export const notificationRoutes: readonly Route[] = [
     async ({ c, subject, body, expected }, { manage, notifications }) => {
       const outcome = await saveSettings(manage.endpoints, subject.ref, body, expected);
       if (outcome.kind !== 'saved') return notDone(c, outcome, expected);
-      return shown(outcome.settings, notifications.channels);
+      return toSettingsResult(outcome.settings, notifications.channels);
     },
   ),
   route(
@@ -175,7 +175,7 @@ export const notificationRoutes: readonly Route[] = [
       summary: 'Preview a message',
       description: 'Renders a message for a job of the account or for sample data. Nothing is sent.',
       role: 'operate',
-      of: ofSettings,
+      of: settingsSubject,
       repeatable: true,
       body: z
         .strictObject({
@@ -214,7 +214,7 @@ export const notificationRoutes: readonly Route[] = [
         });
       }
       const content =
-        jobNumber === undefined ? sampleNotice(kind) : await contentOf(feed, ref, kind, jobNumber);
+        jobNumber === undefined ? sampleNotice(kind) : await readNoticeContent(feed, ref, kind, jobNumber);
       if (!content)
         return notDone(c, {
           kind: 'refused',
@@ -223,7 +223,7 @@ export const notificationRoutes: readonly Route[] = [
       const locale = body.locale ?? recipient?.locale ?? settings.locale;
       const zone = body.zone ?? recipient?.zone ?? settings.zone;
       const stored = await resolveTemplate(feed.table, ref, kind, channel, locale);
-      const checked = body.template && checkedTemplate(channel, body.template);
+      const checked = body.template && checkTemplateInput(channel, body.template);
       if (checked?.kind === 'refused') {
         return notDone(c, { ...checked, reason: `template.${checked.reason}` });
       }
@@ -242,12 +242,12 @@ export const notificationRoutes: readonly Route[] = [
         own: stored !== undefined && checked === undefined,
       };
       if (channel === 'email') {
-        const mail = await previewing.email(input, ref.account);
-        if (mail.kind === 'failed') return notDone(c, failed(mail.reason, checked !== undefined));
+        const mail = await previewRenderer.email(input, ref.account);
+        if (mail.kind === 'failed') return notDone(c, toRejection(mail.reason, checked !== undefined));
         return { body: { ...common, ...mail.value, segments: null, encoding: null } };
       }
-      const sms = await previewing.sms(input, ref.account);
-      if (sms.kind === 'failed') return notDone(c, failed(sms.reason, checked !== undefined));
+      const sms = await previewRenderer.sms(input, ref.account);
+      if (sms.kind === 'failed') return notDone(c, toRejection(sms.reason, checked !== undefined));
       return { body: { ...common, subject: null, html: null, ...sms.value } };
     },
   ),
@@ -272,11 +272,11 @@ export const notificationRoutes: readonly Route[] = [
       const own = await listTemplates(feed.table, subject);
       const page = places.slice(after, after + most);
       const templates = page.map((place) => {
-        const found = own.find((one) => isAt(one, place));
+        const found = own.find((one) => isSamePlace(one, place));
         return { ...place, own: found !== undefined, changedAt: instantText(found?.changedAt ?? null) };
       });
       const last = page.at(-1);
-      const next = last && places.length > after + most ? encodePlace(nameOf(last)) : null;
+      const next = last && places.length > after + most ? encodePlace(toTemplateName(last)) : null;
       return { body: { templates, next } };
     },
   ),
@@ -296,7 +296,7 @@ export const notificationRoutes: readonly Route[] = [
     async ({ subject, params }, { feed }) => {
       const stored = await readTemplate(feed.table, subject, params);
       const template = stored?.template ?? defaultTemplate(params.kind, params.channel, params.locale);
-      return { body: showTemplate(params, template, stored?.changedAt ?? null) };
+      return { body: toTemplateResponse(params, template, stored?.changedAt ?? null) };
     },
   ),
   route(
@@ -317,14 +317,14 @@ export const notificationRoutes: readonly Route[] = [
       problems: ['unprocessable-content'],
     },
     async ({ c, subject, params, body }, { feed }) => {
-      const checked = checkedTemplate(params.channel, body);
+      const checked = checkTemplateInput(params.channel, body);
       if (checked.kind === 'refused') return notDone(c, checked);
       const outcome = await saveTemplate(feed.table, subject, params, checked.value, feed.now());
       if (outcome.kind === 'saved') {
-        return { body: showTemplate(params, outcome.stored.template, outcome.stored.changedAt) };
+        return { body: toTemplateResponse(params, outcome.stored.template, outcome.stored.changedAt) };
       }
       const [first] = outcome.problems;
-      return notDone(c, { kind: 'refused', reason: faultOf(first) });
+      return notDone(c, { kind: 'refused', reason: formatProblem(first) });
     },
   ),
   route(
@@ -361,7 +361,7 @@ export const notificationRoutes: readonly Route[] = [
       answer: messagesAnswer,
     },
     async ({ caller, subject, query }, { notifications }) =>
-      shownPage(caller, await listMessages(notifications.history, subject, query)),
+      toMessagesPage(caller, await listMessages(notifications.history, subject, query)),
   ),
   route(
     {
@@ -372,10 +372,10 @@ export const notificationRoutes: readonly Route[] = [
       summary: 'Get a message and its content',
       description: MASKED,
       role: 'read',
-      of: ofMessage,
+      of: messageSubject,
       answer: { status: 200, description: 'The message.', schema: Message },
     },
-    ({ caller, subject }) => ({ body: showMessage(subject, caller) }),
+    ({ caller, subject }) => ({ body: toMessageResponse(subject, caller) }),
   ),
   route(
     {
@@ -403,9 +403,9 @@ export const notificationRoutes: readonly Route[] = [
       const known = await readJob(feed, subject, job);
       const [page, upcoming] = await Promise.all([
         listMessages(notifications.history, subject, { ...query, job }),
-        upcomingOf(feed.table, subject, job, known?.job.orderGroup ?? null),
+        listUpcoming(feed.table, subject, job, known?.job.orderGroup ?? null),
       ]);
-      return { body: { ...shownPage(caller, page).body, upcoming: upcoming.map(showUpcoming) } };
+      return { body: { ...toMessagesPage(caller, page).body, upcoming: upcoming.map(toUpcomingResponse) } };
     },
   ),
   route(
@@ -417,13 +417,13 @@ export const notificationRoutes: readonly Route[] = [
       summary: 'List messages to a recipient',
       description: `Newest first. ${MASKED}`,
       role: 'read',
-      of: ofRecipient,
+      of: recipientSubject,
       query: pageOnly,
       answer: messagesAnswer,
     },
     async ({ caller, subject, query }, { notifications }) => {
       const asked = { ...query, recipient: subject.id };
-      return shownPage(caller, await listMessages(notifications.history, subject, asked));
+      return toMessagesPage(caller, await listMessages(notifications.history, subject, asked));
     },
   ),
 ];
@@ -432,19 +432,19 @@ export const notificationRoutes: readonly Route[] = [
 const places: readonly TemplatePlace[] = (Object.keys(messageKinds) as MessageKind[]).flatMap((kind) =>
   channels.flatMap((channel) => locales.map((locale) => ({ kind, channel, locale }))),
 );
-const isAt = (one: TemplatePlace, { kind, channel, locale }: TemplatePlace): boolean =>
+const isSamePlace = (one: TemplatePlace, { kind, channel, locale }: TemplatePlace): boolean =>
   one.kind === kind && one.channel === channel && one.locale === locale;
 
-const nameOf = ({ kind, channel, locale }: TemplatePlace): string => `${kind}/${channel}/${locale}`;
+const toTemplateName = ({ kind, channel, locale }: TemplatePlace): string => `${kind}/${channel}/${locale}`;
 
 /** Parses a cursor into the number of templates before the page. */
 function decodeTemplatePlace(text: string): number | undefined {
   const name = decodePlace(text);
-  const at = places.findIndex((place) => nameOf(place) === name);
+  const at = places.findIndex((place) => toTemplateName(place) === name);
   return at === -1 ? undefined : at + 1;
 }
 
-function checkedTemplate(channel: Channel, raw: object): Checked<EmailTemplate | SmsTemplate> {
+function checkTemplateInput(channel: Channel, raw: object): Checked<EmailTemplate | SmsTemplate> {
   if (channel === 'email') return checkInput<EmailTemplate>(emailTemplateSchema, raw);
   const other = Object.keys(raw).find((field) => field !== 'text');
   return other === undefined
@@ -452,39 +452,39 @@ function checkedTemplate(channel: Channel, raw: object): Checked<EmailTemplate |
     : { kind: 'refused', reason: `${other} is of e-mails: a template of an SMS has text alone.` };
 }
 
-const faultOf = (problem: { readonly field: string; readonly reason: string } | undefined): string =>
+const formatProblem = (problem: { readonly field: string; readonly reason: string } | undefined): string =>
   problem ? `${problem.field} does not work: ${problem.reason}.` : 'The template does not work.';
 
 /** Returns a rendering failure (`field: reason`) as a rejection. `given`: the template was part of the request. */
-function failed(reason: string, given: boolean) {
+function toRejection(reason: string, given: boolean) {
   const [field = 'text', ...what] = reason.split(': ');
-  const said = given
+  const text = given
     ? `template.${field} does not work: ${what.join(': ')}.`
     : `The template failed: ${reason}`;
-  return { kind: 'refused' as const, reason: said };
+  return { kind: 'refused' as const, reason: text };
 }
 
-async function settingsOf(table: Table, ref: AccountRef): Promise<Settings> {
+async function readSettingsOrDefaults(table: Table, ref: AccountRef): Promise<Settings> {
   const saved = await readSettings(table, ref);
   if (saved) return saved;
-  const { locale, zone } = defaultsOf(ref.region);
+  const { locale, zone } = getRegionDefaults(ref.region);
   const rest = SettingsInput.parse({ enabled: false, branding: { name: ref.account } });
   return { ...ref, ...rest, locale, zone, since: 0, revision: 0 };
 }
 
-function shown(settings: Settings, served: Parameters<typeof showSettings>[1]) {
-  return { body: showSettings(settings, served), headers: { etag: etagOf(settings.revision) } };
+function toSettingsResult(settings: Settings, served: Parameters<typeof toSettingsResponse>[1]) {
+  return { body: toSettingsResponse(settings, served), headers: { etag: etagOf(settings.revision) } };
 }
 
-function shownPage(
+function toMessagesPage(
   caller: Caller,
   { messages, next = null }: { readonly messages: readonly MessageRecord[]; readonly next?: string | null },
 ) {
-  return { body: { messages: messages.map((message) => showMessage(message, caller)), next } };
+  return { body: { messages: messages.map((message) => toMessageResponse(message, caller)), next } };
 }
 
 /** Returns the current facts of a job for a message. */
-async function contentOf(
+async function readNoticeContent(
   feed: Parameters<typeof readJob>[0] & { readonly now: () => number },
   ref: AccountRef,
   kind: MessageKind,

@@ -25,8 +25,8 @@ import {
   ImportReport,
   Recipient,
   Suppression,
-  showRecipient,
-  showSuppression,
+  toRecipientResponse,
+  toSuppressionResponse,
 } from '../notification-views.ts';
 import { afterBy, afterId, decodePlace, encodePlace, limit, nextOf, one } from '../parameters.ts';
 import { notDone, problem } from '../problems.ts';
@@ -44,7 +44,7 @@ function decodeRecipientPlace(text: string): string | undefined {
 }
 
 /** A recipient of an account. */
-export const ofRecipient: Subject<RecipientRecord> = {
+export const recipientSubject: Subject<RecipientRecord> = {
   params: { ...ofAccount.params, recipient: one.describe('The id of the recipient.') },
   revisionOf: ({ revision }) => revision,
   async find(asked, parts) {
@@ -56,7 +56,7 @@ export const ofRecipient: Subject<RecipientRecord> = {
   },
 };
 
-const shownAnswer = {
+const recipientAnswer = {
   status: 200,
   description: 'The recipient.',
   schema: Recipient,
@@ -86,7 +86,7 @@ export const recipientRoutes: readonly Route[] = [
       const { recipients, next } = await listRecipients(feed.table, subject, query);
       return {
         body: {
-          recipients: recipients.map((each) => showRecipient(each, caller)),
+          recipients: recipients.map((each) => toRecipientResponse(each, caller)),
           next: next && encodePlace(`${PLACE}${next}`),
         },
       };
@@ -106,9 +106,9 @@ export const recipientRoutes: readonly Route[] = [
       body: NewRecipient,
       example: { name: 'Ann Lee', email: 'ann@example.com', locale: 'en-GB', orderGroup: 'Spring' },
       answer: {
-        ...shownAnswer,
+        ...recipientAnswer,
         status: 201,
-        headers: { ...shownAnswer.headers, Location: 'Path of the recipient.' },
+        headers: { ...recipientAnswer.headers, Location: 'Path of the recipient.' },
       },
       problems: ['unprocessable-content', 'conflict'],
     },
@@ -119,7 +119,7 @@ export const recipientRoutes: readonly Route[] = [
       const path = `/v1/accounts/${encodeURIComponent(recipient.account)}/recipients`;
       const location = `${path}/${encodeURIComponent(recipient.id)}`;
       return {
-        body: showRecipient(recipient, caller),
+        body: toRecipientResponse(recipient, caller),
         headers: { etag: etagOf(recipient.revision), location },
       };
     },
@@ -155,8 +155,8 @@ export const recipientRoutes: readonly Route[] = [
     async ({ c, subject, body: { csv, dryRun } }, { manage }) => {
       const outcome = await importRecipients(manage.endpoints, subject, csv, { dryRun });
       if (outcome.kind !== 'imported') return notDone(c, outcome);
-      const { imported, changed, unchanged, bad } = outcome;
-      return { body: { imported, changed, unchanged, bad: [...bad] } };
+      const { imported, changed: toChangeResult, unchanged, bad } = outcome;
+      return { body: { imported, changed: toChangeResult, unchanged, bad: [...bad] } };
     },
   ),
   route(
@@ -168,10 +168,10 @@ export const recipientRoutes: readonly Route[] = [
       summary: 'Get a recipient',
       description: MASKED,
       role: 'read',
-      of: ofRecipient,
-      answer: shownAnswer,
+      of: recipientSubject,
+      answer: recipientAnswer,
     },
-    ({ caller, subject }) => shown(caller, subject),
+    ({ caller, subject }) => toRecipientResult(caller, subject),
   ),
   route(
     {
@@ -183,11 +183,11 @@ export const recipientRoutes: readonly Route[] = [
       description:
         'Omitted fields are unchanged; `null` removes a value. `orderGroup`, `orderNumber` and `jobNumber` are replaced together.',
       role: 'admin',
-      of: ofRecipient,
+      of: recipientSubject,
       body: RecipientUpdate,
       example: { mobile: null, kinds: ['dispatched'] },
       conditional: true,
-      answer: shownAnswer,
+      answer: recipientAnswer,
       problems: ['unprocessable-content', 'conflict'],
     },
     async ({ c, caller, subject, body, expected }, { manage }) => {
@@ -205,7 +205,7 @@ export const recipientRoutes: readonly Route[] = [
       description:
         'Nothing more is sent to the recipient, including waiting messages. Messages already sent stay in the history.',
       role: 'admin',
-      of: ofRecipient,
+      of: recipientSubject,
       conditional: true,
       answer: { status: 204, description: 'The recipient is deleted.' },
       problems: ['conflict'],
@@ -233,7 +233,7 @@ export const recipientRoutes: readonly Route[] = [
     },
     async ({ subject, query }, { feed }) => {
       const { suppressions, next } = await listSuppressions(feed.table, subject, query);
-      return { body: { suppressions: suppressions.map(showSuppression), next } };
+      return { body: { suppressions: suppressions.map(toSuppressionResponse), next } };
     },
   ),
   route(
@@ -256,7 +256,7 @@ export const recipientRoutes: readonly Route[] = [
     async ({ c, subject, body }, { manage }) => {
       const outcome = await createSuppression(manage.endpoints, subject, body);
       if (outcome.kind !== 'created') return notDone(c, outcome);
-      return { body: showSuppression(outcome.suppression) };
+      return { body: toSuppressionResponse(outcome.suppression) };
     },
   ),
   route(
@@ -281,8 +281,8 @@ export const recipientRoutes: readonly Route[] = [
   ),
 ];
 
-function shown(caller: Caller, recipient: RecipientRecord) {
-  return { body: showRecipient(recipient, caller), headers: { etag: etagOf(recipient.revision) } };
+function toRecipientResult(caller: Caller, recipient: RecipientRecord) {
+  return { body: toRecipientResponse(recipient, caller), headers: { etag: etagOf(recipient.revision) } };
 }
 
 function changed(
@@ -291,5 +291,7 @@ function changed(
   outcome: { readonly kind: 'changed'; readonly recipient: RecipientRecord } | Refusal,
   expected: Expectation,
 ) {
-  return outcome.kind === 'changed' ? shown(caller, outcome.recipient) : notDone(c, outcome, expected);
+  return outcome.kind === 'changed'
+    ? toRecipientResult(caller, outcome.recipient)
+    : notDone(c, outcome, expected);
 }

@@ -2,12 +2,12 @@
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { readSettings } from '../../notifications/settings.ts';
-import { resubscribe, suppress, unsubscriptionOf } from '../../notifications/suppressions.ts';
+import { findUnsubscription, resubscribe, suppress } from '../../notifications/suppressions.ts';
 import type { Locale, NotificationSettings } from '../../notifications/types.ts';
 import { readUnsubscribeToken, type Unsubscription } from '../../notifications/unsubscribe.ts';
 import { one } from '../parameters.ts';
 import { type Answer, type ApiEnv, type Route, route, type Subject } from '../route.ts';
-import { CHOICE, choices, localeFor, type UnsubscribeView, unsubscribePage } from '../unsubscribe-page.ts';
+import { CHOICE, choices, selectLocale, type UnsubscribeView, unsubscribePage } from '../unsubscribe-page.ts';
 
 /** Default locale if the request has no `Accept-Language` and the link is unknown. */
 const DEFAULT_LOCALE: Locale = 'en-GB';
@@ -17,12 +17,12 @@ interface Link extends Unsubscription {
 }
 
 /** The target of an unsubscribe link. An unknown token is answered with a page, because recipients open it. */
-const ofLink: Subject<Link> = {
+const linkSubject: Subject<Link> = {
   params: { token: one.describe('Signed token of the link.') },
   async find({ c, params }, { feed }) {
     const link = await readUnsubscribeToken(feed, params.token ?? '');
     const settings = link && (await readSettings(feed.table, link.ref));
-    return link && settings ? { ...link, settings } : page(c, 'unknown', undefined, 404);
+    return link && settings ? { ...link, settings } : renderPage(c, 'unknown', undefined, 404);
   },
 };
 
@@ -46,13 +46,13 @@ export const unsubscribeRoutes: readonly Route[] = [
       description:
         'Has no side effects, because link scanners open it as well. The button of the page unsubscribes. The language follows `Accept-Language`.',
       role: null,
-      of: ofLink,
+      of: linkSubject,
       answer,
       also,
     },
     async ({ c, subject }, { feed }) => {
-      const out = await unsubscriptionOf(feed.table, subject.ref, subject);
-      return page(c, out ? (out.entered ? 'stopped by them' : 'stopped') : 'asks', subject);
+      const out = await findUnsubscription(feed.table, subject.ref, subject);
+      return renderPage(c, out ? (out.entered ? 'stopped by them' : 'stopped') : 'asks', subject);
     },
   ),
   route(
@@ -65,7 +65,7 @@ export const unsubscribeRoutes: readonly Route[] = [
       description:
         'Any form unsubscribes the address of the link (one-click unsubscribe, RFC 8058), unless the field `choice` is `subscribe`.',
       role: null,
-      of: ofLink,
+      of: linkSubject,
       form: z
         .object({
           [CHOICE]: z
@@ -80,23 +80,23 @@ export const unsubscribeRoutes: readonly Route[] = [
     async ({ c, subject, body }, { manage }) => {
       if (body[CHOICE] === 'subscribe') {
         const done = await resubscribe(manage.endpoints, subject.ref, subject);
-        return page(c, done ? 'goes on' : 'stopped by them', subject);
+        return renderPage(c, done ? 'goes on' : 'stopped by them', subject);
       }
       // If the account has just been deleted, nothing is sent either.
       await suppress(manage.endpoints, subject.ref, subject, 'unsubscribed');
-      return page(c, 'stopped', subject);
+      return renderPage(c, 'stopped', subject);
     },
   ),
 ];
 
-function page(
+function renderPage(
   c: Context<ApiEnv>,
   view: UnsubscribeView,
   link: Link | undefined,
   status: 200 | 404 = 200,
 ): Response {
   const { body, headers } = unsubscribePage(view, {
-    locale: localeFor(c.req.header('accept-language'), link?.settings.locale ?? DEFAULT_LOCALE),
+    locale: selectLocale(c.req.header('accept-language'), link?.settings.locale ?? DEFAULT_LOCALE),
     channel: link?.channel ?? 'email',
     branding: link?.settings.branding,
   });

@@ -1,17 +1,17 @@
 import type { Texts } from './texts.ts';
 
-const HELLO = 'Guten Tag{% if name %} {{ name }}{% endif %},\n\n';
-const SOME = '{% if count == 1 %}Ein Druckauftrag{% else %}{{ count }} Druckaufträge{% endif %}';
+const GREETING = 'Guten Tag{% if name %} {{ name }}{% endif %},\n\n';
+const JOBS = '{% if count == 1 %}Ein Druckauftrag{% else %}{{ count }} Druckaufträge{% endif %}';
 const DETAILS = '{% if details %} ({{ details }}){% endif %}';
-const NOT_LEFT = `{% if group %}${SOME} Ihrer Bestellung {{ order }} {{ count | plural: "ist", "sind" }} noch nicht unterwegs{% else %}Ihre Bestellung {{ order }} ist noch nicht unterwegs{% endif %}`;
-const ON_WAY = `{% if group %}${SOME} Ihrer Bestellung {{ order }} {{ count | plural: "ist", "sind" }} unterwegs{% else %}Ihre Bestellung {{ order }} ist unterwegs{% endif %}`;
+const NOT_DISPATCHED = `{% if group %}${JOBS} Ihrer Bestellung {{ order }} {{ count | plural: "ist", "sind" }} noch nicht unterwegs{% else %}Ihre Bestellung {{ order }} ist noch nicht unterwegs{% endif %}`;
+const ON_WAY = `{% if group %}${JOBS} Ihrer Bestellung {{ order }} {{ count | plural: "ist", "sind" }} unterwegs{% else %}Ihre Bestellung {{ order }} ist unterwegs{% endif %}`;
 const NEW_DATE =
   '{% if date_due %}Neuer Termin für Ihre Bestellung {{ order }}: {{ date_due }}{% else %}Geänderte Termine Ihrer Bestellung {{ order }}{% endif %}';
-const GONE = `{% if group %}${SOME} Ihrer Bestellung {{ order }} {{ count | plural: "wurde", "wurden" }} offenbar storniert{% else %}Ihre Bestellung {{ order }} wurde offenbar storniert{% endif %}`;
+const CANCELLED = `{% if group %}${JOBS} Ihrer Bestellung {{ order }} {{ count | plural: "wurde", "wurden" }} offenbar storniert{% else %}Ihre Bestellung {{ order }} wurde offenbar storniert{% endif %}`;
 
 /** German, in the formal address. */
 export const german: Texts = {
-  words: {
+  labels: {
     job: (jobNumber) => `Auftrag ${jobNumber}`,
     parcels: (first, last, of) => {
       if (of === 1) return 'Ihr Paket';
@@ -19,16 +19,16 @@ export const german: Texts = {
     },
     track: (number) => (number === null ? 'Paket verfolgen' : `${number} verfolgen`),
     trackingNumber: (number) => `Sendungsnummer: ${number}`,
-    inside: (parcels) => (parcels === 1 ? 'In diesem Paket' : 'In diesen Paketen'),
+    contents: (parcels) => (parcels === 1 ? 'In diesem Paket' : 'In diesen Paketen'),
     untracked: 'Bisher ohne Sendungsnummer',
     noTracking: 'Es gibt bisher keine Sendungsnummer',
     more: (jobs) => `und ${jobs} weitere`,
     dispatchedOn: (day) => `Versandt am ${day}`,
-    moved: (to, from) => {
+    newDueDate: (to, from) => {
       if (to === null) return `Kein Termin mehr (bisher ${from})`;
       return from === null ? `Neuer Termin: ${to}` : `Neuer Termin: ${to} (bisher ${from})`;
     },
-    why: (brand) =>
+    footerReason: (brand) =>
       `Sie erhalten diese E-Mail, weil ${brand} Sie über Ihre Bestellungen auf dem Laufenden hält.`,
     unsubscribe: 'Abbestellen',
     colon: ':',
@@ -39,7 +39,7 @@ export const german: Texts = {
       preheader:
         '{{ count }} {{ count | plural: "Druckauftrag", "Druckaufträge" }}{% if parcel_count > 0 and untracked.size == 0 %} in {{ parcel_count }} {{ parcel_count | plural: "Paket", "Paketen" }}{% endif %}{% if date_out %}, versandt am {{ date_out }}{% endif %}.',
       heading: ON_WAY,
-      intro: `${HELLO}{% if count == 1 %}Ihr Druckauftrag wurde{% else %}{{ count }} Druckaufträge wurden{% endif %}{% if date_out %} am {{ date_out }}{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} Paketen{% endif %} versandt.`,
+      intro: `${GREETING}{% if count == 1 %}Ihr Druckauftrag wurde{% else %}{{ count }} Druckaufträge wurden{% endif %}{% if date_out %} am {{ date_out }}{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} Paketen{% endif %} versandt.`,
       outro:
         '{% if link_count > 0 %}Es kann einige Stunden dauern, bis der Zusteller zeigt, wo {{ link_count | plural: "Ihr Paket ist", "Ihre Pakete sind" }}.{% endif %}',
     },
@@ -48,14 +48,14 @@ export const german: Texts = {
       preheader:
         '{{ parcel_count }} {{ parcel_count | plural: "Paket", "Pakete" }} mit {{ count }} {{ count | plural: "Druckauftrag", "Druckaufträgen" }}.',
       heading: 'Sendungsverfolgung für Ihre Bestellung {{ order }}',
-      intro: `${HELLO}für {% if count == 1 %}einen Druckauftrag, der{% else %}{{ count }} Druckaufträge, die{% endif %} zu Ihnen unterwegs {{ count | plural: "ist", "sind" }}, gibt es jetzt eine Sendungsverfolgung.`,
+      intro: `${GREETING}für {% if count == 1 %}einen Druckauftrag, der{% else %}{{ count }} Druckaufträge, die{% endif %} zu Ihnen unterwegs {{ count | plural: "ist", "sind" }}, gibt es jetzt eine Sendungsverfolgung.`,
       outro: '',
     },
     dispatch_revoked: {
-      subject: NOT_LEFT,
+      subject: NOT_DISPATCHED,
       preheader: 'Wir hatten den Versand zu früh gemeldet. Bitte entschuldigen Sie.',
-      heading: NOT_LEFT,
-      intro: `${HELLO}wir hatten Ihnen gemeldet, dass {% if count == 1 %}dieser Druckauftrag{% else %}diese {{ count }} Druckaufträge{% endif %} versandt {{ count | plural: "wurde", "wurden" }}. Das war zu früh: Noch {{ count | plural: "ist er", "sind sie" }} nicht unterwegs. Bitte entschuldigen Sie die Verwirrung.`,
+      heading: NOT_DISPATCHED,
+      intro: `${GREETING}wir hatten Ihnen gemeldet, dass {% if count == 1 %}dieser Druckauftrag{% else %}diese {{ count }} Druckaufträge{% endif %} versandt {{ count | plural: "wurde", "wurden" }}. Das war zu früh: Noch {{ count | plural: "ist er", "sind sie" }} nicht unterwegs. Bitte entschuldigen Sie die Verwirrung.`,
       outro: '',
     },
     due_date_changed: {
@@ -63,32 +63,32 @@ export const german: Texts = {
       preheader:
         '{% if date_due and former_date_due %}Bisher war es {{ former_date_due }}.{% else %}Es geht um {{ count }} {{ count | plural: "Druckauftrag", "Druckaufträge" }}.{% endif %}',
       heading: NEW_DATE,
-      intro: `${HELLO}der Termin {% if count == 1 %}Ihres Druckauftrags{% else %}von {{ count }} Druckaufträgen{% endif %} hat sich geändert{% if date_due and former_date_due %}: {{ date_due }} statt {{ former_date_due }}{% elsif date_due %}: {{ date_due }}{% endif %}.`,
+      intro: `${GREETING}der Termin {% if count == 1 %}Ihres Druckauftrags{% else %}von {{ count }} Druckaufträgen{% endif %} hat sich geändert{% if date_due and former_date_due %}: {{ date_due }} statt {{ former_date_due }}{% elsif date_due %}: {{ date_due }}{% endif %}.`,
       outro: '',
     },
     cancelled: {
-      subject: GONE,
+      subject: CANCELLED,
       preheader: 'Wenn Sie das nicht erwartet haben, melden Sie sich bitte bei uns.',
-      heading: GONE,
-      intro: `${HELLO}{% if count == 1 %}dieser Druckauftrag wird{% else %}diese {{ count }} Druckaufträge werden{% endif %} in der Produktion nicht mehr geführt und {{ count | plural: "wurde", "wurden" }} offenbar storniert.`,
+      heading: CANCELLED,
+      intro: `${GREETING}{% if count == 1 %}dieser Druckauftrag wird{% else %}diese {{ count }} Druckaufträge werden{% endif %} in der Produktion nicht mehr geführt und {{ count | plural: "wurde", "wurden" }} offenbar storniert.`,
       outro: 'Wenn Sie das nicht erwartet haben, melden Sie sich bitte bei uns.',
     },
   },
   sms: {
     dispatched: {
-      text: `{{ brand.name }}: {% if group %}${SOME} Ihrer Bestellung {{ order }}${DETAILS} {{ count | plural: "ist", "sind" }} unterwegs{% else %}Ihre Bestellung {{ order }}${DETAILS} ist unterwegs{% endif %}{% if parcel_count > 1 %} in {{ parcel_count }} Paketen{% endif %}.{% if tracking %} Verfolgen: {{ tracking }}{% endif %}`,
+      text: `{{ brand.name }}: {% if group %}${JOBS} Ihrer Bestellung {{ order }}${DETAILS} {{ count | plural: "ist", "sind" }} unterwegs{% else %}Ihre Bestellung {{ order }}${DETAILS} ist unterwegs{% endif %}{% if parcel_count > 1 %} in {{ parcel_count }} Paketen{% endif %}.{% if tracking %} Verfolgen: {{ tracking }}{% endif %}`,
     },
     tracking: {
       text: `{{ brand.name }}: Sendungsverfolgung für Ihre Bestellung {{ order }}${DETAILS}: {{ tracking }}`,
     },
     dispatch_revoked: {
-      text: `{{ brand.name }}: Entschuldigung, wir waren zu früh: ${NOT_LEFT}${DETAILS}.`,
+      text: `{{ brand.name }}: Entschuldigung, wir waren zu früh: ${NOT_DISPATCHED}${DETAILS}.`,
     },
     due_date_changed: {
       text: `{{ brand.name }}: {% if date_due %}Neuer Termin für Ihre Bestellung {{ order }}${DETAILS}: {{ date_due }}{% if former_date_due %} (bisher {{ former_date_due }}){% endif %}{% else %}Die Termine Ihrer Bestellung {{ order }}${DETAILS} haben sich geändert.{% endif %}`,
     },
     cancelled: {
-      text: `{{ brand.name }}: ${GONE}${DETAILS}. Nicht erwartet? Bitte melden Sie sich bei uns.`,
+      text: `{{ brand.name }}: ${CANCELLED}${DETAILS}. Nicht erwartet? Bitte melden Sie sich bei uns.`,
     },
   },
 };

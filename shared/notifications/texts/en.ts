@@ -1,18 +1,18 @@
 import type { Texts } from './texts.ts';
 
-const HELLO = 'Hello{% if name %} {{ name }}{% endif %},\n\n';
+const GREETING = 'Hello{% if name %} {{ name }}{% endif %},\n\n';
 const JOBS = '{% if count == 1 %}a print job{% else %}{{ count }} print jobs{% endif %}';
 const DETAILS = '{% if details %} ({{ details }}){% endif %}';
 
 /** English, with “canceled” as the country spells it. */
 export function english(canceled: 'canceled' | 'cancelled'): Texts {
-  const notLeft = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "has", "have" }} not left yet{% else %}Your order {{ order }} has not left yet{% endif %}`;
+  const notDispatched = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "has", "have" }} not left yet{% else %}Your order {{ order }} has not left yet{% endif %}`;
   const onWay = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "is on its", "are on their" }} way{% else %}Your order {{ order }} is on its way{% endif %}`;
   const newDate =
     '{% if date_due %}New due date for your order {{ order }}: {{ date_due }}{% else %}Changed due dates of your order {{ order }}{% endif %}';
-  const gone = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "seems", "seem" }} to be ${canceled}{% else %}Your order {{ order }} seems to be ${canceled}{% endif %}`;
+  const cancelled = `{% if group %}${JOBS.replace('a print', 'A print')} of your order {{ order }} {{ count | plural: "seems", "seem" }} to be ${canceled}{% else %}Your order {{ order }} seems to be ${canceled}{% endif %}`;
   return {
-    words: {
+    labels: {
       job: (jobNumber) => `Job ${jobNumber}`,
       parcels: (first, last, of) => {
         if (of === 1) return 'Your parcel';
@@ -20,16 +20,16 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
       },
       track: (number) => (number === null ? 'Track this parcel' : `Track ${number}`),
       trackingNumber: (number) => `Tracking number: ${number}`,
-      inside: (parcels) => (parcels === 1 ? 'In this parcel' : 'In these parcels'),
+      contents: (parcels) => (parcels === 1 ? 'In this parcel' : 'In these parcels'),
       untracked: 'Without a tracking number so far',
       noTracking: 'There is no tracking number so far',
       more: (jobs) => `and ${jobs} more`,
       dispatchedOn: (day) => `Dispatched on ${day}`,
-      moved: (to, from) => {
+      newDueDate: (to, from) => {
         if (to === null) return `No due date any more (it was ${from})`;
         return from === null ? `Now due ${to}` : `Now due ${to} (it was ${from})`;
       },
-      why: (brand) => `You get this e-mail because ${brand} keeps you posted about your orders.`,
+      footerReason: (brand) => `You get this e-mail because ${brand} keeps you posted about your orders.`,
       unsubscribe: 'Unsubscribe',
       colon: ':',
     },
@@ -39,7 +39,7 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
         preheader:
           '{{ count }} print {{ count | plural: "job", "jobs" }}{% if parcel_count > 0 and untracked.size == 0 %} in {{ parcel_count }} {{ parcel_count | plural: "parcel", "parcels" }}{% endif %}{% if date_out %}, dispatched on {{ date_out }}{% endif %}.',
         heading: onWay,
-        intro: `${HELLO}{% if count == 1 %}Your print job was{% else %}{{ count }} print jobs were{% endif %} dispatched{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} parcels{% endif %}{% if date_out %} on {{ date_out }}{% endif %}.`,
+        intro: `${GREETING}{% if count == 1 %}Your print job was{% else %}{{ count }} print jobs were{% endif %} dispatched{% if parcel_count > 1 and untracked.size == 0 %} in {{ parcel_count }} parcels{% endif %}{% if date_out %} on {{ date_out }}{% endif %}.`,
         outro:
           '{% if link_count > 0 %}It can take a few hours until the carrier shows where {{ link_count | plural: "your parcel is", "your parcels are" }}.{% endif %}',
       },
@@ -48,14 +48,14 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
         preheader:
           '{{ parcel_count }} {{ parcel_count | plural: "parcel", "parcels" }} with {{ count }} print {{ count | plural: "job", "jobs" }}.',
         heading: 'Tracking for your order {{ order }}',
-        intro: `${HELLO}The carrier has given us tracking for {% if count == 1 %}a print job that is on its way{% else %}{{ count }} print jobs that are on their way{% endif %} to you.`,
+        intro: `${GREETING}The carrier has given us tracking for {% if count == 1 %}a print job that is on its way{% else %}{{ count }} print jobs that are on their way{% endif %} to you.`,
         outro: '',
       },
       dispatch_revoked: {
-        subject: notLeft,
+        subject: notDispatched,
         preheader: 'We told you of its dispatch too early. Sorry about that.',
-        heading: notLeft,
-        intro: `${HELLO}We told you that {% if count == 1 %}this print job was{% else %}these {{ count }} print jobs were{% endif %} dispatched. That was too early: {{ count | plural: "it has", "they have" }} not left yet. We are sorry for the confusion.`,
+        heading: notDispatched,
+        intro: `${GREETING}We told you that {% if count == 1 %}this print job was{% else %}these {{ count }} print jobs were{% endif %} dispatched. That was too early: {{ count | plural: "it has", "they have" }} not left yet. We are sorry for the confusion.`,
         outro: '',
       },
       due_date_changed: {
@@ -63,14 +63,14 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
         preheader:
           '{% if date_due and former_date_due %}It was {{ former_date_due }}.{% else %}It is about {{ count }} print {{ count | plural: "job", "jobs" }}.{% endif %}',
         heading: newDate,
-        intro: `${HELLO}The due date of {% if count == 1 %}your print job{% else %}{{ count }} print jobs{% endif %} changed{% if date_due and former_date_due %} from {{ former_date_due }} to {{ date_due }}{% elsif date_due %} to {{ date_due }}{% endif %}.`,
+        intro: `${GREETING}The due date of {% if count == 1 %}your print job{% else %}{{ count }} print jobs{% endif %} changed{% if date_due and former_date_due %} from {{ former_date_due }} to {{ date_due }}{% elsif date_due %} to {{ date_due }}{% endif %}.`,
         outro: '',
       },
       cancelled: {
-        subject: gone,
+        subject: cancelled,
         preheader: 'If you did not expect this, please contact us.',
-        heading: gone,
-        intro: `${HELLO}{% if count == 1 %}This print job is{% else %}These {{ count }} print jobs are{% endif %} no longer listed in production. It seems that {{ count | plural: "it was", "they were" }} ${canceled}.`,
+        heading: cancelled,
+        intro: `${GREETING}{% if count == 1 %}This print job is{% else %}These {{ count }} print jobs are{% endif %} no longer listed in production. It seems that {{ count | plural: "it was", "they were" }} ${canceled}.`,
         outro: 'If you did not expect this, please contact us.',
       },
     },
@@ -82,13 +82,13 @@ export function english(canceled: 'canceled' | 'cancelled'): Texts {
         text: `{{ brand.name }}: Tracking for your order {{ order }}${DETAILS}: {{ tracking }}`,
       },
       dispatch_revoked: {
-        text: `{{ brand.name }}: Sorry, we were too early: ${notLeft}${DETAILS}.`,
+        text: `{{ brand.name }}: Sorry, we were too early: ${notDispatched}${DETAILS}.`,
       },
       due_date_changed: {
         text: `{{ brand.name }}: {% if date_due %}Your order {{ order }}${DETAILS} is now due {{ date_due }}{% if former_date_due %} (it was {{ former_date_due }}){% endif %}{% else %}The due dates of your order {{ order }}${DETAILS} changed{% endif %}.`,
       },
       cancelled: {
-        text: `{{ brand.name }}: ${gone}${DETAILS}. Not expected? Please contact us.`,
+        text: `{{ brand.name }}: ${cancelled}${DETAILS}. Not expected? Please contact us.`,
       },
     },
   };

@@ -1,18 +1,18 @@
 import type { Texts } from './texts.ts';
 
-const HELLO = 'Bonjour{% if name %} {{ name }}{% endif %},\n\n';
-const SOME =
+const GREETING = 'Bonjour{% if name %} {{ name }}{% endif %},\n\n';
+const JOBS =
   '{% if count == 1 %}Un travail d’impression{% else %}{{ count }} travaux d’impression{% endif %}';
 const DETAILS = '{% if details %} ({{ details }}){% endif %}';
-const NOT_LEFT = `{% if group %}${SOME} de votre commande {{ order }} {{ count | plural: "n’est pas encore parti", "ne sont pas encore partis" }}{% else %}Votre commande {{ order }} n’est pas encore partie{% endif %}`;
-const ON_WAY = `{% if group %}${SOME} de votre commande {{ order }} {{ count | plural: "est", "sont" }} en route{% else %}Votre commande {{ order }} est en route{% endif %}`;
+const NOT_DISPATCHED = `{% if group %}${JOBS} de votre commande {{ order }} {{ count | plural: "n’est pas encore parti", "ne sont pas encore partis" }}{% else %}Votre commande {{ order }} n’est pas encore partie{% endif %}`;
+const ON_WAY = `{% if group %}${JOBS} de votre commande {{ order }} {{ count | plural: "est", "sont" }} en route{% else %}Votre commande {{ order }} est en route{% endif %}`;
 const NEW_DATE =
   '{% if date_due %}Nouvelle échéance pour votre commande {{ order }}\u00a0: {{ date_due }}{% else %}Nouvelles échéances pour votre commande {{ order }}{% endif %}';
-const GONE = `{% if group %}${SOME} de votre commande {{ order }} {{ count | plural: "semble annulé", "semblent annulés" }}{% else %}Votre commande {{ order }} semble annulée{% endif %}`;
+const CANCELLED = `{% if group %}${JOBS} de votre commande {{ order }} {{ count | plural: "semble annulé", "semblent annulés" }}{% else %}Votre commande {{ order }} semble annulée{% endif %}`;
 
 /** French, in the formal address. A colon is set off by a space, which does not break. */
 export const french: Texts = {
-  words: {
+  labels: {
     job: (jobNumber) => `Travail ${jobNumber}`,
     parcels: (first, last, of) => {
       if (of === 1) return 'Votre colis';
@@ -20,18 +20,18 @@ export const french: Texts = {
     },
     track: (number) => (number === null ? 'Suivre ce colis' : `Suivre ${number}`),
     trackingNumber: (number) => `Numéro de suivi\u00a0: ${number}`,
-    inside: (parcels) => (parcels === 1 ? 'Dans ce colis' : 'Dans ces colis'),
+    contents: (parcels) => (parcels === 1 ? 'Dans ce colis' : 'Dans ces colis'),
     untracked: 'Sans numéro de suivi pour l’instant',
     noTracking: 'Il n’y a pas de numéro de suivi pour l’instant',
     more: (jobs) => (jobs === 1 ? 'et 1 autre' : `et ${jobs} autres`),
     dispatchedOn: (day) => `Expédié le ${day}`,
-    moved: (to, from) => {
+    newDueDate: (to, from) => {
       if (to === null) return `Plus d’échéance (auparavant ${from})`;
       return from === null
         ? `Nouvelle échéance\u00a0: ${to}`
         : `Nouvelle échéance\u00a0: ${to} (auparavant ${from})`;
     },
-    why: (brand) => `Vous recevez cet e-mail, car ${brand} vous tient au courant de vos commandes.`,
+    footerReason: (brand) => `Vous recevez cet e-mail, car ${brand} vous tient au courant de vos commandes.`,
     unsubscribe: 'Se désabonner',
     colon: '\u00a0:',
   },
@@ -41,7 +41,7 @@ export const french: Texts = {
       preheader:
         '{{ count }} {{ count | plural: "travail", "travaux" }} d’impression{% if parcel_count > 0 and untracked.size == 0 %} en {{ parcel_count }} colis{% endif %}{% if date_out %}, {{ count | plural: "expédié", "expédiés" }} le {{ date_out }}{% endif %}.',
       heading: ON_WAY,
-      intro: `${HELLO}{% if count == 1 %}Votre travail d’impression a été expédié{% else %}{{ count }} travaux d’impression ont été expédiés{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} en {{ parcel_count }} colis{% endif %}{% if date_out %} le {{ date_out }}{% endif %}.`,
+      intro: `${GREETING}{% if count == 1 %}Votre travail d’impression a été expédié{% else %}{{ count }} travaux d’impression ont été expédiés{% endif %}{% if parcel_count > 1 and untracked.size == 0 %} en {{ parcel_count }} colis{% endif %}{% if date_out %} le {{ date_out }}{% endif %}.`,
       outro:
         '{% if link_count > 0 %}Quelques heures peuvent s’écouler avant que le transporteur n’indique où {{ link_count | plural: "se trouve votre colis", "se trouvent vos colis" }}.{% endif %}',
     },
@@ -50,14 +50,14 @@ export const french: Texts = {
       preheader:
         '{{ parcel_count }} colis avec {{ count }} {{ count | plural: "travail", "travaux" }} d’impression.',
       heading: 'Suivi de votre commande {{ order }}',
-      intro: `${HELLO}Le transporteur nous a transmis le suivi {% if count == 1 %}d’un travail d’impression qui est{% else %}de {{ count }} travaux d’impression qui sont{% endif %} en route vers vous.`,
+      intro: `${GREETING}Le transporteur nous a transmis le suivi {% if count == 1 %}d’un travail d’impression qui est{% else %}de {{ count }} travaux d’impression qui sont{% endif %} en route vers vous.`,
       outro: '',
     },
     dispatch_revoked: {
-      subject: NOT_LEFT,
+      subject: NOT_DISPATCHED,
       preheader: 'Nous vous avons annoncé l’expédition trop tôt. Veuillez nous en excuser.',
-      heading: NOT_LEFT,
-      intro: `${HELLO}Nous vous avons annoncé l’expédition {% if count == 1 %}de ce travail{% else %}de ces {{ count }} travaux{% endif %} d’impression. C’était trop tôt\u00a0: {{ count | plural: "il n’est pas encore parti", "ils ne sont pas encore partis" }}. Veuillez nous excuser pour cette confusion.`,
+      heading: NOT_DISPATCHED,
+      intro: `${GREETING}Nous vous avons annoncé l’expédition {% if count == 1 %}de ce travail{% else %}de ces {{ count }} travaux{% endif %} d’impression. C’était trop tôt\u00a0: {{ count | plural: "il n’est pas encore parti", "ils ne sont pas encore partis" }}. Veuillez nous excuser pour cette confusion.`,
       outro: '',
     },
     due_date_changed: {
@@ -65,32 +65,32 @@ export const french: Texts = {
       preheader:
         '{% if date_due and former_date_due %}L’échéance était auparavant le {{ former_date_due }}.{% else %}Cela concerne {{ count }} {{ count | plural: "travail", "travaux" }} d’impression.{% endif %}',
       heading: NEW_DATE,
-      intro: `${HELLO}L’échéance {% if count == 1 %}de votre travail d’impression{% else %}de {{ count }} travaux d’impression{% endif %} a changé{% if date_due and former_date_due %}\u00a0: le {{ date_due }} au lieu du {{ former_date_due }}{% elsif date_due %}\u00a0: le {{ date_due }}{% endif %}.`,
+      intro: `${GREETING}L’échéance {% if count == 1 %}de votre travail d’impression{% else %}de {{ count }} travaux d’impression{% endif %} a changé{% if date_due and former_date_due %}\u00a0: le {{ date_due }} au lieu du {{ former_date_due }}{% elsif date_due %}\u00a0: le {{ date_due }}{% endif %}.`,
       outro: '',
     },
     cancelled: {
-      subject: GONE,
+      subject: CANCELLED,
       preheader: 'Si vous ne vous y attendiez pas, veuillez nous contacter.',
-      heading: GONE,
-      intro: `${HELLO}{% if count == 1 %}Ce travail d’impression ne figure{% else %}Ces {{ count }} travaux d’impression ne figurent{% endif %} plus dans la production et {{ count | plural: "semble annulé", "semblent annulés" }}.`,
+      heading: CANCELLED,
+      intro: `${GREETING}{% if count == 1 %}Ce travail d’impression ne figure{% else %}Ces {{ count }} travaux d’impression ne figurent{% endif %} plus dans la production et {{ count | plural: "semble annulé", "semblent annulés" }}.`,
       outro: 'Si vous ne vous y attendiez pas, veuillez nous contacter.',
     },
   },
   sms: {
     dispatched: {
-      text: `{{ brand.name }}\u00a0: {% if group %}${SOME} de votre commande {{ order }}${DETAILS} {{ count | plural: "est", "sont" }} en route{% else %}votre commande {{ order }}${DETAILS} est en route{% endif %}{% if parcel_count > 1 %} en {{ parcel_count }} colis{% endif %}.{% if tracking %} Suivi\u00a0: {{ tracking }}{% endif %}`,
+      text: `{{ brand.name }}\u00a0: {% if group %}${JOBS} de votre commande {{ order }}${DETAILS} {{ count | plural: "est", "sont" }} en route{% else %}votre commande {{ order }}${DETAILS} est en route{% endif %}{% if parcel_count > 1 %} en {{ parcel_count }} colis{% endif %}.{% if tracking %} Suivi\u00a0: {{ tracking }}{% endif %}`,
     },
     tracking: {
       text: `{{ brand.name }}\u00a0: suivi de votre commande {{ order }}${DETAILS}\u00a0: {{ tracking }}`,
     },
     dispatch_revoked: {
-      text: `{{ brand.name }}\u00a0: toutes nos excuses pour l’annonce prématurée. ${NOT_LEFT}${DETAILS}.`,
+      text: `{{ brand.name }}\u00a0: toutes nos excuses pour l’annonce prématurée. ${NOT_DISPATCHED}${DETAILS}.`,
     },
     due_date_changed: {
       text: `{{ brand.name }}\u00a0: {% if date_due %}nouvelle échéance pour votre commande {{ order }}${DETAILS}\u00a0: {{ date_due }}{% if former_date_due %} (auparavant {{ former_date_due }}){% endif %}{% else %}les échéances de votre commande {{ order }}${DETAILS} ont changé.{% endif %}`,
     },
     cancelled: {
-      text: `{{ brand.name }}\u00a0: ${GONE.replace('Un travail', 'un travail').replace('Votre', 'votre')}${DETAILS}. Inattendu\u00a0? Contactez-nous.`,
+      text: `{{ brand.name }}\u00a0: ${CANCELLED.replace('Un travail', 'un travail').replace('Votre', 'votre')}${DETAILS}. Inattendu\u00a0? Contactez-nous.`,
     },
   },
 };

@@ -5,7 +5,7 @@ import { english } from './en.ts';
 import { french } from './fr.ts';
 
 /** What the layout says around a template. */
-export interface Words {
+export interface Labels {
   /** A job that has no order number. */
   readonly job: (jobNumber: number) => string;
   /** Parcels first to last of so many. */
@@ -15,7 +15,7 @@ export interface Words {
   /** Of a parcel that has a number and no link. */
   readonly trackingNumber: (number: string) => string;
   /** Above what is in so many parcels. */
-  readonly inside: (parcels: number) => string;
+  readonly contents: (parcels: number) => string;
   /** Above the jobs without tracking, where others have some. */
   readonly untracked: string;
   /** Above the jobs where none has tracking. */
@@ -24,8 +24,8 @@ export interface Words {
   readonly more: (jobs: number) => string;
   readonly dispatchedOn: (day: string) => string;
   /** What a due date is now, and was; not both null. */
-  readonly moved: (to: string | null, from: string | null) => string;
-  readonly why: (brand: string) => string;
+  readonly newDueDate: (to: string | null, from: string | null) => string;
+  readonly footerReason: (brand: string) => string;
   readonly unsubscribe: string;
   /** With the space before it that some languages set. */
   readonly colon: string;
@@ -33,7 +33,7 @@ export interface Words {
 
 /** All texts of a language; those of e-mails and SMS are Liquid, as anybody's own are (docs/notifications.md). */
 export interface Texts {
-  readonly words: Words;
+  readonly labels: Labels;
   readonly email: {
     readonly [kind in MessageKind]: {
       readonly subject: string;

@@ -1,0 +1,128 @@
+/** Rendering of due messages with the templates of their accounts. */
+import type { AccountRef } from '../storage/schema.ts';
+import { parseWorkId, type Work } from './messages.ts';
+import type { Rendered } from './render.ts';
+import { messageRenderer } from './rendering.ts';
+import { withoutAddresses } from './send-decision.ts';
+import type { SendDeps } from './send-report.ts';
+import { resolveTemplate, type Template } from './templates.ts';
+import type {
+  Channel,
+  Locale,
+  Message,
+  MessageKind,
+  NotificationSettings,
+  OutgoingEmail,
+  OutgoingSms,
+  SendOutcome,
+} from './types.ts';
+import { createUnsubscribeUrl } from './unsubscribe.ts';
+
+/** Maximum length of stored text of a sent message, characters. */
+const MAX_TEXT = 20_000;
+
+/** A message that is ready to be sent. */
+export interface Ready {
+  readonly work: Work;
+  readonly settings: NotificationSettings;
+  /** With the subject and text that are sent. */
+  readonly message: Message;
+  /** Set with the claim: whether an earlier attempt may have reached the recipient. */
+  readonly before?: boolean;
+  readonly send: (deps: SendDeps) => Promise<SendOutcome>;
+}
+
+/** Renders the messages of one run of the sender. Reads each template once. */
+export class ReadyRenderer {
+  readonly #deps: SendDeps;
+  readonly #templates = new Map<string, Promise<Template | undefined>>();
+
+  constructor(deps: SendDeps) {
+    this.#deps = deps;
+  }
+
+  /** Renders a message. Returns the changed message if it cannot be sent. */
+  async render(
+    work: Work,
+    { settings, jobs }: Pick<Ready, 'settings'> & { readonly jobs: readonly number[] },
+    before: readonly Message[],
+  ): Promise<Ready | Message> {
+    const { ref, message, content } = work;
+    const { channel, to } = message;
+    if (!channel || !to) throw new Error('The message has no recipient.');
+    const unsubscribeUrl = await createUnsubscribeUrl(this.#deps, ref, channel, to.address);
+    const template = await this.#template(ref, content.kind, channel, to.locale);
+    const input = {
+      content: { ...content, jobs: content.jobs.filter(({ jobNumber }) => jobs.includes(jobNumber)) },
+      ...{ recipient: to, branding: settings.branding, unsubscribeUrl, template },
+    };
+    const failed = (reason: string): Message => {
+      const detail = withoutAddresses(reason, message);
+      return { ...message, state: 'failed', reason: 'template', detail, dueAt: null };
+    };
+    const dryRun = { state: 'dry_run', reason: null, detail: null, dueAt: null } as const;
+    if (channel === 'email') {
+      const rendered = await catchTemplateErrors(() => messageRenderer.email(input, ref.account));
+      if (rendered.kind === 'failed') return failed(rendered.reason);
+      const { subject, html, text } = rendered.value;
+      const composed = { ...message, jobs, subject, text: truncate(text) };
+      if (settings.dryRun) return { ...composed, ...dryRun };
+      const mail = (domain: string): OutgoingEmail => ({
+        messageId: `${parseWorkId(message.id)}@${domain}`,
+        references: before
+          .filter(({ sentAt }) => sentAt !== null)
+          .map(({ id }) => `${parseWorkId(id)}@${domain}`),
+        ...{ fromName: settings.branding.name, to, replyTo: settings.replyTo },
+        ...{ subject, html, text, unsubscribeUrl },
+        tags: { region: ref.region, account: ref.account, message: message.id },
+      });
+      return {
+        ...{ work, settings, message: composed },
+        send: async ({ email }) => (email ? email.send(mail(email.domain)) : NOT_CONFIGURED),
+      };
+    }
+    const rendered = await catchTemplateErrors(() => messageRenderer.sms(input, ref.account));
+    if (rendered.kind === 'failed') return failed(rendered.reason);
+    const { text, segments } = rendered.value;
+    const composed = { ...message, jobs, text, segments };
+    if (settings.dryRun) return { ...composed, ...dryRun };
+    const outgoing: OutgoingSms = { to: to.address, text, senderId: settings.sms.senderId };
+    return {
+      ...{ work, settings, message: composed },
+      send: async ({ sms }) => (sms ? sms.send(outgoing) : NOT_CONFIGURED),
+    };
+  }
+
+  /** Reads an account's own template, once per run. */
+  #template(
+    ref: AccountRef,
+    kind: MessageKind,
+    channel: Channel,
+    locale: Locale,
+  ): Promise<Template | undefined> {
+    const name = `${ref.account} ${kind} ${channel} ${locale}`;
+    const known = this.#templates.get(name) ?? resolveTemplate(this.#deps.table, ref, kind, channel, locale);
+    this.#templates.set(name, known);
+    return known;
+  }
+}
+
+const NOT_CONFIGURED: SendOutcome = {
+  kind: 'later',
+  reason: 'The channel is not configured.',
+  everything: true,
+};
+
+/** Renders a customer's template. Any exception counts as a fault of that template. */
+async function catchTemplateErrors<T>(render: () => Promise<Rendered<T>>): Promise<Rendered<T>> {
+  try {
+    return await render();
+  } catch (cause) {
+    return {
+      kind: 'failed',
+      reason: `The template failed (${cause instanceof Error ? cause.name : typeof cause}).`,
+    };
+  }
+}
+
+const truncate = (text: string): string => (text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`);
