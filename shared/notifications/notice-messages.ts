@@ -118,15 +118,15 @@ export function planMessages(
   };
   const numbers = content.jobs.map(({ jobNumber }) => jobNumber);
   const identity = { ...ref, thread, notice: noticeId };
-  const nobody = (reason: MessageReason): { works: []; nobody: Message } => ({
+  const recordOnly = (reason: MessageReason): { works: []; unsent: Message } => ({
     works: [],
-    nobody: {
+    unsent: {
       ...common,
       id: toMessageId(toWorkId({ ...identity, channel: null, address: null }), content.observedAt),
       ...{ jobs: numbers, channel: null, to: null, state: 'suppressed', reason, dueAt: null },
     },
   });
-  if (!settings?.enabled) return nobody('turned_off');
+  if (!settings?.enabled) return recordOnly('turned_off');
 
   const addressed = new Map<
     string,
@@ -172,7 +172,7 @@ export function planMessages(
         before: earlier.map((notice) => toWorkId({ ...ref, thread, notice, ...place })),
       };
     });
-  return works.length > 0 ? { works } : nobody('no_recipient');
+  return works.length > 0 ? { works } : recordOnly('no_recipient');
 }
 
 /** Returns how specific a recipient's scope is. The most specific recipient determines name, language and time zone. */

@@ -415,10 +415,9 @@ class SendRun {
         reportFault(this.#deps, one.work, cause);
       });
     }
-    const lost = (): Promise<void> => this.#recordOnCurrent(one, outcome, latencyMs);
-    if (pool.channel === 'sms') await this.#serialize(lost);
-    else
-      this.#recorder.add({ ...(await this.#toRecord(one, one.work, outcome, latencyMs)), onConflict: lost });
+    const onConflict = (): Promise<void> => this.#recordOnCurrent(one, outcome, latencyMs);
+    if (pool.channel === 'sms') await this.#serialize(onConflict);
+    else this.#recorder.add({ ...(await this.#toRecord(one, one.work, outcome, latencyMs)), onConflict });
   }
 
   async #send({ send }: Ready): Promise<SendOutcome> {
